@@ -1,0 +1,87 @@
+# Everything is set up inside this directory (.venv, var, caches). Needed: Python 3.11 or newer with venv,
+# GNU make, and a package index.
+
+PYTHON ?= python3
+BIN := .venv/bin
+
+# Nothing is written outside the checkout, whatever HOME is.
+export UV_CACHE_DIR := $(CURDIR)/.venv/.cache
+export UV_SYSTEM_CERTS := 1
+export UV_PYTHON_DOWNLOADS := never
+export PIP_NO_CACHE_DIR := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint bench fuzz contract lock clean
+
+help: ## Say what can be made
+	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile | expand -t 14
+
+run: .venv/run.stamp ## Run the whole service with demo data, on PORT (default 8000)
+	@exec $(BIN)/python manage.py serve --demo
+
+test: .venv/dev.stamp ## Run all tests, in parallel, with coverage
+	@$(BIN)/pytest -n logical --cov --cov-report=term $(ARGS)
+
+lint: .venv/dev.stamp ## Check style, types, the direction of imports, and that migrations are complete
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	@# The database is not running, and is not needed for this.
+	$(BIN)/python -W 'ignore:Got an error checking a consistent migration history' manage.py makemigrations --check
+
+bench: .venv/dev.stamp ## Run the benchmarks
+	@set -e; for file in bench/bench_*.py; do $(BIN)/python -m "bench.$$(basename "$$file" .py)"; done
+
+fuzz: .venv/dev.stamp ## Fuzz the service against its contract, by other requests in every run
+	@FUZZ_EXAMPLES=$${FUZZ_EXAMPLES:-60} $(BIN)/pytest tests/contract -n logical -q $(ARGS)
+
+contract: .venv/dev.stamp ## Write the published contract from the code
+	$(BIN)/python manage.py spectacular --format openapi-json --fail-on-warn --file tenantadmin/http/openapi.json
+
+lock: .venv/dev.stamp ## Resolve the requirements of pyproject.toml into the two locked files
+	$(BIN)/uv pip compile $(LOCK_OPTIONS) -o requirements.txt pyproject.toml
+	$(BIN)/uv pip compile $(LOCK_OPTIONS) --group dev -c requirements.txt -o requirements-dev.txt pyproject.toml
+
+LOCK_OPTIONS := --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
+
+clean: ## Remove what was set up, and caches; the data in var stay
+	rm -rf .venv .cache .coverage .coverage.* htmlcov .pytest_cache .mypy_cache .ruff_cache \
+		.import_linter_cache .hypothesis staticfiles
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# --- Set-up -------------------------------------------------------------------------------------
+
+# A virtual environment with uv in it where the index has it; pip does the work otherwise, more slowly.
+.venv/base.stamp:
+	@test -w . || { echo "$(CURDIR) cannot be written: clone into a folder of yours."; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "Python 3.11 or newer is needed, and $(PYTHON) is not: make PYTHON=/path/to/python3.11 …"; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>&- || { \
+		echo "$(PYTHON) has no venv: install it (Debian: apt-get install python3-venv), or set PYTHON."; exit 1; }
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { \
+		echo "Making .venv"; $(PYTHON) -m venv --clear .venv; }
+	@awk '/^uv==/ {found = 1} found {print} found && !/\\$$/ {exit}' requirements-dev.txt > .venv/uv.txt
+	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --require-hashes --no-deps -r .venv/uv.txt || \
+		echo "uv is not to be had; going on with pip"
+	@touch $@
+
+# Development requirements contain those of the service, and stay when both are there.
+.venv/run.stamp: requirements.txt .venv/base.stamp
+	@$(call install,$(if $(wildcard .venv/dev.stamp),requirements-dev.txt,requirements.txt))
+	@touch $@
+
+.venv/dev.stamp: requirements-dev.txt .venv/base.stamp
+	@$(call install,requirements-dev.txt)
+	@touch .venv/run.stamp $@
+
+# pip's index is uv's too. uv is kept, although the service does not require it.
+define install
+echo "Installing $(1)"; \
+index="$${UV_DEFAULT_INDEX:-$${PIP_INDEX_URL:-$$($(BIN)/python -m pip config get global.index-url 2>/dev/null)}}"; \
+{ test -x $(BIN)/uv && $${index:+env UV_DEFAULT_INDEX="$$index"} \
+	$(BIN)/uv pip sync --quiet --require-hashes --python $(BIN)/python $(1) .venv/uv.txt; } || \
+{ echo "Trying again with pip"; $(BIN)/python -m pip install --quiet --require-hashes --no-deps -r $(1); }; \
+rm -rf "$(UV_CACHE_DIR)"
+endef

@@ -1,0 +1,77 @@
+#!/usr/bin/env python
+"""Runs the commands of the service, with the development servers around those that need them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from tenantadmin import embedded
+from tenantadmin.serve.address import AddressError, read_address
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+BASE_DIR = Path(__file__).resolve().parent
+#: Commands that work without database and Redis. `serve` starts them itself, and watches them.
+SELF_SUFFICIENT = {
+    "check",
+    "collectstatic",
+    "compilemessages",
+    "diffsettings",
+    "findstatic",
+    "help",
+    "makemessages",
+    "makemigrations",
+    "serve",
+    "spectacular",
+    "startapp",
+    "startproject",
+    "version",
+}
+
+
+def needs_servers(arguments: Sequence[str]) -> bool:
+    """Say whether this command line needs PostgreSQL and Redis to run."""
+    if os.environ.get("TENANTADMIN_SUPERVISED") == "1" or not arguments:
+        return False
+    if {"-h", "--help", "--version"} & set(arguments):
+        return False
+    return arguments[0] not in SELF_SUFFICIENT
+
+
+def main(argv: Sequence[str]) -> None:
+    """Run the command in `argv`."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tenantadmin.settings")
+    var_dir = Path(os.environ.get("VAR_DIR") or BASE_DIR / "var").resolve()
+    with contextlib.ExitStack() as stack:
+        if needs_servers(argv[1:]):
+            # Leave in order when told to end, so that the servers stop too.
+            signal.signal(signal.SIGTERM, _exit_on_signal)
+            needs = embedded.unconfigured(os.environ)
+            stack.enter_context(embedded.running(var_dir, database=needs.database, redis=needs.redis))
+        elif argv[1:2] == ["serve"]:
+            # Before the settings read the one and keep a secret in the other.
+            read_address(os.environ)
+            embedded.prepare_var_dir(var_dir)
+
+        from django.core.management import execute_from_command_line
+
+        execute_from_command_line(list(argv))
+
+
+def _exit_on_signal(signum: int, _frame: object) -> NoReturn:
+    sys.exit(128 + signum)
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv)
+    except (embedded.EmbeddedError, AddressError) as error:
+        sys.exit(f"manage.py: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)
