@@ -1,0 +1,32 @@
+"""The Celery application: each app's ``tasks`` module brings its jobs, beat starts them from here."""
+
+from __future__ import annotations
+
+import os
+
+from celery import Celery
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tenantadmin.settings")
+
+app = Celery("tenantadmin")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.autodiscover_tasks()
+
+#: A run that no worker took before the next one is due is dropped.
+app.conf.beat_schedule = {
+    "refresh-recent-days": {
+        "task": "analytics.tasks.refresh_recent",
+        "schedule": 60.0,
+        "options": {"expires": 55},
+    },
+    "refresh-all-days": {
+        "task": "analytics.tasks.refresh_all",
+        "schedule": 3600.0,
+        "options": {"expires": 3500},
+    },
+    "delete-superseded-files": {
+        "task": "analytics.tasks.clean_up",
+        "schedule": 600.0,
+        "options": {"expires": 590},
+    },
+}

@@ -1,0 +1,67 @@
+"""Secrets of a deployment, and the ones a development checkout makes for itself."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+#: Shorter keys can be guessed; Django warns below this length too (security.W009).
+MIN_SECRET_LENGTH = 50
+_KNOWN_DEFAULTS = ("django-insecure-", "change-me", "changeme", "secret")
+
+
+def new_secret_key() -> str:
+    """Return a random key for ``DJANGO_SECRET_KEY``."""
+    return secrets.token_urlsafe(64)
+
+
+def new_signing_key() -> str:
+    """Return a new P-256 private key as PKCS #8 PEM, for ``JWT_PRIVATE_KEY``."""
+    return (
+        ec.generate_private_key(ec.SECP256R1())
+        .private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+        .decode("ascii")
+    )
+
+
+def is_weak_secret(value: str) -> bool:
+    """Tell whether ``value`` is too short, or a default that is published somewhere."""
+    return len(value) < MIN_SECRET_LENGTH or value.lower().startswith(_KNOWN_DEFAULTS)
+
+
+def kept_secret(path: Path, make: Callable[[], str]) -> str:
+    """Return the secret stored at ``path``, made by ``make`` when it is not there yet.
+
+    Several processes may ask at once: the file appears whole and the first one wins.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        pass
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(dir=path.parent)  # mode 0600
+    with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
+        handle.write(make())
+    try:
+        os.link(name, path)
+    except FileExistsError:
+        pass
+    finally:
+        Path(name).unlink()
+    return path.read_text(encoding="utf-8")

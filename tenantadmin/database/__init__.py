@@ -1,0 +1,1 @@
+"""Django's PostgreSQL backend (``ENGINE``) with a health check that costs no round trip."""

@@ -1,0 +1,116 @@
+"""The file that says how to get into the demo: ``$VAR_DIR/demo.json``, for its owner's eyes alone.
+
+Passwords and tokens are stored hashed, so this file is the one place that has them in clear. It is made
+anew, with new ones, when it is lost or speaks of another database.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from django.conf import settings
+from django.db import transaction
+
+from accounts.access.credentials import create_pat, digest_of
+from accounts.access.scopes import Scope
+from accounts.models import PersonalAccessToken, User
+from tenantadmin.demo.people import ADMIN_EMAIL, OWNER_EMAIL
+from tenantadmin.http.timestamps import now
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FILE_NAME: Final = "demo.json"
+PAT_NAME: Final = "Demo"
+PAT_SCOPES: Final = (
+    Scope.CONFIG_READ,
+    Scope.CONFIG_WRITE,
+    Scope.LOGS_READ,
+    Scope.LOGS_QUERY,
+    Scope.ANALYTICS_READ,
+    Scope.ANALYTICS_USERS,
+    Scope.CACHE_ADMIN,
+)
+
+
+class DemoGone(Exception):
+    """The people whom the demo is opened with were removed; the text says what to do."""
+
+
+def demo_file() -> Path:
+    """Where the file lies."""
+    return Path(settings.VAR_DIR) / FILE_NAME
+
+
+def ensure_access(tenants: Sequence[tuple[str, str]]) -> bool:
+    """Leave a file whose password and PAT open this database; returns whether it had to be made.
+
+    ``tenants``: id and name of each. The file: ``{adminEmail, adminPassword, pat, tenants: [{tenantId,
+    name}]}``, mode 0600.
+
+    Raises:
+        DemoGone: the admin or the owner was removed.
+        OSError: the folder cannot be written.
+    """
+    listed = [{"tenantId": tenant_id, "name": name} for tenant_id, name in tenants]
+    path = demo_file()
+    if _opens_this_database(_read(path), listed):
+        return False
+    password = secrets.token_urlsafe(12)
+    with transaction.atomic():
+        people = User.objects.select_for_update().in_bulk([ADMIN_EMAIL, OWNER_EMAIL], field_name="email")
+        if len(people) < 2:
+            raise DemoGone(
+                f"{path} is missing or of another database, and so is {ADMIN_EMAIL} or {OWNER_EMAIL}. "
+                "Make an admin with manage.py create_admin, or start over with an empty VAR_DIR."
+            )
+        admin, owner = people[ADMIN_EMAIL], people[OWNER_EMAIL]
+        admin.set_password(password)
+        admin.save(update_fields=["password"])
+        PersonalAccessToken.objects.filter(owner=owner, name=PAT_NAME, revoked_at__isnull=True).update(
+            revoked_at=now()
+        )
+        _, pat = create_pat(
+            owner=owner,
+            name=PAT_NAME,
+            scopes=PAT_SCOPES,
+            tenants=[tenant_id for tenant_id, _ in tenants],
+        )
+        # Before the commit: a failure to write leaves the old password and token in force.
+        _write(path, {"adminEmail": admin.email, "adminPassword": password, "pat": pat, "tenants": listed})
+    return True
+
+
+def _opens_this_database(content: Any, listed: list[dict[str, str]]) -> bool:
+    match content:
+        case {"adminEmail": str(), "adminPassword": str(), "pat": str(pat), "tenants": tenants}:
+            known = PersonalAccessToken.objects.filter(digest=digest_of(pat), revoked_at__isnull=True)
+            return bool(tenants == listed and known.exists())
+    return False
+
+
+def _read(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # mode 0600
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
+            json.dump(content, handle, indent=2)
+            handle.write("\n")
+            handle.flush()
+            os.fsync(handle.fileno())
+        Path(name).replace(path)
+    except OSError:
+        Path(name).unlink(missing_ok=True)
+        raise

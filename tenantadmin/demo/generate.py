@@ -1,0 +1,359 @@
+"""A month of one tenant's log entries, by playing its Gateway: rules decide, a cache serves.
+
+Pure and deterministic: the same profile, tenant, days and seed give the same entries. Contract: "Query log
+entry and ``proxy_logs``", "Cache status (per request)".
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from random import Random
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import orjson
+
+from logs.columns import COLUMNS
+from rules.conditions.request import read_request
+from rules.language import Action, read_rules
+from rules.match import Decision, decide
+from tenantadmin.demo.cache import Finding, ResultCache
+from tenantadmin.demo.statements import Call, Persona, Statement
+from tenantadmin.demo.traffic import HOUR_MS, Arrival, Traffic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import date
+
+    from tenantadmin.demo.profile import Consumer, Profile
+
+Entry: TypeAlias = dict[str, Any]
+
+KEY_VERSION: Final = 3
+RULE_VERSION: Final = "1"
+SEED: Final = 7
+
+_SESSION_MS: Final = 30 * 60_000
+_SLOW_MS: Final = 8_000
+#: How often what happens rarely happens.
+_FAILURE, _LOST_MARKER, _POLLED = 0.007, 0.05, 0.35
+#: How often a measurement is missing, by kind.
+_NO_SIZE, _ZERO_SIZE, _NO_TIME, _NO_WAREHOUSE, _NO_REQUEST_SIZE, _NO_REASON = (
+    0.015,
+    0.008,
+    0.005,
+    0.02,
+    0.03,
+    0.015,
+)
+
+_PROBES: Final = {
+    "snowflake": ("SELECT CURRENT_VERSION()", "SHOW PARAMETERS", "SELECT CURRENT_WAREHOUSE()"),
+    "postgresql": ("SHOW TRANSACTION ISOLATION LEVEL", "SELECT VERSION()", "SHOW SERVER_VERSION"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """An invalidation that the Gateway recorded: the rule that fired, its target, when (epoch ms)."""
+
+    target_rule_id: str
+    at: int
+    fired_rule_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hour:
+    """The entries of one hour (its start in epoch ms) in order of time, and the markers they caused."""
+
+    start: int
+    entries: list[Entry]
+    markers: list[Marker]
+
+
+def generate(
+    profile: Profile,
+    *,
+    tenant_id: str,
+    first_day: date,
+    days: int,
+    entries: int,
+    seed: int = SEED,
+) -> Iterator[Hour]:
+    """Yield every hour of ``days`` days from ``first_day`` (UTC); ``entries`` entries in all, or few more."""
+    rng = Random(f"{seed}/{profile.name}/{tenant_id}/{first_day}/{days}")  # noqa: S311 - play, not secrets
+    traffic = Traffic(profile, rng=rng, first_day=first_day, days=days, entries=entries)
+    gateway = _Gateway(profile, tenant_id=tenant_id, rng=rng)
+    for start, due_by_then in traffic.hours:
+        yield gateway.play(start, traffic.arrivals(start, due=due_by_then))
+
+
+class _Caller:
+    """A consumer as the log sees it: the columns that stay, and its session."""
+
+    def __init__(self, consumer: Consumer, profile: Profile) -> None:
+        self.session_id = ""
+        self.session_ends_at = 0
+        token = hashlib.sha256(f"{profile.name}/{consumer.name}".encode()).hexdigest()
+        self.columns: Entry = dict.fromkeys(column.name for column in COLUMNS) | {
+            "userName": consumer.name,
+            "statusCode": 200,
+            "adapterType": profile.adapter_type,
+            "serverHostname": profile.server_hostname,
+            "clientIp": consumer.client_ip,
+            "userTokenHash": token,
+            "userAgent": consumer.user_agent,
+        }
+        if profile.speaks_http:
+            self.columns |= {
+                "host": profile.host,
+                "connection": "keep-alive",
+                "contentType": "application/json",
+                "acceptEncoding": "gzip, deflate",
+                "xForwardedFor": f"{consumer.client_ip}, 10.0.0.5",
+                "xForwardedProto": "https",
+                "xForwardedHost": profile.host,
+                "xRealIp": consumer.client_ip,
+            }
+        if profile.speaks_http and consumer.persona is Persona.DASHBOARD:
+            self.columns["origin"] = f"https://boards.{profile.host}"
+            self.columns["referer"] = f"https://boards.{profile.host}/view/{token[:8]}"
+
+
+class _Gateway:
+    """Turns arrivals into entries, one after the other."""
+
+    def __init__(self, profile: Profile, *, tenant_id: str, rng: Random) -> None:
+        self._profile = profile
+        self._tenant_id = tenant_id
+        self._rng = rng
+        self._rules = read_rules(profile.rules)
+        self._rule_by_id = {rule.id: rule for rule in self._rules}
+        self._callers = [_Caller(consumer, profile) for consumer in profile.consumers]
+        self._caller_by_name = {caller.columns["userName"]: caller for caller in self._callers}
+        self._decisions: dict[tuple[int, int, str | None], Decision] = {}
+        self._keys: dict[tuple[str, str], str] = {}
+        self._cache = ResultCache()
+        self._markers: list[Marker] = []
+        self._probes = [Statement(sql, (), ms=1, size=120) for sql in _PROBES[profile.adapter_type]]
+        #: Later requests that earlier ones cause: time, a number that breaks ties, the entry.
+        self._follow_ups: list[tuple[int, int, Entry]] = []
+        self._counter = 0
+
+    def play(self, hour_start: int, arrivals: list[Arrival]) -> Hour:
+        """Play one hour; hours come in order."""
+        self._markers = []
+        end = hour_start + HOUR_MS
+        entries: list[Entry] = []
+        heapify(arrivals)
+        while arrivals:
+            arrival = heappop(arrivals)
+            self._release_follow_ups(entries, until=arrival.at)
+            entries.append(self._handle(arrival))
+        self._release_follow_ups(entries, until=end)
+        return Hour(hour_start, entries, self._markers)
+
+    def _release_follow_ups(self, entries: list[Entry], *, until: int) -> None:
+        while self._follow_ups and self._follow_ups[0][0] < until:
+            entries.append(heappop(self._follow_ups)[2])
+
+    def _handle(self, arrival: Arrival) -> Entry:
+        if arrival.call is None:
+            return self._handle_aside(arrival)
+        entry = self._open(arrival)
+        self._describe(entry, arrival.call, override=arrival.override)
+        decision = self._decide(entry, arrival)
+        rule = self._rule_by_id[decision.rule_id] if decision.rule_id else None
+        if rule:
+            entry["matchedRule"] = rule.id
+            entry["matchedRuleName"] = rule.name
+            entry["ruleVersion"] = RULE_VERSION
+        if decision.action is Action.DENY:
+            entry.update(cacheStatus="BLOCKED", statusCode=403)
+            self._measure(entry, size=160, ms=self._rng.randint(1, 5))
+        elif decision.action is Action.CACHE and rule:
+            self._serve(entry, arrival.call, rule_id=rule.id, ttl_seconds=rule.ttl_seconds)
+        else:
+            self._forward(entry, arrival.call, decision=decision)
+        return entry
+
+    # --- What a request is ----------------------------------------------------------------------
+
+    def _open(self, arrival: Arrival) -> Entry:
+        """The columns that every request has."""
+        caller = self._callers[arrival.consumer]
+        if arrival.at > caller.session_ends_at:
+            caller.session_id = self._new_id()
+        caller.session_ends_at = arrival.at + _SESSION_MS
+        entry = caller.columns.copy()
+        entry["timestamp"] = arrival.at
+        entry["logId"] = self._new_id()
+        entry["sessionId"] = caller.session_id
+        return entry
+
+    def _describe(self, entry: Entry, call: Call, *, override: str | None) -> None:
+        """The statement of a request."""
+        rng, statement = self._rng, call.statement
+        entry.update(
+            standardizedSql=statement.sql,
+            queryHash=statement.plain_hash,
+            parameterValues=call.parameters,
+            hasParameters=statement.bound,
+            statementType=statement.kind,
+            isReadOnly=statement.is_read_only,
+            isDataChange=statement.is_data_change,
+            isDDL=statement.is_ddl,
+            cacheOverride=override,
+            hasNonDeterministicFunctions=statement.is_non_deterministic,
+            tableCount=len(statement.tables),
+            tables=_json(statement.tables) if statement.tables else None,
+            operationId=self._new_id(),
+            operationType="EXECUTE_STATEMENT",
+        )
+        size = call.text_bytes + len(call.parameters or "") + 210
+        if rng.random() >= _NO_REQUEST_SIZE:
+            entry["requestSize"] = size
+        if self._profile.speaks_http:
+            entry["contentLength"] = str(size)
+            if size > 450:
+                entry["contentEncoding"] = "gzip"
+
+    def _decide(self, entry: Entry, arrival: Arrival) -> Decision:
+        # Everything that a rule may ask about is settled by consumer, statement and override.
+        call = arrival.call
+        key = (arrival.consumer, id(call.statement if call else None), arrival.override)
+        decision = self._decisions.get(key)
+        if decision is None:
+            decision = self._decisions[key] = decide(self._rules, read_request(entry))
+        return decision
+
+    # --- What becomes of it ---------------------------------------------------------------------
+
+    def _serve(self, entry: Entry, call: Call, *, rule_id: str, ttl_seconds: int) -> None:
+        """A cache rule decided: HIT, HOLD, MISS or, when the warehouse fails, ERROR."""
+        rng, at = self._rng, entry["timestamp"]
+        key = self._cache_key(call, rule_id)
+        entry.update(queryHash=call.cached_hash, cacheKey=key, cacheKeyVersion=KEY_VERSION)
+        finding, result = self._cache.find(key, rule_id=rule_id, at=at)
+        overhead = rng.lognormvariate(2.0, 0.5)
+        if result:
+            entry.update(cacheTtlSeconds=ttl_seconds, cacheExpiresAt=result.expires_at)
+            if finding is Finding.FRESH:
+                entry["cacheStatus"] = "HIT"
+                entry["cacheAgeSeconds"] = (at - result.born_at) // 1000
+                self._measure(entry, size=result.size, ms=overhead + result.size / 60_000)
+            else:
+                entry["cacheStatus"] = "HOLD"
+                self._measure(entry, size=result.size, ms=result.born_at - at + overhead)
+        elif rng.random() < _FAILURE:
+            self._fail(entry, call)
+        else:
+            entry["cacheStatus"] = "MISS"
+            entry["cacheTtlSeconds"] = ttl_seconds
+            entry["missReason"] = finding.value if rng.random() >= _NO_REASON else None
+            warehouse_ms, size = self._execute(entry, call)
+            stored = self._cache.store(key, born_at=at + warehouse_ms, ttl_seconds=ttl_seconds, size=size)
+            entry["cacheExpiresAt"] = stored.expires_at
+
+    def _forward(self, entry: Entry, call: Call, *, decision: Decision) -> None:
+        """No cache: BYPASS, PASSTHROUGH, ERROR, or INVALIDATION_ERROR where a marker cannot be kept."""
+        rng = self._rng
+        if any(firing.required for firing in decision.fired) and rng.random() < _LOST_MARKER:
+            # Refused before it was sent: a change whose markers are lost would leave stale results in use.
+            entry.update(cacheStatus="INVALIDATION_ERROR", statusCode=503)
+            self._measure(entry, size=210, ms=rng.lognormvariate(4.5, 0.6))
+            return
+        if rng.random() < _FAILURE:
+            self._fail(entry, call)
+            return
+        entry["cacheStatus"] = "BYPASS" if decision.action else "PASSTHROUGH"
+        warehouse_ms, _ = self._execute(entry, call)
+        for firing in decision.fired:
+            for target in firing.targets:
+                marker = Marker(target, entry["timestamp"] + warehouse_ms, firing.rule_id)
+                self._cache.mark(target, at=marker.at)
+                self._markers.append(marker)
+
+    def _execute(self, entry: Entry, call: Call) -> tuple[int, int]:
+        """Run on the warehouse; returns its true ms and the result's bytes, which the log may miss."""
+        rng = self._rng
+        warehouse_ms = max(1, int(call.statement.ms * call.scale * rng.lognormvariate(0, 0.3)))
+        size = int(call.statement.size * call.scale * (0.95 + 0.1 * rng.random()))
+        entry["queryId"] = self._new_id()
+        entry["warehouseExecutionTimeMs"] = warehouse_ms if rng.random() >= _NO_WAREHOUSE else None
+        self._measure(entry, size=size, ms=warehouse_ms + rng.lognormvariate(2.0, 0.5))
+        if warehouse_ms > _SLOW_MS and rng.random() < _POLLED:
+            self._poll(entry, warehouse_ms)
+        return warehouse_ms, size
+
+    def _fail(self, entry: Entry, call: Call) -> None:
+        rng = self._rng
+        entry.update(cacheStatus="ERROR", statusCode=rng.choice((400, 500, 502, 504)))
+        spent = max(1, int(call.statement.ms * call.scale * rng.random()))
+        if entry["statusCode"] in {500, 504}:
+            entry["warehouseExecutionTimeMs"] = spent
+            entry["queryId"] = self._new_id()
+        self._measure(entry, size=240, ms=spent + rng.lognormvariate(2.0, 0.5))
+
+    def _poll(self, entry: Entry, warehouse_ms: int) -> None:
+        """The consumer asks how its slow statement is doing: EXECUTOR entries while it runs."""
+        polls = self._rng.randint(1, 3)
+        for number in range(1, polls + 1):
+            poll = self._caller_by_name[entry["userName"]].columns.copy()
+            poll.update(
+                logId=self._new_id(),
+                sessionId=entry["sessionId"],
+                timestamp=entry["timestamp"] + warehouse_ms * number // (polls + 1),
+                cacheStatus="EXECUTOR",
+                operationType="GET_OPERATION_STATUS",
+                operationId=entry["operationId"],
+                queryId=entry["queryId"],
+                requestSize=self._rng.randint(120, 260),
+            )
+            self._measure(poll, size=self._rng.randint(80, 400), ms=self._rng.randint(2, 20))
+            self._counter += 1
+            heappush(self._follow_ups, (poll["timestamp"], self._counter, poll))
+
+    def _handle_aside(self, arrival: Arrival) -> Entry:
+        rng, entry = self._rng, self._open(arrival)
+        entry["cacheStatus"] = arrival.aside
+        if arrival.aside == "SPOOFED":
+            probe = rng.choice(self._probes)
+            self._describe(entry, Call(probe, None, len(probe.sql), probe.plain_hash, 1.0), override=None)
+            self._measure(entry, size=120, ms=rng.lognormvariate(1.0, 0.4))
+        elif arrival.aside == "TELEMETRY":
+            entry.update(statusCode=204, operationType="TELEMETRY", requestSize=rng.randint(300, 5_000))
+            entry.update(responseSize=0, responseTimeMs=rng.randint(1, 8))
+        else:
+            entry.update(userName=None, sessionId=None, statusCode=401, operationType="OPEN_SESSION")
+            entry["userTokenHash"] = self._new_id().replace("-", "") * 2 if rng.random() < 0.6 else None
+            self._measure(entry, size=110, ms=rng.randint(2, 30))
+        return entry
+
+    # --- Small parts ----------------------------------------------------------------------------
+
+    def _measure(self, entry: Entry, *, size: int, ms: float) -> None:
+        """What the Gateway measured, less what it sometimes does not."""
+        chance = self._rng.random()
+        if chance < _NO_SIZE:
+            size = -1
+        elif chance < _NO_SIZE + _ZERO_SIZE:
+            size = 0
+        entry["responseSize"] = size
+        entry["responseTimeMs"] = max(1, int(ms)) if self._rng.random() >= _NO_TIME else 0
+
+    def _cache_key(self, call: Call, rule_id: str) -> str:
+        key = self._keys.get((rule_id, call.cached_hash))
+        if key is None:
+            text = f"{self._tenant_id}\x1f{KEY_VERSION}\x1f{RULE_VERSION}\x1f{rule_id}\x1f{call.cached_hash}"
+            key = self._keys[rule_id, call.cached_hash] = hashlib.sha256(text.encode()).hexdigest()
+        return key
+
+    def _new_id(self) -> str:
+        digits = f"{self._rng.getrandbits(128):032x}"
+        return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
+
+
+def _json(value: object) -> str:
+    return orjson.dumps(value).decode()

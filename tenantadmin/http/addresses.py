@@ -1,0 +1,47 @@
+"""Who is calling: the client's address, believed through configured proxies only."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from django.http import HttpRequest
+
+
+def client_address(request: HttpRequest) -> str:
+    """Return the client's address: the rightmost of ``X-Forwarded-For`` that is no trusted proxy.
+
+    Without a trusted proxy in front it is the peer's. Empty where the server names no peer.
+    """
+    address = str(request.META.get("REMOTE_ADDR", ""))
+    forwarded = [part.strip() for part in request.headers.get("X-Forwarded-For", "").split(",")]
+    networks = _networks(tuple(settings.TRUSTED_PROXIES))
+    while forwarded and _is_in(address, networks):
+        proposed = forwarded.pop()
+        if not _is_address(proposed):
+            break
+        address = proposed
+    return address
+
+
+@lru_cache(maxsize=8)
+def _networks(texts: tuple[str, ...]) -> tuple[IPv4Network | IPv6Network, ...]:
+    return tuple(ip_network(text, strict=False) for text in texts)
+
+
+def _is_in(address: str, networks: Sequence[IPv4Network | IPv6Network]) -> bool:
+    return _is_address(address) and any(ip_address(address) in network for network in networks)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True

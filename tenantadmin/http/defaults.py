@@ -1,0 +1,40 @@
+"""What DRF's settings name for every view. Imports no view: DRF loads this while its own views load."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.permissions import BasePermission
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rest_framework.parsers import BaseParser
+    from rest_framework.renderers import BaseRenderer
+    from rest_framework.request import Request
+    from rest_framework.views import APIView
+
+
+class DenyByDefault(BasePermission):
+    """What a view gets that names no permission: nobody may."""
+
+    def has_permission(self, request: Request, view: APIView) -> bool:  # noqa: ARG002
+        return False
+
+
+class OneRepresentation(BaseContentNegotiation):
+    """Answer in the view's representation whatever ``Accept`` says; views with several choose themselves."""
+
+    def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser | None:
+        media_type = (request.content_type or "").partition(";")[0].strip().lower()
+        return next((parser for parser in parsers if not media_type or parser.media_type == media_type), None)
+
+    def select_renderer(
+        self,
+        request: Request,  # noqa: ARG002
+        renderers: Iterable[BaseRenderer],
+        format_suffix: str | None = None,  # noqa: ARG002
+    ) -> tuple[BaseRenderer, str]:
+        first = next(iter(renderers))
+        return first, str(first.media_type)

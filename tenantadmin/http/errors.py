@@ -1,0 +1,165 @@
+"""Errors as classes that hold their status and code, and the one body they all become.
+
+Contract: Errors. Any layer may raise an `ApiError`: nothing here needs Django or DRF.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tenantadmin.http.request_ids import current_request_id
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """One entry of ``details``: where in the request (a JSON Pointer), which code, how to mend it."""
+
+    path: str
+    code: str
+    message: str
+
+    def as_json(self) -> dict[str, str]:
+        return {"path": self.path, "code": self.code, "message": self.message}
+
+
+class ApiError(Exception):
+    """An error that the caller is told about.
+
+    ``details`` lists places in the request, ``extra`` adds members to the body, ``headers`` to the response.
+    """
+
+    status: ClassVar[int] = 500
+    code: ClassVar[str] = "internal_error"
+    message: ClassVar[str] = "The service failed to answer this request."
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        details: Sequence[Detail] = (),
+        extra: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        self.text = message or self.message
+        self.details = tuple(details)
+        self.extra = dict(extra or {})
+        self.headers = dict(headers or {})
+        super().__init__(self.text)
+
+    def body(self) -> dict[str, Any]:
+        """Return the error body: ``{error, message, details?, requestId}`` and the extra members."""
+        return {
+            "error": self.code,
+            "message": self.text,
+            **({"details": [detail.as_json() for detail in self.details]} if self.details else {}),
+            "requestId": current_request_id(),
+            **self.extra,
+        }
+
+
+class BadRequest(ApiError):
+    status = 400
+    code = "bad_request"
+    message = "The request is malformed."
+
+
+class ValidationFailed(ApiError):
+    """The body or a parameter was understood and does not hold; ``details`` names each place."""
+
+    status = 400
+    code = "validation_failed"
+    message = "The request is not valid."
+
+
+class InvalidJson(ApiError):
+    status = 400
+    code = "invalid_json"
+    message = "The body is not valid JSON."
+
+
+class PlanLimitExceeded(ApiError):
+    status = 400
+    code = "plan_limit_exceeded"
+    message = "The account's plan does not allow more of these."
+
+
+class Unauthorized(ApiError):
+    """No credentials were sent where some are needed."""
+
+    status = 401
+    code = "unauthorized"
+    message = "Send an access token: 'Authorization: Bearer <token>'."
+
+    def __init__(self, message: str = "", **options: Any) -> None:
+        super().__init__(message, **options)
+        self.headers.setdefault("WWW-Authenticate", "Bearer")
+
+
+class InvalidToken(Unauthorized):
+    code = "invalid_token"
+    message = "The access token is not valid."
+
+    def __init__(self, message: str = "", **options: Any) -> None:
+        super().__init__(message, **options)
+        self.headers["WWW-Authenticate"] = f'Bearer error="invalid_token", error_description="{self.text}"'
+
+
+class TokenExpired(InvalidToken):
+    code = "token_expired"
+    message = "The access token has expired. Ask POST /oauth/token for a new one."
+
+
+class Forbidden(ApiError):
+    status = 403
+    code = "forbidden"
+    message = "You may not do this."
+
+
+class TosRequired(Forbidden):
+    code = "tos_required"
+    message = (
+        "Acknowledge the active terms of service first: POST /users/{email}/tos, then refresh the token."
+    )
+
+
+class NotFound(ApiError):
+    status = 404
+    code = "not_found"
+    message = "There is nothing at this address."
+
+
+class MethodNotAllowed(ApiError):
+    status = 405
+    code = "method_not_allowed"
+    message = "This method is not allowed here."
+
+
+class Conflict(ApiError):
+    status = 409
+    code = "concurrent_change"
+    message = "The document changed in the meantime. Read it again and retry."
+
+
+class PayloadTooLarge(ApiError):
+    status = 413
+    code = "payload_too_large"
+    message = "The body is larger than 1 MiB (1048576 bytes)."
+
+
+class RateLimited(ApiError):
+    """Too many requests; ``retry_after`` is in whole seconds."""
+
+    status = 429
+    code = "rate_limited"
+    message = "Too many requests. Try again later."
+
+    def __init__(self, message: str = "", *, retry_after: int) -> None:
+        super().__init__(message, headers={"Retry-After": str(retry_after)})
+
+
+class InternalError(ApiError):
+    """A fault of ours that a view could name; everything unnamed becomes this too."""

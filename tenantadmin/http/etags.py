@@ -1,0 +1,42 @@
+"""Strong entity tags: 304 for a reader that has the document, 409 for a writer that has an older one."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from django.utils.http import parse_etags
+from rest_framework.response import Response
+
+from tenantadmin.http.errors import Conflict
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+
+def strong_etag(*parts: object) -> str:
+    """Return a strong ETag that changes whenever one of ``parts`` does."""
+    digest = hashlib.sha256("\x1f".join(str(part) for part in parts).encode()).hexdigest()[:32]
+    return f'"{digest}"'
+
+
+def not_modified(request: Request, etag: str) -> Response | None:
+    """Return the 304 for a caller that holds ``etag`` already (``If-None-Match``), else None."""
+    held = parse_etags(request.headers.get("If-None-Match", ""))
+    if "*" in held or any(tag.removeprefix("W/") == etag for tag in held):
+        return Response(status=304, headers={"ETag": etag})
+    return None
+
+
+def require_match(request: Request, etag: str) -> None:
+    """Refuse a write whose ``If-Match`` names another state than the stored one.
+
+    Raises:
+        Conflict: the caller's copy is stale.
+    """
+    header = request.headers.get("If-Match")
+    if header is None:
+        return
+    held = parse_etags(header)
+    if "*" not in held and etag not in held:
+        raise Conflict

@@ -1,0 +1,70 @@
+"""Serializer fields that take a value for what it is: no text becomes a number, no number a boolean."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from rest_framework import serializers
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+_DIGITS: Final = re.compile(r"-?[0-9]+")
+_CANONICAL_UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+class StrictIntegerField(serializers.IntegerField):
+    """A JSON integer; in a query parameter its decimal digits."""
+
+    default_error_messages: ClassVar = {"invalid": "Give an integer."}
+
+    def to_internal_value(self, data: Any) -> int:
+        if isinstance(data, bool | float) or (isinstance(data, str) and not _DIGITS.fullmatch(data)):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
+class JsonIntegerField(StrictIntegerField):
+    """An integer of a JSON body: text is refused."""
+
+    def to_internal_value(self, data: Any) -> int:
+        if not isinstance(data, int):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
+class JsonBooleanField(serializers.BooleanField):
+    """``true`` or ``false`` of a JSON body."""
+
+    default_error_messages: ClassVar = {"invalid": "Give true or false."}
+
+    def to_internal_value(self, data: Any) -> bool:
+        if not isinstance(data, bool):
+            self.fail("invalid")
+        return data
+
+
+class QueryBooleanField(serializers.BooleanField):
+    """``true`` or ``false`` as a query parameter."""
+
+    default_error_messages: ClassVar = {"invalid": "Give true or false."}
+
+    def to_internal_value(self, data: Any) -> bool:
+        if data not in {"true", "false"}:
+            self.fail("invalid")
+        return bool(data == "true")
+
+
+class StrictUuidField(serializers.UUIDField):
+    """A UUID in the one spelling that the service writes: lower-case, with hyphens."""
+
+    default_error_messages: ClassVar = {
+        "invalid": "Give a UUID like 3f2b8c1e-5a7d-4e0f-9c6b-1d2e3f4a5b6c (lower-case, with hyphens)."
+    }
+
+    def to_internal_value(self, data: Any) -> UUID:
+        if not isinstance(data, str) or not _CANONICAL_UUID.fullmatch(data):
+            self.fail("invalid")
+        value: UUID = super().to_internal_value(data)
+        return value

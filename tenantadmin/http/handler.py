@@ -1,0 +1,87 @@
+"""From whatever a view raised to the error body. Contract: Errors.
+
+What is neither an `ApiError` nor one of DRF's own is a fault of ours: logged with its traceback, answered as
+500 without a word of it.
+"""
+
+from __future__ import annotations
+
+import logging
+from http import HTTPStatus
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.http import Http404
+from rest_framework import exceptions as drf
+from rest_framework.response import Response
+from rest_framework.views import set_rollback
+
+from tenantadmin.http.errors import (
+    ApiError,
+    BadRequest,
+    Detail,
+    Forbidden,
+    InternalError,
+    MethodNotAllowed,
+    NotFound,
+    Unauthorized,
+    ValidationFailed,
+)
+
+logger = logging.getLogger(__name__)
+
+
+def exception_handler(exc: Exception, context: dict[str, Any]) -> Response:
+    """Turn whatever a view raised into the error body (the hook that DRF calls)."""
+    set_rollback()
+    error = as_api_error(exc)
+    if error is None:
+        logger.error("Unhandled error in %s", type(context.get("view")).__name__, exc_info=exc)
+        error = InternalError()
+    return Response(error.body(), status=error.status, headers=error.headers)
+
+
+def as_api_error(exc: Exception) -> ApiError | None:
+    """Return the `ApiError` that ``exc`` is or stands for, or None for a fault of ours."""
+    if isinstance(exc, ApiError):
+        return exc
+    if isinstance(exc, Http404 | drf.NotFound):
+        return NotFound()
+    if isinstance(exc, drf.NotAuthenticated | drf.AuthenticationFailed):
+        return Unauthorized()
+    if isinstance(exc, PermissionDenied | drf.PermissionDenied):
+        return Forbidden()
+    if isinstance(exc, drf.MethodNotAllowed):
+        return MethodNotAllowed()
+    if isinstance(exc, drf.ValidationError):
+        return ValidationFailed(details=validation_details(exc.detail))
+    if isinstance(exc, drf.UnsupportedMediaType):
+        return BadRequest("Send the body as 'Content-Type: application/json'.")
+    if isinstance(exc, drf.APIException) and exc.status_code == HTTPStatus.BAD_REQUEST:
+        return BadRequest(str(exc.detail))
+    return None
+
+
+def validation_details(detail: Any, path: str = "") -> list[Detail]:
+    """Flatten DRF's nested validation errors into `Detail` rows with JSON Pointers, in document order."""
+    if isinstance(detail, dict):
+        rows: list[Detail] = []
+        for key, value in detail.items():
+            here = path if key == "non_field_errors" else f"{path}/{_escape(str(key))}"
+            rows.extend(validation_details(value, here))
+        return rows
+    if isinstance(detail, list):
+        if all(isinstance(entry, str) for entry in detail):
+            return [Detail(path, _code(entry), str(entry)) for entry in detail]
+        return [
+            row for index, entry in enumerate(detail) for row in validation_details(entry, f"{path}/{index}")
+        ]
+    return [Detail(path, _code(detail), str(detail))]
+
+
+def _escape(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1")
+
+
+def _code(entry: Any) -> str:
+    return str(getattr(entry, "code", "invalid")).replace("_", "-")

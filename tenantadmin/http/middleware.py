@@ -1,0 +1,131 @@
+"""What happens around every view: request id, body limit, errors as JSON. Contract: Errors, Limits."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.http import HttpResponse
+
+from tenantadmin.http.errors import (
+    ApiError,
+    BadRequest,
+    InternalError,
+    MethodNotAllowed,
+    NotFound,
+    PayloadTooLarge,
+)
+from tenantadmin.http.handler import as_api_error
+from tenantadmin.http.renderers import dump_json
+from tenantadmin.http.request_ids import HEADER, begin_request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.http import HttpRequest
+    from django.http.response import HttpResponseBase
+
+    GetResponse = Callable[[HttpRequest], HttpResponseBase]
+
+_BODY_METHODS = frozenset({"POST", "PUT", "PATCH"})
+_HTML_PREFIXES = ("/admin/", "/static/")
+
+
+def error_response(error: ApiError) -> HttpResponse:
+    """Return ``error`` as a response outside of DRF."""
+    return HttpResponse(
+        dump_json(error.body()),
+        content_type="application/json",
+        status=error.status,
+        headers=error.headers,
+    )
+
+
+def request_id(get_response: GetResponse) -> GetResponse:
+    """Give every response its ``X-Request-Id``, the caller's own where it is acceptable."""
+
+    def middleware(request: HttpRequest) -> HttpResponseBase:
+        identifier = begin_request(request.headers.get(HEADER))
+        response = get_response(request)
+        response[HEADER] = identifier
+        return response
+
+    return middleware
+
+
+def body_limit(get_response: GetResponse) -> GetResponse:
+    """Answer 413 to a body over 1 MiB before anything reads, parses or authenticates it.
+
+    A declared length is judged without reading. A body without one (chunked) is read up to the limit and
+    handed on with its true length, which WSGI would otherwise take for zero.
+    """
+
+    def middleware(request: HttpRequest) -> HttpResponseBase:
+        if request.method not in _BODY_METHODS:
+            return get_response(request)
+        declared = request.META.get("CONTENT_LENGTH") or ""
+        if declared and not (declared.isascii() and declared.isdigit()):
+            return error_response(BadRequest("Content-Length is not a number."))
+        if declared and int(declared) > settings.MAX_BODY_BYTES:
+            return error_response(PayloadTooLarge())
+        if not declared and request.META.get("wsgi.input_terminated"):
+            body = _read_at_most(request.META["wsgi.input"], settings.MAX_BODY_BYTES + 1)
+            if len(body) > settings.MAX_BODY_BYTES:
+                return error_response(PayloadTooLarge())
+            request.META["CONTENT_LENGTH"] = str(len(body))
+            request.META["wsgi.input"] = request._stream = io.BytesIO(body)
+        return get_response(request)
+
+    return middleware
+
+
+def _read_at_most(stream: io.BufferedIOBase, size: int) -> bytes:
+    """Read ``size`` bytes or to the end: a server may return fewer bytes than asked for per call."""
+    chunks = []
+    while size > 0 and (chunk := stream.read(size)):
+        chunks.append(chunk)
+        size -= len(chunk)
+    return b"".join(chunks)
+
+
+def json_errors(get_response: GetResponse) -> GetResponse:
+    """Give what Django itself refuses (unknown path, wrong method, a fault outside DRF) the error body."""
+
+    def middleware(request: HttpRequest) -> HttpResponseBase:
+        response = get_response(request)
+        if response.status_code < 400 or request.path.startswith(_HTML_PREFIXES):
+            return response
+        if response.get("Content-Type", "").startswith(("application/json", "application/problem")):
+            return response
+        error = _plain_error(response.status_code)
+        if error is None:
+            return response
+        replacement = error_response(error)
+        if "Allow" in response:
+            replacement["Allow"] = response["Allow"]
+        return replacement
+
+    return middleware
+
+
+def _plain_error(status: int) -> ApiError | None:
+    for kind in (BadRequest, NotFound, MethodNotAllowed, PayloadTooLarge):
+        if kind.status == status:
+            return kind()
+    return InternalError() if status >= 500 else None
+
+
+def answer_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001
+    """``handler404``."""
+    return error_response(NotFound())
+
+
+def answer_bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001
+    """``handler400``."""
+    return error_response(as_api_error(exception) or BadRequest())
+
+
+def answer_failure(request: HttpRequest) -> HttpResponse:  # noqa: ARG001
+    """``handler500``. Django has logged the traceback."""
+    return error_response(InternalError())

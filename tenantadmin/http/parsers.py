@@ -1,0 +1,148 @@
+"""JSON in, strictly: one reading of every body, or a clear refusal."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import IO, TYPE_CHECKING, Any, NoReturn
+
+from rest_framework.parsers import BaseParser
+
+from tenantadmin.http.errors import BadRequest, Detail, InvalidJson
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: Deeper bodies are refused: no document of the contract needs more, and recursion is finite.
+MAX_DEPTH = 64
+
+
+def parse_json(text: bytes) -> Any:
+    """Parse one strict JSON value.
+
+    Refused beyond the grammar: duplicate keys, NaN and infinities, numbers that overflow a double,
+    lone surrogates and NUL characters (PostgreSQL stores neither), nesting deeper than `MAX_DEPTH`.
+
+    Raises:
+        InvalidJson: the text is not JSON, or is refused for one of the reasons above.
+    """
+    try:
+        decoded = text.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidJson(f"The body is not UTF-8 (byte {error.start}).") from error
+    if _too_deep(decoded):
+        raise InvalidJson(f"The body nests deeper than {MAX_DEPTH} levels.")
+    try:
+        value = json.loads(
+            decoded,
+            object_pairs_hook=_unique_keys,
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+        )
+    except json.JSONDecodeError as error:
+        raise InvalidJson(
+            f"The body is not valid JSON: {error.msg} at line {error.lineno}, column {error.colno}."
+        ) from error
+    except ValueError as error:  # an integer of thousands of digits
+        raise InvalidJson("The body holds a number with too many digits.") from error
+    _refuse_unstorable(value)
+    return value
+
+
+class StrictJsonParser(BaseParser):
+    """``application/json`` through `parse_json`."""
+
+    media_type = "application/json"
+
+    def parse(
+        self,
+        stream: IO[bytes],
+        media_type: str | None = None,  # noqa: ARG002
+        parser_context: Mapping[str, Any] | None = None,  # noqa: ARG002
+    ) -> Any:
+        try:
+            text = stream.read()
+        except OSError as error:
+            raise BadRequest("The body ended before its declared length.") from error
+        return parse_json(text)
+
+
+def _too_deep(text: str) -> bool:
+    """Tell, without recursion, whether brackets outside strings nest deeper than `MAX_DEPTH`."""
+    if text.count("[") + text.count("{") <= MAX_DEPTH:
+        return False
+    depth, in_string, position, end = 0, False, 0, len(text)
+    while position < end:
+        character = text[position]
+        if in_string:
+            if character == "\\":
+                position += 1
+            elif character == '"':
+                in_string = False
+        elif character == '"':
+            in_string = True
+        elif character in "[{":
+            depth += 1
+            if depth > MAX_DEPTH:
+                return True
+        elif character in "]}":
+            depth -= 1
+        position += 1
+    return False
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise InvalidJson(f"The key {json.dumps(key)} stands twice in one object.")
+            seen.add(key)
+    return members
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise InvalidJson(f"{name} is not a JSON number.")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise InvalidJson(f"The number {text[:40]} is out of range.")
+    return number
+
+
+def _refuse_unstorable(value: Any) -> None:
+    """Raise for a text with a NUL or a lone surrogate, naming the first one's place."""
+    pending: list[tuple[str, Any]] = [("", value)]
+    while pending:
+        path, node = pending.pop()
+        if isinstance(node, str):
+            _refuse_text(path, node)
+        elif isinstance(node, dict):
+            for key, member in node.items():
+                _refuse_text(path, key)
+                if isinstance(member, str | dict | list):
+                    pending.append((f"{path}/{key.replace('~', '~0').replace('/', '~1')}", member))
+        elif isinstance(node, list):
+            pending.extend(
+                (f"{path}/{index}", member)
+                for index, member in enumerate(node)
+                if isinstance(member, str | dict | list)
+            )
+
+
+def _refuse_text(path: str, text: str) -> None:
+    if text.isascii() and "\0" not in text:
+        return
+    if "\0" in text:
+        raise InvalidJson(
+            "A text holds a NUL character.",
+            details=[Detail(path, "nul-character", "Remove the NUL character (\\u0000).")],
+        )
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise InvalidJson(
+            "A text holds half of a surrogate pair.",
+            details=[Detail(path, "lone-surrogate", "Send the whole character, or remove it.")],
+        )

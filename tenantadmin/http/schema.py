@@ -1,0 +1,122 @@
+"""How drf-spectacular writes the contract: names from the views, the errors that every operation may give."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.utils import OpenApiResponse
+
+from tenantadmin.http.links import add_links
+from tenantadmin.http.views import ApiView
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_ERROR_REF: Final = {"$ref": "#/components/schemas/Error"}
+_DESCRIPTIONS: Final = {
+    "400": "Invalid or malformed body or parameter.",
+    "401": "Missing or invalid credentials.",
+    "403": "The caller lacks permission.",
+    "404": "There is no such resource.",
+    "405": "The method is not allowed here.",
+    "409": "The stored state does not allow it, or changed in the meantime.",
+    "413": "The body is over 1 MiB.",
+    "429": "Too many requests; see `Retry-After`.",
+    "500": "A fault of the service.",
+    "502": "A provider failed.",
+    "503": "Not available yet, or not configured.",
+}
+_ERROR_SCHEMA: Final = {
+    "type": "object",
+    "required": ["error", "message", "requestId"],
+    "properties": {
+        "error": {"type": "string", "description": "A stable code.", "example": "validation_failed"},
+        "message": {"type": "string", "example": "The request is not valid."},
+        "details": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["path", "code", "message"],
+                "properties": {
+                    "path": {
+                        "type": "string",
+                        "description": "JSON Pointer.",
+                        "example": "/rules/0/ttlSeconds",
+                    },
+                    "code": {"type": "string", "example": "out-of-range"},
+                    "message": {"type": "string"},
+                },
+            },
+        },
+        "requestId": {"type": "string", "example": "5c7d3c0e1b5f4b0f9a2e"},
+    },
+}
+#: Every other body refuses what it does not know; OAuth has parameters that are not known ignored.
+_LENIENT: Final = frozenset({"TokenRequestRequest", "LogoutRequestRequest"})
+_REQUEST_ID_HEADER: Final = {
+    "description": "The id under which the request was answered and logged.",
+    "schema": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,128}$"},
+}
+
+
+class ContractSchema(AutoSchema):
+    """Takes ``operationId`` from the view's ``operations``; adds the common error statuses."""
+
+    def get_operation_id(self) -> str:
+        if isinstance(self.view, ApiView):
+            return self.view.operation(self.method)
+        return str(super().get_operation_id())
+
+    def get_operation(self, *args: Any, **kwargs: Any) -> dict[str, Any] | None:
+        operation: dict[str, Any] | None = super().get_operation(*args, **kwargs)
+        if operation is not None:
+            responses = operation.setdefault("responses", {})
+            for status in self._common_errors(operation):
+                responses.setdefault(status, _error_response(status))
+            operation["responses"] = dict(sorted(responses.items()))
+        return operation
+
+    def _common_errors(self, operation: Mapping[str, Any]) -> list[str]:
+        statuses = ["400", "500"]
+        if operation.get("security") not in (None, [{}]):
+            statuses += ["401", "403"]
+        if "{" in self.path:
+            statuses.append("404")
+        if self.method in {"POST", "PUT", "PATCH"}:
+            statuses.append("413")
+        return statuses
+
+
+def refusal(status: int, description: str = "") -> OpenApiResponse:
+    """Return what a view declares for an error status of its own: the Error body and why it comes."""
+    return OpenApiResponse(response=_ERROR_REF, description=description or _DESCRIPTIONS[str(status)])
+
+
+def _error_response(status: str) -> dict[str, Any]:
+    """Return the finished response object of a status that every operation may give."""
+    return {
+        "description": _DESCRIPTIONS[status],
+        "content": {"application/json": {"schema": _ERROR_REF}},
+    }
+
+
+def finish_contract(result: dict[str, Any], generator: Any, **_: Any) -> dict[str, Any]:  # noqa: ARG001
+    """Add what no single view knows: the Error schema, the request id header, descriptions, links."""
+    components = result.setdefault("components", {})
+    components.setdefault("schemas", {})["Error"] = _ERROR_SCHEMA
+    for name, schema in components["schemas"].items():
+        if name.endswith("Request") and name not in _LENIENT and "properties" in schema:
+            schema.setdefault("additionalProperties", False)
+    components["schemas"] = dict(sorted(components["schemas"].items()))
+    components.setdefault("headers", {})["X-Request-Id"] = _REQUEST_ID_HEADER
+    for path_item in result["paths"].values():
+        for operation in path_item.values():
+            for status, response in operation["responses"].items():
+                response["description"] = response.get("description") or _DESCRIPTIONS.get(status, "Done.")
+                response.setdefault("headers", {})["X-Request-Id"] = {
+                    "$ref": "#/components/headers/X-Request-Id"
+                }
+    add_links(result["paths"])
+    result["servers"] = [{"url": "/"}]
+    return result

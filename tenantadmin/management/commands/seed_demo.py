@@ -1,0 +1,47 @@
+"""`manage.py seed_demo`: two tenants with people, rules and a month of logs to try things on."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from tenantadmin.demo.access import DemoGone, demo_file
+from tenantadmin.demo.profile import PROFILE_DAYS
+from tenantadmin.demo.seed import PROFILES, seed_demo
+from tenantadmin.http.errors import ApiError
+from tenantadmin.objectstore import StoreError, default_store
+
+
+class Command(BaseCommand):
+    """Seeds the demo once; run again, it changes nothing, or completes what was interrupted."""
+
+    help = (
+        "Seeds demo data once: an account, two tenants with rulesets, people, and 30 days of generated "
+        "logs up to yesterday. How to get in is written to demo.json in VAR_DIR. Next: manage.py rebuild"
+    )
+
+    def handle(self, **_options: Any) -> None:
+        console = Console(stderr=True, highlight=False)
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+        )
+        entries = 0
+        try:
+            with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+                task = progress.add_task("Demo logs", total=PROFILE_DAYS * len(PROFILES), visible=False)
+                for step in seed_demo(default_store(), today=datetime.now(UTC).date()):
+                    entries += step.entries
+                    progress.update(task, advance=1, visible=True, description=f"{step.tenant}, days")
+        except (StoreError, OSError) as error:
+            raise CommandError(f"{error}. What was written stays; run the command again.") from error
+        except (ApiError, DemoGone) as error:
+            raise CommandError(str(error)) from error
+        seeded = f"{entries:,} log entries in {len(PROFILES)} tenants" if entries else "all there already"
+        self.stdout.write(f"Demo data: {seeded}. How to get in: {demo_file()}")

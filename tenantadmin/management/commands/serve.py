@@ -1,0 +1,109 @@
+"""`manage.py serve`: the whole service in one terminal, until Ctrl-C."""
+
+from __future__ import annotations
+
+import io
+import os
+import shlex
+import sys
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+from django.db import connections
+
+from tenantadmin import embedded
+from tenantadmin.serve import announce, supervisor
+from tenantadmin.serve.address import Address, AddressError, check_is_free, read_address
+
+if TYPE_CHECKING:
+    import argparse
+    import threading
+
+#: For a machine of two cores: two web processes, and as many tasks at once.
+WEB_WORKERS = 2
+WEB_THREADS = 4
+TASKS_AT_ONCE = 2
+CHILD_ENVIRONMENT = {
+    "TENANTADMIN_SUPERVISED": "1",
+    "PYTHONUNBUFFERED": "1",
+    # SIGTERM stops a worker as SIGQUIT does: after a moment, its tasks go back into the queue.
+    "REMAP_SIGTERM": "SIGQUIT",
+    # Fifteen lines that a root in a container has seen before.
+    "PYTHONWARNINGS": "ignore:You're running the worker with superuser privileges",
+}
+
+
+class Command(BaseCommand):
+    """Starts what is not configured, migrates, then runs web, worker and beat under a supervisor."""
+
+    help = "Run the web server, the Celery worker and beat, with PostgreSQL and Redis unless configured."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--demo", action="store_true", help="seed demo data first, once")
+
+    def handle(self, *_args: Any, demo: bool, **_options: Any) -> None:
+        try:
+            address = read_address(os.environ)
+            check_is_free(address)
+        except AddressError as error:
+            raise CommandError(str(error)) from None
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            # In a pipe, too, what happens is shown when it happens.
+            sys.stdout.reconfigure(line_buffering=True)
+        needs = embedded.unconfigured(os.environ)
+        with embedded.running(settings.VAR_DIR, database=needs.database, redis=needs.redis) as servers:
+            self._prepare(demo=demo)
+            failure = supervisor.run(
+                commands(address),
+                servers=servers,
+                env={**os.environ, **CHILD_ENVIRONMENT},
+                on_start=lambda stopping: self._announce(address, stopping=stopping),
+            )
+        if failure:
+            raise CommandError(f"{failure}, so everything else was stopped. Start again: the data are kept.")
+
+    def _prepare(self, *, demo: bool) -> None:
+        self.stdout.write("Migrating the database")
+        call_command("migrate", interactive=False, verbosity=0)
+        if demo:
+            call_command("seed_demo")
+            call_command("rebuild")
+        settings.STATIC_ROOT.mkdir(parents=True, exist_ok=True)
+        if not settings.DEBUG:
+            call_command("collectstatic", interactive=False, verbosity=0)
+        # The supervisor itself uses none, and its children must not share them.
+        connections.close_all()
+
+    def _announce(self, address: Address, *, stopping: threading.Event) -> None:
+        if announce.wait_until_it_answers(f"{address.url}/", stopping=stopping):
+            self.stdout.write(announce.describe(address.url, demo_file=settings.VAR_DIR / "demo.json"))
+            self.stdout.flush()
+
+
+def commands(address: Address) -> dict[str, str]:
+    """Return the shell command of each process by its name."""
+    celery = [sys.executable, "-m", "celery", "-A", "tenantadmin.celery", "-q"]
+    beat_schedule = settings.VAR_DIR / "run" / "beat-schedule"
+    return {
+        "web": shlex.join(
+            [
+                *(sys.executable, "-m", "granian", "--interface", "wsgi", "tenantadmin.wsgi:application"),
+                *("--host", address.host, "--port", str(address.port), "--no-ws"),
+                *("--workers", str(WEB_WORKERS), "--blocking-threads", str(WEB_THREADS)),
+                # More requests than threads wait in the process, not in the kernel.
+                *("--backpressure", "128", "--workers-kill-timeout", "3"),
+                *("--working-dir", str(settings.BASE_DIR)),
+            ]
+        ),
+        "worker": shlex.join(
+            [
+                *(*celery, "worker", "--loglevel", "INFO", "--concurrency", str(TASKS_AT_ONCE)),
+                *("--without-mingle", "--without-gossip"),
+            ]
+        ),
+        "beat": shlex.join(
+            [*celery, "beat", "--loglevel", "INFO", "--pidfile", "", "--schedule", str(beat_schedule)]
+        ),
+    }

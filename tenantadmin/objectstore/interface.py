@@ -1,0 +1,132 @@
+"""What every object store offers, and which keys it takes.
+
+A key is a POSIX path without a leading slash: ``<tenantId>/logs/2026/11/21/07/a.json``. A prefix is
+empty or a key that ends in a slash.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+
+MAX_KEY_BYTES: Final = 1024
+MAX_SEGMENT_BYTES: Final = 255
+_NOT_SEGMENTS: Final = frozenset({"", ".", ".."})
+
+
+class StoreError(Exception):
+    """The store could not do what was asked: the disk, the network or the other side failed."""
+
+
+class ObjectNotFound(StoreError):
+    """There is no object under this key."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"no object {key!r}")
+        self.key = key
+
+
+class InvalidKey(StoreError, ValueError):
+    """The key could name something outside the store, or cannot be stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One stored object. ``size`` in bytes; ``etag`` changes whenever the content does."""
+
+    key: str
+    size: int
+    etag: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Child:
+    """One immediate child of a prefix: its last path segment, and whether it is an object."""
+
+    name: str
+    is_object: bool
+
+
+class ObjectStore(Protocol):
+    """A flat map of keys to bytes. Implementations may be shared between threads."""
+
+    @property
+    def url(self) -> str:
+        """The address from which `open_store` makes an equal store in another process."""
+
+    def uri(self, key: str) -> str:
+        """The address under which a query engine on this machine opens the object itself."""
+
+    def list(self, prefix: str) -> Iterator[Entry]:
+        """Every object under ``prefix``, at any depth, in no stated order."""
+
+    def children(self, prefix: str) -> Iterator[Child]:
+        """The objects and non-empty prefixes directly under ``prefix``, each once, in no stated order."""
+
+    def stat(self, key: str) -> Entry:
+        """Size and etag of one object.
+
+        Raises:
+            ObjectNotFound: there is none.
+        """
+
+    def read(self, key: str) -> bytes:
+        """The whole object.
+
+        Raises:
+            ObjectNotFound: there is none.
+        """
+
+    def open(self, key: str) -> AbstractContextManager[BinaryIO]:
+        """The object as a stream, for those too large to hold.
+
+        Raises:
+            ObjectNotFound: there is none.
+        """
+
+    def write(self, key: str, content: bytes | BinaryIO) -> None:
+        """Store ``content``, replacing what was there. Readers see the old or the new object whole."""
+
+    def delete(self, key: str) -> None:
+        """Remove the object; one that is not there is no error."""
+
+
+def check_key(key: str) -> str:
+    """Return ``key`` where it names an object inside a store.
+
+    Raises:
+        InvalidKey: it is empty, absolute, too long, not Unicode, or has an empty, ``.`` or ``..`` segment.
+    """
+    segments = key.split("/")
+    if not _NOT_SEGMENTS.isdisjoint(segments):
+        raise InvalidKey(f"object key {key!r} has an empty segment, or one of dots")
+    if "\0" in key:
+        raise InvalidKey(f"object key {key!r} contains a NUL character")
+    if key.isascii() and len(key) <= MAX_SEGMENT_BYTES:
+        return key  # short enough in every part
+    try:
+        longest = max(len(segment.encode()) for segment in segments)
+    except UnicodeEncodeError:
+        raise InvalidKey(f"object key {key!r} is not Unicode text") from None
+    if len(key.encode()) > MAX_KEY_BYTES:
+        raise InvalidKey(f"an object key has at most {MAX_KEY_BYTES} bytes: {key[:80]!r}…")
+    if longest > MAX_SEGMENT_BYTES:
+        raise InvalidKey(f"a segment of an object key has at most {MAX_SEGMENT_BYTES} bytes: {key!r}")
+    return key
+
+
+def check_prefix(prefix: str) -> str:
+    """Return ``prefix`` where it is empty, or a valid key followed by one slash.
+
+    Raises:
+        InvalidKey: it is neither.
+    """
+    if prefix:
+        if not prefix.endswith("/"):
+            raise InvalidKey(f"prefix {prefix!r} does not end in a slash")
+        check_key(prefix[:-1])
+    return prefix

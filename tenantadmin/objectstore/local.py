@@ -1,0 +1,218 @@
+"""Objects as files under one directory."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import shutil
+import stat
+import uuid
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+from tenantadmin.objectstore.interface import (
+    Child,
+    Entry,
+    InvalidKey,
+    ObjectNotFound,
+    StoreError,
+    check_key,
+    check_prefix,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_log = logging.getLogger(__name__)
+
+#: Where files are written before they are renamed into place; never listed.
+_STAGING: Final = ".staging"
+
+
+class LocalStore:
+    """An object store in the directory ``root``, which is made when the first object is written.
+
+    Symbolic links below ``root`` are neither listed nor followed, so no key leads out of it.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root.resolve()
+        self._root_text = str(self._root)
+        self._inside: str | None = None
+
+    @property
+    def url(self) -> str:
+        return self._root.as_uri()
+
+    def uri(self, key: str) -> str:
+        return self._path(key)
+
+    def uris(self, keys: Sequence[str]) -> Sequence[str]:
+        """The `uri` of each key, in order. Folders that keys share are looked at once per call.
+
+        Raises:
+            InvalidKey: a key names no object of this store.
+        """
+        paths = []
+        parents: set[str] = set()
+        for key in keys:
+            path = f"{self._root_text}/{check_key(key)}"
+            directory = path.rpartition("/")[0]
+            parent = directory.rpartition("/")[0]
+            if parent not in parents or os.path.islink(directory):  # noqa: PTH114  # hundreds per query
+                self._check_inside(directory, key)
+                if parent.startswith(f"{self._root_text}/"):
+                    parents.add(parent)
+            paths.append(path)
+        return paths
+
+    def list(self, prefix: str) -> Iterator[Entry]:
+        base = self._directory(prefix)
+        pending = [(base, check_prefix(prefix))] if base else []
+        while pending:
+            directory, at = pending.pop()
+            for item in self._scan(directory):
+                if item.is_dir(follow_symlinks=False):
+                    pending.append((Path(item.path), f"{at}{item.name}/"))
+                elif item.is_file(follow_symlinks=False):
+                    # Gone since the directory was read: as if it had never been listed.
+                    with suppress(FileNotFoundError):
+                        yield Entry(at + item.name, *_size_and_etag(item.stat(follow_symlinks=False)))
+
+    def children(self, prefix: str) -> Iterator[Child]:
+        base = self._directory(prefix)
+        for item in self._scan(base) if base else ():
+            if item.is_dir(follow_symlinks=False):
+                if next(self.list(f"{prefix}{item.name}/"), None) is not None:
+                    yield Child(item.name, is_object=False)
+            elif item.is_file(follow_symlinks=False):
+                yield Child(item.name, is_object=True)
+
+    def stat(self, key: str) -> Entry:
+        with self.open(key) as stream:
+            return Entry(key, *_size_and_etag(os.fstat(stream.fileno())))
+
+    def read(self, key: str) -> bytes:
+        # Called for every object of a day: no stream object, one read.
+        descriptor, size = self._open(key)
+        try:
+            pieces = []
+            while piece := os.read(descriptor, size + 1):
+                pieces.append(piece)
+            return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        except OSError as error:
+            raise StoreError(f"cannot read {key!r}: {error.strerror}") from error
+        finally:
+            os.close(descriptor)
+
+    @contextmanager
+    def open(self, key: str) -> Iterator[BinaryIO]:
+        descriptor, _ = self._open(key)
+        with os.fdopen(descriptor, "rb", buffering=0) as stream:
+            yield stream
+
+    def _open(self, key: str) -> tuple[int, int]:
+        """A descriptor of the object's file, and its size."""
+        path = self._path(key)
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except (FileNotFoundError, NotADirectoryError):
+            raise ObjectNotFound(key) from None
+        except OSError as error:
+            # The last segment is a symbolic link, which is no object.
+            if error.errno == errno.ELOOP:
+                raise ObjectNotFound(key) from None
+            raise StoreError(f"cannot read {key!r}: {error.strerror}") from error
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            os.close(descriptor)
+            raise ObjectNotFound(key)
+        return descriptor, status.st_size
+
+    def write(self, key: str, content: bytes | BinaryIO) -> None:
+        path = Path(self._path(key))
+        staging = self._root / _STAGING
+        temporary = staging / uuid.uuid4().hex
+        try:
+            staging.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with temporary.open("xb") as stream:
+                if isinstance(content, bytes):
+                    stream.write(content)
+                else:
+                    shutil.copyfileobj(content, stream, 1 << 20)
+                stream.flush()
+                os.fsync(stream.fileno())
+            temporary.replace(path)
+            _sync_directory(path.parent)
+        except OSError as error:
+            raise StoreError(f"cannot write {key!r}: {error.strerror}") from error
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def delete(self, key: str) -> None:
+        try:
+            Path(self._path(key)).unlink(missing_ok=True)
+        except NotADirectoryError:
+            return
+        except OSError as error:
+            raise StoreError(f"cannot delete {key!r}: {error.strerror}") from error
+
+    def _path(self, key: str) -> str:
+        path = f"{self._root_text}/{check_key(key)}"
+        self._check_inside(path.rpartition("/")[0], key)
+        return path
+
+    def _directory(self, prefix: str) -> Path | None:
+        check_prefix(prefix)
+        directory = self._root / prefix
+        self._check_inside(str(directory), prefix)
+        return directory if directory.is_dir() else None
+
+    def _check_inside(self, directory: str, key: str) -> None:
+        # Keys come sorted, many to a directory: the last answer is the one worth keeping.
+        if directory == self._inside:
+            return
+        if os.path.realpath(directory) != directory or key.split("/", 1)[0] == _STAGING:
+            raise InvalidKey(f"object key {key!r} leads out of the store")
+        if os.path.isdir(directory):  # noqa: PTH112  # text all the way: this is a hot path
+            self._inside = directory
+
+    def _scan(self, directory: Path) -> Iterator[os.DirEntry[str]]:
+        try:
+            with os.scandir(directory) as items:
+                for item in items:
+                    if item.name == _STAGING and directory == self._root:
+                        continue
+                    if not _is_unicode(item.name):
+                        _log.warning(
+                            "A file name under %s is not UTF-8 and is left out: %a", directory, item.name
+                        )
+                        continue
+                    yield item
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise StoreError(f"cannot list {directory}: {error.strerror}") from error
+
+
+def _size_and_etag(status: os.stat_result) -> tuple[int, str]:
+    return status.st_size, f"{status.st_mtime_ns:x}-{status.st_ino:x}-{status.st_size:x}"
+
+
+def _is_unicode(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _sync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,149 @@
+"""Objects in an S3 bucket, or in any store that speaks its protocol."""
+
+from __future__ import annotations
+
+import io
+import logging
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, BinaryIO, Final, cast
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError, IncompleteReadError
+
+from tenantadmin.objectstore.interface import (
+    Child,
+    Entry,
+    InvalidKey,
+    ObjectNotFound,
+    StoreError,
+    check_key,
+    check_prefix,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mypy_boto3_s3 import S3Client
+    from mypy_boto3_s3.type_defs import ListObjectsV2OutputTypeDef
+
+_log = logging.getLogger(__name__)
+
+#: How often a body that was cut off on its way is asked for again; failed requests botocore repeats itself.
+_READ_ATTEMPTS: Final = 3
+_GONE: Final = frozenset({"404", "NoSuchKey", "NotFound"})
+
+
+class S3Store:
+    """An object store in ``bucket`` under ``base`` (empty, or ending in a slash).
+
+    Credentials, region and ``AWS_ENDPOINT_URL`` come from the environment as boto3 reads it.
+    """
+
+    def __init__(self, *, bucket: str, base: str) -> None:
+        self._bucket = bucket
+        self._base = check_prefix(base)
+
+    @property
+    def url(self) -> str:
+        return f"s3://{self._bucket}/{self._base}"
+
+    def uri(self, key: str) -> str:
+        return self.url + check_key(key)
+
+    @cached_property
+    def client(self) -> S3Client:
+        """The boto3 client, which is safe to share between threads."""
+        return boto3.client(
+            "s3",
+            config=Config(
+                retries={"mode": "standard", "max_attempts": 5},
+                connect_timeout=5,
+                read_timeout=60,
+                max_pool_connections=32,
+            ),
+        )
+
+    def list(self, prefix: str) -> Iterator[Entry]:
+        for page in self._pages(prefix, delimiter=""):
+            for item in page.get("Contents", ()):
+                key = item["Key"][len(self._base) :]
+                if _is_key(key):
+                    yield Entry(key, item["Size"], item["ETag"].strip('"'))
+
+    def children(self, prefix: str) -> Iterator[Child]:
+        start = len(self._base) + len(prefix)
+        for page in self._pages(prefix, delimiter="/"):
+            for below in page.get("CommonPrefixes", ()):
+                name = below["Prefix"][start:-1]
+                if _is_key(prefix + name):
+                    yield Child(name, is_object=False)
+            for item in page.get("Contents", ()):
+                name = item["Key"][start:]
+                if _is_key(prefix + name):
+                    yield Child(name, is_object=True)
+
+    def stat(self, key: str) -> Entry:
+        with _translated(key):
+            head = self.client.head_object(Bucket=self._bucket, Key=self._base + check_key(key))
+        return Entry(key, head["ContentLength"], head["ETag"].strip('"'))
+
+    def read(self, key: str) -> bytes:
+        for attempt in range(1, _READ_ATTEMPTS + 1):
+            with self.open(key) as stream:
+                try:
+                    return stream.read()
+                except (BotoCoreError, OSError) as error:
+                    if attempt == _READ_ATTEMPTS:
+                        raise StoreError(f"the body of {key!r} was cut off {attempt} times") from error
+                    _log.info("The body of %s was cut off; asking again", key)
+        raise AssertionError("the last attempt returns or raises")
+
+    @contextmanager
+    def open(self, key: str) -> Iterator[BinaryIO]:
+        with _translated(key):
+            body = self.client.get_object(Bucket=self._bucket, Key=self._base + check_key(key))["Body"]
+        try:
+            yield cast("BinaryIO", body)
+        finally:
+            body.close()
+
+    def write(self, key: str, content: bytes | BinaryIO) -> None:
+        stream = io.BytesIO(content) if isinstance(content, bytes) else content
+        with _translated(key):
+            # Parts of a large object become visible together, when the last has arrived.
+            self.client.upload_fileobj(stream, self._bucket, self._base + check_key(key))
+
+    def delete(self, key: str) -> None:
+        with _translated(key):
+            self.client.delete_object(Bucket=self._bucket, Key=self._base + check_key(key))
+
+    def _pages(self, prefix: str, *, delimiter: str) -> Iterator[ListObjectsV2OutputTypeDef]:
+        paginator = self.client.get_paginator("list_objects_v2")
+        with _translated(prefix):
+            yield from paginator.paginate(
+                Bucket=self._bucket, Prefix=self._base + check_prefix(prefix), Delimiter=delimiter
+            )
+
+
+@contextmanager
+def _translated(key: str) -> Iterator[None]:
+    try:
+        yield
+    except ClientError as error:
+        code = error.response.get("Error", {}).get("Code", "")
+        if code in _GONE:
+            raise ObjectNotFound(key) from None
+        raise StoreError(f"the object store refused {key!r}: {code or error}") from error
+    except (BotoCoreError, IncompleteReadError) as error:
+        raise StoreError(f"the object store failed at {key!r}: {error}") from error
+
+
+def _is_key(key: str) -> bool:
+    """Whether a listed key is one that could be read: markers of folders and the like are not."""
+    try:
+        check_key(key)
+    except InvalidKey:
+        return False
+    return True

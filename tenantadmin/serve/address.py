@@ -1,0 +1,57 @@
+"""Where the web server listens."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class AddressError(Exception):
+    """Why we cannot listen there: a sentence for a person, with the cure."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """A host to bind to and a port."""
+
+    host: str
+    port: int
+
+    @property
+    def url(self) -> str:
+        """The base URL for a client on this machine."""
+        host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(self.host, self.host)  # noqa: S104 - only compared
+        return f"http://{host}:{self.port}"
+
+
+def read_address(environ: Mapping[str, str]) -> Address:
+    """Return the address that `HOST` and `PORT` name. Raises AddressError if PORT is not a port."""
+    text = environ.get("PORT") or "8000"
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 65535:
+        raise AddressError(f"PORT is {text!r}: set it to a number from 1 to 65535.")
+    return Address(environ.get("HOST") or "127.0.0.1", int(text))
+
+
+def check_is_free(address: Address) -> None:
+    """Raise AddressError unless a server could listen there now."""
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((address.host, address.port))
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                raise AddressError(
+                    f"Port {address.port} on {address.host} is in use. "
+                    "Stop what listens there, or choose another with PORT=8001."
+                ) from None
+            reason = (error.strerror or str(error)).lower()
+            raise AddressError(
+                f"Cannot listen on {address.host}, port {address.port}: {reason}."
+                " Set HOST and PORT to an address of this machine."
+            ) from None

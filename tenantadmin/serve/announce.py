@@ -1,0 +1,103 @@
+"""What `manage.py serve` prints once the service answers: where it is, who may sign in, what to try."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import shutil
+import urllib.error
+import urllib.request
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import threading
+    from pathlib import Path
+
+_POLL_SECONDS = 0.2
+_COUNT_BY_STATUS = (
+    "SELECT cacheStatus, count(*) AS requests FROM proxy_logs "
+    "WHERE day = '{day}' GROUP BY ALL ORDER BY requests DESC"
+)
+
+
+def wait_until_it_answers(url: str, *, stopping: threading.Event) -> bool:
+    """Wait for any HTTP answer from `url`; say whether one came before `stopping` was set."""
+    while not stopping.is_set():
+        try:
+            with urllib.request.urlopen(url, timeout=10):  # noqa: S310 - http, and our own
+                return True
+        except urllib.error.HTTPError as error:
+            error.close()
+            return True
+        except (OSError, http.client.HTTPException):
+            stopping.wait(_POLL_SECONDS)
+    return False
+
+
+def describe(url: str, *, demo_file: Path) -> str:
+    """Return the text for the person who started the service.
+
+    `demo_file` is what `seed_demo` left: `{adminEmail, adminPassword, pat, tenants: [{tenantId, name}]}`.
+    """
+    lines = ["", f"  The service answers at {url}", f"  Contract: {url}/   Docs: {url}/docs"]
+    if not demo_file.exists():
+        return "\n".join([*lines, "  Demo data: stop it and run  make run", "", ""])
+    demo: dict[str, Any] = json.loads(demo_file.read_text())
+    tenant = demo["tenants"][0]["tenantId"]
+    yesterday = datetime.now(tz=UTC).date() - timedelta(days=1)
+    lines += [
+        f"  Admin site: {url}/admin/   {demo['adminEmail']} / {demo['adminPassword']}",
+        f"  Demo PAT: {demo['pat']}",
+        "",
+        "  Three commands to try:",
+        "",
+    ]
+    for title, command in try_commands(url, pat=demo["pat"], tenant=tenant, day=yesterday):
+        lines += [f"  # {title}", command, ""]
+    return "\n".join([*lines, ""])
+
+
+def try_commands(url: str, *, pat: str, tenant: str, day: date) -> list[tuple[str, str]]:
+    """Return titles and shell commands; each exchanges the PAT for a token by itself."""
+    command = _curl if shutil.which("curl") else _python
+    query = {"sql": _COUNT_BY_STATUS.format(day=day.isoformat())}
+    return [
+        ("The tenants that the token reaches", command(url, "/config/tenants", pat=pat)),
+        (
+            "Yesterday's usage",
+            command(url, f"/tenants/{tenant}/summaries/{day:%Y/%m/%d}", pat=pat),
+        ),
+        (
+            "SQL over yesterday's requests",
+            command(url, f"/tenants/{tenant}/query", pat=pat, body=query),
+        ),
+    ]
+
+
+def _curl(url: str, path: str, *, pat: str, body: dict[str, str] | None = None) -> str:
+    exchange = f"curl -s {url}/oauth/token -d grant_type=pat_exchange -d pat={pat}"
+    token = f"""$({exchange} | sed 's/.*"access_token": *"\\([^"]*\\)".*/\\1/')"""
+    command = f'curl -s {url}{path} -H "Authorization: Bearer {token}"'
+    if body is None:
+        return command
+    return f"{command} -H 'Content-Type: application/json' -d {_quoted(json.dumps(body))}"
+
+
+def _python(url: str, path: str, *, pat: str, body: dict[str, str] | None = None) -> str:
+    """The same for a machine without curl."""
+    program = (
+        "import json; from urllib.request import Request, urlopen; "
+        "send = lambda path, body, **more: urlopen(Request("
+        f'"{url}" + path, body and json.dumps(body).encode(), '
+        '{"Content-Type": "application/json", **more})).read().decode(); '
+        f'token = json.loads(send("/oauth/token", {{"grant_type": "pat_exchange", "pat": "{pat}"}})); '
+        f"print(send({json.dumps(path)}, {json.dumps(body) if body else None}, "
+        'Authorization="Bearer " + token["access_token"]))'
+    )
+    return f"python3 -c {_quoted(program)}"
+
+
+def _quoted(text: str) -> str:
+    """`text` in single quotes for the shell."""
+    return "'" + text.replace("'", "'\\''") + "'"

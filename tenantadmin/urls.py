@@ -1,0 +1,25 @@
+"""Every address of the service. Contract: Endpoints."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.urls import include, path
+from drf_spectacular.views import SpectacularSwaggerView
+
+from tenantadmin.views import ContractView
+
+urlpatterns = [
+    path("", ContractView.as_view(), name="contract"),
+    path("docs", SpectacularSwaggerView.as_view(url_name="contract"), name="docs"),
+    path("admin/", admin.site.urls),
+    # First, because the Gateway asks for rules most: addresses are tried in this order.
+    path("", include("rules.urls")),
+    path("", include("accounts.urls")),
+    path("", include("tosapp.urls")),
+    path("", include("logs.urls")),
+    path("", include("analytics.urls")),
+]
+
+handler400 = "tenantadmin.http.middleware.answer_bad_request"
+handler404 = "tenantadmin.http.middleware.answer_not_found"
+handler500 = "tenantadmin.http.middleware.answer_failure"

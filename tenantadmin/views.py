@@ -1,0 +1,34 @@
+"""The service's own pages: the contract and its human form."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from django.http import HttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+
+from accounts.permissions import PublicView
+from tenantadmin.http.contract import published_contract
+from tenantadmin.http.etags import not_modified
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+    from rest_framework.response import Response
+
+
+class ContractView(PublicView):
+    """Serves the committed OpenAPI document."""
+
+    operations: ClassVar = {"GET": "getContract"}
+
+    @extend_schema(
+        tags=["Discovery"],
+        summary="The contract of this service (OpenAPI 3.0.3)",
+        responses={200: OpenApiTypes.OBJECT},
+    )
+    def get(self, request: Request) -> HttpResponse | Response:
+        text, etag = published_contract()
+        return not_modified(request, etag) or HttpResponse(
+            text, content_type="application/json", headers={"ETag": etag}
+        )
