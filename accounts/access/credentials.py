@@ -1,0 +1,221 @@
+"""Long-lived credentials: made, recognised, exchanged for access tokens, ended.
+
+Contract: Authentication 3 and 4. The text of a credential is returned once, by the function that makes it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from django.conf import settings
+from django.db.models import Q
+from django.utils.module_loading import import_string
+
+from accounts.access.principal import WILDCARD, Rights
+from accounts.access.rights import rights_of
+from accounts.access.scopes import (
+    ALL_SCOPES,
+    MEMBERSHIP_SCOPES,
+    NOT_IN_MEMBERS_PATS,
+    PAT_ONLY,
+    READ_SCOPES,
+    Scope,
+)
+from accounts.access.tokens import mint_access_token
+from accounts.models import PersonalAccessToken, RefreshToken, User
+from tenantadmin.http.errors import ApiError
+from tenantadmin.http.timestamps import now
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Iterable, Sequence
+
+PAT_PREFIX: Final = "tas_pat_"
+REFRESH_PREFIX: Final = "tas_refresh_"
+_SHOWN = 8
+
+
+class InvalidGrant(ApiError):
+    """An unknown, expired or revoked credential, or one of an inactive user (RFC 6749, 5.2)."""
+
+    status = 401
+    code = "invalid_grant"
+    message = "The credential is unknown, expired or revoked."
+
+
+@dataclass(frozen=True, slots=True)
+class AccessGrant:
+    """What ``POST /oauth/token`` answers; ``expires_in`` in seconds."""
+
+    access_token: str
+    expires_in: int
+    scope: str
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "access_token": self.access_token,
+            "token_type": "Bearer",
+            "expires_in": self.expires_in,
+            "scope": self.scope,
+        }
+
+
+def digest_of(text: str) -> bytes:
+    """Return what is stored of a credential."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def _new_text(prefix: str) -> str:
+    return prefix + secrets.token_urlsafe(32)
+
+
+def create_pat(
+    *,
+    owner: User,
+    name: str,
+    scopes: Iterable[Scope],
+    tenants: Sequence[str] = (),
+    accounts: Sequence[str] = (),
+    endpoints: Sequence[dict[str, Any]] = (),
+    expires_at: dt.datetime | None = None,
+) -> tuple[PersonalAccessToken, str]:
+    """Store a new personal access token and return it with its text, which is not kept.
+
+    What the owner may put into it is the caller's to check: `grantable_scopes`.
+    """
+    text = _new_text(PAT_PREFIX)
+    pat = PersonalAccessToken.objects.create(
+        owner=owner,
+        name=name,
+        digest=digest_of(text),
+        prefix=text[: len(PAT_PREFIX) + _SHOWN],
+        scopes=sorted(scopes),
+        tenants=list(tenants),
+        accounts=list(accounts),
+        endpoints=list(endpoints),
+        expires_at=expires_at,
+    )
+    return pat, text
+
+
+def create_refresh_token(*, user: User) -> tuple[RefreshToken, str]:
+    """Store a new refresh token and return it with its text, which is not kept."""
+    text = _new_text(REFRESH_PREFIX)
+    row = RefreshToken.objects.create(
+        user=user,
+        digest=digest_of(text),
+        prefix=text[: len(REFRESH_PREFIX) + _SHOWN],
+        expires_at=now() + settings.REFRESH_TOKEN_LIFETIME,
+    )
+    return row, text
+
+
+def grantable_scopes(rights: Rights) -> frozenset[Scope]:
+    """Return what a user may put into a PAT: what role and memberships bring, on whichever tenant."""
+    return ALL_SCOPES if rights.is_platform_admin else role_scopes(rights) - NOT_IN_MEMBERS_PATS
+
+
+def role_scopes(rights: Rights) -> frozenset[Scope]:
+    """Return what primary role and memberships bring, on whichever tenant."""
+    if rights.is_platform_admin:
+        return ALL_SCOPES
+    brought: frozenset[Scope] = frozenset()
+    for role in rights.memberships.values():
+        brought |= MEMBERSHIP_SCOPES[role]
+    return brought & READ_SCOPES if rights.role == "guest" else brought
+
+
+def sign_in_scopes(rights: Rights) -> frozenset[Scope]:
+    """Return the scopes of a sign-in token: what role, memberships and grants bring, less PAT-only ones."""
+    brought = role_scopes(rights) | rights.extra_scopes
+    for granted in (*rights.tenant_grants.values(), *rights.account_grants.values()):
+        brought |= granted
+    return brought - PAT_ONLY
+
+
+def mint_for_sign_in(user: User) -> AccessGrant:
+    """Mint the access token of a person who signed in or refreshed."""
+    rights = rights_of(user)
+    scopes = sign_in_scopes(rights)
+    token = mint_access_token(
+        subject=user.email,
+        role=user.role,
+        scopes=scopes,
+        tenants=[str(tenant_id) for tenant_id in rights.memberships],
+        accounts=[str(account_id) for account_id in rights.owned_accounts],
+        tos_required=_must_acknowledge(user),
+    )
+    return _granted(token, scopes)
+
+
+def exchange_pat(text: str) -> AccessGrant:
+    """Exchange a personal access token for an access token.
+
+    Raises:
+        InvalidGrant: unknown, expired, revoked, or its owner is inactive or may no longer hold a wildcard.
+    """
+    pat = (
+        _unexpired(PersonalAccessToken.objects)
+        .select_related("owner")
+        .filter(digest=digest_of(text), owner__is_active=True)
+        .first()
+    )
+    if pat is None:
+        raise InvalidGrant
+    rights = rights_of(pat.owner)
+    if WILDCARD in (*pat.tenants, *pat.accounts) and not rights.is_platform_admin:
+        raise InvalidGrant("The owner of this wildcard token is no longer a platform admin.")
+    scopes = frozenset(Scope(name) for name in pat.scopes)
+    token = mint_access_token(
+        subject=pat.owner.email,
+        role=pat.owner.role,
+        scopes=scopes,
+        tenants=pat.tenants,
+        accounts=pat.accounts,
+        personal_access_token=pat.pk,
+    )
+    PersonalAccessToken.objects.filter(pk=pat.pk).update(last_used_at=now())
+    return _granted(token, scopes)
+
+
+def exchange_refresh_token(text: str) -> AccessGrant:
+    """Exchange a refresh token for an access token; the refresh token stays valid.
+
+    Raises:
+        InvalidGrant: unknown, expired, revoked, or its user is inactive.
+    """
+    row = (
+        _unexpired(RefreshToken.objects)
+        .select_related("user")
+        .filter(digest=digest_of(text), user__is_active=True)
+        .first()
+    )
+    if row is None:
+        raise InvalidGrant
+    grant = mint_for_sign_in(row.user)
+    RefreshToken.objects.filter(pk=row.pk).update(last_used_at=now())
+    return grant
+
+
+def revoke(text: str) -> None:
+    """End a refresh token or a PAT, and with a PAT the tokens minted from it; an unknown one is no error."""
+    for model in (RefreshToken, PersonalAccessToken):
+        model.objects.filter(digest=digest_of(text), revoked_at__isnull=True).update(revoked_at=now())
+
+
+def _unexpired(manager: Any) -> Any:
+    return manager.filter(Q(expires_at__isnull=True) | Q(expires_at__gt=now()), revoked_at__isnull=True)
+
+
+def _granted(token: str, scopes: Iterable[Scope]) -> AccessGrant:
+    seconds = int(settings.ACCESS_TOKEN_LIFETIME.total_seconds())
+    return AccessGrant(access_token=token, expires_in=seconds, scope=" ".join(sorted(scopes)))
+
+
+def _must_acknowledge(user: User) -> bool:
+    """Ask the terms-of-service app, which this one must not import, by the name that the setting gives."""
+    required: bool = import_string(settings.TOS_REQUIRED_CHECK)(user)
+    return required

@@ -1,0 +1,72 @@
+"""Rights on accounts, and those on tenants that only owners have. Contract: Authentication.
+
+`accounts.permissions` asks for a scope on the tenant in the path; these functions ask for the rest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from accounts.access.principal import WILDCARD
+from accounts.access.scopes import MEMBERS_ONLY, PLATFORM_ADMIN_SCOPES, Scope
+from accounts.models.users import MembershipRole, PrimaryRole
+from tenantadmin.http.errors import Forbidden
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from accounts.access.principal import Principal
+
+#: What owning an account brings on the account itself.
+ACCOUNT_OWNER_SCOPES: Final = frozenset({Scope.CONFIG_READ, Scope.CONFIG_WRITE})
+
+
+def scopes_on_account(principal: Principal, account_id: UUID) -> frozenset[Scope]:
+    """Return what the caller may do on an account: what its token reaches and the database allows."""
+    rights, claims = principal.rights, principal.claims
+    if not token_names_account(principal, account_id):
+        return frozenset()
+    allowed = rights.account_grants.get(account_id, frozenset()) - MEMBERS_ONLY
+    if rights.is_platform_admin:
+        allowed |= PLATFORM_ADMIN_SCOPES
+    if account_id in rights.owned_accounts:
+        allowed |= (
+            ACCOUNT_OWNER_SCOPES - {Scope.CONFIG_WRITE}
+            if rights.role == PrimaryRole.GUEST
+            else ACCOUNT_OWNER_SCOPES
+        )
+    return allowed if claims.is_sign_in else allowed & claims.scopes
+
+
+def token_names_account(principal: Principal, account_id: UUID) -> bool:
+    """Tell whether the token reaches an account, by its id or by a wildcard."""
+    claims = principal.claims
+    if str(account_id) in claims.accounts:
+        return True
+    if claims.is_sign_in:
+        return principal.is_platform_admin or account_id in principal.rights.account_grants
+    return WILDCARD in claims.accounts or WILDCARD in claims.tenants
+
+
+def require_account_scope(principal: Principal, *, account_id: UUID, scope: Scope) -> None:
+    """Refuse a caller who may not read (``config:read``) or write (``config:write``) an account.
+
+    Raises:
+        Forbidden: neither owner nor platform admin, no grant, or the token does not reach the account.
+    """
+    if scope not in scopes_on_account(principal, account_id):
+        raise Forbidden(f"This needs '{scope}' on the account: its owners hold it.")
+
+
+def require_tenant_owner(principal: Principal, tenant_id: UUID) -> None:
+    """Refuse a caller who is neither an owner of the tenant nor a platform admin.
+
+    Raises:
+        Forbidden: with who may.
+    """
+    if principal.is_platform_admin:
+        return
+    rights = principal.rights
+    is_owner = rights.memberships.get(tenant_id) == MembershipRole.OWNER
+    if not is_owner or rights.role == PrimaryRole.GUEST:
+        raise Forbidden("Only an owner of the tenant or a platform admin may do this.")

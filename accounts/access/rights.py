@@ -1,0 +1,136 @@
+"""Reading a caller's rights, at most a few seconds old.
+
+Changes of roles, memberships and grants, deactivation, deletion and revocation act on tokens already minted
+within `PRINCIPAL_CACHE_SECONDS`: a process remembers a verified token no longer than that.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from cachetools import TTLCache
+from django.conf import settings
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import OuterRef, Q
+from django.db.models.functions import JSONObject
+
+from accounts.access.principal import Claims, Principal, Rights
+from accounts.access.scopes import Scope
+from accounts.access.tokens import verify_access_token
+from accounts.models import Account, Membership, PermissionGrant, PersonalAccessToken, User
+from accounts.models.billing import GrantResource
+from accounts.models.users import PrimaryRole
+from tenantadmin.http.errors import InvalidToken
+from tenantadmin.http.timestamps import now
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from django.db.models import QuerySet
+
+_remembered: TTLCache[str, Principal] = TTLCache(
+    maxsize=4096, ttl=settings.PRINCIPAL_CACHE_SECONDS, timer=time.monotonic
+)
+_remembering = threading.Lock()
+
+
+def authenticate_token(text: str) -> Principal:
+    """Return the caller behind an access token.
+
+    Raises:
+        TokenExpired, InvalidToken: the token is not good, its user is gone or inactive, or the PAT that it
+            was minted from is revoked, expired or gone.
+    """
+    with _remembering:
+        remembered = _remembered.get(text)
+    if remembered is not None and remembered.claims.expires_at > time.time():
+        return remembered
+    claims = verify_access_token(text)
+    principal = Principal(claims=claims, rights=read_rights(claims))
+    with _remembering:
+        _remembered[text] = principal
+    return principal
+
+
+def forget_principals() -> None:
+    """Make the next request read every caller's rights anew (this process only)."""
+    with _remembering:
+        _remembered.clear()
+
+
+def read_rights(claims: Claims) -> Rights:
+    """Read what the database allows the subject of ``claims`` now.
+
+    Raises:
+        InvalidToken: the user or the PAT is gone, inactive, revoked or expired, or a wildcard PAT's owner is
+            no longer a platform admin.
+    """
+    user = _with_rights(User.objects.filter(email=claims.subject, is_active=True)).first()
+    if user is None:
+        raise InvalidToken("The user of this token does not exist any more, or is not active.")
+    endpoints: tuple[Mapping[str, Any], ...] = ()
+    if claims.personal_access_token is not None:
+        pat = (
+            PersonalAccessToken.objects.filter(
+                Q(expires_at__isnull=True) | Q(expires_at__gt=now()),
+                id=claims.personal_access_token,
+                owner=user,
+                revoked_at__isnull=True,
+            )
+            .only("endpoints")
+            .first()
+        )
+        if pat is None or (claims.has_wildcard and user.role != PrimaryRole.ADMIN):
+            raise InvalidToken("The personal access token behind this token has ended.")
+        endpoints = tuple(pat.endpoints)
+    return _read(user, endpoints=endpoints)
+
+
+def rights_of(user: User) -> Rights:
+    """Return the rights of ``user`` as the database holds them now (one query)."""
+    return _read(_with_rights(User.objects.filter(pk=user.pk)).get(), endpoints=())
+
+
+def _with_rights(users: QuerySet[User]) -> QuerySet[User]:
+    """Bring along, in the same query, everything that a user's rights are made of."""
+    of_user = {"user": OuterRef("pk")}
+    return users.annotate(
+        membership_rows=ArraySubquery(
+            Membership.objects.filter(**of_user)
+            .order_by()
+            .values(row=JSONObject(tenant="tenant_id", role="role"))
+        ),
+        grant_rows=ArraySubquery(
+            PermissionGrant.objects.filter(
+                Q(expires_at__isnull=True) | Q(expires_at__gt=now()),
+                grantee=OuterRef("pk"),
+                revoked_at__isnull=True,
+            )
+            .order_by()
+            .values(row=JSONObject(resource="resource", id="resource_id", permissions="permissions"))
+        ),
+        account_ids=ArraySubquery(Account.owners.through.objects.filter(**of_user).values("account_id")),
+    )
+
+
+def _read(row: Any, *, endpoints: tuple[Mapping[str, Any], ...]) -> Rights:
+    granted: dict[str, dict[UUID, frozenset[Scope]]] = {kind.value: {} for kind in GrantResource}
+    for grant in row.grant_rows:
+        held = granted[grant["resource"]]
+        resource_id = UUID(grant["id"])
+        permissions = frozenset(Scope(name) for name in grant["permissions"])
+        held[resource_id] = held.get(resource_id, frozenset()) | permissions
+    return Rights(
+        user_id=row.pk,
+        email=row.email,
+        role=row.role,
+        memberships={UUID(entry["tenant"]): entry["role"] for entry in row.membership_rows},
+        tenant_grants=granted[GrantResource.TENANT],
+        account_grants=granted[GrantResource.ACCOUNT],
+        owned_accounts=frozenset(row.account_ids),
+        extra_scopes=frozenset(Scope(name) for name in row.scopes),
+        endpoints=endpoints,
+    )

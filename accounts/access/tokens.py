@@ -1,0 +1,228 @@
+"""Access tokens: JWTs signed with ES256 that the Gateway verifies offline by ``/.well-known/jwks.json``.
+
+A key's id is its RFC 7638 thumbprint, so rotation needs no bookkeeping: the new private key signs, the old
+public keys still verify until their tokens have expired.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+import jwt
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ec import (
+    SECP256R1,
+    EllipticCurvePrivateKey,
+    EllipticCurvePublicKey,
+)
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from rest_framework_simplejwt.backends import TokenBackend
+from rest_framework_simplejwt.exceptions import (
+    ExpiredTokenError,
+    TokenBackendError,
+    TokenBackendExpiredToken,
+    TokenError,
+)
+from rest_framework_simplejwt.tokens import Token
+
+from accounts.access.principal import Claims
+from accounts.access.scopes import Scope
+from tenantadmin.http.errors import InvalidToken, TokenExpired
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+ALGORITHM: Final = "ES256"
+_PEM = re.compile(r"-----BEGIN PUBLIC KEY-----.+?-----END PUBLIC KEY-----", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class KeySet:
+    """The private key that signs and every public key that is accepted, by ``kid``."""
+
+    signing_kid: str
+    signing_key: EllipticCurvePrivateKey
+    public_keys: dict[str, EllipticCurvePublicKey]
+
+    def as_jwks(self) -> dict[str, list[dict[str, str]]]:
+        """Return the JSON Web Key Set (RFC 7517) of the public keys, the signing one first."""
+        return {
+            "keys": [
+                {**_jwk(key), "kid": kid, "use": "sig", "alg": ALGORITHM}
+                for kid, key in self.public_keys.items()
+            ]
+        }
+
+
+@cache
+def load_keys(private_pem: str, previous_pems: str) -> KeySet:
+    """Return the key set of a private key and the previous public keys, both PEM.
+
+    Raises:
+        ImproperlyConfigured: a key is not a P-256 key in PEM.
+    """
+    try:
+        private = serialization.load_pem_private_key(private_pem.encode(), password=None)
+        previous = [serialization.load_pem_public_key(pem.encode()) for pem in _PEM.findall(previous_pems)]
+    except (ValueError, TypeError) as error:
+        raise ImproperlyConfigured(
+            f"JWT_PRIVATE_KEY or JWT_PREVIOUS_PUBLIC_KEYS is not a key in PEM: {error}"
+        ) from error
+    if not isinstance(private, EllipticCurvePrivateKey):
+        raise ImproperlyConfigured("JWT_PRIVATE_KEY is not an elliptic-curve key. ES256 needs P-256.")
+    public = [private.public_key(), *previous]
+    accepted = {}
+    for key in public:
+        if not isinstance(key, EllipticCurvePublicKey) or not isinstance(key.curve, SECP256R1):
+            raise ImproperlyConfigured("A JWT key is not on the curve P-256, which ES256 needs.")
+        accepted[_thumbprint(key)] = key
+    return KeySet(_thumbprint(private.public_key()), private, accepted)
+
+
+def current_keys() -> KeySet:
+    """Return the key set of the settings."""
+    return load_keys(settings.JWT_PRIVATE_KEY, settings.JWT_PREVIOUS_PUBLIC_KEYS)
+
+
+def _jwk(key: EllipticCurvePublicKey) -> dict[str, str]:
+    numbers = key.public_numbers()
+    x, y = (
+        base64.urlsafe_b64encode(number.to_bytes(32, "big")).rstrip(b"=").decode()
+        for number in (numbers.x, numbers.y)
+    )
+    return {"kty": "EC", "crv": "P-256", "x": x, "y": y}
+
+
+def _thumbprint(key: EllipticCurvePublicKey) -> str:
+    canonical = json.dumps(_jwk(key), sort_keys=True, separators=(",", ":")).encode()
+    return base64.urlsafe_b64encode(hashlib.sha256(canonical).digest()).rstrip(b"=").decode()
+
+
+class RotatingTokenBackend(TokenBackend):
+    """simplejwt's backend with a ``kid`` in the header and a key chosen by it."""
+
+    def get_verifying_key(self, token: Any) -> Any:
+        try:
+            kid = jwt.get_unverified_header(token).get("kid")
+        except jwt.InvalidTokenError as error:
+            raise TokenBackendError("Token is invalid") from error
+        key = current_keys().public_keys.get(kid) if isinstance(kid, str) else None
+        if key is None:
+            raise TokenBackendError("Token is signed with an unknown key")
+        return key
+
+    def decode(self, token: Any, verify: bool = True) -> dict[str, Any]:  # noqa: FBT001, FBT002
+        """Verify as simplejwt does, but not ``iat``: a moment ahead, it is another host's clock."""
+        try:
+            return jwt.decode(
+                token,
+                self.get_verifying_key(token),
+                algorithms=[self.algorithm],
+                audience=self.audience,
+                issuer=self.issuer,
+                options={"verify_signature": verify, "verify_iat": False},
+            )
+        except jwt.ExpiredSignatureError as error:
+            raise TokenBackendExpiredToken("Token is expired") from error
+        except (jwt.InvalidTokenError, ValueError, TypeError) as error:
+            raise TokenBackendError("Token is invalid") from error
+
+    def encode(self, payload: dict[str, Any]) -> str:
+        keys = current_keys()
+        return jwt.encode(
+            {**payload, "aud": self.audience, "iss": self.issuer},
+            keys.signing_key,
+            algorithm=self.algorithm,
+            headers={"kid": keys.signing_kid},
+        )
+
+
+class AccessToken(Token):
+    """The service's own access token; ``typ`` is ``access``."""
+
+    token_type = "access"  # noqa: S105
+    lifetime = settings.ACCESS_TOKEN_LIFETIME
+
+    @property
+    def token_backend(self) -> TokenBackend:
+        return _backend(settings.PUBLIC_BASE_URL)
+
+    def get_token_backend(self) -> TokenBackend:
+        return self.token_backend
+
+
+@cache
+def _backend(issuer: str) -> RotatingTokenBackend:
+    return RotatingTokenBackend(ALGORITHM, audience=settings.JWT_AUDIENCE, issuer=issuer)
+
+
+def mint_access_token(
+    *,
+    subject: str,
+    role: str,
+    scopes: Iterable[Scope],
+    tenants: Iterable[str],
+    accounts: Iterable[str],
+    personal_access_token: int | None = None,
+    tos_required: bool = False,
+) -> str:
+    """Return a signed access token with the claims of the contract (Authentication, 3)."""
+    token = AccessToken()
+    token["sub"] = subject
+    token["role"] = role
+    token["scope"] = " ".join(sorted(scopes))
+    token["tenants"] = sorted(tenants)
+    token["accounts"] = sorted(accounts)
+    if personal_access_token is not None:
+        token["pat"] = personal_access_token
+    if tos_required:
+        token["tos_required"] = True
+    return str(token)
+
+
+def verify_access_token(text: str) -> Claims:
+    """Verify signature, algorithm, key, issuer, audience, type and expiry.
+
+    Raises:
+        TokenExpired: the token was good once.
+        InvalidToken: anything else.
+    """
+    try:
+        payload = AccessToken(text).payload  # type: ignore[arg-type]
+    except ExpiredTokenError as error:
+        raise TokenExpired from error
+    except TokenError as error:
+        raise InvalidToken from error
+    try:
+        return Claims(
+            subject=_text(payload["sub"]),
+            token_id=_text(payload["jti"]),
+            expires_at=int(payload["exp"]),
+            role=_text(payload["role"]),
+            scopes=frozenset(Scope(name) for name in _text(payload["scope"]).split()),
+            tenants=frozenset(_text(name) for name in payload["tenants"]),
+            accounts=frozenset(_text(name) for name in payload["accounts"]),
+            personal_access_token=_optional_id(payload.get("pat")),
+            tos_required=payload.get("tos_required") is True,
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise InvalidToken from error
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _optional_id(value: Any) -> int | None:
+    if value is not None and type(value) is not int:
+        raise TypeError
+    return value

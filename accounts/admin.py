@@ -1,0 +1,156 @@
+"""Admin pages of people, tokens, accounts, tenants and history.
+
+Documents and rights change through the API's own functions, which check and record them; here staff look,
+search, and revoke.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin
+from django.db.models import Count
+
+from accounts.models import (
+    Account,
+    Domain,
+    Fqdn,
+    Membership,
+    PermissionGrant,
+    PersonalAccessToken,
+    RefreshToken,
+    Revision,
+    Tenant,
+    TenantConfig,
+    User,
+)
+from accounts.models.signin import MagicLink
+from tenantadmin.http.admin import ReadOnlyAdmin, ReadOnlyInline, RevocableAdmin
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+    from django.http import HttpRequest
+
+
+class MembershipInline(ReadOnlyInline):
+    """A user's or a tenant's memberships."""
+
+    model = Membership
+    fields = ("user", "tenant", "role")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows: QuerySet[Any] = super().get_queryset(request).select_related("user", "tenant")
+        return rows
+
+
+@admin.register(User)
+class UserAdmin(ReadOnlyAdmin):
+    list_display = ("email", "display_name", "role", "is_active", "identity_provider", "last_login")
+    list_filter = ("role", "is_active", "identity_provider")
+    search_fields = ("email", "display_name", "identity_subject")
+    exclude = ("password",)
+    inlines = (MembershipInline,)
+
+
+@admin.register(Membership)
+class MembershipAdmin(ReadOnlyAdmin):
+    list_display = ("user", "tenant", "role")
+    list_filter = ("role",)
+    list_select_related = ("user", "tenant")
+    search_fields = ("user__email", "tenant__name", "tenant__id")
+
+
+@admin.register(PersonalAccessToken)
+class PersonalAccessTokenAdmin(RevocableAdmin):
+    list_display = (
+        *("prefix", "name", "owner", "scopes", "tenants", "accounts"),
+        *("expires_at", "last_used_at", "revoked_at"),
+    )
+    list_select_related = ("owner",)
+    search_fields = ("prefix", "name", "owner__email")
+
+
+@admin.register(RefreshToken)
+class RefreshTokenAdmin(RevocableAdmin):
+    list_display = ("prefix", "user", "created_at", "expires_at", "last_used_at", "revoked_at")
+    list_select_related = ("user",)
+    search_fields = ("prefix", "user__email")
+
+
+@admin.register(PermissionGrant)
+class PermissionGrantAdmin(RevocableAdmin):
+    list_display = (
+        *("grantee", "resource", "resource_id", "permissions"),
+        *("granted_by", "expires_at", "revoked_at"),
+    )
+    list_filter = ("resource",)
+    list_select_related = ("grantee", "granted_by")
+    search_fields = ("grantee__email", "resource_id")
+
+
+class TenantInline(ReadOnlyInline):
+    """An account's tenants, tombstones included."""
+
+    model = Tenant
+    show_change_link = True
+    fields = ("name", "id", "modified_at", "deleted_at")
+
+
+@admin.register(Account)
+class AccountAdmin(ReadOnlyAdmin):
+    list_display = ("name", "id", "plan", "tenant_count", "billing_email", "modified_at")
+    list_filter = ("plan",)
+    search_fields = ("name", "id", "owners__email", "billing_email")
+    inlines = (TenantInline,)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows: QuerySet[Any] = super().get_queryset(request).annotate(tenants_held=Count("tenants"))
+        return rows
+
+    @admin.display(description="tenants", ordering="tenants_held")
+    def tenant_count(self, account: Any) -> int:
+        count: int = account.tenants_held
+        return count
+
+
+@admin.register(Domain)
+class DomainAdmin(ReadOnlyAdmin):
+    list_display = ("name", "account", "verified_at", "created_at")
+    list_select_related = ("account",)
+    search_fields = ("name", "account__name")
+
+
+@admin.register(Fqdn)
+class FqdnAdmin(ReadOnlyAdmin):
+    list_display = ("name", "tenant_id", "claimed_at", "released_at")
+    search_fields = ("name", "tenant_id")
+
+
+@admin.register(Tenant)
+class TenantAdmin(ReadOnlyAdmin):
+    list_display = ("name", "id", "account", "modified_at", "deleted_at")
+    list_filter = (("deleted_at", admin.EmptyFieldListFilter),)
+    list_select_related = ("account",)
+    search_fields = ("name", "id", "account__name")
+    inlines = (MembershipInline,)
+
+
+@admin.register(TenantConfig)
+class TenantConfigAdmin(ReadOnlyAdmin):
+    list_display = ("tenant", "seq", "modified_at")
+    list_select_related = ("tenant",)
+    search_fields = ("tenant__name", "tenant__id")
+
+
+@admin.register(Revision)
+class RevisionAdmin(ReadOnlyAdmin):
+    list_display = ("changed_at", "kind", "tenant_id", "account_id", "seq", "action", "user")
+    list_filter = ("kind", "action")
+    search_fields = ("tenant_id", "account_id", "user")
+    date_hierarchy = "changed_at"
+
+
+@admin.register(MagicLink)
+class MagicLinkAdmin(ReadOnlyAdmin):
+    list_display = ("email", "created_at", "expires_at", "used_at")
+    search_fields = ("email",)

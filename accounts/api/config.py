@@ -1,0 +1,72 @@
+"""``/config/tenants/{tenant}/config``. Contract: Tenants and configuration."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.response import Response
+
+from accounts.api.parameters import ETAG, IF_MATCH, IF_NONE_MATCH
+from accounts.api.schema import NOT_MODIFIED
+from accounts.permissions import AppView
+from accounts.tenants.config import ConfigState, config_etag, read_config, write_config
+from accounts.tenants.schema import TenantConfigBody, TenantConfigDocument
+from tenantadmin.http.etags import not_modified, require_match
+from tenantadmin.http.schema import refusal
+from tenantadmin.http.serializers import read_query
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from rest_framework.request import Request
+
+
+def config_response(config: ConfigState) -> Response:
+    """Answer a configuration under its entity tag."""
+    return Response(config.as_json(), headers={"ETag": config.etag})
+
+
+class ConfigView(AppView):
+    """A tenant's configuration."""
+
+    operations: ClassVar = {"GET": "getTenantConfig", "PUT": "replaceTenantConfig"}
+
+    @extend_schema(
+        tags=["Tenants"],
+        summary="Read a tenant's configuration",
+        parameters=[IF_NONE_MATCH, ETAG],
+        responses={200: TenantConfigDocument, 304: NOT_MODIFIED},
+    )
+    def get(self, request: Request, tenant: UUID) -> Response:
+        read_query(None, request)
+        if "If-None-Match" in request.headers:
+            unchanged = not_modified(request, config_etag(tenant))
+            if unchanged is not None:
+                return unchanged
+        return config_response(read_config(tenant))
+
+    @extend_schema(
+        tags=["Tenants"],
+        summary="Replace a tenant's configuration",
+        parameters=[IF_MATCH, ETAG],
+        request=TenantConfigBody,
+        responses={
+            200: TenantConfigDocument,
+            409: refusal(
+                409,
+                "The configuration changed in the meantime, an FQDN is held for another tenant, or the name "
+                "is not unique in the account.",
+            ),
+        },
+    )
+    def put(self, request: Request, tenant: UUID) -> Response:
+        read_query(None, request)
+        written = write_config(
+            tenant_id=tenant,
+            document=request.data,
+            actor=self.principal.email,
+            require=partial(require_match, request),
+        )
+        return config_response(written)

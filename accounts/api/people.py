@@ -1,0 +1,98 @@
+"""Bodies that the endpoints of users, roles and memberships share. Contract: Resources and their fields."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from accounts.access.scopes import Scope
+from accounts.models.users import MembershipRole, PrimaryRole
+from tenantadmin.http.serializers import (
+    StrictBooleanField,
+    StrictCharField,
+    StrictSerializer,
+    TimestampField,
+)
+
+SCOPES = sorted(Scope)
+
+
+@extend_schema_field(OpenApiTypes.ANY)
+class IgnoredField(serializers.Field[Any, Any, Any, Any]):
+    """What may be sent back as it was read, and changes nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(required=False, allow_null=True, help_text="Read-only; ignored.")
+
+    def to_internal_value(self, data: Any) -> Any:
+        return data
+
+    def to_representation(self, value: Any) -> Any:
+        return value
+
+
+class RolesBody(StrictSerializer):
+    """A user's roles: the primary one decides access, ``scopes`` add to the sign-in token's claim."""
+
+    primary = serializers.ChoiceField(choices=PrimaryRole.choices)
+    scopes = serializers.ListField(
+        child=serializers.ChoiceField(choices=SCOPES), required=False, default=list, max_length=100
+    )
+
+
+class RolesPatch(StrictSerializer):
+    """The keys of a user's roles to change."""
+
+    primary = serializers.ChoiceField(choices=PrimaryRole.choices, required=False)
+    scopes = serializers.ListField(
+        child=serializers.ChoiceField(choices=SCOPES), required=False, max_length=100
+    )
+
+
+class MembershipBody(StrictSerializer):
+    """One user's role in one tenant."""
+
+    tenantId = serializers.UUIDField()  # noqa: N815
+    role = serializers.ChoiceField(choices=MembershipRole.choices)
+
+
+class UserBody(StrictSerializer):
+    """A User as it is sent: an absent member stays as it is, read-only ones may be sent back."""
+
+    email = StrictCharField(required=False, help_text="The address in the path, or absent.")
+    type = serializers.ChoiceField(choices=["user"], required=False)
+    displayName = StrictCharField(required=False, allow_blank=True, max_length=200)  # noqa: N815
+    roles = RolesBody(required=False)
+    tenants = MembershipBody(many=True, required=False)
+    active = StrictBooleanField(required=False)
+    createdAt = TimestampField(required=False, help_text="The stored one, or absent.")  # noqa: N815
+    identity = IgnoredField()
+    tos = IgnoredField()
+    modifiedAt = IgnoredField()  # noqa: N815
+
+
+class IdentityData(serializers.Serializer[Any]):
+    """What the identity provider said at the last sign-in."""
+
+    provider = serializers.CharField(allow_null=True)
+    subject = serializers.CharField(allow_null=True)
+    emailVerified = serializers.BooleanField()  # noqa: N815
+    lastLoginAt = serializers.DateTimeField(allow_null=True)  # noqa: N815
+
+
+class UserDocument(serializers.Serializer[Any]):
+    """A User. ``tenants`` holds what the caller may see."""
+
+    email = serializers.EmailField()
+    type = serializers.ChoiceField(choices=["user"])
+    displayName = serializers.CharField(allow_blank=True)  # noqa: N815
+    roles = RolesBody()
+    tenants = MembershipBody(many=True)
+    identity = IdentityData()
+    tos = serializers.CharField(allow_null=True, help_text="MD5 of the terms last acknowledged.")
+    active = serializers.BooleanField()
+    createdAt = serializers.DateTimeField()  # noqa: N815
+    modifiedAt = serializers.DateTimeField()  # noqa: N815

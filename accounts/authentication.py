@@ -1,0 +1,51 @@
+"""Bearer authentication for DRF. Contract: Authentication."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from rest_framework.authentication import BaseAuthentication, get_authorization_header
+
+from accounts.access.credentials import PAT_PREFIX
+from accounts.access.rights import authenticate_token
+from tenantadmin.http.errors import InvalidToken
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rest_framework.request import Request
+
+    from accounts.access.principal import Principal
+
+
+class BearerAuthentication(BaseAuthentication):
+    """``Authorization: Bearer <access token>``; the `Principal` becomes ``request.auth``."""
+
+    def authenticate(self, request: Request) -> tuple[Principal, Principal] | None:
+        kind, _, token = get_authorization_header(request).partition(b" ")
+        if not kind:
+            return None
+        if kind.lower() != b"bearer" or not token:
+            raise InvalidToken("The Authorization header is not 'Bearer <token>'.")
+        text = token.strip().decode("latin-1")
+        if text.startswith(PAT_PREFIX):
+            raise InvalidToken(
+                "A personal access token is not a bearer token. Exchange it first: POST /oauth/token "
+                "with grant_type=pat_exchange."
+            )
+        principal = authenticate_token(text)
+        return principal, principal
+
+    def authenticate_header(self, request: Request) -> str:  # noqa: ARG002
+        return "Bearer"
+
+
+class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    """How the contract names this authentication."""
+
+    target_class = BearerAuthentication
+    name = "bearerAuth"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:  # noqa: ARG002
+        return {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}

@@ -1,0 +1,293 @@
+"""Billing accounts: created, read, written, deleted. Every change is a revision of kind ``account``.
+
+`create_account` is the one way in, for ``POST /config/accounts``, the first sign-in and commands alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.contrib.postgres.aggregates import ArrayAgg
+from django.db import transaction
+from django.db.models import Q
+from django.db.models.functions import Coalesce
+
+from accounts.access.scopes import Scope
+from accounts.access.visible import readable_accounts
+from accounts.billing.errors import InUse
+from accounts.billing.schema import AccountBody, AccountCreate
+from accounts.diff import diff_documents, summarize_fields
+from accounts.history import append_revision
+from accounts.models import Account, PermissionGrant, Tenant, User
+from accounts.models.billing import GrantResource, Plan
+from accounts.models.history import RevisionAction, RevisionKind
+from accounts.tenants.errors import AccountNotFound
+from tenantadmin.http.errors import Conflict, Detail, Forbidden, ValidationFailed
+from tenantadmin.http.etags import strong_etag
+from tenantadmin.http.hal import item, path
+from tenantadmin.http.handler import validation_details
+from tenantadmin.http.timestamps import format_timestamp, later_than, now
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from uuid import UUID
+
+    from accounts.access.principal import Principal
+
+
+@dataclass(frozen=True, slots=True)
+class AccountState:
+    """An account as it stands."""
+
+    account_id: UUID
+    name: str
+    plan: str
+    owners: Sequence[str]
+    billing_email: str
+    created_at: dt.datetime
+    modified_at: dt.datetime
+    seq: int
+
+    @property
+    def etag(self) -> str:
+        return strong_etag("account", self.account_id, self.seq, *self.owners)
+
+    def document(self) -> dict[str, Any]:
+        """Return what history keeps."""
+        return {
+            "name": self.name,
+            "plan": self.plan,
+            "owners": list(self.owners),
+            "billingEmail": self.billing_email,
+        }
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the contract's Account."""
+        return {
+            "accountId": str(self.account_id),
+            **self.document(),
+            "createdAt": format_timestamp(self.created_at),
+            "modifiedAt": format_timestamp(self.modified_at),
+            "seq": self.seq,
+        }
+
+
+def account_path(account_id: UUID, *more: str) -> str:
+    """Return the address of an account or of something below it."""
+    return path("config", "accounts", str(account_id), *more)
+
+
+def list_accounts(principal: Principal) -> Iterator[dict[str, Any]]:
+    """Yield ``{name, href}`` of the accounts that the caller may read, in bounded memory."""
+    ids = (
+        Account.objects.filter(
+            readable_accounts(principal, Scope.CONFIG_READ, account="pk"), deleted_at__isnull=True
+        )
+        .order_by("name", "pk")
+        .values_list("pk", flat=True)
+    )
+    for account_id in ids.iterator(chunk_size=2000):
+        yield item(str(account_id), account_path(account_id))
+
+
+def read_account(account_id: UUID) -> AccountState:
+    """Return an account.
+
+    Raises:
+        AccountNotFound: there is no such account.
+    """
+    account = (
+        Account.objects.filter(pk=account_id, deleted_at__isnull=True)
+        .annotate(
+            owner_emails=Coalesce(
+                ArrayAgg("owners__email", order_by="owners__email", filter=Q(owners__isnull=False)), []
+            )
+        )
+        .values_list("name", "plan", "owner_emails", "billing_email", "created_at", "modified_at", "seq")
+        .first()
+    )
+    if account is None:
+        raise AccountNotFound
+    return AccountState(account_id, *account)
+
+
+def create_account(
+    *,
+    name: str,
+    owners: Sequence[str],
+    actor: str,
+    plan: str = Plan.FREE,
+    billing_email: str = "",
+) -> AccountState:
+    """Create an account and its first revision (``seq`` 0). Opens its own transaction, or joins the caller's.
+
+    ``owners`` are emails of existing users.
+
+    Raises:
+        ValidationFailed: a value does not hold, or an owner does not exist.
+    """
+    document = {"name": name, "owners": list(owners), "plan": str(plan), "billingEmail": billing_email}
+    body = AccountCreate(data=document)
+    if not body.is_valid():
+        raise ValidationFailed(details=validation_details(body.errors))
+    checked = body.validated_data
+    with transaction.atomic():
+        users = _find_owners(checked["owners"])
+        moment = now()
+        account = Account.objects.create(
+            name=checked["name"],
+            plan=checked["plan"],
+            billing_email=checked["billingEmail"],
+            created_at=moment,
+            modified_at=moment,
+        )
+        account.owners.set(users)
+        state = _state(account, owners=sorted(user.email for user in users))
+        _append(state, before={}, action=RevisionAction.CREATE, actor=actor)
+    return state
+
+
+def write_account(
+    *,
+    account_id: UUID,
+    document: Any,
+    actor: str,
+    may_change_plan: bool,
+    require: Callable[[str], None] | None = None,
+) -> AccountState:
+    """Replace an account's document; an absent ``plan`` stays. Appends the revision.
+
+    Raises:
+        AccountNotFound: there is no such account.
+        ValidationFailed: the document does not hold.
+        Forbidden: another plan, where ``may_change_plan`` is false.
+        Conflict: the account changed since it was read, or ``seq`` is stale.
+    """
+    stored = read_account(account_id)
+    if require is not None:
+        require(stored.etag)
+    checked = _validate(document, stored)
+    plan = checked.get("plan", stored.plan)
+    if plan != stored.plan and not may_change_plan:
+        raise Forbidden("Only a platform admin changes the plan of an account.")
+    with transaction.atomic():
+        moment = later_than(stored.modified_at)
+        written = Account.objects.filter(pk=account_id, seq=stored.seq, deleted_at__isnull=True).update(
+            name=checked["name"],
+            plan=plan,
+            billing_email=checked.get("billingEmail", ""),
+            seq=stored.seq + 1,
+            modified_at=moment,
+        )
+        if not written:
+            raise Conflict
+        users = _find_owners(checked["owners"])
+        account = Account.objects.get(pk=account_id)
+        account.owners.set(users)
+        state = _state(account, owners=sorted(user.email for user in users))
+        _append(state, before=stored.document(), action=RevisionAction.UPDATE, actor=actor)
+    return state
+
+
+def delete_account(*, account_id: UUID, actor: str) -> None:
+    """Delete an account without live tenants; its history stays.
+
+    The row stays unseen as long as tombstones of its tenants refer to it; domains, owners and grants go at
+    once.
+
+    Raises:
+        AccountNotFound: there is no such account.
+        InUse: live tenants.
+    """
+    stored = read_account(account_id)
+    with transaction.atomic():
+        # Creating a tenant holds this row too, so that none comes between the count and the deletion.
+        account = Account.objects.select_for_update().filter(pk=account_id, deleted_at__isnull=True).first()
+        if account is None:
+            raise AccountNotFound
+        live = Tenant.objects.filter(account=account, deleted_at__isnull=True).count()
+        if live:
+            raise InUse(f"The account has live tenants ({live}). Delete them first.")
+        account.domains.all().delete()
+        account.owners.clear()
+        PermissionGrant.objects.filter(resource=GrantResource.ACCOUNT, resource_id=account_id).delete()
+        account.deleted_at = account.modified_at = later_than(account.modified_at)
+        account.seq += 1
+        account.save(update_fields=["deleted_at", "modified_at", "seq"])
+        append_revision(
+            kind=RevisionKind.ACCOUNT,
+            account_id=account_id,
+            tenant_id=None,
+            seq=account.seq,
+            action=RevisionAction.DELETE,
+            actor=actor,
+            changed_at=account.modified_at,
+            summary=summarize_fields(diff_documents(before=stored.document(), after={})),
+            document=None,
+        )
+
+
+def remove_deleted_accounts() -> int:
+    """Remove deleted accounts that no tombstone refers to any more; return how many."""
+    removed, _ = Account.objects.filter(deleted_at__isnull=False, tenants__isnull=True).delete()
+    return removed
+
+
+def _validate(document: Any, stored: AccountState) -> dict[str, Any]:
+    body = AccountBody(data=document)
+    if not body.is_valid():
+        raise ValidationFailed(details=validation_details(body.errors))
+    checked: dict[str, Any] = body.validated_data
+    present = {"accountId": stored.account_id, "createdAt": stored.created_at}
+    details = [
+        Detail(f"/{name}", "read-only", f"'{name}' cannot be changed. Leave it out or send it as read.")
+        for name, value in present.items()
+        if checked.get(name, value) != value
+    ]
+    if details:
+        raise ValidationFailed(details=details)
+    if checked.get("seq", stored.seq) != stored.seq:
+        raise Conflict
+    return checked
+
+
+def _find_owners(emails: Sequence[str]) -> list[User]:
+    found = {user.email: user for user in User.objects.filter(email__in=emails)}
+    missing = [
+        Detail(f"/owners/{index}", "unknown-user", f"There is no user '{email}'.")
+        for index, email in enumerate(emails)
+        if email not in found
+    ]
+    if missing:
+        raise ValidationFailed(details=missing)
+    return list(found.values())
+
+
+def _state(account: Account, *, owners: Sequence[str]) -> AccountState:
+    return AccountState(
+        account_id=account.pk,
+        name=account.name,
+        plan=account.plan,
+        owners=owners,
+        billing_email=account.billing_email,
+        created_at=account.created_at,
+        modified_at=account.modified_at,
+        seq=account.seq,
+    )
+
+
+def _append(state: AccountState, *, before: Mapping[str, Any], action: str, actor: str) -> None:
+    after = state.document()
+    append_revision(
+        kind=RevisionKind.ACCOUNT,
+        account_id=state.account_id,
+        tenant_id=None,
+        seq=state.seq,
+        action=action,
+        actor=actor,
+        changed_at=state.modified_at,
+        summary=summarize_fields(diff_documents(before=before, after=after)),
+        document=after,
+    )

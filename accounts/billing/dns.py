@@ -1,0 +1,74 @@
+"""Asking the DNS whether somebody controls a domain. Contract: domains."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import dns.exception
+import dns.resolver
+from django.conf import settings
+
+from tenantadmin.http.errors import BadRequest
+
+if TYPE_CHECKING:
+    from dns.rdtypes.ANY.TXT import TXT
+
+#: The label under which the challenge stands, so that it disturbs no other use of TXT records.
+CHALLENGE_LABEL: Final = "_tenant-admin-challenge"
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """The TXT record that proves control of a domain."""
+
+    domain: str
+    value: str
+
+    @property
+    def name(self) -> str:
+        return f"{CHALLENGE_LABEL}.{self.domain}"
+
+    def as_json(self) -> dict[str, str]:
+        return {"type": "TXT", "name": self.name, "value": self.value}
+
+
+class ChallengeNotMet(BadRequest):
+    """The DNS does not hold the record, or did not answer."""
+
+
+def require_challenge(challenge: Challenge) -> None:
+    """Look the challenge up.
+
+    Raises:
+        ChallengeNotMet: with what the DNS said instead.
+    """
+    try:
+        answer = _resolver().resolve(challenge.name, "TXT")
+    except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer) as error:
+        raise ChallengeNotMet(
+            f"The DNS has no TXT record '{challenge.name}'. Publish it with the value "
+            f"'{challenge.value}' and try again."
+        ) from error
+    except dns.exception.DNSException as error:
+        raise ChallengeNotMet(
+            f"The DNS did not answer for '{challenge.name}' ({type(error).__name__}). Try again later."
+        ) from error
+    texts = [_text(record) for record in answer]
+    if challenge.value not in texts:
+        raise ChallengeNotMet(
+            f"The TXT record '{challenge.name}' holds another value. It must be '{challenge.value}'."
+        )
+
+
+def _text(record: TXT) -> str:
+    return b"".join(record.strings).decode("utf-8", "replace")
+
+
+def _resolver() -> dns.resolver.Resolver:
+    resolver = dns.resolver.Resolver(configure=not settings.DNS_NAMESERVERS)
+    if settings.DNS_NAMESERVERS:
+        resolver.nameservers = list(settings.DNS_NAMESERVERS)
+        resolver.port = settings.DNS_PORT
+    resolver.lifetime = settings.DNS_TIMEOUT_SECONDS
+    return resolver

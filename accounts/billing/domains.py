@@ -1,0 +1,156 @@
+"""Domains of accounts: registered, verified, deleted. Contract: domains."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+
+from accounts.billing.accounts import account_path
+from accounts.billing.dns import Challenge, require_challenge
+from accounts.billing.errors import DomainNotFound, InUse
+from accounts.models import Account, Domain, Fqdn, Tenant
+from accounts.tenants.errors import AccountNotFound
+from accounts.tenants.names import lies_in
+from tenantadmin.http.errors import Detail, Forbidden, ValidationFailed
+from tenantadmin.http.hal import item
+from tenantadmin.http.timestamps import format_timestamp, now
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+
+def domain_as_json(domain: Domain) -> dict[str, Any]:
+    """Return the contract's Domain."""
+    return {
+        "domain": domain.name,
+        "accountId": str(domain.account_id),
+        "state": "pending" if domain.verified_at is None else "verified",
+        "challenge": challenge_of(domain).as_json(),
+        "createdAt": format_timestamp(domain.created_at),
+        **({} if domain.verified_at is None else {"verifiedAt": format_timestamp(domain.verified_at)}),
+    }
+
+
+def challenge_of(domain: Domain) -> Challenge:
+    """Return the record that proves control of a domain."""
+    return Challenge(domain.name, domain.challenge)
+
+
+def domain_path(domain: Domain) -> str:
+    return account_path(domain.account_id, "domains", domain.name)
+
+
+def list_domains(account_id: UUID) -> list[dict[str, Any]]:
+    """Return ``{name, href}`` of an account's domains, by name.
+
+    Raises:
+        AccountNotFound: there is no such account.
+    """
+    _require_account(account_id)
+    domains = Domain.objects.filter(account=account_id).order_by("name")
+    return [item(domain.name, domain_path(domain)) for domain in domains]
+
+
+def read_domain(*, account_id: UUID, name: str) -> Domain:
+    """Return a domain of an account.
+
+    Raises:
+        DomainNotFound: the account has no such domain.
+    """
+    domain = Domain.objects.filter(account=account_id, name=name).first()
+    if domain is None:
+        raise DomainNotFound
+    return domain
+
+
+def register_domain(*, account_id: UUID, name: str) -> Domain:
+    """Register a domain for an account and set its challenge; it may be used once it is verified.
+
+    ``name`` is a normalized host name.
+
+    Raises:
+        AccountNotFound: there is no such account.
+        ValidationFailed: the domain is the platform's own.
+        InUse: the account has it already, or it is verified for another one.
+    """
+    if any(lies_in(name, own) or lies_in(own, name) for own in settings.PLATFORM_DOMAINS):
+        message = f"'{name}' belongs to the platform: its names may be used without registering it."
+        raise ValidationFailed(details=[Detail("/domain", "platform-domain", message)])
+    _require_account(account_id)
+    if Domain.objects.filter(name=name, verified_at__isnull=False).exclude(account=account_id).exists():
+        raise InUse(f"'{name}' is verified for another account.")
+    try:
+        with transaction.atomic():
+            return Domain.objects.create(
+                account_id=account_id, name=name, challenge=f"tenant-admin={secrets.token_urlsafe(24)}"
+            )
+    except IntegrityError as error:
+        raise InUse(f"The account has the domain '{name}' already.") from error
+
+
+def verify_domain(*, account_id: UUID, name: str, by_hand: bool, may_verify_by_hand: bool) -> Domain:
+    """Verify a domain through its DNS challenge, or by hand. A verified one stays as it is.
+
+    Raises:
+        DomainNotFound: the account has no such domain.
+        Forbidden: by hand, where the caller may not.
+        ChallengeNotMet: the DNS does not hold the record.
+        InUse: it is verified for another account.
+    """
+    domain = read_domain(account_id=account_id, name=name)
+    if by_hand and not may_verify_by_hand:
+        raise Forbidden("Only a platform admin verifies a domain by hand.")
+    if domain.verified_at is not None:
+        return domain
+    if not by_hand:
+        require_challenge(challenge_of(domain))
+    try:
+        with transaction.atomic():
+            domain.verified_at = now()
+            verified = Domain.objects.filter(pk=domain.pk, challenge=domain.challenge).update(
+                verified_at=domain.verified_at
+            )
+    except IntegrityError as error:
+        raise InUse(f"'{name}' is verified for another account.") from error
+    if not verified:
+        raise DomainNotFound
+    return domain
+
+
+def delete_domain(*, account_id: UUID, name: str) -> None:
+    """Delete a domain that carries no claimed FQDN of the account's tenants.
+
+    Raises:
+        DomainNotFound: the account has no such domain.
+        InUse: FQDNs lie in it, and in no other verified domain of the account.
+    """
+    with transaction.atomic():
+        # Claims lock the account's domains too: none comes between the look and the deletion.
+        domains = list(Domain.objects.select_for_update().filter(account=account_id).order_by("pk"))
+        domain = next((it for it in domains if it.name == name), None)
+        if domain is None:
+            raise DomainNotFound
+        if domain.verified_at is not None:
+            others = [it.name for it in domains if it.verified_at is not None and it.pk != domain.pk]
+            carried = [
+                fqdn
+                for fqdn in _claimed_in(account_id, name)
+                if not any(lies_in(fqdn, other) for other in others)
+            ]
+            if carried:
+                raise InUse(f"The domain still carries FQDNs, '{carried[0]}' among {len(carried)}.")
+        domain.delete()
+
+
+def _claimed_in(account_id: UUID, name: str) -> list[str]:
+    tenants = Tenant.objects.filter(account=account_id, deleted_at__isnull=True).values("pk")
+    claimed = Fqdn.objects.filter(tenant_id__in=tenants, released_at__isnull=True, name__endswith=name)
+    return [fqdn for fqdn in claimed.values_list("name", flat=True) if lies_in(fqdn, name)]
+
+
+def _require_account(account_id: UUID) -> None:
+    if not Account.objects.filter(pk=account_id, deleted_at__isnull=True).exists():
+        raise AccountNotFound

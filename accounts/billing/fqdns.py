@@ -1,0 +1,69 @@
+"""Looking up who holds which host name. Contract: FQDNs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.db.models import Q
+
+from accounts.access.scopes import Scope
+from accounts.access.visible import readable_accounts
+from accounts.billing.errors import FqdnNotFound
+from accounts.models import Fqdn, Tenant
+from tenantadmin.http.hal import item, path
+from tenantadmin.http.timestamps import format_timestamp, now
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from uuid import UUID
+
+    from django.db.models import QuerySet
+
+    from accounts.access.principal import Principal
+
+
+def fqdn_as_json(fqdn: Fqdn) -> dict[str, Any]:
+    """Return the contract's FQDN."""
+    document: dict[str, Any] = {
+        "fqdn": fqdn.name,
+        "tenantId": str(fqdn.tenant_id),
+        "state": "claimed" if fqdn.released_at is None else "tombstoned",
+    }
+    if fqdn.released_at is not None:
+        document["until"] = format_timestamp(fqdn.released_at + settings.TOMBSTONE_LIFETIME)
+    return document
+
+
+def list_fqdns(principal: Principal, *, tenant_id: UUID | None) -> Iterator[dict[str, Any]]:
+    """Yield ``{name, href}`` of the names held by tenants of the caller's accounts, by name."""
+    held = _held(principal)
+    if tenant_id is not None:
+        held = held.filter(tenant_id=tenant_id)
+    for name in held.order_by("name").values_list("name", flat=True).iterator(chunk_size=2000):
+        yield item(name, path("config", "fqdns", name))
+
+
+def read_fqdn(principal: Principal, name: str) -> Fqdn:
+    """Return a held name.
+
+    Raises:
+        FqdnNotFound: nobody holds it, or nobody whose account the caller may read.
+    """
+    fqdn = _held(principal).filter(name=name).first()
+    if fqdn is None:
+        raise FqdnNotFound
+    return fqdn
+
+
+def remove_old_fqdns() -> int:
+    """Remove tombstones of names that have become free; return how many."""
+    removed, _ = Fqdn.objects.filter(released_at__lte=now() - settings.TOMBSTONE_LIFETIME).delete()
+    return removed
+
+
+def _held(principal: Principal) -> QuerySet[Fqdn]:
+    is_held = Q(released_at__isnull=True) | Q(released_at__gt=now() - settings.TOMBSTONE_LIFETIME)
+    of_accounts = readable_accounts(principal, Scope.CONFIG_READ, account="account_id")
+    held = Fqdn.objects.filter(is_held)
+    return held.filter(tenant_id__in=Tenant.objects.filter(of_accounts).values("pk")) if of_accounts else held

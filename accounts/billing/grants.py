@@ -1,0 +1,172 @@
+"""Delegated permissions on tenants and accounts. Contract: Authentication (PermissionGrant)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import Q
+
+from accounts.access.resources import ACCOUNT_OWNER_SCOPES, token_names_account
+from accounts.access.scopes import GRANTABLE, PLATFORM_ADMIN_SCOPES, Scope
+from accounts.billing.errors import GrantNotFound
+from accounts.models import Account, PermissionGrant, Tenant, User
+from accounts.models.billing import GrantResource
+from accounts.models.users import MembershipRole, PrimaryRole
+from tenantadmin.http.errors import Detail, Forbidden, ValidationFailed
+from tenantadmin.http.hal import item, path
+from tenantadmin.http.timestamps import format_timestamp, now
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Collection, Iterator
+    from uuid import UUID
+
+    from django.db.models import QuerySet
+
+    from accounts.access.principal import Principal
+
+
+@dataclass(frozen=True, slots=True)
+class NewGrant:
+    """What is to be delegated, to whom, on what, until when."""
+
+    grantee: str
+    resource: str
+    resource_id: UUID
+    permissions: Collection[str]
+    expires_at: dt.datetime | None = None
+
+
+def grant_as_json(grant: PermissionGrant) -> dict[str, Any]:
+    """Return the contract's PermissionGrant."""
+    return {
+        "id": str(grant.pk),
+        "grantee": grant.grantee.email,
+        "resource": grant.resource,
+        "resourceId": str(grant.resource_id),
+        "permissions": sorted(grant.permissions),
+        "grantedBy": grant.granted_by.email if grant.granted_by else None,
+        "createdAt": format_timestamp(grant.created_at),
+        **({} if grant.expires_at is None else {"expiresAt": format_timestamp(grant.expires_at)}),
+    }
+
+
+def list_grants(principal: Principal) -> Iterator[dict[str, Any]]:
+    """Yield the grants in force that the caller received, gave, or could revoke, newest first."""
+    for grant in _visible(principal).order_by("-created_at", "pk").iterator(chunk_size=500):
+        yield item(str(grant.pk), path("config", "grants", str(grant.pk)), **grant_as_json(grant))
+
+
+def create_grant(principal: Principal, new: NewGrant) -> PermissionGrant:
+    """Delegate permissions that the caller holds itself.
+
+    Raises:
+        Forbidden: the caller does not own the resource, or holds less than it would give.
+        ValidationFailed: no such user or resource, or an end that is past.
+    """
+    _require_within_own(principal, new)
+    details = _findings(new)
+    grantee = User.objects.filter(email=new.grantee, is_active=True).first()
+    if grantee is None or details:
+        unknown = Detail("/grantee", "unknown-user", f"There is no active user '{new.grantee}'.")
+        raise ValidationFailed(details=[*([unknown] if grantee is None else []), *details])
+    return PermissionGrant.objects.create(
+        grantee=grantee,
+        resource=new.resource,
+        resource_id=new.resource_id,
+        permissions=sorted(set(new.permissions)),
+        granted_by_id=principal.rights.user_id,
+        expires_at=new.expires_at,
+    )
+
+
+def revoke_grant(principal: Principal, grant_id: UUID) -> None:
+    """End a grant: those who own the resource may, and whoever gave it.
+
+    Raises:
+        GrantNotFound: there is no such grant in force that the caller may see.
+        Forbidden: the caller only received it.
+    """
+    grant = _visible(principal).filter(pk=grant_id).first()
+    if grant is None:
+        raise GrantNotFound
+    given = grant.granted_by_id == principal.rights.user_id
+    if not given and not _owns(principal, resource=grant.resource, resource_id=grant.resource_id):
+        raise Forbidden("Only whoever gave a grant or owns its resource revokes it.")
+    PermissionGrant.objects.filter(pk=grant_id, revoked_at__isnull=True).update(revoked_at=now())
+
+
+def _findings(new: NewGrant) -> list[Detail]:
+    details = []
+    if new.expires_at is not None and new.expires_at <= now():
+        details.append(Detail("/expiresAt", "out-of-range", "A grant ends in the future."))
+    model = Tenant if new.resource == GrantResource.TENANT else Account
+    if not model._default_manager.filter(pk=new.resource_id, deleted_at__isnull=True).exists():
+        details.append(Detail("/resourceId", "unknown-resource", f"There is no such {new.resource}."))
+    return details
+
+
+def _require_within_own(principal: Principal, new: NewGrant) -> None:
+    if not _owns(principal, resource=new.resource, resource_id=new.resource_id):
+        raise Forbidden(f"Only an owner of the {new.resource} or a platform admin delegates rights on it.")
+    own = _own_scopes(principal, resource=new.resource, resource_id=new.resource_id) & GRANTABLE
+    beyond = sorted(set(new.permissions) - own)
+    if beyond:
+        raise Forbidden(f"You do not hold '{beyond[0]}' on the {new.resource} yourself.")
+
+
+def _owns(principal: Principal, *, resource: str, resource_id: UUID) -> bool:
+    rights = principal.rights
+    if not _token_reaches(principal, resource=resource, resource_id=resource_id):
+        return False
+    if principal.is_platform_admin:
+        return True
+    if rights.role == PrimaryRole.GUEST:
+        return False
+    if resource == GrantResource.ACCOUNT:
+        return resource_id in rights.owned_accounts
+    return rights.memberships.get(resource_id) == MembershipRole.OWNER
+
+
+def _token_reaches(principal: Principal, *, resource: str, resource_id: UUID) -> bool:
+    if resource == GrantResource.ACCOUNT:
+        return principal.claims.is_sign_in or token_names_account(principal, resource_id)
+    account_id = Tenant.objects.filter(pk=resource_id).values_list("account_id", flat=True).first()
+    return principal.token_names_tenant(tenant_id=resource_id, account_id=account_id)
+
+
+def _own_scopes(principal: Principal, *, resource: str, resource_id: UUID) -> frozenset[Scope]:
+    """Return what the caller may hand on.
+
+    A grant on an account reaches all its tenants: an owner hands on what it holds on every one of them.
+    """
+    rights, claims = principal.rights, principal.claims
+    if resource == GrantResource.TENANT:
+        own = rights.on_tenant(tenant_id=resource_id, account_id=None)
+    elif principal.is_platform_admin:
+        own = PLATFORM_ADMIN_SCOPES
+    else:
+        tenants = Tenant.objects.filter(account=resource_id, deleted_at__isnull=True)
+        held = [
+            rights.on_tenant(tenant_id=tenant_id, account_id=resource_id)
+            for tenant_id in tenants.values_list("pk", flat=True)
+        ]
+        own = frozenset.intersection(*held) if held else ACCOUNT_OWNER_SCOPES
+    return own if claims.is_sign_in else own & claims.scopes
+
+
+def _visible(principal: Principal) -> QuerySet[PermissionGrant]:
+    rights = principal.rights
+    in_force = PermissionGrant.objects.filter(
+        Q(expires_at__isnull=True) | Q(expires_at__gt=now()), revoked_at__isnull=True
+    ).select_related("grantee", "granted_by")
+    if principal.is_platform_admin:
+        return in_force
+    owned_tenants = [held for held, role in rights.memberships.items() if role == MembershipRole.OWNER]
+    return in_force.filter(
+        Q(grantee=rights.user_id)
+        | Q(granted_by=rights.user_id)
+        | Q(resource=GrantResource.TENANT, resource_id__in=owned_tenants)
+        | Q(resource=GrantResource.ACCOUNT, resource_id__in=rights.owned_accounts)
+    )

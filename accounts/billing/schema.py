@@ -1,0 +1,138 @@
+"""The shape of accounts, domains, FQDNs and grants. Contract: accounts (decided in docs/tenants.md)."""
+# ruff: noqa: N815  (the members' names are those of the JSON)
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_serializer
+from rest_framework import serializers
+
+from accounts.access.scopes import GRANTABLE
+from accounts.emails import check_email
+from accounts.models.billing import GrantResource, Plan
+from accounts.tenants.schema import FqdnField, IgnoredField, TenantNameField
+from tenantadmin.http.fields import JsonBooleanField, JsonIntegerField, StrictUuidField
+from tenantadmin.http.serializers import StrictCharField, StrictSerializer, TimestampField
+
+
+class EmailField(StrictCharField):
+    """An email address; comes out normalized."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(trim_whitespace=False, **options)
+
+    def to_internal_value(self, data: Any) -> str:
+        text = super().to_internal_value(data)
+        if not text:
+            return text
+        try:
+            return check_email(text)
+        except ValueError as error:
+            raise serializers.ValidationError(str(error), code="invalid-email") from error
+
+
+class WritableAccount(StrictSerializer):
+    """What an account may set."""
+
+    name = TenantNameField(help_text="1 to 100 characters.")
+    owners = serializers.ListField(
+        child=EmailField(), allow_empty=False, max_length=100, help_text="Emails of existing users."
+    )
+    billingEmail = EmailField(required=False, allow_blank=True)
+
+
+class AccountCreate(WritableAccount):
+    """The body of ``POST /config/accounts``."""
+
+    plan = serializers.ChoiceField(choices=Plan.values, required=False)
+
+
+@extend_schema_serializer(component_name="Account")
+class AccountBody(AccountCreate):
+    """The body of ``PUT``: an account as it was read, changed where it should change."""
+
+    accountId = StrictUuidField(required=False)
+    createdAt = TimestampField(required=False)
+    seq = JsonIntegerField(required=False, min_value=0, help_text="A stale one is a 409.")
+    modifiedAt = IgnoredField(required=False)
+
+
+@extend_schema_serializer(component_name="Account")
+class AccountDocument(serializers.Serializer[Any]):
+    """A billing account."""
+
+    accountId = serializers.UUIDField()
+    name = serializers.CharField()
+    plan = serializers.ChoiceField(choices=Plan.values)
+    owners = serializers.ListField(child=serializers.EmailField())
+    billingEmail = serializers.CharField(allow_blank=True)
+    createdAt = serializers.DateTimeField()
+    modifiedAt = serializers.DateTimeField()
+    seq = serializers.IntegerField(min_value=0)
+
+
+class DomainCreate(StrictSerializer):
+    domain = FqdnField()
+
+
+class DomainVerify(StrictSerializer):
+    manual = JsonBooleanField(
+        required=False, help_text="Platform admins: take the domain for verified without asking the DNS."
+    )
+
+
+class DomainChallenge(serializers.Serializer[Any]):
+    """The DNS record that proves control of the domain."""
+
+    type = serializers.ChoiceField(choices=["TXT"])
+    name = serializers.CharField()
+    value = serializers.CharField()
+
+
+@extend_schema_serializer(component_name="Domain")
+class DomainDocument(serializers.Serializer[Any]):
+    """A domain that an account registered."""
+
+    domain = serializers.CharField()
+    accountId = serializers.UUIDField()
+    state = serializers.ChoiceField(choices=["pending", "verified"])
+    challenge = DomainChallenge()
+    createdAt = serializers.DateTimeField()
+    verifiedAt = serializers.DateTimeField(required=False)
+
+
+@extend_schema_serializer(component_name="Fqdn")
+class FqdnDocument(serializers.Serializer[Any]):
+    """Who holds a host name."""
+
+    fqdn = serializers.CharField()
+    tenantId = serializers.UUIDField()
+    state = serializers.ChoiceField(choices=["claimed", "tombstoned"])
+    until = serializers.DateTimeField(required=False, help_text="When a tombstone frees the name.")
+
+
+class GrantCreate(StrictSerializer):
+    """Permissions to delegate."""
+
+    grantee = EmailField(help_text="Email of an existing user.")
+    resource = serializers.ChoiceField(choices=GrantResource.values)
+    resourceId = StrictUuidField()
+    permissions = serializers.ListField(
+        child=serializers.ChoiceField(choices=sorted(GRANTABLE)), allow_empty=False, max_length=20
+    )
+    expiresAt = TimestampField(required=False)
+
+
+@extend_schema_serializer(component_name="PermissionGrant")
+class GrantDocument(serializers.Serializer[Any]):
+    """Permissions that somebody delegated."""
+
+    id = serializers.UUIDField()
+    grantee = serializers.EmailField()
+    resource = serializers.ChoiceField(choices=GrantResource.values)
+    resourceId = serializers.UUIDField()
+    permissions = serializers.ListField(child=serializers.CharField())
+    grantedBy = serializers.EmailField(allow_null=True)
+    createdAt = serializers.DateTimeField()
+    expiresAt = serializers.DateTimeField(required=False)

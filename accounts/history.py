@@ -1,0 +1,46 @@
+"""Writing the append-only history of documents. Contract: Change history."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from accounts.models import Revision
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from uuid import UUID
+
+
+def append_revision(
+    *,
+    kind: str,
+    account_id: UUID,
+    tenant_id: UUID | None,
+    seq: int,
+    action: str,
+    actor: str,
+    changed_at: dt.datetime,
+    summary: dict[str, Any],
+    document: dict[str, Any] | None,
+    restored_from: int | None = None,
+) -> Revision:
+    """Record one change of a document, inside the transaction that makes it.
+
+    ``actor`` is a normalized email. The caller has just moved the document from ``seq - 1`` to ``seq`` under
+    a row lock, which keeps the count free of gaps; the database refuses a ``seq`` that stands already.
+
+    Raises:
+        IntegrityError: ``seq`` is taken.
+    """
+    return Revision.objects.create(
+        kind=kind,
+        account_id=account_id,
+        tenant_id=tenant_id,
+        seq=seq,
+        action=action,
+        user=actor,
+        changed_at=changed_at,
+        restored_from=restored_from,
+        summary=summary,
+        document=document,
+    )

@@ -1,0 +1,92 @@
+"""``manage.py create_admin EMAIL``: the first platform admin, or one more."""
+
+from __future__ import annotations
+
+import getpass
+import secrets
+import sys
+from typing import TYPE_CHECKING, Any
+
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.core.management.base import BaseCommand, CommandError
+from django.db import transaction
+
+from accounts.emails import check_email
+from accounts.models import User
+from accounts.models.users import PrimaryRole
+from accounts.roles import lock_admins
+from tenantadmin.http.timestamps import now
+
+if TYPE_CHECKING:
+    from django.core.management.base import CommandParser
+
+
+class Command(BaseCommand):
+    """Makes a user a platform admin with a password for the admin site. Running it again changes nothing."""
+
+    help = (
+        "Make EMAIL an active platform admin. The password is for the admin site: asked for at a terminal "
+        "(empty: one is generated), read with --password-stdin, or generated and printed. An existing "
+        "password stays unless a new one is given."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("email", metavar="EMAIL")
+        parser.add_argument("--password-stdin", action="store_true", help="Read the password from stdin.")
+
+    def handle(self, *, email: str, password_stdin: bool, **options: Any) -> None:  # noqa: ARG002
+        try:
+            address = check_email(email)
+        except ValueError as error:
+            raise CommandError(str(error)) from error
+        has_password = any(
+            user.has_usable_password() for user in User.objects.filter(email=address).only("password")
+        )
+        password = _given_password(from_stdin=password_stdin, ask=not has_password)
+        generated = not password and not has_password
+        if generated:
+            password = secrets.token_urlsafe(18)
+        elif password:
+            _check_password(password, address)
+        created = _make_admin(address, password)
+        self.stdout.write(f"{address} is {'a new' if created else 'a'} platform admin.")
+        if generated:
+            self.stdout.write(f"Password for the admin site: {password}")
+
+
+def _given_password(*, from_stdin: bool, ask: bool) -> str:
+    if from_stdin:
+        password = sys.stdin.readline().rstrip("\r\n")
+        if not password:
+            raise CommandError("--password-stdin: there is no password on stdin.")
+        return password
+    if not ask or not sys.stdin.isatty():
+        return ""
+    password = getpass.getpass("Password for the admin site (empty: generate one): ")
+    if password and getpass.getpass("Again: ") != password:
+        raise CommandError("The two passwords differ.")
+    return password
+
+
+def _check_password(password: str, address: str) -> None:
+    try:
+        validate_password(password, User(email=address))
+    except ValidationError as error:
+        raise CommandError(" ".join(error.messages)) from error
+
+
+@transaction.atomic
+def _make_admin(address: str, password: str) -> bool:
+    """Return whether the user is new."""
+    lock_admins()
+    user = User.objects.select_for_update(no_key=True).filter(email=address).first()
+    created = user is None
+    user = user or User(email=address)
+    user.role, user.is_active, user.modified_at = PrimaryRole.ADMIN, True, now()
+    if password:
+        user.set_password(password)
+    elif created:
+        user.set_unusable_password()
+    user.save()
+    return created

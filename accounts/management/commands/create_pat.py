@@ -1,0 +1,103 @@
+"""``manage.py create_pat``: a personal access token for a script or the Gateway; its text alone on stdout."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from django.core.management.base import BaseCommand, CommandError
+
+from accounts.access.credentials import create_pat
+from accounts.access.principal import WILDCARD
+from accounts.access.rights import rights_of
+from accounts.access.scopes import Scope
+from accounts.emails import normalize_email
+from accounts.models import User
+from accounts.pats import PatRequest, require_grantable
+from tenantadmin.http.errors import ApiError
+from tenantadmin.http.timestamps import now
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from django.core.management.base import CommandParser
+
+_MAX_DAYS = 36_500
+
+
+class Command(BaseCommand):
+    """Prints the token alone on stdout, so that a shell may take it: ``PAT=$(manage.py create_pat …)``."""
+
+    help = "Make a personal access token. Its text goes to stdout, once; only its digest is stored."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        several: dict[str, Any] = {"action": "extend", "nargs": "+", "default": []}
+        parser.add_argument("--owner", required=True, metavar="EMAIL", help="An existing active user.")
+        parser.add_argument(
+            "--scope", required=True, choices=sorted(Scope), **{**several, "default": None}, dest="scopes"
+        )
+        parser.add_argument("--tenant", metavar="ID", dest="tenants", help="A tenant id, or '*'.", **several)
+        parser.add_argument(
+            "--account", metavar="ID", dest="accounts", help="An account id, or '*'.", **several
+        )
+        parser.add_argument("--expires-days", type=int, metavar="N", help="Default: it does not expire.")
+        parser.add_argument("--name", default="create_pat", help="What the list of tokens calls it.")
+
+    def handle(
+        self,
+        *,
+        owner: str,
+        scopes: list[str],
+        tenants: list[str],
+        accounts: list[str],
+        expires_days: int | None,
+        name: str,
+        **options: Any,  # noqa: ARG002
+    ) -> None:
+        user = User.objects.filter(email=normalize_email(owner), is_active=True).first()
+        if user is None:
+            raise CommandError(
+                f"There is no active user {owner}. Make one first: manage.py create_admin EMAIL"
+            )
+        wanted = PatRequest(
+            name=name[:100],
+            scopes=frozenset(Scope(scope) for scope in scopes),
+            tenants=_ids("--tenant", tenants),
+            accounts=_ids("--account", accounts),
+            expires_at=_expiry(expires_days),
+        )
+        try:
+            require_grantable(rights_of(user), wanted)
+        except ApiError as error:
+            reasons = " ".join(detail.message for detail in error.details) or error.text
+            raise CommandError(reasons) from error
+        _, text = create_pat(
+            owner=user,
+            name=wanted.name,
+            scopes=wanted.scopes,
+            tenants=wanted.tenants,
+            accounts=wanted.accounts,
+            expires_at=wanted.expires_at,
+        )
+        self.stdout.write(text)
+
+
+def _ids(option: str, names: Iterable[str]) -> tuple[str, ...]:
+    given = list(dict.fromkeys(names))
+    if given == [WILDCARD]:
+        return (WILDCARD,)
+    if WILDCARD in given:
+        raise CommandError(f"{option} '*' stands alone.")
+    try:
+        return tuple(str(UUID(name)) for name in given)
+    except ValueError as error:
+        raise CommandError(f"{option} takes a UUID or '*'.") from error
+
+
+def _expiry(days: int | None) -> dt.datetime | None:
+    if days is None:
+        return None
+    if not 1 <= days <= _MAX_DAYS:
+        raise CommandError(f"--expires-days is a number from 1 to {_MAX_DAYS}.")
+    return now() + dt.timedelta(days=days)

@@ -1,0 +1,183 @@
+"""Memberships of users in tenants: owners write those of their own tenants, platform admins all.
+
+Contract: Users, roles, memberships; PUT replaces, PATCH appends.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from django.db import transaction
+
+from accounts.access.reach import reach_of, visible_memberships
+from accounts.access.scopes import MEMBERSHIP_SCOPES, Scope
+from accounts.models import Membership, Tenant, User
+from accounts.models.users import MembershipRole
+from tenantadmin.http.errors import Detail, Forbidden, NotFound, ValidationFailed
+from tenantadmin.http.timestamps import now
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from uuid import UUID
+
+    from accounts.access.principal import Principal
+
+
+@dataclass(frozen=True, slots=True)
+class MembershipEntry:
+    """One entry of a membership list."""
+
+    tenant_id: UUID
+    role: str
+
+
+def append_memberships(principal: Principal, *, email: str, entries: Sequence[MembershipEntry]) -> None:
+    """Add memberships to any existing user; a tenant that the user belongs to already keeps its entry.
+
+    Raises:
+        NotFound: there is no such user.
+        Forbidden: an entry is of a tenant that the caller does not own, or gives more than the caller has.
+        ValidationFailed: a tenant is unknown or stands twice.
+    """
+    with transaction.atomic():
+        require_ownership(principal)
+        user = User.objects.select_for_update(no_key=True).filter(email=email).first()
+        if user is None:
+            raise NotFound("There is no such user.")
+        _write(principal, user=user, entries=entries, path="", replace=False)
+        _touch(user)
+
+
+def replace_memberships(principal: Principal, *, user: User, entries: Sequence[MembershipEntry]) -> None:
+    """Make ``entries`` the memberships of a user that the caller may read, within the caller's own tenants.
+
+    Raises:
+        Forbidden, ValidationFailed: as `set_memberships`.
+        NotFound: the user has just been deleted.
+    """
+    with transaction.atomic():
+        require_ownership(principal)
+        locked = User.objects.select_for_update(no_key=True).filter(pk=user.pk).first()
+        if locked is None:
+            raise NotFound("There is no such user.")
+        set_memberships(principal, user=locked, entries=entries, path="")
+        _touch(locked)
+
+
+def set_memberships(
+    principal: Principal, *, user: User, entries: Sequence[MembershipEntry], path: str
+) -> None:
+    """Replace the memberships of the locked row ``user`` in the tenants that the caller owns.
+
+    Entries of other tenants stay; one sent as it is stored, where the caller sees it, is no change. ``path``
+    is the JSON Pointer of the list in the request.
+
+    Raises:
+        Forbidden: an entry is of a tenant that the caller does not own, or gives more than the caller has.
+        ValidationFailed: a tenant is unknown or stands twice, or a tenant's last owner would go.
+    """
+    _write(principal, user=user, entries=entries, path=path, replace=True)
+
+
+def require_ownership(principal: Principal) -> None:
+    """Refuse a caller who may write memberships of no tenant at all.
+
+    Raises:
+        Forbidden: so it is.
+    """
+    owned = reach_of(principal, Scope.USERS_WRITE)
+    if not owned.everywhere and not owned.tenant_ids:
+        raise Forbidden("Only an owner of a tenant or a platform admin changes memberships.")
+
+
+def _write(
+    principal: Principal, *, user: User, entries: Sequence[MembershipEntry], path: str, replace: bool
+) -> None:
+    wanted = _unique(entries, path)
+    owned = reach_of(principal, Scope.USERS_WRITE)
+    visible = visible_memberships(principal, user.email)
+    live = Tenant.objects.filter(deleted_at__isnull=True)
+    # In one order, so that two writers of the same tenants wait for each other instead of both failing.
+    locked = {
+        tenant.pk: tenant
+        for tenant in live.filter(pk__in={*wanted, *_tenants_of(user)})
+        .order_by("pk")
+        .select_for_update(no_key=True)
+    }
+    stored = {
+        tenant_id: role
+        for tenant_id, role in user.memberships.values_list("tenant_id", "role")
+        if tenant_id in locked
+    }
+    added: dict[UUID, str] = {}
+    for index, (tenant_id, role) in enumerate(wanted.items()):
+        if stored.get(tenant_id) == role and tenant_id in visible:
+            continue
+        if tenant_id not in owned:
+            raise Forbidden("You own no such tenant.")
+        if tenant_id not in locked:
+            raise _invalid(f"{path}/{index}/tenantId", "unknown-tenant", "There is no such tenant.")
+        if replace or tenant_id not in stored:
+            _require_own_rights(principal, tenant=locked[tenant_id], role=role)
+            added[tenant_id] = role
+    removed = [key for key in stored if replace and key not in wanted and key in owned]
+    if not principal.is_platform_admin:
+        _keep_last_owners(user, stored=stored, added=added, removed=removed, path=path)
+    Membership.objects.filter(user=user, tenant__in=removed).delete()
+    for tenant_id, role in added.items():
+        Membership.objects.update_or_create(user=user, tenant_id=tenant_id, defaults={"role": role})
+
+
+def _unique(entries: Sequence[MembershipEntry], path: str) -> dict[UUID, str]:
+    wanted: dict[UUID, str] = {}
+    for index, entry in enumerate(entries):
+        if entry.tenant_id in wanted:
+            raise _invalid(f"{path}/{index}/tenantId", "duplicate-tenant", "This tenant stands twice.")
+        wanted[entry.tenant_id] = entry.role
+    return wanted
+
+
+def _tenants_of(user: User) -> list[UUID]:
+    return list(user.memberships.values_list("tenant_id", flat=True))
+
+
+def _require_own_rights(principal: Principal, *, tenant: Tenant, role: str) -> None:
+    """Nobody hands out more than they have."""
+    if principal.rights.is_platform_admin:
+        return
+    own = principal.rights.on_tenant(tenant_id=tenant.pk, account_id=tenant.account_id)
+    if not MEMBERSHIP_SCOPES[role] <= own:
+        raise Forbidden(f"You may not make anyone '{role}' of this tenant: it is more than you may do.")
+
+
+def _keep_last_owners(
+    user: User,
+    *,
+    stored: Mapping[UUID, str],
+    added: Mapping[UUID, str],
+    removed: Sequence[UUID],
+    path: str,
+) -> None:
+    leaving = {
+        tenant_id
+        for tenant_id in {*added, *removed}
+        if stored.get(tenant_id) == MembershipRole.OWNER and added.get(tenant_id) != MembershipRole.OWNER
+    }
+    owners = Membership.objects.filter(tenant__in=leaving, role=MembershipRole.OWNER).exclude(user=user)
+    alone = leaving - set(owners.values_list("tenant_id", flat=True))
+    if alone:
+        raise _invalid(
+            path,
+            "last-owner",
+            f"The tenant {min(map(str, alone))} would be without an owner. "
+            "Make somebody else its owner first, or ask a platform admin.",
+        )
+
+
+def _touch(user: User) -> None:
+    User.objects.filter(pk=user.pk).update(modified_at=now())
+
+
+def _invalid(path: str, code: str, message: str) -> ValidationFailed:
+    return ValidationFailed(details=[Detail(path, code, message)])

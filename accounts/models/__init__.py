@@ -1,0 +1,25 @@
+"""The rows that the service is about: people, tokens, billing accounts, tenants and their history."""
+
+from __future__ import annotations
+
+from accounts.models.billing import Account, Domain, Fqdn, PermissionGrant
+from accounts.models.history import Revision
+from accounts.models.signin import MagicLink
+from accounts.models.tenants import Tenant, TenantConfig
+from accounts.models.tokens import PersonalAccessToken, RefreshToken
+from accounts.models.users import Membership, User
+
+__all__ = [
+    "Account",
+    "Domain",
+    "Fqdn",
+    "MagicLink",
+    "Membership",
+    "PermissionGrant",
+    "PersonalAccessToken",
+    "RefreshToken",
+    "Revision",
+    "Tenant",
+    "TenantConfig",
+    "User",
+]

@@ -1,0 +1,104 @@
+"""Billing accounts and what they hold: domains, host names, delegated permissions."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+
+from accounts.models.users import User
+from tenantadmin.http.timestamps import now
+
+
+class Plan(models.TextChoices):
+    FREE = "free"
+    TEAM = "team"
+    ENTERPRISE = "enterprise"
+
+
+class Account(models.Model):
+    """A billing entity that owns tenants and domains. ``seq`` is that of its newest revision."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    name = models.CharField(max_length=100)
+    plan = models.CharField(max_length=10, choices=Plan.choices, default=Plan.FREE)
+    owners = models.ManyToManyField(User, related_name="owned_accounts")
+    billing_email = models.EmailField(max_length=320, blank=True, default="")
+    seq = models.PositiveIntegerField(default=0, editable=False)
+    created_at = models.DateTimeField(default=now, editable=False)
+    modified_at = models.DateTimeField(default=now, editable=False)
+    #: Set while tombstones of its tenants still refer to a deleted account.
+    deleted_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    class Meta:
+        ordering = ("name", "id")
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Domain(models.Model):
+    """A domain that an account registered; verified for one account only."""
+
+    account = models.ForeignKey(Account, on_delete=models.CASCADE, related_name="domains")
+    name = models.CharField(max_length=253)
+    #: What the DNS TXT record must hold.
+    challenge = models.CharField(max_length=64)
+    verified_at = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(default=now, editable=False)
+
+    class Meta:
+        ordering = ("name",)
+        constraints = (
+            models.UniqueConstraint(fields=["account", "name"], name="domain_once_per_account"),
+            models.UniqueConstraint(
+                fields=["name"], condition=models.Q(verified_at__isnull=False), name="domain_verified_once"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Fqdn(models.Model):
+    """A host name that routes to a tenant: claimed while ``released_at`` is null, then a tombstone."""
+
+    name = models.CharField(max_length=253, unique=True)
+    #: Outlives the tenant's row: a tombstone is held for whoever had the name.
+    tenant_id = models.UUIDField(db_index=True)
+    claimed_at = models.DateTimeField(default=now)
+    released_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("name",)
+        verbose_name = "FQDN"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class GrantResource(models.TextChoices):
+    TENANT = "tenant"
+    ACCOUNT = "account"
+
+
+class PermissionGrant(models.Model):
+    """Permissions that somebody delegated to a user on one tenant or account, until they expire."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    grantee = models.ForeignKey(User, on_delete=models.CASCADE, related_name="grants")
+    resource = models.CharField(max_length=10, choices=GrantResource.choices)
+    resource_id = models.UUIDField()
+    permissions = ArrayField(models.CharField(max_length=40))
+    granted_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
+    created_at = models.DateTimeField(default=now, editable=False)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("-created_at",)
+        indexes = (models.Index(fields=["resource", "resource_id"], name="grant_resource"),)
+
+    def __str__(self) -> str:
+        return f"{', '.join(self.permissions)} on {self.resource} {self.resource_id}"

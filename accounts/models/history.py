@@ -1,0 +1,61 @@
+"""The append-only history of documents. Contract: Change history."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models.functions import Coalesce
+
+from tenantadmin.http.timestamps import now
+
+
+class RevisionKind(models.TextChoices):
+    RULES = "rules"
+    CONFIG = "config"
+    ACCOUNT = "account"
+
+
+class RevisionAction(models.TextChoices):
+    CREATE = "create"
+    UPDATE = "update"
+    RESTORE = "restore"
+    DELETE = "delete"
+
+
+class Revision(models.Model):
+    """One recorded change. The database itself refuses to update or delete a row (migration 0002).
+
+    A document is a tenant's rules, a tenant's configuration or an account; ``seq`` counts within it from 0
+    without gaps. Ids are plain values: the history outlives what it is about.
+    """
+
+    kind = models.CharField(max_length=10, choices=RevisionKind.choices)
+    tenant_id = models.UUIDField(null=True)
+    account_id = models.UUIDField()
+    seq = models.PositiveIntegerField()
+    action = models.CharField(max_length=10, choices=RevisionAction.choices)
+    #: Normalized email of who made the change.
+    user = models.CharField(max_length=320)
+    changed_at = models.DateTimeField(default=now)
+    restored_from = models.PositiveIntegerField(null=True)
+    #: Counts and names of what changed.
+    summary = models.JSONField(default=dict)
+    #: The whole document after the change; null after a deletion.
+    document = models.JSONField(null=True)
+
+    class Meta:
+        ordering = ("-changed_at", "-id")
+        constraints = (
+            models.UniqueConstraint(
+                "kind", Coalesce("tenant_id", "account_id"), "seq", name="revision_seq_once"
+            ),
+        )
+        indexes = (
+            models.Index(fields=["-changed_at", "-id"], name="revision_newest"),
+            models.Index(fields=["user", "-changed_at", "-id"], name="revision_by_user"),
+            models.Index(fields=["kind", "-changed_at", "-id"], name="revision_of_kind"),
+            models.Index(fields=["tenant_id", "-changed_at", "-id"], name="revision_of_tenant"),
+            models.Index(fields=["account_id", "-changed_at", "-id"], name="revision_of_account"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.tenant_id or self.account_id} #{self.seq}"

@@ -1,0 +1,26 @@
+"""One-time sign-in links. Only their SHA-256 is kept."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from tenantadmin.http.timestamps import now
+
+
+class MagicLink(models.Model):
+    """An emailed link: good once, until it expires. There need not be a user yet."""
+
+    #: SHA-256 of the token's text.
+    digest = models.BinaryField(max_length=32, unique=True, editable=False)
+    email = models.EmailField(max_length=320, db_index=True)
+    #: Where signing in leads, unless verifying names another target.
+    return_to = models.CharField(max_length=4096)
+    created_at = models.DateTimeField(default=now, editable=False)
+    expires_at = models.DateTimeField(db_index=True)
+    used_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    class Meta:
+        ordering = ("-created_at",)
+
+    def __str__(self) -> str:
+        return f"link for {self.email}"

@@ -1,0 +1,63 @@
+"""Tenants and their stored configuration. The ruleset, the second document, lives in the rules app."""
+
+from __future__ import annotations
+
+import unicodedata
+import uuid
+
+from django.db import models
+
+from accounts.models.billing import Account
+from tenantadmin.http.timestamps import now
+
+
+def fold_name(text: str) -> str:
+    """Return ``text`` so that spellings that differ in case alone are equal: NFC, case folded."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+
+
+def tenant_name_key(name: str) -> str:
+    """Return what two tenant names of one account may not share."""
+    return fold_name(name.strip())
+
+
+class Tenant(models.Model):
+    """A tenant of the Gateway; a tombstone once ``deleted_at`` is set."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="tenants")
+    name = models.CharField(max_length=100)
+    name_key = models.CharField(max_length=300, editable=False)
+    created_at = models.DateTimeField(default=now, editable=False)
+    #: Moves on every write of the configuration or the rules, and on deletion.
+    modified_at = models.DateTimeField(default=now, editable=False, db_index=True)
+    deleted_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    class Meta:
+        ordering = ("name", "id")
+        constraints = (
+            models.UniqueConstraint(
+                fields=["account", "name_key"],
+                condition=models.Q(deleted_at__isnull=True),
+                name="tenant_name_unique",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class TenantConfig(models.Model):
+    """The configuration document of a live tenant; deletion removes the row and keeps its history."""
+
+    tenant = models.OneToOneField(Tenant, on_delete=models.CASCADE, primary_key=True, related_name="config")
+    #: ``{tenantName, fqdns, warehouse, defaults, logging, labels}``: what a PUT may set.
+    document = models.JSONField()
+    seq = models.PositiveIntegerField(default=0, editable=False)
+    modified_at = models.DateTimeField(default=now, editable=False)
+
+    class Meta:
+        verbose_name = "tenant configuration"
+
+    def __str__(self) -> str:
+        return f"configuration of {self.tenant_id}, revision {self.seq}"

@@ -1,0 +1,54 @@
+"""Long-lived credentials. Only their SHA-256 is kept; the text is shown once."""
+
+from __future__ import annotations
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+
+from accounts.models.users import User
+from tenantadmin.http.timestamps import now
+
+
+class Credential(models.Model):
+    """What refresh tokens and personal access tokens share."""
+
+    #: SHA-256 of the token's text.
+    digest = models.BinaryField(max_length=32, unique=True, editable=False)
+    #: The first characters of the text, to recognise it by.
+    prefix = models.CharField(max_length=24, editable=False)
+    created_at = models.DateTimeField(default=now, editable=False)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return f"{self.prefix}…"
+
+
+class RefreshToken(Credential):
+    """Exchanged for access tokens until it expires or is revoked."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="refresh_tokens")
+
+    class Meta:
+        ordering = ("-created_at",)
+
+
+class PersonalAccessToken(Credential):
+    """A service account's credential: what it may do, on which tenants, at which endpoints."""
+
+    owner = models.ForeignKey(User, on_delete=models.CASCADE, related_name="personal_access_tokens")
+    name = models.CharField(max_length=100)
+    scopes = ArrayField(models.CharField(max_length=40))
+    #: Tenant ids, or ``["*"]``.
+    tenants = ArrayField(models.CharField(max_length=36), default=list, blank=True)
+    #: Account ids, or ``["*"]``.
+    accounts = ArrayField(models.CharField(max_length=36), default=list, blank=True)
+    #: ``[{methods: [...], path: glob}]``; empty means every endpoint.
+    endpoints = models.JSONField(default=list, blank=True)
+
+    class Meta:
+        ordering = ("-created_at",)

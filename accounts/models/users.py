@@ -1,0 +1,117 @@
+"""People and what they may do. Contract: User, Roles, Tenant membership."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django.contrib.auth.models import AbstractBaseUser, BaseUserManager
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+
+from accounts.emails import normalize_email
+from tenantadmin.http.timestamps import now
+
+
+class PrimaryRole(models.TextChoices):
+    """The role that decides access."""
+
+    ADMIN = "admin"
+    USER = "user"
+    GUEST = "guest"
+
+
+class MembershipRole(models.TextChoices):
+    """What a user is in one tenant."""
+
+    OWNER = "owner"
+    ADMIN = "admin"
+    MEMBER = "member"
+
+
+class UserManager(BaseUserManager["User"]):
+    """Creates users under their normalized email."""
+
+    def create_user(self, email: str, password: str | None = None, **fields: Any) -> User:
+        user = self.model(email=normalize_email(email), **fields)
+        user.set_password(password)
+        user.save(using=self._db)
+        return user
+
+    def create_superuser(self, email: str, password: str | None = None, **fields: Any) -> User:
+        return self.create_user(email, password, **{**fields, "role": PrimaryRole.ADMIN})
+
+    def get_by_natural_key(self, username: str | None) -> User:
+        return self.get(email=normalize_email(username or ""))
+
+
+class User(AbstractBaseUser):
+    """A person, keyed by email. ``last_login`` is ``identity.lastLoginAt``.
+
+    The password is for the admin site alone; the API signs people in through an identity provider or a link.
+    """
+
+    email = models.EmailField(max_length=320, unique=True)
+    display_name = models.CharField(max_length=200, blank=True, default="")
+    role = models.CharField(max_length=10, choices=PrimaryRole.choices, default=PrimaryRole.USER)
+    #: Scopes beyond those that role and memberships bring (``roles.scopes``).
+    scopes = ArrayField(models.CharField(max_length=40), default=list, blank=True)
+    identity_provider = models.CharField(max_length=60, blank=True, default="")
+    identity_subject = models.CharField(max_length=255, blank=True, default="")
+    email_verified = models.BooleanField(default=False)
+    #: MD5 of the terms last acknowledged; empty before the first time.
+    tos = models.CharField(max_length=32, blank=True, default="")
+    is_active = models.BooleanField("active", default=True)
+    created_at = models.DateTimeField(default=now, editable=False)
+    modified_at = models.DateTimeField(default=now, editable=False)
+
+    objects: ClassVar[UserManager] = UserManager()
+
+    USERNAME_FIELD = "email"
+    EMAIL_FIELD = "email"
+    REQUIRED_FIELDS: ClassVar[list[str]] = []
+
+    class Meta:
+        ordering = ("email",)
+        constraints = (
+            models.UniqueConstraint(
+                fields=["identity_provider", "identity_subject"],
+                condition=~models.Q(identity_subject=""),
+                name="user_identity_unique",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.email
+
+    @property
+    def is_staff(self) -> bool:
+        """Platform admins are the admin site's staff."""
+        return self.is_active and self.role == PrimaryRole.ADMIN
+
+    @property
+    def is_superuser(self) -> bool:
+        return self.is_staff
+
+    def has_perm(self, perm: str, obj: object = None) -> bool:  # noqa: ARG002
+        return self.is_staff
+
+    def has_perms(self, perm_list: Any, obj: object = None) -> bool:  # noqa: ARG002
+        return self.is_staff
+
+    def has_module_perms(self, app_label: str) -> bool:  # noqa: ARG002
+        return self.is_staff
+
+
+class Membership(models.Model):
+    """One user's role in one tenant."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
+    tenant = models.ForeignKey("accounts.Tenant", on_delete=models.CASCADE, related_name="memberships")
+    role = models.CharField(max_length=10, choices=MembershipRole.choices)
+
+    class Meta:
+        ordering = ("id",)
+        constraints = (models.UniqueConstraint(fields=["user", "tenant"], name="membership_unique"),)
+
+    def __str__(self) -> str:
+        return f"{self.user} is {self.role} of {self.tenant_id}"

@@ -1,0 +1,147 @@
+"""The one permission class: it finds the policy of the operation a view names, and asks the caller.
+
+Contract: Authentication; the rows are in `accounts.access.policy`.
+"""
+
+from __future__ import annotations
+
+import re
+from fnmatch import translate
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, cast
+
+from rest_framework.permissions import BasePermission
+
+from accounts.access.policy import POLICIES, On, Policy
+from accounts.access.principal import Principal
+from accounts.access.resources import require_account_scope
+from accounts.models import Tenant
+from tenantadmin.http.errors import Forbidden, TosRequired, Unauthorized
+from tenantadmin.http.views import ApiView
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from rest_framework.authentication import BaseAuthentication
+    from rest_framework.request import Request
+    from rest_framework.views import APIView
+
+    from accounts.access.scopes import Scope
+
+
+class OperationPermission(BasePermission):
+    """Allows what the operation's `Policy` allows, refuses everything else by name."""
+
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        policy = POLICIES[cast("ApiView", view).operation(request.method or "")]
+        if policy.on is On.NOTHING:
+            return True
+        principal = request.auth
+        if not isinstance(principal, Principal):
+            raise Unauthorized
+        if principal.claims.tos_required and not policy.bridge:
+            raise TosRequired
+        require_endpoint(principal, method=request.method or "", path=request.path)
+        check_policy(policy, principal=principal, arguments=view.kwargs)
+        return True
+
+
+class AppView(ApiView):
+    """The base of every app's views: `OperationPermission` has let the caller through."""
+
+    permission_classes = (OperationPermission,)
+
+    def get_authenticators(self) -> list[BaseAuthentication]:
+        """Return nothing to authenticate with where this operation is public."""
+        request: Request | None = self.request  # None while the contract is being written
+        method = (request.method or "") if request is not None else ""
+        name = self.operations.get("GET" if method == "HEAD" else method)
+        if name is not None and POLICIES[name].on is On.NOTHING:
+            return []
+        return super().get_authenticators()
+
+    @property
+    def principal(self) -> Principal:
+        """The authenticated caller."""
+        return cast("Principal", self.request.auth)
+
+
+class PublicView(ApiView):
+    """The base of a view without credentials: an Authorization header is not even looked at."""
+
+    authentication_classes = ()
+    permission_classes = (OperationPermission,)
+
+
+def check_policy(policy: Policy, *, principal: Principal, arguments: dict[str, Any]) -> None:
+    """Refuse a caller whom ``policy`` does not allow; ``arguments`` are those of the path.
+
+    Raises:
+        Forbidden: always with the missing scope named where there is one.
+    """
+    if policy.on is On.TENANT:
+        require_tenant_scope(principal, tenant_id=arguments["tenant"], scope=cast("Scope", policy.scope))
+        return
+    if policy.on is On.ACCOUNT:
+        require_account_scope(principal, account_id=arguments["account"], scope=cast("Scope", policy.scope))
+        return
+    if policy.on is On.PLATFORM and not principal.is_platform_admin:
+        raise Forbidden("Only a platform admin may do this.")
+    if policy.on is On.PLATFORM_PAT and not principal.is_platform_wide:
+        raise Forbidden("This needs a personal access token with wildcard tenants or accounts.")
+    if policy.on is On.SELF and arguments["email"] != principal.email:
+        raise Forbidden("Only the user concerned may do this.")
+    if policy.scope is not None and not principal.claims.is_sign_in:
+        # Signing in brings what the role allows, and the function narrows to that; a PAT must say so.
+        require_token_scope(principal, policy.scope)
+
+
+def require_token_scope(principal: Principal, scope: Scope) -> None:
+    """Refuse a token whose ``scope`` claim lacks ``scope``.
+
+    Raises:
+        Forbidden: with the scope named.
+    """
+    if scope not in principal.claims.scopes:
+        raise Forbidden(f"The token lacks the scope '{scope}'.")
+
+
+def require_tenant_scope(principal: Principal, *, tenant_id: UUID, scope: Scope) -> None:
+    """Refuse a caller who does not hold ``scope`` on a tenant.
+
+    Raises:
+        Forbidden: the scope is missing, or the tenant is unknown and the caller may not know.
+    """
+    account_id = _account_of(principal, tenant_id)
+    if scope not in principal.scopes_on_tenant(tenant_id=tenant_id, account_id=account_id):
+        raise Forbidden(f"This needs '{scope}' on the tenant.")
+
+
+def _account_of(principal: Principal, tenant_id: UUID) -> UUID | None:
+    """Return the tenant's account where rights may hang on it; asks the database only then."""
+    if not principal.rights.account_grants and not (principal.claims.accounts - {"*"}):
+        return None
+    if principal.claims.is_sign_in and not principal.rights.account_grants:
+        return None
+    return Tenant.objects.filter(pk=tenant_id).values_list("account_id", flat=True).first()
+
+
+def require_endpoint(principal: Principal, *, method: str, path: str) -> None:
+    """Refuse a request that the ``endpoints`` of the PAT behind the token do not cover.
+
+    Raises:
+        Forbidden: no entry matches method and path.
+    """
+    endpoints = principal.rights.endpoints
+    if not endpoints:
+        return
+    for endpoint in endpoints:
+        methods = [name.upper() for name in endpoint.get("methods", [])]
+        if (not methods or method in methods) and _glob(endpoint.get("path", "*")).match(path):
+            return
+    raise Forbidden("The personal access token behind this token does not cover this endpoint.")
+
+
+@lru_cache(maxsize=1024)
+def _glob(pattern: str) -> re.Pattern[str]:
+    return re.compile(translate(pattern))

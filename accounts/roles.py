@@ -1,0 +1,112 @@
+"""A user's roles. Only platform admins write them, and one active admin always remains.
+
+Contract: Users, roles, memberships.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db import connection, transaction
+from django.db.models import Q
+
+from accounts.access.principal import WILDCARD
+from accounts.access.scopes import Scope
+from accounts.models import PersonalAccessToken, User
+from accounts.models.users import PrimaryRole
+from tenantadmin.http.errors import Detail, NotFound, ValidationFailed
+from tenantadmin.http.timestamps import now
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+#: Under this advisory lock it is decided whether another admin remains. Any constant will do.
+_ADMINS_LOCK: Final = 4_202_301
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """The primary role, and scopes beyond those that role and memberships bring."""
+
+    primary: str
+    scopes: tuple[Scope, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        return {"primary": self.primary, "scopes": [scope.value for scope in self.scopes]}
+
+
+def make_roles(primary: str, scopes: Iterable[str]) -> Roles:
+    """Return roles with each scope once, in order of name."""
+    return Roles(primary=primary, scopes=tuple(sorted({Scope(name) for name in scopes})))
+
+
+def roles_of(user: User) -> Roles:
+    """Return the roles that stand in the row of ``user``."""
+    return make_roles(user.role, user.scopes)
+
+
+def replace_roles(email: str, *, primary: str | None, scopes: Iterable[str] | None) -> Roles:
+    """Set a user's roles, keeping what is None. For platform admins.
+
+    Raises:
+        NotFound: there is no such user.
+        ValidationFailed: the last active platform admin would go.
+    """
+    with transaction.atomic():
+        lock_admins()
+        user = User.objects.select_for_update(no_key=True).filter(email=email).first()
+        if user is None:
+            raise NotFound("There is no such user.")
+        stored = roles_of(user)
+        roles = make_roles(
+            stored.primary if primary is None else primary, stored.scopes if scopes is None else scopes
+        )
+        apply_roles(user, roles=roles, active=user.is_active)
+        user.modified_at = now()
+        user.save()
+    return roles
+
+
+def apply_roles(user: User, *, roles: Roles, active: bool) -> None:
+    """Set roles and activity on the locked row ``user``, which the caller saves.
+
+    The caller holds `lock_admins` where either may change.
+
+    Raises:
+        ValidationFailed: no active platform admin would remain.
+    """
+    remains_admin = active and roles.primary == PrimaryRole.ADMIN
+    if user.is_staff and not remains_admin:
+        if not has_other_active_admin(user):
+            raise ValidationFailed(
+                "The last active platform admin can be neither demoted nor deactivated.",
+                details=[
+                    Detail(
+                        "/active" if roles.primary == PrimaryRole.ADMIN else "/roles/primary",
+                        "last-admin",
+                        "Make another user a platform admin first.",
+                    )
+                ],
+            )
+        end_wildcard_tokens(user)
+    user.role, user.scopes, user.is_active = roles.primary, [scope.value for scope in roles.scopes], active
+
+
+def lock_admins() -> None:
+    """Wait until no other transaction changes who is a platform admin; held until this one ends."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_ADMINS_LOCK])
+
+
+def has_other_active_admin(user: User) -> bool:
+    """Tell whether a platform admin besides ``user`` is active."""
+    return User.objects.filter(role=PrimaryRole.ADMIN, is_active=True).exclude(pk=user.pk).exists()
+
+
+def end_wildcard_tokens(user: User) -> int:
+    """Revoke the wildcard PATs of a user who ceases to be an active platform admin; returns how many."""
+    live = PersonalAccessToken.objects.filter(owner=user, revoked_at__isnull=True)
+    return live.filter(Q(tenants__contains=[WILDCARD]) | Q(accounts__contains=[WILDCARD])).update(
+        revoked_at=now()
+    )

@@ -1,0 +1,49 @@
+"""Where django-allauth finds its applications: in the settings alone, without a query.
+
+Addresses pass through here before allauth lower-cases them, which would turn a look-alike letter such as the
+Kelvin sign into an ASCII one, and one person's address into another's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from allauth.socialaccount.models import SocialApp
+from django.conf import settings
+
+from accounts.emails import has_lookalike
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+
+class SettingsOnlyAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # allauth is not typed
+    """Looks up applications by the names of `SIGNIN_PROVIDERS`; drops look-alike addresses."""
+
+    def list_apps(
+        self,
+        request: HttpRequest | None,  # noqa: ARG002
+        provider: str | None = None,
+        client_id: str | None = None,
+    ) -> list[Any]:
+        return [
+            SocialApp(provider=kind, **app)
+            for kind, configuration in settings.SOCIALACCOUNT_PROVIDERS.items()
+            for app in configuration["APPS"]
+            if provider in {None, kind, app["provider_id"]} and client_id in {None, app["client_id"]}
+        ]
+
+    def get_provider(self, request: HttpRequest, provider: str, client_id: str | None = None) -> Any:
+        found = super().get_provider(request, provider, client_id)
+        addresses_of, fields_of = found.extract_email_addresses, found.extract_common_fields
+
+        def plain_addresses(data: Any) -> list[Any]:
+            return [address for address in addresses_of(data) if not has_lookalike(str(address.email))]
+
+        def plain_fields(data: Any) -> dict[str, Any]:
+            fields: dict[str, Any] = fields_of(data)
+            return {**fields, "email": None} if has_lookalike(str(fields.get("email"))) else fields
+
+        found.extract_email_addresses, found.extract_common_fields = plain_addresses, plain_fields
+        return found

@@ -1,0 +1,51 @@
+"""Rate limits of magic links: exact under concurrency, closed on failure. Contract: Errors (429, 500)."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from functools import lru_cache
+from typing import Any
+
+import limits
+from django.conf import settings
+from limits.errors import StorageError
+from limits.storage import RedisStorage
+from limits.strategies import MovingWindowRateLimiter
+from redis import ConnectionPool, RedisError
+
+from tenantadmin.http.errors import InternalError, RateLimited
+
+logger = logging.getLogger(__name__)
+_TIMEOUT_SECONDS = 2.0
+
+
+def spend(*, limit: str, kind: str, key: str) -> None:
+    """Count one use of ``key`` against a limit such as ``"5 per 15 minutes"``.
+
+    In no window of that length are more uses let through, whichever processes ask: Redis decides in one
+    step. ``kind`` keeps the keys of different limits apart.
+
+    Raises:
+        RateLimited: with the seconds until a use is free again.
+        InternalError: the limit is not one, or Redis does not answer: nothing is let through uncounted.
+    """
+    try:
+        item = limits.parse(limit)
+        limiter = MovingWindowRateLimiter(_storage(settings.REDIS_URL, settings.RATE_LIMIT_NAMESPACE))
+        if limiter.hit(item, kind, key):
+            return
+        resets_at = limiter.get_window_stats(item, kind, key).reset_time
+    except (ValueError, StorageError, RedisError) as error:
+        logger.exception("The rate limit %r of %s cannot be applied", limit, kind)
+        raise InternalError("The rate limit cannot be applied.") from error
+    raise RateLimited(retry_after=max(1, math.ceil(resets_at - time.time())))
+
+
+@lru_cache(maxsize=8)
+def _storage(url: str, namespace: str) -> Any:
+    pool = ConnectionPool.from_url(
+        url, socket_timeout=_TIMEOUT_SECONDS, socket_connect_timeout=_TIMEOUT_SECONDS
+    )
+    return RedisStorage("redis://", connection_pool=pool, wrap_exceptions=True, key_prefix=namespace)

@@ -1,0 +1,166 @@
+"""The redirect flow at an identity provider, by django-allauth's providers.
+
+allauth builds the addresses, exchanges the code and reads each provider's answer. Its sessions, views and
+tables are not used. Added are the OpenID nonce, and the signature of the ID token, which allauth skips on
+direct connections.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import jwt
+import requests
+from allauth.socialaccount.adapter import get_adapter
+from allauth.socialaccount.providers.base import ProviderException
+from allauth.socialaccount.providers.oauth2.client import OAuth2Error
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured, PermissionDenied
+
+from accounts.signin.flow import Identity, SignInFailed
+from accounts.signin.state import Begun, begin
+from tenantadmin.http.errors import ApiError
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+logger = logging.getLogger(__name__)
+#: Kinds that speak OpenID Connect and carry the nonce back in an ID token.
+_OPENID: Final = frozenset({"openid_connect", "google"})
+#: What allauth raises where a provider's answer does not hold, or none comes.
+_FAILURES: Final = (
+    OAuth2Error,
+    ProviderException,
+    PermissionDenied,
+    requests.RequestException,
+    jwt.PyJWTError,
+    ImproperlyConfigured,
+    ValueError,
+    TypeError,
+    KeyError,
+)
+
+
+class ProviderNotConfigured(ApiError):
+    """No identity provider is named in the settings."""
+
+    status: ClassVar[int] = 500
+    code: ClassVar[str] = "identity_provider_unavailable"
+    message: ClassVar[str] = "No identity provider is configured."
+
+
+class ProviderFailed(ApiError):
+    """The identity provider does not answer."""
+
+    status: ClassVar[int] = 502
+    code: ClassVar[str] = "identity_provider_error"
+    message: ClassVar[str] = "The identity provider does not answer. Try again later."
+
+
+def choose_provider(name: str) -> str:
+    """Return the configured provider called ``name``, or the first one where there is none of that name.
+
+    Raises:
+        ProviderNotConfigured: there is none at all.
+    """
+    names = settings.SIGNIN_PROVIDERS
+    if not names:
+        raise ProviderNotConfigured
+    return str(name if name in names else names[0])
+
+
+def authorization_url(request: HttpRequest, *, provider: str, redirect: str, browser: str) -> str:
+    """Begin a sign-in at ``provider`` and return its page's address; ``redirect`` is where it leads at last.
+
+    Raises:
+        ProviderFailed: the provider's discovery document cannot be read.
+        RedisError: the sign-in cannot be remembered.
+    """
+    allauth_provider = _provider(request, provider)
+    adapter = _adapter(request, allauth_provider)
+    parameters = {**allauth_provider.get_auth_params(), **allauth_provider.get_pkce_params()}
+    begun = Begun(
+        provider=provider,
+        redirect=redirect,
+        verifier=parameters.pop("code_verifier"),
+        nonce=secrets.token_urlsafe(24),
+    )
+    if allauth_provider.id in _OPENID:
+        parameters["nonce"] = begun.nonce
+    try:
+        page = adapter.authorize_url
+        client = adapter.get_client(request, allauth_provider.app)
+    except _FAILURES as error:
+        logger.warning("The identity provider %r failed: %s", provider, error)
+        raise ProviderFailed from error
+    client.state = begin(begun, browser=browser)
+    return str(client.get_redirect_url(page, allauth_provider.get_scope(), parameters))
+
+
+def fetch_identity(request: HttpRequest, begun: Begun) -> Identity:
+    """Exchange the ``code`` of a callback for what the provider says of the user.
+
+    Raises:
+        SignInFailed: the exchange failed, or its answer does not hold.
+    """
+    try:
+        provider = _provider(request, begun.provider)
+        adapter = _adapter(request, provider)
+        client = adapter.get_client(request, provider.app)
+        answer = adapter.get_access_token_data(
+            request, provider.app, client, pkce_code_verifier=begun.verifier
+        )
+        # allauth would skip the ID token's signature, trusting the connection that it came by.
+        adapter.did_fetch_access_token = False
+        login = adapter.complete_login(request, provider.app, adapter.parse_token(answer), response=answer)
+        if provider.id in _OPENID:
+            _check_id_token(answer, login, nonce=begun.nonce)
+    except _FAILURES as error:
+        logger.warning("Signing in at %r failed: %s", begun.provider, error)
+        raise SignInFailed from error
+    return _identity(begun.provider, login)
+
+
+def _provider(request: HttpRequest, name: str) -> Any:
+    return get_adapter().get_provider(request, name)
+
+
+def _adapter(request: HttpRequest, provider: Any) -> Any:
+    adapter = provider.get_oauth2_adapter(request)
+    # One address for every provider, instead of allauth's own views.
+    adapter.get_callback_url = lambda request, app: f"{settings.PUBLIC_BASE_URL}/auth/callback"  # noqa: ARG005
+    return adapter
+
+
+def _check_id_token(answer: Any, login: Any, *, nonce: str) -> None:
+    """Check what allauth leaves out; it has verified signature, issuer, audience and expiry.
+
+    Raises:
+        OAuth2Error: another sign-in's token, or the user info is about somebody else.
+    """
+    if "id_token" not in answer:
+        raise OAuth2Error("no ID token")
+    claims = jwt.decode(answer["id_token"], options={"verify_signature": False})
+    if not secrets.compare_digest(str(claims.get("nonce", "")), nonce):
+        raise OAuth2Error("the ID token is of another sign-in")
+    userinfo = login.account.extra_data.get("userinfo") or {}
+    if userinfo.get("sub", claims["sub"]) != claims["sub"]:
+        raise OAuth2Error("the user info is about somebody else")
+
+
+def _identity(provider: str, login: Any) -> Identity:
+    """Return the verified address, the primary one first; without one the sign-in is refused later."""
+    data = login.account.extra_data
+    addresses = sorted(login.email_addresses, key=lambda address: (address.verified, address.primary))
+    best = addresses[-1] if addresses else None
+    profile = data.get("userinfo") or data.get("id_token") or data
+    name = profile.get("name") or profile.get("displayName") or ""
+    return Identity(
+        email=best.email if best else "",
+        email_verified=bool(best and best.verified in {True, "true"}),
+        provider=provider,
+        subject=login.account.uid,
+        display_name=name if isinstance(name, str) else "",
+    )

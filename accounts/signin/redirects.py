@@ -1,0 +1,68 @@
+"""Where signing in may lead. Pure. Contract: Authentication, 10.
+
+A target is a path of the dashboard, or an absolute address whose scheme and host (with port) are listed.
+Anything else leads to the dashboard's root. What browsers read differently than URL parsers (backslashes,
+tabs, userinfo, look-alike dots) is refused rather than interpreted.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+#: Characters (contract: Limits).
+MAX_REDIRECT_LENGTH: Final = 2048
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+#: Visible ASCII without quotes, angle brackets, backslash, caret, backtick, braces and bar.
+_CLEAN: Final = re.compile(r"[!#-;=?-\[\]_a-z~]+")
+_HOST: Final = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\]")
+#: Routers that decode a path before they look at it would see ``//`` or ``/\`` here.
+_HIDDEN_SLASHES: Final = re.compile(r"/(/|%2f|%5c|%09|%0a|%0d|%00)", re.IGNORECASE)
+
+
+def resolve_redirect(target: str, *, dashboard_url: str, allowed: Iterable[str]) -> str:
+    """Return the absolute address that ``target`` leads to, or ``dashboard_url`` where it may not.
+
+    ``allowed`` lists origins such as ``https://app.example.org`` or ``http://localhost:3000``; without a
+    scheme ``https`` is meant. The dashboard's own origin is always allowed; ``/`` is its root.
+    """
+    if target in {"", "/"} or len(target) > MAX_REDIRECT_LENGTH or not _CLEAN.fullmatch(target):
+        return dashboard_url
+    home = origin_of(dashboard_url)
+    if target.startswith("/"):
+        if _HIDDEN_SLASHES.match(target):
+            return dashboard_url
+        resolved = urljoin(dashboard_url + "/", target)
+        return resolved if origin_of(resolved) == home else dashboard_url
+    origin = origin_of(target)
+    listed = {origin_of(entry if "://" in entry else f"https://{entry}") for entry in allowed}
+    return target if origin is not None and origin in {home, *listed} else dashboard_url
+
+
+def origin_of(address: str) -> tuple[str, str, int] | None:
+    """Return scheme, host and port of an absolute http or https address; None for anything else."""
+    try:
+        parts = urlsplit(address)
+        port = parts.port
+    except ValueError:
+        return None
+    scheme = parts.scheme.lower()
+    host = parts.netloc.lower()
+    if scheme not in _DEFAULT_PORTS or not address[len(scheme) :].startswith("://"):
+        return None
+    if host.endswith(":"):
+        return None
+    if port is not None:
+        host = host.rpartition(":")[0]
+    return (scheme, host, port or _DEFAULT_PORTS[scheme]) if _HOST.fullmatch(host) else None
+
+
+def with_parameters(address: str, parameters: Mapping[str, str]) -> str:
+    """Return ``address`` with query parameters added; its own of the same names go."""
+    parts = urlsplit(address)
+    kept = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if pair[0] not in parameters]
+    return urlunsplit(parts._replace(query=urlencode([*kept, *parameters.items()])))

@@ -1,0 +1,127 @@
+"""The ``state`` of the redirect flow: signed, bound to one browser, used once. Contract: GET /auth/callback.
+
+The text is base64 of the JSON ``{redirect, ts, nonce, sig}``. What must stay secret (the PKCE verifier, the
+OpenID nonce) waits in Redis under a key made of the nonce and the browser's cookie, so that a state that
+another browser presents finds nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import re
+import secrets
+import time
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from django.conf import settings
+from django.utils.crypto import constant_time_compare, salted_hmac
+from redis import Redis
+
+_SALT: Final = "accounts.signin.state"
+_KEY: Final = "tenantadmin:signin:"
+_BROWSER: Final = re.compile(r"[A-Za-z0-9_-]{43}")
+_MAX_STATE: Final = 16_384
+_TIMEOUT_SECONDS: Final = 2.0
+
+
+class InvalidState(ValueError):
+    """The state is malformed, forged, too old, of another browser, or used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A sign-in on its way: what the callback needs. ``redirect`` is where it leads in the end."""
+
+    provider: str
+    redirect: str
+    verifier: str
+    nonce: str
+
+
+def new_browser_id() -> str:
+    """Return a random value for the cookie that binds a sign-in to one browser."""
+    return secrets.token_urlsafe(32)
+
+
+def is_browser_id(value: str) -> bool:
+    """Tell whether a cookie's value is one of ours by its form, so that several tabs may share it."""
+    return _BROWSER.fullmatch(value) is not None
+
+
+def begin(begun: Begun, *, browser: str) -> str:
+    """Remember a sign-in for ten minutes and return its ``state``.
+
+    Raises:
+        RedisError: it cannot be remembered.
+    """
+    handle = secrets.token_urlsafe(24)
+    _redis(settings.REDIS_URL).set(
+        _key(handle, browser), json.dumps(asdict(begun)), ex=settings.SIGNIN_STATE_SECONDS
+    )
+    return encode_state(redirect=begun.redirect, timestamp_ms=int(time.time() * 1000), nonce=handle)
+
+
+def finish(state: str, *, browser: str) -> Begun:
+    """Return the sign-in that ``state`` belongs to, and forget it: the same state is good once.
+
+    Raises:
+        InvalidState: see there.
+        RedisError: Redis does not answer.
+    """
+    handle = decode_state(state, max_age_seconds=settings.SIGNIN_STATE_SECONDS)
+    if not is_browser_id(browser):
+        raise InvalidState("The sign-in was begun in another browser.")
+    stored: Any = _redis(settings.REDIS_URL).getdel(_key(handle, browser))
+    if stored is None:
+        raise InvalidState("The sign-in was begun in another browser, or is over.")
+    return Begun(**json.loads(stored))
+
+
+def encode_state(*, redirect: str, timestamp_ms: int, nonce: str) -> str:
+    """Return the state's text. It holds neither ``+`` nor ``/``: both spellings of base64 read it."""
+    signature = _sign(redirect, timestamp_ms, nonce)
+    text = json.dumps({"redirect": redirect, "ts": timestamp_ms, "nonce": nonce, "sig": signature})
+    for character in ">?~":
+        # The only ASCII characters that can make a + or / in base64.
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return base64.b64encode(text.encode("ascii")).decode("ascii")
+
+
+def decode_state(state: str, *, max_age_seconds: int) -> str:
+    """Return the nonce of a state that this service signed within ``max_age_seconds``.
+
+    Raises:
+        InvalidState: malformed, forged or too old.
+    """
+    if len(state) > _MAX_STATE:
+        raise InvalidState("The state is too long.")
+    try:
+        fields = json.loads(base64.b64decode(state, validate=True))
+        redirect, timestamp, nonce = fields["redirect"], fields["ts"], fields["nonce"]
+        expected = _sign(redirect, timestamp, nonce)
+        is_ours = isinstance(nonce, str) and constant_time_compare(str(fields["sig"]), expected)
+    except (binascii.Error, ValueError, TypeError, KeyError, RecursionError) as error:
+        raise InvalidState("The state is malformed.") from error
+    if not is_ours or type(timestamp) is not int:
+        raise InvalidState("The state is not of this service.")
+    if not 0 <= time.time() * 1000 - timestamp <= max_age_seconds * 1000:
+        raise InvalidState("The sign-in took too long.")
+    return str(nonce)
+
+
+def _sign(redirect: Any, timestamp: Any, nonce: Any) -> str:
+    return salted_hmac(_SALT, json.dumps([redirect, timestamp, nonce]), algorithm="sha256").hexdigest()
+
+
+def _key(handle: str, browser: str) -> str:
+    return _KEY + hashlib.sha256(f"{handle}.{browser}".encode()).hexdigest()
+
+
+@lru_cache(maxsize=8)
+def _redis(url: str) -> Redis:
+    return Redis.from_url(url, socket_timeout=_TIMEOUT_SECONDS, socket_connect_timeout=_TIMEOUT_SECONDS)

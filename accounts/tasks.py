@@ -1,0 +1,18 @@
+"""Jobs of Celery. Each may be killed anywhere and run again."""
+
+from __future__ import annotations
+
+from celery import shared_task
+
+from accounts.billing.accounts import remove_deleted_accounts
+from accounts.billing.fqdns import remove_old_fqdns
+from accounts.tenants.lifecycle import remove_old_tombstones
+
+
+@shared_task
+def remove_tombstones() -> None:
+    """Remove tombstones of tenants and host names past their lifetime, and accounts that nothing needs."""
+    while remove_old_tombstones():
+        pass
+    remove_old_fqdns()
+    remove_deleted_accounts()

@@ -1,0 +1,195 @@
+"""The configuration document and the one function that writes it. Contract: Tenants and configuration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db import transaction
+
+from accounts.diff import diff_documents, summarize_fields
+from accounts.history import append_revision
+from accounts.models import Tenant, TenantConfig
+from accounts.models.history import RevisionAction, RevisionKind
+from accounts.models.tenants import tenant_name_key
+from accounts.tenants.errors import TenantNotFound, database_refusals
+from accounts.tenants.fqdns import FqdnChange, apply_fqdns, require_domains
+from accounts.tenants.plans import limits_of, require_within
+from accounts.tenants.schema import TenantConfigBody, complete_config
+from accounts.tenants.stamps import stamp_tenant
+from tenantadmin.http.errors import Conflict, Detail, ValidationFailed
+from tenantadmin.http.etags import strong_etag
+from tenantadmin.http.handler import validation_details
+from tenantadmin.http.timestamps import format_timestamp
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Callable, Mapping
+    from uuid import UUID
+
+_READ_ONLY: Final = ("tenantId", "accountId", "createdAt")
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigState:
+    """A tenant's configuration as it stands."""
+
+    tenant_id: UUID
+    account_id: UUID
+    plan: str
+    created_at: dt.datetime
+    modified_at: dt.datetime
+    seq: int
+    document: Mapping[str, Any]
+
+    @property
+    def etag(self) -> str:
+        return _etag(self.tenant_id, self.seq, self.plan)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the contract's TenantConfig."""
+        return {
+            "tenantId": str(self.tenant_id),
+            "accountId": str(self.account_id),
+            **self.document,
+            "plan": self.plan,
+            "createdAt": format_timestamp(self.created_at),
+            "modifiedAt": format_timestamp(self.modified_at),
+            "seq": self.seq,
+        }
+
+
+def _etag(tenant_id: UUID, seq: int, plan: str) -> str:
+    return strong_etag("config", tenant_id, seq, plan)
+
+
+def config_etag(tenant_id: UUID) -> str:
+    """Return the entity tag of a live tenant's configuration without reading the document.
+
+    Raises:
+        TenantNotFound: there is no such live tenant.
+    """
+    row = (
+        # Deleting a tenant deletes this row: a row is a live tenant's.
+        TenantConfig.objects.filter(pk=tenant_id).values_list("seq", "tenant__account__plan").first()
+    )
+    if row is None:
+        raise TenantNotFound
+    return _etag(tenant_id, *row)
+
+
+def read_config(tenant_id: UUID) -> ConfigState:
+    """Return a live tenant's configuration.
+
+    Raises:
+        TenantNotFound: there is no such live tenant.
+    """
+    config = (
+        TenantConfig.objects.select_related("tenant__account")
+        .filter(pk=tenant_id, tenant__deleted_at__isnull=True)
+        .first()
+    )
+    if config is None:
+        raise TenantNotFound
+    return ConfigState(
+        tenant_id=tenant_id,
+        account_id=config.tenant.account_id,
+        plan=config.tenant.account.plan,
+        created_at=config.tenant.created_at,
+        modified_at=config.modified_at,
+        seq=config.seq,
+        document=config.document,
+    )
+
+
+def write_config(
+    *,
+    tenant_id: UUID,
+    document: Any,
+    actor: str,
+    restored_from: int | None = None,
+    require: Callable[[str], None] | None = None,
+) -> ConfigState:
+    """Replace a live tenant's configuration: PUT, restore and every other writer come through here.
+
+    ``document`` is a body as sent. ``require`` is asked with the entity tag of what is stored and raises
+    where the caller expected something else. Holds the FQDN lifecycle, the immutable ``accountId``, the
+    plan's limits and the unique name; appends the revision; moves the tenant's ``modifiedAt``.
+
+    Raises:
+        TenantNotFound: there is no such live tenant.
+        ValidationFailed, PlanLimitExceeded: the document does not hold.
+        FqdnConflict, TenantNameConflict: another tenant has a name.
+        Conflict: the document changed since it was read, or ``seq`` is stale.
+    """
+    stored = read_config(tenant_id)
+    if require is not None:
+        require(stored.etag)
+    checked = _validate(document, stored)
+    limits = limits_of(stored.plan)
+    names = checked["fqdns"]
+    require_within(limits.fqdns, count=len(names), what="FQDNs per tenant", plan=stored.plan, path="/fqdns")
+    change = FqdnChange.between(stored.document["fqdns"], names)
+    with transaction.atomic(), database_refusals():
+        modified_at = stamp_tenant(tenant_id)
+        if modified_at is None:
+            raise TenantNotFound
+        written = TenantConfig.objects.filter(pk=tenant_id, seq=stored.seq).update(
+            document=checked, seq=stored.seq + 1, modified_at=modified_at
+        )
+        if not written:
+            raise Conflict
+        Tenant.objects.filter(pk=tenant_id).update(
+            name=checked["tenantName"], name_key=tenant_name_key(checked["tenantName"])
+        )
+        require_domains(names, account_id=stored.account_id, wanted=change.claimed)
+        apply_fqdns(change, tenant_id=tenant_id, names=names, at=modified_at)
+        append_revision(
+            kind=RevisionKind.CONFIG,
+            account_id=stored.account_id,
+            tenant_id=tenant_id,
+            seq=stored.seq + 1,
+            action=RevisionAction.UPDATE if restored_from is None else RevisionAction.RESTORE,
+            actor=actor,
+            changed_at=modified_at,
+            restored_from=restored_from,
+            summary=summarize_fields(diff_documents(before=stored.document, after=checked)),
+            document=checked,
+        )
+    return ConfigState(
+        tenant_id=tenant_id,
+        account_id=stored.account_id,
+        plan=stored.plan,
+        created_at=stored.created_at,
+        modified_at=modified_at,
+        seq=stored.seq + 1,
+        document=checked,
+    )
+
+
+def _validate(document: Any, stored: ConfigState) -> dict[str, Any]:
+    """Return the complete document of a body.
+
+    Raises:
+        ValidationFailed: the shape does not hold, or a member that cannot change says something else.
+        Conflict: ``seq`` is not the stored one.
+    """
+    body = TenantConfigBody(data=document)
+    if not body.is_valid():
+        raise ValidationFailed(details=validation_details(body.errors))
+    sent = body.validated_data
+    present = {
+        "tenantId": stored.tenant_id,
+        "accountId": stored.account_id,
+        "createdAt": stored.created_at,
+    }
+    details = [
+        Detail(f"/{name}", "read-only", f"'{name}' cannot be changed. Leave it out or send it as read.")
+        for name in _READ_ONLY
+        if name in sent and sent[name] != present[name]
+    ]
+    if details:
+        raise ValidationFailed(details=details)
+    if sent.get("seq", stored.seq) != stored.seq:
+        raise Conflict
+    return complete_config(sent)

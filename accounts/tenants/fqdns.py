@@ -1,0 +1,140 @@
+"""Who holds which host name. Contract: FQDN lifecycle.
+
+A name is one row: claimed while ``released_at`` is null, a tombstone for 30 days after, then free. Who wins a
+race is decided by the row itself, in one statement.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from django.conf import settings
+from django.db import connection
+
+from accounts.models import Domain, Fqdn
+from accounts.tenants.errors import FqdnConflict
+from accounts.tenants.names import lies_in
+from tenantadmin.http.errors import Detail, ValidationFailed
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Collection, Sequence
+    from uuid import UUID
+
+#: The first key of the advisory locks under which names change hands.
+_LOCKS: Final = 0x46514E
+
+# Two tenants that swap names take their locks in one order and never wait for each other in a circle.
+_LOCK: Final = """
+    SELECT pg_advisory_xact_lock(%s, key)
+    FROM (SELECT DISTINCT hashtext(name) AS key FROM unnest(%s::text[]) AS name ORDER BY key) AS keys
+"""
+_CLAIM: Final = """
+    INSERT INTO accounts_fqdn (name, tenant_id, claimed_at)
+    SELECT name, %(tenant)s, %(at)s FROM unnest(%(names)s::text[]) AS name ORDER BY name
+    ON CONFLICT (name) DO UPDATE
+    SET tenant_id = excluded.tenant_id, claimed_at = excluded.claimed_at, released_at = NULL
+    WHERE accounts_fqdn.released_at IS NOT NULL
+        AND (accounts_fqdn.tenant_id = excluded.tenant_id OR accounts_fqdn.released_at <= %(free)s)
+    RETURNING name
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class FqdnChange:
+    """The names that a write of a configuration takes and gives up."""
+
+    claimed: frozenset[str]
+    released: frozenset[str]
+
+    @classmethod
+    def between(cls, before: Collection[str], after: Collection[str]) -> FqdnChange:
+        old, new = frozenset(before), frozenset(after)
+        return cls(claimed=new - old, released=old - new)
+
+
+def require_domains(names: Sequence[str], *, account_id: UUID, wanted: Collection[str]) -> None:
+    """Refuse names of ``wanted`` outside the account's verified domains and the platform's.
+
+    ``names`` is the list in the request, for the places in the error. Runs inside the writing transaction:
+    the domains' rows stay locked against deletion until it ends.
+
+    Raises:
+        ValidationFailed: ``fqdn-outside-domains`` for each such name.
+    """
+    if not wanted:
+        return
+    domains = list(
+        Domain.objects.select_for_update(no_key=True)
+        .filter(account_id=account_id, verified_at__isnull=False)
+        .order_by("pk")
+        .values_list("name", flat=True)
+    )
+    details = [
+        Detail(f"/fqdns/{index}", code, message)
+        for index, name in enumerate(names)
+        if name in wanted
+        for code, message in _domain_findings(name, domains)
+    ]
+    if details:
+        raise ValidationFailed("An FQDN may not be assigned to this tenant.", details=details)
+
+
+def _domain_findings(name: str, domains: Sequence[str]) -> list[tuple[str, str]]:
+    if any(lies_in(name, domain) for domain in domains):
+        return []
+    shared = next((it for it in settings.PLATFORM_DOMAINS if lies_in(name, it) and name != it), None)
+    if shared is None:
+        message = (
+            f"'{name}' lies in no verified domain of the account. Verify its domain first, or choose a name "
+            f"under {' or '.join(settings.PLATFORM_DOMAINS)}."
+        )
+        return [("fqdn-outside-domains", message)]
+    if "xn--" in name.removesuffix(shared):
+        # Nobody owns the platform's domain, so nobody could tell a look-alike from the name it imitates.
+        return [("fqdn-not-ascii", f"'{name}': names under '{shared}' hold ASCII letters and digits only.")]
+    return []
+
+
+def apply_fqdns(change: FqdnChange, *, tenant_id: UUID, names: Sequence[str], at: dt.datetime) -> None:
+    """Claim and release names for a tenant, inside the writing transaction.
+
+    Raises:
+        FqdnConflict: another tenant holds a name, or its tombstone is younger than its lifetime.
+    """
+    if not change.claimed and not change.released:
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(_LOCK, [_LOCKS, sorted(change.claimed | change.released)])
+        if change.released:
+            release_fqdns(tenant_id=tenant_id, names=change.released, at=at)
+        if not change.claimed:
+            return
+        cursor.execute(
+            _CLAIM,
+            {
+                "tenant": tenant_id,
+                "at": at,
+                "names": sorted(change.claimed),
+                "free": at - settings.TOMBSTONE_LIFETIME,
+            },
+        )
+        won = {row[0] for row in cursor.fetchall()}
+    lost = change.claimed - won
+    if lost:
+        raise FqdnConflict(
+            details=[
+                Detail(f"/fqdns/{index}", "fqdn-conflict", f"'{name}' is held for another tenant.")
+                for index, name in enumerate(names)
+                if name in lost
+            ]
+        )
+
+
+def release_fqdns(*, tenant_id: UUID, names: Collection[str] | None, at: dt.datetime) -> int:
+    """Turn a tenant's claims (all of them where ``names`` is None) into tombstones; return how many."""
+    claims = Fqdn.objects.filter(tenant_id=tenant_id, released_at__isnull=True)
+    if names is not None:
+        claims = claims.filter(name__in=names)
+    return claims.update(released_at=at)

@@ -1,0 +1,174 @@
+"""Tenants come and go. Contract: Tenants and configuration, States and transitions (Tenant).
+
+`create_tenant` is the one way in, for ``POST /config/tenants``, the first sign-in and commands alike.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.db import transaction
+
+from accounts.diff import diff_documents, summarize_fields
+from accounts.history import append_revision
+from accounts.models import Account, Membership, PermissionGrant, Tenant, TenantConfig, User
+from accounts.models.billing import GrantResource
+from accounts.models.history import RevisionAction, RevisionKind
+from accounts.models.tenants import tenant_name_key
+from accounts.models.users import MembershipRole
+from accounts.tenants.config import ConfigState
+from accounts.tenants.documents import document_keepers
+from accounts.tenants.errors import AccountNotFound, TenantNotFound, database_refusals
+from accounts.tenants.fqdns import FqdnChange, apply_fqdns, release_fqdns, require_domains
+from accounts.tenants.plans import limits_of, require_within
+from accounts.tenants.schema import WritableConfig, complete_config
+from accounts.tenants.stamps import new_stamp, stamp_tenant
+from tenantadmin.http.errors import ValidationFailed
+from tenantadmin.http.handler import validation_details
+from tenantadmin.http.timestamps import now
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from uuid import UUID
+
+    from accounts.access.principal import Principal
+
+
+def create_tenant(
+    *, account_id: UUID, document: Mapping[str, Any], actor: str, owner: User | None = None
+) -> ConfigState:
+    """Create a tenant with both its documents; ``owner`` becomes its first member.
+
+    ``document`` is a TenantCreate without ``accountId``: ``{"tenantName": …}`` is enough. Opens its own
+    transaction, or joins the caller's.
+
+    Raises:
+        ValidationFailed, PlanLimitExceeded: the document does not hold.
+        AccountNotFound: there is no such account.
+        FqdnConflict, TenantNameConflict: another tenant has a name.
+    """
+    body = WritableConfig(data=dict(document))
+    if not body.is_valid():
+        raise ValidationFailed(details=validation_details(body.errors))
+    checked = complete_config(body.validated_data)
+    names = checked["fqdns"]
+    with transaction.atomic(), database_refusals():
+        # The account's row is held: its plan's limit counts the tenants that stand when this one commits.
+        account = (
+            Account.objects.select_for_update(no_key=True)
+            .filter(pk=account_id, deleted_at__isnull=True)
+            .first()
+        )
+        if account is None:
+            raise AccountNotFound
+        _require_room(account, fqdns=len(names))
+        created_at = new_stamp()
+        tenant = Tenant.objects.create(
+            account=account,
+            name=checked["tenantName"],
+            name_key=tenant_name_key(checked["tenantName"]),
+            created_at=created_at,
+            modified_at=created_at,
+        )
+        TenantConfig.objects.create(tenant=tenant, document=checked, modified_at=created_at)
+        change = FqdnChange.between((), names)
+        require_domains(names, account_id=account_id, wanted=change.claimed)
+        apply_fqdns(change, tenant_id=tenant.pk, names=names, at=created_at)
+        append_revision(
+            kind=RevisionKind.CONFIG,
+            account_id=account_id,
+            tenant_id=tenant.pk,
+            seq=0,
+            action=RevisionAction.CREATE,
+            actor=actor,
+            changed_at=created_at,
+            summary=summarize_fields(diff_documents(before={}, after=checked)),
+            document=checked,
+        )
+        for keeper in document_keepers():
+            keeper.create(tenant=tenant, actor=actor, at=created_at)
+        if owner is not None:
+            Membership.objects.create(user=owner, tenant=tenant, role=MembershipRole.OWNER)
+    return ConfigState(
+        tenant_id=tenant.pk,
+        account_id=account_id,
+        plan=account.plan,
+        created_at=created_at,
+        modified_at=created_at,
+        seq=0,
+        document=checked,
+    )
+
+
+def create_tenant_for(principal: Principal, *, account_id: UUID, document: Mapping[str, Any]) -> ConfigState:
+    """Create a tenant for a caller, who becomes its owner; a platform admin makes tenants for others.
+
+    Raises:
+        As `create_tenant`.
+    """
+    owner = None if principal.is_platform_admin else User.objects.get(pk=principal.rights.user_id)
+    return create_tenant(account_id=account_id, document=document, actor=principal.email, owner=owner)
+
+
+def _require_room(account: Account, *, fqdns: int) -> None:
+    limits = limits_of(account.plan)
+    if limits.tenants is not None:
+        live = Tenant.objects.filter(account=account, deleted_at__isnull=True).count()
+        require_within(limits.tenants, count=live + 1, what="tenants", plan=account.plan, path="/accountId")
+    require_within(limits.fqdns, count=fqdns, what="FQDNs per tenant", plan=account.plan, path="/fqdns")
+
+
+def delete_tenant(*, tenant_id: UUID, actor: str) -> int:
+    """Turn a live tenant into a tombstone and return how many stored documents went (``deletedFiles``).
+
+    Host names become tombstones; history, logs, summaries and memberships stay.
+
+    Raises:
+        TenantNotFound: there is no such live tenant.
+    """
+    with transaction.atomic():
+        deleted_at = stamp_tenant(tenant_id)
+        if deleted_at is None:
+            raise TenantNotFound
+        tenant = Tenant.objects.get(pk=tenant_id)
+        removed = _delete_config(tenant, actor=actor)
+        removed += sum(
+            keeper.delete(tenant=tenant, actor=actor, at=deleted_at) for keeper in document_keepers()
+        )
+        release_fqdns(tenant_id=tenant_id, names=None, at=deleted_at)
+        Tenant.objects.filter(pk=tenant_id).update(deleted_at=deleted_at)
+    return removed
+
+
+def _delete_config(tenant: Tenant, *, actor: str) -> int:
+    config = TenantConfig.objects.filter(pk=tenant.pk).first()
+    if config is None:
+        return 0
+    config.delete()
+    append_revision(
+        kind=RevisionKind.CONFIG,
+        account_id=tenant.account_id,
+        tenant_id=tenant.pk,
+        seq=config.seq + 1,
+        action=RevisionAction.DELETE,
+        actor=actor,
+        changed_at=tenant.modified_at,
+        summary=summarize_fields(()),
+        document=None,
+    )
+    return 1
+
+
+def remove_old_tombstones() -> int:
+    """Remove tombstones of tenants that are older than their lifetime; return how many.
+
+    Memberships go with the tenant's row, grants on it with them; the history stays. May be killed anywhere
+    and run again.
+    """
+    before = now() - settings.TOMBSTONE_LIFETIME
+    old = list(Tenant.objects.filter(deleted_at__lte=before).values_list("pk", flat=True)[:1000])
+    with transaction.atomic():
+        PermissionGrant.objects.filter(resource=GrantResource.TENANT, resource_id__in=old).delete()
+        Tenant.objects.filter(pk__in=old).delete()
+    return len(old)

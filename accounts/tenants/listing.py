@@ -1,0 +1,131 @@
+"""The tenants of a caller: the list that the Gateway depends on, and the manifest that it polls.
+
+Contract: Tenant list item, Tenant manifest, Manifest access.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db.models import Count, F, Max, Q, Sum
+from django.db.models.functions import Extract
+
+from accounts.access.scopes import Scope
+from accounts.access.visible import listed_tenants
+from accounts.models import Tenant
+from accounts.models.tenants import fold_name
+from accounts.tenants.errors import TenantNotFound
+from accounts.tenants.stamps import settled_before
+from tenantadmin.http.etags import strong_etag
+from tenantadmin.http.hal import item, path
+from tenantadmin.http.timestamps import format_timestamp
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Iterator
+    from uuid import UUID
+
+    from django.db.models import QuerySet
+
+    from accounts.access.principal import Principal
+
+_CHUNK: Final = 2000
+_NEVER: Final = "1970-01-01T00:00:00.000Z"
+
+
+def tenant_path(tenant_id: UUID, *more: str) -> str:
+    """Return the address of a tenant or of something below it."""
+    return path("config", "tenants", str(tenant_id), *more)
+
+
+def list_tenants(principal: Principal) -> Iterator[dict[str, Any]]:
+    """Yield ``{name, href}`` of the live tenants in the caller's scope, by name, in bounded memory."""
+    ids = (
+        Tenant.objects.filter(listed_tenants(principal, Scope.CONFIG_READ), deleted_at__isnull=True)
+        .order_by("name", "pk")
+        .values_list("pk", flat=True)
+    )
+    for tenant_id in ids.iterator(chunk_size=_CHUNK):
+        yield item(str(tenant_id), tenant_path(tenant_id))
+
+
+def require_live_tenant(tenant_id: UUID) -> None:
+    """Refuse a tenant that is unknown or deleted.
+
+    Raises:
+        TenantNotFound: there is no such live tenant.
+    """
+    if not Tenant.objects.filter(pk=tenant_id, deleted_at__isnull=True).exists():
+        raise TenantNotFound
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestQuery:
+    """What a poller asks for: changes after ``since``, a part of the name, tombstones too."""
+
+    since: dt.datetime | None = None
+    name: str | None = None
+    include_deleted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A manifest that is ready to be written; reading `entries` reads the database."""
+
+    etag: str
+    generated_at: str
+    rows: QuerySet[Tenant, tuple[UUID, str, dt.datetime, dt.datetime | None]]
+
+    def entries(self) -> Iterator[dict[str, Any]]:
+        """Yield the items, newest first."""
+        for tenant_id, name, modified_at, deleted_at in self.rows.iterator(chunk_size=_CHUNK):
+            yield item(
+                str(tenant_id),
+                tenant_path(tenant_id),
+                modifiedAt=format_timestamp(modified_at),
+                tenantName=name,
+                deleted=deleted_at is not None,
+            )
+
+
+def read_manifest(principal: Principal, query: ManifestQuery) -> Manifest:
+    """Return the manifest of the caller's scope; its cost grows with the changes since ``query.since``.
+
+    ``generatedAt`` is the newest ``modifiedAt`` that no open transaction can still precede.
+    """
+    settled = settled_before()
+    scope = Tenant.objects.filter(listed_tenants(principal, Scope.CONFIG_READ))
+    generated_at = _generated_at(scope, settled=settled, since=query.since)
+    rows = scope.filter(_wanted(query))
+    # Every change moves a row's modified_at upwards, so that count and sum together name a state.
+    state = rows.order_by().aggregate(
+        count=Count("pk"), newest=Max("modified_at"), sum=Sum(Extract(F("modified_at"), "epoch"))
+    )
+    return Manifest(
+        etag=strong_etag("manifest", query, generated_at, *state.values()),
+        generated_at=generated_at,
+        rows=rows.order_by("-modified_at", "-pk").values_list("pk", "name", "modified_at", "deleted_at"),
+    )
+
+
+def _generated_at(scope: QuerySet[Tenant], *, settled: dt.datetime, since: dt.datetime | None) -> str:
+    moments = scope.order_by("-modified_at").values_list("modified_at", flat=True)
+    newest = moments.first()
+    if newest is not None and newest >= settled:
+        newest = moments.filter(modified_at__lt=settled).first()
+        if since is not None and since < settled:
+            # What stood at ``since`` may have been overwritten by a change that is not settled yet.
+            newest = max(newest or since, since)
+    return _NEVER if newest is None else format_timestamp(newest)
+
+
+def _wanted(query: ManifestQuery) -> Q:
+    wanted = Q()
+    if query.since is not None:
+        wanted &= Q(modified_at__gt=query.since)
+    if query.name is not None:
+        wanted &= Q(name_key__contains=fold_name(query.name))
+    if not query.include_deleted:
+        wanted &= Q(deleted_at__isnull=True)
+    return wanted

@@ -1,0 +1,34 @@
+"""What a plan allows. Contract: accounts; the numbers are the setting ``PLAN_LIMITS``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.conf import settings
+
+from tenantadmin.http.errors import Detail, PlanLimitExceeded
+
+
+@dataclass(frozen=True, slots=True)
+class PlanLimits:
+    """The most of each that a plan allows; None for no limit."""
+
+    tenants: int | None
+    fqdns: int | None
+    rules: int | None
+
+
+def limits_of(plan: str) -> PlanLimits:
+    """Return the limits of ``plan``."""
+    return PlanLimits(**settings.PLAN_LIMITS[plan])
+
+
+def require_within(limit: int | None, *, count: int, what: str, plan: str, path: str) -> None:
+    """Refuse more than the plan allows; ``what`` is plural, ``path`` the place in the request.
+
+    Raises:
+        PlanLimitExceeded: ``count`` is over ``limit``.
+    """
+    if limit is not None and count > limit:
+        message = f"The plan '{plan}' allows {limit} {what}; this would make {count}."
+        raise PlanLimitExceeded(message, details=[Detail(path, "plan-limit-exceeded", message)])

@@ -1,0 +1,51 @@
+"""Bringing an earlier configuration back. Contract: Restore rules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from accounts.models.history import RevisionKind
+from accounts.revisions import Document, read_revision
+from accounts.tenants.config import ConfigState, write_config
+from accounts.tenants.errors import FqdnConflict, TenantNameConflict, TenantNotFound
+from tenantadmin.http.errors import Detail, ValidationFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+    from uuid import UUID
+
+
+def revision_document(document: Document, seq: int) -> dict[str, Any]:
+    """Return the document of a revision that is to be restored.
+
+    Raises:
+        RevisionNotFound: there is no such revision.
+        TenantNotFound: it records the deletion of the tenant.
+    """
+    stored: dict[str, Any] | None = read_revision(document, seq).document
+    if stored is None:
+        raise TenantNotFound
+    return stored
+
+
+def restore_config(
+    *, tenant_id: UUID, seq: int, actor: str, require: Callable[[str], None] | None = None
+) -> ConfigState:
+    """Write an earlier configuration again, under today's checks.
+
+    Raises:
+        RevisionNotFound, TenantNotFound: there is nothing to restore, or nowhere to.
+        ValidationFailed, PlanLimitExceeded: it does not hold any more, or another tenant has a name by now.
+        Conflict: the configuration changed during the restore.
+    """
+    document = revision_document(Document(RevisionKind.CONFIG, tenant_id), seq)
+    try:
+        return write_config(
+            tenant_id=tenant_id, document=document, actor=actor, restored_from=seq, require=require
+        )
+    except (FqdnConflict, TenantNameConflict) as error:
+        raise ValidationFailed(
+            f"Revision {seq} cannot be restored: {error.text}",
+            details=error.details or [Detail("/tenantName", "tenant-name-conflict", error.text)],
+        ) from error

@@ -1,0 +1,190 @@
+"""The shape of tenants' documents, for reading bodies and for the contract. Contract: TenantConfig."""
+# ruff: noqa: N815  (the members' names are those of the JSON)
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
+from rest_framework import serializers
+
+from accounts.models.billing import Plan
+from accounts.tenants.names import MAX_TENANT_NAME, normalize_fqdn, normalize_tenant_name
+from accounts.tenants.secrets import looks_like_secret
+from tenantadmin.http.fields import JsonBooleanField, JsonIntegerField, StrictUuidField
+from tenantadmin.http.serializers import StrictCharField, StrictSerializer, TimestampField
+
+DEFAULT_CACHING = {"cacheEnabled": True, "ttlSeconds": 86_400}
+DEFAULT_LOGGING = {"retentionDays": 400, "storeParameterValues": True}
+_MAX_LABELS = 100
+_MAX_FQDNS = 1000
+
+
+class TenantNameField(StrictCharField):
+    """A tenant's name; comes out NFC and trimmed."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(max_length=4 * MAX_TENANT_NAME, trim_whitespace=False, **options)
+
+    def to_internal_value(self, data: Any) -> str:
+        try:
+            return normalize_tenant_name(super().to_internal_value(data))
+        except ValueError as error:
+            raise serializers.ValidationError(str(error), code="invalid-name") from error
+
+
+class FqdnField(StrictCharField):
+    """A host name; comes out lower-case and in its ASCII form."""
+
+    def to_internal_value(self, data: Any) -> str:
+        try:
+            return normalize_fqdn(super().to_internal_value(data))
+        except ValueError as error:
+            raise serializers.ValidationError(str(error), code="invalid-fqdn") from error
+
+
+class FqdnListField(serializers.ListField):
+    """Host names, each once."""
+
+    child = FqdnField()
+
+    def to_internal_value(self, data: Any) -> list[Any]:
+        names: list[Any] = super().to_internal_value(data)
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                raise serializers.ValidationError(
+                    {str(index): [serializers.ErrorDetail(f"'{name}' stands twice.", code="duplicate-fqdn")]}
+                )
+        return names
+
+
+class PlainText(StrictCharField):
+    """Text of the connection: never a credential itself."""
+
+    def to_internal_value(self, data: Any) -> str:
+        text = super().to_internal_value(data)
+        if looks_like_secret(text):
+            raise serializers.ValidationError(
+                "This looks like a credential. Store it in the Gateway's secret store and name it in "
+                "'credentialRef'.",
+                code="looks-like-secret",
+            )
+        return text
+
+
+@extend_schema_field(OpenApiTypes.ANY)
+class IgnoredField(serializers.Field[Any, Any, Any, Any]):
+    """A member that may be sent back as it was read, whatever it says."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        return data
+
+    def to_representation(self, value: Any) -> Any:
+        return value
+
+
+class Warehouse(StrictSerializer):
+    """How the Gateway reaches the warehouse; never a secret."""
+
+    adapterType = serializers.ChoiceField(choices=["databricks", "snowflake", "postgresql"])
+    serverHostname = PlainText(max_length=253)
+    port = JsonIntegerField(required=False, min_value=1, max_value=65_535)
+    httpPath = PlainText(required=False, max_length=500)
+    database = PlainText(required=False, max_length=200)
+    schema = PlainText(required=False, max_length=200)
+    warehouseName = PlainText(required=False, max_length=200)
+    credentialRef = PlainText(
+        required=False, max_length=500, help_text="Names an entry of the Gateway's secret store."
+    )
+
+
+class Caching(StrictSerializer):
+    """What holds where no rule says otherwise."""
+
+    cacheEnabled = JsonBooleanField(required=False, help_text="Default true.")
+    ttlSeconds = JsonIntegerField(
+        required=False, min_value=1, max_value=31_536_000, help_text="Default 86400."
+    )
+    maxEntryBytes = JsonIntegerField(required=False, min_value=1, max_value=2**53)
+
+
+class Logging(StrictSerializer):
+    """What the Gateway keeps of requests."""
+
+    retentionDays = JsonIntegerField(required=False, min_value=1, max_value=36_500, help_text="Default 400.")
+    storeParameterValues = JsonBooleanField(required=False, help_text="Default true.")
+
+
+class LabelsField(serializers.DictField):
+    """Free labels, text by text."""
+
+    child = StrictCharField(max_length=500, allow_blank=True)
+
+    def to_internal_value(self, data: Any) -> Any:
+        labels = super().to_internal_value(data)
+        if len(labels) > _MAX_LABELS:
+            raise serializers.ValidationError(f"At most {_MAX_LABELS} labels.", code="max-length")
+        for name in labels:
+            if not 1 <= len(name) <= 100:
+                raise serializers.ValidationError({name: ["A label's name has 1 to 100 characters."]})
+        return labels
+
+
+class WritableConfig(StrictSerializer):
+    """What a tenant's configuration may set."""
+
+    tenantName = TenantNameField(help_text="1 to 100 characters, unique within the account.")
+    fqdns = FqdnListField(required=False, max_length=_MAX_FQDNS)
+    warehouse = Warehouse(required=False)
+    defaults = Caching(required=False)
+    logging = Logging(required=False)
+    labels = LabelsField(required=False)
+
+
+class TenantCreate(WritableConfig):
+    """The body of ``POST /config/tenants``."""
+
+    accountId = StrictUuidField()
+
+
+@extend_schema_serializer(component_name="TenantConfig")
+class TenantConfigBody(WritableConfig):
+    """The body of ``PUT …/config``: a configuration as it was read, changed where it should change."""
+
+    tenantId = StrictUuidField(required=False)
+    accountId = StrictUuidField(required=False, help_text="Cannot be changed.")
+    createdAt = TimestampField(required=False)
+    seq = JsonIntegerField(required=False, min_value=0, help_text="A stale one is a 409.")
+    plan = IgnoredField(required=False)
+    modifiedAt = IgnoredField(required=False)
+
+
+@extend_schema_serializer(component_name="TenantConfig")
+class TenantConfigDocument(serializers.Serializer[Any]):
+    """A tenant's configuration."""
+
+    tenantId = serializers.UUIDField()
+    accountId = serializers.UUIDField()
+    tenantName = serializers.CharField()
+    fqdns = serializers.ListField(child=serializers.CharField())
+    warehouse = Warehouse(required=False)
+    defaults = Caching()
+    logging = Logging()
+    labels = serializers.DictField(child=serializers.CharField())
+    plan = serializers.ChoiceField(choices=Plan.values)
+    createdAt = serializers.DateTimeField()
+    modifiedAt = serializers.DateTimeField()
+    seq = serializers.IntegerField(min_value=0)
+
+
+def complete_config(validated: dict[str, Any]) -> dict[str, Any]:
+    """Return the document to store of a validated body: every default written out."""
+    return {
+        "tenantName": validated["tenantName"],
+        "fqdns": validated.get("fqdns", []),
+        **({"warehouse": dict(validated["warehouse"])} if "warehouse" in validated else {}),
+        "defaults": {**DEFAULT_CACHING, **validated.get("defaults", {})},
+        "logging": {**DEFAULT_LOGGING, **validated.get("logging", {})},
+        "labels": dict(validated.get("labels", {})),
+    }
