@@ -1,0 +1,87 @@
+"""Who has acknowledged which terms of service. Contract: Terms of service acknowledgement."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django.db import transaction
+
+from accounts.models import User
+from tenantadmin.http.errors import ApiError, Forbidden, InternalError
+from tenantadmin.http.timestamps import format_timestamp, now
+from tosapp.active import active_terms
+from tosapp.models import Acknowledgement
+from tosapp.publishing import require_active, require_terms
+
+if TYPE_CHECKING:
+    from accounts.access.principal import Principal
+    from tosapp.normal import Terms
+
+
+class TosHashMismatch(ApiError):
+    """What was acknowledged is not the active document."""
+
+    status: ClassVar[int] = 409
+    code: ClassVar[str] = "tos_hash_mismatch"
+    message: ClassVar[str] = "These are not the active terms of service. Show the user GET /tos."
+
+
+def must_acknowledge(user: User) -> bool:
+    """Tell whether a token minted for ``user`` now carries ``tos_required``; with no active terms none does.
+
+    Raises:
+        TosNotLoaded: the active terms could never be read.
+    """
+    terms = active_terms().get()
+    return terms is not None and user.tos != terms.hash
+
+
+def list_acknowledgements(principal: Principal) -> dict[str, Any]:
+    """Return the caller's TosAckList, newest first."""
+    terms = active_terms().get()
+    rows = Acknowledgement.objects.filter(user=principal.rights.user_id).values_list(
+        "hash", "acknowledged_at"
+    )
+    last = User.objects.filter(pk=principal.rights.user_id).values_list("tos", flat=True).first()
+    return {
+        "email": principal.email,
+        "activeHash": terms.hash if terms else None,
+        "upToDate": terms is None or last == terms.hash,
+        "acknowledgements": [
+            {"hash": md5, "acknowledgedAt": format_timestamp(moment)} for md5, moment in rows
+        ],
+    }
+
+
+def acknowledge(principal: Principal, *, markdown: str) -> None:
+    """Record that the caller acknowledged ``markdown``, the text that it was shown.
+
+    Raises:
+        Forbidden: the caller is a personal access token, not a person who was shown anything.
+        ValidationFailed: nothing remains of the text.
+        TosNotLoaded: there is no active document.
+        TosHashMismatch: it is not the active document; the body carries ``currentHash``.
+        InternalError: the user's record is gone.
+    """
+    if not principal.claims.is_sign_in:
+        raise Forbidden("A personal access token cannot acknowledge the terms: sign in.")
+    terms = require_terms(markdown)
+    _require_current(terms)
+    with transaction.atomic():
+        user = User.objects.select_for_update(no_key=True).filter(pk=principal.rights.user_id).first()
+        if user is None:
+            raise InternalError("The record of this user is gone.")
+        if user.tos == terms.hash:
+            return
+        user.tos, user.modified_at = terms.hash, now()
+        user.save(update_fields=["tos", "modified_at"])
+        Acknowledgement.objects.create(user=user, hash=terms.hash)
+
+
+def _require_current(terms: Terms) -> None:
+    current = require_active()
+    if terms != current:
+        # Another process may have published within the refresh interval.
+        current = active_terms().get(fresh=True) or current
+    if terms != current:
+        raise TosHashMismatch(extra={"currentHash": current.hash})

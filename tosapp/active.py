@@ -1,0 +1,88 @@
+"""The active terms as this process knows them: read again when older than the refresh interval.
+
+What another process publishes is adopted within `TOS_REFRESH_SECONDS`. While the store fails, the document
+that is known stays in force.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from functools import lru_cache
+from typing import TYPE_CHECKING, ClassVar
+
+from django.conf import settings
+
+from tenantadmin.http.errors import ApiError
+from tenantadmin.objectstore import StoreError, open_store
+from tosapp.store import read_current
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tenantadmin.objectstore import ObjectStore
+    from tosapp.normal import Terms
+
+logger = logging.getLogger(__name__)
+
+
+class TosNotLoaded(ApiError):
+    """There is no active document, or none could be read yet."""
+
+    status: ClassVar[int] = 503
+    code: ClassVar[str] = "tos_not_loaded"
+    message: ClassVar[str] = "The terms of service are not loaded yet."
+
+
+class ActiveTerms:
+    """One process's view of the active document; safe between threads."""
+
+    def __init__(
+        self, store: ObjectStore, *, refresh_seconds: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._store = store
+        self._refresh_seconds = refresh_seconds
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._terms: Terms | None = None
+        self._read_at: float | None = None
+
+    def get(self, *, fresh: bool = False) -> Terms | None:
+        """Return the active document, or None before the first publication; ``fresh`` reads it anew.
+
+        Raises:
+            TosNotLoaded: it could never be read.
+        """
+        with self._lock:
+            known = self._read_at is not None
+            if fresh or self._is_stale():
+                try:
+                    self._adopt(read_current(self._store))
+                except StoreError:
+                    if not known:
+                        logger.exception("The terms of service cannot be read")
+                        raise TosNotLoaded from None
+                    logger.warning("The terms of service cannot be read; the known ones stay in force")
+            return self._terms
+
+    def adopt(self, terms: Terms) -> None:
+        """Take ``terms``, which this process has just published, for the active ones."""
+        with self._lock:
+            self._adopt(terms)
+
+    def _is_stale(self) -> bool:
+        return self._read_at is None or self._clock() - self._read_at >= self._refresh_seconds
+
+    def _adopt(self, terms: Terms | None) -> None:
+        self._terms, self._read_at = terms, self._clock()
+
+
+def active_terms() -> ActiveTerms:
+    """Return this process's view of the store that the settings name."""
+    return _of_store(settings.OBJECT_STORE_URL, settings.TOS_REFRESH_SECONDS)
+
+
+@lru_cache(maxsize=8)
+def _of_store(url: str, refresh_seconds: float) -> ActiveTerms:
+    return ActiveTerms(open_store(url), refresh_seconds=refresh_seconds)

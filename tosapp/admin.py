@@ -1,0 +1,16 @@
+"""Admin pages of acknowledgements; the documents lie in the object store."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+
+from tenantadmin.http.admin import ReadOnlyAdmin
+from tosapp.models import Acknowledgement
+
+
+@admin.register(Acknowledgement)
+class AcknowledgementAdmin(ReadOnlyAdmin):
+    list_display = ("user", "hash", "acknowledged_at")
+    list_select_related = ("user",)
+    search_fields = ("user__email", "hash")
+    date_hierarchy = "acknowledged_at"

@@ -1,0 +1,23 @@
+"""Who acknowledged what, and when. The documents themselves lie in the object store."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from accounts.models import User
+from tenantadmin.http.timestamps import now
+
+
+class Acknowledgement(models.Model):
+    """One user's acknowledgement of one document."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="acknowledgements")
+    #: MD5 of the normalized document.
+    hash = models.CharField(max_length=32)
+    acknowledged_at = models.DateTimeField(default=now, editable=False)
+
+    class Meta:
+        ordering = ("-acknowledged_at", "-id")
+
+    def __str__(self) -> str:
+        return f"{self.hash} by {self.user_id}"

@@ -1,0 +1,103 @@
+"""Publishing the terms and reading them. Contract: Terms of service."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.db import connection, transaction
+
+from tenantadmin.http.errors import BadRequest, Detail, NotFound, ValidationFailed
+from tenantadmin.http.timestamps import now
+from tenantadmin.objectstore import default_store
+from tosapp.active import TosNotLoaded, active_terms
+from tosapp.normal import HASH, Terms, terms_of
+from tosapp.store import (
+    Publication,
+    last_publication,
+    read_current,
+    read_historical,
+    write_publication,
+)
+
+#: Publications wait for each other under this advisory lock. Any constant will do.
+_PUBLISH_LOCK: Final = 4_202_302
+
+
+@dataclass(frozen=True, slots=True)
+class PublishResult:
+    """What a publication did; ``published`` is false where the document was active already."""
+
+    published: bool
+    publication: Publication
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "hash": self.publication.hash,
+            "published": self.published,
+            "publishedAt": self.publication.published_at,
+            "publishedBy": self.publication.published_by,
+        }
+
+
+def publish(markdown: str, *, actor: str) -> PublishResult:
+    """Make ``markdown`` the active terms; ``actor`` is the email of who publishes.
+
+    The active document published again writes nothing.
+
+    Raises:
+        ValidationFailed: nothing remains of the document after normalization.
+        StoreError: the store failed; what stood before is still active, and publishing may be repeated.
+    """
+    terms = require_terms(markdown)
+    store = default_store()
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_PUBLISH_LOCK])
+        current = read_current(store)
+        known = last_publication(store, terms.hash) if current == terms else None
+        publication = known or write_publication(store, terms, at=now(), by=actor)
+    active_terms().adopt(terms)
+    return PublishResult(published=known is None, publication=publication)
+
+
+def require_terms(markdown: str) -> Terms:
+    """Return the terms that ``markdown`` is.
+
+    Raises:
+        ValidationFailed: nothing remains of it after normalization.
+    """
+    terms = terms_of(markdown)
+    if terms is None:
+        raise ValidationFailed(
+            details=[Detail("/markdown", "empty", "Send the whole document; nothing of this one remains.")]
+        )
+    return terms
+
+
+def require_active() -> Terms:
+    """Return the active terms.
+
+    Raises:
+        TosNotLoaded: there are none.
+    """
+    terms = active_terms().get()
+    if terms is None:
+        raise TosNotLoaded
+    return terms
+
+
+def read_by_hash(md5: str) -> Terms:
+    """Return the document with this hash, active or superseded.
+
+    Raises:
+        BadRequest: that is no hash.
+        NotFound: no document has it.
+        StoreError: the store failed.
+    """
+    if not HASH.fullmatch(md5):
+        raise BadRequest("The hash is 32 lowercase hexadecimal digits.")
+    terms = read_historical(default_store(), md5)
+    if terms is None:
+        raise NotFound("No terms of service have this hash.")
+    return terms

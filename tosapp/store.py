@@ -1,0 +1,91 @@
+"""The terms in the object store. Contract: Terms of service.
+
+Three objects are written per publication, in this order: ``tos/history/<md5>.md``, the record
+``tos/audit/<time>-<md5>.json``, and ``tos/current.md`` last. Each appears whole, so a crash between any two
+leaves the earlier document active, and publishing again completes what was begun.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tenantadmin.http.timestamps import format_timestamp
+from tenantadmin.objectstore import ObjectNotFound
+from tosapp.normal import Terms, terms_of
+
+if TYPE_CHECKING:
+    import datetime as dt
+
+    from tenantadmin.objectstore import ObjectStore
+
+CURRENT: Final = "tos/current.md"
+AUDIT: Final = "tos/audit/"
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """One record of the audit: ``published_at`` as the API shows it, ``published_by`` an email."""
+
+    hash: str
+    published_at: str
+    published_by: str
+
+
+def write_publication(store: ObjectStore, terms: Terms, *, at: dt.datetime, by: str) -> Publication:
+    """Write history, audit and the current document, in this order.
+
+    Raises:
+        StoreError: the store failed; what stood before is still active.
+    """
+    publication = Publication(hash=terms.hash, published_at=format_timestamp(at), published_by=by)
+    record = {
+        "hash": publication.hash,
+        "publishedAt": publication.published_at,
+        "publishedBy": publication.published_by,
+    }
+    text = terms.markdown.encode()
+    store.write(f"tos/history/{terms.hash}.md", text)
+    store.write(f"{AUDIT}{publication.published_at}-{terms.hash}.json", json.dumps(record, indent=1).encode())
+    store.write(CURRENT, text)
+    return publication
+
+
+def read_current(store: ObjectStore) -> Terms | None:
+    """Return the active document, or None before the first publication.
+
+    Raises:
+        StoreError: the store failed.
+    """
+    try:
+        return terms_of(store.read(CURRENT).decode())
+    except ObjectNotFound:
+        return None
+
+
+def read_historical(store: ObjectStore, md5: str) -> Terms | None:
+    """Return the document with this hash, or None where there never was one.
+
+    Raises:
+        StoreError: the store failed.
+    """
+    try:
+        return terms_of(store.read(f"tos/history/{md5}.md").decode())
+    except ObjectNotFound:
+        return None
+
+
+def last_publication(store: ObjectStore, md5: str) -> Publication | None:
+    """Return the newest audit record of the document with this hash.
+
+    Raises:
+        StoreError: the store failed.
+    """
+    keys = [entry.key for entry in store.list(AUDIT) if entry.key.endswith(f"-{md5}.json")]
+    if not keys:
+        return None
+    record = json.loads(store.read(max(keys)))
+    return Publication(
+        hash=record["hash"], published_at=record["publishedAt"], published_by=record["publishedBy"]
+    )
