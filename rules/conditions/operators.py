@@ -1,0 +1,181 @@
+"""The operators of conditions: which kinds of keys they fit and what operand they take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from rules.conditions.keys import ConditionKey, Kind
+from rules.json_text import is_array, is_number
+
+
+class Operator(StrEnum):
+    """The name of an operator as it stands in a document."""
+
+    EQ = "eq"
+    NE = "ne"
+    IN = "in"
+    NOT_IN = "notIn"
+    EXISTS = "exists"
+    CONTAINS = "contains"
+    STARTS_WITH = "startsWith"
+    ENDS_WITH = "endsWith"
+    REGEX = "regex"
+    GT = "gt"
+    GTE = "gte"
+    LT = "lt"
+    LTE = "lte"
+    CONTAINS_ANY = "containsAny"
+    CONTAINS_ALL = "containsAll"
+    CIDR = "cidr"
+
+    #: Enum's own is a Python function, and conditions are hashed all the time.
+    __hash__ = str.__hash__
+
+
+#: Stands beside operators and modifies them; not an operator itself.
+IGNORE_CASE: Final = "ignoreCase"
+
+
+class Shape(StrEnum):
+    """What an operand must look like."""
+
+    SCALAR = "scalar"
+    SCALARS = "array of scalars"
+    BOOLEAN = "boolean"
+    TEXT = "text"
+    NUMBER = "number"
+    TEXTS = "array of texts"
+    TEXT_OR_TEXTS = "text or array of texts"
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorSpec:
+    """What an operator takes and means."""
+
+    kinds: frozenset[Kind]
+    shape: Shape
+    meaning: str
+
+
+_ALL: Final = frozenset(Kind)
+_TEXT: Final = frozenset({Kind.TEXT, Kind.IP})
+_NUMBER: Final = frozenset({Kind.NUMBER})
+_TABLES: Final = frozenset({Kind.TABLES})
+
+OPERATORS: Final[dict[Operator, OperatorSpec]] = {
+    Operator.EQ: OperatorSpec(_ALL, Shape.SCALAR, "equals the operand"),
+    Operator.NE: OperatorSpec(_ALL, Shape.SCALAR, "differs from the operand, or is null"),
+    Operator.IN: OperatorSpec(_ALL, Shape.SCALARS, "equals one of the operands"),
+    Operator.NOT_IN: OperatorSpec(_ALL, Shape.SCALARS, "equals none of the operands, or is null"),
+    Operator.EXISTS: OperatorSpec(_ALL, Shape.BOOLEAN, "is not null (`true`) or is null (`false`)"),
+    Operator.CONTAINS: OperatorSpec(_TEXT, Shape.TEXT, "contains the operand"),
+    Operator.STARTS_WITH: OperatorSpec(_TEXT, Shape.TEXT, "starts with the operand"),
+    Operator.ENDS_WITH: OperatorSpec(_TEXT, Shape.TEXT, "ends with the operand"),
+    Operator.REGEX: OperatorSpec(_TEXT, Shape.TEXT, "the RE2 pattern is found anywhere in it"),
+    Operator.GT: OperatorSpec(_NUMBER, Shape.NUMBER, "is greater than the operand"),
+    Operator.GTE: OperatorSpec(_NUMBER, Shape.NUMBER, "is greater than the operand or equal"),
+    Operator.LT: OperatorSpec(_NUMBER, Shape.NUMBER, "is less than the operand"),
+    Operator.LTE: OperatorSpec(_NUMBER, Shape.NUMBER, "is less than the operand or equal"),
+    Operator.CONTAINS_ANY: OperatorSpec(_TABLES, Shape.TEXTS, "at least one pattern matches a table"),
+    Operator.CONTAINS_ALL: OperatorSpec(_TABLES, Shape.TEXTS, "every pattern matches a table"),
+    Operator.CIDR: OperatorSpec(
+        frozenset({Kind.IP}), Shape.TEXT_OR_TEXTS, "is an address in the network, or in one of them"
+    ),
+}
+
+#: What people write for an operator when they think of another language.
+OPERATOR_ALIASES: Final[dict[str, Operator]] = {
+    "=": Operator.EQ,
+    "==": Operator.EQ,
+    "equals": Operator.EQ,
+    "is": Operator.EQ,
+    "!=": Operator.NE,
+    "<>": Operator.NE,
+    "neq": Operator.NE,
+    "not": Operator.NE,
+    "nin": Operator.NOT_IN,
+    "not_in": Operator.NOT_IN,
+    "like": Operator.CONTAINS,
+    "matches": Operator.REGEX,
+    "pattern": Operator.REGEX,
+    "prefix": Operator.STARTS_WITH,
+    "suffix": Operator.ENDS_WITH,
+    ">": Operator.GT,
+    ">=": Operator.GTE,
+    "<": Operator.LT,
+    "<=": Operator.LTE,
+    "min": Operator.GTE,
+    "max": Operator.LTE,
+}
+
+
+def find_operator(name: str) -> Operator | None:
+    """Find an operator by its name in a document."""
+    return _BY_NAME.get(name)
+
+
+_BY_NAME: Final = {operator.value: operator for operator in Operator}
+
+
+def is_scalar_of(kind: Kind, value: object) -> bool:
+    """Tell whether a value is what a key of this kind compares with. Null never is: use ``exists``."""
+    match kind:
+        case Kind.BOOL:
+            return isinstance(value, bool)
+        case Kind.NUMBER:
+            return is_number(value)
+        case _:
+            return isinstance(value, str)
+
+
+_SCALAR_NAMES: Final = {Kind.BOOL: "a boolean", Kind.NUMBER: "a number"}
+
+
+def describe_shape(key: ConditionKey, operator: Operator) -> str:
+    """Name what the operator takes beside this key: ``a number``, ``an array of strings``."""
+    scalar = _SCALAR_NAMES.get(key.kind, "a string")
+    match OPERATORS[operator].shape:
+        case Shape.SCALAR:
+            return scalar
+        case Shape.SCALARS:
+            return f"an array of {scalar.removeprefix('a ')}s"
+        case Shape.BOOLEAN:
+            return "a boolean"
+        case Shape.TEXT:
+            return "a string"
+        case Shape.NUMBER:
+            return "a number"
+        case Shape.TEXTS:
+            return "an array of strings"
+        case Shape.TEXT_OR_TEXTS:
+            return "a string or an array of strings"
+
+
+def find_misshapen(key: ConditionKey, operator: Operator, operand: object) -> list[int] | None:
+    """Find what of an operand has the wrong type.
+
+    Returns the indexes of wrong elements of an array, or None when the operand itself has the wrong type.
+    An empty list: all is well.
+    """
+    match OPERATORS[operator].shape:
+        case Shape.SCALAR:
+            return [] if is_scalar_of(key.kind, operand) else None
+        case Shape.BOOLEAN:
+            return [] if isinstance(operand, bool) else None
+        case Shape.NUMBER:
+            return [] if is_number(operand) else None
+        case Shape.TEXT:
+            return [] if isinstance(operand, str) else None
+        case Shape.SCALARS:
+            kind = key.kind
+        case Shape.TEXTS:
+            kind = Kind.TEXT
+        case Shape.TEXT_OR_TEXTS:
+            if isinstance(operand, str):
+                return []
+            kind = Kind.TEXT
+    if not is_array(operand):
+        return None
+    return [index for index, element in enumerate(operand) if not is_scalar_of(kind, element)]

@@ -1,0 +1,105 @@
+"""Read the ``conditions`` object of a rule that lint has passed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rules.conditions.keys import CONDITION_KEYS, MAX_DEPTH, ConditionKey
+from rules.conditions.model import All, AnyOf, Condition, Not, Operand, Scalar, Test
+from rules.conditions.operators import IGNORE_CASE, OPERATORS, Operator, find_misshapen, find_operator
+from rules.json_text import holds_forbidden_characters, is_array, is_object, join_pointer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from rules.json_text import Path
+
+
+class InvalidConditions(ValueError):
+    """Conditions that lint would have refused. Names the place as a JSON Pointer."""
+
+    def __init__(self, path: Path, problem: str) -> None:
+        super().__init__(f"{join_pointer(path) or 'the conditions'}: {problem}")
+
+
+def parse_conditions(document: Mapping[str, object]) -> All:
+    """Read a ``conditions`` object; an empty one holds for every request.
+
+    Raises:
+        InvalidConditions: for conditions that did not pass lint, which alone finds every problem
+            and explains it.
+    """
+    return _parse_object(document, path=(), depth=0)
+
+
+def _parse_object(document: object, *, path: Path, depth: int) -> All:
+    if not is_object(document):
+        raise InvalidConditions(path, "must be an object")
+    if depth > MAX_DEPTH:
+        raise InvalidConditions(path, f"nests deeper than {MAX_DEPTH} levels")
+    parts: list[Condition] = []
+    for name, value in document.items():
+        here = (*path, name)
+        if name in {"all", "any"}:
+            if not is_array(value):
+                raise InvalidConditions(here, "must be an array")
+            inner = tuple(
+                _parse_object(element, path=(*here, index), depth=depth + 1)
+                for index, element in enumerate(value)
+            )
+            parts.append(All(inner, here) if name == "all" else AnyOf(inner, here))
+        elif name == "not":
+            parts.append(Not(_parse_object(value, path=here, depth=depth + 1), here))
+        elif (key := CONDITION_KEYS.get(name)) is not None:
+            parts.extend(_parse_tests(key, value, path=here))
+        else:
+            raise InvalidConditions(here, "is no condition key")
+    return All(tuple(parts), path)
+
+
+def _parse_tests(key: ConditionKey, value: object, *, path: Path) -> Iterator[Test]:
+    if not is_object(value):
+        yield _parse_test(key, Operator.EQ, value, ignore_case=False, path=path)
+        return
+    ignore_case = value.get(IGNORE_CASE, False)
+    if not isinstance(ignore_case, bool) or (ignore_case and not key.is_textual):
+        raise InvalidConditions((*path, IGNORE_CASE), "must be a boolean beside a text operator")
+    for name, operand in value.items():
+        if name == IGNORE_CASE:
+            continue
+        operator = find_operator(name)
+        if operator is None:
+            raise InvalidConditions((*path, name), "is no operator")
+        yield _parse_test(key, operator, operand, ignore_case=ignore_case, path=(*path, name))
+
+
+#: Whether case matters to an operator at all.
+CASELESS: Final = frozenset({Operator.EXISTS, Operator.CIDR})
+
+
+def _parse_test(
+    key: ConditionKey, operator: Operator, operand: object, *, ignore_case: bool, path: Path
+) -> Test:
+    if key.kind not in OPERATORS[operator].kinds:
+        raise InvalidConditions(path, f"does not fit {key.name}")
+    if find_misshapen(key, operator, operand) != []:
+        raise InvalidConditions(path, "has an operand of the wrong type")
+    values = _freeze(operand)
+    for value in values if isinstance(values, tuple) else (values,):
+        if isinstance(value, str) and holds_forbidden_characters(value):
+            raise InvalidConditions(path, "holds NUL or an unpaired surrogate")
+    return Test(key, operator, values, ignore_case and operator not in CASELESS, path)
+
+
+def _freeze(operand: object) -> Operand:
+    if is_array(operand):
+        return tuple(_freeze_scalar(element) for element in operand)
+    return _freeze_scalar(operand)
+
+
+def _freeze_scalar(value: object) -> Scalar:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, str | int | float):
+        return value
+    raise TypeError(f"{type(value).__name__} is no scalar")

@@ -1,0 +1,67 @@
+"""The request side of an entry, read for matching: what a rule may ask about."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import orjson
+
+from rules.conditions.keys import CONDITION_KEYS, ConditionKey, Kind
+from rules.json_text import is_array, name_type, read_integer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: A column's value; table names as a set, without order or repetition.
+Value: TypeAlias = str | int | bool | frozenset[str] | None
+Request: TypeAlias = dict[str, Value]
+
+
+class InvalidRequest(ValueError):
+    """A request with a value of the wrong type; the text names the column."""
+
+
+def read_request(values: Mapping[str, object]) -> Request:
+    """Read the condition keys out of a row of ``proxy_logs`` or out of a Gateway request.
+
+    Absent is null; other columns are left aside. ``tables`` is a list of names or the JSON text of one; a
+    text that is no JSON array counts as null, elements that are no strings are passed over.
+
+    Raises:
+        InvalidRequest: a value has another type than its column.
+    """
+    return {name: _read_value(key, values.get(name)) for name, key in CONDITION_KEYS.items()}
+
+
+_NAMES: Final = {
+    Kind.TEXT: "a string",
+    Kind.IP: "a string",
+    Kind.BOOL: "a boolean",
+    Kind.NUMBER: "an integer",
+    Kind.TABLES: "a JSON array of strings, or its text",
+}
+
+
+def _read_value(key: ConditionKey, value: object) -> Value:
+    if value is None:
+        return None
+    match key.kind:
+        case Kind.TEXT | Kind.IP if isinstance(value, str):
+            return value
+        case Kind.BOOL if isinstance(value, bool):
+            return value
+        case Kind.NUMBER if (number := read_integer(value)) is not None:
+            return number
+        case Kind.TABLES if isinstance(value, str):
+            return _read_table_names(value)
+        case Kind.TABLES if is_array(value):
+            return frozenset(name for name in value if isinstance(name, str))
+    raise InvalidRequest(f"{key.name} must be {_NAMES[key.kind]} or null, not {name_type(value)}")
+
+
+def _read_table_names(text: str) -> frozenset[str] | None:
+    try:
+        names = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+    return frozenset(name for name in names if isinstance(name, str)) if isinstance(names, list) else None

@@ -1,0 +1,153 @@
+"""Compile conditions to a DuckDB expression over the columns of ``proxy_logs``.
+
+The expression is never null: ``WHERE`` on it keeps exactly the rows for which the evaluator says yes, and
+``NOT`` of it exactly the others. It needs no extension, no macro and no function of ours, so it runs in
+the locked engine.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+import re2
+
+from rules.conditions.addresses_sql import compile_network
+from rules.conditions.evaluate import fold_operand
+from rules.conditions.keys import Kind
+from rules.conditions.literals import quote_text
+from rules.conditions.model import All, AnyOf, Condition, Not, Scalar, Test
+from rules.conditions.operators import Operator
+from rules.conditions.parse import parse_conditions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def compile_sql(conditions: Mapping[str, object]) -> str:
+    """Compile a rule's ``conditions`` object.
+
+    Raises:
+        rules.conditions.InvalidConditions: for conditions that did not pass lint.
+    """
+    return compile_condition(parse_conditions(conditions))
+
+
+def compile_condition(condition: Condition) -> str:
+    """Compile conditions that have been read."""
+    match condition:
+        case Test():
+            return _compile_test(condition)
+        case All():
+            return _join(" AND ", condition.parts, empty="true")
+        case AnyOf():
+            return _join(" OR ", condition.parts, empty="false")
+        case Not():
+            return f"(NOT {compile_condition(condition.part)})"
+
+
+def _join(word: str, parts: tuple[Condition, ...], *, empty: str) -> str:
+    compiled = [compile_condition(part) for part in parts]
+    return f"({word.join(compiled)})" if compiled else empty
+
+
+def _compile_test(test: Test) -> str:
+    if test.operator is Operator.EXISTS:
+        subject = _TABLE_NAMES if test.key.kind is Kind.TABLES else _column(test)
+        return f"({subject} IS {'NOT ' if test.operand else ''}NULL)"
+    if test.operator in {Operator.NE, Operator.NOT_IN}:
+        opposite = Operator.EQ if test.operator is Operator.NE else Operator.IN
+        return f"(NOT {_compile_test(Test(test.key, opposite, test.operand, test.ignore_case))})"
+    if test.ignore_case:
+        test = fold_operand(test)
+    match test.key.kind:
+        case Kind.TABLES:
+            answer = _compile_tables(test)
+        case Kind.NUMBER:
+            answer = _compile_number(test)
+        case Kind.BOOL:
+            answer = _compile_equality(_column(test), [str(value).lower() for value in test.operands])
+        case Kind.TEXT | Kind.IP:
+            answer = _compile_text(test)
+    return answer if answer in {"true", "false"} else f"coalesce({answer}, false)"
+
+
+def _column(test: Test) -> str:
+    return f'"{test.key.name}"'
+
+
+def _compile_equality(subject: str, literals: list[str]) -> str:
+    if not literals:
+        return "false"
+    return f"{subject} = {literals[0]}" if len(literals) == 1 else f"{subject} IN ({', '.join(literals)})"
+
+
+_TEXT_FUNCTIONS: Final = {
+    Operator.CONTAINS: "contains",
+    Operator.STARTS_WITH: "starts_with",
+    Operator.ENDS_WITH: "ends_with",
+}
+
+
+def _compile_text(test: Test) -> str:
+    column = _column(test)
+    if test.operator is Operator.CIDR:
+        return " OR ".join(compile_network(column, text) for text in test.texts) or "false"
+    if test.operator is Operator.REGEX:
+        flags = ", 'i'" if test.ignore_case else ""
+        return f"regexp_matches({column}, {quote_text(test.text)}{flags})"
+    subject = f"lower({column})" if test.ignore_case else column
+    if (function := _TEXT_FUNCTIONS.get(test.operator)) is not None:
+        return f"{function}({subject}, {quote_text(test.text)})"
+    return _compile_equality(subject, [quote_text(text) for text in test.texts])
+
+
+def _compile_number(test: Test) -> str:
+    column = _column(test)
+    numbers = [value for value in test.operands if not isinstance(value, str)]
+    if test.operator in {Operator.EQ, Operator.IN}:
+        return _compile_equality(column, [str(value) for value in numbers if value == math.floor(value)])
+    return _compile_bound(column, test.operator, numbers[0])
+
+
+def _compile_bound(column: str, operator: Operator, bound: Scalar) -> str:
+    # The column holds integers: a bound between two of them is the one below it.
+    assert not isinstance(bound, str)  # noqa: S101 - narrows what the parser has checked
+    below = math.floor(bound)
+    if operator is Operator.GT or (operator is Operator.GTE and below != bound):
+        return f"{column} > {below}"
+    if operator is Operator.LT and below == bound:
+        return f"{column} < {below}"
+    return f"{column} >= {below}" if operator is Operator.GTE else f"{column} <= {below}"
+
+
+#: The names in the JSON text of ``tables``; null where it is null or no JSON array.
+_TABLE_NAMES: Final = (
+    """(CASE WHEN NOT json_valid("tables") THEN NULL WHEN json_type("tables") = 'ARRAY' THEN """
+    """list_transform(list_filter(json_extract("tables", '$[*]'), lambda e: json_type(e) = 'VARCHAR'), """
+    """lambda e: e->>'$') END)"""
+)
+
+
+def _compile_tables(test: Test) -> str:
+    names = f"list_transform({_TABLE_NAMES}, lambda n: lower(n))" if test.ignore_case else _TABLE_NAMES
+    if test.operator in {Operator.EQ, Operator.IN}:
+        return _compile_equality(f"list_distinct({names})", [f"[{quote_text(text)}]" for text in test.texts])
+    globs = [_compile_glob("n", pattern) for pattern in test.texts]
+    if test.operator is Operator.CONTAINS_ANY:
+        return _count_names(names, " OR ".join(globs)) if globs else "false"
+    return " AND ".join(_count_names(names, glob) for glob in globs) or f"{_TABLE_NAMES} IS NOT NULL"
+
+
+def _count_names(names: str, condition: str) -> str:
+    return f"len(list_filter({names}, lambda n: {condition})) > 0"
+
+
+def _compile_glob(subject: str, pattern: str) -> str:
+    head, *rest = pattern.split("*")
+    if not rest:
+        return f"{subject} = {quote_text(pattern)}"
+    if rest == [""]:
+        return f"starts_with({subject}, {quote_text(head)})"
+    expression = ".*".join(re2.escape(piece) for piece in pattern.split("*"))
+    return f"regexp_full_match({subject}, {quote_text(expression)}, 's')"

@@ -1,0 +1,58 @@
+"""What changed between two revisions of a ruleset. Contract: "Change history"."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from accounts.diff import FieldChange, diff_documents
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rules.json_text import JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class RuleChange:
+    """One rule that both revisions hold and that differs. Paths are relative to the rule."""
+
+    rule_id: str
+    fields: tuple[FieldChange, ...]
+
+    def as_json(self) -> dict[str, object]:
+        """``{id, fields: [{path, from, to}]}``."""
+        return {"id": self.rule_id, "fields": [field.as_json() for field in self.fields]}
+
+
+@dataclass(frozen=True, slots=True)
+class RulesDiff:
+    """What was added and changed, in the order of the later revision; removed, in that of the earlier one."""
+
+    added: tuple[JsonObject, ...]
+    removed: tuple[JsonObject, ...]
+    changed: tuple[RuleChange, ...]
+
+    def as_json(self) -> dict[str, object]:
+        """``{added: [Rule], removed: [Rule], changed: [{id, fields}]}``."""
+        return {
+            "added": list(self.added),
+            "removed": list(self.removed),
+            "changed": [change.as_json() for change in self.changed],
+        }
+
+
+def diff_rules(*, before: Sequence[JsonObject], after: Sequence[JsonObject]) -> RulesDiff:
+    """Compare stored rules by id, so that reordering alone is no change."""
+    old = {rule["id"]: rule for rule in before}
+    new = {rule["id"]: rule for rule in after}
+    compared = (
+        RuleChange(str(rule_id), diff_documents(before=old[rule_id], after=rule))
+        for rule_id, rule in new.items()
+        if rule_id in old
+    )
+    return RulesDiff(
+        added=tuple(rule for rule_id, rule in new.items() if rule_id not in old),
+        removed=tuple(rule for rule_id, rule in old.items() if rule_id not in new),
+        changed=tuple(change for change in compared if change.fields),
+    )

@@ -1,0 +1,21 @@
+"""Names in addresses below a tenant. Contract: Cache metadata."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from tenantadmin.http.errors import NotFound
+
+_CACHE_KEY: Final = re.compile(r"[A-Za-z0-9._-]{1,256}")
+
+
+def require_cache_key(text: str) -> str:
+    """Return a cache key of an address.
+
+    Raises:
+        NotFound: it is none, so that nothing can be under it.
+    """
+    if not _CACHE_KEY.fullmatch(text):
+        raise NotFound("A cache key is 1 to 256 letters, digits, '.', '_' and '-'.")
+    return text

@@ -1,0 +1,26 @@
+"""The shape of a ruleset: its fields, their defaults and the complete form in which rules are stored."""
+
+from rules.language.document import (
+    READ_ONLY_PROPERTIES,
+    Action,
+    Rule,
+    complete_rule,
+    default_action,
+    read_rule,
+    read_rules,
+    rule_ids,
+)
+from rules.language.fields import RULE_FIELDS, Field
+
+__all__ = [
+    "READ_ONLY_PROPERTIES",
+    "RULE_FIELDS",
+    "Action",
+    "Field",
+    "Rule",
+    "complete_rule",
+    "default_action",
+    "read_rule",
+    "read_rules",
+    "rule_ids",
+]

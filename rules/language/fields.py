@@ -1,0 +1,80 @@
+"""The fields of a rule: types, bounds, defaults and meaning, for lint, defaults and documentation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+
+class FieldType(StrEnum):
+    """The JSON type of a field, worded for a message."""
+
+    STRING = "a string"
+    BOOLEAN = "a boolean"
+    INTEGER = "an integer"
+    OBJECT = "an object"
+    IDS = "an array of rule ids"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a rule. ``minimum`` and ``maximum`` are inclusive; ``default`` is worded for people."""
+
+    name: str
+    type: FieldType
+    meaning: str
+    default: str
+    required: bool = False
+    minimum: int | None = None
+    maximum: int | None = None
+
+
+DEFAULT_TTL_SECONDS: Final = 86_400
+
+_FIELDS: Final = (
+    Field(
+        "id", FieldType.STRING, "names the rule in logs, markers and references", "required", required=True
+    ),
+    Field("name", FieldType.STRING, "the name that people read", "the `id`"),
+    Field("description", FieldType.STRING, "free text", "absent"),
+    Field("enabled", FieldType.BOOLEAN, "a disabled rule neither decides nor fires", "`true`"),
+    Field(
+        "action",
+        FieldType.STRING,
+        "`cache`, `bypass`, `deny` or `invalidate`",
+        "`invalidate` where `invalidateRules` is given, else `cache`",
+    ),
+    Field("conditions", FieldType.OBJECT, "when the rule matches", "`{}`, which matches everything"),
+    Field(
+        "ttlSeconds",
+        FieldType.INTEGER,
+        "how long a cached result lives, and a marker on this rule",
+        f"`{DEFAULT_TTL_SECONDS}`",
+        minimum=1,
+        maximum=31_536_000,
+    ),
+    Field(
+        "staleWhileRevalidate",
+        FieldType.INTEGER,
+        "seconds for which an expired result may still be served while a fresh one is fetched",
+        "absent: never",
+        minimum=0,
+        maximum=604_800,
+    ),
+    Field(
+        "invalidateRules",
+        FieldType.IDS,
+        "the cache rules whose results become stale when a statement that matches has succeeded",
+        "absent: none",
+    ),
+    Field(
+        "requireInvalidation",
+        FieldType.BOOLEAN,
+        "the statement is refused (`INVALIDATION_ERROR`) when its markers cannot be recorded",
+        "`false`",
+    ),
+)
+
+#: Every field of a rule by name, in the order in which rules are stored.
+RULE_FIELDS: Final[dict[str, Field]] = {field.name: field for field in _FIELDS}

@@ -1,0 +1,18 @@
+"""Lint of rulesets: one check per file under ``checks``, the same for validate, write and restore."""
+
+from rules.lint.finding import Finding, GrosslyMalformed, LintResult, Severity
+from rules.lint.registry import FINDING_KINDS, FindingKind
+from rules.lint.runner import lint_ruleset
+from rules.lint.write import lint_deletions, lint_write
+
+__all__ = [
+    "FINDING_KINDS",
+    "Finding",
+    "FindingKind",
+    "GrosslyMalformed",
+    "LintResult",
+    "Severity",
+    "lint_deletions",
+    "lint_ruleset",
+    "lint_write",
+]

@@ -1,0 +1,33 @@
+"""``dangling-invalidate-reference``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rules.json_text import show_text
+from rules.lint.finding import Severity
+from rules.lint.nodes import Ruleset
+from rules.lint.registry import Context, Problem, declare
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DANGLING_INVALIDATE_REFERENCE = declare(
+    "dangling-invalidate-reference", Severity.ERROR, "An element of `invalidateRules` is the id of no rule."
+)
+
+
+@DANGLING_INVALIDATE_REFERENCE.check(Ruleset)
+def check_ruleset(node: Ruleset, context: Context) -> Iterator[Problem]:
+    """A reference must lead somewhere: a marker on nothing keeps stale results alive."""
+    for rule in node.rules:
+        for index, target in enumerate(rule.targets):
+            if isinstance(target, str) and target not in node.by_id:
+                nearest = context.suggester.find_nearest(target, node.by_id)
+                yield Problem(
+                    (*rule.path, "invalidateRules", index),
+                    f"There is no rule {show_text(target)} to invalidate"
+                    + (f"; did you mean {nearest}?" if nearest else "."),
+                    nearest,
+                    subject=target,
+                )

@@ -1,0 +1,24 @@
+"""``duplicate-rule-id``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rules.lint.finding import Severity
+from rules.lint.nodes import Ruleset
+from rules.lint.registry import Context, Problem, declare
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DUPLICATE_RULE_ID = declare("duplicate-rule-id", Severity.ERROR, "An earlier rule has the same `id`.")
+
+
+@DUPLICATE_RULE_ID.check(Ruleset)
+def check_ruleset(node: Ruleset, _context: Context) -> Iterator[Problem]:
+    """Ids are unique: logs, markers and references name rules by them."""
+    for rule in node.rules:
+        if rule.id is not None and (first := node.by_id[rule.id]) is not rule:
+            yield Problem(
+                (*rule.path, "id"), f"The id {rule.id} is already that of rule {first.index + 1} in the list."
+            )

@@ -1,0 +1,56 @@
+"""``invalid-regex``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rules.conditions.operators import Operator
+from rules.conditions.regex import MAX_PATTERN, InvalidRegex, compile_regex
+from rules.lint.finding import Severity, encodable
+from rules.lint.nodes import Operation
+from rules.lint.registry import Context, Problem, declare
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+INVALID_REGEX = declare(
+    "invalid-regex", Severity.ERROR, "A pattern is no RE2, or is too large once compiled."
+)
+
+#: Instructions that the patterns of one ruleset may compile to: about a second of compiling.
+_MAX_COMPILED_SIZE: Final = 2_000_000
+#: What a pattern that does not compile is charged.
+_FAILED_SIZE: Final = 20_000
+
+
+@INVALID_REGEX.check(Operation)
+def check_operation(node: Operation, context: Context) -> Iterator[Problem]:
+    """A pattern must compile."""
+    pattern = node.operand
+    if (
+        node.operator is Operator.REGEX
+        and node.fits
+        and isinstance(pattern, str)
+        and len(pattern) <= MAX_PATTERN
+    ):
+        problem = _find_problem(pattern, ignore_case=node.ignore_case, context=context)
+        if problem is not None:
+            yield Problem(node.path, f"The pattern does not compile as RE2: {problem}.")
+
+
+def _find_problem(pattern: str, *, ignore_case: bool, context: Context) -> str | None:
+    known = (pattern, ignore_case)
+    if known not in context.patterns:
+        context.patterns[known] = _compile(pattern, ignore_case=ignore_case, context=context)
+    return context.patterns[known]
+
+
+def _compile(pattern: str, *, ignore_case: bool, context: Context) -> str | None:
+    if context.compiled_size > _MAX_COMPILED_SIZE:
+        return "the patterns before it have used up what one ruleset may compile"
+    try:
+        context.compiled_size += compile_regex(pattern, ignore_case=ignore_case).size
+    except InvalidRegex as error:
+        context.compiled_size += _FAILED_SIZE
+        return encodable(str(error))
+    return None

@@ -1,0 +1,40 @@
+"""``missing-property``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rules.conditions.operators import IGNORE_CASE
+from rules.json_text import is_object
+from rules.language import RULE_FIELDS
+from rules.lint.finding import Severity
+from rules.lint.nodes import Operators, RuleNode
+from rules.lint.registry import Context, Problem, declare
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MISSING_PROPERTY = declare(
+    "missing-property",
+    Severity.ERROR,
+    "A rule lacks its `id`, or a condition key has an object without an operator.",
+)
+
+
+@MISSING_PROPERTY.check(RuleNode)
+def check_rule(node: RuleNode, _context: Context) -> Iterator[Problem]:
+    """A rule needs its required fields."""
+    if is_object(node.value):
+        for field in RULE_FIELDS.values():
+            if field.required and field.name not in node.fields:
+                yield Problem((*node.path, field.name), f"A rule must have {field.type} as its {field.name}.")
+
+
+@MISSING_PROPERTY.check(Operators)
+def check_operators(node: Operators, _context: Context) -> Iterator[Problem]:
+    """An object of operators that holds none would match everything."""
+    if not node.value.keys() - {IGNORE_CASE}:
+        yield Problem(
+            node.path,
+            f'{node.key.name} has no operator: write a value, or an operator such as {{"exists": true}}.',
+        )

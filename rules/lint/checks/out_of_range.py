@@ -1,0 +1,87 @@
+"""``out-of-range``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rules.conditions.globs import MAX_GLOB
+from rules.conditions.keys import Kind
+from rules.conditions.operators import Operator
+from rules.conditions.regex import MAX_PATTERN
+from rules.json_text import (
+    holds_forbidden_characters,
+    is_array,
+    is_number,
+    read_integer,
+    show_text,
+    show_value,
+)
+from rules.language import RULE_FIELDS, Action
+from rules.lint.finding import Severity
+from rules.lint.nodes import Operation, RuleNode
+from rules.lint.registry import Context, Problem, declare
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rules.json_text import Path
+
+OUT_OF_RANGE = declare(
+    "out-of-range", Severity.ERROR, "A value has the right type but lies outside what its place allows."
+)
+
+_ACTIONS: Final = tuple(Action)
+#: Largest number that JSON readers agree on.
+_MAX_NUMBER: Final = 2**53
+_FORBIDDEN: Final = "holds NUL or an unpaired surrogate, which no log can hold"
+
+
+@OUT_OF_RANGE.check(RuleNode)
+def check_rule(node: RuleNode, context: Context) -> Iterator[Problem]:
+    """The TTL has bounds, the action is one of four, texts are Unicode texts."""
+    ttl, field = read_integer(node.fields.get("ttlSeconds")), RULE_FIELDS["ttlSeconds"]
+    if ttl is not None and node.ttl_seconds is None:
+        yield Problem(
+            (*node.path, "ttlSeconds"),
+            f"ttlSeconds must be {field.minimum} to {field.maximum}, not {show_value(ttl)}.",
+        )
+    action = node.fields.get("action")
+    if isinstance(action, str) and node.action is None:
+        yield Problem(
+            (*node.path, "action"),
+            f"action must be one of {', '.join(_ACTIONS)}, not {show_text(action)}.",
+            context.suggester.find_nearest(action, _ACTIONS),
+        )
+    for name in ("name", "description"):
+        text = node.fields.get(name)
+        if isinstance(text, str) and holds_forbidden_characters(text):
+            yield Problem((*node.path, name), f"{name} {_FORBIDDEN}.")
+
+
+@OUT_OF_RANGE.check(Operation)
+def check_operand(node: Operation, _context: Context) -> Iterator[Problem]:
+    """Numbers are exact, patterns are not too long, texts are Unicode texts."""
+    if is_array(node.operand):
+        for index, element in enumerate(node.operand):
+            yield from _check_scalar(node, element, (*node.path, index))
+    else:
+        yield from _check_scalar(node, node.operand, node.path)
+
+
+_LONGEST: Final = {
+    Operator.REGEX: MAX_PATTERN,
+    Operator.CONTAINS_ANY: MAX_GLOB,
+    Operator.CONTAINS_ALL: MAX_GLOB,
+}
+
+
+def _check_scalar(node: Operation, value: object, path: Path) -> Iterator[Problem]:
+    if node.key.kind is Kind.NUMBER and is_number(value) and abs(value) > _MAX_NUMBER:
+        yield Problem(path, f"A number must lie between -2^53 and 2^53; {show_value(value)} does not.")
+    if not isinstance(value, str):
+        return
+    longest = _LONGEST.get(node.operator)
+    if longest is not None and len(value) > longest:
+        yield Problem(path, f"A pattern may have {longest} characters; this one has {len(value)}.")
+    if holds_forbidden_characters(value):
+        yield Problem(path, f"The text {_FORBIDDEN}.")

@@ -1,0 +1,45 @@
+"""``unknown-property``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rules.json_text import show_text
+from rules.language import READ_ONLY_PROPERTIES, RULE_FIELDS
+from rules.lint.finding import Severity
+from rules.lint.nodes import Document, RuleNode
+from rules.lint.registry import Context, Problem, declare
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+UNKNOWN_PROPERTY = declare(
+    "unknown-property",
+    Severity.ERROR,
+    "The ruleset or a rule has a property that the rule language does not know.",
+)
+_TOP_LEVEL: Final = ("rules", *READ_ONLY_PROPERTIES)
+
+
+@UNKNOWN_PROPERTY.check(Document)
+def check_document(node: Document, context: Context) -> Iterator[Problem]:
+    """Every member of the document must be known."""
+    for name in node.value:
+        if name not in _TOP_LEVEL:
+            yield Problem(
+                (name,),
+                f"A ruleset has no property {show_text(name)}; it has rules, and what was read beside them.",
+                context.suggester.find_nearest(name, _TOP_LEVEL),
+            )
+
+
+@UNKNOWN_PROPERTY.check(RuleNode)
+def check_rule(node: RuleNode, context: Context) -> Iterator[Problem]:
+    """Every member of a rule must be known."""
+    for name in node.fields:
+        if name not in RULE_FIELDS:
+            yield Problem(
+                (*node.path, name),
+                f"A rule has no property {show_text(name)}.",
+                context.suggester.find_nearest(name, RULE_FIELDS),
+            )

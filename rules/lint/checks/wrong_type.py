@@ -1,0 +1,100 @@
+"""``wrong-type``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rules.conditions.operators import IGNORE_CASE, Operator, describe_shape, find_misshapen
+from rules.json_text import is_array, is_object, name_type, read_integer
+from rules.language import RULE_FIELDS
+from rules.language.fields import FieldType
+from rules.lint.finding import Severity
+from rules.lint.nodes import Combinator, Group, Operation, Operators, RuleNode
+from rules.lint.registry import Context, Problem, declare
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+WRONG_TYPE = declare("wrong-type", Severity.ERROR, "A value has another JSON type than its place needs.")
+
+_FITS: Final[dict[FieldType, Callable[[object], bool]]] = {
+    FieldType.STRING: lambda value: isinstance(value, str),
+    FieldType.BOOLEAN: lambda value: isinstance(value, bool),
+    FieldType.INTEGER: lambda value: read_integer(value) is not None,
+    FieldType.OBJECT: is_object,
+    FieldType.IDS: is_array,
+}
+
+
+@WRONG_TYPE.check(RuleNode)
+def check_rule(node: RuleNode, _context: Context) -> Iterator[Problem]:
+    """A rule is an object, its fields have their types."""
+    if not is_object(node.value):
+        yield Problem(node.path, f"A rule must be an object, not {name_type(node.value)}.")
+    for name, value in node.fields.items():
+        field = RULE_FIELDS.get(name)
+        if field is not None and not _FITS[field.type](value):
+            yield Problem((*node.path, name), f"{name} must be {field.type}, not {_name_misfit(value)}.")
+    for index, target in enumerate(node.targets):
+        if not isinstance(target, str):
+            yield Problem(
+                (*node.path, "invalidateRules", index),
+                f"An element of invalidateRules must be the id of a rule, not {name_type(target)}.",
+            )
+
+
+def _name_misfit(value: object) -> str:
+    return "a number with a fraction" if isinstance(value, float) and value % 1 else name_type(value)
+
+
+@WRONG_TYPE.check(Group)
+def check_group(node: Group, _context: Context) -> Iterator[Problem]:
+    """Conditions are an object."""
+    if not is_object(node.value):
+        yield Problem(node.path, f"Conditions must be an object, not {name_type(node.value)}.")
+
+
+@WRONG_TYPE.check(Combinator)
+def check_combinator(node: Combinator, _context: Context) -> Iterator[Problem]:
+    """``all`` and ``any`` hold an array."""
+    if not is_array(node.value):
+        yield Problem(
+            node.path, f"{node.path[-1]} must be an array of condition objects, not {name_type(node.value)}."
+        )
+
+
+@WRONG_TYPE.check(Operators)
+def check_operators(node: Operators, _context: Context) -> Iterator[Problem]:
+    """``ignoreCase`` is a boolean."""
+    value = node.value.get(IGNORE_CASE, False)
+    if not isinstance(value, bool):
+        yield Problem((*node.path, IGNORE_CASE), f"{IGNORE_CASE} must be a boolean, not {name_type(value)}.")
+
+
+@WRONG_TYPE.check(Operation)
+def check_operand(node: Operation, _context: Context) -> Iterator[Problem]:
+    """An operand has the type that its operator and its key ask for."""
+    if not node.fits:
+        return
+    misshapen = find_misshapen(node.key, node.operator, node.operand)
+    if misshapen is None:
+        needed = describe_shape(node.key, node.operator)
+        yield Problem(
+            node.path,
+            f"{node.operator} on {node.key.name} takes {needed}, not {name_type(node.operand)}.{_hint(node)}",
+        )
+    for index in misshapen or ():
+        element = node.operand[index] if is_array(node.operand) else None
+        needed = describe_shape(node.key, node.operator).rpartition("array of ")[2]
+        yield Problem(
+            (*node.path, index),
+            f"{node.operator} on {node.key.name} takes {needed} only, not {name_type(element)}.",
+        )
+
+
+def _hint(node: Operation) -> str:
+    if node.operator is not Operator.EQ:
+        return ""
+    if node.operand is None:
+        return ' To match null, write {"exists": false}.'
+    return ' To match one of several values, write {"in": [...]}.' if is_array(node.operand) else ""

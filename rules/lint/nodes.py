@@ -1,0 +1,227 @@
+"""The parts of a ruleset that checks look at.
+
+A document is walked once. Nodes of the walk may hold anything that JSON can, so that every problem is
+found at once; :class:`SoundRule` and :class:`Ruleset` come after it and hold what could be read.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from rules.conditions.keys import CONDITION_KEYS, MAX_DEPTH, ConditionKey
+from rules.conditions.model import iterate_tests
+from rules.conditions.normal import Literal, Normal, normalize
+from rules.conditions.operators import IGNORE_CASE, OPERATORS, Operator, find_operator
+from rules.conditions.parse import parse_conditions
+from rules.json_text import is_array, is_object, read_integer
+from rules.language import RULE_FIELDS, Action, default_action
+from rules.language.fields import DEFAULT_TTL_SECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+
+    from rules.conditions.model import All, Test
+    from rules.json_text import JsonObject, Path
+
+RULE_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
+_ACTIONS: Final = {action.value: action for action in Action}
+
+
+@dataclass(frozen=True)
+class Document:
+    """The whole document as sent."""
+
+    value: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class RuleNode:
+    """One element of ``rules``, and of its fields what checks ask for, None where a field is wrong.
+
+    ``fields`` is empty where the element is no object. ``action`` and ``ttl_seconds`` are defaults where
+    absent; ``targets`` are the elements of ``invalidateRules``, whatever they are.
+    """
+
+    value: object
+    index: int
+    path: Path
+    fields: JsonObject
+    id: str | None
+    enabled: bool
+    action: Action | None
+    ttl_seconds: int | None
+    stale_while_revalidate: int | None
+    targets: Sequence[object]
+
+    @property
+    def lacks_targets(self) -> bool:
+        """Whether ``invalidateRules`` is absent or empty, rather than wrong."""
+        return self.fields.get("invalidateRules", []) == []
+
+
+def read_node(value: object, index: int) -> RuleNode:
+    """Read what can be read of an element of ``rules``."""
+    fields: JsonObject = value if is_object(value) else {}
+    rule_id = fields.get("id")
+    action = fields["action"] if "action" in fields else default_action(fields)
+    targets = fields.get("invalidateRules")
+    return RuleNode(
+        value=value,
+        index=index,
+        path=("rules", index),
+        fields=fields,
+        id=rule_id if isinstance(rule_id, str) and RULE_ID.fullmatch(rule_id) else None,
+        enabled=fields.get("enabled") is not False,
+        action=_ACTIONS.get(action) if isinstance(action, str) else None,
+        ttl_seconds=_read_bounded(fields, "ttlSeconds", default=DEFAULT_TTL_SECONDS),
+        stale_while_revalidate=_read_bounded(fields, "staleWhileRevalidate", default=None),
+        targets=targets if is_array(targets) else (),
+    )
+
+
+def _read_bounded(fields: JsonObject, name: str, *, default: int | None) -> int | None:
+    if name not in fields:
+        return default
+    field, value = RULE_FIELDS[name], read_integer(fields[name])
+    if value is None or field.minimum is None or field.maximum is None:
+        return None
+    return value if field.minimum <= value <= field.maximum else None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """An object of conditions: ``conditions`` itself, an element of ``all`` or ``any``, the value of ``not``.
+
+    ``depth`` counts the combinators around it.
+    """
+
+    value: object
+    depth: int
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Combinator:
+    """The value of ``all`` or ``any``."""
+
+    value: object
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Operators:
+    """The object of operators of a condition key."""
+
+    key: ConditionKey
+    value: Mapping[str, object]
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A known operator with its operand. A key's plain value is an ``eq`` at the path of the key."""
+
+    key: ConditionKey
+    operator: Operator
+    operand: object
+    path: Path
+    ignore_case: bool = False
+
+    @property
+    def fits(self) -> bool:
+        """Whether the operator fits the key."""
+        return self.key.kind in OPERATORS[self.operator].kinds
+
+
+ConditionNode = Group | Combinator | Operators | Operation
+
+
+def walk_conditions(rule: RuleNode) -> Iterator[ConditionNode]:
+    """Walk the conditions of a rule down to the depth limit and one level beyond, which is not entered."""
+    conditions = rule.fields.get("conditions")
+    if is_object(conditions):
+        yield from _walk_group(Group(conditions, 0, (*rule.path, "conditions")))
+
+
+def _walk_group(group: Group) -> Iterator[ConditionNode]:
+    yield group
+    if not is_object(group.value) or group.depth > MAX_DEPTH:
+        return
+    for name, value in group.value.items():
+        path = (*group.path, name)
+        if name == "not":
+            yield from _walk_group(Group(value, group.depth + 1, path))
+        elif name in {"all", "any"}:
+            yield Combinator(value, path)
+            for index, element in enumerate(value if is_array(value) else ()):
+                yield from _walk_group(Group(element, group.depth + 1, (*path, index)))
+        elif (key := CONDITION_KEYS.get(name)) is not None:
+            yield from _walk_key(key, value, path)
+
+
+def _walk_key(key: ConditionKey, value: object, path: Path) -> Iterator[ConditionNode]:
+    if not is_object(value):
+        yield Operation(key, Operator.EQ, value, path)
+        return
+    yield Operators(key, value, path)
+    for name, operand in value.items():
+        operator = find_operator(name)
+        if operator is not None:
+            yield Operation(key, operator, operand, (*path, name), ignore_case=value.get(IGNORE_CASE) is True)
+
+
+@dataclass(frozen=True)
+class SoundRule:
+    """A rule whose conditions are free of errors, so that their meaning can be weighed."""
+
+    rule: RuleNode
+
+    @cached_property
+    def condition(self) -> All:
+        """The conditions, read."""
+        conditions = self.rule.fields.get("conditions")
+        return parse_conditions(conditions if is_object(conditions) else {})
+
+    @cached_property
+    def normal(self) -> Normal:
+        """The conditions in normal form; None where they never hold."""
+        return normalize(self.condition)
+
+    @property
+    def path(self) -> Path:
+        """The way to the conditions, or to the rule that has none."""
+        return (*self.rule.path, "conditions") if "conditions" in self.rule.fields else self.rule.path
+
+    def locate_key(self, test: Test) -> Path:
+        """The way to the condition key of a test."""
+        ends_at_key = test.path[-1] == test.key.name
+        return (*self.path, *(test.path if ends_at_key else test.path[:-1]))
+
+    def find_keys(self, names: Container[str], wanted: Callable[[Literal], bool]) -> list[Path]:
+        """The places of the keys so named with a test that is wanted; negated ones are given as such."""
+        places = (
+            self.locate_key(test)
+            for test, negated in iterate_tests(self.condition)
+            if test.key.name in names and wanted(Literal(test, negated))
+        )
+        return list(dict.fromkeys(places))
+
+
+@dataclass(frozen=True)
+class Ruleset:
+    """All rules together, and those among them whose conditions are sound, in order."""
+
+    rules: tuple[RuleNode, ...]
+    sound: tuple[SoundRule, ...]
+
+    @cached_property
+    def by_id(self) -> dict[str, RuleNode]:
+        """The first rule of each id."""
+        found: dict[str, RuleNode] = {}
+        for rule in self.rules:
+            if rule.id is not None:
+                found.setdefault(rule.id, rule)
+        return found

@@ -1,0 +1,101 @@
+"""Checks and the kinds of findings they make.
+
+A check is a function of one node that yields problems. It lives in a file of its own under
+``rules/lint/checks`` together with the declaration of its finding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from rules.lint.finding import Finding, Severity
+from rules.lint.suggest import Suggester
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from rules.json_text import Path
+
+Node = TypeVar("Node")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What a check found, at a path from the document. ``subject``: see :class:`Finding`."""
+
+    path: Path
+    message: str
+    suggestion: str | None = None
+    subject: str | None = None
+
+
+@dataclass(slots=True)
+class Context:
+    """What the checks of one lint share."""
+
+    suggester: Suggester = field(default_factory=Suggester)
+    #: The problem of each pattern that was compiled, None for those without, and the instructions compiled.
+    patterns: dict[tuple[str, bool], str | None] = field(default_factory=dict)
+    compiled_size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FindingKind:
+    """One kind of finding. ``meaning`` is a sentence for the documentation, which a test compares."""
+
+    code: str
+    severity: Severity
+    meaning: str
+
+    def check(
+        self, node_type: type[Node]
+    ) -> Callable[
+        [Callable[[Node, Context], Iterable[Problem]]], Callable[[Node, Context], Iterable[Problem]]
+    ]:
+        """Register a check of this kind for one type of node."""
+
+        def register(
+            function: Callable[[Node, Context], Iterable[Problem]],
+        ) -> Callable[[Node, Context], Iterable[Problem]]:
+            _CHECKS.setdefault(node_type, []).append((self, function))
+            return function
+
+        return register
+
+    def make_finding(self, problem: Problem, rule_id: str | None) -> Finding:
+        """Turn a problem into a finding of this kind."""
+        return Finding(
+            code=self.code,
+            severity=self.severity,
+            rule_id=rule_id,
+            path=problem.path,
+            message=problem.message,
+            suggestion=problem.suggestion,
+            subject=problem.subject,
+        )
+
+
+_CHECKS: Final[dict[type, list[tuple[FindingKind, Callable[[Any, Context], Iterable[Problem]]]]]] = {}
+FINDING_KINDS: Final[dict[str, FindingKind]] = {}
+
+
+def declare(code: str, severity: Severity, meaning: str) -> FindingKind:
+    """Declare a kind of finding.
+
+    Raises:
+        ValueError: the code is taken.
+    """
+    if code in FINDING_KINDS:
+        raise ValueError(f"the finding {code} is declared twice")
+    FINDING_KINDS[code] = FindingKind(code, severity, meaning)
+    return FINDING_KINDS[code]
+
+
+def run_checks(node: object, context: Context) -> list[tuple[FindingKind, Problem]]:
+    """Run every check that is registered for the node's type."""
+    return [
+        (kind, problem)
+        for kind, function in _CHECKS.get(type(node), ())
+        for problem in function(node, context)
+    ]

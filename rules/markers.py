@@ -1,0 +1,303 @@
+"""Invalidation markers. Contract: Invalidation marker, States and transitions.
+
+Markers of a tenant are made under the lock of its ruleset's row: their numbers do not collide, and no rule
+goes away while a marker on it is being made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db import connection, transaction
+from django.db.models import Exists, Max, OuterRef, Q
+
+from accounts.tenants.errors import TenantNotFound
+from accounts.tenants.listing import require_live_tenant
+from rules.language import read_rule
+from rules.models import Marker, Ruleset
+from tenantadmin.http.errors import BadRequest, Detail, NotFound, ValidationFailed
+from tenantadmin.http.hal import item, path
+from tenantadmin.http.timestamps import format_timestamp, now
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Iterator, Mapping, Sequence
+    from uuid import UUID
+
+    from django.db.models import QuerySet
+
+    from rules.language import Rule
+
+MANUAL: Final = "Manual"
+CROSS_RULE: Final = "Cross-rule invalidation"
+
+
+class MarkerNotFound(NotFound):
+    message = "There is no such marker."
+
+
+class RuleNotFound(NotFound):
+    message = "There is no such rule in the tenant's ruleset."
+
+
+@dataclass(frozen=True, slots=True)
+class NewMarker:
+    """A marker that somebody asks for; everything else derives from the target rule."""
+
+    marker_id: str
+    target_rule_id: str
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    invalidated_by: Mapping[str, Any] = field(default_factory=dict)
+
+
+def marker_as_json(marker: Marker, *, superseded: bool) -> dict[str, Any]:
+    """Return the contract's marker."""
+    return {
+        "markerId": marker.marker_id,
+        "targetRuleId": marker.target_rule_id,
+        "metadata": marker.metadata,
+        "invalidatedAt": format_timestamp(marker.invalidated_at),
+        "expiresAt": format_timestamp(marker.expires_at),
+        "ttlSeconds": marker.ttl_seconds,
+        "invalidatedBy": marker.invalidated_by,
+        "createdAt": format_timestamp(marker.created_at),
+        "superseded": superseded,
+    }
+
+
+def markers_path(tenant_id: UUID, *more: str) -> str:
+    """Return the address of a tenant's markers or of one of them."""
+    return path("tenants", str(tenant_id), "invalidation-markers", *more)
+
+
+def active_marker_targets(tenant_id: UUID) -> set[str]:
+    """Return the ids of the rules that have an unexpired marker."""
+    return set(
+        _remaining(tenant_id)
+        .filter(expires_at__gt=now())
+        .order_by()
+        .values_list("target_rule_id", flat=True)
+        .distinct()
+    )
+
+
+def list_markers(
+    tenant_id: UUID, *, status: str | None, target_rule_id: str | None
+) -> Iterator[dict[str, Any]]:
+    """Return ``{name, href}`` of a tenant's markers, newest first, in bounded memory.
+
+    Raises:
+        TenantNotFound: there is no such live tenant.
+    """
+    require_live_tenant(tenant_id)
+    markers = _remaining(tenant_id)
+    if status is not None:
+        is_active = Q(expires_at__gt=now())
+        markers = markers.filter(is_active if status == "active" else ~is_active)
+    if target_rule_id is not None:
+        markers = markers.filter(target_rule_id=target_rule_id)
+    ids = markers.values_list("marker_id", flat=True).iterator(chunk_size=2000)
+    return (item(marker_id, markers_path(tenant_id, marker_id)) for marker_id in ids)
+
+
+def read_marker(tenant_id: UUID, marker_id: str) -> dict[str, Any]:
+    """Return a marker as JSON.
+
+    Raises:
+        TenantNotFound, MarkerNotFound: there is no such live tenant or marker.
+    """
+    marker = _with_superseded(_remaining(tenant_id)).filter(marker_id=marker_id).first()
+    if marker is None:
+        require_live_tenant(tenant_id)
+        raise MarkerNotFound
+    return marker_as_json(marker, superseded=marker.superseded)
+
+
+def create_marker(tenant_id: UUID, new: NewMarker) -> dict[str, Any]:
+    """Make a marker by hand: the new cutoff of its target rule. Return it as JSON.
+
+    Raises:
+        TenantNotFound: there is no such live tenant.
+        ValidationFailed: an unknown target rule, or an id that was used before.
+    """
+    with transaction.atomic():
+        target = _lock_rules(tenant_id).get(new.target_rule_id)
+        details = []
+        if target is None:
+            message = f"The ruleset has no rule '{new.target_rule_id}'."
+            details.append(Detail("/targetRuleId", "unknown-rule", message))
+        if Marker.objects.filter(tenant=tenant_id, marker_id=new.marker_id).exists():
+            message = f"The id '{new.marker_id}' was used before. Choose another."
+            details.append(Detail("/markerId", "duplicate-marker-id", message))
+        if details or target is None:
+            raise ValidationFailed(details=details)
+        marker = _make(
+            tenant_id,
+            target=target,
+            at=_moment(),
+            marker_id=new.marker_id,
+            metadata=dict(new.metadata),
+            invalidated_by={
+                "ruleId": target.id,
+                "triggeredBy": MANUAL,
+                **new.invalidated_by,
+            },
+        )
+        marker.save()
+    return marker_as_json(marker, superseded=False)
+
+
+def invalidate_targets(tenant_id: UUID, *, rule_id: str, statement: str) -> list[dict[str, Any]]:
+    """Make one marker for each target of a rule that fired; all or none. Return them as JSON.
+
+    A rule that has been disabled since still invalidates: the Gateway saw it fire.
+
+    Raises:
+        TenantNotFound, RuleNotFound: there is no such live tenant, or no such rule.
+        BadRequest: the rule invalidates nothing.
+    """
+    with transaction.atomic():
+        rules = _lock_rules(tenant_id)
+        fired = rules.get(rule_id)
+        if fired is None:
+            raise RuleNotFound
+        if not fired.invalidate_rules:
+            raise BadRequest(f"The rule '{rule_id}' has no 'invalidateRules': it invalidates nothing.")
+        moment = _moment()
+        markers = []
+        for target_id in fired.invalidate_rules:
+            number, marker_id = _next_id(tenant_id, target_id)
+            markers.append(
+                _make(
+                    tenant_id,
+                    target=rules[target_id],
+                    at=moment,
+                    marker_id=marker_id,
+                    number=number,
+                    invalidated_by={"ruleId": rule_id, "statement": statement, "triggeredBy": CROSS_RULE},
+                )
+            )
+        Marker.objects.bulk_create(markers)
+    return [marker_as_json(marker, superseded=False) for marker in markers]
+
+
+def update_marker(tenant_id: UUID, marker_id: str, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Change the free text of a marker, member by member, and return it as JSON.
+
+    ``changes`` may name ``metadata`` and ``invalidatedBy``; derived members must say what they say now.
+
+    Raises:
+        TenantNotFound, MarkerNotFound: there is no such live tenant or marker.
+        ValidationFailed: another value for something derived.
+    """
+    with transaction.atomic():
+        require_live_tenant(tenant_id)
+        marker = _remaining(tenant_id).select_for_update().filter(marker_id=marker_id).first()
+        if marker is None:
+            raise MarkerNotFound
+        superseded = _with_superseded(Marker.objects.filter(pk=marker.pk)).get().superseded
+        _require_derived(changes, marker_as_json(marker, superseded=superseded))
+        marker.metadata = {**marker.metadata, **changes.get("metadata", {})}
+        marker.invalidated_by = {**marker.invalidated_by, **changes.get("invalidatedBy", {})}
+        marker.save(update_fields=["metadata", "invalidated_by"])
+    return marker_as_json(marker, superseded=superseded)
+
+
+def delete_marker(tenant_id: UUID, marker_id: str) -> bool:
+    """Remove a marker; its id stays used. Return whether there was one.
+
+    Raises:
+        TenantNotFound: there is no such live tenant.
+    """
+    require_live_tenant(tenant_id)
+    return bool(_remaining(tenant_id).filter(marker_id=marker_id).update(removed_at=now()))
+
+
+def _remaining(tenant_id: UUID) -> QuerySet[Marker]:
+    return Marker.objects.filter(
+        tenant=tenant_id, tenant__deleted_at__isnull=True, removed_at__isnull=True
+    ).order_by("-invalidated_at", "-pk")
+
+
+def _with_superseded(markers: QuerySet[Marker]) -> Any:
+    """Tell for each marker whether a newer remaining, unexpired one stands on its rule."""
+    newer = Marker.objects.filter(
+        Q(invalidated_at__gt=OuterRef("invalidated_at"))
+        | Q(invalidated_at=OuterRef("invalidated_at"), pk__gt=OuterRef("pk")),
+        tenant=OuterRef("tenant"),
+        target_rule_id=OuterRef("target_rule_id"),
+        removed_at__isnull=True,
+        expires_at__gt=now(),
+    )
+    return markers.annotate(superseded=Exists(newer))
+
+
+def _lock_rules(tenant_id: UUID) -> dict[str, Rule]:
+    """Hold a live tenant's ruleset until the transaction ends and return its rules by id."""
+    rules = (
+        Ruleset.objects.select_for_update(of=("self",), no_key=True)
+        .filter(pk=tenant_id, tenant__deleted_at__isnull=True)
+        .values_list("rules", flat=True)
+        .first()
+    )
+    if rules is None:
+        raise TenantNotFound
+    return {rule["id"]: read_rule(rule) for rule in rules}
+
+
+def _moment() -> dt.datetime:
+    """Return the database's present moment: markers of several servers stand in one order."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT date_trunc('milliseconds', clock_timestamp())")
+        row = cursor.fetchone()
+    moment: dt.datetime = row[0]
+    return moment
+
+
+def _next_id(tenant_id: UUID, target_id: str) -> tuple[int, str]:
+    """Return the next number of a target and the id made of it, passing over ids taken by hand."""
+    of_target = Marker.objects.filter(tenant=tenant_id, target_rule_id=target_id)
+    highest = of_target.aggregate(highest=Max("number"))["highest"]
+    for number in count(0 if highest is None else highest + 1):
+        marker_id = f"{target_id}.{number}-InvalidationMarker"
+        if not Marker.objects.filter(tenant=tenant_id, marker_id=marker_id).exists():
+            return number, marker_id
+    raise AssertionError("count() does not end")
+
+
+def _make(
+    tenant_id: UUID,
+    *,
+    target: Rule,
+    at: dt.datetime,
+    marker_id: str,
+    invalidated_by: dict[str, Any],
+    metadata: dict[str, Any] | None = None,
+    number: int | None = None,
+) -> Marker:
+    return Marker(
+        tenant_id=tenant_id,
+        marker_id=marker_id,
+        target_rule_id=target.id,
+        number=number,
+        ttl_seconds=target.ttl_seconds,
+        invalidated_at=at,
+        expires_at=at + timedelta(seconds=target.ttl_seconds),
+        created_at=at,
+        metadata=metadata or {},
+        invalidated_by=invalidated_by,
+    )
+
+
+def _require_derived(changes: Mapping[str, Any], present: Mapping[str, Any]) -> None:
+    free = {"metadata", "invalidatedBy"}
+    details: Sequence[Detail] = [
+        Detail(f"/{name}", "read-only", f"'{name}' is derived. Leave it out or send it as read.")
+        for name, value in changes.items()
+        if name not in free and value != present[name]
+    ]
+    if details:
+        raise ValidationFailed(details=details)

@@ -1,0 +1,99 @@
+"""Rulesets, invalidation markers and cache metadata of tenants."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from accounts.models import Tenant
+from tenantadmin.http.timestamps import now
+
+
+class Ruleset(models.Model):
+    """The rules document of a live tenant; deletion removes the row and keeps its history."""
+
+    tenant = models.OneToOneField(Tenant, on_delete=models.CASCADE, primary_key=True, related_name="ruleset")
+    #: ``[Rule]``, complete: every default is written out.
+    rules = models.JSONField(default=list)
+    seq = models.PositiveIntegerField(default=0, editable=False)
+    #: Sorts as text, strictly grows, never repeats (`rules.cache_bust`).
+    cache_bust = models.CharField(max_length=40, editable=False)
+    modified_at = models.DateTimeField(default=now, editable=False)
+
+    def __str__(self) -> str:
+        return f"ruleset of {self.tenant_id}, revision {self.seq}"
+
+
+class Marker(models.Model):
+    """An invalidation marker: results of a rule that were cached before it are stale.
+
+    A deleted marker keeps its row, because its id is never used again.
+    """
+
+    tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="markers")
+    marker_id = models.CharField(max_length=200)
+    target_rule_id = models.CharField(max_length=128)
+    #: The ``n`` of a marker made by cross-rule invalidation; null for one made by hand.
+    number = models.PositiveBigIntegerField(null=True, editable=False)
+    #: Copied from the target rule when the marker was made; seconds.
+    ttl_seconds = models.PositiveIntegerField()
+    invalidated_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    created_at = models.DateTimeField(editable=False)
+    removed_at = models.DateTimeField(null=True, blank=True, editable=False)
+    #: ``{reason?}``
+    metadata = models.JSONField(default=dict, blank=True)
+    #: ``{ruleId?, statement?, triggeredBy?}``
+    invalidated_by = models.JSONField(default=dict, blank=True)
+
+    class Meta:
+        ordering = ("-invalidated_at", "-id")
+        verbose_name = "invalidation marker"
+        constraints = (
+            models.UniqueConstraint(fields=["tenant", "marker_id"], name="marker_id_once_per_tenant"),
+            models.UniqueConstraint(
+                fields=["tenant", "target_rule_id", "number"],
+                condition=models.Q(number__isnull=False),
+                name="marker_number_once_per_rule",
+            ),
+        )
+        indexes = (
+            models.Index(
+                fields=["tenant", "-invalidated_at", "-id"],
+                condition=models.Q(removed_at__isnull=True),
+                name="marker_newest",
+            ),
+            models.Index(
+                fields=["tenant", "target_rule_id", "-invalidated_at", "-id"],
+                condition=models.Q(removed_at__isnull=True),
+                name="marker_of_rule",
+            ),
+            models.Index(
+                fields=["tenant", "expires_at"],
+                condition=models.Q(removed_at__isnull=True),
+                name="marker_expiry",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.marker_id
+
+
+class CacheMetadata(models.Model):
+    """What the Gateway noted about one cached result."""
+
+    tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="cache_metadata")
+    cache_key = models.CharField(max_length=256)
+    rule_id = models.CharField(max_length=128)
+    #: The optional members of the document.
+    document = models.JSONField(default=dict, blank=True)
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField(null=True, blank=True)
+    last_accessed_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("-created_at", "cache_key")
+        verbose_name_plural = "cache metadata"
+        constraints = (models.UniqueConstraint(fields=["tenant", "cache_key"], name="cache_key_once"),)
+
+    def __str__(self) -> str:
+        return self.cache_key

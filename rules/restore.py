@@ -1,0 +1,41 @@
+"""Bringing an earlier ruleset back. Contract: Restore rules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from accounts.models.history import RevisionKind
+from accounts.revisions import Document
+from accounts.tenants.restore import revision_document
+from rules.write import write_ruleset
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+    from uuid import UUID
+
+    from rules.ruleset import RulesetState
+
+
+def restore_ruleset(
+    *,
+    tenant_id: UUID,
+    seq: int,
+    actor: str,
+    confirm_deletes: Collection[str] = (),
+    require: Callable[[str], None] | None = None,
+) -> RulesetState:
+    """Write an earlier ruleset again, under today's lint; its cache-bust token is a new one.
+
+    Raises:
+        RevisionNotFound, TenantNotFound: there is nothing to restore, or nowhere to.
+        RulesetRejected, ValidationFailed, PlanLimitExceeded: it does not hold any more.
+        Conflict: the ruleset changed during the restore.
+    """
+    return write_ruleset(
+        tenant_id=tenant_id,
+        document=revision_document(Document(RevisionKind.RULES, tenant_id), seq),
+        actor=actor,
+        restored_from=seq,
+        confirm_deletes=confirm_deletes,
+        require=require,
+    )

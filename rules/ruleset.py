@@ -1,0 +1,163 @@
+"""The stored ruleset: read, created and deleted with its tenant. Contract: Cache rules (ruleset)."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cachetools import LRUCache
+from django.db import connection
+
+from accounts.history import append_revision
+from accounts.models.history import RevisionAction, RevisionKind
+from accounts.tenants.errors import TenantNotFound
+from rules.cache_bust import cache_bust
+from rules.models import Ruleset
+from rules.summary import summarize_rules
+from tenantadmin.http.etags import strong_etag
+from tenantadmin.http.renderers import dump_json
+from tenantadmin.http.timestamps import format_timestamp
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Sequence
+    from uuid import UUID
+
+    from accounts.models import Tenant
+
+
+#: Rulesets as they are sent, by tenant and cache-bust token, which never names two states: at most 64 MiB.
+_rendered: LRUCache[tuple[UUID, str], bytes] = LRUCache(maxsize=64 * 2**20, getsizeof=len)
+_rendering = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class RulesetState:
+    """A tenant's ruleset as it stands."""
+
+    tenant_id: UUID
+    account_id: UUID
+    plan: str
+    seq: int
+    cache_bust: str
+    modified_at: dt.datetime
+    rules: Sequence[dict[str, Any]]
+
+    @property
+    def etag(self) -> str:
+        return _etag(self.tenant_id, self.cache_bust)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the contract's TenantRules."""
+        return {
+            "tenantId": str(self.tenant_id),
+            "cacheBust": self.cache_bust,
+            "seq": self.seq,
+            "modifiedAt": format_timestamp(self.modified_at),
+            "rules": self.rules,
+        }
+
+
+def _etag(tenant_id: UUID, token: str) -> str:
+    return strong_etag("rules", tenant_id, token)
+
+
+def ruleset_etag(tenant_id: UUID) -> str:
+    """Return the entity tag of a live tenant's ruleset without reading the rules.
+
+    Raises:
+        TenantNotFound: there is no such live tenant.
+    """
+    return _etag(tenant_id, _cache_bust_of(tenant_id))
+
+
+def render_ruleset(tenant_id: UUID) -> tuple[bytes, str]:
+    """Return a live tenant's ruleset as the JSON that is sent, with its entity tag.
+
+    Raises:
+        TenantNotFound: there is no such live tenant.
+    """
+    token = _cache_bust_of(tenant_id)
+    with _rendering:
+        body = _rendered.get((tenant_id, token))
+    if body is None:
+        ruleset = read_ruleset(tenant_id)
+        token, body = ruleset.cache_bust, dump_json(ruleset.as_json())
+        if len(body) <= _rendered.maxsize:
+            with _rendering:
+                _rendered[tenant_id, token] = body
+    return body, _etag(tenant_id, token)
+
+
+def _cache_bust_of(tenant_id: UUID) -> str:
+    # Asked at every poll of every Gateway: composing the query would cost more than the query. Deleting a
+    # tenant deletes this row, so that a row is a live tenant's.
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT cache_bust FROM rules_ruleset WHERE tenant_id = %s", [tenant_id])
+        row = cursor.fetchone()
+    if row is None:
+        raise TenantNotFound
+    return str(row[0])
+
+
+def read_ruleset(tenant_id: UUID) -> RulesetState:
+    """Return a live tenant's ruleset.
+
+    Raises:
+        TenantNotFound: there is no such live tenant.
+    """
+    ruleset = (
+        Ruleset.objects.select_related("tenant__account")
+        .filter(pk=tenant_id, tenant__deleted_at__isnull=True)
+        .first()
+    )
+    if ruleset is None:
+        raise TenantNotFound
+    return RulesetState(
+        tenant_id=tenant_id,
+        account_id=ruleset.tenant.account_id,
+        plan=ruleset.tenant.account.plan,
+        seq=ruleset.seq,
+        cache_bust=ruleset.cache_bust,
+        modified_at=ruleset.modified_at,
+        rules=ruleset.rules,
+    )
+
+
+class RulesetKeeper:
+    """Creates and deletes rulesets with their tenants (``settings.TENANT_DOCUMENTS``)."""
+
+    def create(self, *, tenant: Tenant, actor: str, at: dt.datetime) -> None:
+        """Store an empty ruleset with its first revision."""
+        Ruleset.objects.create(tenant=tenant, cache_bust=cache_bust(seq=0, modified_at=at), modified_at=at)
+        append_revision(
+            kind=RevisionKind.RULES,
+            account_id=tenant.account_id,
+            tenant_id=tenant.pk,
+            seq=0,
+            action=RevisionAction.CREATE,
+            actor=actor,
+            changed_at=at,
+            summary=summarize_rules(before=(), after=()),
+            document={"rules": []},
+        )
+
+    def delete(self, *, tenant: Tenant, actor: str, at: dt.datetime) -> int:
+        """Remove the ruleset and append its last revision; return 1, or 0 where there was none."""
+        ruleset = Ruleset.objects.filter(pk=tenant.pk).first()
+        if ruleset is None:
+            return 0
+        ruleset.delete()
+        append_revision(
+            kind=RevisionKind.RULES,
+            account_id=tenant.account_id,
+            tenant_id=tenant.pk,
+            seq=ruleset.seq + 1,
+            action=RevisionAction.DELETE,
+            actor=actor,
+            changed_at=at,
+            summary=summarize_rules(before=ruleset.rules, after=()),
+            document=None,
+        )
+        return 1

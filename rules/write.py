@@ -1,0 +1,144 @@
+"""The one function that writes rulesets. Contract: Tenants and configuration (rules 2 to 4)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db import transaction
+
+from accounts.history import append_revision
+from accounts.models.history import RevisionAction, RevisionKind
+from accounts.tenants.errors import TenantNotFound, database_refusals
+from accounts.tenants.plans import limits_of, require_within
+from accounts.tenants.stamps import stamp_tenant
+from rules.cache_bust import cache_bust
+from rules.errors import RulesetRejected, malformed_ruleset
+from rules.lint import GrosslyMalformed, LintResult, lint_ruleset, lint_write
+from rules.markers import active_marker_targets
+from rules.models import Ruleset
+from rules.ruleset import RulesetState, read_ruleset
+from rules.summary import summarize_rules
+from tenantadmin.http.errors import Conflict, Detail, ValidationFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+    from uuid import UUID
+
+_VERSION: Final = ("seq", "cacheBust")
+
+
+def lint_document(document: Any) -> LintResult:
+    """Lint a TenantRules body without any tenant: the dry run of ``POST /config/rules/validate``.
+
+    Raises:
+        ValidationFailed: the body is no ruleset at all.
+    """
+    try:
+        return lint_ruleset(document)
+    except GrosslyMalformed as error:
+        raise malformed_ruleset(error) from error
+
+
+def write_ruleset(
+    *,
+    tenant_id: UUID,
+    document: Any,
+    actor: str,
+    restored_from: int | None = None,
+    confirm_deletes: Collection[str] = (),
+    require: Callable[[str], None] | None = None,
+) -> RulesetState:
+    """Replace a live tenant's ruleset: PUT, restore and every other writer come through here.
+
+    ``document`` is a body as sent. ``require`` is asked with the entity tag of what is stored and raises
+    where the caller expected something else. ``confirm_deletes`` are ids of removed rules whose active
+    markers the caller agrees to lose. Lint runs before the transaction; that nothing changed since is decided
+    by the conditional update.
+
+    Raises:
+        TenantNotFound: there is no such live tenant.
+        RulesetRejected: lint found errors, the deletion delta included.
+        ValidationFailed, PlanLimitExceeded: no ruleset at all, another tenant's, or over the plan's limit.
+        Conflict: the ruleset changed since it was read, or ``seq`` or ``cacheBust`` is stale.
+    """
+    stored = read_ruleset(tenant_id)
+    if require is not None:
+        require(stored.etag)
+    rules = _validate(document, stored, confirm_deletes=confirm_deletes)
+    removed = {rule["id"] for rule in stored.rules} - {rule["id"] for rule in rules} - {*confirm_deletes}
+    with transaction.atomic(), database_refusals():
+        modified_at = stamp_tenant(tenant_id)
+        if modified_at is None:
+            raise TenantNotFound
+        seq = stored.seq + 1
+        token = cache_bust(seq=seq, modified_at=modified_at)
+        written = Ruleset.objects.filter(pk=tenant_id, seq=stored.seq, cache_bust=stored.cache_bust).update(
+            rules=rules, seq=seq, cache_bust=token, modified_at=modified_at
+        )
+        if not written:
+            raise Conflict
+        if removed and removed & active_marker_targets(tenant_id):
+            # Made since lint looked; markers are made under the ruleset's row, which is ours now.
+            raise Conflict
+        append_revision(
+            kind=RevisionKind.RULES,
+            account_id=stored.account_id,
+            tenant_id=tenant_id,
+            seq=seq,
+            action=RevisionAction.UPDATE if restored_from is None else RevisionAction.RESTORE,
+            actor=actor,
+            changed_at=modified_at,
+            restored_from=restored_from,
+            summary=summarize_rules(before=stored.rules, after=rules),
+            document={"rules": rules},
+        )
+    return RulesetState(
+        tenant_id=tenant_id,
+        account_id=stored.account_id,
+        plan=stored.plan,
+        seq=seq,
+        cache_bust=token,
+        modified_at=modified_at,
+        rules=rules,
+    )
+
+
+def _validate(
+    document: Any, stored: RulesetState, *, confirm_deletes: Collection[str]
+) -> list[dict[str, Any]]:
+    """Return the complete rules of a body that may replace ``stored``."""
+    try:
+        result = lint_write(
+            document,
+            stored_rules=stored.rules,
+            active_marker_targets=active_marker_targets(stored.tenant_id),
+            confirmed=confirm_deletes,
+        )
+    except GrosslyMalformed as error:
+        raise malformed_ruleset(error) from error
+    _require_version(document, stored)
+    if result.normalized is None:
+        raise RulesetRejected(result)
+    require_within(
+        limits_of(stored.plan).rules,
+        count=len(result.normalized),
+        what="rules",
+        plan=stored.plan,
+        path="/rules",
+    )
+    return list(result.normalized)
+
+
+def _require_version(document: dict[str, Any], stored: RulesetState) -> None:
+    """Check the members that may be sent back as read.
+
+    Raises:
+        ValidationFailed: ``tenantId`` names another tenant.
+        Conflict: ``seq`` or ``cacheBust`` is stale.
+    """
+    if document.get("tenantId", str(stored.tenant_id)) != str(stored.tenant_id):
+        message = "'tenantId' is not the tenant of this address. Leave it out or send it as read."
+        raise ValidationFailed(details=[Detail("/tenantId", "read-only", message)])
+    present = {"seq": stored.seq, "cacheBust": stored.cache_bust}
+    if any(document.get(name, present[name]) != present[name] for name in _VERSION):
+        raise Conflict
