@@ -1,0 +1,43 @@
+"""Who reads raw logs and asks queries. Contract: Authentication, 7: no audit row, no data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from logs.models import LogRead, QueryRun
+from tenantadmin.http.request_ids import current_request_id
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """The caller, as the audit names it: the email, and the client's address."""
+
+    email: str
+    address: str
+
+
+def record_read(reader: Reader, *, tenant: UUID, key: str) -> None:
+    """Write the audit row of a read of ``key``, an object or a prefix. Call it before the data is read."""
+    LogRead.objects.create(
+        tenant_id=tenant,
+        email=reader.email,
+        key=key,
+        request_id=current_request_id(),
+        client_address=reader.address,
+    )
+
+
+def begin_query(reader: Reader, *, tenant: UUID, statement: str) -> QueryRun:
+    """Write the audit row of a query that is about to run."""
+    return QueryRun.objects.create(
+        tenant_id=tenant,
+        email=reader.email,
+        # What PostgreSQL cannot store as text is shown by a stand-in.
+        statement=statement.replace("\0", "␀").encode(errors="replace").decode(),
+        request_id=current_request_id(),
+        client_address=reader.address,
+    )

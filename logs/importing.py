@@ -1,0 +1,93 @@
+"""Copies a tree of raw log files into the object store."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from logs.layout import logs_prefix, parse_raw_key
+from tenantadmin.objectstore import ObjectNotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from uuid import UUID
+
+    from tenantadmin.objectstore import ObjectStore
+
+_PARALLEL: Final = 16
+_WINDOW: Final = 1024
+#: Offending files named in an error, at most.
+_NAMED: Final = 5
+
+
+class BadTree(Exception):
+    """The directory is no tree of raw logs; the message names the place and the cure."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """A file to import, and the key it goes to."""
+
+    path: Path
+    key: str
+
+
+def find_log_files(directory: Path, *, tenant: UUID) -> list[LogFile]:
+    """The files of the tree ``directory/logs/YYYY/MM/DD/HH/<file>.json``, in key order.
+
+    Raises:
+        BadTree: there is no such tree, it is empty, or a file lies at another place.
+    """
+    root = directory / "logs"
+    if not root.is_dir():
+        raise BadTree(f"{directory} holds no folder 'logs'; give the folder above logs/YYYY/MM/DD/HH/.")
+    files: list[LogFile] = []
+    misplaced: list[str] = []
+    for folder, _, names in os.walk(root):
+        for name in names:
+            path = Path(folder) / name
+            key = logs_prefix(tenant) + path.relative_to(root).as_posix()
+            if parse_raw_key(key) is None:
+                misplaced.append(str(path.relative_to(directory)))
+            else:
+                files.append(LogFile(path, key))
+    if misplaced:
+        named = ", ".join(sorted(misplaced)[:_NAMED])
+        more = f" and {len(misplaced) - _NAMED} more" if len(misplaced) > _NAMED else ""
+        raise BadTree(
+            f"{directory}: not at logs/YYYY/MM/DD/HH/<file>.json: {named}{more}. Move or remove them; "
+            "nothing was imported."
+        )
+    if not files:
+        raise BadTree(f"{root} holds no file; expected logs/YYYY/MM/DD/HH/<file>.json.")
+    return sorted(files, key=lambda file: file.key)
+
+
+def import_files(store: ObjectStore, files: list[LogFile]) -> Iterator[bool]:
+    """Copy files into the store; yields for each, in order, whether it had to be written.
+
+    An object that is there already with the same bytes is left alone, so its day stays current.
+
+    Raises:
+        OSError: a file cannot be read.
+        StoreError: the store failed.
+    """
+    waiting = iter(files)
+    with ThreadPoolExecutor(_PARALLEL) as pool:
+        while window := list(islice(waiting, _WINDOW)):
+            yield from pool.map(lambda file: _import_file(store, file), window)
+
+
+def _import_file(store: ObjectStore, file: LogFile) -> bool:
+    body = file.path.read_bytes()
+    try:
+        if store.stat(file.key).size == len(body) and store.read(file.key) == body:
+            return False
+    except ObjectNotFound:
+        pass
+    store.write(file.key, body)
+    return True

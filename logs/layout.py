@@ -1,0 +1,81 @@
+"""Where a tenant's objects lie in the store. Contract: "Query log entry and ``proxy_logs``", "Raw logs".
+
+Raw logs: ``<tenantId>/logs/YYYY/MM/DD/HH/<file>.json``. Compacted: ``<tenantId>/compacted/day=YYYY-MM-DD/``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+HOUR_MS: Final = 3_600_000
+DAY_MS: Final = 24 * HOUR_MS
+
+#: What stands below a day's prefix.
+HOUR_AND_FILE: Final = re.compile(r"(?P<hour>[01]\d|2[0-3])/(?P<file>[^/]+\.json)", re.ASCII | re.DOTALL)
+_RAW_KEY: Final = re.compile(
+    rf"(?P<tenant>[0-9a-f-]{{36}})/logs/(?P<day>\d{{4}}/\d{{2}}/\d{{2}})/{HOUR_AND_FILE.pattern}",
+    re.ASCII | re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RawKey:
+    """A raw log object's place: the day and hour of its prefix (UTC) and its file name."""
+
+    tenant: str
+    day: date
+    hour: int
+    file: str
+
+
+def parse_raw_key(key: str) -> RawKey | None:
+    """The parts of a raw log object's key, or None where the key is of another kind."""
+    match = _RAW_KEY.fullmatch(key)
+    if match is None:
+        return None
+    try:
+        day = date.fromisoformat(match["day"].replace("/", "-"))
+    except ValueError:
+        return None
+    return RawKey(match["tenant"], day, int(match["hour"]), match["file"])
+
+
+def logs_prefix(tenant: UUID) -> str:
+    """The prefix above all raw logs of a tenant."""
+    return f"{tenant}/logs/"
+
+
+def day_prefix(tenant: UUID, day: date) -> str:
+    """The prefix above the raw logs of one day."""
+    return f"{tenant}/logs/{day:%Y/%m/%d}/"
+
+
+def compacted_prefix(tenant: UUID, day: date) -> str:
+    """The prefix above a day's Parquet files; query engines read ``day`` from it."""
+    return f"{tenant}/compacted/day={day.isoformat()}/"
+
+
+def rollup_prefix(tenant: UUID, day: date) -> str:
+    """The prefix above a day's rollup files."""
+    return f"{tenant}/rollups/day={day.isoformat()}/"
+
+
+def partition_key(tenant: UUID, day: date, *, build: str) -> str:
+    """The key of a day's Parquet file; every build has its own, so that a reader's file never changes."""
+    return f"{compacted_prefix(tenant, day)}{build}.parquet"
+
+
+def rollup_key(tenant: UUID, day: date, *, build: str, table: str) -> str:
+    """The key of one rollup table of a day."""
+    return f"{rollup_prefix(tenant, day)}{build}.{table}.parquet"
+
+
+def day_start_ms(day: date) -> int:
+    """Midnight UTC of ``day`` in epoch milliseconds."""
+    return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * 1000

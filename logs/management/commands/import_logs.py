@@ -1,0 +1,41 @@
+"""``manage.py import_logs DIR --tenant ID``: copy raw logs into the object store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from django.core.management.base import BaseCommand, CommandError
+from rich.console import Console
+from rich.progress import track
+
+from logs.importing import BadTree, find_log_files, import_files
+from tenantadmin.objectstore import StoreError, default_store
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+
+class Command(BaseCommand):
+    help = "Copies the tree DIR/logs/YYYY/MM/DD/HH/ of raw log files into the object store of a tenant."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("directory", type=Path, metavar="DIR")
+        parser.add_argument("--tenant", type=UUID, required=True, metavar="ID")
+
+    def handle(self, *, directory: Path, tenant: UUID, **_: Any) -> None:
+        console = Console(stderr=True, highlight=False)
+        try:
+            files = find_log_files(directory, tenant=tenant)
+            steps = track(
+                import_files(default_store(), files),
+                total=len(files),
+                description="Importing",
+                console=console,
+            )
+            written = sum(steps)
+        except (BadTree, StoreError, OSError) as error:
+            raise CommandError(str(error)) from error
+        kept = len(files) - written
+        self.stdout.write(f"{written} files imported, {kept} were there already. Next: manage.py rebuild")

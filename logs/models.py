@@ -1,0 +1,107 @@
+"""What the database knows of the logs: which file holds a day, what was set aside, who read what.
+
+Tenants stand here by their bare id, for logs outlive them.
+"""
+
+from __future__ import annotations
+
+from django.db import models
+
+from tenantadmin.http.timestamps import now
+
+
+class Partition(models.Model):
+    """A compacted day. Readers take the file's key from this row, so that they see one build whole."""
+
+    tenant_id = models.UUIDField()
+    day = models.DateField()
+    #: Digest over names, sizes and etags of the raw objects that this build read.
+    listing_digest = models.CharField(max_length=64)
+    build = models.CharField(max_length=32)
+    #: Key of the Parquet file; empty where no entry of the day was good.
+    file = models.CharField(max_length=1024, blank=True)
+    rows = models.PositiveBigIntegerField()
+    bytes = models.PositiveBigIntegerField()
+    objects_read = models.PositiveBigIntegerField()
+    duplicates = models.PositiveBigIntegerField()
+    quarantined = models.PositiveBigIntegerField()
+    built_at = models.DateTimeField(default=now)
+
+    class Meta:
+        ordering = ("tenant_id", "-day")
+        constraints = (models.UniqueConstraint(fields=["tenant_id", "day"], name="partition_unique"),)
+
+    def __str__(self) -> str:
+        return f"{self.tenant_id} {self.day}"
+
+
+class QuarantinedEntry(models.Model):
+    """An entry, or with ``position`` null a whole file, that no row was made of, and why."""
+
+    tenant_id = models.UUIDField()
+    day = models.DateField()
+    key = models.CharField(max_length=1024)
+    position = models.PositiveBigIntegerField(null=True)
+    reason = models.TextField()
+    found_at = models.DateTimeField(default=now)
+
+    class Meta:
+        ordering = ("tenant_id", "-day", "id")
+        indexes = (models.Index(fields=["tenant_id", "day"], name="quarantine_by_day"),)
+        verbose_name_plural = "quarantined entries"
+
+    def __str__(self) -> str:
+        return self.key if self.position is None else f"{self.key}, entry {self.position}"
+
+
+class SupersededFile(models.Model):
+    """A file that no row names any more; it is deleted once its last readers must be done."""
+
+    key = models.CharField(max_length=1024, unique=True)
+    superseded_at = models.DateTimeField(default=now, db_index=True)
+
+    class Meta:
+        ordering = ("superseded_at",)
+
+    def __str__(self) -> str:
+        return self.key
+
+
+class LogRead(models.Model):
+    """The audit of raw-log reads: written before the data is. Contract: Authentication, 7."""
+
+    at = models.DateTimeField(default=now, db_index=True)
+    tenant_id = models.UUIDField(db_index=True)
+    email = models.CharField(max_length=320)
+    #: The object's key, or the prefix whose children were listed.
+    key = models.CharField(max_length=1024)
+    request_id = models.CharField(max_length=128)
+    client_address = models.CharField(max_length=45, blank=True)
+
+    class Meta:
+        ordering = ("-at", "-id")
+
+    def __str__(self) -> str:
+        return f"{self.email} read {self.key}"
+
+
+class QueryRun(models.Model):
+    """The audit of SQL queries: who asked what, how long it took and how it ended."""
+
+    at = models.DateTimeField(default=now, db_index=True)
+    tenant_id = models.UUIDField(db_index=True)
+    email = models.CharField(max_length=320)
+    statement = models.TextField()
+    request_id = models.CharField(max_length=128)
+    client_address = models.CharField(max_length=45, blank=True)
+    #: ``running`` until it ends; then ``ok`` or the error's code.
+    outcome = models.CharField(max_length=40, default="running")
+    duration_ms = models.PositiveBigIntegerField(null=True)
+    rows = models.PositiveBigIntegerField(null=True)
+    bytes = models.PositiveBigIntegerField(null=True)
+
+    class Meta:
+        ordering = ("-at", "-id")
+
+    def __str__(self) -> str:
+        return f"{self.email}: {self.statement[:80]}"

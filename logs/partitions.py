@@ -1,0 +1,133 @@
+"""The compacted days of a tenant: publishing a build in one step, and what readers may open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from django.conf import settings
+from django.db import transaction
+
+from logs.models import Partition, QuarantinedEntry, SupersededFile
+from logs.sql.protocol import DayFiles, LogSource
+from tenantadmin.http.timestamps import now
+from tenantadmin.objectstore import LocalStore
+from tenantadmin.objectstore.local_copies import LocalCopies
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import date
+    from uuid import UUID
+
+    from logs.compaction.batches import Quarantined
+    from logs.listing import DayListing
+    from tenantadmin.objectstore import ObjectStore
+
+#: Longer than any query or summary may run: until then someone may be reading a superseded file.
+GRACE: Final = timedelta(minutes=10)
+
+_QUARANTINE_BATCH: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """A finished build of a day, before anyone sees it."""
+
+    name: str
+    file: str
+    rows: int
+    bytes: int
+    duplicates: int
+    quarantined: Sequence[Quarantined]
+
+
+def publish_partition(listing: DayListing, build: Build) -> None:
+    """Make ``build`` the day's partition, with its quarantine list, in one step.
+
+    Runs in the caller's transaction where there is one, so that more can change in the same step.
+    """
+    tenant, day = listing.tenant, listing.day
+    with transaction.atomic():
+        before = Partition.objects.filter(tenant_id=tenant, day=day).first()
+        if before is not None and before.file and before.file != build.file:
+            supersede([before.file])
+        Partition.objects.update_or_create(
+            tenant_id=tenant,
+            day=day,
+            defaults={
+                "listing_digest": listing.digest,
+                "build": build.name,
+                "file": build.file,
+                "rows": build.rows,
+                "bytes": build.bytes,
+                "objects_read": len(listing.objects),
+                "duplicates": build.duplicates,
+                "quarantined": len(build.quarantined),
+                "built_at": now(),
+            },
+        )
+        QuarantinedEntry.objects.filter(tenant_id=tenant, day=day).delete()
+        QuarantinedEntry.objects.bulk_create(
+            (
+                QuarantinedEntry(
+                    tenant_id=tenant,
+                    day=day,
+                    key=item.key,
+                    position=item.position,
+                    reason=item.reason.replace("\0", "�"),
+                )
+                for item in build.quarantined
+            ),
+            batch_size=_QUARANTINE_BATCH,
+        )
+
+
+def withdraw_partition(*, tenant: UUID, day: date) -> None:
+    """Remove a day whose raw objects are all gone."""
+    with transaction.atomic():
+        supersede(
+            Partition.objects.filter(tenant_id=tenant, day=day)
+            .exclude(file="")
+            .values_list("file", flat=True)
+        )
+        Partition.objects.filter(tenant_id=tenant, day=day).delete()
+        QuarantinedEntry.objects.filter(tenant_id=tenant, day=day).delete()
+
+
+def supersede(keys: Iterable[str]) -> None:
+    """Note files that no row names any more, for deletion after the grace period."""
+    SupersededFile.objects.bulk_create([SupersededFile(key=key) for key in keys], ignore_conflicts=True)
+
+
+def delete_superseded(store: ObjectStore) -> int:
+    """Delete superseded files whose grace period is over; returns how many."""
+    due = list(SupersededFile.objects.filter(superseded_at__lt=now() - GRACE)[:10_000])
+    for row in due:
+        store.delete(row.key)
+        row.delete()
+    return len(due)
+
+
+def log_source(store: ObjectStore, *, tenant: UUID) -> LogSource:
+    """What a query over a tenant's ``proxy_logs`` reads: the current file of every day, oldest first.
+
+    Over a remote store those that a query can read are copied beside the engine, which has no network.
+    """
+    rows = Partition.objects.filter(tenant_id=tenant).exclude(file="").order_by("day")
+    days = list(rows.values_list("day", "file"))
+    copies = LocalCopies(settings.VAR_DIR / "cache", max_bytes=settings.SQL_CACHE_BYTES)
+    files = [file for _, file in days]
+    paths = store.uris(files) if isinstance(store, LocalStore) else [str(copies.place(key)) for key in files]
+    keys = dict(zip(paths, files, strict=True))
+
+    def fetch(paths: Sequence[str]) -> None:
+        copies.paths(store, [keys[path] for path in paths])
+
+    return LogSource(
+        tenant_id=str(tenant),
+        days=tuple(
+            DayFiles(day=day.isoformat(), files=(path,)) for (day, _), path in zip(days, keys, strict=True)
+        ),
+        fetch=None if isinstance(store, LocalStore) else fetch,
+    )

@@ -1,0 +1,349 @@
+"""One query in one process: prepared ahead, used once, shut in, then gone.
+
+Runs in a process forked by `logs.sql.forkserver`. Contract: "SQL over the log"; the order of the
+steps matters and is given in docs/decisions/0007-sql-guard-and-engine.md.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import signal
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import _duckdb as duckdb
+import pyarrow as pa
+
+# Loaded by the first list otherwise, when no file can be read any more.
+import pyarrow.compute
+
+from logs import columns
+from logs.sql import guard, pruning, sandbox, wire
+from logs.sql.layout import elements, map_as_list
+from logs.sql.messages import character_offset, clean_message
+from logs.sql.names import quote_name, quote_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: Seconds after the service's own deadline at which the kernel ends a process that nobody ended.
+GRACE_SECONDS: Final = 1.0
+
+#: Address space beyond the query's memory: thread stacks, allocator reserves, the result in transit.
+_SLACK_BYTES: Final = 384 << 20
+
+#: Frames for reading a parse tree: what the parser lets nest stays below it.
+_RECURSION_LIMIT: Final = 20_000
+
+_OPEN_FILES: Final = 1024
+_BATCH_ROWS: Final = 2048
+
+#: A value's weight on top of its bytes, so that a result of many tiny values is bounded too.
+_VALUE_BYTES: Final = 8
+
+
+class _Failed(Exception):
+    """The query cannot be answered, for a reason that its author may read."""
+
+
+class _ReadFailed(Exception):
+    """The engine gave up while its result was read. Arrow passes on the message and nothing else."""
+
+
+def connect() -> Any:
+    """Open the engine with one thread: a process that is about to fork must have no other."""
+    connection = duckdb.connect(
+        ":memory:",
+        config={
+            "threads": 1,
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "allow_community_extensions": False,
+            "allow_unsigned_extensions": False,
+            "allow_persistent_secrets": False,
+            "python_enable_replacements": False,
+            "temp_directory": "",
+            "errors_as_json": True,
+            "arrow_lossless_conversion": True,
+        },
+    )
+    connection.execute("SET TimeZone = 'UTC'")
+    connection.execute("SET enable_progress_bar = false")
+    with tempfile.TemporaryDirectory() as folder:
+        # The engine wants to see a file when it makes a view. Each query names its own later.
+        path = f"{folder}/{columns.DAY}=0000-00-00/empty.parquet"
+        Path(path).parent.mkdir()
+        connection.execute(_EMPTY_VIEW)
+        nothing = f"SELECT * EXCLUDE ({columns.DAY}) FROM proxy_logs"  # noqa: S608
+        connection.execute(f"COPY ({nothing}) TO {quote_text(path)} (FORMAT parquet)")
+        _name_files(connection, [path, path])
+        connection.execute(_VIEW)
+    return connection
+
+
+def warm_up(connection: Any) -> None:
+    """Touch what every query touches, so that a forked process finds it in memory."""
+    guard.check("SELECT day, count(*) FROM proxy_logs WHERE day = 'x' GROUP BY 1", connection)
+    result = connection.execute("SELECT i, 'x' || i AS t FROM range(3) r(i) WHERE i > 0 ORDER BY i DESC")
+    _result_types(result)
+    _serialize(*_collect(result.to_arrow_reader(_BATCH_ROWS), max_rows=2, max_bytes=1000)[:2])
+
+
+def serve(descriptor: int, connection: Any) -> None:
+    """Wait for the one request, answer it, return. The service may kill this process at any moment."""
+    sys.setrecursionlimit(_RECURSION_LIMIT)
+    sandbox.limit_files(open_files=_OPEN_FILES)
+    sandbox.forbid_new_privileges()
+    program = sandbox.compile_filter()
+    # While nobody waits: the engine's first step copies most of the pages that each later one writes.
+    connection.execute("SELECT 1").fetchall()
+    try:
+        request = wire.Request.from_json(wire.read_head(descriptor))
+    except wire.ConnectionEnded:
+        return
+    # The default action of this signal ends the process, whatever the engine is doing.
+    signal.setitimer(signal.ITIMER_REAL, request.seconds + GRACE_SECONDS)
+    body = memoryview(b"")
+    try:
+        guarded = _shut_in(request, program)
+        _lock(connection, request, guarded=guarded)
+        checked = guard.check(request.statement, connection)
+        files = files_read(checked.tree, request.files, request.days)
+        hint = {"kind": "checked", "readsLog": checked.reads_log, "namesDay": checked.names_day}
+        wire.write_all(descriptor, wire.encode({**hint, "files": files} if request.wait else hint))
+        if request.wait:
+            wire.read_head(descriptor)
+        _make_view(connection, [f"{request.folder}/{file}" for file in files], request.days)
+        document, body = _run(connection, request)
+    except guard.Refused as refusal:
+        document = {"kind": "rejected", "message": refusal.message, "position": refusal.position}
+    except _Failed as failure:
+        document = {"kind": "failed", "message": str(failure), "position": None}
+    except MemoryError:
+        document = {"kind": "memory"}
+    except (duckdb.Error, _ReadFailed) as error:
+        document = _describe(str(error), request)
+    except Exception:  # noqa: BLE001 - a fault of ours, which the service logs
+        document = {"kind": "fault", "message": traceback.format_exc()}
+    wire.write_all(descriptor, wire.encode(document, body=body))
+    wire.write_all(descriptor, body)
+
+
+# Walls -------------------------------------------------------------------------------------------
+
+
+def _shut_in(request: wire.Request, program: bytes | None) -> bool:
+    """Give up everything that the query does not need; True where the kernel guards the files too.
+
+    Threads made later inherit the walls.
+    """
+    sandbox.limit_processor_time(seconds=int((request.seconds + GRACE_SECONDS) * request.threads) + 1)
+    sandbox.limit_memory(extra_bytes=request.memory_bytes + _SLACK_BYTES)
+    guarded = sandbox.restrict_files(filter(None, [request.folder]))
+    if program is not None:
+        sandbox.refuse_system_calls(program)
+    return guarded
+
+
+def _lock(connection: Any, request: wire.Request, *, guarded: bool) -> None:
+    """Prepare and lock the engine. No word of the statement is read yet."""
+    connection.execute(f"SET threads = {request.threads}")
+    connection.execute(f"SET memory_limit = '{request.memory_bytes}B'")
+    if guarded and request.files:
+        # The kernel lets nothing be written. One folder costs the engine less than hundreds of paths.
+        connection.execute(f"SET allowed_directories = [{quote_text(request.folder)}]")
+    else:
+        paths = ", ".join(quote_text(path) for path in request.paths)
+        connection.execute(f"SET allowed_paths = [{paths}]")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+
+
+# The view ----------------------------------------------------------------------------------------
+
+_NAMES: Final = ", ".join(quote_name(column.name) for column in columns.COLUMNS)
+
+#: The columns in the contract's order, then ``day``: text from the path, so that it decides which files
+#: are opened. The guard keeps the variable out of a query's reach.
+_SOURCE: Final = "read_parquet(getvariable('files'), hive_partitioning = true, hive_types = {'day': VARCHAR})"
+_VIEW: Final = f"CREATE OR REPLACE VIEW proxy_logs AS SELECT {_NAMES}, day FROM {_SOURCE}"  # noqa: S608
+
+_EMPTY_VIEW: Final = (
+    "CREATE OR REPLACE VIEW proxy_logs AS SELECT {columns}, NULL::VARCHAR AS day WHERE false".format(
+        columns=", ".join(f"NULL::{column.type} AS {quote_name(column.name)}" for column in columns.COLUMNS)
+    )
+)
+
+
+def special_view(files: Sequence[str], days: Sequence[str]) -> str | None:
+    """Return the statement that replaces the view for no file, or one; None for more.
+
+    The pinned engine fails on ``min(day)`` where a partitioned view has exactly one file.
+    """
+    if not files:
+        return _EMPTY_VIEW
+    if len(files) > 1:
+        return None
+    source = f"read_parquet({quote_text(files[0])}, hive_partitioning = false)"
+    day = f"{quote_text(days[0])}::VARCHAR AS {columns.DAY}"
+    # Every part is quoted, and none comes from the query.
+    return f"CREATE OR REPLACE VIEW proxy_logs AS SELECT {_NAMES}, {day} FROM {source}"  # noqa: S608
+
+
+def files_read(tree: dict[str, Any], files: Sequence[str], days: Sequence[str]) -> list[str]:
+    """Return the files that the view must name for this statement: never exactly one of several."""
+    needed = set(pruning.days_read(tree, days))
+    named = [file for file, day in zip(files, days, strict=True) if day in needed]
+    others = (file for file, day in zip(files, days, strict=True) if day not in needed)
+    while len(named) < 2 and (other := next(others, None)):
+        named.append(other)
+    return named
+
+
+def _make_view(connection: Any, files: Sequence[str], days: Sequence[str]) -> None:
+    if view := special_view(files, days):
+        connection.execute(view)
+    else:
+        _name_files(connection, files)
+
+
+def _name_files(connection: Any, files: Sequence[str]) -> None:
+    connection.execute("SET VARIABLE files = string_split($1, chr(10))", ["\n".join(files)])
+
+
+def _run(connection: Any, request: wire.Request) -> tuple[dict[str, Any], memoryview]:
+    """Execute the checked statement and return the answer's JSON and its Arrow stream."""
+    result = connection.execute(request.statement)
+    described = _result_types(result)
+    if len(described) > request.max_columns:
+        raise _Failed(
+            f"The result has {len(described)} columns; at most {request.max_columns} are allowed."
+            " Name the columns that you need."
+        )
+    try:
+        schema, batches, truncated = _collect(
+            result.to_arrow_reader(_BATCH_ROWS), max_rows=request.max_rows, max_bytes=request.max_bytes
+        )
+    except (pa.ArrowException, OSError) as error:
+        raise _ReadFailed(str(error)) from error
+    document = {
+        "kind": "result",
+        "columns": described,
+        "rows": sum(batch.num_rows for batch in batches),
+        "truncated": truncated,
+    }
+    return document, _serialize(schema, batches)
+
+
+def _result_types(result: Any) -> list[list[str]]:
+    return [[name, str(engine_type)] for name, engine_type, *_ in result.description]
+
+
+def _collect(
+    reader: pa.RecordBatchReader, *, max_rows: int, max_bytes: int
+) -> tuple[pa.Schema, list[pa.RecordBatch], bool]:
+    """Read batches up to the caps; the last part tells whether more was there.
+
+    The reader streams: nothing behind the caps is computed, beyond what the engine had begun.
+    """
+    kept: list[pa.RecordBatch] = []
+    rows = weight = 0
+    for batch in reader:
+        part = batch.slice(0, max_rows - rows)
+        truncated = part.num_rows < batch.num_rows
+        if weight + _weight(part) > max_bytes:
+            part = part.slice(0, _rows_within(part, max_bytes - weight))
+            truncated = True
+        kept.append(part)
+        rows += part.num_rows
+        weight += _weight(part)
+        if truncated:
+            return reader.schema, kept, True
+    return reader.schema, kept, False
+
+
+def _weight(batch: pa.RecordBatch) -> int:
+    return int(batch.nbytes) + _VALUE_BYTES * sum(_values(column) for column in batch.columns)
+
+
+def _values(array: pa.Array[Any]) -> int:
+    """Count the values of an array, those inside lists and structs included."""
+    if isinstance(array, pa.ExtensionArray):
+        return _values(array.storage)
+    if isinstance(array, pa.MapArray):
+        array = map_as_list(array)
+    if isinstance(array, pa.ListArray | pa.FixedSizeListArray):
+        return len(array) + _values(elements(array))
+    if isinstance(array, pa.StructArray):
+        return len(array) + sum(_values(array.field(i)) for i in range(array.type.num_fields))
+    if isinstance(array, pa.UnionArray):
+        return sum(_values(array.field(index)) for index in range(array.type.num_fields))
+    return len(array)
+
+
+def _rows_within(batch: pa.RecordBatch, budget: int) -> int:
+    """Return how many first rows fit the budget, by bisection."""
+    low, high = 0, batch.num_rows
+    while low < high:
+        middle = (low + high + 1) // 2
+        if _weight(batch.slice(0, middle)) <= budget:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _serialize(schema: pa.Schema, batches: list[pa.RecordBatch]) -> memoryview:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    return memoryview(sink.getvalue())
+
+
+# Errors ------------------------------------------------------------------------------------------
+
+
+def _describe(text: str, request: wire.Request) -> dict[str, Any]:
+    """Turn the engine's error, ``<Title> Error: <JSON or text>``, into an answer.
+
+    What it says of paths, settings and its own internals stays here.
+    """
+    title, _, rest = text.partition(" Error: ")
+    details = _details(rest or text)
+    message = str(details.get("exception_message") or "the engine gave no reason")
+    if title == "Out of Memory" or "std::bad_alloc" in message:
+        return {"kind": "memory"}
+    if title in {"INTERNAL", "FATAL"}:
+        return {"kind": "crashed"}
+    if title == "IO" and str(details.get("errno")) == str(errno.EMFILE):
+        message = "The query opens too many files at once. Read proxy_logs fewer times in it."
+        return {"kind": "failed", "message": message, "position": None}
+    if title in {"IO", "HTTP"} or (request.folder and request.folder in message):
+        # Nobody but the view names a file of the log.
+        return {"kind": "fault", "message": text}
+    if "Unsupported Arrow type" in message:
+        message += ". Cast the column to VARCHAR."
+    offset = str(details.get("position"))
+    return {
+        "kind": "failed",
+        "message": clean_message(message),
+        "position": character_offset(request.statement.encode(), int(offset) if offset.isdigit() else None),
+    }
+
+
+def _details(text: str) -> dict[str, Any]:
+    """Return the JSON that follows the exception's title, or the text as its message."""
+    start = text.find("{")
+    if start >= 0:
+        try:
+            details = json.loads(text[start:])
+        except ValueError:
+            details = None
+        if isinstance(details, dict):
+            return details
+    return {"exception_message": text}

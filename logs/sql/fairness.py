@@ -1,0 +1,104 @@
+"""Share a number of running slots among tenants: nobody's queue stands before somebody else's.
+
+Pure: threads and nothing else.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections import Counter, deque
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+class GateTimeout(Exception):
+    """No slot became free before the deadline."""
+
+
+class FairGate:
+    """At most ``slots`` callers inside, at most ``per_tenant`` of one tenant.
+
+    A free slot goes to the waiting tenant with the fewest inside; among equals to the one that has
+    waited longest for a turn. Within a tenant the order is that of arrival.
+    """
+
+    def __init__(self, *, slots: int, per_tenant: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._slots = slots
+        self._per_tenant = per_tenant
+        self._clock = clock
+        self._changed = threading.Condition()
+        self._inside: Counter[str] = Counter()
+        self._waiting: dict[str, deque[int]] = {}
+        self._granted: set[int] = set()
+        self._last_turn: dict[str, int] = {}
+        self._turns = itertools.count(1)
+        self._tickets = itertools.count()
+
+    @property
+    def inside(self) -> int:
+        """The number of callers inside now."""
+        with self._changed:
+            return self._inside.total()
+
+    @property
+    def waiting(self) -> int:
+        """The number of callers that wait for a slot."""
+        with self._changed:
+            return sum(map(len, self._waiting.values()))
+
+    @contextmanager
+    def enter(self, tenant: str, *, deadline: float) -> Iterator[None]:
+        """Hold a slot for the block; raises `GateTimeout` at ``deadline`` (of the gate's clock)."""
+        self._acquire(tenant, deadline)
+        try:
+            yield
+        finally:
+            self._release(tenant)
+
+    def _acquire(self, tenant: str, deadline: float) -> None:
+        with self._changed:
+            ticket = next(self._tickets)
+            self._waiting.setdefault(tenant, deque()).append(ticket)
+            self._grant()
+            while ticket not in self._granted:
+                left = deadline - self._clock()
+                if left <= 0 or not self._changed.wait(left):
+                    if ticket in self._granted:
+                        break
+                    self._withdraw(tenant, ticket)
+                    raise GateTimeout
+            self._granted.remove(ticket)
+
+    def _release(self, tenant: str) -> None:
+        with self._changed:
+            self._inside[tenant] -= 1
+            if not self._inside[tenant]:
+                del self._inside[tenant]
+            self._grant()
+
+    def _withdraw(self, tenant: str, ticket: int) -> None:
+        self._waiting[tenant].remove(ticket)
+        if not self._waiting[tenant]:
+            del self._waiting[tenant]
+
+    def _grant(self) -> None:
+        """Hand out free slots. The caller holds the lock."""
+        while self._inside.total() < self._slots:
+            candidates = [tenant for tenant in self._waiting if self._inside[tenant] < self._per_tenant]
+            if not candidates:
+                break
+            tenant = min(candidates, key=lambda name: (self._inside[name], self._last_turn.get(name, 0)))
+            ticket = self._waiting[tenant].popleft()
+            if not self._waiting[tenant]:
+                del self._waiting[tenant]
+            self._inside[tenant] += 1
+            self._last_turn[tenant] = next(self._turns)
+            self._granted.add(ticket)
+        if not self._waiting and not self._inside:
+            self._last_turn.clear()
+        self._changed.notify_all()

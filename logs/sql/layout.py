@@ -1,0 +1,87 @@
+"""See Arrow values in another type of the same meaning, at any depth.
+
+The engine's range is wider than Arrow's own checks (``TIME '24:00:00'``), and its exact export knows
+booleans of eight bits. Pure.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def as_integers(array: Any) -> Any:
+    """Return the same memory with times of day as integers; other arrays as they are."""
+    return _convert(array, matches=pa.types.is_time64, leaf=lambda times: times.view(pa.int64()))
+
+
+def with_plain_booleans(array: Any) -> Any:
+    """Return the array with booleans of one bit; other arrays as they are."""
+    return _convert(array, matches=_is_wide_boolean, leaf=lambda wide: wide.storage.cast(pa.bool_()))
+
+
+def map_as_list(array: Any) -> Any:
+    """Return the same memory as a list of structs of key and value, a slice included."""
+    fields = [array.type.key_field, array.type.item_field]
+    return _list_over(array, pa.StructArray.from_arrays([array.keys, array.items], fields=fields))
+
+
+def elements(array: Any) -> Any:
+    """Return what the rows of a list array hold, one after the other.
+
+    In place: ``flatten`` copies where there are nulls, and cannot copy every type.
+    """
+    if pa.types.is_fixed_size_list(array.type):
+        size = array.type.list_size
+        return array.values.slice(array.offset * size, len(array) * size)
+    if not len(array):
+        return array.values.slice(0, 0)
+    start, end = array.offsets[0].as_py(), array.offsets[-1].as_py()
+    return array.values.slice(start, end - start)
+
+
+def _is_wide_boolean(type_: Any) -> bool:
+    return isinstance(type_, pa.Bool8Type)
+
+
+def _convert(array: Any, *, matches: Callable[[Any], bool], leaf: Callable[[Any], Any]) -> Any:
+    """Replace every array of a matching type below ``array`` and keep what holds them."""
+    type_ = array.type
+    if matches(type_):
+        return leaf(array)
+    if not _contains(type_, matches):
+        return array
+    if pa.types.is_struct(type_):
+        children = [_convert(array.field(i), matches=matches, leaf=leaf) for i in range(type_.num_fields)]
+        fields = [type_.field(i).with_type(child.type) for i, child in enumerate(children)]
+        return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
+    if pa.types.is_map(type_):
+        return _convert(map_as_list(array), matches=matches, leaf=leaf)
+    return _list_over(array, _convert(array.values, matches=matches, leaf=leaf))
+
+
+def _contains(type_: Any, matches: Callable[[Any], bool]) -> bool:
+    """Whether a list, map or struct holds a matching type; what unions and the like hold stays as it is."""
+    if matches(type_):
+        return True
+    nested = pa.types.is_struct(type_) or pa.types.is_list(type_) or pa.types.is_map(type_)
+    if not nested and not pa.types.is_fixed_size_list(type_):
+        return False
+    return any(_contains(type_.field(i).type, matches) for i in range(type_.num_fields))
+
+
+def _list_over(array: Any, values: Any) -> Any:
+    """Return a list array with the rows of ``array`` and other values; a slice stays one."""
+    fixed = pa.types.is_fixed_size_list(array.type)
+    return pa.Array.from_buffers(
+        pa.list_(values.type, array.type.list_size) if fixed else pa.list_(values.type),
+        len(array),
+        array.buffers()[: 1 if fixed else 2],
+        null_count=array.null_count,
+        offset=array.offset,
+        children=[values],
+    )

@@ -1,0 +1,109 @@
+"""Write a query's result as JSON, NDJSON, CSV or Parquet: bytes in pieces, from Arrow batches.
+
+Contract: "SQL over the log" (``tenantId``, ``columns``, ``rows``, ``rowCount``, ``truncated``). Imports
+neither Django nor DRF.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from logs.sql.values import as_text, json_values
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from logs.sql.protocol import QueryResult
+
+#: Rows converted at a time: what one result holds in Python at once.
+_PIECE_ROWS: Final = 1_000
+
+
+def json_pieces(result: QueryResult, *, head: Mapping[str, Any]) -> Iterator[bytes]:
+    """Yield the answer of ``POST /tenants/{tenant}/query``; ``head`` (``tenantId``) comes first."""
+    columns = [{"name": column.name, "type": column.type} for column in result.columns]
+    opening = orjson.dumps({**head, "columns": columns})
+    yield opening[:-1] + b',"rows":['
+    separator = b""
+    for rows in _row_pieces(result):
+        yield separator + orjson.dumps(rows)[1:-1]
+        separator = b","
+    closing = orjson.dumps({"rowCount": result.row_count, "truncated": result.truncated})
+    yield b"]," + closing[1:]
+
+
+def ndjson_pieces(result: QueryResult) -> Iterator[bytes]:
+    """Yield one JSON object per row and line; nothing for no rows."""
+    for rows in _row_pieces(result):
+        yield b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows)
+
+
+def csv_pieces(result: QueryResult) -> Iterator[bytes]:
+    """Yield RFC 4180 text with a header line; null is empty, nested values are JSON."""
+    yield _csv_lines([[column.name for column in result.columns]])
+    for table in _column_pieces(result):
+        yield _csv_lines([[_csv_field(value) for value in row] for row in zip(*table, strict=True)])
+
+
+def parquet_pieces(result: QueryResult) -> Iterator[bytes]:
+    """Yield a Parquet file. Types that Parquet does not know become text, as JSON writes them."""
+    names = [column.name for column in result.columns]
+    columns = [
+        _parquet_column([batch.column(index) for batch in result.batches]) for index in range(len(names))
+    ]
+    sink = io.BytesIO()
+    pq.write_table(pa.Table.from_arrays(columns, names=names), sink, compression="zstd")
+    yield sink.getvalue()
+
+
+def _column_pieces(result: QueryResult) -> Iterator[list[list[Any]]]:
+    """Yield the values by column, some rows at a time."""
+    for batch in result.batches:
+        for start in range(0, batch.num_rows, _PIECE_ROWS):
+            piece = batch.slice(start, _PIECE_ROWS)
+            yield [json_values(column) for column in piece.columns]
+
+
+def _row_pieces(result: QueryResult) -> Iterator[list[dict[str, Any]]]:
+    names = [column.name for column in result.columns]
+    for table in _column_pieces(result):
+        yield [dict(zip(names, row, strict=True)) for row in zip(*table, strict=True)]
+
+
+def _csv_lines(rows: list[list[Any]]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text).writerows(rows)
+    return text.getvalue().encode()
+
+
+def _csv_field(value: Any) -> Any:
+    if value is None or isinstance(value, str):
+        return value
+    return as_text(value)
+
+
+def _parquet_column(chunks: list[pa.Array[Any]]) -> pa.ChunkedArray[Any]:
+    if not chunks:
+        return pa.chunked_array([], type=pa.null())
+    if _fits_parquet(chunks[0].type):
+        return pa.chunked_array(chunks)
+    return pa.chunked_array(
+        [
+            pa.array([None if value is None else as_text(value) for value in json_values(chunk)], pa.string())
+            for chunk in chunks
+        ]
+    )
+
+
+def _fits_parquet(type_: pa.DataType) -> bool:
+    if isinstance(type_, pa.OpaqueType) or pa.types.is_union(type_) or pa.types.is_interval(type_):
+        return False
+    if pa.types.is_struct(type_) and type_.num_fields == 0:
+        return False
+    return all(_fits_parquet(type_.field(index).type) for index in range(type_.num_fields))

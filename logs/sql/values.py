@@ -1,0 +1,273 @@
+"""Turn Arrow arrays into values that JSON can carry, losing nothing.
+
+docs/decisions/0007-sql-guard-and-engine.md, "Results": numbers are written in full, NaN and infinities become
+null, times are ISO 8601 strings, blobs base64, nested types JSON. Pure.
+"""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+import pyarrow as pa
+
+from logs.sql.layout import as_integers, elements, map_as_list
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+#: A number of which orjson knows no type: written as it stands.
+Number = orjson.Fragment
+
+_MICROS_PER_SECOND: Final = 1_000_000
+_SECONDS_PER_DAY: Final = 86_400
+_UNITS_PER_SECOND: Final = {"s": 1, "ms": 1_000, "us": _MICROS_PER_SECOND, "ns": 1_000_000_000}
+_DIGITS: Final = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+_INFINITE_DAYS: Final = 2**31 - 1
+_INFINITE_MICROS: Final = 2**63 - 1
+_ORJSON_MIN: Final = -(2**63)
+_ORJSON_MAX: Final = 2**64 - 1
+#: The engine stores a zone's offset as its distance from this, in seconds.
+_MAX_ZONE_OFFSET: Final = 16 * 3600 - 1
+
+
+def json_values(array: pa.Array[Any]) -> list[Any]:
+    """Return the values of an array, ready for orjson; null is None."""
+    convert = _converter(array.type)
+    return array.to_pylist() if convert is None else convert(array)
+
+
+def _converter(type_: pa.DataType) -> Callable[[Any], list[Any]] | None:
+    """Return how to convert arrays of a type; None where Arrow's own Python values will do."""
+    types = pa.types
+    for matches, convert in (
+        (types.is_floating, _floats),
+        (types.is_decimal, _decimals),
+        (types.is_timestamp, _timestamps),
+        (types.is_date32, _dates),
+        (types.is_time64, _times),
+        (types.is_interval, _intervals),
+        (types.is_binary, _blobs),
+        (types.is_fixed_size_binary, _blobs),
+        (types.is_map, _maps),
+        (types.is_list, _lists),
+        (types.is_fixed_size_list, _lists),
+        (types.is_struct, _structs),
+        (types.is_union, _unions),
+        (types.is_dictionary, _dictionaries),
+    ):
+        if matches(type_):
+            return convert
+    return _extensions if isinstance(type_, pa.BaseExtensionType) else None
+
+
+def number(value: int) -> int | Number:
+    """Return an integer of any size as JSON can carry it."""
+    return value if _ORJSON_MIN <= value <= _ORJSON_MAX else Number(str(value))
+
+
+# Numbers ---------------------------------------------------------------------------------------
+
+
+def _floats(array: pa.Array[Any]) -> list[Any]:
+    return [value if value is not None and math.isfinite(value) else None for value in array.to_pylist()]
+
+
+def _decimals(array: pa.Array[Any]) -> list[Any]:
+    return [None if value is None else Number(format(value, "f")) for value in array.to_pylist()]
+
+
+# Times -----------------------------------------------------------------------------------------
+
+
+def _dates(array: pa.Array[Any]) -> list[Any]:
+    return [None if days is None else date_text(days) for days in array.view(pa.int32()).to_pylist()]
+
+
+def _times(array: pa.Array[Any]) -> list[Any]:
+    unit = array.type.unit
+    integers = as_integers(array).to_pylist()
+    return [None if value is None else time_text(value, unit) for value in integers]
+
+
+def _timestamps(array: pa.Array[Any]) -> list[Any]:
+    unit, zone = array.type.unit, "Z" if array.type.tz else ""
+    integers = array.view(pa.int64()).to_pylist()
+    return [None if value is None else timestamp_text(value, unit, zone) for value in integers]
+
+
+def _intervals(array: pa.Array[Any]) -> list[Any]:
+    return [
+        None if value is None else interval_text(value.months, value.days, value.nanoseconds)
+        for value in array.to_pylist()
+    ]
+
+
+def date_text(days: int) -> str:
+    """Return days since 1970 as ``YYYY-MM-DD``; years outside 0000 to 9999 carry a sign and six digits."""
+    if abs(days) == _INFINITE_DAYS:
+        return "infinity" if days > 0 else "-infinity"
+    # Days to a date of the proleptic Gregorian calendar, in eras of 400 years that begin on 1 March.
+    era, day_of_era = divmod(days + 719_468, 146_097)
+    year_of_era = (day_of_era - day_of_era // 1_460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
+    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    shifted_month = (5 * day_of_year + 2) // 153
+    day = day_of_year - (153 * shifted_month + 2) // 5 + 1
+    month = shifted_month + 3 if shifted_month < 10 else shifted_month - 9
+    year = year_of_era + era * 400 + (month <= 2)
+    shown = f"{year:04d}" if 0 <= year <= 9999 else f"{year:+07d}"
+    return f"{shown}-{month:02d}-{day:02d}"
+
+
+def time_text(value: int, unit: str) -> str:
+    """Return a time of day, a count of ``unit`` since midnight, as ``HH:MM:SS`` and its fraction if any."""
+    seconds, fraction = divmod(value, _UNITS_PER_SECOND[unit])
+    text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    return f"{text}.{fraction:0{_DIGITS[unit]}d}" if fraction else text
+
+
+def timestamp_text(value: int, unit: str, zone: str) -> str:
+    """Return a count of ``unit`` since 1970 as ``YYYY-MM-DDTHH:MM:SS`` with fraction and zone."""
+    if abs(value) == _INFINITE_MICROS:
+        return "infinity" if value > 0 else "-infinity"
+    days, rest = divmod(value, _SECONDS_PER_DAY * _UNITS_PER_SECOND[unit])
+    return f"{date_text(days)}T{time_text(rest, unit)}{zone}"
+
+
+def interval_text(months: int, days: int, nanoseconds: int) -> str:
+    """Return an ISO 8601 duration, each part with its own sign: ``P1Y2M3DT4H5M6.5S``."""
+    years, months = _split(months, 12)
+    seconds, nanoseconds = _split(nanoseconds, 1_000_000_000)
+    minutes, seconds = _split(seconds, 60)
+    hours, minutes = _split(minutes, 60)
+    date = "".join(f"{value}{mark}" for value, mark in ((years, "Y"), (months, "M"), (days, "D")) if value)
+    time = "".join(f"{value}{mark}" for value, mark in ((hours, "H"), (minutes, "M")) if value)
+    if seconds or nanoseconds:
+        sign = "-" if seconds < 0 or nanoseconds < 0 else ""
+        fraction = f".{abs(nanoseconds):09d}".rstrip("0") if nanoseconds else ""
+        time += f"{sign}{abs(seconds)}{fraction}S"
+    if not date and not time:
+        return "PT0S"
+    return f"P{date}T{time}" if time else f"P{date}"
+
+
+def _split(value: int, base: int) -> tuple[int, int]:
+    """Divide towards zero, so that both parts carry the sign."""
+    quotient, rest = divmod(abs(value), base)
+    return (quotient, rest) if value >= 0 else (-quotient, -rest)
+
+
+# Bytes and the engine's own types --------------------------------------------------------------
+
+
+def _blobs(array: pa.Array[Any]) -> list[Any]:
+    return [None if value is None else base64.b64encode(value).decode() for value in array.to_pylist()]
+
+
+def _extensions(array: Any) -> list[Any]:
+    type_ = array.type
+    decode = _OPAQUE.get(type_.type_name) if isinstance(type_, pa.OpaqueType) else None
+    if decode is not None:
+        return [None if value is None else decode(value) for value in array.storage.to_pylist()]
+    if isinstance(type_, pa.Bool8Type):
+        return [None if value is None else bool(value) for value in array.storage.to_pylist()]
+    if isinstance(type_, pa.UuidType):
+        return [None if value is None else str(value) for value in array.to_pylist()]
+    return json_values(array.storage)
+
+
+def _hugeint(data: bytes) -> int | Number:
+    return number(int.from_bytes(data, "little", signed=True))
+
+
+def _uhugeint(data: bytes) -> int | Number:
+    return number(int.from_bytes(data, "little"))
+
+
+def _bignum(data: bytes) -> int | Number:
+    """Decode a sign and length in three bytes, then the magnitude; all inverted where negative."""
+    if data[0] & 0x80:
+        return number(int.from_bytes(data[3:], "big"))
+    return number(-int.from_bytes(bytes(byte ^ 0xFF for byte in data[3:]), "big"))
+
+
+def _bits(data: bytes) -> str:
+    """Decode the number of padding bits in the first byte, then the bits."""
+    return "".join(f"{byte:08b}" for byte in data[1:])[data[0] :]
+
+
+def _time_with_zone(data: bytes) -> str:
+    """Decode microseconds in the upper 40 bits and the offset in the lower 24."""
+    packed = int.from_bytes(data, "little")
+    offset = _MAX_ZONE_OFFSET - (packed & 0xFF_FFFF)
+    sign, offset = ("-" if offset < 0 else "+"), abs(offset)
+    zone = f"{sign}{offset // 3600:02d}:{offset // 60 % 60:02d}"
+    return time_text(packed >> 24, "us") + (f"{zone}:{offset % 60:02d}" if offset % 60 else zone)
+
+
+_OPAQUE: Final[dict[str, Callable[[bytes], Any]]] = {
+    "hugeint": _hugeint,
+    "uhugeint": _uhugeint,
+    "bignum": _bignum,
+    "bit": _bits,
+    "time_tz": _time_with_zone,
+}
+
+
+# Nested ----------------------------------------------------------------------------------------
+
+
+def _lists(array: Any) -> list[Any]:
+    return _cut(array, json_values(elements(array)))
+
+
+def _cut(array: Any, values: list[Any]) -> list[Any]:
+    """Deal the values of all rows out to the rows of a list array."""
+    if pa.types.is_fixed_size_list(array.type):
+        offsets = range(0, (len(array) + 1) * array.type.list_size, array.type.list_size)
+    else:
+        offsets = array.offsets.to_pylist()
+    rows = zip(array.is_valid().to_pylist(), itertools.pairwise(offsets), strict=False)
+    first = offsets[0] if len(array) else 0
+    return [values[start - first : end - first] if valid else None for valid, (start, end) in rows]
+
+
+def _structs(array: Any) -> list[Any]:
+    """Named fields make an object, unnamed ones (``row(1, 2)``) an array."""
+    names = [array.type.field(index).name for index in range(array.type.num_fields)]
+    fields = [json_values(array.field(index)) for index in range(array.type.num_fields)]
+    valid = array.is_valid().to_pylist()
+    rows = zip(*fields, strict=True) if fields else [() for _ in valid]
+    if all(names):
+        return [
+            dict(zip(names, row, strict=True)) if ok else None for row, ok in zip(rows, valid, strict=True)
+        ]
+    return [list(row) if ok else None for row, ok in zip(rows, valid, strict=True)]
+
+
+def _maps(array: Any) -> list[Any]:
+    """A map becomes an object; keys that are not text are written as their JSON."""
+    lists = map_as_list(array)
+    pairs = elements(lists)
+    keys = [key if isinstance(key, str) else as_text(key) for key in json_values(pairs.field(0))]
+    entries = list(zip(keys, json_values(pairs.field(1)), strict=True))
+    return [None if row is None else dict(row) for row in _cut(lists, entries)]
+
+
+def _unions(array: Any) -> list[Any]:
+    members = [json_values(array.field(index)) for index in range(array.type.num_fields)]
+    place = {code: index for index, code in enumerate(array.type.type_codes)}
+    return [members[place[code]][row] for row, code in enumerate(array.type_codes.to_pylist())]
+
+
+def _dictionaries(array: Any) -> list[Any]:
+    entries = json_values(array.dictionary)
+    return [None if index is None else entries[index] for index in array.indices.to_pylist()]
+
+
+def as_text(value: Any) -> str:
+    """Return a JSON value as text: itself where it is text, else its JSON."""
+    return value if isinstance(value, str) else orjson.dumps(value).decode()
