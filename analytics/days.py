@@ -1,0 +1,190 @@
+"""Keeps days current: finds those whose raw objects changed, compacts them, rolls them up, in one step.
+
+Contract: "Query log entry and ``proxy_logs``", "Summary records". May be killed anywhere and run again.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from django.db import transaction
+
+from analytics.builds import recorded_build
+from analytics.documents.day import day_document
+from analytics.documents.year import daily_activity
+from analytics.models import DayRollup, Kind, SummaryDocument
+from analytics.rollup import ROLLUP_VERSION, write_rollups
+from analytics.source import RolledDay, Rollups
+from analytics.store import save_document
+from logs.compaction.build import CompactedDay, compact_day
+from logs.compaction.engine import connect
+from logs.layout import compacted_prefix, partition_key, rollup_key, rollup_prefix
+from logs.listing import DayListing, find_days, list_day
+from logs.locks import build_lock
+from logs.models import Partition, SupersededFile
+from logs.partitions import Build, publish_partition, supersede, withdraw_partition
+from tenantadmin.http.timestamps import now
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import date
+
+    from tenantadmin.objectstore import ObjectStore
+
+
+@dataclass(frozen=True, slots=True)
+class _Rolled:
+    """A day's rollups under construction: local files, and what is computed from them."""
+
+    files: Mapping[str, Path]
+    document: dict[str, Any]
+    activity: dict[str, Any]
+
+
+def find_stale_days(
+    store: ObjectStore, *, tenant: uuid.UUID, first: date | None = None, last: date | None = None
+) -> list[date]:
+    """The days from ``first`` to ``last`` that are not current, oldest first. Lists objects, reads none."""
+    present = find_days(store, tenant=tenant, first=first, last=last)
+    known = Partition.objects.filter(tenant_id=tenant)
+    if first is not None:
+        known = known.filter(day__gte=first)
+    if last is not None:
+        known = known.filter(day__lte=last)
+    gone = set(known.values_list("day", flat=True)) - set(present)
+    stale = [day for day in present if not _is_current(list_day(store, tenant=tenant, day=day))]
+    return sorted([*gone, *stale])
+
+
+def rebuild_day(store: ObjectStore, *, tenant: uuid.UUID, day: date, wait: bool = False) -> bool:
+    """Bring one day's partition, rollups and summary up to date with its raw objects.
+
+    Returns whether anything had to be done.
+
+    Raises:
+        Busy: another worker is at this day, and ``wait`` is false.
+        StoreError: the object store failed.
+    """
+    with build_lock(tenant=tenant, period=day.isoformat(), wait=wait):
+        listing = list_day(store, tenant=tenant, day=day)
+        if _is_current(listing):
+            return False
+        with recorded_build(tenant=tenant, period=day.isoformat()) as record:
+            _remove_orphans(store, tenant=tenant, day=day)
+            record.rows = _build(store, listing)
+        return True
+
+
+def _is_current(listing: DayListing) -> bool:
+    partition = Partition.objects.filter(tenant_id=listing.tenant, day=listing.day).first()
+    if partition is None:
+        return not listing.objects
+    if partition.listing_digest != listing.digest or not listing.objects:
+        return False
+    if not partition.file:
+        return True
+    return DayRollup.objects.filter(
+        tenant_id=listing.tenant, day=listing.day, build=partition.build, version=ROLLUP_VERSION
+    ).exists()
+
+
+def _build(store: ObjectStore, listing: DayListing) -> int:
+    """Build everything of a day and publish it in one transaction; returns the rows."""
+    tenant, day = listing.tenant, listing.day
+    name = uuid.uuid4().hex
+    with tempfile.TemporaryDirectory(prefix="tenantadmin-") as directory:
+        # The engine reads the day from the path.
+        place = Path(directory) / f"day={day.isoformat()}"
+        place.mkdir()
+        compacted = compact_day(store, listing, directory=place)
+        if compacted.file is None:
+            with transaction.atomic():
+                _withdraw_rollup(tenant=tenant, day=day)
+                _publish_without_rows(listing, compacted, name=name)
+            return 0
+        rolled = _roll_up(compacted.file.path, day=day)
+        file = partition_key(tenant, day, build=name)
+        _upload(store, {file: compacted.file.path})
+        keys = {table: rollup_key(tenant, day, build=name, table=table) for table in rolled.files}
+        _upload(store, {keys[table]: path for table, path in rolled.files.items()})
+        build = Build(
+            name=name,
+            file=file,
+            rows=compacted.rows,
+            bytes=compacted.file.path.stat().st_size,
+            duplicates=compacted.file.duplicates,
+            quarantined=compacted.quarantined,
+        )
+        size = sum(path.stat().st_size for path in rolled.files.values())
+        with transaction.atomic():
+            publish_partition(listing, build)
+            _publish_rollup(listing, name=name, rolled=rolled, keys=keys, size=size)
+    return compacted.rows
+
+
+def _publish_without_rows(listing: DayListing, compacted: CompactedDay, *, name: str) -> None:
+    if not listing.objects:
+        withdraw_partition(tenant=listing.tenant, day=listing.day)
+        return
+    nothing = Build(name=name, file="", rows=0, bytes=0, duplicates=0, quarantined=compacted.quarantined)
+    publish_partition(listing, nothing)
+
+
+def _roll_up(log: Path, *, day: date) -> _Rolled:
+    directory = log.parent
+    with connect(spill=directory / "spill") as connection:
+        files = write_rollups(connection, log=log, directory=directory)
+        rolled_day = RolledDay(day, {table: str(path) for table, path in files.items()})
+        rollups = Rollups(connection, [rolled_day])
+        (activity,) = daily_activity(rollups)
+        return _Rolled(files, day_document(rollups), activity)
+
+
+def _publish_rollup(
+    listing: DayListing, *, name: str, rolled: _Rolled, keys: Mapping[str, str], size: int
+) -> None:
+    tenant, day = listing.tenant, listing.day
+    before = DayRollup.objects.filter(tenant_id=tenant, day=day).first()
+    if before is not None:
+        supersede(before.files.values())
+    DayRollup.objects.update_or_create(
+        tenant_id=tenant,
+        day=day,
+        defaults={
+            "build": name,
+            "version": ROLLUP_VERSION,
+            "files": dict(keys),
+            "activity": rolled.activity,
+            "bytes": size,
+            "built_at": now(),
+        },
+    )
+    save_document(tenant=tenant, kind=Kind.DAY, period=day.isoformat(), document=rolled.document, source=name)
+
+
+def _withdraw_rollup(*, tenant: uuid.UUID, day: date) -> None:
+    for row in DayRollup.objects.filter(tenant_id=tenant, day=day):
+        supersede(row.files.values())
+        row.delete()
+    SummaryDocument.objects.filter(tenant_id=tenant, kind=Kind.DAY, period=day.isoformat()).delete()
+
+
+def _upload(store: ObjectStore, files: Mapping[str, Path]) -> None:
+    for key, path in files.items():
+        with path.open("rb") as stream:
+            store.write(key, stream)
+
+
+def _remove_orphans(store: ObjectStore, *, tenant: uuid.UUID, day: date) -> None:
+    """Delete what builds that were killed before they published left behind. Runs under the day's lock."""
+    named = set(Partition.objects.filter(tenant_id=tenant, day=day).values_list("file", flat=True))
+    for files in DayRollup.objects.filter(tenant_id=tenant, day=day).values_list("files", flat=True):
+        named.update(files.values())
+    for prefix in (compacted_prefix(tenant, day), rollup_prefix(tenant, day)):
+        for entry in list(store.list(prefix)):
+            if entry.key not in named and not SupersededFile.objects.filter(key=entry.key).exists():
+                store.delete(entry.key)

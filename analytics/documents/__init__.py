@@ -1,0 +1,1 @@
+"""The summary documents, each a pure function of rollups. Contract: "Summary records"."""
