@@ -1,0 +1,213 @@
+"""Billing accounts through the API. Contract: accounts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from accounts.billing.accounts import create_account, remove_deleted_accounts
+from accounts.models import Account, Revision
+from accounts.tenants.lifecycle import delete_tenant
+from tests import factories
+from tests.conftest import ApiClient
+from tests.streams import body_of
+
+if TYPE_CHECKING:
+    from accounts.billing.accounts import AccountState
+
+pytestmark = pytest.mark.django_db
+
+ADMIN = "admin@example.org"
+
+
+@pytest.fixture
+def account(world: factories.World) -> AccountState:
+    return create_account(name="Acme", owners=[world.owner.email], plan="team", actor=ADMIN)
+
+
+@pytest.fixture
+def address(account: AccountState) -> str:
+    return f"/config/accounts/{account.account_id}"
+
+
+@pytest.fixture
+def admin(world: factories.World) -> ApiClient:
+    return ApiClient(factories.sign_in(world.platform_admin))
+
+
+@pytest.fixture
+def owner(world: factories.World, account: AccountState) -> ApiClient:
+    return ApiClient(factories.sign_in(world.owner))
+
+
+def test_a_platform_admin_creates_an_account(admin: ApiClient, world: factories.World) -> None:
+    answer = admin.post(
+        "/config/accounts",
+        {"name": " New ", "plan": "team", "owners": ["Stranger@example.org", "owner@example.org"]},
+    )
+    assert answer.status_code == 201, answer.content
+    body = answer.json()
+    assert body == {
+        "accountId": body["accountId"],
+        "name": "New",
+        "plan": "team",
+        "owners": ["owner@example.org", "stranger@example.org"],
+        "billingEmail": "",
+        "createdAt": body["createdAt"],
+        "modifiedAt": body["createdAt"],
+        "seq": 0,
+    }
+    assert answer["Location"] == f"/config/accounts/{body['accountId']}"
+    assert admin.get(answer["Location"]).json() == body
+    revision = Revision.objects.get(account_id=body["accountId"])
+    assert (revision.kind, revision.seq, revision.action, revision.user) == ("account", 0, "create", ADMIN)
+
+
+def test_only_platform_admins_create_and_delete(
+    world: factories.World, owner: ApiClient, address: str
+) -> None:
+    body = {"name": "Mine", "owners": ["owner@example.org"]}
+    assert owner.post("/config/accounts", body).status_code == 403
+    assert owner.delete(address).status_code == 403
+    assert not Account.objects.filter(name="Mine").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ({"name": ""}, "/name"),
+        ({"name": "x" * 101}, "/name"),
+        ({"owners": []}, "/owners"),
+        ({"owners": None}, "/owners"),
+        ({"owners": ["owner@example.org", "nobody@example.org"]}, "/owners/1"),
+        ({"owners": ["not an email"]}, "/owners/0"),
+        ({"plan": "gold"}, "/plan"),
+        ({"billingEmail": "x"}, "/billingEmail"),
+        ({"owner": "x"}, "/owner"),
+    ],
+)
+def test_what_does_not_hold_is_a_400_that_names_the_place(
+    admin: ApiClient, address: str, change: dict[str, Any], path: str
+) -> None:
+    body = {"name": "New", "owners": ["owner@example.org"], **change}
+    for answer in (admin.post("/config/accounts", body), admin.put(address, body)):
+        assert (answer.status_code, answer.json()["error"]) == (400, "validation_failed")
+        assert [detail["path"] for detail in answer.json()["details"]] == [path]
+
+
+def test_an_owner_writes_everything_but_the_plan(
+    owner: ApiClient, address: str, world: factories.World
+) -> None:
+    stored = owner.get(address).json()
+    answer = owner.put(
+        address,
+        {**stored, "name": "Renamed", "owners": ["owner@example.org", "member@example.org"]},
+    )
+    assert answer.status_code == 200, answer.content
+    body = answer.json()
+    assert (body["name"], body["owners"], body["plan"], body["seq"]) == (
+        "Renamed",
+        ["member@example.org", "owner@example.org"],
+        "team",
+        1,
+    )
+    assert body["modifiedAt"] > stored["modifiedAt"]
+    refused = owner.put(address, {**body, "plan": "enterprise"})
+    assert refused.status_code == 403
+    assert owner.get(address).json() == body
+    change = owner.get(f"{address}/history").json()["changes"][0]
+    assert change["summary"] == {"changedFields": 2, "fields": ["/name", "/owners"]}
+
+
+def test_a_platform_admin_changes_the_plan(admin: ApiClient, address: str) -> None:
+    stored = admin.get(address).json()
+    assert admin.put(address, {**stored, "plan": "enterprise"}).json()["plan"] == "enterprise"
+
+
+def test_a_stale_copy_is_a_409(owner: ApiClient, address: str) -> None:
+    first = owner.get(address)
+    del (body := first.json())["plan"]
+    assert owner.put(address, body).status_code == 200
+    assert owner.put(address, body).json()["error"] == "concurrent_change"
+    del body["seq"]
+    assert owner.put(address, body, **{"If-Match": first["ETag"]}).status_code == 409
+    assert owner.get(address, **{"If-None-Match": first["ETag"]}).status_code == 200
+    second = owner.get(address)
+    assert owner.get(address, **{"If-None-Match": second["ETag"]}).status_code == 304
+
+
+def test_what_cannot_be_changed(owner: ApiClient, address: str) -> None:
+    stored = owner.get(address).json()
+    for change in (
+        {"accountId": "00000000-0000-4000-8000-000000000000"},
+        {"createdAt": "2020-01-01T00:00:00.000Z"},
+    ):
+        answer = owner.put(address, {**stored, **change})
+        assert (answer.status_code, answer.json()["details"][0]["path"]) == (400, f"/{next(iter(change))}")
+
+
+def test_owners_and_grants_decide_who_reads(world: factories.World, owner: ApiClient, address: str) -> None:
+    for user, status in ((world.member, 403), (world.stranger, 403), (world.platform_admin, 200)):
+        client = ApiClient(factories.sign_in(user))
+        assert client.get(address).status_code == status
+        assert client.get(f"{address}/history").status_code == status
+    assert owner.get(address).status_code == 200
+    account_id = address.rpartition("/")[2]
+    reading = factories.pat_token(world.owner, "config:read", accounts=[account_id])
+    assert ApiClient(reading).get(address).status_code == 200
+    assert ApiClient(reading).put(address, {}).status_code == 403
+    elsewhere = factories.pat_token(world.owner, "config:read", accounts=[])
+    assert ApiClient(elsewhere).get(address).status_code == 403
+
+
+def test_the_list_holds_what_the_caller_may_read(
+    world: factories.World, admin: ApiClient, owner: ApiClient, account: AccountState
+) -> None:
+    def listed(client: ApiClient) -> set[str]:
+        return {item["name"] for item in body_of(client.get("/config/accounts"))["_links"]["items"]}
+
+    assert listed(owner) == {str(account.account_id), str(world.account.pk)}
+    assert listed(admin) == {str(pk) for pk in Account.objects.values_list("pk", flat=True)}
+    assert listed(ApiClient(factories.sign_in(world.member))) == set()
+
+
+def test_an_unknown_account_is_a_404_for_a_platform_admin(admin: ApiClient, owner: ApiClient) -> None:
+    unknown = "/config/accounts/00000000-0000-4000-8000-000000000000"
+    for more in ("", "/history", "/domains"):
+        assert admin.get(unknown + more).status_code == 404
+        assert owner.get(unknown + more).status_code == 403
+    assert admin.delete(unknown).status_code == 404
+
+
+def test_an_account_with_live_tenants_cannot_be_deleted(admin: ApiClient, world: factories.World) -> None:
+    address = f"/config/accounts/{world.account.pk}"
+    answer = admin.delete(address)
+    assert answer.status_code == 409
+    assert "live tenants (1)" in answer.json()["message"]
+    delete_tenant(tenant_id=world.tenant.pk, actor=ADMIN)
+    answer = admin.delete(address)
+    assert (answer.status_code, answer.json()["success"]) == (200, True)
+    assert admin.get(address).status_code == 404
+    assert (
+        admin.post("/config/tenants", {"accountId": str(world.account.pk), "tenantName": "x"}).status_code
+        == 404
+    )
+    assert remove_deleted_accounts() == 0
+    world.tenant.delete()
+    assert remove_deleted_accounts() == 1
+
+
+def test_a_deleted_account_keeps_its_history(admin: ApiClient, address: str) -> None:
+    assert admin.delete(address).status_code == 200
+    changes = admin.get(f"{address}/history").json()["changes"]
+    assert [(change["seq"], change["action"]) for change in changes] == [(1, "delete"), (0, "create")]
+    assert admin.get(f"{address}/history/1").json()["document"] is None
+    assert admin.get(f"{address}/history/0").json()["document"] == {
+        "name": "Acme",
+        "plan": "team",
+        "owners": ["owner@example.org"],
+        "billingEmail": "",
+    }
+    diff = admin.get(f"{address}/history/diff?from=0&to=1").json()
+    assert {"path": "/name", "from": "Acme", "to": None} in diff["fields"]

@@ -1,0 +1,125 @@
+"""``create_admin`` and ``create_pat``."""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+from typing import TYPE_CHECKING
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from accounts.access.credentials import exchange_pat
+from accounts.models import PersonalAccessToken, User
+from tenantadmin.http.timestamps import now
+
+if TYPE_CHECKING:
+    from tests import factories
+
+pytestmark = pytest.mark.django_db
+
+
+def run(*arguments: str) -> str:
+    out = io.StringIO()
+    call_command(*arguments, stdout=out)
+    return out.getvalue()
+
+
+class TestCreateAdmin:
+    def test_generates_a_password_where_nobody_can_be_asked(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("sys.stdin", io.StringIO())
+        first, second = run("create_admin", " Ada@Example.org").splitlines()
+        assert first == "ada@example.org is a new platform admin."
+        user = User.objects.get(email="ada@example.org")
+        assert user.is_staff
+        assert user.check_password(second.removeprefix("Password for the admin site: "))
+
+    def test_running_it_again_changes_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("sys.stdin", io.StringIO())
+        run("create_admin", "ada@example.org")
+        before = User.objects.get().password
+        assert run("create_admin", "ada@example.org") == "ada@example.org is a platform admin.\n"
+        assert User.objects.get().password == before
+
+    def test_promotes_and_activates_an_existing_user(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        User.objects.create(email="ada@example.org", role="guest", is_active=False)
+        monkeypatch.setattr("sys.stdin", io.StringIO("correct horse battery\n"))
+        assert "Password" not in run("create_admin", "ada@example.org", "--password-stdin")
+        user = User.objects.get()
+        assert user.is_staff
+        assert user.check_password("correct horse battery")
+
+    @pytest.mark.parametrize(
+        ("email", "password", "message"),
+        [
+            ("nonsense", "correct horse battery", "Give an email address like ada@example.org."),
+            ("ada@example.org", "", "--password-stdin: there is no password on stdin."),
+            ("ada@example.org", "short", "This password is too short"),
+        ],
+    )
+    def test_refuses(self, monkeypatch: pytest.MonkeyPatch, email: str, password: str, message: str) -> None:
+        monkeypatch.setattr("sys.stdin", io.StringIO(password + "\n"))
+        with pytest.raises(CommandError, match=message):
+            run("create_admin", email, "--password-stdin")
+        assert not User.objects.exists()
+
+
+@pytest.mark.usefixtures("world")
+class TestCreatePat:
+    def test_prints_the_token_alone(self) -> None:
+        printed = run(
+            "create_pat", "--owner", "ADMIN@example.org", "--scope", "config:read", "--scope",
+            "cache-admin", "--tenant", "*", "--expires-days", "2",
+        )  # fmt: skip
+        text = printed.removesuffix("\n")
+        assert text.startswith("tas_pat_")
+        assert len(text) == len("tas_pat_") + 43
+        assert exchange_pat(text).scope == "cache-admin config:read"
+        pat = PersonalAccessToken.objects.get()
+        assert pat.tenants == ["*"]
+        assert pat.expires_at is not None
+        assert abs(pat.expires_at - now() - dt.timedelta(days=2)) < dt.timedelta(minutes=1)
+
+    def test_several_values_may_follow_one_option(self, world: factories.World) -> None:
+        tenant = str(world.tenant.pk)
+        run(
+            "create_pat",
+            "--owner",
+            "owner@example.org",
+            "--scope",
+            "logs:read",
+            "logs:query",
+            "--tenant",
+            tenant,
+        )
+        pat = PersonalAccessToken.objects.get()
+        assert (pat.scopes, pat.tenants, pat.accounts) == (["logs:query", "logs:read"], [tenant], [])
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["--owner", "nobody@example.org", "--scope", "config:read"], "There is no active user"),
+            (["--owner", "admin@example.org", "--scope", "all"], "invalid choice: 'all'"),
+            (["--owner", "admin@example.org"], "--scope"),
+            (
+                ["--owner", "admin@example.org", "--scope", "config:read", "--tenant", "x"],
+                "--tenant takes a UUID or '\\*'.",
+            ),
+            (
+                ["--owner", "owner@example.org", "--scope", "config:read", "--tenant", "*"],
+                "Only a platform admin owns tokens with a wildcard.",
+            ),
+            (
+                ["--owner", "owner@example.org", "--scope", "tos:publish"],
+                "The owner's memberships do not bring the scope 'tos:publish'.",
+            ),
+            (
+                ["--owner", "admin@example.org", "--scope", "config:read", "--expires-days", "0"],
+                "--expires-days is a number from 1",
+            ),
+        ],
+    )
+    def test_refuses(self, arguments: list[str], message: str) -> None:
+        with pytest.raises(CommandError, match=message):
+            run("create_pat", *arguments)
+        assert not PersonalAccessToken.objects.exists()

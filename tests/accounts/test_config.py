@@ -1,0 +1,262 @@
+"""The configuration document through the API. Contract: Tenants and configuration."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from accounts.models import Domain, Fqdn, Revision, Tenant
+from accounts.tenants.lifecycle import delete_tenant
+from tenantadmin.http.timestamps import now
+from tests import factories
+from tests.conftest import ApiClient
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.test.utils import CaptureQueriesContext
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def client(world: factories.World) -> ApiClient:
+    return ApiClient(factories.sign_in(world.owner))
+
+
+@pytest.fixture
+def address(world: factories.World) -> str:
+    return f"/config/tenants/{world.tenant.pk}/config"
+
+
+@pytest.fixture
+def stored(client: ApiClient, address: str) -> dict[str, Any]:
+    body: dict[str, Any] = client.get(address).json()
+    return body
+
+
+def test_a_write_answers_the_whole_document_with_its_defaults(
+    client: ApiClient, address: str, stored: dict[str, Any], world: factories.World
+) -> None:
+    warehouse = {
+        "adapterType": "databricks",
+        "serverHostname": "dbc-a1b2c3d4-e5f6.cloud.databricks.com",
+        "port": 443,
+        "httpPath": "/sql/1.0/warehouses/abcdef1234567890",
+        "credentialRef": "vault:warehouses/acme/production",
+    }
+    answer = client.put(
+        address,
+        {
+            "tenantName": "Lager",
+            "fqdns": ["Lager.Gateway.localhost"],
+            "warehouse": warehouse,
+            "defaults": {"ttlSeconds": 60},
+        },
+    )
+    assert answer.status_code == 200, answer.content
+    body = answer.json()
+    assert body == {
+        **stored,
+        "tenantName": "Lager",
+        "fqdns": ["lager.gateway.localhost"],
+        "warehouse": warehouse,
+        "defaults": {"cacheEnabled": True, "ttlSeconds": 60},
+        "modifiedAt": body["modifiedAt"],
+        "seq": 1,
+    }
+    assert body["modifiedAt"] > stored["modifiedAt"]
+    assert client.get(address).json() == body
+    tenant = Tenant.objects.get(pk=world.tenant.pk)
+    assert (tenant.name, tenant.name_key) == ("Lager", "lager")
+    revision = Revision.objects.get(tenant_id=tenant.pk, kind="config", seq=1)
+    assert (revision.action, revision.user, revision.changed_at) == (
+        "update",
+        "owner@example.org",
+        tenant.modified_at,
+    )
+    assert revision.summary == {
+        "changedFields": 4,
+        "fields": ["/defaults/ttlSeconds", "/fqdns", "/tenantName", "/warehouse"],
+    }
+    assert revision.document is not None
+    assert revision.document["tenantName"] == "Lager"
+
+
+def test_what_was_read_may_be_sent_back_whole(
+    client: ApiClient, address: str, stored: dict[str, Any]
+) -> None:
+    answer = client.put(address, {**stored, "plan": "enterprise", "modifiedAt": "whenever"})
+    assert answer.status_code == 200, answer.content
+    assert answer.json() == {**stored, "seq": 1, "modifiedAt": answer.json()["modifiedAt"]}
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ({"tenantId": "00000000-0000-4000-8000-000000000000"}, "/tenantId"),
+        ({"accountId": "00000000-0000-4000-8000-000000000000"}, "/accountId"),
+        ({"createdAt": "2020-01-01T00:00:00.000Z"}, "/createdAt"),
+        ({"createdAt": "2020-01-01T00:00:00"}, "/createdAt"),
+        ({"seq": -1}, "/seq"),
+        ({"seq": "0"}, "/seq"),
+        ({"seq": True}, "/seq"),
+        ({"warehouse": None}, "/warehouse"),
+        ({"warehouse": {"adapterType": "snowflake"}}, "/warehouse/serverHostname"),
+        ({"fqdns": ["a.gateway.localhost", "nowhere"]}, "/fqdns/1"),
+        ({"nested": {}}, "/nested"),
+    ],
+)
+def test_what_does_not_hold_is_a_400_that_names_the_place(
+    client: ApiClient, address: str, stored: dict[str, Any], change: dict[str, Any], path: str
+) -> None:
+    answer = client.put(address, {**stored, **change})
+    assert (answer.status_code, answer.json()["error"]) == (400, "validation_failed")
+    assert [detail["path"] for detail in answer.json()["details"]] == [path]
+    assert client.get(address).json() == stored
+
+
+def test_all_findings_come_at_once(client: ApiClient, address: str, stored: dict[str, Any]) -> None:
+    answer = client.put(address, {**stored, "tenantName": "", "lables": {}, "fqdns": ["*"]})
+    assert sorted(detail["path"] for detail in answer.json()["details"]) == [
+        "/fqdns/0",
+        "/lables",
+        "/tenantName",
+    ]
+    assert "Did you mean 'labels'?" in answer.content.decode()
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"null", b"7", b'"x"', b"{"])
+def test_a_body_that_is_no_object_is_a_400(client: ApiClient, address: str, body: bytes) -> None:
+    assert client.put(address, body).status_code == 400
+
+
+def test_a_stale_seq_or_etag_is_a_409(client: ApiClient, address: str, stored: dict[str, Any]) -> None:
+    old = client.get(address)["ETag"]
+    assert client.put(address, stored).status_code == 200
+    assert client.put(address, stored).json()["error"] == "concurrent_change"
+    del stored["seq"]
+    assert client.put(address, stored, **{"If-Match": old}).status_code == 409
+    new = client.get(address)["ETag"]
+    assert client.put(address, stored, **{"If-Match": new}).json()["seq"] == 2
+
+
+def test_a_304_costs_one_light_query(
+    client: ApiClient,
+    address: str,
+    django_assert_num_queries: Callable[[int], CaptureQueriesContext],
+    world: factories.World,
+) -> None:
+    held = client.get(address)["ETag"]
+    with django_assert_num_queries(2) as captured:  # the caller's rights and the tag
+        assert client.get(address, **{"If-None-Match": held}).status_code == 304
+    assert '"document"' not in captured.captured_queries[-1]["sql"]
+    with django_assert_num_queries(2):
+        client.get(address)
+    type(world.account).objects.filter(pk=world.account.pk).update(plan="enterprise")
+    again = client.get(address, **{"If-None-Match": held})
+    assert (again.status_code, again.json()["plan"]) == (200, "enterprise")
+
+
+def test_a_name_of_another_tenant_is_a_409_and_nothing_is_written(
+    client: ApiClient, address: str, stored: dict[str, Any], world: factories.World
+) -> None:
+    factories.make_tenant(world.account, "Sales")
+    answer = client.put(address, {**stored, "tenantName": "SALES"})
+    assert (answer.status_code, answer.json()["error"]) == (409, "tenant_name_conflict")
+    assert client.get(address).json() == stored
+
+
+def test_a_released_name_is_held_for_whoever_had_it(
+    client: ApiClient, address: str, stored: dict[str, Any], world: factories.World, settings: Any
+) -> None:
+    other = ApiClient(factories.sign_in(world.stranger))
+    their_address = f"/config/tenants/{world.stranger_tenant.pk}/config"
+    name = "mine.gateway.localhost"
+    assert client.put(address, {"tenantName": "W", "fqdns": [name]}).status_code == 200
+    taken = other.put(their_address, {"tenantName": "O", "fqdns": [name]})
+    assert (taken.status_code, taken.json()["error"]) == (409, "fqdn_conflict")
+    assert [detail["path"] for detail in taken.json()["details"]] == ["/fqdns/0"]
+    assert client.put(address, {"tenantName": "W"}).status_code == 200
+    assert other.put(their_address, {"tenantName": "O", "fqdns": [name]}).status_code == 409
+    assert client.put(address, {"tenantName": "W", "fqdns": [name]}).status_code == 200
+    assert client.put(address, {"tenantName": "W"}).status_code == 200
+    Fqdn.objects.filter(name=name).update(released_at=now() - settings.TOMBSTONE_LIFETIME)
+    assert other.put(their_address, {"tenantName": "O", "fqdns": [name]}).status_code == 200
+    assert client.put(address, {"tenantName": "W", "fqdns": [name]}).status_code == 409
+
+
+def test_a_deleted_tenants_names_are_held_for_30_days(client: ApiClient, world: factories.World) -> None:
+    body = {"accountId": str(world.account.pk), "tenantName": "Brief", "fqdns": ["b.gateway.localhost"]}
+    made = client.post("/config/tenants", body).json()
+    delete_tenant(tenant_id=made["tenantId"], actor="owner@example.org")
+    answer = client.post("/config/tenants", body)
+    assert (answer.status_code, answer.json()["error"]) == (409, "fqdn_conflict")
+    assert client.post("/config/tenants", {**body, "fqdns": []}).status_code == 201
+
+
+def test_names_in_a_verified_domain_of_the_account_may_be_assigned(
+    client: ApiClient, address: str, world: factories.World
+) -> None:
+    domain = Domain.objects.create(account=world.account, name="example.org", challenge="x")
+    body = {"tenantName": "W", "fqdns": ["sql.example.org", "example.org", "bücher.example.org"]}
+    assert client.put(address, body).status_code == 400
+    Domain.objects.filter(pk=domain.pk).update(verified_at=now())
+    answer = client.put(address, body)
+    assert answer.status_code == 200, answer.content
+    assert answer.json()["fqdns"] == ["sql.example.org", "example.org", "xn--bcher-kva.example.org"]
+    outside = client.put(address, {"tenantName": "W", "fqdns": ["notexample.org"]})
+    assert outside.json()["details"][0]["code"] == "fqdn-outside-domains"
+
+
+def test_members_read_and_only_admins_and_owners_write(
+    address: str, stored: dict[str, Any], world: factories.World
+) -> None:
+    del stored["seq"]
+    expected = [
+        (world.member, 200, 403),
+        (world.tenant_admin, 200, 200),
+        (world.platform_admin, 200, 200),
+        (world.stranger, 403, 403),
+    ]
+    for user, read, written in expected:
+        client = ApiClient(factories.sign_in(user))
+        assert (client.get(address).status_code, client.put(address, stored).status_code) == (read, written)
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "dapi0123456789abcdef0123456789abcdef",
+        "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJ4In0.c2ln",
+        "postgres://user:hunter2@db.example.org/x",
+        "-----BEGIN PRIVATE KEY-----",
+        "AKIAIOSFODNN7EXAMPLE",
+        "password = hunter2",
+        "wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY",
+        "0123456789abcdef0123456789abcdef",
+    ],
+)
+def test_a_credential_is_refused_wherever_it_stands(client: ApiClient, address: str, secret: str) -> None:
+    for name in ("credentialRef", "database"):
+        warehouse = {"adapterType": "postgresql", "serverHostname": "db.example.org", name: secret}
+        answer = client.put(address, {"tenantName": "W", "warehouse": warehouse})
+        assert answer.status_code == 400
+        assert answer.json()["details"][0]["code"] == "looks-like-secret"
+        assert secret not in answer.content.decode()
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "vault:secret/warehouses/acme",
+        "arn:aws:secretsmanager:eu-central-1:123456789012:secret:acme-prod-AbCdEf",
+        "env:ACME_WAREHOUSE_PASSWORD",
+        "3f2b8c1e-5a7d-4e0f-9c6b-1d2e3f4a5b6c",
+        "projects/acme/secrets/warehouse/versions/latest",
+    ],
+)
+def test_the_name_of_a_credential_is_accepted(client: ApiClient, address: str, reference: str) -> None:
+    warehouse = {"adapterType": "snowflake", "serverHostname": "h", "credentialRef": reference}
+    assert client.put(address, {"tenantName": "W", "warehouse": warehouse}).status_code == 200

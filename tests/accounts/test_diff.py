@@ -1,0 +1,59 @@
+"""What changed between two revisions of a document."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accounts.diff import diff_documents
+
+
+def changes(before: dict[str, Any], after: dict[str, Any]) -> list[tuple[str, object, object]]:
+    return [
+        (change.path, change.before, change.after) for change in diff_documents(before=before, after=after)
+    ]
+
+
+def test_members_that_come_and_go() -> None:
+    assert changes({"a": 1, "b": {"x/y": 1}}, {"b": {"z": None}, "c": {}}) == [
+        ("/a", 1, None),
+        ("/b/x~1y", 1, None),
+        ("/b/z", None, None),
+        ("/c", None, {}),
+    ]
+
+
+def test_types_count_and_the_writing_of_a_number_does_not() -> None:
+    assert changes({"a": 1, "b": 1, "c": [1, {"d": True}]}, {"a": True, "b": 1.0, "c": [1.0, {"d": 1}]}) == [
+        ("/a", 1, True),
+        ("/c", [1, {"d": True}], [1.0, {"d": 1}]),
+    ]
+
+
+def test_an_object_that_becomes_something_else_is_one_change() -> None:
+    assert changes({"a": {"b": 1}}, {"a": [1]}) == [("/a", {"b": 1}, [1])]
+
+
+_documents = st.dictionaries(
+    st.text("ab/~", max_size=2),
+    st.recursive(
+        st.none() | st.booleans() | st.integers(0, 2),
+        lambda inner: (
+            st.lists(inner, max_size=2) | st.dictionaries(st.text("ab", max_size=1), inner, max_size=2)
+        ),
+        max_leaves=6,
+    ),
+    max_size=4,
+)
+
+
+@given(before=_documents, after=_documents)
+def test_a_document_differs_from_its_copy_in_nothing(before: dict[str, Any], after: dict[str, Any]) -> None:
+    assert changes(before, copy.deepcopy(before)) == []
+    forward, backward = changes(before, after), changes(after, before)
+    assert sorted(path for path, _, _ in forward) == sorted(path for path, _, _ in backward)
+    if not forward:
+        assert before == after

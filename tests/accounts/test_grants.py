@@ -1,0 +1,129 @@
+"""Delegated permissions through the API. Contract: Authentication (PermissionGrant)."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from accounts.models import PermissionGrant
+from tenantadmin.http.timestamps import format_timestamp, now
+from tests import factories
+from tests.conftest import ApiClient
+from tests.streams import body_of
+
+if TYPE_CHECKING:
+    from accounts.models import User
+
+pytestmark = pytest.mark.django_db
+
+
+def client_of(user: User) -> ApiClient:
+    return ApiClient(factories.sign_in(user))
+
+
+def grant_of(world: factories.World, **change: Any) -> dict[str, Any]:
+    return {
+        "grantee": "stranger@example.org",
+        "resource": "tenant",
+        "resourceId": str(world.tenant.pk),
+        "permissions": ["config:read"],
+        **change,
+    }
+
+
+def test_a_grant_adds_rights_until_it_is_revoked(world: factories.World) -> None:
+    config = f"/config/tenants/{world.tenant.pk}/config"
+    assert client_of(world.stranger).get(config).status_code == 403
+    ends = format_timestamp(now() + dt.timedelta(days=1))
+    answer = client_of(world.owner).post("/config/grants", grant_of(world, expiresAt=ends))
+    assert answer.status_code == 201, answer.content
+    body = answer.json()
+    assert body == {
+        **grant_of(world),
+        "id": body["id"],
+        "grantedBy": "owner@example.org",
+        "createdAt": body["createdAt"],
+        "expiresAt": ends,
+    }
+    grantee = client_of(world.stranger)
+    assert grantee.get(config).status_code == 200
+    assert grantee.put(config, {"tenantName": "x"}).status_code == 403
+    address = f"/config/grants/{body['id']}"
+    for user in (world.owner, world.stranger, world.platform_admin):
+        items = body_of(client_of(user).get("/config/grants"))["_links"]["items"]
+        assert items == [{"name": body["id"], "href": address, **body}]
+    assert body_of(client_of(world.member).get("/config/grants"))["_links"]["items"] == []
+    assert grantee.delete(address).status_code == 403
+    assert client_of(world.member).delete(address).status_code == 404
+    assert client_of(world.owner).delete(address).json()["success"] is True
+    assert client_of(world.owner).delete(address).status_code == 404
+    assert grantee.get(config).status_code == 403
+
+
+def test_an_expired_grant_gives_nothing(world: factories.World) -> None:
+    made = client_of(world.owner).post("/config/grants", grant_of(world)).json()
+    PermissionGrant.objects.filter(pk=made["id"]).update(expires_at=now())
+    assert client_of(world.stranger).get(f"/config/tenants/{world.tenant.pk}/config").status_code == 403
+    assert body_of(client_of(world.owner).get("/config/grants"))["_links"]["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ({"grantee": "nobody@example.org"}, "/grantee"),
+        ({"grantee": "x"}, "/grantee"),
+        ({"permissions": []}, "/permissions"),
+        ({"permissions": ["cache-admin"]}, "/permissions/0"),
+        ({"permissions": ["config:red"]}, "/permissions/0"),
+        ({"resource": "user"}, "/resource"),
+        ({"expiresAt": "2020-01-01T00:00:00Z"}, "/expiresAt"),
+        ({"expiresAt": "2030-01-01"}, "/expiresAt"),
+        ({"until": "x"}, "/until"),
+    ],
+)
+def test_what_does_not_hold_is_a_400_that_names_the_place(
+    world: factories.World, change: dict[str, Any], path: str
+) -> None:
+    answer = client_of(world.owner).post("/config/grants", grant_of(world, **change))
+    assert (answer.status_code, answer.json()["error"]) == (400, "validation_failed")
+    assert [detail["path"] for detail in answer.json()["details"]] == [path]
+
+
+def test_nobody_delegates_more_than_they_hold(world: factories.World) -> None:
+    everything = ["logs:read", "config:write", "analytics:users", "users:write"]
+    attempts = [
+        (world.owner, grant_of(world, permissions=everything), 201),
+        (world.owner, grant_of(world, permissions=["tos:publish"]), 403),
+        (world.tenant_admin, grant_of(world), 403),
+        (world.member, grant_of(world), 403),
+        (world.stranger, grant_of(world), 403),
+        (world.platform_admin, grant_of(world, permissions=["config:write"]), 201),
+        (world.platform_admin, grant_of(world, permissions=["logs:read"]), 403),
+    ]
+    for user, body, status in attempts:
+        assert client_of(user).post("/config/grants", body).status_code == status, (user, body)
+
+
+def test_a_grant_on_an_account_reaches_its_tenants(world: factories.World) -> None:
+    on_account = grant_of(world, resource="account", resourceId=str(world.account.pk))
+    assert client_of(world.owner).post("/config/grants", on_account).status_code == 201
+    grantee = client_of(world.stranger)
+    assert grantee.get(f"/config/accounts/{world.account.pk}").status_code == 200
+    assert grantee.get(f"/config/tenants/{world.tenant.pk}/rules").status_code == 200
+    items = body_of(grantee.get("/config/tenants"))["_links"]["items"]
+    assert {item["name"] for item in items} == {str(world.tenant.pk), str(world.stranger_tenant.pk)}
+    # The owner of the account holds no logs of a tenant that it is no member of.
+    factories.make_tenant(world.account, "Second")
+    more = {**on_account, "permissions": ["logs:read"]}
+    assert client_of(world.owner).post("/config/grants", more).status_code == 403
+
+
+def test_an_unknown_resource_is_a_400_for_a_platform_admin(world: factories.World) -> None:
+    unknown = {"resourceId": "00000000-0000-4000-8000-000000000000"}
+    for resource in ("tenant", "account"):
+        body = grant_of(world, resource=resource, **unknown)
+        answer = client_of(world.platform_admin).post("/config/grants", body)
+        assert (answer.status_code, answer.json()["details"][0]["path"]) == (400, "/resourceId")
+        assert client_of(world.owner).post("/config/grants", body).status_code == 403

@@ -1,0 +1,197 @@
+"""``/users/{email}/tenants``. Contract: Users, roles, memberships."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from accounts.models import Membership, PermissionGrant, Tenant, User
+from tenantadmin.http.timestamps import now
+from tests import factories
+from tests.accounts.support import at_once, signed_in
+from tests.conftest import ApiClient
+
+pytestmark = pytest.mark.django_db
+MEMBER = "/users/member@example.org/tenants"
+UNKNOWN = "3f2b8f0c-6d2f-4f0e-9a55-0d6f6d1d9f11"
+
+
+def entry(tenant: Tenant, role: str) -> dict[str, str]:
+    return {"tenantId": str(tenant.pk), "role": role}
+
+
+def stored(user: User) -> dict[str, str]:
+    return {str(row.tenant_id): row.role for row in Membership.objects.filter(user=user)}
+
+
+class TestPlatformAdmin:
+    def test_put_replaces_everything(self, world: factories.World) -> None:
+        admin = signed_in(world.platform_admin)
+        body = [entry(world.stranger_tenant, "owner")]
+        answer = admin.put(MEMBER, body)
+        assert (answer.status_code, answer.json()) == (200, body)
+        assert stored(world.member) == {str(world.stranger_tenant.pk): "owner"}
+        assert admin.put(MEMBER, []).json() == []
+        assert admin.get(MEMBER).json() == []
+
+    def test_patch_appends_and_keeps_what_is_there(self, world: factories.World) -> None:
+        body = [entry(world.tenant, "owner"), entry(world.stranger_tenant, "admin")]
+        answer = signed_in(world.platform_admin).patch(MEMBER, body)
+        assert answer.json() == [entry(world.tenant, "member"), entry(world.stranger_tenant, "admin")]
+
+    def test_may_remove_the_last_owner(self, world: factories.World) -> None:
+        admin = signed_in(world.platform_admin)
+        assert admin.put("/users/owner@example.org/tenants", []).status_code == 200
+
+    @pytest.mark.parametrize(
+        ("body", "path", "code"),
+        [
+            ({}, "", "not-a-list"),
+            ([{"tenantId": UNKNOWN, "role": "member"}], "/0/tenantId", "unknown-tenant"),
+            (
+                [{"tenantId": UNKNOWN, "role": "member"}, {"tenantId": UNKNOWN.upper(), "role": "owner"}],
+                "/1/tenantId",
+                "duplicate-tenant",
+            ),
+            ([{"tenantId": UNKNOWN, "role": "guest"}], "/0/role", "invalid-choice"),
+            ([{"tenantId": UNKNOWN, "role": "member", "since": 1}], "/0/since", "unknown-property"),
+            ([7], "/0", "invalid"),
+        ],
+    )
+    def test_what_is_wrong_is_named(self, world: factories.World, body: object, path: str, code: str) -> None:
+        for method in ("PUT", "PATCH"):
+            answer = signed_in(world.platform_admin).request(method, MEMBER, body)
+            assert answer.status_code == 400
+            assert [(row["path"], row["code"]) for row in answer.json()["details"]] == [(path, code)]
+        assert stored(world.member) == {str(world.tenant.pk): "member"}
+
+    def test_a_deleted_tenant_is_unknown(self, world: factories.World) -> None:
+        Tenant.objects.filter(pk=world.stranger_tenant.pk).update(deleted_at=now())
+        answer = signed_in(world.platform_admin).put(MEMBER, [entry(world.stranger_tenant, "member")])
+        assert answer.json()["details"][0]["code"] == "unknown-tenant"
+
+    def test_an_unknown_user_is_a_404(self, world: factories.World) -> None:
+        admin = signed_in(world.platform_admin)
+        for method in ("GET", "PUT", "PATCH"):
+            assert admin.request(method, "/users/nobody@example.org/tenants", []).status_code == 404
+
+
+class TestOwner:
+    def test_put_replaces_only_entries_of_its_own_tenants(self, world: factories.World) -> None:
+        Membership.objects.create(user=world.member, tenant=world.stranger_tenant, role="admin")
+        answer = signed_in(world.owner).put(MEMBER, [entry(world.tenant, "admin")])
+        assert (answer.status_code, answer.json()) == (200, [entry(world.tenant, "admin")])
+        assert signed_in(world.owner).put(MEMBER, []).json() == []
+        assert stored(world.member) == {str(world.stranger_tenant.pk): "admin"}
+
+    @pytest.mark.parametrize("method", ["PUT", "PATCH"])
+    def test_an_entry_of_another_tenant_is_refused_and_nothing_is_written(
+        self, world: factories.World, method: str
+    ) -> None:
+        body = [entry(world.tenant, "owner"), entry(world.stranger_tenant, "member")]
+        answer = signed_in(world.owner).request(method, MEMBER, body)
+        assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")
+        assert stored(world.member) == {str(world.tenant.pk): "member"}
+
+    def test_whether_a_tenant_of_others_exists_is_not_told(self, world: factories.World) -> None:
+        Membership.objects.create(user=world.member, tenant=world.stranger_tenant, role="admin")
+        owner = signed_in(world.owner)
+        answers = [
+            owner.put(MEMBER, [{"tenantId": tenant, "role": "admin"}]).json()
+            for tenant in (str(world.stranger_tenant.pk), UNKNOWN)
+        ]
+        assert answers[0]["message"] == answers[1]["message"] == "You own no such tenant."
+
+    def test_patches_any_existing_user_into_its_tenant(self, world: factories.World) -> None:
+        owner = signed_in(world.owner)
+        answer = owner.patch("/users/stranger@example.org/tenants", [entry(world.tenant, "member")])
+        assert (answer.status_code, answer.json()) == (200, [entry(world.tenant, "member")])
+        nobody = owner.patch("/users/nobody@example.org/tenants", [entry(world.tenant, "member")])
+        assert nobody.status_code == 404
+
+    def test_puts_only_users_whom_it_may_read(self, world: factories.World) -> None:
+        answer = signed_in(world.owner).put("/users/stranger@example.org/tenants", [])
+        assert answer.status_code == 403
+
+    def test_the_last_owner_of_a_tenant_stays(self, world: factories.World) -> None:
+        owner, path = signed_in(world.owner), "/users/owner@example.org/tenants"
+        for body in ([], [entry(world.tenant, "admin")]):
+            answer = owner.put(path, body)
+            assert (answer.status_code, answer.json()["details"][0]["code"]) == (400, "last-owner")
+        assert stored(world.owner) == {str(world.tenant.pk): "owner"}
+        owner.put(MEMBER, [entry(world.tenant, "owner")])
+        assert owner.put(path, []).status_code == 200
+
+    def test_a_guest_owner_reads_only(self, world: factories.World) -> None:
+        User.objects.filter(pk=world.owner.pk).update(role="guest")
+        world.owner.refresh_from_db()
+        guest = signed_in(world.owner)
+        assert guest.get(MEMBER).status_code == 200
+        assert guest.put(MEMBER, []).status_code == 403
+        assert guest.patch(MEMBER, []).status_code == 403
+
+
+class TestOthers:
+    @pytest.mark.parametrize("method", ["PUT", "PATCH"])
+    def test_write_nothing(self, world: factories.World, method: str) -> None:
+        for user in (world.member, world.tenant_admin):
+            for path in (MEMBER, f"/users/{user.email}/tenants"):
+                answer = signed_in(user).request(method, path, [entry(world.tenant, "owner")])
+                assert answer.status_code == 403
+        assert stored(world.member) == {str(world.tenant.pk): "member"}
+
+    def test_a_grant_hands_on_no_more_than_it_holds(self, world: factories.World) -> None:
+        PermissionGrant.objects.create(
+            grantee=world.stranger,
+            resource="tenant",
+            resource_id=world.tenant.pk,
+            permissions=["users:read", "users:write"],
+        )
+        client = signed_in(world.stranger)
+        assert client.get(MEMBER).json() == [entry(world.tenant, "member")]
+        assert client.put(MEMBER, [entry(world.tenant, "owner")]).status_code == 403
+        assert client.put(MEMBER, [entry(world.tenant, "member")]).status_code == 200
+        assert client.put(MEMBER, []).status_code == 200
+        assert stored(world.member) == {}
+
+    def test_an_expired_or_revoked_grant_gives_nothing(self, world: factories.World) -> None:
+        for ended in ({"expires_at": now()}, {"revoked_at": now()}):
+            PermissionGrant.objects.create(
+                grantee=world.stranger,
+                resource="account",
+                resource_id=world.account.pk,
+                permissions=["users:read"],
+                **ended,
+            )
+        assert signed_in(world.stranger).get(MEMBER).status_code == 403
+
+    def test_a_pat_of_a_platform_admin_writes_those_of_the_tenants_that_it_names(
+        self, world: factories.World
+    ) -> None:
+        token = factories.pat_token(
+            world.platform_admin, "users:read", "users:write", tenants=[str(world.tenant.pk)]
+        )
+        client = ApiClient(token)
+        assert client.put(MEMBER, [entry(world.tenant, "admin")]).json() == [entry(world.tenant, "admin")]
+        assert client.patch(MEMBER, [entry(world.stranger_tenant, "member")]).status_code == 403
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_owners_who_remove_each_other_at_once_one_remains() -> None:
+    for _ in range(5):
+        User.objects.all().delete()
+        Tenant.objects.all().delete()
+        first, second = (factories.make_user(f"{name}@example.org") for name in "ab")
+        tenant = factories.make_tenant(factories.make_account("Acme", owners=[first]), owner=first)
+        Membership.objects.create(user=second, tenant=tenant, role="owner")
+        answers = at_once(
+            [
+                partial(signed_in(first).put, f"/users/{second.email}/tenants", []),
+                partial(signed_in(second).put, f"/users/{first.email}/tenants", []),
+            ]
+        )
+        assert Membership.objects.filter(tenant=tenant, role="owner").count() == 1
+        statuses = sorted(answer.status_code for answer in answers)
+        assert statuses[0] == 200
+        assert statuses[1] in {400, 403}

@@ -1,0 +1,219 @@
+"""``/users/{email}/tokens``. Contract: Authentication, 4."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import pytest
+
+from accounts.models import PersonalAccessToken, User
+from tenantadmin.http.timestamps import format_timestamp, now
+from tests import factories
+from tests.accounts.support import signed_in
+from tests.conftest import ApiClient
+
+pytestmark = pytest.mark.django_db
+OWN = "/users/owner@example.org/tokens"
+
+
+def body(world: factories.World, **changes: Any) -> dict[str, Any]:
+    return {"name": "ci", "scopes": ["config:read"], "tenants": [str(world.tenant.pk)], **changes}
+
+
+def exchange(text: str) -> Any:
+    return ApiClient().post("/oauth/token", {"grant_type": "pat_exchange", "pat": text})
+
+
+def test_made_shown_once_listed_used_and_revoked(world: factories.World) -> None:
+    owner = signed_in(world.owner)
+    expires = now() + dt.timedelta(days=3)
+    wanted = body(
+        world,
+        scopes=["config:write", "cache-admin"],
+        endpoints=[{"methods": ["GET"], "path": "/users/*"}],
+        expiresAt=format_timestamp(expires),
+    )
+    answer = owner.post(OWN, wanted)
+    assert answer.status_code == 201
+    made = answer.json()
+    text = made.pop("token")
+    pat = PersonalAccessToken.objects.get()
+    assert made == {
+        "id": pat.pk,
+        "name": "ci",
+        "owner": "owner@example.org",
+        "prefix": text[:16],
+        "scopes": ["cache-admin", "config:write"],
+        "tenants": [str(world.tenant.pk)],
+        "accounts": [],
+        "endpoints": [{"methods": ["GET"], "path": "/users/*"}],
+        "createdAt": format_timestamp(pat.created_at),
+        "expiresAt": format_timestamp(expires),
+        "lastUsedAt": None,
+    }
+    assert owner.get(OWN).json() == {
+        "_links": {
+            "self": {"href": OWN},
+            "parent": {"href": "/users/owner@example.org"},
+            "items": [{"name": str(pat.pk), "href": f"{OWN}/{pat.pk}"}],
+        },
+        "tokens": [made],
+    }
+    minted = ApiClient(exchange(text).json()["access_token"])
+    assert minted.get("/users").status_code == 403
+    assert owner.get(OWN).json()["tokens"][0]["lastUsedAt"] is not None
+
+    gone = owner.delete(f"{OWN}/{pat.pk}")
+    assert (gone.status_code, gone.json()) == (
+        200,
+        {"success": True, "message": "The personal access token is revoked."},
+    )
+    assert exchange(text).status_code == 401
+    assert minted.get("/users").status_code == 401
+    assert owner.get(OWN).json()["tokens"] == []
+    assert owner.delete(f"{OWN}/{pat.pk}").status_code == 404
+
+
+@pytest.mark.parametrize("identifier", ["0", "99999999999999999999999", "x"])
+def test_an_unknown_token_is_a_404(world: factories.World, identifier: str) -> None:
+    assert signed_in(world.owner).delete(f"{OWN}/{identifier}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("person", "scopes", "status"),
+    [
+        ("member", ["config:read", "logs:read", "logs:query", "analytics:read"], 201),
+        ("member", ["config:write"], 403),
+        ("member", ["cache-admin"], 403),
+        ("member", ["analytics:users"], 403),
+        ("tenant_admin", ["config:write", "cache-admin", "analytics:users", "logs:query"], 201),
+        ("owner", ["config:write", "cache-admin", "analytics:users", "logs:query"], 201),
+        ("owner", ["users:read"], 403),
+        ("owner", ["users:write"], 403),
+        ("owner", ["tos:publish"], 403),
+        ("platform_admin", ["users:write", "tos:publish", "cache-admin", "config:write"], 201),
+        ("stranger", ["config:read"], 403),
+    ],
+)
+def test_what_one_may_put_into_a_token_comes_from_the_role(
+    world: factories.World, person: str, scopes: list[str], status: int
+) -> None:
+    user: User = getattr(world, person)
+    answer = signed_in(user).post(f"/users/{user.email}/tokens", body(world, scopes=scopes))
+    assert answer.status_code == status, answer.content
+    assert PersonalAccessToken.objects.count() == (status == 201)
+
+
+def test_a_guests_token_holds_read_scopes_only(world: factories.World) -> None:
+    User.objects.filter(pk=world.owner.pk).update(role="guest")
+    world.owner.refresh_from_db()
+    guest = signed_in(world.owner)
+    assert guest.post(OWN, body(world, scopes=["config:write"])).status_code == 403
+    assert guest.post(OWN, body(world)).status_code == 201
+
+
+def test_wildcards_are_for_platform_admins(world: factories.World) -> None:
+    for wildcard in ({"tenants": ["*"]}, {"tenants": [], "accounts": ["*"]}):
+        assert signed_in(world.owner).post(OWN, body(world, **wildcard)).status_code == 403
+        admin = signed_in(world.platform_admin)
+        assert admin.post("/users/admin@example.org/tokens", body(world, **wildcard)).status_code == 201
+        # A wildcard never exceeds its owner, whoever asks.
+        assert admin.post(OWN, body(world, **wildcard)).status_code == 403
+
+
+def test_accounts_are_those_that_the_owner_owns(world: factories.World) -> None:
+    accounts = [str(world.account.pk)]
+    assert signed_in(world.owner).post(OWN, body(world, tenants=[], accounts=accounts)).status_code == 201
+    answer = signed_in(world.member).post(
+        "/users/member@example.org/tokens", body(world, tenants=[], accounts=accounts)
+    )
+    assert answer.status_code == 403
+
+
+def test_tokens_of_others_are_for_platform_admins(world: factories.World) -> None:
+    for user in (world.member, world.tenant_admin, world.stranger):
+        client = signed_in(user)
+        assert client.get(OWN).status_code == 403
+        assert client.post(OWN, body(world)).status_code == 403
+        assert client.delete(f"{OWN}/1").status_code == 403
+    admin = signed_in(world.platform_admin)
+    made = admin.post(OWN, body(world, scopes=["cache-admin"])).json()
+    assert made["owner"] == "owner@example.org"
+    assert len(admin.get(OWN).json()["tokens"]) == 1
+    assert (
+        admin.post("/users/member@example.org/tokens", body(world, scopes=["cache-admin"])).status_code == 403
+    )
+    assert admin.get("/users/nobody@example.org/tokens").status_code == 404
+    assert admin.delete(f"{OWN}/{made['id']}").status_code == 200
+
+
+def test_a_token_makes_none_that_may_do_more_than_itself(world: factories.World) -> None:
+    admin, path, tenant = world.platform_admin, "/users/admin@example.org/tokens", str(world.tenant.pk)
+    narrow = ApiClient(factories.pat_token(admin, "users:write", "config:read", tenants=[tenant]))
+    assert narrow.post(path, body(world)).status_code == 201
+    for beyond in (
+        {"scopes": ["config:write"]},
+        {"tenants": [str(world.stranger_tenant.pk)]},
+        {"tenants": ["*"]},
+        {"accounts": [str(world.account.pk)]},
+    ):
+        assert narrow.post(path, body(world, **beyond)).status_code == 403, beyond
+    without_scope = ApiClient(factories.pat_token(admin, "config:read", tenants=["*"]))
+    assert without_scope.post(path, body(world)).status_code == 403
+    bound = factories.pat_token(
+        admin, "users:write", "config:read", tenants=["*"], endpoints=[{"methods": [], "path": "/users/*"}]
+    )
+    assert ApiClient(bound).post(path, body(world)).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("changes", "path"),
+    [
+        ({"name": ""}, "/name"),
+        ({"name": "x" * 101}, "/name"),
+        ({"scopes": []}, "/scopes"),
+        ({"scopes": ["admin"]}, "/scopes/0"),
+        ({"tenants": ["x"]}, "/tenants"),
+        ({"tenants": ["*", "3f2b8f0c-6d2f-4f0e-9a55-0d6f6d1d9f11"]}, "/tenants"),
+        ({"tenants": ["3f2b8f0c-6d2f-4f0e-9a55-0d6f6d1d9f11"]}, "/tenants"),
+        ({"accounts": ["3f2b8f0c-6d2f-4f0e-9a55-0d6f6d1d9f11"]}, "/accounts"),
+        ({"endpoints": [{"methods": ["FETCH"], "path": "/"}]}, "/endpoints/0/methods/0"),
+        ({"endpoints": [{"methods": ["GET"]}]}, "/endpoints/0/path"),
+        ({"endpoints": [{"path": "users"}]}, "/endpoints/0/path"),
+        ({"expiresAt": "2020-01-01T00:00:00Z"}, "/expiresAt"),
+        ({"expiresAt": "2099-01-01T00:00:00"}, "/expiresAt"),
+        ({"owner": "me"}, "/owner"),
+    ],
+)
+def test_what_is_wrong_is_named(world: factories.World, changes: dict[str, Any], path: str) -> None:
+    answer = signed_in(world.platform_admin).post("/users/admin@example.org/tokens", body(world, **changes))
+    assert answer.status_code == 400, answer.content
+    assert answer.json()["details"][0]["path"] == path
+
+
+class TestEndpoints:
+    @pytest.mark.parametrize(
+        ("endpoints", "allowed"),
+        [
+            ([], True),
+            ([{"methods": ["GET"], "path": "/users"}], True),
+            ([{"methods": [], "path": "/u*"}], True),
+            ([{"path": "/users"}], True),
+            ([{"methods": ["POST"], "path": "/users"}], False),
+            ([{"methods": ["GET"], "path": "/users/*"}], False),
+            ([{"methods": ["GET"], "path": "/tos"}, {"methods": ["GET"], "path": "/users"}], True),
+        ],
+    )
+    def test_bind_a_token_to_methods_and_paths(
+        self, world: factories.World, endpoints: list[dict[str, Any]], allowed: bool
+    ) -> None:
+        token = factories.pat_token(world.platform_admin, "users:read", tenants=["*"], endpoints=endpoints)
+        assert ApiClient(token).get("/users").status_code == (200 if allowed else 403)
+
+
+def test_a_wildcard_tokens_access_ends_with_its_owners_role(world: factories.World) -> None:
+    client = ApiClient(factories.pat_token(world.platform_admin, "users:read", tenants=["*"]))
+    assert client.get("/users").status_code == 200
+    User.objects.filter(pk=world.platform_admin.pk).update(role="user")
+    assert client.get("/users").status_code == 401

@@ -1,0 +1,394 @@
+"""``/auth/login`` and ``/auth/callback``. Contract: Discovery and sign-in."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import pytest
+from allauth.socialaccount.providers.github.views import GitHubOAuth2Adapter
+from allauth.socialaccount.providers.google import views as google
+from cryptography.hazmat.primitives.asymmetric import rsa
+from django.test import Client
+
+from accounts.models import Account, MagicLink, RefreshToken, Tenant, User
+from tenantadmin.http.timestamps import now
+from tests.accounts.issuer import Issuer, running_issuer
+from tests.accounts.support import at_once
+from tests.conftest import ApiClient
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests import factories
+
+pytestmark = pytest.mark.django_db
+
+
+def app(name: str, **settings: Any) -> dict[str, Any]:
+    return {
+        "provider_id": name,
+        "name": name,
+        "client_id": "client",
+        "secret": "secret",
+        "settings": settings,
+    }
+
+
+@pytest.fixture
+def issuer(settings: Any) -> Iterator[Issuer]:
+    with running_issuer() as running:
+        settings.DASHBOARD_URL = "https://dash.example.org"
+        settings.ALLOWED_REDIRECT_HOSTS = ["https://app.example.org"]
+        settings.SIGNIN_PROVIDERS = ["corp", "google", "github", "microsoft"]
+        settings.SOCIALACCOUNT_PROVIDERS = {
+            "openid_connect": {
+                "APPS": [app("corp", server_url=running.url, oauth_pkce_enabled=True)],
+                "OAUTH_PKCE_ENABLED": True,
+            },
+            "google": {
+                "APPS": [app("google")],
+                "OAUTH_PKCE_ENABLED": True,
+                "SCOPE": ["openid", "profile", "email"],
+            },
+            "github": {"APPS": [app("github")], "OAUTH_PKCE_ENABLED": True, "SCOPE": ["user:email"]},
+            "microsoft": {
+                "APPS": [
+                    app(
+                        "microsoft",
+                        tenant="directory",
+                        verified_email=True,
+                        login_url=running.url,
+                        graph_url=running.url,
+                    )
+                ],
+                "OAUTH_PKCE_ENABLED": True,
+            },
+        }
+        yield running
+
+
+class Browser:
+    """Keeps cookies, follows nothing by itself."""
+
+    def __init__(self) -> None:
+        self.client = Client(raise_request_exception=False)
+
+    def login(self, query: str = "") -> str:
+        answer = self.client.get(f"/auth/login{query}")
+        assert answer.status_code == 302, answer.content
+        return str(answer["Location"])
+
+    def callback(self, **parameters: str) -> Any:
+        return self.client.get(f"/auth/callback?{urlencode(parameters)}")
+
+    def sign_in(self, issuer: Issuer, query: str = "") -> Any:
+        return self.callback(**issuer.authorize(self.login(query)))
+
+
+def query_of(address: str) -> dict[str, str]:
+    return {name: values[0] for name, values in parse_qs(urlsplit(address).query).items()}
+
+
+@pytest.mark.usefixtures("issuer")
+class TestLogin:
+    def test_leads_to_the_providers_page_with_pkce_nonce_and_state(self, issuer: Issuer) -> None:
+        browser = Browser()
+        answer = browser.client.get("/auth/login?redirect=/reports")
+        assert answer.status_code == 302
+        assert answer["Cache-Control"] == "no-store"
+        address = urlsplit(answer["Location"])
+        assert f"{address.scheme}://{address.netloc}{address.path}" == f"{issuer.url}/authorize"
+        query = query_of(answer["Location"])
+        assert query["client_id"] == "client"
+        assert query["redirect_uri"] == "http://testserver/auth/callback"
+        assert query["response_type"] == "code"
+        assert set(query["scope"].split()) == {"openid", "profile", "email"}
+        assert query["code_challenge_method"] == "S256"
+        assert re.fullmatch(r"[A-Za-z0-9_-]{43}", query["code_challenge"])
+        assert len(query["nonce"]) == 32
+        state = json.loads(base64.b64decode(query["state"]))
+        assert state["redirect"] == "https://dash.example.org/reports"
+        cookie = answer.cookies["signin_browser"]
+        assert (cookie["httponly"], cookie["samesite"], cookie["path"], cookie["max-age"]) == (
+            True,
+            "Lax",
+            "/auth",
+            600,
+        )
+
+    @pytest.mark.parametrize(
+        ("query", "target"),
+        [
+            ("", "https://dash.example.org"),
+            ("?return_to=/a", "https://dash.example.org/a"),
+            ("?redirect=/b&return_to=/a", "https://dash.example.org/b"),
+            ("?redirect=//evil.example", "https://dash.example.org"),
+            ("?redirect=https://app.example.org/c", "https://app.example.org/c"),
+            ("?redirect=" + "/a" * 3000, "https://dash.example.org"),
+        ],
+    )
+    def test_where_it_leads_in_the_end(self, query: str, target: str) -> None:
+        state = query_of(Browser().login(query))["state"]
+        assert json.loads(base64.b64decode(state))["redirect"] == target
+
+    @pytest.mark.parametrize(
+        ("provider", "host"),
+        [
+            ("", "127.0.0.1"),
+            ("corp", "127.0.0.1"),
+            ("google", "accounts.google.com"),
+            ("github", "github.com"),
+            ("nonsense", "127.0.0.1"),
+        ],
+    )
+    def test_the_provider_is_named_or_the_first(self, provider: str, host: str) -> None:
+        assert urlsplit(Browser().login(f"?provider={provider}")).hostname == host
+
+    def test_without_a_provider_it_is_a_500(self, settings: Any) -> None:
+        settings.SIGNIN_PROVIDERS = []
+        for path in ("/auth/login", "/auth/callback?code=x&state=y"):
+            answer = ApiClient().get(path)
+            assert (answer.status_code, answer.json()["error"]) == (500, "identity_provider_unavailable")
+
+    def test_a_provider_that_does_not_answer_is_a_502(self, issuer: Issuer, settings: Any) -> None:
+        issuer.status = 503
+        answer = ApiClient().get("/auth/login")
+        assert (answer.status_code, answer.json()["error"]) == (502, "identity_provider_error")
+        settings.SOCIALACCOUNT_PROVIDERS["openid_connect"]["APPS"] = [
+            app("corp", server_url="http://127.0.0.1:9")
+        ]
+        assert ApiClient().get("/auth/login").status_code == 502
+
+    def test_an_unknown_parameter_is_a_400(self) -> None:
+        assert ApiClient().get("/auth/login?redirect_to=/").status_code == 400
+
+    def test_without_redis_it_is_a_500(self, settings: Any, tmp_path: Any) -> None:
+        settings.REDIS_URL = f"unix://{tmp_path}/nobody.sock"
+        assert ApiClient().get("/auth/login").status_code == 500
+
+
+class TestCallback:
+    def test_a_stranger_signs_in_and_finds_a_home(self, issuer: Issuer) -> None:
+        answer = Browser().sign_in(issuer, "?redirect=/reports?day=1")
+        assert answer.status_code == 302, answer.content
+        assert answer["Cache-Control"] == "no-store"
+        target = urlsplit(answer["Location"])
+        assert (target.scheme, target.netloc, target.path) == ("https", "dash.example.org", "/reports")
+        query = query_of(answer["Location"])
+        assert set(query) == {"day", "access_token", "refresh_token", "expires_in"}
+        assert query["expires_in"] == "3600"
+        document = ApiClient(query["access_token"]).get("/users/ada@example.org").json()
+        assert document["displayName"] == "Ada Lovelace"
+        assert {**document["identity"], "lastLoginAt": "…"} == {
+            "provider": "corp",
+            "subject": "117",
+            "emailVerified": True,
+            "lastLoginAt": "…",
+        }
+        assert [entry["role"] for entry in document["tenants"]] == ["owner"]
+        assert Account.objects.get().plan == "free"
+
+    def test_a_second_sign_in_updates_the_user(self, issuer: Issuer) -> None:
+        Browser().sign_in(issuer)
+        first = User.objects.get().last_login
+        issuer.user["name"] = "Augusta"
+        Browser().sign_in(issuer)
+        user = User.objects.get()
+        assert user.last_login is not None
+        assert first is not None
+        assert user.last_login >= first
+        assert user.display_name == "Ada Lovelace"
+        assert (Account.objects.count(), Tenant.objects.count(), RefreshToken.objects.count()) == (1, 1, 2)
+
+    def test_a_verified_address_links_to_the_user_who_has_it(
+        self, issuer: Issuer, world: factories.World
+    ) -> None:
+        issuer.user["email"] = "Member@Example.org"
+        assert Browser().sign_in(issuer).status_code == 302
+        world.member.refresh_from_db()
+        assert (world.member.identity_provider, world.member.identity_subject) == ("corp", "117")
+        issuer.user["email"] = "renamed@example.org"
+        assert Browser().sign_in(issuer).status_code == 302
+        assert not User.objects.filter(email="renamed@example.org").exists()
+
+    @pytest.mark.parametrize("verified", [False, None, 0, "false", "yes"])
+    def test_an_unverified_address_neither_signs_in_nor_links(
+        self, issuer: Issuer, world: factories.World, verified: object
+    ) -> None:
+        for address in ("member@example.org", "new@example.org"):
+            issuer.user.update(email=address, email_verified=verified)
+            answer = Browser().sign_in(issuer)
+            assert (answer.status_code, answer.json()["error"]) == (401, "unauthorized")
+        world.member.refresh_from_db()
+        assert world.member.identity_subject == ""
+        assert not User.objects.filter(email="new@example.org").exists()
+
+    @pytest.mark.parametrize("address", [None, "", "nonsense", "\u212aate@example.org", "a/b@example.org"])
+    def test_without_a_usable_address_it_is_a_401(self, issuer: Issuer, address: object) -> None:
+        issuer.user["email"] = address
+        assert Browser().sign_in(issuer).status_code == 401
+        assert not User.objects.exists()
+
+    def test_a_domain_that_may_not_sign_in_is_a_403(self, issuer: Issuer, settings: Any) -> None:
+        settings.SIGNIN_EMAIL_DOMAINS = ["example.com"]
+        answer = Browser().sign_in(issuer)
+        assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")
+        assert not User.objects.exists()
+
+    def test_a_deactivated_user_is_a_403(self, issuer: Issuer) -> None:
+        User.objects.create(email="ada@example.org", is_active=False)
+        assert Browser().sign_in(issuer).status_code == 403
+        assert not RefreshToken.objects.exists()
+
+    def test_it_ends_the_open_links_of_the_address(self, issuer: Issuer) -> None:
+        link = MagicLink.objects.create(
+            digest=b"x" * 32, email="ada@example.org", return_to="/", expires_at=now()
+        )
+        Browser().sign_in(issuer)
+        link.refresh_from_db()
+        assert link.used_at is not None
+
+    def test_several_tabs_of_one_browser_sign_in(self, issuer: Issuer) -> None:
+        browser = Browser()
+        pages = [browser.login("?redirect=/a"), browser.login("?redirect=/b")]
+        for page, path in zip(pages, ("/a", "/b"), strict=True):
+            answer = browser.callback(**issuer.authorize(page))
+            assert (answer.status_code, urlsplit(answer["Location"]).path) == (302, path)
+
+
+@pytest.mark.usefixtures("issuer")
+class TestState:
+    def test_neither_code_nor_error_is_a_400(self) -> None:
+        for query in ({}, {"state": "x"}, {"code": ""}):
+            assert Browser().callback(**query).status_code == 400
+
+    def test_a_replayed_state_is_a_401(self, issuer: Issuer) -> None:
+        browser = Browser()
+        parameters = issuer.authorize(browser.login())
+        assert browser.callback(**parameters).status_code == 302
+        issuer.codes[parameters["code"]] = {}
+        assert browser.callback(**parameters).status_code == 401
+        assert issuer.exchanges == 1
+
+    def test_a_state_of_another_browser_is_a_401_and_stays_good_for_its_own(self, issuer: Issuer) -> None:
+        victim, attacker = Browser(), Browser()
+        parameters = issuer.authorize(attacker.login())
+        victim.login()
+        for other in (victim, Browser()):
+            assert other.callback(**parameters).status_code == 401
+        assert issuer.exchanges == 0
+        assert attacker.callback(**parameters).status_code == 302
+
+    @pytest.mark.parametrize("state", ["", "x", "e30="])
+    def test_a_bad_or_missing_state_is_a_401(self, issuer: Issuer, state: str) -> None:
+        browser = Browser()
+        browser.login()
+        answer = browser.callback(code="x", state=state)
+        assert (answer.status_code, answer.json()["error"]) == (401, "unauthorized")
+        assert issuer.exchanges == 0
+
+    def test_a_refusal_of_the_provider_is_a_401_that_uses_the_state_up(self, issuer: Issuer) -> None:
+        browser = Browser()
+        parameters = issuer.authorize(browser.login())
+        assert browser.callback(error="access_denied", state=parameters["state"]).status_code == 401
+        assert browser.callback(**parameters).status_code == 401
+        assert browser.callback(error="access_denied").status_code == 401
+
+
+class TestLies:
+    """What a provider, or somebody between, may claim."""
+
+    @pytest.mark.parametrize(
+        "claims",
+        [
+            {"nonce": "other"},
+            {"nonce": None},
+            {"aud": "another-client"},
+            {"iss": "https://evil.example"},
+            {"exp": 1},
+            {"sub": "118"},
+        ],
+    )
+    def test_an_id_token_that_does_not_hold_is_a_401(self, issuer: Issuer, claims: dict[str, Any]) -> None:
+        issuer.claims = claims
+        assert Browser().sign_in(issuer).status_code == 401
+        assert not User.objects.exists()
+
+    def test_an_id_token_of_another_key_is_a_401(self, issuer: Issuer) -> None:
+        issuer.signing_key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        assert Browser().sign_in(issuer).status_code == 401
+
+    def test_an_unsigned_id_token_is_a_401(self, issuer: Issuer) -> None:
+        issuer.signing_key, issuer.algorithm = None, "none"
+        assert Browser().sign_in(issuer).status_code == 401
+
+    def test_an_id_token_signed_with_the_public_key_as_a_secret_is_a_401(self, issuer: Issuer) -> None:
+        issuer.signing_key, issuer.algorithm = "n" * 64, "HS256"
+        assert Browser().sign_in(issuer).status_code == 401
+
+    def test_an_exchange_that_fails_is_a_401(self, issuer: Issuer) -> None:
+        browser = Browser()
+        parameters = issuer.authorize(browser.login())
+        answer = browser.callback(code="another", state=parameters["state"])
+        assert (answer.status_code, answer.json()["error"]) == (401, "unauthorized")
+
+    def test_a_provider_that_fails_in_between_is_a_401(self, issuer: Issuer) -> None:
+        browser = Browser()
+        parameters = issuer.authorize(browser.login())
+        issuer.status = 500
+        assert browser.callback(**parameters).status_code == 401
+
+
+class TestKnownProviders:
+    def test_google(self, issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(google.GoogleOAuth2Adapter, "access_token_url", f"{issuer.url}/token")
+        monkeypatch.setattr(google, "ID_TOKEN_ISSUER", issuer.url)
+        monkeypatch.setattr(google, "CERTS_URL", f"{issuer.url}/keys")
+        monkeypatch.setattr(google.jwtkit, "lookup_kid_pem_x509_certificate", google.jwtkit.lookup_kid_jwk)
+        assert Browser().sign_in(issuer, "?provider=google").status_code == 302
+        assert User.objects.get().identity_provider == "google"
+        issuer.claims = {"nonce": "other"}
+        assert Browser().sign_in(issuer, "?provider=google").status_code == 401
+
+    def test_github_takes_the_verified_address(self, issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(GitHubOAuth2Adapter, "access_token_url", f"{issuer.url}/token")
+        monkeypatch.setattr(GitHubOAuth2Adapter, "profile_url", f"{issuer.url}/user")
+        monkeypatch.setattr(GitHubOAuth2Adapter, "emails_url", f"{issuer.url}/user/emails")
+        issuer.user = {"id": 42, "login": "ada", "name": "Ada", "email": "public@example.org"}
+        issuer.emails = [
+            {"email": "public@example.org", "verified": False, "primary": True},
+            {"email": "second@example.org", "verified": True, "primary": False},
+        ]
+        assert Browser().sign_in(issuer, "?provider=github").status_code == 302
+        user = User.objects.get()
+        assert (user.email, user.identity_provider, user.identity_subject) == (
+            "second@example.org",
+            "github",
+            "42",
+        )
+        issuer.emails = [{"email": "public@example.org", "verified": False, "primary": True}]
+        assert Browser().sign_in(issuer, "?provider=github").status_code == 401
+        issuer.emails = [{"email": "\u212aate@example.org", "verified": True, "primary": True}]
+        assert Browser().sign_in(issuer, "?provider=github").status_code == 401
+
+    def test_microsoft_verifies_the_addresses_of_one_directory(self, issuer: Issuer, settings: Any) -> None:
+        issuer.user = {"id": "m-1", "displayName": "Ada", "mail": "ada@example.org"}
+        assert Browser().sign_in(issuer, "?provider=microsoft").status_code == 302
+        assert User.objects.get().display_name == "Ada"
+        settings.SOCIALACCOUNT_PROVIDERS["microsoft"]["APPS"][0]["settings"]["verified_email"] = False
+        assert Browser().sign_in(issuer, "?provider=microsoft").status_code == 401
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_first_callbacks_at_once_provision_exactly_once(issuer: Issuer) -> None:
+    for number in range(3):
+        issuer.user.update(sub=str(number), email=f"u{number}@example.org")
+        browsers = [Browser() for _ in range(4)]
+        calls = [partial(browser.callback, **issuer.authorize(browser.login())) for browser in browsers]
+        assert {answer.status_code for answer in at_once(calls)} == {302}
+        assert (User.objects.count(), Account.objects.count(), Tenant.objects.count()) == (number + 1,) * 3

@@ -1,0 +1,277 @@
+"""Tenants: listed, created, found, deleted. Contract: Tenants and configuration."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import pytest
+
+from accounts.models import Fqdn, Membership, Revision, Tenant, TenantConfig
+from rules.models import Ruleset
+from tests import factories
+from tests.conftest import ApiClient
+from tests.streams import body_of
+
+if TYPE_CHECKING:
+    from accounts.models import User
+
+pytestmark = pytest.mark.django_db
+
+
+def client_of(user: User) -> ApiClient:
+    return ApiClient(factories.sign_in(user))
+
+
+def listed(client: ApiClient) -> list[str]:
+    answer = client.get("/config/tenants")
+    assert answer.status_code == 200
+    return [item["name"] for item in body_of(answer)["_links"]["items"]]
+
+
+def test_the_list_has_the_exact_shape_that_the_gateway_depends_on(world: factories.World) -> None:
+    tenant = str(world.tenant.pk)
+    answer = client_of(world.member).get("/config/tenants")
+    assert answer.status_code == 200
+    assert answer["Content-Type"] == "application/json"
+    assert body_of(answer) == {
+        "_links": {
+            "self": {"href": "/config/tenants"},
+            "parent": {"href": "/"},
+            "items": [{"name": tenant, "href": f"/config/tenants/{tenant}"}],
+        }
+    }
+
+
+def test_the_list_is_limited_to_the_callers_scope(world: factories.World) -> None:
+    mine, other = str(world.tenant.pk), str(world.stranger_tenant.pk)
+    assert listed(client_of(world.owner)) == [mine]
+    assert listed(client_of(world.stranger)) == [other]
+    assert listed(client_of(world.platform_admin)) == []
+    named = factories.pat_token(world.platform_admin, "config:read", tenants=[other])
+    assert listed(ApiClient(named)) == [other]
+    wildcard = factories.pat_token(world.platform_admin, "config:read", tenants=["*"])
+    assert sorted(listed(ApiClient(wildcard))) == sorted([mine, other])
+    account = factories.pat_token(world.platform_admin, "config:read", accounts=[str(world.account.pk)])
+    assert listed(ApiClient(account)) == [mine]
+
+
+def test_a_tenant_links_to_its_documents(world: factories.World) -> None:
+    address = f"/config/tenants/{world.tenant.pk}"
+    answer = client_of(world.member).get(address)
+    assert answer.status_code == 200
+    assert answer.json() == {
+        "_links": {
+            "self": {"href": address},
+            "parent": {"href": "/config/tenants"},
+            "config": {"href": f"{address}/config"},
+            "rules": {"href": f"{address}/rules"},
+        },
+        "tenantId": str(world.tenant.pk),
+    }
+    again = client_of(world.member).get(address, **{"If-None-Match": answer["ETag"]})
+    assert (again.status_code, again.content, again["ETag"]) == (304, b"", answer["ETag"])
+
+
+def test_creating_a_tenant_stores_both_documents_and_makes_the_caller_its_owner(
+    world: factories.World,
+) -> None:
+    answer = client_of(world.owner).post(
+        "/config/tenants",
+        {
+            "accountId": str(world.account.pk),
+            "tenantName": "  Sales  ",
+            "fqdns": ["Sales.gateway.localhost"],
+            "labels": {"team": "sales"},
+        },
+    )
+    assert answer.status_code == 201, answer.content
+    body = answer.json()
+    tenant_id = UUID(body["tenantId"])
+    stamp = body["createdAt"]
+    assert body == {
+        "tenantId": str(tenant_id),
+        "accountId": str(world.account.pk),
+        "tenantName": "Sales",
+        "fqdns": ["sales.gateway.localhost"],
+        "defaults": {"cacheEnabled": True, "ttlSeconds": 86400},
+        "logging": {"retentionDays": 400, "storeParameterValues": True},
+        "labels": {"team": "sales"},
+        "plan": "team",
+        "createdAt": stamp,
+        "modifiedAt": stamp,
+        "seq": 0,
+    }
+    assert answer["Location"] == f"/config/tenants/{tenant_id}"
+    assert TenantConfig.objects.get(pk=tenant_id).seq == 0
+    ruleset = Ruleset.objects.get(pk=tenant_id)
+    assert (ruleset.seq, ruleset.rules) == (0, [])
+    history = Revision.objects.filter(tenant_id=tenant_id).order_by("kind")
+    assert [(row.kind, row.seq, row.action, row.user) for row in history] == [
+        ("config", 0, "create", "owner@example.org"),
+        ("rules", 0, "create", "owner@example.org"),
+    ]
+    assert [row.document for row in history][1] == {"rules": []}
+    membership = Membership.objects.get(tenant_id=tenant_id)
+    assert (membership.user_id, membership.role) == (world.owner.pk, "owner")
+    fqdn = Fqdn.objects.get(name="sales.gateway.localhost")
+    assert (fqdn.tenant_id, fqdn.released_at) == (tenant_id, None)
+
+
+def test_a_platform_admin_creates_a_tenant_for_others_and_is_no_member(world: factories.World) -> None:
+    answer = client_of(world.platform_admin).post(
+        "/config/tenants", {"accountId": str(world.account.pk), "tenantName": "Theirs"}
+    )
+    assert answer.status_code == 201
+    assert not Membership.objects.filter(tenant_id=answer.json()["tenantId"]).exists()
+
+
+def test_only_owners_of_the_account_and_platform_admins_create_in_it(world: factories.World) -> None:
+    body = {"accountId": str(world.account.pk), "tenantName": "New"}
+    for user in (world.stranger, world.member, world.tenant_admin):
+        answer = client_of(user).post("/config/tenants", body)
+        assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")
+    assert not Tenant.objects.filter(name="New").exists()
+
+
+def test_an_unknown_account_is_a_404(world: factories.World) -> None:
+    answer = client_of(world.platform_admin).post(
+        "/config/tenants", {"accountId": "00000000-0000-4000-8000-000000000000", "tenantName": "New"}
+    )
+    assert (answer.status_code, answer.json()["error"]) == (404, "account_not_found")
+
+
+@pytest.mark.parametrize(
+    ("change", "path", "code"),
+    [
+        ({"accountId": None}, "/accountId", "null"),
+        ({"accountId": "3F2B8C1E-5A7D-4E0F-9C6B-1D2E3F4A5B6C"}, "/accountId", "invalid"),
+        ({"accountId": "3f2b8c1e5a7d4e0f9c6b1d2e3f4a5b6c"}, "/accountId", "invalid"),
+        ({"tenantName": ""}, "/tenantName", "blank"),
+        ({"tenantName": "   "}, "/tenantName", "invalid-name"),
+        ({"tenantName": "x" * 101}, "/tenantName", "invalid-name"),
+        ({"tenantName": "bell\a"}, "/tenantName", "invalid-name"),
+        ({"tenantName": 7}, "/tenantName", "invalid"),
+        ({"tenantNam": "x"}, "/tenantNam", "unknown-property"),
+        ({"plan": "free"}, "/plan", "unknown-property"),
+        ({"fqdns": "a.gateway.localhost"}, "/fqdns", "not-a-list"),
+        ({"fqdns": ["*.gateway.localhost"]}, "/fqdns/0", "invalid-fqdn"),
+        ({"fqdns": ["a.gateway.localhost."]}, "/fqdns/0", "invalid-fqdn"),
+        ({"fqdns": ["127.0.0.1"]}, "/fqdns/0", "invalid-fqdn"),
+        ({"fqdns": ["a.gateway.localhost", "A.gateway.localhost"]}, "/fqdns/1", "duplicate-fqdn"),
+        ({"fqdns": ["a_b.gateway.localhost"]}, "/fqdns/0", "invalid-fqdn"),
+        ({"fqdns": ["x" * 64 + ".gateway.localhost"]}, "/fqdns/0", "invalid-fqdn"),
+        ({"fqdns": ["https://a.gateway.localhost"]}, "/fqdns/0", "invalid-fqdn"),
+        ({"fqdns": ["a.example.net"]}, "/fqdns/0", "fqdn-outside-domains"),
+        ({"fqdns": ["gateway.localhost"]}, "/fqdns/0", "fqdn-outside-domains"),
+        ({"fqdns": ["аcme.gateway.localhost"]}, "/fqdns/0", "fqdn-not-ascii"),
+        ({"defaults": {"ttlSeconds": 0}}, "/defaults/ttlSeconds", "min-value"),
+        ({"defaults": {"ttlSeconds": "60"}}, "/defaults/ttlSeconds", "invalid"),
+        ({"defaults": {"cacheEnabled": "true"}}, "/defaults/cacheEnabled", "invalid"),
+        ({"logging": {"retention": 3}}, "/logging/retention", "unknown-property"),
+        ({"labels": {"team": 7}}, "/labels/team", "invalid"),
+        (
+            {"warehouse": {"adapterType": "oracle", "serverHostname": "h"}},
+            "/warehouse/adapterType",
+            "invalid-choice",
+        ),
+        (
+            {
+                "warehouse": {
+                    "adapterType": "snowflake",
+                    "serverHostname": "h",
+                    "credentialRef": "password=hunter2",
+                }
+            },
+            "/warehouse/credentialRef",
+            "looks-like-secret",
+        ),
+    ],
+)
+def test_a_body_that_does_not_hold_is_a_400_that_names_the_place(
+    world: factories.World, change: dict[str, Any], path: str, code: str
+) -> None:
+    body = {"accountId": str(world.account.pk), "tenantName": "New", **change}
+    answer = client_of(world.owner).post("/config/tenants", body)
+    assert answer.status_code == 400, answer.content
+    assert answer.json()["error"] == "validation_failed"
+    assert [(it["path"], it["code"]) for it in answer.json()["details"]] == [(path, code)]
+    assert not Tenant.objects.filter(name="New").exists()
+
+
+def test_a_name_stands_once_per_account_whatever_its_case(world: factories.World) -> None:
+    body = {"accountId": str(world.account.pk), "tenantName": "wareHOUSE "}
+    answer = client_of(world.owner).post("/config/tenants", body)
+    assert (answer.status_code, answer.json()["error"]) == (409, "tenant_name_conflict")
+    assert (
+        client_of(world.stranger)
+        .post("/config/tenants", {**body, "accountId": str(world.stranger_tenant.account_id)})
+        .status_code
+        == 201
+    )
+
+
+def test_the_plan_limits_tenants_and_fqdns(world: factories.World) -> None:
+    account = factories.make_account("Free", plan="free", owners=[world.owner])
+    client = client_of(world.owner)
+    body = {"accountId": str(account.pk), "tenantName": "One"}
+    names = [f"{name}.gateway.localhost" for name in "abc"]
+    answer = client.post("/config/tenants", {**body, "fqdns": names})
+    assert (answer.status_code, answer.json()["error"]) == (400, "plan_limit_exceeded")
+    assert answer.json()["details"][0]["path"] == "/fqdns"
+    assert client.post("/config/tenants", {**body, "fqdns": names[:2]}).status_code == 201
+    answer = client.post("/config/tenants", {**body, "tenantName": "Two"})
+    assert (answer.status_code, answer.json()["error"]) == (400, "plan_limit_exceeded")
+
+
+def test_deletion_leaves_a_tombstone_and_the_history(world: factories.World) -> None:
+    tenant_id = world.tenant.pk
+    client = client_of(world.owner)
+    stored = client.get(f"/config/tenants/{tenant_id}/config").json()
+    client.put(f"/config/tenants/{tenant_id}/config", {**stored, "fqdns": ["mine.gateway.localhost"]})
+    for user in (world.member, world.tenant_admin, world.stranger):
+        assert client_of(user).delete(f"/config/tenants/{tenant_id}").status_code == 403
+    answer = client.delete(f"/config/tenants/{tenant_id}")
+    assert answer.status_code == 200
+    assert answer.json() == {
+        "success": True,
+        "message": f"Tenant {tenant_id} is deleted.",
+        "deletedFiles": 2,
+    }
+    assert listed(client) == []
+    for more in ("", "/config", "/rules"):
+        assert client.get(f"/config/tenants/{tenant_id}{more}").status_code == 404
+    assert client.put(f"/config/tenants/{tenant_id}/config", stored).status_code == 404
+    assert client.put(f"/config/tenants/{tenant_id}/rules", {"rules": []}).status_code == 404
+    assert client.delete(f"/config/tenants/{tenant_id}").status_code == 404
+    last = Revision.objects.filter(tenant_id=tenant_id, action="delete").order_by("kind")
+    assert [(row.kind, row.seq, row.document) for row in last] == [("config", 2, None), ("rules", 1, None)]
+    assert Fqdn.objects.get(name="mine.gateway.localhost").released_at is not None
+
+
+def test_an_unknown_tenant_is_404_for_a_platform_admin_and_403_otherwise(world: factories.World) -> None:
+    unknown = "/config/tenants/00000000-0000-4000-8000-000000000000"
+    for more in ("", "/config", "/rules"):
+        assert client_of(world.platform_admin).get(unknown + more).status_code == 404
+        assert client_of(world.owner).get(unknown + more).status_code == 403
+
+
+@pytest.mark.parametrize(
+    "segment", ["3F2B8C1E-5A7D-4E0F-9C6B-1D2E3F4A5B6C", "x", "3f2b8c1e5a7d4e0f9c6b1d2e3f4a5b6c"]
+)
+def test_another_spelling_of_an_id_in_the_path_is_a_404(world: factories.World, segment: str) -> None:
+    assert client_of(world.platform_admin).get(f"/config/tenants/{segment}").status_code == 404
+
+
+def test_an_unknown_query_parameter_is_a_400(world: factories.World) -> None:
+    answer = client_of(world.owner).get("/config/tenants?limit=3")
+    assert (answer.status_code, answer.json()["error"]) == (400, "bad_request")
+
+
+def test_without_a_token_everything_is_a_401(anonymous: ApiClient, world: factories.World) -> None:
+    for method, path in (
+        ("GET", "/config/tenants"),
+        ("POST", "/config/tenants"),
+        ("GET", "/config/tenants/manifest"),
+    ):
+        assert anonymous.request(method, path).status_code == 401

@@ -1,0 +1,58 @@
+"""Tombstones are removed when their time has come. Contract: States and transitions (Tenant)."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.conf import settings as project_settings
+
+from accounts.models import Fqdn, Membership, PermissionGrant, Revision, Tenant
+from accounts.tasks import remove_tombstones
+from accounts.tenants.config import write_config
+from accounts.tenants.lifecycle import delete_tenant
+from tenantadmin.celery import app
+
+if TYPE_CHECKING:
+    from tests import factories
+
+pytestmark = pytest.mark.django_db
+
+
+def age(tenant: Tenant, days: float) -> None:
+    """Let a tombstone and its names be ``days`` old."""
+    delta = dt.timedelta(days=days)
+    deleted_at = Tenant.objects.get(pk=tenant.pk).deleted_at
+    assert deleted_at is not None
+    Tenant.objects.filter(pk=tenant.pk).update(deleted_at=deleted_at - delta)
+    Fqdn.objects.filter(tenant_id=tenant.pk).update(released_at=deleted_at - delta)
+
+
+def test_a_tombstone_lives_30_days(world: factories.World) -> None:
+    tenant = world.tenant
+    document: dict[str, Any] = {"tenantName": "W", "fqdns": ["w.gateway.localhost"]}
+    write_config(tenant_id=tenant.pk, document=document, actor="owner@example.org")
+    PermissionGrant.objects.create(
+        grantee=world.stranger, resource="tenant", resource_id=tenant.pk, permissions=["config:read"]
+    )
+    delete_tenant(tenant_id=tenant.pk, actor="owner@example.org")
+    age(tenant, 29.99)
+    remove_tombstones()
+    assert Tenant.objects.filter(pk=tenant.pk).exists()
+    assert Fqdn.objects.filter(tenant_id=tenant.pk).exists()
+    assert Membership.objects.filter(tenant_id=tenant.pk).count() == 3
+    age(tenant, 30)
+    remove_tombstones()
+    assert not Tenant.objects.filter(pk=tenant.pk).exists()
+    assert not Fqdn.objects.filter(tenant_id=tenant.pk).exists()
+    assert not PermissionGrant.objects.filter(resource_id=tenant.pk).exists()
+    assert Revision.objects.filter(tenant_id=tenant.pk).count() == 5
+    assert Tenant.objects.filter(pk=world.stranger_tenant.pk).exists()
+    remove_tombstones()
+
+
+def test_beat_names_jobs_that_exist() -> None:
+    app.loader.import_default_modules()
+    for entry in project_settings.CELERY_BEAT_SCHEDULE.values():
+        assert entry["task"] in app.tasks

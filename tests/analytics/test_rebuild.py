@@ -1,0 +1,197 @@
+"""Finding and rebuilding what is stale, against a real database."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from analytics.days import find_stale_days, rebuild_day
+from analytics.models import Build, DayRollup, Kind, SummaryDocument
+from analytics.rebuild import find_stale_periods, rebuild_period
+from analytics.store import read_document
+from logs.layout import day_start_ms
+from logs.models import Partition, QuarantinedEntry, SupersededFile
+from logs.partitions import log_source
+from tenantadmin.objectstore import ObjectStore, StoreError, default_store
+from tests.analytics import oracle
+from tests.analytics.pipeline import TENANT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.django_db
+
+DAY, NEXT, LATER = date(2025, 12, 31), date(2026, 1, 1), date(2026, 3, 5)
+
+
+def entry(day: date, **fields: Any) -> dict[str, Any]:
+    return {
+        "timestamp": day_start_ms(day) + 1000,
+        "userName": "Ana",
+        "standardizedSql": "SELECT ?",
+        "cacheStatus": "MISS",
+        "cacheKey": "k",
+        "responseSize": 10,
+        "responseTimeMs": 5,
+        **fields,
+    }
+
+
+def put(name: str, *entries: Any, day: date = DAY) -> None:
+    body = b"\n".join(json.dumps(value).encode() for value in entries)
+    default_store().write(f"{TENANT}/logs/{day:%Y/%m/%d}/{name}", body)
+
+
+def rebuild_all() -> tuple[list[date], list[str]]:
+    store = default_store()
+    days = find_stale_days(store, tenant=TENANT)
+    for day in days:
+        assert rebuild_day(store, tenant=TENANT, day=day)
+    periods = find_stale_periods(tenant=TENANT)
+    for period in periods:
+        assert rebuild_period(store, tenant=TENANT, period=period)
+    return days, periods
+
+
+def document(kind: Kind, period: str) -> Any:
+    stored = read_document(tenant=TENANT, kind=kind, period=period)
+    return None if stored is None else json.loads(stored.body)
+
+
+def rows_of(*days: date) -> list[oracle.Row]:
+    store = default_store()
+    rows: list[oracle.Row] = []
+    for day in days:
+        files = {item.key: store.read(item.key) for item in store.list(f"{TENANT}/logs/{day:%Y/%m/%d}/")}
+        rows += oracle.read_day(files, day)
+    return rows
+
+
+def test_everything_is_built_once_and_then_current() -> None:
+    for day in (DAY, NEXT, LATER):
+        put("00/a.json", entry(day), entry(day, cacheStatus="HIT", userName="Bo"), day=day)
+
+    assert rebuild_all() == ([DAY, NEXT, LATER], ["2025-12", "2026-01", "2026-03", "2025", "2026", ""])
+    assert rebuild_all() == ([], [])
+
+    rows = rows_of(DAY, NEXT, LATER)
+    assert document(Kind.DAY, "2025-12-31") == oracle.day_document(rows[:2])
+    assert document(Kind.MONTH, "2026-01") == oracle.month_document(rows[2:4], 1)
+    assert document(Kind.YEAR, "2026") == oracle.year_document(rows, tenant=str(TENANT), year=2026)
+    assert document(Kind.RULES, "2026") == oracle.rules_document(rows[2:])
+    assert document(Kind.USERS, "")["totalUsers"] == 2
+    assert set(Build.objects.values_list("state", flat=True)) == {"done"}
+
+
+def test_a_late_object_makes_its_day_and_what_shows_it_stale() -> None:
+    put("00/a.json", entry(DAY))
+    put("00/a.json", entry(LATER), day=LATER)
+    rebuild_all()
+    before = Partition.objects.get(day=DAY)
+
+    put("23/late.json", entry(DAY, userName="Chen"))
+
+    # The activity of 2026 reaches back into 2025.
+    assert rebuild_all() == ([DAY], ["2025-12", "2025", "2026", ""])
+    assert document(Kind.DAY, "2025-12-31")["uniqueUsers"] == 2
+    after = Partition.objects.get(day=DAY)
+    assert after.file != before.file
+    assert before.file in SupersededFile.objects.values_list("key", flat=True)
+    assert default_store().read(before.file)  # readers that hold the old build are not disturbed
+
+
+def test_a_changed_object_is_noticed() -> None:
+    put("00/a.json", entry(DAY))
+    rebuild_all()
+    put("00/a.json", entry(DAY, userName="Bob"))
+
+    assert find_stale_days(default_store(), tenant=TENANT) == [DAY]
+    rebuild_all()
+    assert document(Kind.USERS, "")["users"][0]["userId"] == "Bob"
+
+
+def test_a_day_whose_objects_are_gone_goes_with_all_that_showed_it() -> None:
+    put("00/a.json", entry(DAY))
+    rebuild_all()
+    default_store().delete(f"{TENANT}/logs/2025/12/31/00/a.json")
+
+    assert rebuild_all() == ([DAY], ["2025-12", "2025", ""])
+    assert not Partition.objects.exists()
+    assert not DayRollup.objects.exists()
+    assert not SummaryDocument.objects.exists()
+    assert log_source(default_store(), tenant=TENANT).days == ()
+
+
+def test_a_day_of_bad_entries_has_a_quarantine_list_and_no_rows() -> None:
+    put("00/a.json", 5, entry(DAY, statusCode="200"))
+    default_store().write(f"{TENANT}/logs/2025/12/31/01/b.json", b'{"cut')
+
+    assert rebuild_all() == ([DAY], [])
+    assert list(QuarantinedEntry.objects.values_list("key", "position", "reason")) == [
+        (f"{TENANT}/logs/2025/12/31/00/a.json", 0, "Expected `object`, got `int`"),
+        (f"{TENANT}/logs/2025/12/31/00/a.json", 1, "Expected `int | null`, got `str` - at `$.statusCode`"),
+        (f"{TENANT}/logs/2025/12/31/01/b.json", None, "line 1 is not JSON: Input data was truncated"),
+    ]
+    partition = Partition.objects.get()
+    assert (partition.rows, partition.file, partition.quarantined) == (0, "", 3)
+
+    put("02/good.json", entry(DAY))
+    assert rebuild_all()[0] == [DAY]
+    assert Partition.objects.get().rows == 1
+
+
+def test_a_query_reads_the_current_file_of_each_day(object_store: Path) -> None:
+    put("00/a.json", entry(DAY))
+    put("00/a.json", entry(NEXT), day=NEXT)
+    rebuild_all()
+
+    source = log_source(default_store(), tenant=TENANT)
+    files = dict(Partition.objects.values_list("day", "file"))
+    assert [(day.day, day.files) for day in source.days] == [
+        ("2025-12-31", (str(object_store / files[DAY]),)),
+        ("2026-01-01", (str(object_store / files[NEXT]),)),
+    ]
+
+
+@pytest.mark.parametrize("failing_write", range(1, 6))
+def test_a_build_that_dies_at_any_write_leaves_the_old_day_whole(
+    failing_write: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put("00/a.json", entry(DAY))
+    rebuild_all()
+    old = document(Kind.DAY, "2025-12-31")
+    put("01/b.json", entry(DAY, userName="Bo"))
+    store = default_store()
+
+    with pytest.raises(StoreError):
+        rebuild_day(FailingStore(store, failing_write), tenant=TENANT, day=DAY)
+
+    assert document(Kind.DAY, "2025-12-31") == old
+    assert store.read(Partition.objects.get().file)
+    assert Build.objects.first() is not None
+    assert Build.objects.filter(state="failed").count() == 1
+
+    rebuild_all()
+    assert document(Kind.DAY, "2025-12-31")["uniqueUsers"] == 2
+    named = {Partition.objects.get().file, *DayRollup.objects.get().files.values()}
+    kept = {item.key for prefix in ("compacted", "rollups") for item in store.list(f"{TENANT}/{prefix}/")}
+    assert kept == named | set(SupersededFile.objects.values_list("key", flat=True))
+
+
+class FailingStore:
+    """A store whose n-th write fails half-way, as a full disk does."""
+
+    def __init__(self, store: ObjectStore, failing_write: int) -> None:
+        self._store, self._left = store, failing_write
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def write(self, key: str, content: Any) -> None:
+        self._left -= 1
+        if self._left == 0:
+            raise StoreError(f"cannot write {key!r}: No space left on device")
+        self._store.write(key, content)

@@ -1,0 +1,107 @@
+"""The jobs, run by a Celery application that executes them at once."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from django.core.cache import cache
+from django.db import InterfaceError, OperationalError
+
+from analytics import tasks
+from analytics.models import Kind
+from logs.locks import Busy
+from logs.models import Partition, SupersededFile
+from logs.partitions import GRACE
+from tenantadmin.celery import app
+from tenantadmin.http.timestamps import now
+from tenantadmin.objectstore import ObjectNotFound, StoreError, default_store
+from tests.analytics.pipeline import TENANT
+from tests.analytics.test_rebuild import document, entry, put
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _at_once() -> Iterator[None]:
+    cache.clear()
+    app.conf.task_always_eager = True
+    app.conf.task_eager_propagates = True
+    yield
+    app.conf.task_always_eager = False
+    app.conf.task_eager_propagates = False
+
+
+def test_the_full_sweep_builds_every_day_and_what_shows_it() -> None:
+    for day in (date(2025, 12, 31), date(2026, 1, 1)):
+        put("00/a.json", entry(day), day=day)
+
+    tasks.refresh_all.delay()
+
+    assert document(Kind.YEAR, "2026")["totalHits"] == 1
+    assert len(document(Kind.YEAR, "2026")["last365daysQueryActivity"]) == 2
+    assert document(Kind.USERS, "")["totalUsers"] == 1
+
+
+def test_the_frequent_look_covers_the_last_days_alone() -> None:
+    today = datetime.now(UTC).date()
+    old = today - timedelta(days=30)
+    put("00/a.json", entry(today), day=today)
+    put("00/a.json", entry(old), day=old)
+
+    tasks.refresh_recent.delay()
+
+    assert list(Partition.objects.values_list("day", flat=True)) == [today]
+
+
+def test_days_that_end_together_share_one_rebuild_of_their_periods(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: list[str] = []
+
+    def record(args: tuple[str], *, countdown: float) -> None:
+        assert countdown == tasks.GATHER_SECONDS
+        runs.extend(args)
+
+    monkeypatch.setattr(tasks.refresh_periods, "apply_async", record)
+    days = [date(2026, 1, number) for number in range(1, 6)]
+    for day in days:
+        put("00/a.json", entry(day), day=day)
+
+    tasks.refresh_all.delay()
+    assert runs == [str(TENANT)]
+
+    tasks.refresh_periods.apply(args=(str(TENANT),))
+    assert document(Kind.MONTH, "2026-01")["totalHits"] == 5
+    put("01/late.json", entry(days[0]), day=days[0])
+    tasks.refresh_all.delay()
+    assert runs == [str(TENANT)] * 2
+
+
+def test_jobs_that_meet_another_worker_or_a_failing_store_run_again() -> None:
+    for job in (tasks.refresh_tenant, tasks.refresh_day, tasks.refresh_periods, tasks.clean_up):
+        assert set(job.autoretry_for) == {Busy, StoreError, OperationalError, InterfaceError}
+        assert (job.retry_backoff, job.max_retries) == (5, 8)
+
+
+def test_superseded_files_go_when_their_last_readers_must_be_done() -> None:
+    store = default_store()
+    for name in ("old", "young"):
+        store.write(f"{TENANT}/compacted/day=2026-01-01/{name}.parquet", b"x")
+    old, young = (f"{TENANT}/compacted/day=2026-01-01/{name}.parquet" for name in ("old", "young"))
+    SupersededFile.objects.create(key=old, superseded_at=now() - GRACE - timedelta(seconds=1))
+    SupersededFile.objects.create(key=young, superseded_at=now())
+
+    tasks.clean_up.delay()
+
+    with pytest.raises(ObjectNotFound):
+        store.read(old)
+    assert store.read(young) == b"x"
+    assert list(SupersededFile.objects.values_list("key", flat=True)) == [young]
+
+
+def test_the_schedule_names_jobs_that_exist() -> None:
+    for item in app.conf.beat_schedule.values():
+        assert item["task"] in app.tasks

@@ -1,0 +1,97 @@
+"""Who may do what, written out by hand: the table of docs/decisions/0010 as the callers of these tests.
+
+Deliberately not derived from the code's own rows.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+SIGNED_IN: Final = frozenset(
+    {
+        *("guest", "user", "member", "tenant admin", "owner", "guest owner", "platform admin"),
+        *("grant", "expired grant", "revoked grant"),
+    }
+)
+SCOPED: Final = frozenset(
+    f"PAT {scope}"
+    for scope in (
+        *("analytics:read", "analytics:users", "cache-admin", "config:read", "config:write"),
+        *("logs:query", "logs:read", "tos:publish", "users:read", "users:write"),
+    )
+)
+WILDCARD: Final = frozenset({"wildcard PAT", "wildcard account PAT"})
+ACCOUNT: Final = frozenset({"account PAT"})
+ELSEWHERE: Final = frozenset({"PAT of another tenant"})
+EVERY_PAT: Final = SCOPED | WILDCARD | ACCOUNT | ELSEWHERE
+ADMINS: Final = frozenset({"platform admin"}) | WILDCARD
+
+
+def pat(scope: str) -> frozenset[str]:
+    """PATs that hold ``scope`` on the tenant."""
+    return frozenset({f"PAT {scope}"}) | WILDCARD | ACCOUNT
+
+
+TENANT_READ: Final = pat("config:read") | {
+    *("member", "tenant admin", "owner", "guest owner", "platform admin", "grant"),
+}
+TENANT_WRITE: Final = pat("config:write") | {"tenant admin", "owner", "platform admin", "grant"}
+MEMBERS: Final = frozenset({"member", "tenant admin", "owner", "guest owner"})
+ACCOUNT_WRITE: Final = ADMINS | ACCOUNT | {"owner"}
+ACCOUNT_READ: Final = ACCOUNT_WRITE | {"guest owner"}
+USER_READ: Final = pat("users:read") | {
+    *("tenant admin", "owner", "guest owner", "platform admin", "grant"),
+}
+OWN_READ: Final = SIGNED_IN | pat("users:read") | ELSEWHERE
+OWN_WRITE: Final = SIGNED_IN | pat("users:write") | ELSEWHERE
+LISTS: Final = SIGNED_IN | pat("config:read") | ELSEWHERE
+
+_GROUPS: Final = {
+    "acknowledgeTos (own)": SIGNED_IN | {"bridge"},
+    "listAcknowledgements (own) getHistoricalTos": SIGNED_IN | EVERY_PAT | {"bridge"},
+    "acknowledgeTos listAcknowledgements": frozenset[str](),
+    "publishTos": WILDCARD,
+    "listUsers listGrants": OWN_READ,
+    "getUser getRoles getMemberships": USER_READ,
+    "getUser (own) getRoles (own) getMemberships (own) listPersonalAccessTokens (own)": OWN_READ,
+    "replaceUser (own) revokePersonalAccessToken (own) revokeGrant": OWN_WRITE,
+    "createPersonalAccessToken (own)": MEMBERS | ADMINS,
+    "replaceUser listPersonalAccessTokens createPersonalAccessToken revokePersonalAccessToken": ADMINS,
+    "deleteUser deleteUser (own) replaceRoles replaceRoles (own) mergeRoles mergeRoles (own)": ADMINS,
+    "appendMemberships appendMemberships (own)": pat("users:write") | {"owner", "platform admin"},
+    # A PAT that writes but does not read users finds nobody to replace.
+    "replaceMemberships": ACCOUNT_WRITE,
+    "replaceMemberships (own)": pat("users:write") | ELSEWHERE | {"owner", "platform admin"},
+    "listTenants getTenantManifest listChanges listAccounts listFqdns getFqdn": LISTS,
+    "validateRules": SIGNED_IN | EVERY_PAT,
+    "getTenant getTenantConfig getTenantRules": TENANT_READ,
+    "listConfigHistory diffConfig getConfigRevision": TENANT_READ,
+    "listRulesHistory diffRules getRulesRevision": TENANT_READ,
+    "replaceTenantConfig replaceTenantRules restoreConfig restoreRules": TENANT_WRITE,
+    "deleteTenant": TENANT_WRITE - {"tenant admin", "grant"},
+    "createAccount deleteAccount": ADMINS,
+    "createTenant createGrant": ACCOUNT_WRITE,
+    "getAccount listDomains getDomain": ACCOUNT_READ,
+    "listAccountHistory diffAccount getAccountRevision": ACCOUNT_READ,
+    "replaceAccount registerDomain deleteDomain verifyDomain": ACCOUNT_WRITE,
+    "getCacheMetadata replaceCacheMetadata invalidateRules": pat("cache-admin"),
+    "listMarkers createMarker getMarker replaceMarker deleteMarker": pat("cache-admin"),
+    "getYearlySummary getMonthlySummary getDailySummary": pat("analytics:read"),
+    "getRuleEffectiveness getCacheOpportunities": pat("analytics:read"),
+    "getUsersSummary getUserYearlySummary": pat("analytics:users"),
+    "getUserMonthlySummary getUserDailySummary": pat("analytics:users"),
+    "listLogMonths listLogDays listLogHours listLogFiles getLogObject": MEMBERS | {"grant", "PAT logs:read"},
+    "queryLogs": MEMBERS | {"PAT logs:query"},
+}
+
+
+def _labels(group: str) -> list[str]:
+    return group.replace(" (own)", "(own)").split()
+
+
+#: Operation, with ``(own)`` where the caller asks about itself, to the callers whom it lets through.
+EXPECTED: Final = {
+    label.replace("(own)", " (own)"): callers
+    for group, callers in _GROUPS.items()
+    for label in _labels(group)
+}

@@ -1,0 +1,105 @@
+"""One request per operation, found by walking the addresses; only bodies and queries are written by hand."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from accounts.access.policy import POLICIES, On
+from tenantadmin.http.views import ApiView
+from tests.authz.callers import TARGET, Caller, Stage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+UNKNOWN_ID = "3f2b8f0c-6d2f-4f0e-9a55-0d6f6d1d9f11"
+#: What stands for each parameter of a path; the rest come from the stage.
+_VALUES = {
+    "pat_id": "1",
+    "md5": "0" * 32,
+    "seq": "0",
+    "domain": "example.org",
+    "fqdn": "a.example.org",
+    "grant": UNKNOWN_ID,
+    "marker": "m1",
+    "rule": "r1",
+    "cachekey": "k1",
+    "year": "2026",
+    "month": "01",
+    "day": "01",
+    "hour": "00",
+    "file": "a.json",
+    "userId": "ada",
+}
+_QUERIES = {"diffConfig": "?from=0&to=0", "diffRules": "?from=0&to=0", "diffAccount": "?from=0&to=0"}
+
+
+def bodies(stage: Stage) -> dict[str, Any]:
+    """Bodies under which nothing but the caller's rights decides between 401 or 403 and anything else."""
+    tenant = str(stage.tenant.pk)
+    return {
+        "replaceRoles": {"primary": "user"},
+        "appendMemberships": [{"tenantId": tenant, "role": "member"}],
+        "replaceMemberships": [],
+        "createPersonalAccessToken": {"name": "x", "scopes": ["config:read"], "tenants": [tenant]},
+        "acknowledgeTos": {"markdown": "# Terms"},
+        "createTenant": {"accountId": str(stage.account.pk), "tenantName": "New"},
+        "createAccount": {"name": "New", "owners": [TARGET]},
+        "createGrant": {
+            "grantee": TARGET,
+            "resource": "tenant",
+            "resourceId": tenant,
+            "permissions": ["config:read"],
+        },
+        "registerDomain": {"domain": "example.org"},
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An operation and where it is; ``on_self`` asks it about the caller instead of `TARGET`."""
+
+    name: str
+    method: str
+    route: str
+    on_self: bool = False
+
+    @property
+    def label(self) -> str:
+        return f"{self.name} (own)" if self.on_self else self.name
+
+    def path(self, stage: Stage, caller: Caller) -> str:
+        values = {
+            **_VALUES,
+            "tenant": str(stage.tenant.pk),
+            "account": str(stage.account.pk),
+            "email": caller.email if self.on_self else TARGET,
+        }
+        filled = re.sub(r"<(?:\w+:)?(\w+)>", lambda match: values[match.group(1)], self.route)
+        return f"/{filled}{_QUERIES.get(self.name, '')}"
+
+
+def operations() -> list[Operation]:
+    """Every operation of the service, those on users once more for the caller itself."""
+    found = list(_walk(get_resolver().url_patterns, ""))
+    own = [
+        Operation(operation.name, operation.method, operation.route, on_self=True)
+        for operation in found
+        if POLICIES[operation.name].on in {On.USER, On.SELF} or "<email:" in operation.route
+    ]
+    return sorted({*found, *own}, key=lambda operation: operation.label)
+
+
+def _walk(patterns: Any, prefix: str) -> Iterator[Operation]:
+    for pattern in patterns:
+        route = prefix + str(pattern.pattern)
+        if isinstance(pattern, URLResolver):
+            yield from _walk(pattern.url_patterns, route)
+        elif isinstance(pattern, URLPattern):
+            view = getattr(pattern.callback, "cls", None)
+            if isinstance(view, type) and issubclass(view, ApiView):
+                for method, name in view.operations.items():
+                    yield Operation(name, method, route)

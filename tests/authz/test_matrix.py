@@ -1,0 +1,75 @@
+"""Every operation x every kind of caller. Contract: Authentication; docs/permissions.md."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.db import transaction
+
+from accounts.access.documentation import permissions_markdown
+from accounts.access.policy import POLICIES, On
+from tests.authz.callers import GONE, Stage, set_stage
+from tests.authz.expected import EXPECTED
+from tests.authz.requests import Operation, bodies, operations
+from tests.conftest import ApiClient
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.django_db
+OPERATIONS = operations()
+REFUSED = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
+
+
+@pytest.fixture(scope="module")
+def stage(django_db_setup: None, django_db_blocker: Any) -> Iterator[Stage]:
+    """One stage for all operations; each request is undone."""
+    with django_db_blocker.unblock(), transaction.atomic():
+        yield set_stage()
+        transaction.set_rollback(True)
+
+
+def ask(operation: Operation, stage: Stage, caller: str) -> int:
+    """Return the status that a caller gets; what the request did is undone."""
+    who = stage.callers[caller]
+    with transaction.atomic():
+        answer = ApiClient(who.token).request(
+            operation.method, operation.path(stage, who), bodies(stage).get(operation.name, {})
+        )
+        transaction.set_rollback(True)
+    return answer.status_code
+
+
+PROTECTED = [operation for operation in OPERATIONS if POLICIES[operation.name].on is not On.NOTHING]
+PUBLIC = [operation for operation in OPERATIONS if POLICIES[operation.name].on is On.NOTHING]
+
+
+@pytest.mark.parametrize("operation", PROTECTED, ids=lambda operation: operation.label)
+def test_lets_through_whom_the_table_names_and_nobody_else(operation: Operation, stage: Stage) -> None:
+    statuses = {caller: ask(operation, stage, caller) for caller in stage.callers}
+    allowed = {caller for caller, status in statuses.items() if status not in REFUSED}
+    assert allowed == EXPECTED[operation.label]
+    assert {caller for caller, status in statuses.items() if status == HTTPStatus.UNAUTHORIZED} == GONE
+    assert not {caller for caller in allowed if statuses[caller] == HTTPStatus.INTERNAL_SERVER_ERROR}
+
+
+@pytest.mark.parametrize("operation", PUBLIC, ids=lambda operation: operation.label)
+def test_a_public_operation_looks_at_no_token(operation: Operation, stage: Stage) -> None:
+    statuses = {ask(operation, stage, caller) for caller in ("anonymous", "expired", "bridge", "owner")}
+    assert len(statuses) == 1
+    assert not statuses & REFUSED
+
+
+def test_the_table_names_every_operation() -> None:
+    assert {operation.label for operation in PROTECTED} == set(EXPECTED)
+    assert {operation.name for operation in OPERATIONS} == set(POLICIES)
+
+
+def test_the_documentation_is_current() -> None:
+    page = Path(__file__).parents[2] / "docs" / "permissions.md"
+    assert page.read_text() == permissions_markdown(), (
+        "run: python -m accounts.access.documentation > docs/permissions.md"
+    )

@@ -1,0 +1,84 @@
+"""What every area of the tests shares: fixed people, tokens, and a client that speaks JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.test import Client
+
+from accounts.access.rights import forget_principals
+from tests import factories
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from django.test.client import _MonkeyPatchedWSGIResponse as Answer
+
+
+class ApiClient:
+    """A client of the API: sends JSON, reads JSON, carries one bearer token."""
+
+    def __init__(self, token: str | None = None) -> None:
+        self._client = Client(raise_request_exception=False)
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+
+    def request(
+        self, method: str, path: str, body: Any = None, *, headers: dict[str, str] | None = None
+    ) -> Answer:
+        content = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+        return self._client.generic(
+            method, path, content, "application/json", headers={**self._headers, **(headers or {})}
+        )
+
+    def get(self, path: str, **headers: str) -> Answer:
+        return self.request("GET", path, headers=headers)
+
+    def put(self, path: str, body: Any, **headers: str) -> Answer:
+        return self.request("PUT", path, body, headers=headers)
+
+    def patch(self, path: str, body: Any) -> Answer:
+        return self.request("PATCH", path, body)
+
+    def post(self, path: str, body: Any = None) -> Answer:
+        return self.request("POST", path, body)
+
+    def delete(self, path: str) -> Answer:
+        return self.request("DELETE", path)
+
+
+@pytest.fixture(autouse=True)
+def _fresh_rights() -> Iterator[None]:
+    """No caller's rights outlive a test."""
+    forget_principals()
+    yield
+    forget_principals()
+
+
+@pytest.fixture(autouse=True)
+def object_store(tmp_path: Path, settings: Any) -> Path:
+    """An empty object store of local files for this test; returns its folder."""
+    root = tmp_path / "objects"
+    root.mkdir()
+    settings.OBJECT_STORE_URL = f"file://{root}"
+    return root
+
+
+@pytest.fixture
+def anonymous() -> ApiClient:
+    return ApiClient()
+
+
+@pytest.fixture(scope="session")
+def test_var_dir() -> Path:
+    """The folder of the test servers."""
+    return Path(os.environ["TENANTADMIN_TEST_VAR"])
+
+
+@pytest.fixture
+def world(db: None) -> factories.World:
+    """One tenant with owner, admin and member; a stranger with another; a platform admin."""
+    return factories.make_world()

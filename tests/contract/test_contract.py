@@ -1,0 +1,119 @@
+"""The published contract is the code's own, valid, and complete. Contract: Versioning."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.core.management import call_command
+from django.urls import URLPattern, URLResolver, get_resolver
+from openapi_spec_validator import OpenAPIV30SpecValidator
+
+from accounts.access.policy import POLICIES, On
+from tenantadmin.http.contract import CONTRACT_FILE
+from tenantadmin.http.views import ApiView
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.conftest import ApiClient
+
+
+@pytest.fixture(scope="module")
+def contract() -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(CONTRACT_FILE.read_text())
+    return document
+
+
+def operations(contract: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, item in contract["paths"].items():
+        for method, operation in item.items():
+            yield path, method, operation
+
+
+def api_views(patterns: Any = None) -> Iterator[type[ApiView]]:
+    for pattern in patterns if patterns is not None else get_resolver().url_patterns:
+        if isinstance(pattern, URLResolver):
+            yield from api_views(pattern.url_patterns)
+        elif isinstance(pattern, URLPattern):
+            view = getattr(pattern.callback, "cls", None)
+            if view is not None and issubclass(view, ApiView):
+                yield view
+
+
+def test_the_committed_file_is_what_the_code_generates(tmp_path: Path) -> None:
+    generated = tmp_path / "openapi.json"
+    call_command("spectacular", "--format", "openapi-json", "--file", str(generated), "--fail-on-warn")
+    assert json.loads(generated.read_text()) == json.loads(CONTRACT_FILE.read_text()), "run 'make contract'"
+
+
+def test_it_is_valid_openapi_3_0_3_of_version_2_0_0(contract: dict[str, Any]) -> None:
+    OpenAPIV30SpecValidator(contract).validate()
+    assert (contract["openapi"], contract["info"]["version"]) == ("3.0.3", "2.0.0")
+
+
+def test_it_is_served_at_the_root_to_anyone(anonymous: ApiClient, contract: dict[str, Any]) -> None:
+    answer = anonymous.get("/", Authorization="Bearer nonsense")
+    assert answer.status_code == 200
+    assert answer["Content-Type"] == "application/json"
+    assert answer.json() == contract
+    assert anonymous.get("/", **{"If-None-Match": answer["ETag"]}).status_code == 304
+
+
+def test_its_human_page_loads_nothing_from_elsewhere(anonymous: ApiClient) -> None:
+    page = anonymous.get("/docs")
+    assert page.status_code == 200
+    text = page.content.decode()
+    assert "swagger-ui-bundle.js" in text
+    assert 'src="http' not in text
+    assert 'href="http' not in text
+
+
+def test_every_operation_says_who_it_is_and_what_it_may_answer(contract: dict[str, Any]) -> None:
+    seen: set[str] = set()
+    for path, method, operation in operations(contract):
+        place = f"{method.upper()} {path}"
+        assert operation["operationId"] not in seen, place
+        seen.add(operation["operationId"])
+        assert operation.get("tags"), place
+        assert operation.get("summary"), place
+        statuses = set(operation["responses"])
+        assert {"400", "500"} <= statuses, place
+        assert any(status.startswith(("2", "3")) for status in statuses), place
+        if POLICIES[operation["operationId"]].on is not On.NOTHING:
+            assert {"401", "403"} <= statuses, place
+            assert operation["security"] == [{"bearerAuth": []}], place
+        if method in {"post", "put", "patch"}:
+            assert "413" in statuses, place
+
+
+def test_every_view_has_its_operations_in_the_contract(contract: dict[str, Any]) -> None:
+    published = {operation["operationId"] for _, _, operation in operations(contract)}
+    of_views = {name for view in api_views() for name in view.operations.values()}
+    assert of_views == published
+    assert of_views == set(POLICIES)
+
+
+def test_every_method_of_a_view_is_an_operation() -> None:
+    for view in api_views():
+        methods = {name.upper() for name in view.http_method_names if hasattr(view, name)}
+        assert methods - {"HEAD"} == set(view.operations), view.__name__
+
+
+@pytest.mark.parametrize(
+    ("answer", "request_body"),
+    [
+        ("Account", "AccountRequest"),
+        ("TenantConfig", "TenantConfigRequest"),
+        ("TenantRules", "TenantRulesRequest"),
+        ("CacheMetadata", "CacheMetadataRequest"),
+        ("InvalidationMarker", "MarkerUpdateRequest"),
+        ("UserDocument", "UserBodyRequest"),
+    ],
+)
+def test_what_was_read_may_be_sent_back(contract: dict[str, Any], answer: str, request_body: str) -> None:
+    schemas = contract["components"]["schemas"]
+    assert schemas[request_body]["additionalProperties"] is False
+    assert schemas[answer]["properties"].keys() <= schemas[request_body]["properties"].keys()

@@ -1,0 +1,90 @@
+"""Rows and tokens that tests start from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from accounts.access.credentials import create_pat, exchange_pat, mint_for_sign_in
+from accounts.access.scopes import Scope
+from accounts.models import Account, Membership, Tenant, User
+from accounts.tenants.lifecycle import create_tenant
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+def make_user(email: str, *, role: str = "user", **fields: Any) -> User:
+    return User.objects.create(email=email, role=role, **fields)
+
+
+def make_account(name: str = "Acme", *, plan: str = "team", owners: Iterable[User] = ()) -> Account:
+    account = Account.objects.create(name=name, plan=plan)
+    account.owners.set(owners)
+    return account
+
+
+def make_tenant(account: Account, name: str = "Warehouse", **members: User) -> Tenant:
+    """Make a tenant with both documents; ``owner=``, ``admin=``, ``member=`` give users their role in it."""
+    made = create_tenant(account_id=account.pk, document={"tenantName": name}, actor="seed@example.org")
+    tenant = Tenant.objects.get(pk=made.tenant_id)
+    for role, user in members.items():
+        Membership.objects.create(user=user, tenant=tenant, role=role)
+    return tenant
+
+
+def sign_in(user: User) -> str:
+    """Return an access token as signing in mints it."""
+    return mint_for_sign_in(user).access_token
+
+
+def pat_token(
+    owner: User,
+    *scopes: str,
+    tenants: Sequence[str] = (),
+    accounts: Sequence[str] = (),
+    endpoints: Sequence[dict[str, Any]] = (),
+) -> str:
+    """Return an access token minted from a new PAT of ``owner``."""
+    _, text = create_pat(
+        owner=owner,
+        name="test",
+        scopes=[Scope(scope) for scope in scopes],
+        tenants=tenants,
+        accounts=accounts,
+        endpoints=endpoints,
+    )
+    return exchange_pat(text).access_token
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """The fixed people of every authorisation test and what they hold."""
+
+    account: Account
+    tenant: Tenant
+    owner: User
+    tenant_admin: User
+    member: User
+    stranger: User
+    stranger_tenant: Tenant
+    platform_admin: User
+
+
+def make_world() -> World:
+    owner = make_user("owner@example.org")
+    tenant_admin = make_user("tenant-admin@example.org")
+    member = make_user("member@example.org")
+    stranger = make_user("stranger@example.org")
+    account = make_account("Acme", owners=[owner])
+    elsewhere = make_account("Elsewhere", owners=[stranger])
+    return World(
+        account=account,
+        tenant=make_tenant(account, "Warehouse", owner=owner, admin=tenant_admin, member=member),
+        owner=owner,
+        tenant_admin=tenant_admin,
+        member=member,
+        stranger=stranger,
+        stranger_tenant=make_tenant(elsewhere, "Other", owner=stranger),
+        platform_admin=make_user("admin@example.org", role="admin"),
+    )

@@ -1,0 +1,165 @@
+"""`manage.py serve` as a person meets it: real processes, killed and stopped."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+PROCESSES = ["web", "worker", "beat", "PostgreSQL", "Redis"]
+
+
+class Service:
+    """A running `manage.py serve` on a `var` directory of its own."""
+
+    def __init__(self, var_dir: Path, *, port: int) -> None:
+        self.var_dir = var_dir
+        self.url = f"http://127.0.0.1:{port}"
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            if name not in {"DATABASE_URL", "REDIS_URL", "OBJECT_STORE_URL", "PUBLIC_BASE_URL"}
+        }
+        self.process = subprocess.Popen(
+            [sys.executable, "manage.py", "serve"],
+            cwd=ROOT,
+            env={
+                **environment,
+                "VAR_DIR": str(var_dir),
+                "PORT": str(port),
+                "DJANGO_SETTINGS_MODULE": "tenantadmin.settings",
+            },
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self.lines: list[str] = []
+
+    def read_until(self, pattern: str) -> None:
+        """Read the output up to a line that matches `pattern`."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.append(line)
+            if re.search(pattern, line):
+                return
+        pytest.fail(f"no line matched {pattern!r} in:\n{''.join(self.lines)}")
+
+    def wait(self) -> int:
+        """Read the rest of the output and return the exit code."""
+        assert self.process.stdout is not None
+        self.lines += self.process.stdout.readlines()
+        self.process.stdout.close()
+        return self.process.wait(timeout=30)
+
+    def pid_of(self, name: str) -> int:
+        text = "".join(self.lines)
+        match = re.search(rf"{name} (?:started|runs) \(pid=(\d+)\)", text)
+        assert match is not None, text
+        return int(match[1])
+
+    def wait_until_ready(self) -> None:
+        self.read_until("The service answers at")
+        if not any("ready." in line for line in self.lines):
+            self.read_until(r"celery@.* ready\.")
+
+    def left_behind(self) -> list[str]:
+        """The command lines of processes that still name the `var` directory, or work in it."""
+        deadline = time.monotonic() + 10
+        while (left := self._processes()) and time.monotonic() < deadline:
+            psutil.wait_procs(left, timeout=0.1)
+        return [" ".join(process.cmdline()) for process in left]
+
+    def _processes(self) -> list[psutil.Process]:
+        found = []
+        for process in psutil.process_iter():
+            try:
+                if (
+                    process.environ().get("VAR_DIR") == str(self.var_dir)
+                    or str(self.var_dir) in process.cwd()
+                ):
+                    found.append(process)
+            except (psutil.Error, OSError):
+                continue
+        return found
+
+
+@pytest.fixture
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def var_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Shared by the tests of this file: every one begins where another was stopped or killed."""
+    return tmp_path_factory.mktemp("serve")
+
+
+@pytest.fixture
+def service(var_dir: Path, free_port: int) -> Iterator[Service]:
+    service = Service(var_dir, port=free_port)
+    yield service
+    if service.process.poll() is None:
+        service.process.terminate()
+        service.wait()
+
+
+@pytest.mark.parametrize("name", PROCESSES)
+def test_a_killed_process_is_named_and_stops_the_rest(service: Service, name: str) -> None:
+    service.wait_until_ready()
+    os.kill(service.pid_of(name), signal.SIGKILL)
+    assert service.wait() == 1
+    sentence = f"{name} was killed by signal 9 (SIGKILL), so everything else was stopped."
+    assert sentence in service.lines[-1]
+    assert sum("was killed by signal" in line for line in service.lines) == 2
+    assert service.left_behind() == []
+
+
+def test_a_killed_web_worker_ends_the_web_server_which_is_said(service: Service) -> None:
+    service.wait_until_ready()
+    worker = psutil.Process(service.pid_of("web")).children()[-1]
+    worker.kill()
+    assert service.wait() == 1
+    assert "web ended with exit code 1, so everything else was stopped." in service.lines[-1]
+    assert any("Unexpected exit from worker-" in line for line in service.lines)
+
+
+def test_told_to_stop_it_leaves_nothing_behind(service: Service) -> None:
+    service.wait_until_ready()
+    with urllib.request.urlopen(service.url) as answer:  # noqa: S310 - our own
+        assert answer.status == 200
+    service.process.send_signal(signal.SIGINT)
+    assert service.wait() == 0
+    assert service.left_behind() == []
+
+
+def test_a_killed_supervisor_leaves_nothing_behind(service: Service) -> None:
+    service.wait_until_ready()
+    service.process.kill()
+    assert service.wait() == -signal.SIGKILL
+    assert service.left_behind() == []
+
+
+def test_a_port_in_use_is_one_sentence(var_dir: Path, free_port: int) -> None:
+    with socket.create_server(("127.0.0.1", free_port)):
+        service = Service(var_dir, port=free_port)
+        assert service.wait() == 1
+    assert "".join(service.lines) == (
+        f"CommandError: Port {free_port} on 127.0.0.1 is in use. "
+        "Stop what listens there, or choose another with PORT=8001.\n"
+    )

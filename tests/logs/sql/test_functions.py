@@ -1,0 +1,53 @@
+"""Every function of the engine is judged."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+
+from logs.sql import functions
+
+
+def _engine_functions(*kinds: str) -> set[str]:
+    rows = duckdb.execute(
+        "SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE function_type IN"
+        " (SELECT unnest($1))",
+        [list(kinds)],
+    ).fetchall()
+    return {name for (name,) in rows}
+
+
+def _refused(lists: dict[str, frozenset[str]]) -> list[str]:
+    return [name for names in lists.values() for name in names]
+
+
+def test_the_lists_are_for_the_installed_engine() -> None:
+    assert duckdb.__version__ == functions.ENGINE_VERSION
+
+
+def test_every_kind_of_function_is_known() -> None:
+    kinds = {kind for (kind,) in duckdb.execute("SELECT function_type FROM duckdb_functions()").fetchall()}
+    # Pragmas are statements of their own, which the guard refuses whole.
+    assert kinds == {"scalar", "macro", "aggregate", "table", "table_macro", "pragma"}
+
+
+@pytest.mark.parametrize(
+    ("kinds", "allowed", "refused"),
+    [
+        (
+            ("scalar", "macro", "aggregate"),
+            functions.OPERATORS | functions.FUNCTIONS,
+            _refused(functions.REFUSED_FUNCTIONS),
+        ),
+        (
+            ("table", "table_macro"),
+            functions.ALLOWED_TABLE_FUNCTIONS,
+            _refused(functions.REFUSED_TABLE_FUNCTIONS),
+        ),
+    ],
+    ids=["scalar", "table"],
+)
+def test_every_function_stands_in_exactly_one_list(
+    kinds: tuple[str, ...], allowed: frozenset[str], refused: list[str]
+) -> None:
+    assert sorted(_engine_functions(*kinds)) == sorted([*allowed, *refused])

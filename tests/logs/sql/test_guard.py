@@ -1,0 +1,129 @@
+"""What the guard lets through, what it refuses, and what it says."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import duckdb
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from logs.sql import guard
+from tests.logs.sql.statements import ALLOWED, REFUSED
+
+_connection = duckdb.connect(config={"errors_as_json": True})
+
+
+def _refusal(statement: str) -> guard.Refused:
+    with pytest.raises(guard.Refused) as caught:
+        guard.check(statement, _connection)
+    return caught.value
+
+
+@pytest.mark.parametrize("statement", ALLOWED)
+def test_lets_queries_through(statement: str) -> None:
+    assert guard.check(statement, _connection).text == statement
+
+
+@pytest.mark.parametrize("statement", REFUSED)
+def test_refuses(statement: str) -> None:
+    assert _refusal(statement).message
+
+
+# Their names are in no refused statement, which one of its own name would make good.
+_NESTINGS = (
+    "SELECT * FROM ({}) AS inner_query",
+    "WITH outer_a AS ({}) SELECT * FROM outer_a",
+    "SELECT 1 WHERE EXISTS ({})",
+    "SELECT (SELECT count(*) FROM ({}) q)",
+    "SELECT 1 UNION ALL SELECT 2 FROM ({}) q",
+    "WITH RECURSIVE outer_r AS (SELECT 1 n UNION ALL SELECT n FROM outer_r, ({}) q WHERE n > 3) FROM outer_r",
+    "SELECT list_transform([1], lambda x: (SELECT count(*) FROM ({}) q))",
+    "PIVOT ({}) ON 1 IN (1) USING count(*)",
+)
+_one_line = [s for s in REFUSED if s.strip() and not s.startswith("-") and ";" not in s]
+
+
+@given(st.sampled_from(_one_line), st.lists(st.sampled_from(_NESTINGS), min_size=1, max_size=3))
+def test_refuses_at_any_depth(statement: str, nestings: list[str]) -> None:
+    for nesting in nestings:
+        statement = nesting.format(statement)
+    _refusal(statement)
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_answered(text: str) -> None:
+    with suppress(guard.Refused):
+        assert guard.check(text, _connection).text == text
+
+
+@pytest.mark.parametrize(
+    ("statement", "message", "position"),
+    [
+        ("SELECT 1; SELECT 2", "Send one statement, not 2.", None),
+        ("", "The statement is empty. Send one SELECT over proxy_logs.", None),
+        ("SELECT 1 FROM", "The statement cannot be parsed: syntax error at end of input.", 13),
+        ("SELECT 'é' FROM FROM", 'The statement cannot be parsed: syntax error at or near "FROM".', 16),
+        ("SELECT '\0'", "The statement holds a NUL character. Remove it.", 8),
+        (
+            "SELECT 'é', lenght(day) FROM proxy_logs",
+            'There is no function "lenght" that a query may call. Did you mean "length"?',
+            12,
+        ),
+        (
+            "SELECT * FROM read_text('x')",
+            """The table function "read_text" reads files and may not be called. Allowed: \
+generate_series, json_each, json_tree, range, repeat, repeat_row, unnest.""",
+            14,
+        ),
+        (
+            "SELECT current_setting('a')",
+            """The function "current_setting" reads settings, the session or the catalog \
+and may not be called.""",
+            7,
+        ),
+        (
+            "SELECT * FROM proxy_log",
+            """There is no table "proxy_log" here: a query reads proxy_logs, its own subqueries \
+and WITH names defined before their use. Did you mean "proxy_logs"?""",
+            14,
+        ),
+        (
+            "DESCRIBE proxy_logs",
+            "DESCRIBE, SHOW and SUMMARIZE are not allowed. The columns are listed in the documentation.",
+            None,
+        ),
+        ("SELECT ?", "Parameters are not supported. Write the value into the statement.", None),
+        (
+            "DROP VIEW proxy_logs",
+            """Only one SELECT, or WITH … SELECT, over proxy_logs may run. \
+PIVOT needs its values listed: PIVOT … ON column IN (…).""",
+            None,
+        ),
+        ("x" * 70_000, "The statement is longer than 65536 bytes. Shorten it.", None),
+        ("é" * 40_000, "The statement is longer than 65536 bytes. Shorten it.", None),
+    ],
+)
+def test_says_what_is_wrong_and_where(statement: str, message: str, position: int | None) -> None:
+    refusal = _refusal(statement)
+    assert (refusal.message, refusal.position) == (message, position)
+
+
+@pytest.mark.parametrize(
+    ("statement", "reads_log", "names_day"),
+    [
+        ("SELECT 1", False, False),
+        ("SELECT count(*) FROM proxy_logs", True, False),
+        ("SELECT count(*) FROM proxy_logs p WHERE p.DAY = 'x'", True, True),
+        ("WITH a AS (FROM proxy_logs) SELECT count(*) FROM a", True, False),
+    ],
+)
+def test_notes_what_a_timeout_is_explained_by(statement: str, reads_log: bool, names_day: bool) -> None:
+    checked = guard.check(statement, _connection)
+    assert (checked.reads_log, checked.names_day) == (reads_log, names_day)
+
+
+def test_deep_nesting_is_refused_without_advice_about_settings() -> None:
+    statement = "SELECT " + "abs(" * 3_000 + "1" + ")" * 3_000
+    assert "SET" not in _refusal(statement).message

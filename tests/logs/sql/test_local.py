@@ -1,0 +1,271 @@
+"""Queries through the whole engine: guard, walls, view, caps, errors."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from logs import columns
+from logs.sql.errors import EngineUnavailable, QueryFailed, QueryRejected, QueryTimeout
+from logs.sql.local import LocalEngine, unique_names
+from logs.sql.protocol import DayFiles, Limits, LogSource, QueryResult
+from tests.logs.sql.statements import ALLOWED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_LIMITS = Limits()
+
+
+def _run(engine: LocalEngine, source: LogSource, statement: str, **limits: Any) -> QueryResult:
+    return engine.execute(source=source, statement=statement, limits=dataclasses.replace(_LIMITS, **limits))
+
+
+def _rows(result: QueryResult) -> list[dict[str, Any]]:
+    return [row for batch in result.batches for row in batch.to_pylist()]
+
+
+def test_the_view_has_the_contract_columns_then_day(engine: LocalEngine, log: LogSource) -> None:
+    result = _run(engine, log, "SELECT * FROM proxy_logs LIMIT 1")
+    expected = [(column.name, column.type.value) for column in columns.COLUMNS] + [("day", "VARCHAR")]
+    assert [(column.name, column.type) for column in result.columns] == expected
+
+
+def test_a_tenant_without_logs_has_an_empty_view_of_the_same_types(engine: LocalEngine) -> None:
+    result = _run(engine, LogSource("nobody", ()), "SELECT * FROM proxy_logs")
+    expected = [(column.name, column.type.value) for column in columns.COLUMNS] + [("day", "VARCHAR")]
+    assert [(column.name, column.type) for column in result.columns] == expected
+    assert (result.row_count, result.truncated) == (0, False)
+
+
+@pytest.mark.parametrize("days", [("2026-01-01",), ("2026-01-01", "2026-01-02")])
+def test_day_aggregates_over_one_file_and_over_two(
+    engine: LocalEngine, make_log: Callable[..., LogSource], days: tuple[str, ...]
+) -> None:
+    source = make_log({day: [{"timestamp": 1}] for day in days})
+    result = _run(
+        engine, source, "SELECT min(day) AS a, max(day) AS b, typeof(min(day)) AS c FROM proxy_logs"
+    )
+    assert _rows(result) == [{"a": days[0], "b": days[-1], "c": "VARCHAR"}]
+
+
+@pytest.mark.parametrize("statement", ALLOWED)
+def test_everything_the_guard_lets_through_runs(engine: LocalEngine, log: LogSource, statement: str) -> None:
+    assert _run(engine, log, statement).columns
+
+
+@pytest.mark.parametrize(
+    "predicate",
+    [
+        "day = '2026-01-02'",
+        "'2026-01-02' = day",
+        "day IN ('2026-01-02')",
+        "day BETWEEN '2026-01-02' AND '2026-01-02'",
+        "day >= '2026-01-02' AND day < '2026-01-03'",
+        "day LIKE '2026-01-02%'",
+        "starts_with(day, '2026-01-02')",
+        "day = strftime(DATE '2026-01-01' + 1, '%Y-%m-%d')",
+        "day = (DATE '2026-01-01' + INTERVAL 1 DAY)::DATE::VARCHAR",
+        "day = concat('2026-01', '-02')",
+        "day = strftime(current_date + (DATE '2026-01-02' - current_date)::INT, '%Y-%m-%d')",
+    ],
+)
+def test_a_predicate_on_day_opens_no_other_file(engine: LocalEngine, log: LogSource, predicate: str) -> None:
+    # The other days' files are not Parquet: reading one of them fails.
+    for day in log.days:
+        if day.day != "2026-01-02":
+            Path(day.files[0]).write_bytes(b"not parquet")
+    readable_first = LogSource(log.tenant_id, (log.days[1], log.days[0], log.days[2]))
+    result = _run(engine, readable_first, f"SELECT count(*) AS n FROM proxy_logs WHERE {predicate}")
+    assert _rows(result) == [{"n": 2}]
+
+
+def test_an_unreadable_file_is_a_fault_of_ours(engine: LocalEngine, log: LogSource) -> None:
+    Path(log.days[0].files[0]).write_bytes(b"not parquet")
+    with pytest.raises(EngineUnavailable) as caught:
+        _run(engine, log, "SELECT count(*) FROM proxy_logs")
+    assert caught.value.text == "The service failed to answer this request."
+
+
+@pytest.mark.parametrize(
+    ("rows", "cap", "returned", "truncated"),
+    [(9, 10, 9, False), (10, 10, 10, False), (11, 10, 10, True), (5_000, 4_000, 4_000, True)],
+)
+def test_rows_are_capped(
+    engine: LocalEngine, log: LogSource, rows: int, cap: int, returned: int, truncated: bool
+) -> None:
+    result = _run(engine, log, f"SELECT i FROM range({rows}) t(i)", max_rows=cap)
+    assert [row["i"] for row in _rows(result)] == list(range(returned))
+    assert (result.row_count, result.truncated) == (returned, truncated)
+
+
+def test_bytes_are_capped(engine: LocalEngine, log: LogSource) -> None:
+    result = _run(engine, log, "SELECT repeat('x', 1000) AS t FROM range(100)", max_bytes=50_000)
+    assert result.truncated
+    assert 40 <= result.row_count <= 50
+    assert result.nbytes <= 50_000
+
+
+def test_a_row_larger_than_the_cap_is_not_returned(engine: LocalEngine, log: LogSource) -> None:
+    result = _run(engine, log, "SELECT repeat('x', 100000) AS t", max_bytes=50_000)
+    assert (result.row_count, result.truncated, result.columns[0].name) == (0, True, "t")
+
+
+def test_an_endless_result_is_cut_without_being_computed(engine: LocalEngine, log: LogSource) -> None:
+    result = _run(engine, log, "SELECT i FROM range(1000000000000) t(i)", max_rows=3)
+    assert [row["i"] for row in _rows(result)] == [0, 1, 2]
+
+
+def test_columns_are_capped(engine: LocalEngine, log: LogSource) -> None:
+    with pytest.raises(QueryFailed) as caught:
+        _run(engine, log, "SELECT *, * FROM proxy_logs", max_columns=103)
+    assert caught.value.text == (
+        "The result has 104 columns; at most 103 are allowed. Name the columns that you need."
+    )
+
+
+def test_repeated_column_names_are_numbered(engine: LocalEngine, log: LogSource) -> None:
+    result = _run(engine, log, 'SELECT 1 AS a, 2 AS a, 3 AS a_1, 4 AS a, 5 AS "A"')
+    assert [column.name for column in result.columns] == ["a", "a_2", "a_1", "a_3", "A"]
+
+
+@pytest.mark.parametrize(
+    ("names", "unique"),
+    [
+        ([], []),
+        (["x", "x", "x"], ["x", "x_1", "x_2"]),
+        (["x", "x", "x_1"], ["x", "x_2", "x_1"]),
+        (["x_1", "x", "x"], ["x_1", "x", "x_2"]),
+    ],
+)
+def test_unique_names(names: list[str], unique: list[str]) -> None:
+    assert unique_names(names) == unique
+
+
+@pytest.mark.parametrize(
+    ("statement", "error", "message"),
+    [
+        (
+            "DROP VIEW proxy_logs",
+            QueryRejected,
+            "Only one SELECT, or WITH … SELECT, over proxy_logs may run.",
+        ),
+        ("SELECT\n  getenv('HOME')", QueryRejected, "may call. (line 2, column 3)"),
+        ("SELECT '\ud800'", QueryRejected, "Remove it. (line 1, column 9)"),
+        ("SELECT usrName FROM proxy_logs", QueryFailed, 'Candidate bindings: "userName"'),
+        ("SELECT 'é', usrName FROM proxy_logs", QueryFailed, "(line 1, column 13)"),
+        ("SELECT CAST('abc' AS INT)", QueryFailed, "Could not convert string 'abc' to INT32"),
+        (
+            "SELECT CAST(if(i > 4000, 'x', '1') AS INT) FROM range(5000) t(i)",
+            QueryFailed,
+            "Could not convert",
+        ),
+        ("SELECT error('stop')", QueryFailed, "stop"),
+        ("SELECT 9223372036854775807 + 1", QueryFailed, "Overflow in addition of INT64"),
+        ("SELECT 1::VARIANT", QueryFailed, "Unsupported Arrow type VARIANT. Cast the column to VARCHAR."),
+    ],
+)
+def test_errors_say_what_and_where(
+    engine: LocalEngine, log: LogSource, statement: str, error: type[QueryFailed], message: str
+) -> None:
+    with pytest.raises(error) as caught:
+        _run(engine, log, statement)
+    assert message in caught.value.text
+    assert "/" not in caught.value.text.replace("SELECT", "")
+
+
+_MEMORY = (
+    "The query needs more memory than a query may use (64 MiB)."
+    " Narrow the days it reads, or aggregate before joining and sorting."
+)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT len(range(200000000))",
+        "SELECT length(repeat('x', 4000000000))",
+        "SELECT i FROM range(100000000) t(i) ORDER BY hash(i)",
+        "SELECT list_transform(range(100000000), lambda x: x * x)",
+    ],
+)
+def test_a_memory_bomb_costs_its_caller(engine: LocalEngine, log: LogSource, statement: str) -> None:
+    with pytest.raises(QueryFailed) as caught:
+        _run(engine, log, statement, memory_bytes=64 << 20)
+    assert caught.value.text == _MEMORY
+    assert _rows(_run(engine, log, "SELECT 1 AS one")) == [{"one": 1}]
+
+
+def test_a_crash_costs_its_caller(engine: LocalEngine, log: LogSource) -> None:
+    deep = "SELECT json_structure(repeat('[', 500000) || repeat(']', 500000))"
+    with pytest.raises(QueryFailed) as caught:
+        _run(engine, log, deep)
+    assert caught.value.text.startswith("The engine stopped while it ran this query")
+    assert _rows(_run(engine, log, "SELECT 1 AS one")) == [{"one": 1}]
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        (
+            "SELECT count(*) FROM proxy_logs a, range(1000000000000)",
+            """The query took longer than 0.3 seconds. It names no day, so it reads the tenant's \
+whole history: add a predicate such as day >= '2026-01-31'.""",
+        ),
+        (
+            "SELECT count(*) FROM proxy_logs a, range(1000000000000) WHERE day > ''",
+            "The query took longer than 0.3 seconds. Narrow the days it reads, or compute less.",
+        ),
+        # Neither of these heeds an interrupt.
+        (
+            "SELECT levenshtein(repeat('ab', 60000), repeat('ba', 60000))",
+            "The query took longer than 0.3 seconds. Narrow the days it reads, or compute less.",
+        ),
+    ],
+)
+def test_a_long_query_is_ended(engine: LocalEngine, log: LogSource, statement: str, message: str) -> None:
+    with pytest.raises(QueryTimeout) as caught:
+        _run(engine, log, statement, seconds=0.3)
+    assert caught.value.text == message
+
+
+def test_waiting_for_a_turn_counts(log: LogSource) -> None:
+    engine = LocalEngine(slots=1, per_tenant=1, warm=1)
+    try:
+        bomb = "SELECT count(*) FROM range(10000000000000)"
+        with ThreadPoolExecutor(1) as others:
+            running = others.submit(_run, engine, log, bomb, seconds=0.8)
+            while not engine.running:
+                threading.Event().wait(0.01)
+            with pytest.raises(QueryTimeout, match=r"^No query could start within 0\.2 seconds"):
+                _run(engine, log, "SELECT 1", seconds=0.2)
+            with pytest.raises(QueryTimeout):
+                running.result()
+    finally:
+        engine.close()
+
+
+def test_many_callers_get_their_own_answers(engine: LocalEngine, log: LogSource) -> None:
+    with ThreadPoolExecutor(8) as callers:
+        answers = callers.map(lambda n: _rows(_run(engine, log, f"SELECT {n} AS n")), range(24))
+    assert list(answers) == [[{"n": n}] for n in range(24)]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "t/day=2026-01-01/a.parquet",
+        "/t/day=2026-01-02/a.parquet",
+        "/t/../day=2026-01-01/a.parquet",
+        "/other/day=2026-01-01/a.parquet",
+        "/t/day=2026-01-01/a\n.parquet",
+    ],
+)
+def test_a_source_names_only_files_of_its_tenant_and_day(path: str) -> None:
+    with pytest.raises(ValueError, match="is no file of tenant t and day 2026-01-01"):
+        LogSource("t", (DayFiles("2026-01-01", (path,)),))

@@ -1,0 +1,169 @@
+"""Query processes: where they come from, and that none stays."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from logs.sql.local import LocalEngine
+from logs.sql.pool import PoolBroken, ProcessPool
+from logs.sql.protocol import Limits, LogSource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_NOTHING = LogSource("nobody", ())
+
+
+def _servers() -> set[int]:
+    """The ids of the servers of query processes that this process started."""
+    return {child.pid for child in psutil.Process().children() if "logs.sql" in " ".join(child.cmdline())}
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+@pytest.fixture
+def pool() -> Iterator[ProcessPool]:
+    pool = ProcessPool(warm=1)
+    yield pool
+    pool.close()
+
+
+def test_a_process_has_nothing_of_the_service(pool: ProcessPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DJANGO_SECRET_KEY", "secret-of-the-service")
+    with (Path(__file__)).open() as held:
+        os.set_inheritable(held.fileno(), True)
+        process = pool.take()
+        here = psutil.Process(process.pid)
+        if os.geteuid() != 0:
+            # The process is closed to its own user, this test included: root alone can look.
+            with pytest.raises(psutil.AccessDenied):
+                here.environ()
+            process.end()
+            return
+        assert "DJANGO_SECRET_KEY" not in here.environ()
+        assert here.cwd() == "/"
+        _until(lambda: len(here.open_files()) == 0 and here.num_fds() == 4)
+        targets = [str(link.readlink()) for link in Path(f"/proc/{process.pid}/fd").iterdir()]
+        process.end()
+    assert sorted(targets)[:3] == ["/dev/null"] * 3
+    assert sorted(targets)[3].startswith("socket:")
+
+
+def test_each_process_is_handed_out_once_and_replaced(pool: ProcessPool) -> None:
+    processes = [pool.take() for _ in range(4)]
+    assert len({process.pid for process in processes}) == 4
+    for process in processes:
+        process.end()
+    _until(lambda: not any(psutil.pid_exists(process.pid) for process in processes))
+
+
+def test_a_process_that_had_its_share_yields_with_all_its_threads(pool: ProcessPool) -> None:
+    process = pool.take()
+    assert os.getsid(process.pid) == os.getsid(0)
+    process.lower_priority()
+    threads = [int(thread.name) for thread in Path(f"/proc/{process.pid}/task").iterdir()]
+    assert {os.sched_getscheduler(thread) for thread in threads} == {os.SCHED_IDLE}
+    process.end()
+    process.lower_priority()
+
+
+def test_refill_replaces_what_was_taken() -> None:
+    pool = ProcessPool(warm=4)
+    try:
+        pool.take().end()
+        _until(lambda: pool.ready == 4)
+        pool.take().end()
+        pool.refill()
+        _until(lambda: pool.ready == 4)
+    finally:
+        pool.close()
+
+
+def test_a_process_that_died_while_it_waited_is_not_handed_out(pool: ProcessPool) -> None:
+    pool.take().end()
+    _until(lambda: pool.ready == 1)
+    (idle,) = pool.waiting_pids()
+    os.kill(idle, signal.SIGKILL)
+    _until(lambda: not psutil.pid_exists(idle))
+    process = pool.take()
+    assert process.pid != idle
+    process.end()
+
+
+def test_a_killed_server_is_replaced() -> None:
+    before = _servers()
+    engine = LocalEngine(slots=1, per_tenant=1, warm=2)
+    try:
+        engine.execute(source=_NOTHING, statement="SELECT 1", limits=Limits())
+        (server,) = _servers() - before
+        os.kill(server, signal.SIGKILL)
+        _until(lambda: psutil.Process(server).status() == psutil.STATUS_ZOMBIE)
+        result = engine.execute(source=_NOTHING, statement="SELECT 2", limits=Limits())
+        assert result.row_count == 1
+    finally:
+        engine.close()
+
+
+def test_closing_leaves_no_process() -> None:
+    before = _servers()
+    pool = ProcessPool(warm=2)
+    taken = pool.take()
+    _until(lambda: pool.ready == 2)
+    mine = {taken.pid, *pool.waiting_pids(), *(_servers() - before)}
+    assert len(mine) == 4
+    pool.close()
+    _until(lambda: not any(psutil.pid_exists(pid) for pid in mine))
+    os.close(taken.handle)
+    taken.channel.close()
+    with pytest.raises(PoolBroken):
+        pool.take()
+
+
+def test_a_forked_service_has_a_pool_of_its_own(pool: ProcessPool) -> None:
+    pool.take().end()
+    _until(lambda: pool.ready == 1)
+    before = pool.waiting_pids()
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            process = pool.take()
+            status = 0 if process.pid not in before else 2
+            process.end()
+            pool.close()
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert pool.waiting_pids() == before
+    pool.take().end()
+
+
+def test_a_service_killed_outright_leaves_no_process() -> None:
+    root = Path(__file__).resolve().parents[3]
+    code = (
+        f"import sys, time; sys.path.insert(0, {str(root)!r})\n"
+        "from logs.sql.pool import ProcessPool\n"
+        "pool = ProcessPool(warm=2)\n"
+        "print(pool.take().pid, pool._server.pid, flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as service:
+        assert service.stdout is not None
+        pids = [int(pid) for pid in service.stdout.readline().split()]
+        assert all(psutil.pid_exists(pid) for pid in pids)
+        service.kill()
+    _until(lambda: not any(psutil.pid_exists(pid) for pid in pids))

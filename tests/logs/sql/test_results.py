@@ -1,0 +1,113 @@
+"""One result in four forms."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from logs.sql.protocol import QueryResult, ResultColumn
+from logs.sql.results import csv_pieces, json_pieces, ndjson_pieces, parquet_pieces
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def _result(query: str, *, names: list[str] | None = None, truncated: bool = False) -> QueryResult:
+    with duckdb.connect(config={"arrow_lossless_conversion": True}) as connection:
+        executed = connection.execute(query)
+        types = [str(column[1]) for column in executed.description or ()]
+        table = executed.to_arrow_table()
+    return QueryResult(
+        columns=tuple(
+            ResultColumn(name, type_) for name, type_ in zip(names or table.column_names, types, strict=True)
+        ),
+        batches=tuple(table.to_batches(max_chunksize=1_500)),
+        row_count=table.num_rows,
+        truncated=truncated,
+        elapsed_ms=1,
+    )
+
+
+def _text(pieces: Iterable[bytes]) -> str:
+    return b"".join(pieces).decode()
+
+
+_MIXED = "SELECT * FROM (VALUES (1, 'a,\"b', [1], NULL), (2, NULL, [], 1.5)) t(i, t, l, d)"
+
+
+def test_json() -> None:
+    result = _result(_MIXED, truncated=True)
+    assert _text(json_pieces(result, head={"tenantId": "x"})) == (
+        '{"tenantId":"x","columns":[{"name":"i","type":"INTEGER"},{"name":"t","type":"VARCHAR"},'
+        '{"name":"l","type":"INTEGER[]"},{"name":"d","type":"DECIMAL(2,1)"}],"rows":['
+        '{"i":1,"t":"a,\\"b","l":[1],"d":null},{"i":2,"t":null,"l":[],"d":1.5}],'
+        '"rowCount":2,"truncated":true}'
+    )
+
+
+def test_ndjson() -> None:
+    assert _text(ndjson_pieces(_result(_MIXED))) == (
+        '{"i":1,"t":"a,\\"b","l":[1],"d":null}\n{"i":2,"t":null,"l":[],"d":1.5}\n'
+    )
+
+
+def test_csv() -> None:
+    assert _text(csv_pieces(_result(_MIXED))) == 'i,t,l,d\r\n1,"a,""b",[1],\r\n2,,[],1.5\r\n'
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        (_MIXED, [(1, 'a,"b', [1], None), (2, None, [], "1.5")]),
+        (
+            "SELECT 170141183460469231731687303715884105727::HUGEINT AS h",
+            [("170141183460469231731687303715884105727",)],
+        ),
+        ("SELECT INTERVAL 1 DAY AS i, union_value(a := 'x') AS u, '01'::BIT AS b", [("P1D", "x", "01")]),
+        ("SELECT {'a': INTERVAL 1 DAY} AS s", [('{"a":"P1D"}',)]),
+    ],
+)
+def test_parquet(query: str, rows: list[tuple[Any, ...]]) -> None:
+    table = pq.read_table(io.BytesIO(b"".join(parquet_pieces(_result(query)))))
+    found = [
+        tuple(str(value) if type(value).__name__ == "Decimal" else value for value in row.values())
+        for row in table.to_pylist()
+    ]
+    assert found == rows
+
+
+def test_no_rows() -> None:
+    result = _result("SELECT 1 AS a WHERE false")
+    assert json.loads(_text(json_pieces(result, head={}))) == {
+        "columns": [{"name": "a", "type": "INTEGER"}],
+        "rows": [],
+        "rowCount": 0,
+        "truncated": False,
+    }
+    assert _text(ndjson_pieces(result)) == ""
+    assert _text(csv_pieces(result)) == "a\r\n"
+    assert pq.read_table(io.BytesIO(b"".join(parquet_pieces(result)))).column_names == ["a"]
+
+
+def test_many_rows_are_written_in_pieces() -> None:
+    result = _result("SELECT i FROM range(4000) t(i)")
+    pieces = list(json_pieces(result, head={}))
+    assert [row["i"] for row in json.loads(b"".join(pieces))["rows"]] == list(range(4_000))
+    assert max(map(len, pieces)) < 15_000
+
+
+def test_repeated_names_keep_their_values() -> None:
+    result = _result("SELECT 1 AS a, 2 AS a", names=["a", "a_1"])
+    assert json.loads(_text(json_pieces(result, head={})))["rows"] == [{"a": 1, "a_1": 2}]
+    assert pq.read_table(io.BytesIO(b"".join(parquet_pieces(result)))).column_names == ["a", "a_1"]
+
+
+def test_types_are_kept_in_parquet() -> None:
+    written = b"".join(parquet_pieces(_result("SELECT 1::BIGINT AS n, 'x' AS t, DATE '2026-01-01' AS d")))
+    assert pq.read_table(io.BytesIO(written)).schema.types == [pa.int64(), pa.string(), pa.date32()]

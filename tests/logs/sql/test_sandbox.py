@@ -1,0 +1,123 @@
+"""What a process can no longer do, tried in a process that the guard does not protect."""
+
+from __future__ import annotations
+
+import json
+import platform
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from logs.sql import sandbox
+
+_ROOT = Path(__file__).resolve().parents[3]
+
+#: Runs with the walls of `logs.sql.child` around it and prints what happened.
+_ATTEMPT = """
+import ctypes, errno, json, os, resource, socket, sys, threading
+sys.path.insert(0, {root!r})
+from logs.sql import sandbox
+own, other = {own!r}, {other!r}
+def attempt(action):
+    try:
+        return str(action())
+    except OSError as error:
+        return errno.errorcode[error.errno]
+    except MemoryError:
+        return "MemoryError"
+    except ValueError:  # how a refused limit shows
+        return "EPERM"
+def start_thread():
+    thread = threading.Thread(target=lambda: done.append(attempt(lambda: open(other).read())))
+    done = []
+    thread.start()
+    thread.join()
+    return done[0]
+def connect():
+    return socket.socket()
+sandbox.limit_files(open_files=64)
+sandbox.forbid_new_privileges()
+program = sandbox.compile_filter()
+sandbox.limit_memory(extra_bytes=64 << 20)
+landlock = sandbox.restrict_files([os.path.dirname(own)])
+seccomp = sandbox.refuse_system_calls(program)
+results = {{
+    "landlock": landlock,
+    "seccomp": seccomp,
+    "own": attempt(lambda: open(own).read()),
+    "other": attempt(lambda: open(other).read()),
+    "other in a thread": attempt(start_thread),
+    "through a link": attempt(lambda: open(os.path.dirname(own) + "/link").read()),
+    "through ..": attempt(lambda: open(os.path.dirname(own) + "/../other/secret").read()),
+    "passwd": attempt(lambda: open("/etc/passwd").read()),
+    "environ": attempt(lambda: open("/proc/self/environ").read()),
+    "list": attempt(lambda: os.listdir(os.path.dirname(own))),
+    "write": attempt(lambda: open(own, "a")),
+    "create": attempt(lambda: open(os.path.dirname(own) + "/new", "w")),
+    "remove": attempt(lambda: os.remove(own)),
+    "rename": attempt(lambda: os.rename(own, own + "2")),
+    "chmod": attempt(lambda: os.chmod(own, 0o777)),
+    "socket": attempt(connect),
+    "fork": attempt(os.fork),
+    "exec": attempt(lambda: os.execv("/bin/true", ["true"])),
+    "kill": attempt(lambda: os.kill(os.getppid(), 0)),
+    "raise limits": attempt(lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1, 1))),
+    "memory": attempt(lambda: len(bytearray(256 << 20))),
+}}
+os.write(1, json.dumps(results).encode())
+{last}
+"""
+
+
+def _run(folder: Path, *, last: str = "") -> subprocess.CompletedProcess[bytes]:
+    own, other = folder / "own", folder / "other"
+    own.mkdir()
+    other.mkdir()
+    (own / "data").write_text("mine")
+    (other / "secret").write_text("theirs")
+    (own / "link").symlink_to(other / "secret")
+    code = _ATTEMPT.format(root=str(_ROOT), own=str(own / "data"), other=str(other / "secret"), last=last)
+    return subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, check=False, timeout=60)
+
+
+def test_walls(tmp_path: Path) -> None:
+    done = _run(tmp_path)
+    results = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert results["own"] == "mine"
+    assert results["memory"] == "MemoryError"
+    if results.pop("seccomp"):
+        calls = ["remove", "rename", "chmod", "socket", "fork", "exec", "kill", "raise limits"]
+        assert {name: results[name] for name in calls} == dict.fromkeys(calls, "EPERM")
+    if results.pop("landlock"):
+        files = [
+            "other",
+            "other in a thread",
+            "through a link",
+            "through ..",
+            "passwd",
+            "environ",
+            "list",
+            "write",
+            "create",
+        ]
+        assert {name: results[name] for name in files} == dict.fromkeys(files, "EACCES")
+    assert (tmp_path / "own" / "data").read_text() == "mine"
+
+
+def test_a_process_may_still_abort_itself(tmp_path: Path) -> None:
+    assert _run(tmp_path, last="os.abort()").returncode == -signal.SIGABRT
+
+
+def test_the_filter_is_for_this_architecture() -> None:
+    known = platform.machine() in {"x86_64", "aarch64"}
+    program = sandbox.compile_filter()
+    assert (program is not None) == known
+
+
+def test_a_path_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        sandbox.restrict_files([str(tmp_path / "absent")])

@@ -1,0 +1,208 @@
+"""The raw log tree and SQL over HTTP: shapes, 404s, who may read, and the audit before the data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.db import DatabaseError
+
+from logs.models import LogRead, QueryRun
+from tenantadmin.objectstore import default_store
+from tests import factories
+from tests.conftest import ApiClient
+
+if TYPE_CHECKING:
+    from tests.factories import World
+
+
+@pytest.fixture
+def member(world: World) -> ApiClient:
+    return ApiClient(factories.sign_in(world.member))
+
+
+def put(world: World, key: str, body: bytes = b'{"userName": "Ana"}') -> None:
+    default_store().write(f"{world.tenant.pk}/logs/{key}", body)
+
+
+def names(answer: Any) -> list[str]:
+    return [item["name"] for item in answer.json()["_links"]["items"]]
+
+
+def test_the_tree_leads_from_the_year_to_the_stored_bytes(world: World, member: ApiClient) -> None:
+    put(world, "2026/03/01/07/a.json", b'{"userName":  "Ana"}\n')
+    put(world, "2026/03/01/07/b.json")
+    put(world, "2026/11/30/23/c.json")
+    base = f"/tenants/{world.tenant.pk}/logs"
+
+    answer = member.get(f"{base}/2026")
+    assert answer.status_code == 200
+    assert answer.json() == {
+        "tenantId": str(world.tenant.pk),
+        "_links": {
+            "self": {"href": f"{base}/2026"},
+            "parent": {"href": f"/config/tenants/{world.tenant.pk}"},
+            "items": [
+                {"name": "03", "href": f"{base}/2026/03"},
+                {"name": "11", "href": f"{base}/2026/11"},
+            ],
+        },
+    }
+    href = f"{base}/2026"
+    for name in ("03", "01", "07", "a.json"):
+        (href,) = [
+            item["href"] for item in member.get(href).json()["_links"]["items"] if item["name"] == name
+        ]
+    found = member.get(href)
+    assert (found.status_code, found["Content-Type"], found.content) == (
+        200,
+        "application/json",
+        b'{"userName":  "Ana"}\n',
+    )
+    assert member.get(f"{base}/2026/03").json()["_links"]["parent"] == {"href": f"{base}/2026"}
+
+
+@pytest.mark.parametrize("body", [b"{}\n{}\n", b"", b"not json", b"\xff"])
+def test_what_is_not_one_json_value_is_sent_as_lines(world: World, member: ApiClient, body: bytes) -> None:
+    put(world, "2026/03/01/07/a.json", body)
+
+    answer = member.get(f"/tenants/{world.tenant.pk}/logs/2026/03/01/07/a.json")
+    assert (answer.status_code, answer["Content-Type"], answer.content) == (200, "application/x-ndjson", body)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "2025",
+        "2026/04",
+        "2026/03/02",
+        "2026/03/01/08",
+        "2026/03/01/07/missing.json",
+        "2026/03/01/07/a.txt",
+        "2026/03/01/07/..%2Fa.json",
+        "2026/03/01/07/%00.json",
+        "2026/03/01/07/" + "x" * 1100 + ".json",
+        "2026/02/30/07/a.json",
+        "2026/3",
+        "2026/13",
+        "2026/03/32",
+        "2026/03/01/24",
+        "0000",
+        "26",
+        "2026/",
+    ],
+)
+def test_levels_without_data_and_malformed_segments_are_not_found(
+    world: World, member: ApiClient, path: str
+) -> None:
+    put(world, "2026/03/01/07/a.json")
+
+    answer = member.get(f"/tenants/{world.tenant.pk}/logs/{path}")
+    assert (answer.status_code, answer.json()["error"]) == (404, "not_found")
+
+
+def test_odd_names_are_listed_and_followed(world: World, member: ApiClient) -> None:
+    odd = ["a b.json", "ü&=?#+%2F.json", "測試.json", ".json.json"]
+    for name in odd:
+        put(world, f"2026/03/01/07/{name}", name.encode())
+    put(world, "2026/03/01/07/no-log.txt")
+    put(world, "2026/03/01/07/deeper/x.json")
+    put(world, "2026/03/01/junk/x.json")
+
+    listing = member.get(f"/tenants/{world.tenant.pk}/logs/2026/03/01/07")
+    assert names(listing) == sorted(odd)
+    for item in listing.json()["_links"]["items"]:
+        assert member.get(item["href"]).content == item["name"].encode()
+    assert names(member.get(f"/tenants/{world.tenant.pk}/logs/2026/03/01")) == ["07"]
+
+
+def test_every_read_is_audited_with_who_and_what(world: World, member: ApiClient) -> None:
+    put(world, "2026/03/01/07/a.json")
+
+    member.get(f"/tenants/{world.tenant.pk}/logs/2026/03/01/07/a.json", **{"X-Request-Id": "read-1"})
+
+    row = LogRead.objects.get()
+    assert (row.email, row.tenant_id, row.key, row.request_id, row.client_address) == (
+        "member@example.org",
+        world.tenant.pk,
+        f"{world.tenant.pk}/logs/2026/03/01/07/a.json",
+        "read-1",
+        "127.0.0.1",
+    )
+
+
+def test_without_its_audit_row_nothing_is_read(
+    world: World, member: ApiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(world, "2026/03/01/07/a.json", b'"secret"')
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise DatabaseError("no room")
+
+    monkeypatch.setattr(LogRead, "save", fail)
+    for path in ("2026", "2026/03/01/07/a.json"):
+        answer = member.get(f"/tenants/{world.tenant.pk}/logs/{path}")
+        assert answer.status_code == 500
+        assert b"secret" not in answer.content
+
+
+@pytest.mark.parametrize("path", ["logs/2026", "logs/2026/03/01/07/a.json"])
+def test_reading_logs_needs_membership(world: World, anonymous: ApiClient, path: str) -> None:
+    put(world, "2026/03/01/07/a.json")
+    address = f"/tenants/{world.tenant.pk}/{path}"
+
+    def status(token: str) -> int:
+        return ApiClient(token).get(address).status_code
+
+    assert anonymous.get(address).status_code == 401
+    assert status(factories.sign_in(world.stranger)) == 403
+    assert status(factories.sign_in(world.platform_admin)) == 403
+    assert status(factories.sign_in(world.owner)) == 200
+    tenant = str(world.tenant.pk)
+    assert status(factories.pat_token(world.member, "logs:read", tenants=[tenant])) == 200
+    assert status(factories.pat_token(world.member, "analytics:read", tenants=[tenant])) == 403
+    assert LogRead.objects.exclude(email__in=["owner@example.org", "member@example.org"]).count() == 0
+
+
+def test_an_unknown_parameter_is_refused(world: World, member: ApiClient) -> None:
+    assert member.get(f"/tenants/{world.tenant.pk}/logs/2026?limit=1").status_code == 400
+
+
+def test_a_query_is_answered_and_audited(world: World, member: ApiClient) -> None:
+    answer = member.post(f"/tenants/{world.tenant.pk}/query", {"sql": "SELECT count(*) AS n FROM proxy_logs"})
+
+    assert answer.status_code == 200
+    assert b"".join(answer) == (
+        b'{"tenantId":"%s","columns":[{"name":"n","type":"BIGINT"}],"rows":[{"n":0}],"rowCount":1,'
+        b'"truncated":false}' % str(world.tenant.pk).encode()
+    )
+    run = QueryRun.objects.get()
+    assert (run.email, run.outcome, run.rows) == ("member@example.org", "ok", 1)
+
+
+def test_a_refused_query_is_audited_too(world: World, member: ApiClient) -> None:
+    answer = member.post(f"/tenants/{world.tenant.pk}/query", {"sql": "DROP TABLE proxy_logs"})
+
+    assert (answer.status_code, answer.json()["error"]) == (400, "query_rejected")
+    run = QueryRun.objects.get()
+    assert (run.statement, run.outcome) == ("DROP TABLE proxy_logs", "query_rejected")
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"sql": 5}, {"sql": None}, {"sql": "SELECT 1", "limit": 5}, [], {"SQL": "SELECT 1"}]
+)
+def test_a_query_body_is_the_statement_alone(world: World, member: ApiClient, body: Any) -> None:
+    assert member.post(f"/tenants/{world.tenant.pk}/query", body).status_code == 400
+    assert not QueryRun.objects.exists()
+
+
+def test_querying_needs_membership(world: World, anonymous: ApiClient) -> None:
+    address = f"/tenants/{world.tenant.pk}/query"
+    body = {"sql": "SELECT 1 AS a FROM proxy_logs"}
+
+    assert anonymous.post(address, body).status_code == 401
+    for user in (world.stranger, world.platform_admin):
+        assert ApiClient(factories.sign_in(user)).post(address, body).status_code == 403
+    unknown = "/tenants/99999999-9999-4999-8999-999999999999/query"
+    assert ApiClient(factories.sign_in(world.owner)).post(unknown, body).status_code == 403
+    assert not QueryRun.objects.exists()

@@ -1,0 +1,108 @@
+"""What counts as a raw log object, and what makes a day stale."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import pytest
+
+from logs.layout import RawKey, day_start_ms, parse_raw_key
+from logs.listing import find_days, find_tenants, list_day
+from tenantadmin.objectstore import LocalStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TENANT = UUID("11111111-2222-4333-8444-555555555555")
+DAY = date(2026, 3, 1)
+
+
+def make_store(root: Path, *keys: str) -> LocalStore:
+    store = LocalStore(root / "store")
+    for key in keys:
+        store.write(f"{TENANT}/logs/{key}", b"{}")
+    return store
+
+
+def test_objects_stand_in_key_order_with_the_hour_of_their_prefix(tmp_path: Path) -> None:
+    store = make_store(
+        tmp_path,
+        "2026/03/01/23/a.json",
+        "2026/03/01/00/z.json",
+        "2026/03/01/00/é.json",
+        "2026/03/01/00/a/b.json",
+        "2026/03/01/24/a.json",
+        "2026/03/01/00/a.txt",
+        "2026/03/02/00/a.json",
+    )
+    listing = list_day(store, tenant=TENANT, day=DAY)
+    assert [(item.key.removeprefix(f"{TENANT}/logs/2026/03/01/"), item.hour) for item in listing.objects] == [
+        ("00/z.json", 0),
+        ("00/é.json", 0),
+        ("23/a.json", 23),
+    ]
+    assert listing.size == 6
+
+
+def test_the_digest_changes_with_any_object_and_with_nothing_else(tmp_path: Path) -> None:
+    store = make_store(tmp_path, "2026/03/01/00/a.json", "2026/03/01/00/b.json")
+
+    def digest() -> str:
+        return list_day(store, tenant=TENANT, day=DAY).digest
+
+    seen = [digest()]
+    store.write(f"{TENANT}/logs/2026/03/01/00/junk.txt", b"")
+    store.write(f"{TENANT}/logs/2026/03/02/00/a.json", b"")
+    assert digest() == seen[0]
+    store.write(f"{TENANT}/logs/2026/03/01/00/a.json", b"[]")
+    seen.append(digest())
+    store.write(f"{TENANT}/logs/2026/03/01/01/a.json", b"{}")
+    seen.append(digest())
+    store.delete(f"{TENANT}/logs/2026/03/01/00/b.json")
+    seen.append(digest())
+    assert len(set(seen)) == 4
+
+
+def test_days_with_a_prefix_are_found_within_bounds(tmp_path: Path) -> None:
+    store = make_store(
+        tmp_path,
+        "2024/02/29/00/a.json",
+        "2025/12/31/00/a.json",
+        "2026/01/01/00/a.json",
+        "2026/02/30/00/a.json",
+        "2026/3/1/0/a.json",
+        "2026/13/01/00/a.json",
+        "junk/01/01/00/a.json",
+    )
+    days = [date(2024, 2, 29), date(2025, 12, 31), date(2026, 1, 1)]
+    assert find_days(store, tenant=TENANT) == days
+    assert find_days(store, tenant=TENANT, first=days[1]) == days[1:]
+    assert find_days(store, tenant=TENANT, first=days[1], last=days[1]) == [days[1]]
+
+
+def test_tenants_are_the_prefixes_that_are_ids(tmp_path: Path) -> None:
+    store = make_store(tmp_path, "2026/03/01/00/a.json")
+    store.write("tos/current.md", b"")
+    store.write(f"{str(TENANT).replace('1', 'A')}/x", b"")
+    assert find_tenants(store) == [TENANT]
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "logs/2026/03/01/00/a.json",
+        f"{TENANT}/logs/2026/03/01/00/a.JSON",
+        f"{TENANT}/logs/2026/02/29/00/a.json",
+        f"{TENANT}/logs/2026/03/01/٠٠/a.json",
+        f"{TENANT}/logs/2026/03/01/00/.json/",
+    ],
+)
+def test_other_keys_are_no_log_objects(key: str) -> None:
+    assert parse_raw_key(key) is None
+
+
+def test_the_parts_of_a_key() -> None:
+    assert parse_raw_key(f"{TENANT}/logs/2026/03/01/07/a b.json") == RawKey(str(TENANT), DAY, 7, "a b.json")
+    assert day_start_ms(date(1970, 1, 2)) == 86_400_000

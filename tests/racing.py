@@ -1,0 +1,110 @@
+"""Transactions that overlap on purpose, without a sleep: each step is waited for."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+from django.db import connection, transaction
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+T = TypeVar("T")
+
+#: Seconds after which a test that waits for another transaction gives up.
+PATIENCE = 30.0
+
+
+class OpenTransaction:
+    """Work that is done and not committed yet, in a thread of its own."""
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        self._work = work
+        self._done = threading.Event()
+        self._end = threading.Event()
+        self._commit = True
+        self._pool = ThreadPoolExecutor(1)
+        self._future: Future[None] = self._pool.submit(self._run)
+        self._done.wait(PATIENCE)
+        if self._future.done():
+            self._future.result()
+
+    def _run(self) -> None:
+        try:
+            with transaction.atomic():
+                self._work()
+                self._done.set()
+                self._end.wait(PATIENCE)
+                transaction.set_rollback(not self._commit)
+        finally:
+            self._done.set()
+            connection.close()
+
+    def finish(self, *, commit: bool) -> None:
+        """Commit the work, or take it back, and wait until that is done."""
+        self._commit = commit
+        self._end.set()
+        self._future.result(PATIENCE)
+        self._pool.shutdown()
+
+
+@contextmanager
+def uncommitted(work: Callable[[], object]) -> Iterator[OpenTransaction]:
+    """Do ``work`` in a transaction that stays open until `OpenTransaction.finish`."""
+    opened = OpenTransaction(work)
+    try:
+        yield opened
+    finally:
+        opened.finish(commit=False)
+
+
+def in_thread(work: Callable[[], T]) -> Future[T]:
+    """Start ``work`` on a connection of its own."""
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - the test asks the future
+            future.set_exception(error)
+        finally:
+            connection.close()
+
+    threading.Thread(target=run, daemon=True).start()
+    return future
+
+
+def wait_until_blocked(future: Future[T]) -> None:
+    """Return once some session of this database waits for another one's lock."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        if future.done():
+            raise AssertionError("The work ended instead of waiting.")
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT count(*) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND wait_event_type = 'Lock'"
+            )
+            row = cursor.fetchone()
+        if row and row[0]:
+            return
+    raise AssertionError("Nothing waited for a lock.")
+
+
+def all_at_once(works: Sequence[Callable[[], T]]) -> list[T]:
+    """Run all works in parallel, let go together, and return what each returned."""
+    barrier = threading.Barrier(len(works))
+
+    def start(work: Callable[[], T]) -> T:
+        try:
+            barrier.wait(PATIENCE)
+            return work()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(len(works)) as pool:
+        return [future.result() for future in [pool.submit(start, work) for work in works]]

@@ -1,0 +1,38 @@
+"""``caches-non-deterministic``: cached functions of chance and time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.rules.lint.helpers import find_places, rule_with
+
+CODE = "caches-non-deterministic"
+
+
+KEY = "hasNonDeterministicFunctions"
+
+
+@pytest.mark.parametrize(
+    ("conditions", "place"),
+    [
+        ({KEY: True}, f"/{KEY}"),
+        ({KEY: {"ne": False}}, f"/{KEY}"),
+        ({"any": [{"isDDL": False}, {KEY: True}]}, f"/any/1/{KEY}"),
+        ({"not": {KEY: False}}, f"/not/{KEY}"),
+    ],
+)
+def test_picked_out(conditions: dict[str, Any], place: str) -> None:
+    assert find_places(CODE, rule_with(conditions)) == [f"/rules/0/conditions{place}"]
+
+
+@pytest.mark.parametrize(
+    "conditions", [{KEY: False}, {KEY: {"exists": True}}, {"not": {KEY: True}}, {"statementType": "SELECT"}]
+)
+def test_not_picked_out(conditions: dict[str, Any]) -> None:
+    assert find_places(CODE, rule_with(conditions)) == []
+
+
+def test_a_bypass_rule_does_right() -> None:
+    assert find_places(CODE, rule_with({KEY: True}, action="bypass")) == []

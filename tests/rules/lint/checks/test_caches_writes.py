@@ -1,0 +1,43 @@
+"""``caches-writes``: cached statements that write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.rules.lint.helpers import find_places, rule_with
+
+CODE = "caches-writes"
+
+
+@pytest.mark.parametrize(
+    ("conditions", "place"),
+    [
+        ({"isDataChange": True}, "/isDataChange"),
+        ({"isDDL": True}, "/isDDL"),
+        ({"isReadOnly": False}, "/isReadOnly"),
+        ({"not": {"isReadOnly": True}}, "/not/isReadOnly"),
+        ({"statementType": "INSERT"}, "/statementType"),
+        ({"statementType": {"in": ["SELECT", "merge"]}}, "/statementType"),
+    ],
+)
+def test_picked_out(conditions: dict[str, Any], place: str) -> None:
+    assert find_places(CODE, rule_with(conditions)) == [f"/rules/0/conditions{place}"]
+
+
+@pytest.mark.parametrize(
+    "conditions",
+    [
+        {"isReadOnly": True},
+        {"statementType": "SELECT"},
+        {"not": {"statementType": "INSERT"}},
+        {"isDDL": False},
+    ],
+)
+def test_not_picked_out(conditions: dict[str, Any]) -> None:
+    assert find_places(CODE, rule_with(conditions)) == []
+
+
+def test_a_bypass_rule_does_right() -> None:
+    assert find_places(CODE, rule_with({"isDataChange": True}, action="bypass")) == []

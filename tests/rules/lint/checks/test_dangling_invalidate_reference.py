@@ -1,0 +1,24 @@
+"""``dangling-invalidate-reference``: references lead somewhere."""
+
+from __future__ import annotations
+
+from tests.rules.lint.helpers import cache_rule, find_one, find_places
+
+CODE = "dangling-invalidate-reference"
+
+
+def test_an_unknown_id_is_named_with_its_nearest() -> None:
+    finding = find_one(CODE, cache_rule("daily-sales"), cache_rule("w", invalidateRules=["daily-sale"]))
+    assert finding.path == ("rules", 1, "invalidateRules", 0)
+    assert finding.rule_id == "w"
+    assert finding.suggestion == "daily-sales"
+    assert finding.message == 'There is no rule "daily-sale" to invalidate; did you mean daily-sales?'
+
+
+def test_later_rules_count() -> None:
+    assert find_places(CODE, cache_rule("w", invalidateRules=["a"]), cache_rule("a")) == []
+
+
+def test_every_reference_is_looked_at() -> None:
+    rules = cache_rule("a"), cache_rule("w", invalidateRules=["x", "a", "y"])
+    assert find_places(CODE, *rules) == ["/rules/1/invalidateRules/0", "/rules/1/invalidateRules/2"]

@@ -1,0 +1,36 @@
+"""``invalid-cidr``: networks are networks."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.rules.lint.helpers import find_one, find_places, rule_with
+
+CODE = "invalid-cidr"
+
+
+@pytest.mark.parametrize(
+    "network", ["", "10.0.0.0/33", "10.0.0", "300.0.0.0/8", "::/129", "localhost", "fe80::1%eth0"]
+)
+def test_what_is_no_network(network: str) -> None:
+    assert find_places(CODE, rule_with({"clientIp": {"cidr": network}})) == [
+        "/rules/0/conditions/clientIp/cidr"
+    ]
+
+
+def test_bits_beside_the_prefix() -> None:
+    finding = find_one(CODE, rule_with({"clientIp": {"cidr": "10.1.2.3/8"}}))
+    assert finding.suggestion == "10.0.0.0/8"
+
+
+def test_every_element_is_looked_at() -> None:
+    conditions = {"clientIp": {"cidr": ["10.0.0.0/8", "x", "2001:db8::/32", "y"]}}
+    assert find_places(CODE, rule_with(conditions)) == [
+        "/rules/0/conditions/clientIp/cidr/1",
+        "/rules/0/conditions/clientIp/cidr/3",
+    ]
+
+
+@pytest.mark.parametrize("network", ["10.0.0.0/8", "10.0.0.1", "2001:db8::/32", "0.0.0.0/0"])
+def test_networks(network: str) -> None:
+    assert find_places(CODE, rule_with({"clientIp": {"cidr": network}})) == []

@@ -1,0 +1,31 @@
+"""``matches-everything``: conditions that always hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.rules.lint.helpers import find_codes, find_places, rule_with
+
+CODE = "matches-everything"
+
+
+def test_no_conditions() -> None:
+    assert find_codes({"id": "a"}) == [CODE]
+    assert find_places(CODE, {"id": "a"}) == ["/rules/0"]
+
+
+@pytest.mark.parametrize(
+    "conditions", [{}, {"all": [{}]}, {"not": {"any": []}}, {"any": [{}, {"isDDL": True}]}]
+)
+def test_conditions_that_always_hold(conditions: dict[str, Any]) -> None:
+    assert find_places(CODE, rule_with(conditions)) == ["/rules/0/conditions"]
+
+
+def test_a_deny_rule_is_worse() -> None:
+    assert find_places(CODE, rule_with({}, action="deny")) == []
+
+
+def test_null_is_not_everything() -> None:
+    assert find_places(CODE, rule_with({"userName": {"regex": ".*"}})) == []

@@ -1,0 +1,53 @@
+"""``out-of-range``: right type, value outside its bounds."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.rules.lint.helpers import cache_rule, find_one, find_places, rule_with
+
+CODE = "out-of-range"
+
+
+@pytest.mark.parametrize("ttl", [0, -1, 31_536_001, 10**400])
+def test_the_ttl_has_bounds(ttl: int) -> None:
+    assert find_places(CODE, cache_rule(ttlSeconds=ttl)) == ["/rules/0/ttlSeconds"]
+
+
+@pytest.mark.parametrize("ttl", [1, 31_536_000])
+def test_the_bounds_are_inside(ttl: int) -> None:
+    assert find_places(CODE, cache_rule(ttlSeconds=ttl)) == []
+
+
+def test_the_action_is_one_of_four() -> None:
+    finding = find_one(CODE, cache_rule(action="Denny"))
+    assert finding.path == ("rules", 0, "action")
+    assert finding.suggestion == "deny"
+
+
+def test_patterns_have_a_length() -> None:
+    assert find_places(CODE, rule_with({"userName": {"regex": "a" * 2_000}})) == []
+    assert find_places(CODE, rule_with({"userName": {"regex": "a" * 2_001}})) == [
+        "/rules/0/conditions/userName/regex"
+    ]
+    assert find_places(CODE, rule_with({"tables": {"containsAny": ["a.*", "a" * 2_001]}})) == [
+        "/rules/0/conditions/tables/containsAny/1"
+    ]
+
+
+def test_numbers_are_exact() -> None:
+    assert find_places(CODE, rule_with({"tableCount": {"in": [2**53, 2**53 + 1, -(10**400)]}})) == [
+        "/rules/0/conditions/tableCount/in/1",
+        "/rules/0/conditions/tableCount/in/2",
+    ]
+
+
+@pytest.mark.parametrize("text", ["a\0b", "\ud800"])
+def test_texts_can_be_stored(text: str) -> None:
+    rule = cache_rule(name=text, description=text, conditions={"userName": text, "host": {"in": ["a", text]}})
+    assert find_places(CODE, rule) == [
+        "/rules/0/conditions/userName",
+        "/rules/0/conditions/host/in/1",
+        "/rules/0/name",
+        "/rules/0/description",
+    ]

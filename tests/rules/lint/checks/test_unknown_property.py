@@ -1,0 +1,36 @@
+"""``unknown-property``: what the language does not know is named, with what is like it."""
+
+from __future__ import annotations
+
+from tests.rules.lint.helpers import cache_rule, find_one, find_places
+
+CODE = "unknown-property"
+
+
+def test_a_property_of_a_rule() -> None:
+    finding = find_one(CODE, cache_rule(tllSeconds=60))
+    assert finding.as_json() == {
+        "code": CODE,
+        "severity": "error",
+        "ruleId": "r",
+        "path": "/rules/0/tllSeconds",
+        "message": 'A rule has no property "tllSeconds".',
+        "suggestion": "ttlSeconds",
+    }
+
+
+def test_a_property_of_the_ruleset() -> None:
+    finding = find_one(CODE, cacheBusts="x")
+    assert finding.path == ("cacheBusts",)
+    assert finding.rule_id is None
+    assert finding.suggestion == "cacheBust"
+
+
+def test_what_was_read_may_be_sent_back() -> None:
+    members = {"tenantId": 1, "cacheBust": [], "seq": None, "modifiedAt": {}}
+    assert find_places(CODE, cache_rule(), **members) == []
+
+
+def test_nothing_is_suggested_for_what_resembles_nothing() -> None:
+    assert find_one(CODE, cache_rule(**{"~x/y": 1})).suggestion is None
+    assert find_places(CODE, cache_rule(**{"~x/y": 1})) == ["/rules/0/~0x~1y"]

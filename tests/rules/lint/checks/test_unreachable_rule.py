@@ -1,0 +1,88 @@
+"""``unreachable-rule``: rules behind a wider one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.rules.lint.helpers import cache_rule, find_one, find_places, rule_with
+
+CODE = "unreachable-rule"
+
+
+WIDE = {"statementType": "SELECT"}
+NARROW = {"statementType": "SELECT", "userName": "ann"}
+
+
+def test_behind_a_wider_rule() -> None:
+    finding = find_one(CODE, rule_with(WIDE, id="wide"), rule_with(NARROW, id="narrow"))
+    assert finding.path == ("rules", 1)
+    assert finding.rule_id == "narrow"
+    assert finding.message == "The rule wide stands before this rule and matches all that it can match."
+
+
+def test_before_a_wider_rule() -> None:
+    assert find_places(CODE, rule_with(NARROW), rule_with(WIDE)) == []
+
+
+def test_behind_a_rule_for_everything() -> None:
+    assert find_places(CODE, {"id": "all"}, cache_rule("a"), cache_rule("b")) == ["/rules/1", "/rules/2"]
+
+
+def test_disabled_rules_neither_hide_nor_are_hidden() -> None:
+    assert find_places(CODE, rule_with(WIDE, enabled=False), rule_with(NARROW)) == []
+    assert find_places(CODE, rule_with(WIDE), rule_with(NARROW, enabled=False)) == []
+
+
+@pytest.mark.parametrize(
+    ("wide", "narrow"),
+    [
+        ({"userName": {"in": ["ann", "bob"]}}, {"userName": "bob"}),
+        ({"userName": {"in": ["ann", "bob", "eve"]}}, {"userName": {"in": ["eve", "bob"]}}),
+        ({"any": [{"userName": "ann"}, {"userName": "bob"}]}, {"userName": "bob"}),
+        (
+            {"tables": {"containsAny": ["sales.*"]}},
+            {"tables": {"containsAny": ["sales.orders", "sales.items"]}},
+        ),
+        ({"tables": {"containsAny": ["sales.*"]}}, {"tables": {"containsAll": ["hr.people", "sales.items"]}}),
+        ({"tables": {"containsAny": ["*.orders"]}}, {"tables": {"containsAny": ["sales.orders"]}}),
+        ({"tables": {"containsAny": ["sales.*"]}}, {"tables": "sales.orders"}),
+        ({"clientIp": {"cidr": "10.0.0.0/8"}}, {"clientIp": {"cidr": "10.1.0.0/16"}}),
+        ({"userName": {"startsWith": "svc-"}}, {"userName": {"startsWith": "svc-etl"}}),
+        ({"userName": {"regex": "^svc"}}, {"userName": "svc-etl"}),
+        ({"userName": {"regex": "^svc"}}, {"userName": {"regex": "^svc"}, "isDDL": True}),
+        ({"userName": {"ne": "bob"}}, {"userName": "ann"}),
+        ({"userName": {"notIn": ["bob"]}}, {"userName": {"notIn": ["ann", "bob"]}}),
+        ({"userName": {"exists": True}}, {"userName": {"contains": "x"}}),
+        ({"tableCount": {"gte": 2}}, {"tableCount": {"gt": 4, "lt": 9}}),
+        ({"any": [{"isDDL": True}, {"userName": {"startsWith": "a"}}]}, {"userName": "ann", "host": "h"}),
+        ({"not": {"host": {"regex": "x"}}}, {"all": [{"not": {"host": {"regex": "x"}}}, {"isDDL": True}]}),
+        ({"userName": {"eq": "ANN", "ignoreCase": True}}, {"userName": "Ann"}),
+    ],
+)
+def test_kinds_of_width(wide: dict[str, Any], narrow: dict[str, Any]) -> None:
+    # Rules in between make what the two share neither rare nor common.
+    between = [
+        cache_rule(f"between-{n}", conditions={"serverHostname": f"h{n}", "hasParameters": bool(n % 2)})
+        for n in range(9)
+    ]
+    assert find_places(CODE, rule_with(wide, id="w"), *between, rule_with(narrow, id="n")) == ["/rules/10"]
+    assert find_places(CODE, rule_with(narrow, id="n"), *between, rule_with(wide, id="w")) == []
+
+
+def test_a_rule_that_only_invalidates_fires_behind_any_but_a_deny_rule() -> None:
+    target = cache_rule("t")
+    narrow = rule_with(NARROW, id="i", invalidateRules=["t"])
+    assert find_places(CODE, target, rule_with(WIDE, id="w", action="bypass"), narrow) == []
+    assert find_places(CODE, target, rule_with(WIDE, id="w", action="deny"), narrow) == ["/rules/2"]
+
+
+def test_a_rule_that_also_invalidates_is_told_that_it_still_does() -> None:
+    narrow = rule_with(NARROW, id="n", action="bypass", invalidateRules=["t"])
+    finding = find_one(CODE, cache_rule("t"), rule_with(WIDE, id="w"), narrow)
+    assert finding.message.endswith("; its invalidations fire all the same.")
+
+
+def test_a_rule_that_never_matches_is_another_matter() -> None:
+    assert find_places(CODE, {"id": "all"}, rule_with({"any": []})) == []

@@ -1,0 +1,69 @@
+"""The search for wider rules agrees with comparing all with all, as far as it looks."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rules.conditions import parse_conditions
+from rules.conditions.implication import implies
+from rules.conditions.normal import normalize
+from rules.lint.reach import find_wider
+from tests.rules.conditions.strategies import conditions
+
+if TYPE_CHECKING:
+    from rules.conditions.normal import Normal
+
+
+def normal(document: dict[str, Any]) -> Normal:
+    return normalize(parse_conditions(document))
+
+
+@settings(max_examples=300, deadline=None)
+@given(documents=st.lists(conditions, max_size=8))
+def test_what_is_found_is_earlier_and_wider(documents: list[dict[str, Any]]) -> None:
+    forms = [normal(document) for document in documents]
+    for index, found in enumerate(find_wider(forms)):
+        if found is not None:
+            narrow, wide = forms[index], forms[found]
+            assert found < index
+            assert narrow is not None
+            assert wide is not None
+            assert implies(narrow, wide)
+
+
+def test_among_conjunctions_of_values_nothing_is_missed() -> None:
+    keys = ["userName", "host", "origin", "statementType", "operationType"]
+    draw = random.Random(7)  # noqa: S311
+    documents = [
+        {key: draw.choice("ab") for key in draw.sample(keys, draw.randint(1, len(keys)))} for _ in range(200)
+    ]
+    forms = [normal(document) for document in documents]
+
+    covered = [found is not None for found in find_wider(forms)]
+
+    assert covered == [
+        any(narrow is not None and wide is not None and implies(narrow, wide) for wide in forms[:index])
+        for index, narrow in enumerate(forms)
+    ]
+
+
+def test_a_ruleset_made_to_be_slow_is_searched_in_bounded_steps() -> None:
+    keys = [
+        "userName",
+        "host",
+        "origin",
+        "referer",
+        "statementType",
+        "operationType",
+        "adapterType",
+        "userAgent",
+    ]
+    draw = random.Random(7)  # noqa: S311
+    documents = [
+        {key: {"contains": f"{draw.randrange(10**6)}"} for key in draw.sample(keys, 4)} for _ in range(3_000)
+    ]
+    assert find_wider([normal(document) for document in documents]) == [None] * 3_000

@@ -1,0 +1,30 @@
+"""Every check has its file, its test and one declaration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import rules.lint.checks
+from rules.lint import FINDING_KINDS, Severity
+from rules.lint.registry import declare
+
+CHECKS = Path(rules.lint.checks.__file__).parent
+TESTS = Path(__file__).parent / "checks"
+
+
+def test_one_file_and_one_test_file_per_finding() -> None:
+    names = {code.replace("-", "_") for code in FINDING_KINDS}
+    assert {path.stem for path in CHECKS.glob("[!_]*.py")} == names
+    assert {path.stem.removeprefix("test_") for path in TESTS.glob("test_*.py")} == names
+
+
+def test_a_code_is_declared_once() -> None:
+    with pytest.raises(ValueError, match="the finding wrong-type is declared twice"):
+        declare("wrong-type", Severity.ERROR, "again")
+
+
+def test_errors_stand_before_warnings() -> None:
+    severities = [kind.severity for kind in FINDING_KINDS.values()]
+    assert severities == [Severity.ERROR] * 22 + [Severity.WARNING] * 10

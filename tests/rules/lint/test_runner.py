@@ -1,0 +1,217 @@
+"""Lint as a whole: order, shape, what is stored, and what no input may do."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rules.json_text import join_pointer
+from rules.lint import FINDING_KINDS, GrosslyMalformed, lint_ruleset
+from rules.lint.runner import MAX_FINDINGS
+from tests.rules.conditions.strategies import conditions
+from tests.rules.lint.helpers import cache_rule, nest
+
+
+@pytest.mark.parametrize(
+    ("document", "path", "message"),
+    [
+        ([], "", "A ruleset must be an object, not an array."),
+        (None, "", "A ruleset must be an object, not null."),
+        ("rules", "", "A ruleset must be an object, not a string."),
+        ({}, "/rules", "The rules of a ruleset must be an array; they are absent."),
+        ({"rules": {}}, "/rules", "The rules of a ruleset must be an array; they are an object."),
+        ({"rules": None}, "/rules", "The rules of a ruleset must be an array; they are null."),
+    ],
+)
+def test_what_is_no_ruleset(document: object, path: str, message: str) -> None:
+    with pytest.raises(GrosslyMalformed) as raised:
+        lint_ruleset(document)
+    assert (raised.value.path, str(raised.value)) == (path, message)
+
+
+def test_an_empty_ruleset_is_valid() -> None:
+    result = lint_ruleset({"rules": []})
+    assert result.as_json() == {"valid": True, "errors": [], "warnings": []}
+    assert result.normalized == ()
+
+
+def test_all_findings_come_at_once_and_in_document_order() -> None:
+    document = {
+        "unknown": 1,
+        "rules": [
+            {"ttlSeconds": 0, "id": "a b", "conditions": {"host": {"zzz": 1, "regex": "("}, "usrName": "x"}},
+            7,
+            {"id": "w", "invalidateRules": ["t", "u"], "nmae": "x"},
+            {"conditions": {}, "action": "deny"},
+            {"id": "w"},
+        ],
+        "Seq": 1,
+    }
+    result = lint_ruleset(document)
+    assert [(finding.code, join_pointer(finding.path)) for finding in result.errors] == [
+        ("unknown-property", "/unknown"),
+        ("out-of-range", "/rules/0/ttlSeconds"),
+        ("invalid-rule-id", "/rules/0/id"),
+        ("unknown-operator", "/rules/0/conditions/host/zzz"),
+        ("invalid-regex", "/rules/0/conditions/host/regex"),
+        ("unknown-condition-key", "/rules/0/conditions/usrName"),
+        ("wrong-type", "/rules/1"),
+        ("dangling-invalidate-reference", "/rules/2/invalidateRules/0"),
+        ("dangling-invalidate-reference", "/rules/2/invalidateRules/1"),
+        ("unknown-property", "/rules/2/nmae"),
+        ("missing-property", "/rules/3/id"),
+        ("unconditional-deny", "/rules/3/conditions"),
+        ("duplicate-rule-id", "/rules/4/id"),
+        ("unknown-property", "/Seq"),
+    ]
+    assert [(finding.code, join_pointer(finding.path)) for finding in result.warnings] == [
+        ("matches-everything", "/rules/2"),
+        ("unreachable-rule", "/rules/3"),
+        ("duplicate-conditions", "/rules/3/conditions"),
+        ("matches-everything", "/rules/4"),
+        ("unreachable-rule", "/rules/4"),
+        ("duplicate-conditions", "/rules/4"),
+    ]
+    assert result.normalized is None
+
+
+def test_a_valid_ruleset_comes_back_complete() -> None:
+    document = {
+        "rules": [
+            {"requireInvalidation": True, "invalidateRules": ["c"], "conditions": {"isDDL": True}, "id": "i"},
+            {"id": "c", "ttlSeconds": 60.0, "staleWhileRevalidate": 5, "description": "d", "name": "n"},
+        ]
+    }
+    result = lint_ruleset(document)
+    assert result.normalized is not None
+    assert json.dumps(result.normalized) == json.dumps(
+        [
+            {
+                "id": "i",
+                "name": "i",
+                "enabled": True,
+                "action": "invalidate",
+                "conditions": {"isDDL": True},
+                "ttlSeconds": 86400,
+                "invalidateRules": ["c"],
+                "requireInvalidation": True,
+            },
+            {
+                "id": "c",
+                "name": "n",
+                "description": "d",
+                "enabled": True,
+                "action": "cache",
+                "conditions": {},
+                "ttlSeconds": 60,
+                "staleWhileRevalidate": 5,
+                "requireInvalidation": False,
+            },
+        ]
+    )
+    assert lint_ruleset({"rules": list(result.normalized)}).normalized == result.normalized
+
+
+_names = st.sampled_from(
+    [
+        "id",
+        "conditions",
+        "action",
+        "ttlSeconds",
+        "invalidateRules",
+        "all",
+        "any",
+        "not",
+        "userName",
+        "tables",
+        "tableCount",
+        "clientIp",
+        "isDDL",
+        "eq",
+        "in",
+        "regex",
+        "cidr",
+        "containsAny",
+        "gt",
+        "ignoreCase",
+        "x",
+    ]
+)
+_json = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=5)
+    | st.sampled_from(["a", "deny", "\ud800", "(", "\0"]),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(_names | st.text(max_size=3), inner, max_size=5)
+    ),
+    max_leaves=25,
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(rules=st.lists(_json, max_size=4))
+def test_any_json_is_linted_and_answered(rules: list[Any]) -> None:
+    result = lint_ruleset({"rules": rules})
+    assert result.valid is (result.normalized is not None)
+    orjson.dumps(result.as_json())
+
+
+@settings(max_examples=200, deadline=None)
+@given(documents=st.lists(conditions, max_size=4))
+def test_conditions_of_the_language_are_valid(documents: list[dict[str, Any]]) -> None:
+    rules = [{"id": f"r{n}", "conditions": document} for n, document in enumerate(documents)]
+    assert lint_ruleset({"rules": rules}).errors == ()
+
+
+def test_deep_values_anywhere_do_no_harm() -> None:
+    deep: Any = []
+    for _ in range(100_000):
+        deep = [deep]
+    document = {
+        "rules": [
+            deep,
+            cache_rule(name=deep, ttlSeconds=deep, invalidateRules=deep, extra=deep),
+            cache_rule("c", conditions=nest(100_000)),
+            cache_rule("d", conditions={"userName": {"in": deep}}),
+        ],
+        "seq": deep,
+    }
+    codes = {finding.code for finding in lint_ruleset(document).errors}
+    assert codes == {"wrong-type", "unknown-property", "conditions-too-deep"}
+
+
+def test_a_body_full_of_misspellings_is_answered_whole() -> None:
+    rules = [{"id": f"r{n}", "conditions": {f"userNam{n}": "x"}} for n in range(5_000)]
+    result = lint_ruleset({"rules": rules})
+    assert len(result.errors) == 5_000
+    assert result.errors[0].suggestion == "userName"
+
+
+def test_a_huge_name_is_not_repeated_in_messages() -> None:
+    (finding,) = lint_ruleset({"rules": [cache_rule(**{"x" * 500_000: 1})]}).errors
+    assert len(finding.message) < 200
+
+
+def test_every_finding_is_known() -> None:
+    assert len(FINDING_KINDS) == 32
+
+
+def test_a_body_made_of_errors_gets_a_bounded_answer() -> None:
+    result = lint_ruleset({"rules": [{}] * 60_000})
+    assert len(result.errors) == MAX_FINDINGS
+    assert len(result.warnings) == MAX_FINDINGS
+    assert join_pointer(result.errors[-1].path) == f"/rules/{MAX_FINDINGS - 1}/id"
+
+
+def test_warnings_never_crowd_out_an_error() -> None:
+    rules: list[object] = [{"id": f"r{n}"} for n in range(30_000)]
+    result = lint_ruleset({"rules": [*rules, 7]})
+    assert [join_pointer(finding.path) for finding in result.errors] == ["/rules/30000"]

@@ -1,0 +1,109 @@
+"""Cache metadata through the API. Contract: Cache metadata."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from accounts.tenants.lifecycle import delete_tenant
+from tests import factories
+from tests.conftest import ApiClient
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def client(world: factories.World) -> ApiClient:
+    tenants = [str(world.tenant.pk)]
+    return ApiClient(factories.pat_token(world.owner, "cache-admin", tenants=tenants))
+
+
+@pytest.fixture
+def address(world: factories.World) -> str:
+    return f"/tenants/{world.tenant.pk}/cachekeys/abc.DEF_1-2"
+
+
+def test_a_put_notes_and_replaces(client: ApiClient, address: str, world: factories.World) -> None:
+    assert client.get(address).status_code == 404
+    full = {
+        "tenantId": str(world.tenant.pk),
+        "cacheKey": "abc.DEF_1-2",
+        "ruleId": "orders",
+        "queryHash": "0" * 32,
+        "statement": "SELECT 1",
+        "sizeBytes": 20480,
+        "rowCount": 12,
+        "createdAt": "2026-11-20T10:00:00.000Z",
+        "expiresAt": "2026-11-21T10:00:00.000Z",
+        "lastAccessedAt": "2026-11-20T11:00:00.000Z",
+        "hitCount": 3,
+        "tables": ["sales.orders"],
+        "tags": {"team": "sales", "n": [1, None]},
+    }
+    answer = client.put(address, full)
+    assert (answer.status_code, answer.json()) == (200, full)
+    assert client.get(address).json() == full
+    short = client.put(address, {"ruleId": "items"})
+    assert short.status_code == 200
+    assert {**short.json(), "createdAt": "…"} == {
+        "tenantId": str(world.tenant.pk),
+        "cacheKey": "abc.DEF_1-2",
+        "ruleId": "items",
+        "createdAt": "…",
+    }
+    assert client.get(address).json() == short.json()
+
+
+@pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        ({}, "/ruleId"),
+        ({"ruleId": "a b"}, "/ruleId"),
+        ({"ruleId": "r", "tenantId": "00000000-0000-4000-8000-000000000000"}, "/tenantId"),
+        ({"ruleId": "r", "cacheKey": "other"}, "/cacheKey"),
+        ({"ruleId": "r", "sizeBytes": -1}, "/sizeBytes"),
+        ({"ruleId": "r", "sizeBytes": 1.5}, "/sizeBytes"),
+        ({"ruleId": "r", "hitCount": 2**64}, "/hitCount"),
+        ({"ruleId": "r", "createdAt": "2026-11-20"}, "/createdAt"),
+        ({"ruleId": "r", "tables": ["a", 7]}, "/tables/1"),
+        ({"ruleId": "r", "tags": []}, "/tags"),
+        ({"ruleId": "r", "hits": 1}, "/hits"),
+    ],
+)
+def test_what_does_not_hold_is_a_400_that_names_the_place(
+    client: ApiClient, address: str, body: dict[str, Any], path: str
+) -> None:
+    answer = client.put(address, body)
+    assert (answer.status_code, answer.json()["error"]) == (400, "validation_failed")
+    assert [detail["path"] for detail in answer.json()["details"]] == [path]
+    assert client.get(address).status_code == 404
+
+
+@pytest.mark.parametrize("key", ["a b", "a%2Fb", "ä", "x" * 257])
+def test_what_is_no_cache_key_leads_nowhere(client: ApiClient, world: factories.World, key: str) -> None:
+    where = f"/tenants/{world.tenant.pk}/cachekeys/{key}"
+    assert client.get(where).status_code == 404
+    assert client.put(where, {"ruleId": "r"}).status_code == 404
+
+
+def test_the_longest_cache_key_is_accepted(client: ApiClient, world: factories.World) -> None:
+    where = f"/tenants/{world.tenant.pk}/cachekeys/{'x' * 256}"
+    assert client.put(where, {"ruleId": "r"}).status_code == 200
+
+
+def test_keys_of_one_tenant_are_not_those_of_another(address: str, world: factories.World) -> None:
+    wildcard = ApiClient(factories.pat_token(world.platform_admin, "cache-admin", tenants=["*"]))
+    assert wildcard.put(address, {"ruleId": "r"}).status_code == 200
+    other = address.replace(str(world.tenant.pk), str(world.stranger_tenant.pk))
+    assert wildcard.get(other).status_code == 404
+    assert ApiClient(factories.sign_in(world.owner)).get(address).status_code == 403
+
+
+def test_after_deletion_of_the_tenant_everything_is_a_404(
+    client: ApiClient, address: str, world: factories.World
+) -> None:
+    client.put(address, {"ruleId": "r"})
+    delete_tenant(tenant_id=world.tenant.pk, actor="owner@example.org")
+    assert client.get(address).status_code == 404
+    assert client.put(address, {"ruleId": "r"}).status_code == 404

@@ -1,0 +1,35 @@
+"""What changed between two revisions of a ruleset."""
+
+from __future__ import annotations
+
+from rules.diff import diff_rules
+
+A = {"id": "a", "ttlSeconds": 60, "conditions": {"userName": "ann", "tables": {"containsAny": ["x", "y"]}}}
+B = {"id": "b", "ttlSeconds": 60, "conditions": {}}
+C = {"id": "c", "ttlSeconds": 60, "conditions": {}}
+
+
+def test_rules_are_matched_by_id() -> None:
+    changed = A | {"ttlSeconds": 90, "conditions": {"userName": "ann", "tables": {"containsAny": ["y"]}}}
+    diff = diff_rules(before=[A, B], after=[C, changed])
+    assert diff.as_json() == {
+        "added": [C],
+        "removed": [B],
+        "changed": [
+            {
+                "id": "a",
+                "fields": [
+                    {"path": "/ttlSeconds", "from": 60, "to": 90},
+                    {"path": "/conditions/tables/containsAny", "from": ["x", "y"], "to": ["y"]},
+                ],
+            }
+        ],
+    }
+
+
+def test_reordering_alone_is_no_change() -> None:
+    assert diff_rules(before=[A, B, C], after=[C, A, B]).as_json() == {
+        "added": [],
+        "removed": [],
+        "changed": [],
+    }

@@ -1,0 +1,101 @@
+"""docs/rules.md says what the code does: its tables are compared, its examples are linted."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rules.conditions import CONDITION_KEYS, OPERATORS, Kind
+from rules.language import RULE_FIELDS
+from rules.lint import FINDING_KINDS, lint_ruleset, lint_write
+
+TEXT = (Path(__file__).parents[2] / "docs" / "rules.md").read_text()
+LANGUAGE, _, FINDINGS = TEXT.partition("\n## Findings\n")
+SECTIONS = dict(re.findall(r"^### ([a-z-]+)\n(.*?)(?=^### |\Z)", FINDINGS, re.DOTALL | re.MULTILINE))
+DELETIONS = {"rule-removed-still-referenced", "rule-removed-active-marker"}
+
+
+def examples(text: str) -> list[dict[str, Any]]:
+    return [
+        json.loads(block) for block in re.findall(r"^```json\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    ]
+
+
+def row(*cells: str) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def table(text: str, *headings: str) -> list[str]:
+    lines = text.splitlines()
+    start = lines.index(row(*headings)) + 2
+    return lines[start : lines.index("", start)]
+
+
+def test_the_fields_of_a_rule() -> None:
+    assert table(LANGUAGE, "field", "type", "bounds", "default", "meaning") == [
+        row(
+            f"`{field.name}`",
+            field.type.value,
+            "" if field.minimum is None else f"{field.minimum} to {field.maximum}",
+            field.default,
+            field.meaning,
+        )
+        for field in RULE_FIELDS.values()
+    ]
+
+
+def test_the_condition_keys() -> None:
+    assert table(LANGUAGE, "key", "kind", "meaning") == [
+        row(f"`{key.name}`", key.kind.value, key.meaning) for key in CONDITION_KEYS.values()
+    ]
+
+
+def test_the_operators() -> None:
+    assert table(LANGUAGE, "operator", "kinds of keys", "operand", "the value …") == [
+        row(
+            f"`{operator.value}`",
+            "all" if spec.kinds == frozenset(Kind) else ", ".join(sorted(spec.kinds)),
+            spec.shape.value,
+            spec.meaning,
+        )
+        for operator, spec in OPERATORS.items()
+    ]
+
+
+def test_the_findings() -> None:
+    assert table(FINDINGS, "code", "severity", "meaning") == [
+        row(f"[`{kind.code}`](#{kind.code})", kind.severity.value, kind.meaning)
+        for kind in FINDING_KINDS.values()
+    ]
+    assert list(SECTIONS) == list(FINDING_KINDS)
+
+
+@pytest.mark.parametrize("example", examples(LANGUAGE))
+def test_examples_of_the_language_have_no_findings(example: dict[str, Any]) -> None:
+    assert lint_ruleset(example).as_json() == {"valid": True, "errors": [], "warnings": []}
+
+
+@pytest.mark.parametrize("code", sorted(FINDING_KINDS.keys() - DELETIONS))
+def test_the_example_of_a_finding_brings_it_about(code: str) -> None:
+    (example,) = examples(SECTIONS[code])
+    result = lint_ruleset(example)
+    assert code in {finding.code for finding in (*result.errors, *result.warnings)}
+    assert {finding.code for finding in result.errors} <= {code}
+    assert (
+        SECTIONS[code]
+        .lstrip()
+        .startswith(f"{FINDING_KINDS[code].severity.value.capitalize()}. {FINDING_KINDS[code].meaning}")
+    )
+
+
+@pytest.mark.parametrize("code", sorted(DELETIONS))
+def test_the_example_of_a_deletion(code: str) -> None:
+    stored, written = examples(SECTIONS[code])
+    result = lint_write(
+        written, stored_rules=stored["rules"], active_marker_targets={"orders"}, confirmed=set()
+    )
+    assert code in {finding.code for finding in result.errors}

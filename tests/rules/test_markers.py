@@ -1,0 +1,297 @@
+"""Invalidation markers through the API. Contract: Invalidation marker, Cache metadata and markers."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from accounts.tenants.lifecycle import delete_tenant
+from rules.models import Marker
+from rules.write import write_ruleset
+from tenantadmin.http.timestamps import now, parse_timestamp
+from tests import factories
+from tests.conftest import ApiClient
+from tests.streams import body_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.test.utils import CaptureQueriesContext
+
+pytestmark = pytest.mark.django_db
+
+RULES: list[dict[str, Any]] = [
+    {"id": "orders", "conditions": {"userName": "a"}, "ttlSeconds": 3600},
+    {"id": "items", "conditions": {"userName": "b"}},
+    {"id": "written", "conditions": {"isDataChange": True}, "invalidateRules": ["orders", "items"]},
+]
+
+
+@pytest.fixture
+def client(world: factories.World) -> ApiClient:
+    write_ruleset(tenant_id=world.tenant.pk, document={"rules": RULES}, actor="owner@example.org")
+    tenants = [str(world.tenant.pk)]
+    return ApiClient(factories.pat_token(world.owner, "cache-admin", tenants=tenants))
+
+
+@pytest.fixture
+def address(world: factories.World) -> str:
+    return f"/tenants/{world.tenant.pk}/invalidation-markers"
+
+
+def make(client: ApiClient, address: str, marker_id: str, target: str = "orders") -> dict[str, Any]:
+    answer = client.post(address, {"markerId": marker_id, "targetRuleId": target})
+    assert answer.status_code == 201, answer.content
+    body: dict[str, Any] = answer.json()
+    return body
+
+
+def expire(marker_id: str) -> None:
+    Marker.objects.filter(marker_id=marker_id).update(expires_at=now() - dt.timedelta(seconds=1))
+
+
+def listed(client: ApiClient, address: str) -> list[str]:
+    answer = client.get(address)
+    assert answer.status_code == 200
+    return [item["name"] for item in body_of(answer)["_links"]["items"]]
+
+
+def test_a_marker_inherits_its_life_from_the_target_rule(client: ApiClient, address: str) -> None:
+    answer = client.post(
+        address,
+        {"markerId": "m-1", "targetRuleId": "orders", "metadata": {"reason": "loaded again"}},
+    )
+    assert answer.status_code == 201, answer.content
+    assert answer["Location"] == f"{address}/m-1"
+    body = answer.json()
+    begun = parse_timestamp(body["invalidatedAt"])
+    assert parse_timestamp(body["expiresAt"]) - begun == dt.timedelta(seconds=3600)
+    assert body == {
+        "markerId": "m-1",
+        "targetRuleId": "orders",
+        "metadata": {"reason": "loaded again"},
+        "invalidatedAt": body["invalidatedAt"],
+        "expiresAt": body["expiresAt"],
+        "ttlSeconds": 3600,
+        "invalidatedBy": {"ruleId": "orders", "triggeredBy": "Manual"},
+        "createdAt": body["invalidatedAt"],
+        "superseded": False,
+    }
+    assert client.get(f"{address}/m-1").json() == body
+    assert make(client, address, "m-2", "items")["ttlSeconds"] == 86400
+
+
+def test_the_ttl_is_that_of_the_moment_of_creation(
+    client: ApiClient, address: str, world: factories.World
+) -> None:
+    made = make(client, address, "m-1")
+    changed = [{**RULES[0], "ttlSeconds": 7200}, *RULES[1:]]
+    write_ruleset(tenant_id=world.tenant.pk, document={"rules": changed}, actor="owner@example.org")
+    assert client.get(f"{address}/m-1").json() == made
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ({"markerId": "taken"}, "/markerId"),
+        ({"markerId": "removed"}, "/markerId"),
+        ({"markerId": "-x"}, "/markerId"),
+        ({"markerId": "x" * 201}, "/markerId"),
+        ({"markerId": "a/b"}, "/markerId"),
+        ({"markerId": "line\n"}, "/markerId"),
+        ({"markerId": 7}, "/markerId"),
+        ({"markerId": None}, "/markerId"),
+        ({"targetRuleId": "unknown"}, "/targetRuleId"),
+        ({"ttlSeconds": 60}, "/ttlSeconds"),
+        ({"metadata": {"cause": "x"}}, "/metadata/cause"),
+        ({"metadata": {"reason": 7}}, "/metadata/reason"),
+        ({"invalidatedBy": {"user": "x"}}, "/invalidatedBy/user"),
+    ],
+)
+def test_what_does_not_hold_is_a_400_that_names_the_place(
+    client: ApiClient, address: str, change: dict[str, Any], path: str
+) -> None:
+    make(client, address, "taken")
+    make(client, address, "removed")
+    assert client.delete(f"{address}/removed").json() == {
+        "success": True,
+        "message": "The marker is removed.",
+    }
+    answer = client.post(address, {"markerId": "new", "targetRuleId": "orders", **change})
+    assert (answer.status_code, answer.json()["error"]) == (400, "validation_failed")
+    assert [detail["path"] for detail in answer.json()["details"]] == [path]
+    assert listed(client, address) == ["taken"]
+
+
+def test_the_list_filters_by_state_and_target(client: ApiClient, address: str) -> None:
+    for marker_id, target in (("a", "orders"), ("b", "items"), ("c", "orders")):
+        make(client, address, marker_id, target)
+    expire("a")
+    answer = body_of(client.get(address))
+    assert answer["_links"]["self"] == {"href": address}
+    assert answer["_links"]["items"][0] == {"name": "c", "href": f"{address}/c"}
+    assert listed(client, address) == ["c", "b", "a"]
+    assert listed(client, f"{address}?status=active") == ["c", "b"]
+    assert listed(client, f"{address}?status=expired") == ["a"]
+    assert listed(client, f"{address}?targetRuleId=orders") == ["c", "a"]
+    assert listed(client, f"{address}?status=active&targetRuleId=orders") == ["c"]
+    for bad in ("status=old", "status=", "target=orders"):
+        assert client.get(f"{address}?{bad}").status_code == 400
+
+
+def test_a_newer_marker_supersedes_and_its_removal_or_expiry_undoes_that(
+    client: ApiClient, address: str
+) -> None:
+    def superseded() -> dict[str, bool]:
+        return {name: client.get(f"{address}/{name}").json()["superseded"] for name in ("a", "b", "x")}
+
+    make(client, address, "a")
+    make(client, address, "b")
+    make(client, address, "x", "items")
+    assert superseded() == {"a": True, "b": False, "x": False}
+    expire("b")
+    assert superseded() == {"a": False, "b": False, "x": False}
+    make(client, address, "c")
+    assert superseded() == {"a": True, "b": True, "x": False}
+    assert client.delete(f"{address}/c").status_code == 200
+    assert superseded() == {"a": False, "b": False, "x": False}
+
+
+def test_a_put_changes_only_what_it_names(client: ApiClient, address: str) -> None:
+    made = make(client, address, "a")
+    answer = client.put(f"{address}/a", {**made, "metadata": {"reason": "why"}})
+    assert answer.status_code == 200, answer.content
+    assert answer.json() == {**made, "metadata": {"reason": "why"}}
+    answer = client.put(f"{address}/a", {"invalidatedBy": {"statement": "DELETE FROM t"}})
+    assert answer.json()["invalidatedBy"] == {
+        "ruleId": "orders",
+        "triggeredBy": "Manual",
+        "statement": "DELETE FROM t",
+    }
+    assert answer.json()["metadata"] == {"reason": "why"}
+    for change in ({"ttlSeconds": 1}, {"expiresAt": "2030-01-01T00:00:00.000Z"}, {"superseded": True}):
+        refused = client.put(f"{address}/a", change)
+        assert refused.status_code == 400
+        assert refused.json()["details"][0]["path"] == f"/{next(iter(change))}"
+    assert client.put(f"{address}/a", {"ttl": 1}).status_code == 400
+    assert client.put(f"{address}/b", {}).status_code == 404
+
+
+def test_an_unknown_marker(client: ApiClient, address: str) -> None:
+    assert client.get(f"{address}/nobody").status_code == 404
+    answer = client.delete(f"{address}/nobody")
+    assert (answer.status_code, answer.json()) == (
+        200,
+        {"success": False, "message": "There is no such marker."},
+    )
+
+
+def test_a_rule_that_fires_makes_one_marker_per_target(
+    client: ApiClient, address: str, world: factories.World
+) -> None:
+    make(client, address, "orders.1-InvalidationMarker", "items")
+    fired = f"/tenants/{world.tenant.pk}/rules/written/invalidations"
+    answer = client.post(fired, {"statement": "UPDATE orders SET x = 1"})
+    assert answer.status_code == 201, answer.content
+    body = answer.json()
+    ids = ["orders.0-InvalidationMarker", "items.0-InvalidationMarker"]
+    assert [item["name"] for item in body["_links"]["items"]] == ids
+    assert [marker["markerId"] for marker in body["markers"]] == ids
+    assert [marker["ttlSeconds"] for marker in body["markers"]] == [3600, 86400]
+    assert body["markers"][0]["invalidatedBy"] == {
+        "ruleId": "written",
+        "statement": "UPDATE orders SET x = 1",
+        "triggeredBy": "Cross-rule invalidation",
+    }
+    assert client.get(body["_links"]["items"][0]["href"]).json() == body["markers"][0]
+    again = client.post(fired, {"statement": "UPDATE orders SET x = 2"}).json()
+    # 1 was taken by hand, and is passed over.
+    assert [marker["markerId"] for marker in again["markers"]] == [
+        "orders.2-InvalidationMarker",
+        "items.1-InvalidationMarker",
+    ]
+    client.delete(f"{address}/orders.2-InvalidationMarker")
+    third = client.post(fired, {"statement": "UPDATE orders SET x = 3"}).json()
+    assert third["markers"][0]["markerId"] == "orders.3-InvalidationMarker"
+
+
+def test_invalidations_need_a_rule_that_invalidates(client: ApiClient, world: factories.World) -> None:
+    rules = f"/tenants/{world.tenant.pk}/rules"
+    assert client.post(f"{rules}/nobody/invalidations", {"statement": "x"}).status_code == 404
+    assert client.post(f"{rules}/orders/invalidations", {"statement": "x"}).status_code == 400
+    for body in ({}, {"statement": ""}, {"statement": 7}, {"statement": "x", "sql": "y"}):
+        assert client.post(f"{rules}/written/invalidations", body).status_code == 400
+
+
+def test_a_rule_with_an_active_marker_goes_only_when_that_is_confirmed(
+    client: ApiClient, address: str, world: factories.World
+) -> None:
+    make(client, address, "a", "items")
+    owner = ApiClient(factories.sign_in(world.owner))
+    rules = f"/config/tenants/{world.tenant.pk}/rules"
+    without = {"rules": [RULES[0], {**RULES[2], "invalidateRules": ["orders"]}]}
+    refused = owner.put(rules, without)
+    assert refused.status_code == 400
+    assert [finding["code"] for finding in refused.json()["errors"]] == ["rule-removed-active-marker"]
+    assert owner.put(f"{rules}?confirmDeletes=orders", without).status_code == 400
+    assert owner.put(f"{rules}?confirmDeletes=orders,items", without).status_code == 200
+    # Back to before the rule was there, by restore: the same check.
+    make(client, address, "b", "orders")
+    refused = owner.post(f"{rules}/history/0/restore")
+    assert [finding["code"] for finding in refused.json()["errors"]] == ["rule-removed-active-marker"]
+    assert owner.post(f"{rules}/history/0/restore?confirmDeletes=orders").status_code == 200
+
+
+def test_an_expired_marker_holds_no_rule(client: ApiClient, address: str, world: factories.World) -> None:
+    make(client, address, "a", "items")
+    expire("a")
+    write_ruleset(tenant_id=world.tenant.pk, document={"rules": []}, actor="owner@example.org")
+
+
+def test_markers_need_a_pat_with_cache_admin_on_the_tenant(
+    client: ApiClient, address: str, world: factories.World
+) -> None:
+    tenants = [str(world.tenant.pk)]
+    refused = [
+        factories.sign_in(world.owner),
+        factories.sign_in(world.platform_admin),
+        factories.pat_token(world.owner, "config:write", tenants=tenants),
+        factories.pat_token(world.member, "cache-admin", tenants=tenants),
+        factories.pat_token(world.stranger, "cache-admin", tenants=tenants),
+        factories.pat_token(world.owner, "cache-admin", tenants=[str(world.stranger_tenant.pk)]),
+    ]
+    body = {"markerId": "m", "targetRuleId": "orders"}
+    for token in refused:
+        assert ApiClient(token).post(address, body).status_code == 403
+        assert ApiClient(token).get(address).status_code == 403
+    wildcard = factories.pat_token(world.platform_admin, "cache-admin", tenants=["*"])
+    assert ApiClient(wildcard).post(address, body).status_code == 201
+
+
+def test_after_deletion_of_the_tenant_everything_is_a_404(
+    client: ApiClient, address: str, world: factories.World
+) -> None:
+    make(client, address, "a")
+    delete_tenant(tenant_id=world.tenant.pk, actor="owner@example.org")
+    fired = f"/tenants/{world.tenant.pk}/rules/written/invalidations"
+    assert client.get(address).status_code == 404
+    assert client.post(address, {"markerId": "b", "targetRuleId": "orders"}).status_code == 404
+    assert client.get(f"{address}/a").status_code == 404
+    assert client.put(f"{address}/a", {}).status_code == 404
+    assert client.delete(f"{address}/a").status_code == 404
+    assert client.post(fired, {"statement": "x"}).status_code == 404
+
+
+def test_the_cost_does_not_grow_with_the_number_of_markers(
+    client: ApiClient,
+    address: str,
+    django_assert_num_queries: Callable[[int], CaptureQueriesContext],
+) -> None:
+    for number in range(5):
+        make(client, address, f"m{number}")
+    with django_assert_num_queries(3):  # the token behind the caller, its rights, the marker
+        client.get(f"{address}/m1")
+    with django_assert_num_queries(4):  # the tenant besides
+        assert len(listed(client, address)) == 5

@@ -1,0 +1,163 @@
+"""Rulesets through the API. Contract: Tenants and configuration, Cache rules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from accounts.models import Revision, Tenant
+from tests import factories
+from tests.conftest import ApiClient
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.test.utils import CaptureQueriesContext
+
+pytestmark = pytest.mark.django_db
+
+RULES = {"rules": [{"id": "orders", "conditions": {"tables": {"containsAny": ["sales.orders"]}}}]}
+
+
+@pytest.fixture
+def client(world: factories.World) -> ApiClient:
+    return ApiClient(factories.sign_in(world.tenant_admin))
+
+
+@pytest.fixture
+def address(world: factories.World) -> str:
+    return f"/config/tenants/{world.tenant.pk}/rules"
+
+
+def test_a_write_answers_the_complete_ruleset_and_moves_everything_forward(
+    client: ApiClient, address: str, world: factories.World
+) -> None:
+    before = client.get(address).json()
+    assert (before["seq"], before["rules"]) == (0, [])
+    answer = client.put(address, RULES)
+    assert answer.status_code == 200, answer.content
+    body = answer.json()
+    assert {**body, "cacheBust": "…", "modifiedAt": "…"} == {
+        "tenantId": str(world.tenant.pk),
+        "cacheBust": "…",
+        "seq": 1,
+        "modifiedAt": "…",
+        "rules": [
+            {
+                "id": "orders",
+                "name": "orders",
+                "enabled": True,
+                "action": "cache",
+                "conditions": {"tables": {"containsAny": ["sales.orders"]}},
+                "ttlSeconds": 86400,
+                "requireInvalidation": False,
+            }
+        ],
+    }
+    assert body["cacheBust"] > before["cacheBust"]
+    assert client.get(address).json() == body
+    revision = Revision.objects.get(tenant_id=world.tenant.pk, kind="rules", seq=1)
+    assert (revision.action, revision.user) == ("update", "tenant-admin@example.org")
+    assert revision.document == {"rules": body["rules"]}
+    assert revision.summary == {
+        "rules": 1,
+        "added": 1,
+        "removed": 0,
+        "changed": 0,
+        "reordered": False,
+        "names": {"added": ["orders"]},
+    }
+    assert revision.changed_at == Tenant.objects.get(pk=world.tenant.pk).modified_at
+
+
+def test_an_equal_ruleset_is_a_write_too(client: ApiClient, address: str) -> None:
+    first = client.put(address, RULES).json()
+    second = client.put(address, first).json()
+    assert second["seq"] == first["seq"] + 1
+    assert second["cacheBust"] > first["cacheBust"]
+    assert second["rules"] == first["rules"]
+
+
+def test_a_stale_copy_is_a_409(client: ApiClient, address: str) -> None:
+    old = client.get(address)
+    assert client.put(address, RULES).status_code == 200
+    for stale in ({"seq": 0}, {"cacheBust": old.json()["cacheBust"]}):
+        answer = client.put(address, {**RULES, **stale})
+        assert (answer.status_code, answer.json()["error"]) == (409, "concurrent_change")
+    assert client.put(address, RULES, **{"If-Match": old["ETag"]}).status_code == 409
+    now = client.get(address)
+    assert now.json()["seq"] == 1
+    assert client.put(address, RULES, **{"If-Match": now["ETag"]}).status_code == 200
+
+
+def test_a_reader_that_has_the_present_ruleset_gets_a_304_at_the_cost_of_one_query(
+    client: ApiClient,
+    address: str,
+    django_assert_num_queries: Callable[[int], CaptureQueriesContext],
+) -> None:
+    held = client.get(address)["ETag"]
+    with django_assert_num_queries(2) as captured:  # the caller's rights and the tag
+        answer = client.get(address, **{"If-None-Match": held})
+    assert (answer.status_code, answer.content) == (304, b"")
+    assert '"rules_ruleset"."rules"' not in captured.captured_queries[-1]["sql"]
+    client.put(address, RULES)
+    assert client.get(address, **{"If-None-Match": held}).status_code == 200
+
+
+def test_lint_errors_refuse_the_write_with_error_and_lint_result_in_one(
+    client: ApiClient, address: str
+) -> None:
+    answer = client.put(address, {"rules": [{"id": "a", "conditions": {"tabels": ["x"]}}]})
+    assert answer.status_code == 400
+    body = answer.json()
+    assert (body["error"], body["valid"]) == ("validation_failed", False)
+    assert [finding["code"] for finding in body["errors"]] == ["unknown-condition-key"]
+    assert body["warnings"] == []
+    assert client.get(address).json()["seq"] == 0
+
+
+@pytest.mark.parametrize(("body", "path"), [([], ""), ({"rules": {}}, "/rules"), ({}, "/rules")])
+def test_what_is_no_ruleset_at_all_is_a_plain_error(
+    client: ApiClient, address: str, body: object, path: str
+) -> None:
+    for method, where in (("PUT", address), ("POST", "/config/rules/validate")):
+        answer = client.request(method, where, body)
+        assert answer.status_code == 400
+        assert answer.json()["error"] == "validation_failed"
+        assert [detail["path"] for detail in answer.json()["details"]] == [path]
+        assert "valid" not in answer.json()
+
+
+def test_validate_answers_the_lint_result_alone_to_any_caller(world: factories.World) -> None:
+    client = ApiClient(factories.sign_in(world.stranger))
+    good = client.post("/config/rules/validate", RULES)
+    assert (good.status_code, good.json()) == (200, {"valid": True, "errors": [], "warnings": []})
+    bad = client.post("/config/rules/validate", {"rules": [{"id": "a"}, {"id": "a"}]})
+    assert bad.status_code == 400
+    assert set(bad.json()) == {"valid", "errors", "warnings"}
+    assert bad.json()["valid"] is False
+
+
+def test_a_member_reads_and_does_not_write(address: str, world: factories.World) -> None:
+    member = ApiClient(factories.sign_in(world.member))
+    assert member.get(address).status_code == 200
+    assert member.put(address, RULES).status_code == 403
+    stranger = ApiClient(factories.sign_in(world.stranger))
+    assert stranger.get(address).status_code == 403
+
+
+def test_rules_over_the_plans_limit_are_refused(world: factories.World) -> None:
+    account = factories.make_account("Free", plan="free", owners=[world.owner])
+    tenant = factories.make_tenant(account, owner=world.owner)
+    client = ApiClient(factories.sign_in(world.owner))
+    rules = [{"id": f"r{number}", "conditions": {"userName": f"u{number}"}} for number in range(26)]
+    answer = client.put(f"/config/tenants/{tenant.pk}/rules", {"rules": rules})
+    assert (answer.status_code, answer.json()["error"]) == (400, "plan_limit_exceeded")
+    assert answer.json()["details"][0]["path"] == "/rules"
+    assert client.put(f"/config/tenants/{tenant.pk}/rules", {"rules": rules[:25]}).status_code == 200
+
+
+def test_another_tenants_ruleset_is_refused(client: ApiClient, address: str, world: factories.World) -> None:
+    answer = client.put(address, {**RULES, "tenantId": str(world.stranger_tenant.pk)})
+    assert (answer.status_code, answer.json()["details"][0]["path"]) == (400, "/tenantId")

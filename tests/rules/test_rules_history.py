@@ -1,0 +1,129 @@
+"""The history of rules: diff at rule level, restore under today's lint. Contract: Change history."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.db import connection
+
+from accounts.models import Revision
+from tests import factories
+from tests.conftest import ApiClient
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.test.utils import CaptureQueriesContext
+
+pytestmark = pytest.mark.django_db
+
+
+def rule(rule_id: str, **fields: Any) -> dict[str, Any]:
+    return {"id": rule_id, "conditions": {"userName": rule_id}, **fields}
+
+
+@pytest.fixture
+def client(world: factories.World) -> ApiClient:
+    return ApiClient(factories.sign_in(world.owner))
+
+
+@pytest.fixture
+def address(world: factories.World) -> str:
+    return f"/config/tenants/{world.tenant.pk}/rules"
+
+
+def write(client: ApiClient, address: str, *rules: dict[str, Any]) -> dict[str, Any]:
+    answer = client.put(address, {"rules": list(rules)})
+    assert answer.status_code == 200, answer.content
+    body: dict[str, Any] = answer.json()
+    return body
+
+
+def test_a_diff_matches_rules_by_id(client: ApiClient, address: str) -> None:
+    write(client, address, rule("a"), rule("b"), rule("c"))
+    last = write(client, address, rule("c"), rule("a", ttlSeconds=60), rule("d"))
+    body = client.get(f"{address}/history/diff?from=1&to=2").json()
+    assert (body["from"], body["to"], body["kind"]) == (1, 2, "rules")
+    assert [it["id"] for it in body["removed"]] == ["b"]
+    assert body["added"] == [last["rules"][2]]
+    assert body["changed"] == [{"id": "a", "fields": [{"path": "/ttlSeconds", "from": 86400, "to": 60}]}]
+    assert body["_links"]["parent"] == {"href": f"{address}/history"}
+
+
+def test_reordering_alone_is_no_difference(client: ApiClient, address: str) -> None:
+    write(client, address, rule("a"), rule("b"))
+    write(client, address, rule("b"), rule("a"))
+    body = client.get(f"{address}/history/diff?from=1&to=2").json()
+    assert (body["added"], body["removed"], body["changed"]) == ([], [], [])
+    change = client.get(f"{address}/history").json()["changes"][0]
+    assert change["summary"] == {
+        "rules": 2,
+        "added": 0,
+        "removed": 0,
+        "changed": 0,
+        "reordered": True,
+        "names": {},
+    }
+
+
+def test_a_restore_moves_the_cache_bust_token_forward(client: ApiClient, address: str) -> None:
+    first = write(client, address, rule("a"))
+    second = write(client, address, rule("b"))
+    answer = client.post(f"{address}/history/1/restore")
+    assert answer.status_code == 200, answer.content
+    body = answer.json()
+    assert (body["rules"], body["seq"]) == (first["rules"], 3)
+    assert first["cacheBust"] < second["cacheBust"] < body["cacheBust"]
+    assert client.get(address)["ETag"] == answer["ETag"]
+    change = client.get(f"{address}/history?limit=1").json()["changes"][0]
+    assert (change["action"], change["restoredFrom"]) == ("restore", 1)
+
+
+def test_a_revision_that_fails_todays_lint_is_not_restored(
+    client: ApiClient, address: str, world: factories.World
+) -> None:
+    write(client, address, rule("a"))
+    old = {"rules": [{"id": "a", "conditions": {"tabels": ["x"]}}]}
+    # As an earlier release of the service may have stored it.
+    row = Revision.objects.get(tenant_id=world.tenant.pk, kind="rules", seq=1)
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE accounts_revision DISABLE TRIGGER revision_append_only")
+    Revision.objects.filter(pk=row.pk).update(document=old)
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE accounts_revision ENABLE TRIGGER revision_append_only")
+    answer = client.post(f"{address}/history/1/restore")
+    assert (answer.status_code, answer.json()["error"]) == (400, "validation_failed")
+    assert [finding["code"] for finding in answer.json()["errors"]] == ["unknown-condition-key"]
+    assert client.get(address).json()["seq"] == 1
+
+
+def test_bad_addresses_and_parameters(client: ApiClient, address: str) -> None:
+    assert client.get(f"{address}/history/7").status_code == 404
+    assert client.get(f"{address}/history/diff?from=0&to=7").status_code == 404
+    assert client.get(f"{address}/history/diff?from=0").status_code == 400
+    assert client.post(f"{address}/history/7/restore").status_code == 404
+    assert client.post(f"{address}/history/0/restore?confirm=a").status_code == 400
+    assert client.post(f"{address}/history/0/restore", {"seq": 1}).status_code == 400
+
+
+def test_a_member_reads_the_history_and_restores_nothing(address: str, world: factories.World) -> None:
+    member = ApiClient(factories.sign_in(world.member))
+    assert member.get(f"{address}/history").status_code == 200
+    assert member.post(f"{address}/history/0/restore").status_code == 403
+
+
+def test_the_queries_of_each_operation(
+    client: ApiClient,
+    address: str,
+    django_assert_num_queries: Callable[[int], CaptureQueriesContext],
+) -> None:
+    write(client, address, *(rule(f"r{number}") for number in range(5)))
+    with django_assert_num_queries(3):  # the caller's rights, the tag, the rules; from then on the first two
+        assert client.get(address).status_code == 200
+    for path in ("", "/history", "/history/1", "/history/diff?from=0&to=1"):
+        with django_assert_num_queries(2):  # the caller's rights and the rows
+            assert client.get(address + path).status_code == 200
+    with django_assert_num_queries(10):
+        # Rights, the ruleset, active markers; in one transaction: announce, stamp, update, append.
+        assert client.put(address, {"rules": [rule("x"), rule("r1")]}).status_code == 200

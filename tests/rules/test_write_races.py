@@ -1,0 +1,128 @@
+"""Many writers of one ruleset, many statements that fire at once. Contract: Tenants and configuration."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from accounts.models import Revision
+from rules.markers import NewMarker, create_marker, invalidate_targets
+from rules.models import Marker
+from rules.ruleset import read_ruleset
+from rules.write import write_ruleset
+from tenantadmin.http.errors import Conflict
+from tests.racing import all_at_once, in_thread, uncommitted, wait_until_blocked
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from tests import factories
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ACTOR = "owner@example.org"
+WRITERS = 50
+
+
+def rule(number: int) -> dict[str, Any]:
+    return {"id": f"r{number}", "conditions": {"userName": f"u{number}"}}
+
+
+def replace(tenant_id: UUID, *rules: dict[str, Any]) -> object:
+    return write_ruleset(tenant_id=tenant_id, document={"rules": list(rules)}, actor=ACTOR)
+
+
+def test_under_50_writers_nothing_is_lost_skipped_or_doubled(world: factories.World) -> None:
+    tenant_id = world.tenant.pk
+
+    def append(number: int) -> int:
+        """Add one rule to what is there, and try again whenever somebody else was faster."""
+        refusals = 0
+        while True:
+            present = read_ruleset(tenant_id)
+            document = {"rules": [*present.rules, rule(number)], "seq": present.seq}
+            try:
+                write_ruleset(tenant_id=tenant_id, document=document, actor=f"u{number}@example.org")
+            except Conflict:
+                refusals += 1
+            else:
+                return refusals
+
+    all_at_once([partial(append, number) for number in range(WRITERS)])
+    final = read_ruleset(tenant_id)
+    assert final.seq == WRITERS
+    assert {it["id"] for it in final.rules} == {f"r{number}" for number in range(WRITERS)}
+    history = list(Revision.objects.filter(tenant_id=tenant_id, kind="rules").order_by("seq"))
+    assert [row.seq for row in history] == list(range(WRITERS + 1))
+    assert {row.user for row in history[1:]} == {f"u{number}@example.org" for number in range(WRITERS)}
+    for seq, row in enumerate(history):
+        assert row.document is not None
+        assert len(row.document["rules"]) == seq
+    moments = [row.changed_at for row in history]
+    assert moments == sorted(set(moments))
+
+
+def test_blind_writers_get_their_409_exactly_when_they_lose(world: factories.World) -> None:
+    tenant_id = world.tenant.pk
+
+    def attempt(number: int) -> str | None:
+        try:
+            return write_ruleset(
+                tenant_id=tenant_id, document={"rules": [rule(number)]}, actor=ACTOR
+            ).cache_bust
+        except Conflict:
+            return None
+
+    tokens = [token for token in all_at_once([partial(attempt, n) for n in range(WRITERS)]) if token]
+    final = read_ruleset(tenant_id)
+    assert final.seq == len(tokens) >= 1
+    assert len(set(tokens)) == len(tokens)
+    assert final.cache_bust == max(tokens)
+    assert Revision.objects.filter(tenant_id=tenant_id, kind="rules").count() == len(tokens) + 1
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_a_marker_that_appears_while_its_rule_is_being_removed(world: factories.World, commits: bool) -> None:
+    tenant_id = world.tenant.pk
+    replace(tenant_id, rule(1), rule(2))
+    marker = partial(create_marker, tenant_id, NewMarker("m", "r1"))
+    with uncommitted(marker) as opened:
+        waiting = in_thread(partial(replace, tenant_id, rule(2)))
+        wait_until_blocked(waiting)
+        opened.finish(commit=commits)
+    if commits:
+        with pytest.raises(Conflict):
+            waiting.result(30)
+    else:
+        waiting.result(30)
+    assert len(read_ruleset(tenant_id).rules) == (2 if commits else 1)
+
+
+def test_numbers_of_markers_never_collide(world: factories.World) -> None:
+    tenant_id = world.tenant.pk
+    replace(
+        tenant_id,
+        rule(1),
+        rule(2),
+        {"id": "a", "conditions": {"isDataChange": True}, "invalidateRules": ["r1", "r2"]},
+        {"id": "b", "conditions": {"isDDL": True}, "invalidateRules": ["r2", "r1"]},
+    )
+    fired = [
+        partial(invalidate_targets, tenant_id, rule_id="ab"[number % 2], statement=f"s{number}")
+        for number in range(20)
+    ]
+    made = all_at_once(fired)
+    for target in ("r1", "r2"):
+        ids = sorted(
+            (
+                marker["markerId"]
+                for markers in made
+                for marker in markers
+                if marker["targetRuleId"] == target
+            ),
+            key=lambda it: int(it.split(".")[1].split("-")[0]),
+        )
+        assert ids == [f"{target}.{number}-InvalidationMarker" for number in range(20)]
+    assert Marker.objects.filter(tenant=tenant_id).count() == 40

@@ -1,0 +1,206 @@
+"""The generated logs of the demo: whole, coherent, and the same every time."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from datetime import date
+from typing import TYPE_CHECKING
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from logs.columns import CACHE_STATUSES, COLUMNS, SqlType
+from rules.lint import lint_ruleset
+from tenantadmin.demo.generate import generate
+from tenantadmin.demo.product import PRODUCT
+from tenantadmin.demo.profile import PROFILE_DAYS, Profile
+from tenantadmin.demo.retail import RETAIL
+from tenantadmin.demo.traffic import HOUR_MS
+from tests.tenantadmin.demo_oracle import check_coherence
+
+if TYPE_CHECKING:
+    from tenantadmin.demo.generate import Hour
+
+TENANT = "6c0e7b5e-3a4f-4f1e-9a53-0d7a54a3a001"
+MONDAY = date(2026, 10, 19)
+FIRST_MS = 1_792_368_000_000
+PYTHON_TYPES = {SqlType.VARCHAR: str, SqlType.BIGINT: int, SqlType.INTEGER: int, SqlType.BOOLEAN: bool}
+PROFILES = pytest.mark.parametrize("profile", [RETAIL, PRODUCT], ids=lambda profile: profile.name)
+
+
+def run(profile: Profile, *, days: int = 7, entries: int = 6_000, seed: int = 1) -> list[Hour]:
+    return list(generate(profile, tenant_id=TENANT, first_day=MONDAY, days=days, entries=entries, seed=seed))
+
+
+@pytest.fixture(scope="module")
+def weeks() -> dict[str, list[Hour]]:
+    """A week of each tenant, by its name."""
+    return {profile.name: run(profile) for profile in (RETAIL, PRODUCT)}
+
+
+@PROFILES
+def test_the_month_is_whole_and_shows_every_status_user_and_rule(profile: Profile) -> None:
+    statuses: Counter[str] = Counter()
+    users, rules = set(), set()
+    starts = []
+    for hour in generate(
+        profile, tenant_id=TENANT, first_day=MONDAY, days=PROFILE_DAYS, entries=profile.entries
+    ):
+        starts.append(hour.start)
+        assert hour.entries
+        for entry in hour.entries:
+            statuses[entry["cacheStatus"]] += 1
+            users.add(entry["userName"])
+            rules.add(entry["matchedRule"])
+    assert starts == [FIRST_MS + number * HOUR_MS for number in range(PROFILE_DAYS * 24)]
+    assert set(statuses) == set(CACHE_STATUSES)
+    assert profile.entries <= statuses.total() <= profile.entries * 1.05
+    assert users == {None, *(consumer.name for consumer in profile.consumers)}
+    assert rules == {None, *(rule["id"] for rule in profile.rules)}
+
+
+def test_both_tenants_together_have_a_hundred_thousand_entries_and_sixty_statements() -> None:
+    assert RETAIL.entries + PRODUCT.entries >= 100_000
+    assert len({*RETAIL.statements, *PRODUCT.statements}) >= 60
+    assert len(RETAIL.consumers) == len(PRODUCT.consumers) == 25
+
+
+@PROFILES
+def test_rules_cache_and_markers_explain_every_entry(profile: Profile, weeks: dict[str, list[Hour]]) -> None:
+    check_coherence(profile, weeks[profile.name])
+
+
+@given(
+    profile=st.sampled_from([RETAIL, PRODUCT]),
+    seed=st.integers(0, 2**32),
+    days=st.integers(1, 2),
+    entries=st.integers(0, 600),
+)
+@settings(max_examples=15, deadline=None)
+def test_every_seed_is_coherent(profile: Profile, seed: int, days: int, entries: int) -> None:
+    hours = run(profile, days=days, entries=entries, seed=seed)
+    assert sum(len(hour.entries) for hour in hours) >= entries
+    check_coherence(profile, hours)
+
+
+@PROFILES
+def test_a_cache_at_work_shows_all_reasons_of_a_miss(profile: Profile, weeks: dict[str, list[Hour]]) -> None:
+    reasons = {
+        entry["missReason"]
+        for hour in weeks[profile.name]
+        for entry in hour.entries
+        if entry["cacheStatus"] == "MISS"
+    }
+    assert reasons == {None, "no-cache-entry", "ttl-expired", "invalidation-marker"}
+
+
+def test_entries_have_the_columns_of_the_log_with_their_types(weeks: dict[str, list[Hour]]) -> None:
+    names = [column.name for column in COLUMNS]
+    filled = set()
+    for entry in (entry for hours in weeks.values() for hour in hours for entry in hour.entries):
+        assert list(entry) == names
+        for column in COLUMNS:
+            value = entry[column.name]
+            if value is None:
+                assert not column.never_null
+            else:
+                filled.add(column.name)
+                assert type(value) is PYTHON_TYPES[column.type]
+                assert not column.json_text or orjson.loads(str(value))
+    assert filled == set(names)
+
+
+@PROFILES
+def test_entries_lie_in_their_hour_in_order_under_distinct_ids(
+    profile: Profile, weeks: dict[str, list[Hour]]
+) -> None:
+    ids: set[str] = set()
+    for hour in weeks[profile.name]:
+        times = [entry["timestamp"] for entry in hour.entries]
+        assert times == sorted(times)
+        assert all(hour.start <= time < hour.start + HOUR_MS for time in times)
+        ids.update(entry["logId"] for entry in hour.entries)
+    assert len(ids) == sum(len(hour.entries) for hour in weeks[profile.name])
+
+
+@PROFILES
+def test_only_statements_have_sql_and_only_the_unauthenticated_have_no_name(
+    profile: Profile, weeks: dict[str, list[Hour]]
+) -> None:
+    for entry in (entry for hour in weeks[profile.name] for entry in hour.entries):
+        has_sql = entry["cacheStatus"] not in {"TELEMETRY", "AUTH_ERROR", "EXECUTOR"}
+        assert (entry["standardizedSql"] is not None) is has_sql
+        assert (entry["queryHash"] is not None) is has_sql
+        assert (entry["userName"] is None) is (entry["cacheStatus"] == "AUTH_ERROR")
+        assert entry["hasParameters"] or entry["parameterValues"] is None
+
+
+@PROFILES
+def test_some_measurements_are_missing_and_most_are_not(
+    profile: Profile, weeks: dict[str, list[Hour]]
+) -> None:
+    misses = [
+        entry
+        for hour in weeks[profile.name]
+        for entry in hour.entries
+        if entry["cacheStatus"] in {"MISS", "BYPASS", "PASSTHROUGH"}
+    ]
+    gaps = {
+        "responseSize -1": sum(entry["responseSize"] == -1 for entry in misses),
+        "responseSize 0": sum(entry["responseSize"] == 0 for entry in misses),
+        "responseTimeMs": sum(entry["responseTimeMs"] == 0 for entry in misses),
+        "warehouseExecutionTimeMs": sum(entry["warehouseExecutionTimeMs"] is None for entry in misses),
+        "requestSize": sum(entry["requestSize"] is None for entry in misses),
+    }
+    assert all(0 < count < len(misses) / 10 for count in gaps.values()), gaps
+
+
+@PROFILES
+def test_nights_and_weekends_are_quieter(profile: Profile, weeks: dict[str, list[Hour]]) -> None:
+    counts = [len(hour.entries) for hour in weeks[profile.name]]
+    days = [sum(counts[day * 24 : day * 24 + 24]) for day in range(7)]
+    assert max(days[5:]) < min(days[:5])
+    assert counts[3] * 3 < counts[10]
+
+
+def test_equal_seeds_give_equal_entries_and_others_do_not() -> None:
+    assert run(RETAIL, days=1, entries=300) == run(RETAIL, days=1, entries=300)
+    assert run(RETAIL, days=1, entries=300) != run(RETAIL, days=1, entries=300, seed=2)
+
+
+@PROFILES
+def test_rulesets_pass_lint_without_a_word(profile: Profile) -> None:
+    result = lint_ruleset({"rules": list(profile.rules)})
+    assert (result.errors, result.warnings) == ((), ())
+
+
+@PROFILES
+def test_statements_hold_no_literals_and_name_their_tables(profile: Profile) -> None:
+    literal = re.compile(r"'|\b\d")
+    for statement in profile.statements:
+        assert not literal.search(statement.sql)
+        assert statement.personas
+        assert statement.tables or statement.kind == "DROP"
+    assert len({statement.sql for statement in profile.statements}) == len(profile.statements)
+
+
+def test_statements_are_classified_by_their_text() -> None:
+    by_kind = {statement.kind: statement for statement in (*RETAIL.statements, *PRODUCT.statements)}
+    flags = {
+        kind: (statement.is_read_only, statement.is_data_change, statement.is_ddl)
+        for kind, statement in by_kind.items()
+    }
+    assert flags == {
+        "SELECT": (True, False, False),
+        "INSERT": (False, True, False),
+        "UPDATE": (False, True, False),
+        "DELETE": (False, True, False),
+        "MERGE": (False, True, False),
+        "CREATE": (False, False, True),
+        "ALTER": (False, False, True),
+        "DROP": (False, False, True),
+    }
+    assert by_kind["MERGE"].tables == ("catalog.products", "staging.products")

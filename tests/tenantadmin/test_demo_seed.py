@@ -1,0 +1,335 @@
+"""Seeding the demo: once, whole, and whole again after it was killed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import date
+from io import StringIO
+from itertools import count
+from typing import TYPE_CHECKING, Any, cast
+from uuid import UUID
+
+import orjson
+import pytest
+from django.core.management import CommandError, call_command
+
+from accounts.access.credentials import InvalidGrant, exchange_pat, mint_for_sign_in
+from accounts.access.rights import authenticate_token
+from accounts.access.scopes import Scope
+from accounts.models import Account, Membership, PersonalAccessToken, Revision, Tenant, User
+from accounts.models.billing import Plan
+from accounts.tenants.config import read_config
+from logs.layout import parse_raw_key
+from rules.ruleset import read_ruleset
+from tenantadmin.demo import people
+from tenantadmin.demo.access import demo_file
+from tenantadmin.demo.generate import generate
+from tenantadmin.demo.product import PRODUCT
+from tenantadmin.demo.retail import RETAIL
+from tenantadmin.demo.seed import PROFILES, RECORD_KEY, seed_demo
+from tenantadmin.demo.writer import pack_hour
+from tenantadmin.objectstore import LocalStore, ObjectStore, StoreError, default_store
+from tosapp.normal import terms_of
+from tosapp.publishing import publish
+from tosapp.store import last_publication, read_current
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TODAY = date(2026, 11, 21)
+DAYS = 2
+SHARE = 0.3
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def var_dir(tmp_path: Path, settings: Any) -> Path:
+    settings.VAR_DIR = tmp_path / "var"
+    return tmp_path / "var"
+
+
+@pytest.fixture
+def store(object_store: Path) -> ObjectStore:
+    return LocalStore(object_store)
+
+
+def seed(store: ObjectStore, *, today: date = TODAY) -> int:
+    """Run to the end; returns the number of entries written."""
+    return sum(step.entries for step in seed_demo(store, today=today, days=DAYS, share=SHARE))
+
+
+def demo() -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(demo_file().read_text())
+    return content
+
+
+def objects(store: ObjectStore) -> dict[str, bytes]:
+    return {entry.key: store.read(entry.key) for entry in store.list("")}
+
+
+def raw_logs(store: ObjectStore) -> dict[str, bytes]:
+    return {key: content for key, content in objects(store).items() if parse_raw_key(key)}
+
+
+def expected_logs(*, first_day: date) -> dict[str, bytes]:
+    """What the logs of the tenants in the demo file must be."""
+    return dict(
+        item
+        for profile, tenant in zip(PROFILES, demo()["tenants"], strict=True)
+        for hour in generate(
+            profile,
+            tenant_id=tenant["tenantId"],
+            first_day=first_day,
+            days=DAYS,
+            entries=round(profile.entries * SHARE * DAYS / 30),
+        )
+        for item in pack_hour(hour, tenant_id=UUID(tenant["tenantId"]))
+    )
+
+
+def rows() -> dict[str, list[Any]]:
+    """Everything that seeding stores in the database."""
+    return {
+        model.__name__: list(model.objects.order_by("pk").values())
+        for model in (Account, Tenant, User, Membership, PersonalAccessToken, Revision)
+    }
+
+
+class DyingStore:
+    """A store whose process is killed at the write numbered ``last``, before or after it is done."""
+
+    class Killed(BaseException):
+        pass
+
+    def __init__(self, store: ObjectStore, *, last: int, done: bool) -> None:
+        self._store, self._last, self._done = store, last, done
+        self._numbers = count(1)
+        self.read = store.read
+
+    def write(self, key: str, content: bytes) -> None:
+        number = next(self._numbers)
+        if number < self._last or (number == self._last and self._done):
+            self._store.write(key, content)
+        if number >= self._last:
+            raise DyingStore.Killed
+
+
+def test_two_tenants_with_configuration_rules_and_members(store: ObjectStore) -> None:
+    seed(store)
+    assert [tenant["name"] for tenant in demo()["tenants"]] == ["Retail warehouse", "Product database"]
+    for profile, tenant in zip(PROFILES, demo()["tenants"], strict=True):
+        tenant_id = UUID(tenant["tenantId"])
+        config = read_config(tenant_id).as_json()
+        assert {name: config[name] for name in profile.config if name != "warehouse"} == {
+            name: value for name, value in profile.config.items() if name != "warehouse"
+        }
+        assert config["warehouse"]["adapterType"] == profile.adapter_type
+        ruleset = read_ruleset(tenant_id)
+        assert [rule["id"] for rule in ruleset.rules] == [rule["id"] for rule in profile.rules]
+        assert ruleset.seq == 1
+        assert set(Membership.objects.filter(tenant=tenant_id).values_list("user__email", "role")) == {
+            (people.OWNER_EMAIL, "owner"),
+            (people.MEMBER_EMAIL, "member"),
+        }
+
+
+def test_people_have_their_roles_and_the_stranger_a_tenant_of_his_own(store: ObjectStore) -> None:
+    seed(store)
+    assert dict(User.objects.values_list("email", "role")) == {
+        people.ADMIN_EMAIL: "admin",
+        people.OWNER_EMAIL: "user",
+        people.MEMBER_EMAIL: "user",
+        people.STRANGER_EMAIL: "user",
+    }
+    strangers = Tenant.objects.get(memberships__user__email=people.STRANGER_EMAIL)
+    assert strangers.name == "Elsewhere sandbox"
+    assert strangers.account.owners.get().email == people.STRANGER_EMAIL
+
+
+def test_terms_are_active_by_the_admin_and_spare_the_pat(store: ObjectStore) -> None:
+    seed(store)
+    terms = terms_of(people.TERMS_FILE.read_text())
+    assert terms is not None
+    assert read_current(store) == terms
+    publication = last_publication(store, terms.hash)
+    assert publication is not None
+    assert publication.published_by == people.ADMIN_EMAIL
+    member = User.objects.get(email=people.MEMBER_EMAIL)
+    assert authenticate_token(mint_for_sign_in(member).access_token).claims.tos_required
+    assert not authenticate_token(exchange_pat(demo()["pat"]).access_token).claims.tos_required
+
+
+def test_terms_that_stand_already_stay(store: ObjectStore) -> None:
+    publish("# Ours", actor="someone@example.org")
+    seed(store)
+    assert read_current(store) == terms_of("# Ours")
+
+
+def test_accounts_begin_their_history_with_what_they_are(store: ObjectStore) -> None:
+    seed(store)
+    revision = Revision.objects.get(kind="account", account_id=Account.objects.get(name="Meridian Goods").pk)
+    assert (revision.seq, revision.action, revision.user) == (0, "create", people.ADMIN_EMAIL)
+    assert revision.document == {
+        "name": "Meridian Goods",
+        "plan": "team",
+        "owners": [people.OWNER_EMAIL],
+        "billingEmail": people.OWNER_EMAIL,
+    }
+
+
+def test_logs_are_those_of_the_days_before_today(store: ObjectStore) -> None:
+    written = seed(store)
+    logs = raw_logs(store)
+    assert logs == expected_logs(first_day=date(2026, 11, 19))
+    entries = [orjson.loads(line) for content in logs.values() for line in content.splitlines()]
+    assert len(entries) == written > 0
+    places = [parse_raw_key(key) for key in logs]
+    # A small seed leaves an hour of the night empty now and then: tenant ids are new each time.
+    assert {place.day for place in places if place} == {date(2026, 11, 19), date(2026, 11, 20)}
+
+
+def test_most_objects_hold_many_entries_and_some_hold_one(store: ObjectStore) -> None:
+    seed(store)
+    names = {key.rpartition("-")[2] for key in raw_logs(store)}
+    assert "batch.json" in names
+    assert len(names) > 1
+
+
+def test_the_file_opens_the_admin_site_and_the_api_and_is_private(store: ObjectStore) -> None:
+    seed(store)
+    content = demo()
+    assert demo_file().stat().st_mode & 0o777 == 0o600
+    admin = User.objects.get(email=content["adminEmail"])
+    assert admin.is_staff
+    assert admin.check_password(content["adminPassword"])
+    principal = authenticate_token(exchange_pat(content["pat"]).access_token)
+    for tenant in content["tenants"]:
+        tenant_id = UUID(tenant["tenantId"])
+        account_id = Tenant.objects.get(pk=tenant_id).account_id
+        assert principal.scopes_on_tenant(tenant_id=tenant_id, account_id=account_id) >= {
+            Scope.CONFIG_READ,
+            Scope.CONFIG_WRITE,
+            Scope.LOGS_READ,
+            Scope.LOGS_QUERY,
+            Scope.ANALYTICS_READ,
+            Scope.ANALYTICS_USERS,
+            Scope.CACHE_ADMIN,
+        }
+
+
+def test_a_second_run_changes_nothing_even_days_later(store: ObjectStore) -> None:
+    seed(store)
+    before = (rows(), list(store.list("")), demo_file().read_bytes())
+    assert seed(store, today=date(2026, 12, 24)) == 0
+    assert (rows(), list(store.list("")), demo_file().read_bytes()) == before
+
+
+def test_a_second_run_leaves_alone_what_people_changed(store: ObjectStore) -> None:
+    seed(store)
+    User.objects.filter(email=people.MEMBER_EMAIL).delete()
+    Tenant.objects.filter(name=RETAIL.name).update(name="Ours now", name_key="ours now")
+    before = rows()
+    assert seed(store) == 0
+    assert rows() == before
+
+
+@pytest.mark.parametrize("done", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("last", [1, 2, 60])
+def test_killed_at_a_write_and_run_again_it_completes(store: ObjectStore, last: int, done: bool) -> None:
+    with pytest.raises(DyingStore.Killed):
+        seed(cast("ObjectStore", DyingStore(store, last=last, done=done)))
+    begun = last > 1 or done
+    assert seed(store, today=date(2026, 11, 25)) > 0
+    assert raw_logs(store) == expected_logs(first_day=date(2026, 11, 19 if begun else 23))
+    assert json.loads(store.read(RECORD_KEY))["complete"] is True
+    assert (Account.objects.count(), Tenant.objects.count()) == (2, 3)
+    assert seed(store) == 0
+
+
+def test_killed_at_its_last_write_it_has_every_log_and_no_file_yet(store: ObjectStore) -> None:
+    seed(store)
+    logs = raw_logs(store)
+    record = json.loads(store.read(RECORD_KEY))
+    store.write(RECORD_KEY, json.dumps(record | {"complete": False}).encode())
+    demo_file().unlink()
+    assert seed(store, today=date(2026, 11, 25)) > 0
+    assert raw_logs(store) == logs
+    assert json.loads(store.read(RECORD_KEY)) == record
+    assert exchange_pat(demo()["pat"]).expires_in > 0
+
+
+def test_killed_between_documents_and_run_again_it_completes(store: ObjectStore) -> None:
+    players = people.ensure_cast()
+    account_id = people.ensure_account(
+        "Meridian Goods", owner=players.owner, plan=Plan.TEAM, actor=players.admin
+    )
+    people.ensure_tenant(replace(RETAIL, rules=()), account_id=account_id, cast=players)
+    seed(store)
+    assert sorted(Tenant.objects.values_list("name", flat=True)) == [
+        "Elsewhere sandbox",
+        PRODUCT.name,
+        RETAIL.name,
+    ]
+    retail = UUID(demo()["tenants"][0]["tenantId"])
+    assert [rule["id"] for rule in read_ruleset(retail).rules] == [rule["id"] for rule in RETAIL.rules]
+
+
+@pytest.mark.parametrize("content", [None, "{", "[]", '{"pat": 1}', "of another database"])
+def test_a_lost_file_is_made_anew_and_the_old_way_in_ends(store: ObjectStore, content: str | None) -> None:
+    seed(store)
+    old = demo()
+    if content is None:
+        demo_file().unlink()
+    elif content == "of another database":
+        demo_file().write_text(json.dumps(old | {"pat": "tas_pat_" + "x" * 43}))
+    else:
+        demo_file().write_text(content)
+    assert seed(store) == 0
+    new = demo()
+    assert new["tenants"] == old["tenants"]
+    admin = User.objects.get(email=people.ADMIN_EMAIL)
+    assert admin.check_password(new["adminPassword"])
+    assert not admin.check_password(old["adminPassword"])
+    assert exchange_pat(new["pat"]).expires_in > 0
+    with pytest.raises(InvalidGrant):
+        exchange_pat(old["pat"])
+
+
+def test_a_new_database_beside_an_old_store_is_seeded(store: ObjectStore) -> None:
+    record = {
+        "account_id": "00000000-0000-4000-8000-000000000000",
+        "tenant_ids": ["a", "b"],
+        "first_day": "2020-01-01",
+        "days": 1,
+        "entries": [1, 1],
+        "seed": 1,
+        "complete": True,
+    }
+    store.write(RECORD_KEY, json.dumps(record).encode())
+    assert seed(store) > 0
+    assert raw_logs(store) == expected_logs(first_day=date(2026, 11, 19))
+
+
+def test_the_command_says_what_is_there(store: ObjectStore) -> None:
+    seed(store)
+    out = StringIO()
+    call_command("seed_demo", stdout=out)
+    assert out.getvalue() == f"Demo data: all there already. How to get in: {demo_file()}\n"
+
+
+def test_the_command_names_the_cure_when_the_admin_is_gone(store: ObjectStore) -> None:
+    seed(store)
+    demo_file().unlink()
+    User.objects.filter(email=people.ADMIN_EMAIL).delete()
+    with pytest.raises(CommandError, match=r"admin@meridian\.example .* manage\.py create_admin"):
+        call_command("seed_demo")
+
+
+def test_a_store_that_fails_is_named(settings: Any, tmp_path: Path) -> None:
+    (tmp_path / "full").write_text("")
+    settings.OBJECT_STORE_URL = f"file://{tmp_path}/full"
+    with pytest.raises((CommandError, StoreError), match="run the command again"):
+        call_command("seed_demo")
+    assert default_store().url.endswith("/full")

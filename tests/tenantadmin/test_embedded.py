@@ -1,0 +1,290 @@
+"""The development servers, with real ones: who starts them, who stops them, and what survives a kill."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import environ
+import psutil
+import psycopg
+import pytest
+import redis
+
+from tenantadmin import embedded
+from tenantadmin.embedded.layout import Layout
+from tenantadmin.embedded.locks import FileLock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+#: Holds the servers of the directory in its argument until its input ends.
+HOLDER = """
+import sys
+from pathlib import Path
+from tenantadmin import embedded
+with embedded.running(Path(sys.argv[1]), durable=False):
+    print("ready", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture(scope="module")
+def shared_var(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One set-up for the tests that leave it intact."""
+    return tmp_path_factory.mktemp("var")
+
+
+@pytest.fixture
+def holder(shared_var: Path) -> Iterator[subprocess.Popen[str]]:
+    """Another process that needs the servers, and has them."""
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(shared_var)],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        yield process
+        process.kill()
+
+
+def connect(var_dir: Path) -> psycopg.Connection[tuple[object, ...]]:
+    settings = environ.Env.db_url_config(embedded.endpoints(var_dir).database_url)
+    return psycopg.connect(
+        host=settings["HOST"], user=settings["USER"], dbname=settings["NAME"], autocommit=True
+    )
+
+
+def both_answer(var_dir: Path) -> bool:
+    with connect(var_dir) as connection, redis.from_url(embedded.endpoints(var_dir).redis_url) as client:
+        return connection.execute("SELECT 1").fetchone() == (1,) and client.ping() is True
+
+
+def processes_in(var_dir: Path) -> list[str]:
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if Path(process.cwd()).is_relative_to(var_dir):
+                found.append(process.name())
+        except (psutil.Error, OSError):
+            continue
+    return found
+
+
+def test_addresses_follow_from_the_directory_and_nothing_is_created(tmp_path: Path) -> None:
+    assert embedded.endpoints(Path("/srv/A b/var")) == embedded.Endpoints(
+        database_url="postgres://tenantadmin@//srv/A%20b/var/run/tenantadmin",
+        redis_url="unix:///srv/A%20b/var/run/redis.sock?db=0",
+    )
+    assert environ.Env.db_url_config(embedded.endpoints(Path("/srv/A b/var")).database_url)["HOST"] == (
+        "/srv/A b/var/run"
+    )
+    embedded.endpoints(tmp_path / "var")
+    assert not (tmp_path / "var").exists()
+
+
+@pytest.mark.parametrize(
+    ("redis_url", "broker_url"),
+    [
+        ("unix:///srv/A%20b/redis.sock?db=3", "redis+socket:///srv/A%20b/redis.sock?virtual_host=3"),
+        ("unix:///srv/redis.sock", "redis+socket:///srv/redis.sock?virtual_host=0"),
+        ("redis://cache:6379/1", "redis://cache:6379/1"),
+    ],
+)
+def test_celery_has_its_own_spelling_of_a_socket(redis_url: str, broker_url: str) -> None:
+    assert embedded.celery_broker_url(redis_url) == broker_url
+
+
+def test_only_what_is_not_configured_is_embedded() -> None:
+    assert embedded.unconfigured({}) == embedded.Needs(database=True, redis=True)
+    assert embedded.unconfigured({"REDIS_URL": "redis://cache"}) == embedded.Needs(database=True, redis=False)
+
+
+def test_the_last_to_leave_stops_the_servers(shared_var: Path, holder: subprocess.Popen[str]) -> None:
+    with embedded.running(shared_var, durable=False):
+        assert both_answer(shared_var)
+    assert both_answer(shared_var)
+    holder.communicate("")
+    assert holder.returncode == 0
+    assert processes_in(shared_var) == []
+
+
+def test_servers_stay_for_the_others_when_who_started_them_is_killed(
+    shared_var: Path, holder: subprocess.Popen[str]
+) -> None:
+    with embedded.running(shared_var, durable=False):
+        holder.kill()
+        holder.wait()
+        assert both_answer(shared_var)
+    assert processes_in(shared_var) == []
+
+
+def test_servers_stop_when_their_only_user_is_killed(shared_var: Path, holder: subprocess.Popen[str]) -> None:
+    layout = Layout(shared_var)
+    servers = [embedded.Server(name, layout.lock(name)) for name in ("postgresql", "redis")]
+    holder.kill()
+    assert [server.wait() for server in servers] == ["stopped", "stopped"]
+
+
+def test_one_server_alone(shared_var: Path) -> None:
+    with embedded.running(shared_var, database=False, durable=False) as servers:
+        assert [server.name for server in servers] == ["Redis"]
+        with redis.from_url(embedded.endpoints(shared_var).redis_url) as client:
+            assert client.ping() is True
+        with pytest.raises(psycopg.OperationalError):
+            connect(shared_var)
+
+
+def test_data_survive_a_kill_of_both_servers_which_is_told(tmp_path: Path) -> None:
+    with embedded.running(tmp_path) as servers:
+        with connect(tmp_path) as connection:
+            connection.execute("CREATE TABLE kept AS SELECT 'row' AS what")
+        with redis.from_url(embedded.endpoints(tmp_path).redis_url) as client:
+            client.set("kept", "value")
+        for server in servers:
+            os.kill(server.pid, signal.SIGKILL)
+            assert server.wait() == "was killed by signal 9 (SIGKILL)"
+    with embedded.running(tmp_path):
+        with connect(tmp_path) as connection:
+            assert connection.execute("SELECT what FROM kept").fetchone() == ("row",)
+        with redis.from_url(embedded.endpoints(tmp_path).redis_url) as client:
+            assert client.get("kept") == b"value"
+
+
+def test_a_killed_keeper_takes_its_server_along(shared_var: Path) -> None:
+    with embedded.running(shared_var, durable=False) as servers:
+        keeper = psutil.Process(servers[0].pid).parent()
+        assert keeper is not None
+        keeper.kill()
+        assert servers[0].wait() == "ended together with its keeper"
+        # Somebody who comes now finds Redis running and PostgreSQL gone, or on its way.
+        with embedded.running(shared_var, durable=False):
+            assert both_answer(shared_var)
+    assert processes_in(shared_var) == []
+
+
+def test_a_stale_pid_file_is_not_believed(shared_var: Path) -> None:
+    # Our own pid: alive, and not PostgreSQL.
+    with embedded.running(shared_var, redis=False, durable=False):
+        pass
+    (shared_var / "postgresql" / "postmaster.pid").write_text(f"{os.getpid()}\n{shared_var}/postgresql\n")
+    with embedded.running(shared_var, durable=False):
+        assert both_answer(shared_var)
+
+
+def test_a_set_up_killed_half_way_is_done_again(tmp_path: Path) -> None:
+    partial = tmp_path / "postgresql.partial"
+    partial.mkdir()
+    (partial / "PG_VERSION").write_text("18\n")
+    with embedded.running(tmp_path, durable=False):
+        assert both_answer(tmp_path)
+    assert not partial.exists()
+
+
+def test_a_path_too_long_for_a_socket_gets_a_private_directory(tmp_path: Path) -> None:
+    var_dir = tmp_path / ("long-" * 20) / "var"
+    sockets = Layout(var_dir).socket_dir
+    with embedded.running(var_dir, database=False, durable=False):
+        assert sockets.parent == Path("/tmp")
+        assert sockets.stat().st_mode & 0o777 == 0o700
+    assert not sockets.exists()
+
+
+def refusal(var_dir: Path, *, database: bool = True) -> str:
+    with pytest.raises(embedded.EmbeddedError) as caught, embedded.running(var_dir, database=database):
+        pass
+    return str(caught.value)
+
+
+def test_another_major_version_is_refused_with_the_cure(tmp_path: Path) -> None:
+    data = tmp_path / "postgresql"
+    data.mkdir()
+    (data / "PG_VERSION").write_text("15\n")
+    assert refusal(tmp_path) == (
+        f"{data} was made by PostgreSQL 15, and this is PostgreSQL 18. "
+        "Dump it with the old one, or move it away to begin anew."
+    )
+
+
+def test_a_directory_with_something_else_in_it_is_refused(tmp_path: Path) -> None:
+    data = tmp_path / "postgresql"
+    data.mkdir()
+    (data / "notes.txt").touch()
+    assert refusal(tmp_path) == (
+        f"{data} holds files, but no PostgreSQL data. Move it away, and it is made anew."
+    )
+
+
+def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert refusal(tmp_path / "file" / "var") == (
+        f"{tmp_path}/file/var cannot be written (not a directory). "
+        "Make it a directory of yours, or set VAR_DIR to another place."
+    )
+    # Not even root can make a directory there.
+    assert refusal(Path("/proc/tenantadmin")).startswith("/proc/tenantadmin cannot be written (")
+
+
+def test_a_server_that_does_not_start_says_why(tmp_path: Path) -> None:
+    redis_log = tmp_path / "log" / "redis.log"
+    (tmp_path / "redis").mkdir()
+    (tmp_path / "redis" / "appendonly.aof").write_text("not commands\n")
+    message = refusal(tmp_path, database=False)
+    assert message.startswith("Redis did not start: ")
+    assert "Bad file format reading the append only file" in message
+    assert message.endswith(f"(more in {redis_log})")
+
+
+def test_a_forked_child_does_not_keep_the_lock(tmp_path: Path) -> None:
+    script = """
+import os, sys
+from pathlib import Path
+from tenantadmin.embedded.locks import FileLock
+lock = FileLock(Path(sys.argv[1]))
+assert lock.try_acquire()
+if os.fork() == 0:
+    print("child", flush=True)
+    sys.stdin.read()
+    os._exit(0)
+os._exit(0)
+"""
+    lock_path = tmp_path / "lock"
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(lock_path)],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "child\n"
+        assert process.wait() == 0
+        # The child still runs: it waits for its input to end.
+        lock = FileLock(lock_path)
+        assert lock.try_acquire()
+        lock.release()
+
+
+def test_a_lock_that_stays_taken_is_said(tmp_path: Path) -> None:
+    taken = FileLock(tmp_path / "lock")
+    assert taken.try_acquire()
+    with pytest.raises(embedded.EmbeddedError, match=r"holding .*lock for 0 seconds"):
+        FileLock(tmp_path / "lock").acquire(timeout=0)
+    taken.release()
+
+
+def test_the_servers_for_tests_can_be_stopped_twice(shared_var: Path) -> None:
+    servers = embedded.start_for_tests(shared_var)
+    assert servers.endpoints == embedded.endpoints(shared_var)
+    assert both_answer(shared_var)
+    servers.stop()
+    servers.stop()
+    assert processes_in(shared_var) == []

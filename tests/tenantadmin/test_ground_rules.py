@@ -1,0 +1,194 @@
+"""What holds for every endpoint: error body, request id, strict JSON, body limit."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.core.handlers.wsgi import WSGIHandler
+from django.test import RequestFactory
+
+if TYPE_CHECKING:
+    from tests.conftest import ApiClient
+
+LIMIT = 1_048_576
+#: Every request looks at the connection, also one that is refused before it needs it.
+pytestmark = pytest.mark.django_db
+
+
+def call_wsgi(path: str, body: bytes, **environ: Any) -> tuple[int, dict[str, str], Any]:
+    """Call the application as a server does; returns status, headers and the JSON body."""
+    answered: dict[str, Any] = {}
+
+    def start_response(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
+        answered.update(status=int(status[:3]), headers=dict(headers))
+
+    base = RequestFactory().post(path, content_type="application/json").environ
+    stream = io.BytesIO(body)
+    response = WSGIHandler()(
+        {**base, "wsgi.input": stream, "CONTENT_LENGTH": str(len(body)), **environ}, start_response
+    )
+    text = b"".join(response)
+    response.close()
+    return answered["status"], answered["headers"], json.loads(text) if text else None
+
+
+class TestErrorBody:
+    def test_an_unknown_path_is_a_json_404_with_a_request_id(self, anonymous: ApiClient) -> None:
+        answer = anonymous.get("/nowhere")
+        assert answer.status_code == 404
+        assert answer["Content-Type"] == "application/json"
+        body = answer.json()
+        assert re.fullmatch(r"[0-9a-f]{32}", body["requestId"])
+        assert answer["X-Request-Id"] == body["requestId"]
+        assert body == {
+            "error": "not_found",
+            "message": "There is nothing at this address.",
+            "requestId": body["requestId"],
+        }
+
+    def test_a_wrong_method_is_a_json_405_that_names_the_right_ones(self, anonymous: ApiClient) -> None:
+        answer = anonymous.request("DELETE", "/oauth/token")
+        assert answer.status_code == 405
+        assert answer.json()["error"] == "method_not_allowed"
+        assert answer["Allow"] == "POST"
+
+    @pytest.mark.parametrize("identifier", ["abc", "a.b_c-D9", "x" * 128])
+    def test_the_callers_request_id_is_kept(self, anonymous: ApiClient, identifier: str) -> None:
+        answer = anonymous.get("/nowhere", **{"X-Request-Id": identifier})
+        assert (answer["X-Request-Id"], answer.json()["requestId"]) == (identifier, identifier)
+
+    @pytest.mark.parametrize("identifier", ["", "x" * 129, "a b", "ä", "a\tb", "a/b"])
+    def test_an_unfit_request_id_is_replaced(self, anonymous: ApiClient, identifier: str) -> None:
+        answer = anonymous.get("/nowhere", **{"X-Request-Id": identifier})
+        assert re.fullmatch(r"[0-9a-f]{32}", answer["X-Request-Id"])
+
+    def test_no_credentials_are_a_401_with_a_challenge(self, anonymous: ApiClient) -> None:
+        answer = anonymous.get("/config/tenants")
+        assert answer.status_code == 401
+        assert answer.json()["error"] == "unauthorized"
+        assert answer["WWW-Authenticate"] == "Bearer"
+
+    @pytest.mark.parametrize(
+        ("header", "message"),
+        [
+            ("Basic eDp5", "The Authorization header is not 'Bearer <token>'."),
+            ("Bearer", "The Authorization header is not 'Bearer <token>'."),
+            ("Bearer a.b.c", "The access token is not valid."),
+            (
+                "Bearer tas_pat_x",
+                (
+                    "A personal access token is not a bearer token. Exchange it first: POST /oauth/token "
+                    "with grant_type=pat_exchange."
+                ),
+            ),
+        ],
+    )
+    def test_an_unfit_credential_is_a_401_that_says_why(
+        self, anonymous: ApiClient, header: str, message: str
+    ) -> None:
+        answer = anonymous.get("/config/tenants", Authorization=header)
+        assert (answer.status_code, answer.json()["error"]) == (401, "invalid_token")
+        assert answer.json()["message"] == message
+
+    def test_a_fault_of_ours_is_a_500_that_tells_nothing(
+        self, anonymous: ApiClient, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail() -> None:
+            raise RuntimeError("the secret is hunter2")
+
+        monkeypatch.setattr("accounts.api.tokens.current_keys", fail)
+        answer = anonymous.get("/.well-known/jwks.json")
+        assert (answer.status_code, answer.json()["error"]) == (500, "internal_error")
+        assert "hunter2" not in answer.content.decode()
+
+
+class TestStrictJson:
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            (b" ", "The body is not valid JSON: Expecting value at line 1, column 2."),
+            (b'{"a": 1,}', "The body is not valid JSON: "),
+            (b'{"a": 1, "a": 2}', 'The key "a" stands twice in one object.'),
+            (b'{"a": NaN}', "NaN is not a JSON number."),
+            (b'{"a": -Infinity}', "-Infinity is not a JSON number."),
+            (b'{"a": 1e999}', "The number 1e999 is out of range."),
+            (b"1" * 5000, "The body holds a number with too many digits."),
+            (b'{"a": "\\u0000"}', "A text holds a NUL character."),
+            (b'{"a": ["\\ud800"]}', "A text holds half of a surrogate pair."),
+            (b"\xff", "The body is not UTF-8 (byte 0)."),
+            (b"[" * 65 + b"]" * 65, "The body nests deeper than 64 levels."),
+            (b"[" * 400_000, "The body nests deeper than 64 levels."),
+        ],
+    )
+    def test_a_body_with_two_readings_is_refused(
+        self, anonymous: ApiClient, text: bytes, message: str
+    ) -> None:
+        answer = anonymous.post("/oauth/token", text)
+        assert answer.status_code == 400
+        assert answer.json()["message"].startswith(message)
+
+    def test_brackets_in_texts_are_no_depth(self, anonymous: ApiClient) -> None:
+        answer = anonymous.post("/oauth/token", {"grant_type": "[" * 1000 + '"\\'})
+        assert answer.json()["error"] == "unsupported_grant_type"
+
+    def test_another_content_type_is_refused(self, anonymous: ApiClient) -> None:
+        answer = anonymous.request("POST", "/oauth/token", b"{}", headers={"Content-Type": "text/plain"})
+        assert answer.status_code == 400
+        assert answer.json()["message"] == "Send the body as 'Content-Type: application/json'."
+
+
+class TestBodyLimit:
+    def test_a_body_of_exactly_the_limit_is_read(self) -> None:
+        status, _, body = call_wsgi("/oauth/token", b" " * (LIMIT - 2) + b"{}")
+        assert (status, body["error"]) == (400, "invalid_request")
+
+    @pytest.mark.parametrize("path", ["/oauth/token", "/config/tenants", "/nowhere", "/admin/"])
+    def test_a_declared_length_over_the_limit_is_a_413_before_anything_is_read(self, path: str) -> None:
+        class Unreadable(io.BytesIO):
+            def read(self, size: int | None = -1, /) -> bytes:  # noqa: ARG002
+                raise AssertionError("the body was read")
+
+        status, headers, body = call_wsgi(
+            path, b"", CONTENT_LENGTH=str(LIMIT + 1), **{"wsgi.input": Unreadable()}
+        )
+        assert (status, body["error"]) == (413, "payload_too_large")
+        assert headers["X-Request-Id"] == body["requestId"]
+
+    def test_a_chunked_body_is_counted_while_it_is_read(self) -> None:
+        stream = io.BytesIO(b" " * (3 * LIMIT))
+        status, _, body = call_wsgi(
+            "/nowhere", b"", CONTENT_LENGTH="", **{"wsgi.input": stream, "wsgi.input_terminated": True}
+        )
+        assert (status, body["error"]) == (413, "payload_too_large")
+        assert stream.tell() == LIMIT + 1
+
+    def test_a_chunked_body_within_the_limit_is_read_whole(self) -> None:
+        class Dribble(io.BytesIO):
+            """Returns few bytes per call, as a socket does."""
+
+            def read(self, size: int | None = -1, /) -> bytes:
+                return super().read(min(7, size or 0))
+
+        status, _, body = call_wsgi(
+            "/oauth/token",
+            b"",
+            CONTENT_LENGTH="",
+            **{
+                "wsgi.input": Dribble(b'{"grant_type":"password"}'),
+                "wsgi.input_terminated": True,
+            },
+        )
+        assert (status, body["error"]) == (400, "unsupported_grant_type")
+
+    def test_more_bytes_than_declared_are_not_taken_for_the_body(self) -> None:
+        text = b'{"grant_type":"password"}'
+        status, _, body = call_wsgi("/oauth/token", text + b" " * 3 * LIMIT, CONTENT_LENGTH=str(len(text)))
+        assert (status, body["error"]) == (400, "unsupported_grant_type")
+
+    def test_a_length_that_is_no_number_is_a_400(self) -> None:
+        status, _, body = call_wsgi("/oauth/token", b"{}", CONTENT_LENGTH="+2")
+        assert (status, body["error"]) == (400, "bad_request")

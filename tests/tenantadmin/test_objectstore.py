@@ -1,0 +1,234 @@
+"""Both stores behave alike: one suite, run over files and over S3 on a real HTTP server."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tenantadmin.objectstore import (
+    Child,
+    InvalidKey,
+    LocalStore,
+    ObjectNotFound,
+    ObjectStore,
+    StoreError,
+    open_store,
+)
+from tenantadmin.objectstore.s3 import S3Store
+from tests.s3 import s3_endpoint, s3_url  # noqa: F401  # fixtures
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(params=["file", "s3"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectStore:
+    if request.param == "file":
+        return open_store((tmp_path / "objects").as_uri())
+    return open_store(request.getfixturevalue("s3_url"))
+
+
+def test_an_object_is_read_as_it_was_written(store: ObjectStore) -> None:
+    store.write("a/b.json", b'{"a": 1}')
+    store.write("a/stream.bin", io.BytesIO(b"x" * 3_000_000))
+
+    assert store.read("a/b.json") == b'{"a": 1}'
+    with store.open("a/stream.bin") as stream:
+        assert stream.read(4) == b"xxxx"
+    assert store.stat("a/stream.bin").size == 3_000_000
+
+
+def test_writing_again_replaces_the_object_and_its_etag(store: ObjectStore) -> None:
+    store.write("a", b"one")
+    before = store.stat("a")
+    store.write("a", b"two")
+
+    assert store.read("a") == b"two"
+    assert store.stat("a").etag != before.etag
+    assert [entry.key for entry in store.list("")] == ["a"]
+
+
+def test_a_missing_object_is_not_found(store: ObjectStore) -> None:
+    store.write("a/b", b"")
+    for key in ("a", "a/c", "a/b/c", "nothing"):
+        with pytest.raises(ObjectNotFound):
+            store.read(key)
+        with pytest.raises(ObjectNotFound):
+            store.stat(key)
+
+
+def test_deleting_is_idempotent(store: ObjectStore) -> None:
+    store.write("a/b", b"x")
+    store.delete("a/b")
+    store.delete("a/b")
+    store.delete("a/b/c")
+
+    assert list(store.list("")) == []
+    assert list(store.children("")) == []
+
+
+def test_list_is_recursive_and_children_are_immediate(store: ObjectStore) -> None:
+    for key in ("t/logs/2026/01/a.json", "t/logs/2026/02/b.json", "t/logs/2026/x.json", "t/logs2/c.json"):
+        store.write(key, key.encode())
+
+    assert sorted(entry.key for entry in store.list("t/logs/")) == [
+        "t/logs/2026/01/a.json",
+        "t/logs/2026/02/b.json",
+        "t/logs/2026/x.json",
+    ]
+    assert sorted(store.children("t/logs/2026/")) == [
+        Child("01", is_object=False),
+        Child("02", is_object=False),
+        Child("x.json", is_object=True),
+    ]
+    assert list(store.list("t/none/")) == []
+    assert list(store.children("t/none/")) == []
+
+
+def test_a_listing_has_size_and_etag_as_stat(store: ObjectStore) -> None:
+    store.write("k", b"12345")
+
+    assert list(store.list("")) == [store.stat("k")]
+    assert store.stat("k").size == 5
+
+
+def test_more_than_a_page_of_keys_is_listed(store: ObjectStore) -> None:
+    keys = {f"many/{number:04}" for number in range(1050)}
+    for key in keys:
+        store.write(key, b"")
+
+    assert {entry.key for entry in store.list("many/")} == keys
+    assert {child.name for child in store.children("many/")} == {key[5:] for key in keys}
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["", "/", "/etc/passwd", "..", "../x", "a/../../x", "a/./b", "a//b", "a/", "a\0b", "\ud800", "x" * 1025],
+)
+def test_keys_that_lead_elsewhere_are_refused(store: ObjectStore, key: str) -> None:
+    for operation in (store.read, store.stat, store.delete, store.uri):
+        with pytest.raises(InvalidKey):
+            operation(key)
+    with pytest.raises(InvalidKey):
+        store.write(key, b"")
+
+
+@pytest.mark.parametrize("prefix", ["a", "/", "../", "a/../"])
+def test_prefixes_that_lead_elsewhere_are_refused(store: ObjectStore, prefix: str) -> None:
+    with pytest.raises(InvalidKey):
+        list(store.list(prefix))
+    with pytest.raises(InvalidKey):
+        list(store.children(prefix))
+
+
+def test_odd_but_valid_names_survive(store: ObjectStore) -> None:
+    for key in ("t/a b.json", "t/ü+%2F&=?#.json", "t/測試.json", "t/...json", "t/-\\x.json"):
+        store.write(key, key.encode())
+        assert store.read(key) == key.encode()
+    assert {entry.key for entry in store.list("t/")} == {
+        "t/a b.json",
+        "t/ü+%2F&=?#.json",
+        "t/測試.json",
+        "t/...json",
+        "t/-\\x.json",
+    }
+
+
+def test_the_address_opens_an_equal_store(store: ObjectStore) -> None:
+    store.write("a b/c", b"1")
+
+    assert open_store(store.url).read("a b/c") == b"1"
+
+
+def test_symbolic_links_are_neither_listed_nor_followed(tmp_path: Path) -> None:
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "f").write_bytes(b"secret")
+    root = tmp_path / "root"
+    (root / "t").mkdir(parents=True)
+    (root / "t" / "file").symlink_to(tmp_path / "secret" / "f")
+    (root / "t" / "dir").symlink_to(tmp_path / "secret")
+    store = LocalStore(root)
+
+    assert list(store.list("")) == []
+    assert list(store.children("t/")) == []
+    with pytest.raises(ObjectNotFound):
+        store.read("t/file")
+    with pytest.raises(InvalidKey):
+        store.read("t/dir/f")
+    with pytest.raises(InvalidKey):
+        store.write("t/dir/new", b"")
+    assert sorted(path.name for path in (tmp_path / "secret").iterdir()) == ["f"]
+
+
+def test_many_paths_are_those_of_each_key_and_none_leads_out(tmp_path: Path) -> None:
+    (tmp_path / "secret").mkdir()
+    root = tmp_path / "root"
+    (root / "t" / "c" / "day=1").mkdir(parents=True)
+    (root / "t" / "c" / "day=3").symlink_to(tmp_path / "secret")
+    store = LocalStore(root)
+    keys = ["t/c/day=1/f", "t/c/day=2/f", "t/top", "other"]
+
+    assert list(store.uris(keys)) == [store.uri(key) for key in keys]
+    for bad in ("t/c/day=3/f", "t/c/day=1/../f", ".staging/f", "t/c/day=3/deep/f"):
+        with pytest.raises(InvalidKey):
+            store.uris([*keys, bad])
+
+
+def test_a_failed_write_leaves_the_old_object_and_no_rest(tmp_path: Path) -> None:
+    class Broken(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:  # noqa: ARG002
+            raise OSError(28, "No space left on device")
+
+    store = LocalStore(tmp_path)
+    store.write("a/b", b"old")
+    with pytest.raises(StoreError, match="No space left"):
+        store.write("a/b", Broken())
+
+    assert store.read("a/b") == b"old"
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [tmp_path / "a" / "b"]
+
+
+def test_staged_files_are_no_objects(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    (tmp_path / ".staging").mkdir()
+    (tmp_path / ".staging" / "left-over").write_bytes(b"half")
+
+    assert list(store.list("")) == []
+    assert list(store.children("")) == []
+    with pytest.raises(InvalidKey):
+        store.read(".staging/left-over")
+
+
+@pytest.mark.parametrize(
+    "url", ["", "file:relative", "file://host/x", "s3://", "https://x/y", "s3://b/p?x=1", "/plain/path"]
+)
+def test_an_address_of_another_form_is_named(url: str) -> None:
+    with pytest.raises(ValueError, match="OBJECT_STORE_URL"):
+        open_store(url)
+
+
+def test_addresses_round_trip() -> None:
+    assert open_store("s3://bucket").url == "s3://bucket/"
+    assert open_store("s3://bucket/a/b/").url == "s3://bucket/a/b/"
+    assert isinstance(open_store("s3://bucket/a"), S3Store)
+    assert open_store("file:///tmp/a%20b").uri("k") == "/tmp/a b/k"
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(key=st.text(min_size=1, max_size=40))
+def test_any_text_is_stored_under_its_root_or_refused(tmp_path: Path, key: str) -> None:
+    base = tmp_path / "base"
+    base.mkdir(exist_ok=True)
+    store = LocalStore(base / "root")
+    (base / "outside").write_bytes(b"")
+    try:
+        store.write(key, b"x")
+    except StoreError:
+        return
+    assert store.read(key) == b"x"
+    store.delete(key)
+    assert sorted(path.name for path in base.iterdir()) == ["outside", "root"]

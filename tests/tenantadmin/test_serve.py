@@ -1,0 +1,148 @@
+"""What `manage.py serve` checks before it starts, and what it prints when the service answers."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import threading
+from datetime import date
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tenantadmin.serve import announce
+from tenantadmin.serve.address import Address, AddressError, check_is_free, read_address
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+TENANT = "5f0c6f3e-0a55-4b0c-8a43-3c9b6f0f6d11"
+
+
+class Recorder(BaseHTTPRequestHandler):
+    """Exchanges the one PAT for the one token, and repeats every other request that carries it."""
+
+    def answer(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
+        if self.path == "/oauth/token":
+            known = "pat=tas_pat_demo" in body or '"pat": "tas_pat_demo"' in body
+            self.send({"access_token": "a.b-c_d" if known else "", "token_type": "Bearer"})
+        elif self.headers["Authorization"] == "Bearer a.b-c_d":
+            self.send({"request": f"{self.command} {self.path}", "body": json.loads(body) if body else None})
+        else:
+            self.send({"request": "unauthorized"})
+
+    def do_GET(self) -> None:
+        self.answer()
+
+    def do_POST(self) -> None:
+        self.answer()
+
+    def send(self, document: dict[str, Any]) -> None:
+        payload = json.dumps(document).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(payload)))
+        self.end_headers()
+        self.wfile.write(payload)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as the base class has it
+        """Keep quiet."""
+
+
+@pytest.fixture
+def recorder() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Recorder) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("has_curl", [True, False])
+def test_the_printed_commands_work_as_pasted(
+    recorder: str, has_curl: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shutil.which", lambda _: "/usr/bin/curl" if has_curl else None)
+    commands = announce.try_commands(recorder, pat="tas_pat_demo", tenant=TENANT, day=date(2026, 3, 9))
+    outputs = [
+        json.loads(subprocess.run(["sh", "-c", command], capture_output=True, check=True).stdout)
+        for _, command in commands
+    ]
+    sql = (
+        "SELECT cacheStatus, count(*) AS requests FROM proxy_logs "
+        "WHERE day = '2026-03-09' GROUP BY ALL ORDER BY requests DESC"
+    )
+    assert outputs == [
+        {"request": "GET /config/tenants", "body": None},
+        {"request": f"GET /tenants/{TENANT}/summaries/2026/03/09", "body": None},
+        {"request": f"POST /tenants/{TENANT}/query", "body": {"sql": sql}},
+    ]
+
+
+def test_the_announcement_names_address_login_and_token(tmp_path: Path) -> None:
+    demo = {
+        "adminEmail": "admin@demo.example",
+        "adminPassword": "a password",
+        "pat": "tas_pat_demo",
+        "tenants": [{"tenantId": TENANT, "name": "Demo"}],
+    }
+    (tmp_path / "demo.json").write_text(json.dumps(demo))
+    text = announce.describe("http://127.0.0.1:8000", demo_file=tmp_path / "demo.json")
+    assert "The service answers at http://127.0.0.1:8000\n" in text
+    assert "Admin site: http://127.0.0.1:8000/admin/   admin@demo.example / a password\n" in text
+    assert "Demo PAT: tas_pat_demo\n" in text
+    assert text.count("  # ") == 3
+
+
+def test_without_demo_data_the_announcement_says_how_to_get_them(tmp_path: Path) -> None:
+    assert announce.describe("http://127.0.0.1:8000", demo_file=tmp_path / "demo.json").endswith(
+        "  Demo data: stop it and run  make run\n\n"
+    )
+
+
+def test_waiting_for_an_answer_ends_when_told_to_stop(recorder: str) -> None:
+    stopping = threading.Event()
+    assert announce.wait_until_it_answers(recorder, stopping=stopping) is True
+    stopping.set()
+    assert announce.wait_until_it_answers(recorder, stopping=stopping) is False
+
+
+@pytest.mark.parametrize(
+    ("environment", "address", "url"),
+    [
+        ({}, Address("127.0.0.1", 8000), "http://127.0.0.1:8000"),
+        ({"PORT": "", "HOST": ""}, Address("127.0.0.1", 8000), "http://127.0.0.1:8000"),
+        ({"PORT": "80", "HOST": "0.0.0.0"}, Address("0.0.0.0", 80), "http://127.0.0.1:80"),  # noqa: S104 - nothing is bound
+        ({"PORT": "65535", "HOST": "::"}, Address("::", 65535), "http://[::1]:65535"),
+    ],
+)
+def test_the_address_comes_from_the_environment(
+    environment: dict[str, str], address: Address, url: str
+) -> None:
+    assert read_address(environment) == address
+    assert address.url == url
+
+
+@pytest.mark.parametrize("port", ["0", "65536", "-1", "web", "80.0", "８０００"])
+def test_a_port_that_is_none_is_refused(port: str) -> None:
+    with pytest.raises(AddressError) as caught:
+        read_address({"PORT": port})
+    assert str(caught.value) == f"PORT is {port!r}: set it to a number from 1 to 65535."
+
+
+def test_a_port_in_use_is_noticed_and_free_again_at_once() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = Address("127.0.0.1", taken.getsockname()[1])
+        with pytest.raises(AddressError, match=f"^Port {address.port} on 127.0.0.1 is in use. "):
+            check_is_free(address)
+    check_is_free(address)
+
+
+def test_an_address_of_another_machine_is_refused() -> None:
+    # TEST-NET-1, which no machine has.
+    with pytest.raises(AddressError, match=r"^Cannot listen on 192\.0\.2\.1, port 8000: cannot assign"):
+        check_is_free(Address("192.0.2.1", 8000))

@@ -1,0 +1,121 @@
+"""How one process comes to know what another has published."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, BinaryIO
+
+import pytest
+
+from tenantadmin.objectstore import LocalStore, StoreError
+from tosapp.active import ActiveTerms, TosNotLoaded
+from tosapp.normal import Terms, terms_of
+from tosapp.store import last_publication, read_current, read_historical, write_publication
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+AT = dt.datetime(2026, 11, 21, 2, 45, 7, 123000, tzinfo=dt.UTC)
+
+
+def make_terms(text: str) -> Terms:
+    terms = terms_of(text)
+    assert terms is not None
+    return terms
+
+
+FIRST, SECOND = make_terms("# First"), make_terms("# Second")
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.seconds = 1000.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+class Failing(LocalStore):
+    """A store whose calls fail after the first ``calls``."""
+
+    def __init__(self, root: Path, calls: int) -> None:
+        super().__init__(root)
+        self.calls = calls
+
+    def _spend(self) -> None:
+        self.calls -= 1
+        if self.calls < 0:
+            raise StoreError("the disk is gone")
+
+    def read(self, key: str) -> bytes:
+        self._spend()
+        return super().read(key)
+
+    def write(self, key: str, content: bytes | BinaryIO) -> None:
+        self._spend()
+        super().write(key, content)
+
+
+def publish(store: LocalStore, terms: Terms, at: dt.datetime = AT) -> None:
+    write_publication(store, terms, at=at, by="admin@example.org")
+
+
+def test_another_process_adopts_a_publication_within_the_interval(object_store: Path) -> None:
+    clock = Clock()
+    store = LocalStore(object_store)
+    other = ActiveTerms(LocalStore(object_store), refresh_seconds=30, clock=clock)
+    assert other.get() is None
+    publish(store, FIRST)
+    clock.seconds += 29.9
+    assert other.get() is None
+    clock.seconds += 0.1
+    assert other.get() == FIRST
+    publish(store, SECOND)
+    assert other.get() == FIRST
+    assert other.get(fresh=True) == SECOND
+
+
+def test_known_terms_stay_in_force_while_the_store_fails(object_store: Path) -> None:
+    clock = Clock()
+    store = Failing(object_store, 100)
+    publish(store, FIRST)
+    process = ActiveTerms(store, refresh_seconds=30, clock=clock)
+    assert process.get() == FIRST
+    store.calls = 0
+    clock.seconds += 31
+    assert process.get() == FIRST
+
+
+def test_terms_that_could_never_be_read_are_not_taken_for_none(object_store: Path) -> None:
+    process = ActiveTerms(Failing(object_store, 0), refresh_seconds=30)
+    with pytest.raises(TosNotLoaded):
+        process.get()
+
+
+@pytest.mark.parametrize("written", [0, 1, 2])
+def test_a_crash_between_any_two_writes_leaves_the_earlier_document_and_is_repeatable(
+    object_store: Path, written: int
+) -> None:
+    store = LocalStore(object_store)
+    publish(store, FIRST)
+    with pytest.raises(StoreError):
+        publish(Failing(object_store, written), SECOND, AT + dt.timedelta(seconds=1))
+    assert read_current(store) == FIRST
+    assert read_historical(store, FIRST.hash) == FIRST
+    assert len(list(store.list("tos/"))) == 3 + written
+
+    publish(store, SECOND, AT + dt.timedelta(seconds=2))
+    assert read_current(store) == SECOND
+    assert read_historical(store, FIRST.hash) == FIRST
+    last = last_publication(store, SECOND.hash)
+    assert last is not None
+    assert last.published_at == "2026-11-21T02:45:09.123Z"
+
+
+def test_the_objects_of_a_publication(object_store: Path) -> None:
+    publish(LocalStore(object_store), FIRST)
+    tos = object_store / "tos"
+    assert (tos / "current.md").read_text() == "# First"
+    assert (tos / "history" / f"{FIRST.hash}.md").read_text() == "# First"
+    record = (tos / "audit" / f"2026-11-21T02:45:07.123Z-{FIRST.hash}.json").read_text()
+    assert '"publishedBy": "admin@example.org"' in record
