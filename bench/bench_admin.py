@@ -1,0 +1,283 @@
+"""Administration with 100,000 tenants, 1,000,000 revisions and 1,000,000 markers.
+
+Goals: rules by entity tag (304) and in full (100 rules) at 0.6 of a bare DRF view or more; a poll of the
+manifest that costs with the changes and not with the tenants; lists that stream in bounded memory; a PUT of
+1,000 rules within three times its lint, and that lint within 100 times parsing the JSON.
+
+``BENCH_SCALE=0.01`` makes everything a hundred times smaller.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import time
+import tracemalloc
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from bench import harness
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+    from uuid import UUID
+
+    from tests.factories import World
+
+SCALE = float(os.environ.get("BENCH_SCALE", "1"))
+TENANTS = int(100_000 * SCALE)
+REVISIONS_PER_TENANT = 10
+MARKERS_PER_TENANT = 10
+
+_TENANTS = """
+    INSERT INTO accounts_tenant (id, account_id, name, name_key, created_at, modified_at)
+    SELECT gen_random_uuid(), %s, 'Tenant ' || n, 'tenant ' || n, moment, moment
+    FROM (
+        SELECT n,
+            date_trunc('milliseconds', now()) - interval '30 days' + n * interval '20 milliseconds' AS moment
+        FROM generate_series(1, %s) AS n
+    ) AS numbered
+"""
+_CONFIGS = """
+    INSERT INTO accounts_tenantconfig (tenant_id, document, seq, modified_at)
+    SELECT id, jsonb_build_object('tenantName', name, 'fqdns', '[]'::jsonb), 0, modified_at
+    FROM accounts_tenant ON CONFLICT DO NOTHING
+"""
+_RULESETS = """
+    INSERT INTO rules_ruleset (tenant_id, rules, seq, cache_bust, modified_at)
+    SELECT id, '[]', 0, lpad(to_hex(1), 20, '0'), modified_at FROM accounts_tenant ON CONFLICT DO NOTHING
+"""
+_REVISIONS = """
+    INSERT INTO accounts_revision (
+        kind, tenant_id, account_id, seq, action, "user", changed_at, summary, document
+    )
+    SELECT 'config', id, account_id, n, 'update', 'u' || n || '@example.org',
+        modified_at + n * interval '1 hour', '{"changedFields": 1}', '{"tenantName": "x"}'
+    FROM accounts_tenant CROSS JOIN generate_series(1, %s) AS n
+"""
+_MARKERS = """
+    INSERT INTO rules_marker (tenant_id, marker_id, target_rule_id, ttl_seconds, invalidated_at, expires_at,
+        created_at, metadata, invalidated_by)
+    SELECT id, 'm' || n, 'r' || n %% 3, 86400, modified_at, modified_at + interval '1 day', modified_at,
+        '{}', '{}'
+    FROM accounts_tenant CROSS JOIN generate_series(1, %s) AS n
+"""
+
+
+def main() -> None:
+    with harness.environment() as directory:
+        from tests import factories  # noqa: PLC0415  # needs Django
+
+        world = factories.make_world()
+        started = time.perf_counter()
+        fill(world.account.pk)
+        harness.console.print(
+            f"{TENANTS:,} tenants, {TENANTS * REVISIONS_PER_TENANT:,} revisions and "
+            f"{TENANTS * MARKERS_PER_TENANT:,} markers in {time.perf_counter() - started:.0f} s"
+        )
+        write_rules(world.tenant.pk, 100)
+        measure_requests(directory, world)
+        measure_memory(world)
+        measure_writes(world)
+
+
+def fill(account_id: UUID) -> None:
+    """Insert everything, as the service would have stored it."""
+    from django.db import connection  # noqa: PLC0415  # needs Django
+
+    with connection.cursor() as cursor:
+        cursor.execute(_TENANTS, [account_id, TENANTS])
+        cursor.execute(_CONFIGS)
+        cursor.execute(_RULESETS)
+        cursor.execute(_REVISIONS, [REVISIONS_PER_TENANT])
+        cursor.execute(_MARKERS, [MARKERS_PER_TENANT])
+        cursor.execute("VACUUM ANALYZE")
+
+
+def rules_document(count: int) -> dict[str, Any]:
+    """Return a ruleset of realistic rules."""
+    return {
+        "rules": [
+            {
+                "id": f"rule-{number}",
+                "name": f"Reports {number}",
+                "conditions": {
+                    "tables": {"containsAny": [f"sales.orders_{number}", f"sales.items_{number}"]},
+                    "statementType": "SELECT",
+                    "userName": {"notIn": ["etl", "migration"]},
+                },
+                "ttlSeconds": 3600,
+            }
+            for number in range(count)
+        ]
+    }
+
+
+def write_rules(tenant_id: UUID, count: int) -> None:
+    from rules.write import write_ruleset  # noqa: PLC0415  # needs Django
+
+    write_ruleset(tenant_id=tenant_id, document=rules_document(count), actor="bench@example.org")
+
+
+def measure_requests(directory: Path, world: World) -> None:
+    """Measure what the Gateway and the dashboard ask most, through granian."""
+    from tests import factories  # noqa: PLC0415  # needs Django
+
+    token = factories.sign_in(world.owner)
+    wildcard = factories.pat_token(world.platform_admin, "config:read", tenants=["*"])
+    rules = f"/config/tenants/{world.tenant.pk}/rules"
+    with harness.granian() as port:
+        present = Asked(port, token).get(rules)
+        (directory / "bare" / "rules.json").write_bytes(present.body)
+        (directory / "bare" / "nothing.json").write_bytes(b"null")
+        rows = [
+            compare(port, "GET rules, 304", rules, token, "nothing", held=present.etag),
+            compare(port, "GET rules, 100 rules", rules, token, "rules"),
+        ]
+        harness.show(
+            "One granian worker, four kept-alive connections",
+            ["request", "real /s", "bare /s", "ratio", "p50 ms", "p95 ms"],
+            rows,
+        )
+        gateway = Asked(port, wildcard)
+        manifest = gateway.get("/config/tenants/manifest")
+        since = json.loads(manifest.body)["generatedAt"]
+        history = "/config/history"
+        second = json.loads(gateway.get(history).body)["_links"]["next"]["href"]
+        rows = [
+            timed("manifest, whole", lambda: gateway.get("/config/tenants/manifest")),
+            timed(
+                "manifest, since: no change", lambda: gateway.get(f"/config/tenants/manifest?since={since}")
+            ),
+            timed("list of all tenants", lambda: gateway.get("/config/tenants")),
+            timed("history, first page", lambda: gateway.get(history)),
+            timed("history, second page", lambda: gateway.get(second)),
+            timed("history of one user", lambda: gateway.get(f"{history}?userId=u3@example.org")),
+            timed("history of a member", lambda: Asked(port, token).get(history)),
+        ]
+        write_rules(world.tenant.pk, 100)
+        rows.append(
+            timed(
+                "manifest, since: one change", lambda: gateway.get(f"/config/tenants/manifest?since={since}")
+            )
+        )
+        harness.show("Single requests", ["request", "ms", "KiB"], rows)
+
+
+class Answer:
+    """What came back."""
+
+    def __init__(self, body: bytes, etag: str) -> None:
+        self.body = body
+        self.etag = etag
+
+
+class Asked:
+    """A caller with one connection."""
+
+    def __init__(self, port: int, token: str) -> None:
+        self._connection = http.client.HTTPConnection("127.0.0.1", port)
+        self._headers = {"Authorization": f"Bearer {token}"}
+
+    def get(self, path: str) -> Answer:
+        self._connection.request("GET", path, headers=self._headers)
+        answer = self._connection.getresponse()
+        body = answer.read()
+        if answer.status != 200:
+            raise SystemExit(f"{path} answered {answer.status}: {body.decode()}")
+        return Answer(body, answer.headers.get("ETag", ""))
+
+
+def compare(
+    port: int, title: str, path: str, token: str, bare_name: str, *, held: str | None = None
+) -> list[object]:
+    headers = {"Authorization": f"Bearer {token}", **({"If-None-Match": held} if held else {})}
+    bare = harness.measure_rate(port, harness.get_request(f"/bare/{bare_name}"))
+    real = harness.measure_rate(port, harness.get_request(path, headers), expect=304 if held else 200)
+    return [
+        title,
+        real.per_second,
+        bare.per_second,
+        real.per_second / bare.per_second,
+        real.p50_ms,
+        real.p95_ms,
+    ]
+
+
+def timed(title: str, ask: Callable[[], Answer], *, repeat: int = 5) -> list[object]:
+    """Return the best time of a few, and the size of the answer."""
+    best, answer = float("inf"), ask()
+    for _ in range(repeat):
+        started = time.perf_counter()
+        answer = ask()
+        best = min(best, time.perf_counter() - started)
+    return [title, best * 1000, len(answer.body) / 1024]
+
+
+def measure_memory(world: World) -> None:
+    """Measure what the longest lists hold at once while they are written."""
+    from accounts.access.rights import authenticate_token  # noqa: PLC0415  # needs Django
+    from accounts.tenants.listing import ManifestQuery, list_tenants, read_manifest  # noqa: PLC0415
+    from tenantadmin.http.streaming import stream_links  # noqa: PLC0415
+    from tests import factories  # noqa: PLC0415
+
+    wildcard = factories.pat_token(world.platform_admin, "config:read", tenants=["*"])
+    caller = authenticate_token(wildcard)
+    lists: dict[str, Callable[[], Iterable[dict[str, Any]]]] = {
+        "list of all tenants": lambda: list_tenants(caller),
+        "manifest, whole": lambda: read_manifest(caller, ManifestQuery()).entries(),
+    }
+    rows = []
+    for title, items in lists.items():
+        tracemalloc.start()
+        answer = stream_links(self_href="/", parent="/", items=items())
+        size = sum(len(chunk) for chunk in answer)
+        rows.append([title, size / 2**20, tracemalloc.get_traced_memory()[1] / 2**20])
+        tracemalloc.stop()
+    harness.show("Streaming", ["list", "MiB sent", "MiB held at most"], rows)
+
+
+def measure_writes(world: World) -> None:
+    """Measure the lint of 1,000 rules beside parsing them, and the whole PUT beside the lint."""
+    from django.test import Client  # noqa: PLC0415  # needs Django
+
+    from accounts.models import Account  # noqa: PLC0415  # needs Django
+    from rules.lint import lint_ruleset  # noqa: PLC0415
+    from tests import factories  # noqa: PLC0415  # needs Django
+
+    Account.objects.filter(pk=world.account.pk).update(plan="enterprise")
+    headers = {"Authorization": f"Bearer {factories.sign_in(world.owner)}"}
+    client = Client(headers=headers, SERVER_NAME="127.0.0.1")
+    rows = []
+    for count in (250, 500, 1000, 2000):
+        text = json.dumps(rules_document(count))
+        document = json.loads(text)
+        parse = best_of(partial(json.loads, text))
+        lint = best_of(partial(lint_ruleset, document))
+        path = f"/config/tenants/{world.tenant.pk}/rules"
+
+        def put(text: str = text, path: str = path) -> None:
+            answer = client.put(path, text, content_type="application/json")
+            assert answer.status_code == 200, answer.content[:500]
+
+        whole = best_of(put)
+        rows.append([f"{count:,} rules", parse, lint, lint / parse, whole, whole / lint])
+    harness.show(
+        "Writing rules", ["ruleset", "json.loads ms", "lint ms", "lint / parse", "PUT ms", "PUT / lint"], rows
+    )
+
+
+def best_of(work: Callable[[], object], *, repeat: int = 7) -> float:
+    """Return the best time of a few, in ms."""
+    best = float("inf")
+    for _ in range(repeat):
+        started = time.perf_counter()
+        work()
+        best = min(best, time.perf_counter() - started)
+    return best * 1000
+
+
+if __name__ == "__main__":
+    main()

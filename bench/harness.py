@@ -1,0 +1,155 @@
+"""What the benchmarks share: servers of their own, granian as in production, a load generator, tables."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from tenantadmin import embedded
+from tenantadmin.conf.secrets import new_secret_key, new_signing_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+ROOT = Path(__file__).resolve().parent.parent
+console = Console()
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """What one load came to: requests per second, and latency in ms at the median and the 95th percentile."""
+
+    per_second: float
+    p50_ms: float
+    p95_ms: float
+
+
+@contextlib.contextmanager
+def environment() -> Iterator[Path]:
+    """Start PostgreSQL and Redis, set up Django as in production, migrate; yield a scratch directory."""
+    directory = Path(tempfile.mkdtemp(prefix="ta-bench-"))
+    servers = embedded.start_for_tests(directory)
+    endpoints = embedded.endpoints(directory)
+    (directory / "static").mkdir()
+    (directory / "bare").mkdir()
+    os.environ.update(
+        VAR_DIR=str(directory),
+        DATABASE_URL=endpoints.database_url,
+        REDIS_URL=endpoints.redis_url,
+        DJANGO_DEBUG="0",
+        DJANGO_SECRET_KEY=new_secret_key(),
+        JWT_PRIVATE_KEY=new_signing_key(),
+        PUBLIC_BASE_URL="http://127.0.0.1",
+        DJANGO_SETTINGS_MODULE="bench.settings",
+        BENCH_BARE_DIR=str(directory / "bare"),
+        LOG_LEVEL="WARNING",
+        TENANTADMIN_SUPERVISED="1",
+    )
+    try:
+        import django  # noqa: PLC0415  # needs the environment above
+        from django.core.management import call_command  # noqa: PLC0415
+
+        django.setup()
+        call_command("migrate", verbosity=0)
+        yield directory
+    finally:
+        servers.stop()
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def granian(*, workers: int = 1, threads: int = 4) -> Iterator[int]:
+    """Serve the application as production does; yield the port."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [
+        *(sys.executable, "-m", "granian", "--interface", "wsgi", "--port", str(port)),
+        *("--workers", str(workers), "--blocking-threads", str(threads), "--no-ws"),
+        "tenantadmin.wsgi:application",
+    ]
+    server = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
+    try:
+        _wait_for(port, server)
+        yield port
+    finally:
+        server.terminate()
+        server.wait(20)
+
+
+def _wait_for(port: int, server: subprocess.Popen[bytes]) -> None:
+    for _ in range(300):
+        if server.poll() is not None:
+            raise RuntimeError(f"granian ended with {server.returncode}")
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        time.sleep(0.1)
+    raise RuntimeError("granian does not answer")
+
+
+def get_request(path: str, headers: Mapping[str, str] | None = None) -> bytes:
+    """Return the bytes of a GET request."""
+    lines = [f"GET {path} HTTP/1.1", "Host: 127.0.0.1", *(f"{k}: {v}" for k, v in (headers or {}).items())]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+def measure_rate(
+    port: int, request: bytes, *, expect: int = 200, seconds: float = 4.0, connections: int = 4
+) -> Rate:
+    """Send ``request`` over kept-alive connections, each from a process of its own, as fast as answered."""
+    with multiprocessing.get_context("spawn").Pool(connections) as pool:
+        pool.starmap(_send, [(port, request, expect, 0.5)] * connections)  # warm up
+        latencies = sorted(
+            value
+            for part in pool.starmap(_send, [(port, request, expect, seconds)] * connections)
+            for value in part
+        )
+    return Rate(
+        per_second=len(latencies) / seconds,
+        p50_ms=latencies[len(latencies) // 2] * 1000,
+        p95_ms=latencies[int(len(latencies) * 0.95)] * 1000,
+    )
+
+
+def _send(port: int, request: bytes, expect: int, seconds: float) -> list[float]:
+    latencies = []
+    wanted = f"HTTP/1.1 {expect} ".encode()
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        reader = connection.makefile("rb")
+        end = time.perf_counter() + seconds
+        while (start := time.perf_counter()) < end:
+            connection.sendall(request)
+            status = reader.readline()
+            if not status.startswith(wanted):
+                raise RuntimeError(f"answered {status!r} to {request[:80]!r}")
+            length = 0
+            while (line := reader.readline()) != b"\r\n":
+                if line.lower().startswith(b"content-length:"):
+                    length = int(line[15:])
+            reader.read(length)
+            latencies.append(time.perf_counter() - start)
+    return latencies
+
+
+def show(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print a table: text to the left, numbers to the right."""
+    table = Table(title=title, title_justify="left")
+    for index, name in enumerate(header):
+        table.add_column(name, justify="left" if index == 0 else "right")
+    for row in rows:
+        table.add_row(*(f"{cell:,.2f}" if isinstance(cell, float) else str(cell) for cell in row))
+    console.print(table)

@@ -1,0 +1,245 @@
+"""The measured steps of `bench.bench_logs`. Needs Django to be set up."""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import time
+from dataclasses import dataclass
+from datetime import date, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from analytics.days import find_stale_days, rebuild_day
+from analytics.documents.day import day_document
+from analytics.documents.opportunities import opportunities_document
+from analytics.documents.rules import rules_document
+from analytics.documents.year import year_document
+from analytics.models import DayRollup
+from analytics.rebuild import find_stale_periods, rebuild_period
+from analytics.rollup import write_rollups
+from analytics.source import RolledDay, Rollups
+from bench import harness, raw_logs
+from logs.columns import COLUMNS
+from logs.compaction.build import CompactedDay, compact_day
+from logs.compaction.engine import PARQUET_OPTIONS, connect, text, text_list
+from logs.layout import day_prefix
+from logs.listing import list_day
+from logs.models import Partition
+from tenantadmin.objectstore import LocalStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from duckdb import DuckDBPyConnection
+
+TENANT = UUID("11111111-2222-4333-8444-555555555555")
+DAY = date(2026, 3, 1)
+_SCAN = "SELECT count(*), sum(responseSize) FROM read_parquet({files})"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A measured step beside what it is compared with, in seconds, and the ratio that is the goal."""
+
+    work: str
+    seconds: float
+    beside: str
+    beside_seconds: float
+    goal: float
+
+    def cells(self) -> list[object]:
+        ratio = self.seconds / self.beside_seconds
+        return [self.work, self.seconds * 1000, self.beside, self.beside_seconds * 1000, ratio, self.goal]
+
+
+def measure(directory: Path, *, entries: int, days: int, runs: int) -> list[Row]:
+    """All rows of the table."""
+    ndjson = LocalStore(directory / "ndjson")
+    raw_logs.write_ndjson(directory / "ndjson", tenant=TENANT, day=DAY, entries=entries)
+    raw_logs.write_objects(directory / "objects", tenant=TENANT, day=DAY, entries=entries)
+    rows = compaction(directory, ndjson=ndjson, objects=LocalStore(directory / "objects"), runs=runs)
+    shutil.rmtree(directory / "objects")
+    with connect(spill=directory / "spill") as connection:
+        log = directory / f"built/day={DAY}/day.parquet"
+        files: dict[str, Path] = {}
+        rows += rollups(connection, log=log, runs=runs, files=files)
+        rows += day_documents(connection, log=log, files=files, runs=runs)
+        rows += year_documents(connection, log=log, files=files, days=days, runs=runs)
+    return [*rows, *one_object(ndjson, days=days, runs=runs)]
+
+
+def compaction(directory: Path, *, ndjson: LocalStore, objects: LocalStore, runs: int) -> list[Row]:
+    """A day's raw objects to Parquet, beside the engine's own COPY, which neither checks nor sorts."""
+    batches = [ndjson.uri(item.key) for item in list_day(ndjson, tenant=TENANT, day=DAY).objects]
+    types = {column.name: column.type.value for column in COLUMNS}
+    place = directory / f"built/day={DAY}"
+    # The entries of a wrong type, which compaction sets aside, the COPY takes or passes over.
+    query = f"FROM read_json({text_list(batches)}, format = 'nd', columns = {types}, ignore_errors = true)"
+
+    def copy() -> None:
+        with connect(spill=directory / "spill") as connection:
+            connection.execute(f"COPY ({query}) TO {text(directory / 'copy.parquet')} ({PARQUET_OPTIONS})")
+
+    def build(store: LocalStore) -> CompactedDay:
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir(parents=True)
+        return compact_day(store, list_day(store, tenant=TENANT, day=DAY), directory=place)
+
+    plain, compacted, single = alternate(runs, copy, lambda: build(ndjson), lambda: build(objects))
+    return [
+        Row("day of NDJSON to Parquet", compacted, "COPY of its files", plain, 1.2),
+        Row("day of single objects", single, "the same as NDJSON", compacted, 1.6),
+    ]
+
+
+def rollups(connection: DuckDBPyConnection, *, log: Path, runs: int, files: dict[str, Path]) -> list[Row]:
+    """All rollups of a day beside one pass over its rows that gives the records of the daily document."""
+
+    seconds, raw = alternate(
+        runs,
+        lambda: files.update(write_rollups(connection, log=log, directory=log.parent)),
+        lambda: connection.execute(_raw_day(log)).fetchall(),
+    )
+    size = sum(path.stat().st_size for path in files.values())
+    harness.console.print(f"rollups take {size / log.stat().st_size:.2f} of the Parquet's bytes; goal 0.6")
+    return [Row("rollups of a day", seconds, "one raw pass for its records", raw, 1.5)]
+
+
+def _raw_day(log: Path) -> str:
+    statuses = ", ".join(
+        f"count(*) FILTER (cacheStatus = '{name}')" for name in ("HIT", "MISS", "BYPASS", "PASSTHROUGH")
+    )
+    latest = ", ".join(
+        f"arg_max_null({name}, file_row_number)"
+        for name in ("cacheKey", "matchedRule", "cacheStatus", "statusCode", "responseSize")
+    )
+    return f"""
+        SELECT md5(standardizedSql), any_value(standardizedSql), count(*), {statuses}, {latest},
+            sum(responseTimeMs) FILTER (responseTimeMs > 0), count(*) FILTER (responseTimeMs > 0),
+            sum(warehouseExecutionTimeMs), min(timestamp), max(timestamp), count(DISTINCT userName),
+            bit_or(1::INTEGER << _hour::INTEGER)
+        FROM read_parquet({text(log)}, file_row_number = true) GROUP BY standardizedSql
+    """
+
+
+def day_documents(
+    connection: DuckDBPyConnection, *, log: Path, files: Mapping[str, Path], runs: int
+) -> list[Row]:
+    """The documents of a day, of the tenant and of one user, beside a scan of the day."""
+
+    day = RolledDay(DAY, {table: str(path) for table, path in files.items()})
+    scanned, tenant, user = alternate(
+        runs * 3,
+        lambda: connection.execute(_SCAN.format(files=text(log))).fetchall(),
+        lambda: day_document(Rollups(connection, [day])),
+        lambda: day_document(Rollups(connection, [day], user="user-7@example.net")),
+    )
+    return [
+        Row("day document", tenant, "scan of the day", scanned, 5),
+        Row("day document of one user", user, "scan of the day", scanned, 2),
+    ]
+
+
+def year_documents(
+    connection: DuckDBPyConnection, *, log: Path, files: Mapping[str, Path], days: int, runs: int
+) -> list[Row]:
+    """The documents of a year beside a scan of it. Every day is the measured one under another date."""
+
+    year, logs = [], []
+    for offset in range(days):
+        place = log.parent.parent / f"year/day={date(2026, 1, 1) + timedelta(offset)}"
+        place.mkdir(parents=True)
+        for path in (log, *files.values()):
+            (place / path.name).hardlink_to(path)
+        logs.append(place / log.name)
+        year.append(
+            RolledDay(
+                date(2026, 1, 1) + timedelta(offset),
+                {table: str(place / path.name) for table, path in files.items()},
+            )
+        )
+    activity = [_activity(item.day) for item in year]
+
+    def opened() -> Rollups:
+        return Rollups(connection, year)
+
+    scanned, yearly, rules, opportunities = alternate(
+        runs,
+        lambda: connection.execute(_SCAN.format(files=text_list(logs))).fetchall(),
+        lambda: year_document(opened(), tenant=TENANT, year=2026, activity=activity),
+        lambda: rules_document(opened()),
+        lambda: opportunities_document(opened()),
+    )
+    names = {"year document": yearly, "rules of a year": rules, "opportunities of a year": opportunities}
+    return [Row(name, seconds, f"scan of {days} days", scanned, 0.1) for name, seconds in names.items()]
+
+
+def _activity(day: date) -> dict[str, Any]:
+    numbers = ("queries", "users", "cacheHits", "totalHits", "dataTransfer", "cacheSize", "cacheElements")
+    return {"date": f"{day:%Y/%m/%d}", **dict.fromkeys(numbers, 1)}
+
+
+def one_object(store: LocalStore, *, days: int, runs: int) -> list[Row]:
+    """A new object in one hour until every document is current, beside the build of that day alone."""
+
+    rebuild_day(store, tenant=TENANT, day=DAY)
+    partition = Partition.objects.get(tenant_id=TENANT, day=DAY)
+    rollup = DayRollup.objects.get(tenant_id=TENANT, day=DAY)
+    for offset in range(1, days):
+        _repeat_day(store, day=DAY - timedelta(offset), partition=partition, rollup=rollup)
+    _refresh_periods(store)
+    alone, current = [], []
+    for number in range(runs):
+        line = next(iter(raw_logs.make_lines(day=DAY, entries=1, seed=number)))[2]
+        store.write(f"{day_prefix(TENANT, DAY)}12/new-{number}.json", line)
+        start = time.perf_counter()
+        stale = find_stale_days(store, tenant=TENANT)
+        assert stale == [DAY], stale
+        found = time.perf_counter()
+        rebuild_day(store, tenant=TENANT, day=DAY)
+        built = time.perf_counter()
+        _refresh_periods(store)
+        alone.append(built - found)
+        current.append(time.perf_counter() - start)
+    work = f"one new object, {days} days held"
+    return [
+        Row(work, statistics.median(current), "build of that day", statistics.median(alone), 1.5),
+    ]
+
+
+def _repeat_day(store: LocalStore, *, day: date, partition: Partition, rollup: DayRollup) -> None:
+    """The measured day under another date: its files, and its rows in the database."""
+    store.write(f"{day_prefix(TENANT, day)}00/all.json", b"{}")
+    key = {name: file.replace(DAY.isoformat(), day.isoformat()) for name, file in rollup.files.items()}
+    for name, file in rollup.files.items():
+        target = Path(store.uri(key[name]))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.hardlink_to(store.uri(file))
+    fields = {"build": rollup.build, "version": rollup.version, "bytes": rollup.bytes}
+    activity = {**rollup.activity, "date": f"{day:%Y/%m/%d}"}
+    DayRollup.objects.create(tenant_id=TENANT, day=day, files=key, activity=activity, **fields)
+    counted = ("build", "file", "rows", "bytes", "objects_read", "duplicates", "quarantined")
+    Partition.objects.create(
+        tenant_id=TENANT,
+        day=day,
+        listing_digest=list_day(store, tenant=TENANT, day=day).digest,
+        **{name: getattr(partition, name) for name in counted},
+    )
+
+
+def _refresh_periods(store: LocalStore) -> None:
+    for period in find_stale_periods(tenant=TENANT):
+        rebuild_period(store, tenant=TENANT, period=period)
+
+
+def alternate(runs: int, *steps: Callable[[], object]) -> Sequence[float]:
+    """The median seconds of each step, taken in turn so that a busy machine slows all alike."""
+    taken: list[list[float]] = [[] for _ in steps]
+    for _ in range(runs):
+        for seconds, step in zip(taken, steps, strict=True):
+            start = time.perf_counter()
+            step()
+            seconds.append(time.perf_counter() - start)
+    return [statistics.median(seconds) for seconds in taken]
