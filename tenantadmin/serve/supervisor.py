@@ -1,7 +1,7 @@
 """Runs the processes of the service until one of them ends or we are told to stop; then stops them all.
 
 honcho does the work. Added here: what honcho does not watch (PostgreSQL, Redis, and children that outlive
-a killed parent), and a sentence about what went wrong.
+a killed parent, which a `reaper` ends), and a sentence about what went wrong.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from honcho.manager import Manager
 from honcho.process import Process
 
 from tenantadmin.embedded.keeper import describe_end, die_with_parent
+from tenantadmin.serve import reaper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -97,6 +98,13 @@ class Supervisor(Manager):  # type: ignore[misc] # honcho has no types
         self._on_start = on_start
         self._stopping = threading.Event()
         self._reason_lock = threading.RLock()
+        self._reaper = subprocess.Popen(
+            [sys.executable, "-I", "-S", reaper.__file__],
+            stdin=subprocess.PIPE,
+            start_new_session=True,
+            text=True,
+            bufsize=1,
+        )
 
     def run(self) -> str | None:
         """Run until the end; return what failed, or None if we were told to stop."""
@@ -106,6 +114,8 @@ class Supervisor(Manager):  # type: ignore[misc] # honcho has no types
         finally:
             for signum, handler in previous.items():
                 signal.signal(signum, handler)
+            with contextlib.suppress(BrokenPipeError):
+                self._reaper.communicate()
         return self.failure
 
     def terminate(self) -> None:
@@ -140,10 +150,16 @@ class Supervisor(Manager):  # type: ignore[misc] # honcho has no types
             if message.type == "start":
                 self._processes[message.name]["pid"] = message.data["pid"]
                 self._system_print(f"{message.name} started (pid={message.data['pid']})\n")
+                self._tell_reaper(message.data["pid"])
             else:
                 other.append(message)
         for message in other:
             self.events.put(message)
+
+    def _tell_reaper(self, pid: int) -> None:
+        # Somebody may have killed it; the service can do without.
+        with contextlib.suppress(BrokenPipeError):
+            print(pid, file=self._reaper.stdin)
 
     def _watch(self, server: Server) -> None:
         end = server.wait()

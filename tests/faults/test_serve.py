@@ -78,7 +78,7 @@ class Service:
 
     def left_behind(self) -> list[str]:
         """The command lines of processes that still name the `var` directory, or work in it."""
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 30
         while (left := self._processes()) and time.monotonic() < deadline:
             psutil.wait_procs(left, timeout=0.1)
         return [" ".join(process.cmdline()) for process in left]
