@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from cachetools import LRUCache
-from django.db import connection
 
 from accounts.history import append_revision
 from accounts.models.history import RevisionAction, RevisionKind
@@ -15,6 +14,7 @@ from accounts.tenants.errors import TenantNotFound
 from rules.cache_bust import cache_bust
 from rules.models import Ruleset
 from rules.summary import summarize_rules
+from tenantadmin.database.prepared import PreparedQuery
 from tenantadmin.http.etags import strong_etag
 from tenantadmin.http.renderers import dump_json
 from tenantadmin.http.timestamps import format_timestamp
@@ -90,12 +90,12 @@ def render_ruleset(tenant_id: UUID) -> tuple[bytes, str]:
     return body, _etag(tenant_id, token)
 
 
+#: Asked at every poll of every Gateway. Deleting a tenant deletes this row, so that a row is a live tenant's.
+_READ_CACHE_BUST: Final = PreparedQuery("SELECT cache_bust FROM rules_ruleset WHERE tenant_id = %s")
+
+
 def _cache_bust_of(tenant_id: UUID) -> str:
-    # Asked at every poll of every Gateway: composing the query would cost more than the query. Deleting a
-    # tenant deletes this row, so that a row is a live tenant's.
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT cache_bust FROM rules_ruleset WHERE tenant_id = %s", [tenant_id])
-        row = cursor.fetchone()
+    row = _READ_CACHE_BUST.fetch_one(tenant_id)
     if row is None:
         raise TenantNotFound
     return str(row[0])

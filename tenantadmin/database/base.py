@@ -2,10 +2,36 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import select
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 from django.db.backends.postgresql import base
+from django.db.backends.postgresql.psycopg_any import BaseTzLoader
+from psycopg.adapt import Transformer
+
+if TYPE_CHECKING:
+    from psycopg.abc import Buffer
+    from psycopg.abc import Transformer as AnyTransformer
+
+    from tenantadmin.database.prepared import PreparedQuery
+
+
+class UtcLoader(BaseTzLoader):  # type: ignore[misc] # without types
+    """Reads a ``timestamptz`` ten times as fast as the loader that Django brings, where that is possible."""
+
+    timezone = dt.UTC
+
+    def load(self, data: Buffer) -> dt.datetime:
+        text = bytes(data)
+        if text.endswith(b"+00"):
+            try:
+                return dt.datetime.fromisoformat(text.decode())
+            except ValueError:
+                pass  # A year of five digits is an error that psycopg explains.
+        moment: dt.datetime = super().load(data)
+        return moment
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
@@ -15,6 +41,18 @@ class DatabaseWrapper(base.DatabaseWrapper):
     light request costs. A server that went away has closed its end, which makes the socket readable; an
     idle connection's is silent.
     """
+
+    #: The name of each `PreparedQuery` on this connection, and what reads its rows.
+    statements: dict[PreparedQuery, bytes]
+    transformer: AnyTransformer
+
+    def get_new_connection(self, conn_params: dict[str, Any]) -> psycopg.Connection[Any]:
+        connection: psycopg.Connection[Any] = super().get_new_connection(conn_params)
+        if self.timezone is dt.UTC:
+            connection.adapters.register_loader("timestamptz", UtcLoader)
+        self.statements = {}
+        self.transformer = Transformer(connection)
+        return connection
 
     def is_usable(self) -> bool:
         if self.connection is None:
