@@ -20,7 +20,7 @@ def normalize_email(email: str) -> str:
 
 def has_lookalike(text: str) -> bool:
     """Tell whether ``text`` holds a letter that lower-cases to an ASCII one, such as the Kelvin sign."""
-    return any(
+    return not text.isascii() and any(
         not character.isascii() and character.lower()[0].isascii()
         for character in unicodedata.normalize("NFC", text) + text
     )

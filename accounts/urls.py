@@ -20,14 +20,11 @@ from accounts.api.history import (
 )
 from accounts.api.logout import LogoutView
 from accounts.api.manifest import ManifestView
-from accounts.api.memberships import MembershipsView
-from accounts.api.pats import PatsView, PatView
-from accounts.api.roles import RolesView
 from accounts.api.signin import CallbackView, LoginView
 from accounts.api.signin_links import MagicLinkVerifyView, MagicLinkView
 from accounts.api.tenants import TenantsView, TenantView
 from accounts.api.tokens import SigningKeysView, TokenView
-from accounts.api.users import UsersView, UserView
+from accounts.api.users import UsersView
 
 # Grouped by their first segment, so that an address is compared with few others.
 urlpatterns = [
@@ -46,18 +43,6 @@ urlpatterns = [
         ),
     ),
     path("users", UsersView.as_view()),
-    path(
-        "users/",
-        include(
-            [
-                path("<email:email>", UserView.as_view()),
-                path("<email:email>/roles", RolesView.as_view()),
-                path("<email:email>/tenants", MembershipsView.as_view()),
-                path("<email:email>/tokens", PatsView.as_view()),
-                path("<email:email>/tokens/<int:pat_id>", PatView.as_view()),
-            ]
-        ),
-    ),
     path(
         "config/",
         include(

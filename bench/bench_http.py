@@ -24,11 +24,7 @@ def main() -> None:
             rows = [
                 compare(port, directory, "GET /users/{self}", f"/users/{world.owner.email}", token),
             ]
-    harness.show(
-        "One granian worker, four kept-alive connections",
-        ["request", "real /s", "bare /s", "ratio", "p50 ms", "p95 ms"],
-        rows,
-    )
+    harness.show("One granian worker, four kept-alive connections", harness.RATE_COLUMNS, rows)
 
 
 def compare(port: int, directory: Path, title: str, path: str, token: str) -> list[object]:
@@ -40,10 +36,8 @@ def compare(port: int, directory: Path, title: str, path: str, token: str) -> li
     if answer.status != 200:
         raise SystemExit(f"{path} answered {answer.status}: {body.decode()}")
     (directory / "bare" / "body.json").write_bytes(body)
-    bare = harness.measure_rate(port, harness.get_request("/bare/body"))
-    real = harness.measure_rate(port, harness.get_request(path, {"Authorization": f"Bearer {token}"}))
-    ratio = real.per_second / bare.per_second
-    return [title, real.per_second, bare.per_second, ratio, real.p50_ms, real.p95_ms]
+    real_request = harness.get_request(path, {"Authorization": f"Bearer {token}"})
+    return harness.compare_rates(port, title, real=real_request, bare=harness.get_request("/bare/body"))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import shutil
 import socket
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -122,6 +123,29 @@ def measure_rate(
         p50_ms=latencies[len(latencies) // 2] * 1000,
         p95_ms=latencies[int(len(latencies) * 0.95)] * 1000,
     )
+
+
+RATE_COLUMNS = ("request", "real /s", "bare /s", "ratio", "p50 ms", "p95 ms")
+
+
+def compare_rates(port: int, title: str, *, real: bytes, bare: bytes, rounds: int = 5) -> list[object]:
+    """Send two requests in turns; return a row of `RATE_COLUMNS`, medians over the rounds.
+
+    In turns, because what else the machine does changes while it is measured.
+    """
+    pairs = [
+        (measure_rate(port, real, seconds=2), measure_rate(port, bare, seconds=2)) for _ in range(rounds)
+    ]
+    ratio = statistics.median(one.per_second / other.per_second for one, other in pairs)
+    reals, bares = zip(*pairs, strict=True)
+    return [
+        title,
+        statistics.median(rate.per_second for rate in reals),
+        statistics.median(rate.per_second for rate in bares),
+        ratio,
+        statistics.median(rate.p50_ms for rate in reals),
+        statistics.median(rate.p95_ms for rate in reals),
+    ]
 
 
 def _send(port: int, request: bytes, expect: int, seconds: float) -> list[float]:

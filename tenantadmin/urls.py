@@ -12,7 +12,8 @@ urlpatterns = [
     path("", ContractView.as_view(), name="contract"),
     path("docs", SpectacularSwaggerView.as_view(url_name="contract"), name="docs"),
     path("admin/", admin.site.urls),
-    # First, because the Gateway asks for rules most: addresses are tried in this order.
+    # Addresses are tried in this order: what is asked most comes first.
+    path("users/", include("accounts.user_urls")),
     path("", include("rules.urls")),
     path("", include("accounts.urls")),
     path("", include("tosapp.urls")),

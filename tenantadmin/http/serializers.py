@@ -124,6 +124,8 @@ def read_query(
     Raises:
         BadRequest: with each parameter's finding in ``details``.
     """
+    if serializer_class is None and not request.META.get("QUERY_STRING"):
+        return {}
     repeated = [name for name, values in request.query_params.lists() if len(values) > 1]
     if repeated:
         raise BadRequest(
