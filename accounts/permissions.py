@@ -51,12 +51,14 @@ class AppView(ApiView):
 
     permission_classes = (OperationPermission,)
 
-    def get_authenticators(self) -> list[BaseAuthentication]:
-        """Return nothing to authenticate with where this operation is public."""
-        request: Request | None = self.request  # None while the contract is being written
-        method = (request.method or "") if request is not None else ""
+    def is_public(self, method: str) -> bool:
         name = self.operations.get("GET" if method == "HEAD" else method)
-        if name is not None and POLICIES[name].on is On.NOTHING:
+        return name is not None and POLICIES[name].on is On.NOTHING
+
+    def get_authenticators(self) -> list[BaseAuthentication]:
+        """Return nothing to authenticate with where this operation is public: no header is looked at."""
+        request: Request | None = self.request  # None while the contract is being written
+        if request is not None and self.is_public(request.method or ""):
             return []
         return super().get_authenticators()
 
@@ -64,13 +66,6 @@ class AppView(ApiView):
     def principal(self) -> Principal:
         """The authenticated caller."""
         return cast("Principal", self.request.auth)
-
-
-class PublicView(ApiView):
-    """The base of a view without credentials: an Authorization header is not even looked at."""
-
-    authentication_classes = ()
-    permission_classes = (OperationPermission,)
 
 
 def check_policy(policy: Policy, *, principal: Principal, arguments: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 
-from accounts.permissions import PublicView
+from accounts.permissions import AppView
 from tenantadmin.http.contract import published_contract
 from tenantadmin.http.etags import not_modified
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rest_framework.response import Response
 
 
-class ContractView(PublicView):
+class ContractView(AppView):
     """Serves the committed OpenAPI document."""
 
     operations: ClassVar = {"GET": "getContract"}

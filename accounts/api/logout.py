@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
-from rest_framework.parsers import FormParser
 from rest_framework.response import Response
 
 from accounts.access.credentials import revoke
 from accounts.api.tokens import NO_STORE, OAuthErrorBody, OAuthView, refuse
-from tenantadmin.http.parsers import StrictJsonParser
+from tenantadmin.http.parsers import StrictFormParser, StrictJsonParser
 from tenantadmin.http.serializers import StrictCharField, read_query, unknown_name_message
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ class LogoutView(OAuthView):
     """Revokes the token in the body, whoever sends it: holding it is proof enough."""
 
     operations: ClassVar = {"POST": "logout"}
-    parser_classes = (StrictJsonParser, FormParser)
+    parser_classes = (StrictJsonParser, StrictFormParser)
 
     @extend_schema(
         tags=["Sign-in"],

@@ -12,7 +12,7 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_sche
 from rest_framework import serializers
 
 from accounts.api.tokens import NO_STORE
-from accounts.permissions import PublicView
+from accounts.permissions import AppView
 from accounts.signin.callback import finish_sign_in
 from accounts.signin.providers import authorization_url, choose_provider
 from accounts.signin.redirects import origin_of, with_parameters
@@ -45,7 +45,7 @@ class LoginQuery(StrictSerializer):
     provider = StrictCharField(required=False, allow_blank=True, default="")
 
 
-class LoginView(PublicView):
+class LoginView(AppView):
     operations: ClassVar = {"GET": "startSignIn"}
 
     @extend_schema(
@@ -88,7 +88,7 @@ class LoginView(PublicView):
         return response
 
 
-class CallbackView(PublicView):
+class CallbackView(AppView):
     operations: ClassVar = {"GET": "finishSignIn"}
 
     @extend_schema(

@@ -9,19 +9,18 @@ from django.template.loader import render_to_string
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
-from rest_framework.parsers import FormParser
 from rest_framework.response import Response
 
 from accounts.api.signin import SignInTokens, is_own_origin, redirect_with_tokens
 from accounts.api.tokens import NO_STORE
 from accounts.emails import MAX_EMAIL_LENGTH, check_email
-from accounts.permissions import PublicView
+from accounts.permissions import AppView
 from accounts.signin.links import request_link, require_links, verify_link
 from accounts.signin.redirects import MAX_REDIRECT_LENGTH
 from tenantadmin.http.addresses import client_address
 from tenantadmin.http.errors import ApiError, Forbidden
 from tenantadmin.http.handler import as_api_error
-from tenantadmin.http.parsers import StrictJsonParser
+from tenantadmin.http.parsers import StrictFormParser, StrictJsonParser
 from tenantadmin.http.schema import refusal
 from tenantadmin.http.serializers import StrictCharField, StrictSerializer, read_body, read_query
 
@@ -77,7 +76,7 @@ class MagicLinkQuery(StrictSerializer):
     problem = StrictCharField(max_length=40, required=False, default="")
 
 
-class MagicLinkView(PublicView):
+class MagicLinkView(AppView):
     operations: ClassVar = {"POST": "requestMagicLink"}
 
     @extend_schema(
@@ -101,11 +100,11 @@ class MagicLinkView(PublicView):
         return Response({"status": "sent"}, status=202, headers=NO_STORE)
 
 
-class MagicLinkVerifyView(PublicView):
+class MagicLinkVerifyView(AppView):
     """GET shows a page whose button POSTs, so that mail scanners that follow links use nothing up."""
 
     operations: ClassVar = {"GET": "showMagicLink", "POST": "verifyMagicLink"}
-    parser_classes = (StrictJsonParser, FormParser)
+    parser_classes = (StrictJsonParser, StrictFormParser)
 
     @extend_schema(
         tags=["Sign-in"],

@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
-from rest_framework.parsers import FormParser
 from rest_framework.response import Response
 
 from accounts.access.credentials import AccessGrant, exchange_pat, exchange_refresh_token
 from accounts.access.tokens import current_keys
-from accounts.permissions import PublicView
+from accounts.permissions import AppView
 from tenantadmin.http.errors import ApiError
 from tenantadmin.http.handler import as_api_error
-from tenantadmin.http.parsers import StrictJsonParser
+from tenantadmin.http.parsers import StrictFormParser, StrictJsonParser
 from tenantadmin.http.serializers import StrictCharField, read_query, unknown_name_message
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ _GRANTS: Mapping[str, tuple[str, Callable[[str], AccessGrant]]] = {
 }
 
 
-class OAuthView(PublicView):
+class OAuthView(AppView):
     """An endpoint that names its failures as OAuth does."""
 
     def handle_exception(self, exc: Exception) -> Response:
@@ -97,7 +96,7 @@ class TokenView(OAuthView):
     """Exchanges a personal access token or a refresh token for an access token."""
 
     operations: ClassVar = {"POST": "exchangeToken"}
-    parser_classes = (StrictJsonParser, FormParser)
+    parser_classes = (StrictJsonParser, StrictFormParser)
 
     @extend_schema(
         tags=["Sign-in"],
@@ -154,7 +153,7 @@ def refuse(description: str) -> NoReturn:
     raise OAuthError("invalid_request", description)
 
 
-class SigningKeysView(PublicView):
+class SigningKeysView(AppView):
     """The public keys by which anyone verifies an access token offline."""
 
     operations: ClassVar = {"GET": "getSigningKeys"}

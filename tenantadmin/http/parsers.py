@@ -6,7 +6,7 @@ import json
 import math
 from typing import IO, TYPE_CHECKING, Any, NoReturn
 
-from rest_framework.parsers import BaseParser
+from rest_framework.parsers import BaseParser, FormParser
 
 from tenantadmin.http.errors import BadRequest, Detail, InvalidJson
 
@@ -65,6 +65,26 @@ class StrictJsonParser(BaseParser):
         except OSError as error:
             raise BadRequest("The body ended before its declared length.") from error
         return parse_json(text)
+
+
+class StrictFormParser(FormParser):
+    """``application/x-www-form-urlencoded`` into a plain dict, each field once (RFC 6749, 3.2)."""
+
+    def parse(  # type: ignore[override] # DRF takes what a parser returns as it is
+        self,
+        stream: IO[bytes],
+        media_type: str | None = None,
+        parser_context: Mapping[str, Any] | None = None,
+    ) -> dict[str, str]:
+        fields = super().parse(stream, media_type, parser_context)
+        repeated = [name for name, values in fields.lists() if len(values) > 1]
+        if repeated:
+            raise BadRequest(
+                f"A form field stands twice: {repeated[0]}.",
+                details=[Detail(f"/{name}", "repeated-field", f"Send '{name}' once.") for name in repeated],
+            )
+        texts: dict[str, str] = fields.dict()
+        return texts
 
 
 def _too_deep(text: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any, Final
 
 from drf_spectacular.openapi import AutoSchema
@@ -52,8 +53,6 @@ _ERROR_SCHEMA: Final = {
         "requestId": {"type": "string", "example": "5c7d3c0e1b5f4b0f9a2e"},
     },
 }
-#: Every other body refuses what it does not know; OAuth has parameters that are not known ignored.
-_LENIENT: Final = frozenset({"TokenRequestRequest", "LogoutRequestRequest"})
 _REQUEST_ID_HEADER: Final = {
     "description": "The id under which the request was answered and logged.",
     "schema": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,128}$"},
@@ -67,6 +66,17 @@ class ContractSchema(AutoSchema):
         if isinstance(self.view, ApiView):
             return self.view.operation(self.method)
         return str(super().get_operation_id())
+
+    def get_description(self) -> str:  # type: ignore[override] # as drf-spectacular's own
+        # Not what its base classes say of themselves.
+        described = getattr(self.view, self.method.lower(), None), type(self.view)
+        return next((text for text in map(_own_docstring, described) if text), "")
+
+    def get_auth(self) -> list[dict[str, Any]]:
+        if isinstance(self.view, ApiView) and self.view.is_public(self.method):
+            return []
+        auth: list[dict[str, Any]] = super().get_auth()
+        return auth
 
     def get_operation(self, *args: Any, **kwargs: Any) -> dict[str, Any] | None:
         operation: dict[str, Any] | None = super().get_operation(*args, **kwargs)
@@ -88,6 +98,11 @@ class ContractSchema(AutoSchema):
         return statuses
 
 
+def _own_docstring(described: object) -> str:
+    text = vars(described).get("__doc__") if isinstance(described, type) else described.__doc__
+    return inspect.cleandoc(text or "")
+
+
 def refusal(status: int, description: str = "") -> OpenApiResponse:
     """Return what a view declares for an error status of its own: the Error body and why it comes."""
     return OpenApiResponse(response=_ERROR_REF, description=description or _DESCRIPTIONS[str(status)])
@@ -106,7 +121,7 @@ def finish_contract(result: dict[str, Any], generator: Any, **_: Any) -> dict[st
     components = result.setdefault("components", {})
     components.setdefault("schemas", {})["Error"] = _ERROR_SCHEMA
     for name, schema in components["schemas"].items():
-        if name.endswith("Request") and name not in _LENIENT and "properties" in schema:
+        if name.endswith("Request") and "properties" in schema:
             schema.setdefault("additionalProperties", False)
     components["schemas"] = dict(sorted(components["schemas"].items()))
     components.setdefault("headers", {})["X-Request-Id"] = _REQUEST_ID_HEADER

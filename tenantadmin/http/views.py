@@ -35,5 +35,9 @@ class ApiView(APIView):
         except KeyError:
             raise MethodNotAllowed from None
 
+    def is_public(self, method: str) -> bool:  # noqa: ARG002
+        """Tell whether anyone may call the operation of ``method``, without credentials."""
+        return False
+
     def get_view_name(self) -> str:
         return type(self).__name__

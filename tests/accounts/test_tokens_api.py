@@ -92,6 +92,23 @@ def test_the_form_body_of_oauth_clients_is_read_too(anonymous: ApiClient, world:
     assert answer.status_code == 200
 
 
+@pytest.mark.parametrize(("path", "field"), [("/oauth/token", "refresh_token"), ("/auth/logout", "token")])
+def test_a_form_field_that_stands_twice_is_refused(
+    anonymous: ApiClient, world: factories.World, path: str, field: str
+) -> None:
+    _, text = create_refresh_token(user=world.member)
+    answer = anonymous.request(
+        "POST",
+        path,
+        f"{field}=x&{field}={text}".encode(),
+        headers={"Content-Type": "application/x-www-form-urlencoded"},
+    )
+    body = answer.json()
+    assert (answer.status_code, body["error"]) == (400, "invalid_request")
+    assert body["error_description"] == f"A form field stands twice: {field}."
+    assert RefreshToken.objects.get().revoked_at is None
+
+
 @pytest.mark.parametrize(
     ("body", "error", "description"),
     [
