@@ -29,4 +29,9 @@ app.conf.beat_schedule = {
         "schedule": 600.0,
         "options": {"expires": 590},
     },
+    "remove-tombstones": {
+        "task": "accounts.tasks.remove_tombstones",
+        "schedule": 3600.0,
+        "options": {"expires": 3500},
+    },
 }

@@ -293,10 +293,6 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 3600}
 # Told to stop, a worker gives its tasks this long, then puts them back into the queue.
 CELERY_WORKER_SOFT_SHUTDOWN_TIMEOUT = 3.0
 CELERY_TIMEZONE = "UTC"
-#: What beat starts, and every how many seconds.
-CELERY_BEAT_SCHEDULE = {
-    "remove-tombstones": {"task": "accounts.tasks.remove_tombstones", "schedule": 3600.0},
-}
 
 # --- Logging ----------------------------------------------------------------------------------
 

@@ -6,13 +6,11 @@ import datetime as dt
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from django.conf import settings as project_settings
 
 from accounts.models import Fqdn, Membership, PermissionGrant, Revision, Tenant
 from accounts.tasks import remove_tombstones
 from accounts.tenants.config import write_config
 from accounts.tenants.lifecycle import delete_tenant
-from tenantadmin.celery import app
 
 if TYPE_CHECKING:
     from tests import factories
@@ -50,9 +48,3 @@ def test_a_tombstone_lives_30_days(world: factories.World) -> None:
     assert Revision.objects.filter(tenant_id=tenant.pk).count() == 5
     assert Tenant.objects.filter(pk=world.stranger_tenant.pk).exists()
     remove_tombstones()
-
-
-def test_beat_names_jobs_that_exist() -> None:
-    app.loader.import_default_modules()
-    for entry in project_settings.CELERY_BEAT_SCHEDULE.values():
-        assert entry["task"] in app.tasks

@@ -100,8 +100,3 @@ def test_superseded_files_go_when_their_last_readers_must_be_done() -> None:
         store.read(old)
     assert store.read(young) == b"x"
     assert list(SupersededFile.objects.values_list("key", flat=True)) == [young]
-
-
-def test_the_schedule_names_jobs_that_exist() -> None:
-    for item in app.conf.beat_schedule.values():
-        assert item["task"] in app.tasks
