@@ -93,9 +93,11 @@ TOS_REFRESH_SECONDS = env.float("TOS_REFRESH_SECONDS", default=30.0)
 
 # --- SQL over the log -------------------------------------------------------------------------
 
-#: Query processes that run at once in one service process, and how many of them one tenant may hold.
-SQL_SLOTS = env.int("SQL_SLOTS", default=8)
-SQL_SLOTS_PER_TENANT = env.int("SQL_SLOTS_PER_TENANT", default=6)
+#: Query processes that run at once in one service process, how many of them one tenant may hold, and how
+#: many more queries may wait, each in a thread of the web server.
+SQL_SLOTS = env.int("SQL_SLOTS", default=12)
+SQL_SLOTS_PER_TENANT = env.int("SQL_SLOTS_PER_TENANT", default=8)
+SQL_QUEUE = env.int("SQL_QUEUE", default=12)
 SQL_WARM_PROCESSES = env.int("SQL_WARM_PROCESSES", default=4)
 SQL_THREADS = env.int("SQL_THREADS", default=2)
 SQL_TIMEOUT_SECONDS = env.float("SQL_TIMEOUT_SECONDS", default=15.0)

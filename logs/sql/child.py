@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import json
+import select
 import signal
 import sys
 import tempfile
@@ -28,7 +29,7 @@ from logs.sql.messages import character_offset, clean_message
 from logs.sql.names import quote_name, quote_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 #: Seconds after the service's own deadline at which the kernel ends a process that nobody ended.
 GRACE_SECONDS: Final = 1.0
@@ -38,6 +39,9 @@ _SLACK_BYTES: Final = 384 << 20
 
 #: Frames for reading a parse tree: what the parser lets nest stays below it.
 _RECURSION_LIMIT: Final = 20_000
+
+#: Processor seconds that a process may use before its query begins.
+_PREPARING_SECONDS: Final = 2
 
 _OPEN_FILES: Final = 1024
 _BATCH_ROWS: Final = 2048
@@ -85,22 +89,28 @@ def connect() -> Any:
     return connection
 
 
-def warm_up(connection: Any) -> None:
-    """Touch what every query touches, so that a forked process finds it in memory."""
+def rehearse(connection: Any) -> Iterator[None]:
+    """Go through what every query goes through, in steps, over nothing.
+
+    Before the fork, so that a process finds it in memory; after it, so that the pages which a query writes
+    to are the process's own before anybody waits for it.
+    """
     guard.check("SELECT day, count(*) FROM proxy_logs WHERE day = 'x' GROUP BY 1", connection)
-    result = connection.execute("SELECT i, 'x' || i AS t FROM range(3) r(i) WHERE i > 0 ORDER BY i DESC")
+    yield
+    result = connection.execute(
+        "SELECT 'x' || i AS t, count(*) AS n FROM range(3) r(i) WHERE i > 0 GROUP BY 1 ORDER BY 2 DESC"
+    )
+    yield
     _result_types(result)
     _serialize(*_collect(result.to_arrow_reader(_BATCH_ROWS), max_rows=2, max_bytes=1000)[:2])
 
 
-def serve(descriptor: int, connection: Any) -> None:
+def serve(descriptor: int, connection: Any, preparation: wire.Preparation) -> None:
     """Wait for the one request, answer it, return. The service may kill this process at any moment."""
-    sys.setrecursionlimit(_RECURSION_LIMIT)
-    sandbox.limit_files(open_files=_OPEN_FILES)
-    sandbox.forbid_new_privileges()
-    program = sandbox.compile_filter()
-    # While nobody waits: the engine's first step copies most of the pages that each later one writes.
-    connection.execute("SELECT 1").fetchall()
+    _prepare(connection, preparation)
+    for _ in rehearse(connection):
+        if _is_asked(descriptor):
+            break
     try:
         request = wire.Request.from_json(wire.read_head(descriptor))
     except wire.ConnectionEnded:
@@ -109,8 +119,8 @@ def serve(descriptor: int, connection: Any) -> None:
     signal.setitimer(signal.ITIMER_REAL, request.seconds + GRACE_SECONDS)
     body = memoryview(b"")
     try:
-        guarded = _shut_in(request, program)
-        _lock(connection, request, guarded=guarded)
+        guarded = sandbox.restrict_files(filter(None, [request.folder]))
+        _lock(connection, request, preparation, guarded=guarded)
         checked = guard.check(request.statement, connection)
         files = files_read(checked.tree, request.files, request.days)
         hint = {"kind": "checked", "readsLog": checked.reads_log, "namesDay": checked.names_day}
@@ -136,31 +146,42 @@ def serve(descriptor: int, connection: Any) -> None:
 # Walls -------------------------------------------------------------------------------------------
 
 
-def _shut_in(request: wire.Request, program: bytes | None) -> bool:
-    """Give up everything that the query does not need; True where the kernel guards the files too.
+def _prepare(connection: Any, preparation: wire.Preparation) -> None:
+    """Give up everything that no query needs, whoever asks it: all but the tenant's files.
 
-    Threads made later inherit the walls.
+    The engine has no thread of its own yet. Those that `_lock` makes inherit every wall.
     """
-    sandbox.limit_processor_time(seconds=int((request.seconds + GRACE_SECONDS) * request.threads) + 1)
-    sandbox.limit_memory(extra_bytes=request.memory_bytes + _SLACK_BYTES)
-    guarded = sandbox.restrict_files(filter(None, [request.folder]))
+    sys.setrecursionlimit(_RECURSION_LIMIT)
+    sandbox.die_first()
+    sandbox.limit_files(open_files=_OPEN_FILES)
+    sandbox.forbid_new_privileges()
+    connection.execute(f"SET memory_limit = '{preparation.memory_bytes}B'")
+    seconds = (preparation.seconds + GRACE_SECONDS) * preparation.threads
+    sandbox.limit_processor_time(seconds=int(seconds) + _PREPARING_SECONDS)
+    sandbox.limit_memory(extra_bytes=preparation.memory_bytes + _SLACK_BYTES)
+    program = sandbox.compile_filter()
     if program is not None:
         sandbox.refuse_system_calls(program)
-    return guarded
 
 
-def _lock(connection: Any, request: wire.Request, *, guarded: bool) -> None:
-    """Prepare and lock the engine. No word of the statement is read yet."""
-    connection.execute(f"SET threads = {request.threads}")
-    connection.execute(f"SET memory_limit = '{request.memory_bytes}B'")
+def _is_asked(descriptor: int) -> bool:
+    """Whether the request is there, or the service gone."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+def _lock(connection: Any, request: wire.Request, preparation: wire.Preparation, *, guarded: bool) -> None:
+    """Make the engine's threads and lock it, after the walls. No word of the statement is read yet."""
     if guarded and request.files:
         # The kernel lets nothing be written. One folder costs the engine less than hundreds of paths.
-        connection.execute(f"SET allowed_directories = [{quote_text(request.folder)}]")
+        allowed = f"SET allowed_directories = [{quote_text(request.folder)}]"
     else:
-        paths = ", ".join(quote_text(path) for path in request.paths)
-        connection.execute(f"SET allowed_paths = [{paths}]")
-    connection.execute("SET enable_external_access = false")
-    connection.execute("SET lock_configuration = true")
+        allowed = f"SET allowed_paths = [{', '.join(quote_text(path) for path in request.paths)}]"
+    connection.execute(
+        f"SET threads = {preparation.threads}; {allowed};"
+        " SET enable_external_access = false; SET lock_configuration = true"
+    )
 
 
 # The view ----------------------------------------------------------------------------------------

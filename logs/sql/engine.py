@@ -25,7 +25,9 @@ def get_engine() -> Engine:
             _engine = LocalEngine(
                 slots=settings.SQL_SLOTS,
                 per_tenant=settings.SQL_SLOTS_PER_TENANT,
+                queue=settings.SQL_QUEUE,
                 warm=settings.SQL_WARM_PROCESSES,
+                usual=get_limits(),
             )
         return _engine
 

@@ -20,16 +20,24 @@ class GateTimeout(Exception):
     """No slot became free before the deadline."""
 
 
+class GateFull(Exception):
+    """As many wait for a slot as may."""
+
+
 class FairGate:
-    """At most ``slots`` callers inside, at most ``per_tenant`` of one tenant.
+    """At most ``slots`` callers inside, at most ``per_tenant`` of one tenant; ``queue`` more may wait, of one
+    tenant half of them, rounded up.
 
     A free slot goes to the waiting tenant with the fewest inside; among equals to the one that has
     waited longest for a turn. Within a tenant the order is that of arrival.
     """
 
-    def __init__(self, *, slots: int, per_tenant: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, *, slots: int, per_tenant: int, queue: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._slots = slots
         self._per_tenant = per_tenant
+        self._queue = queue
         self._clock = clock
         self._changed = threading.Condition()
         self._inside: Counter[str] = Counter()
@@ -53,7 +61,11 @@ class FairGate:
 
     @contextmanager
     def enter(self, tenant: str, *, deadline: float) -> Iterator[None]:
-        """Hold a slot for the block; raises `GateTimeout` at ``deadline`` (of the gate's clock)."""
+        """Hold a slot for the block.
+
+        Raises `GateFull` at once where it would have to wait and no more may; `GateTimeout` at ``deadline``
+        (of the gate's clock).
+        """
         self._acquire(tenant, deadline)
         try:
             yield
@@ -65,6 +77,9 @@ class FairGate:
             ticket = next(self._tickets)
             self._waiting.setdefault(tenant, deque()).append(ticket)
             self._grant()
+            if ticket not in self._granted and self._is_overfull(tenant):
+                self._withdraw(tenant, ticket)
+                raise GateFull
             while ticket not in self._granted:
                 left = deadline - self._clock()
                 if left <= 0 or not self._changed.wait(left):
@@ -80,6 +95,10 @@ class FairGate:
             if not self._inside[tenant]:
                 del self._inside[tenant]
             self._grant()
+
+    def _is_overfull(self, tenant: str) -> bool:
+        of_tenant = len(self._waiting[tenant])
+        return of_tenant > -(-self._queue // 2) or sum(map(len, self._waiting.values())) > self._queue
 
     def _withdraw(self, tenant: str, ticket: int) -> None:
         self._waiting[tenant].remove(ticket)

@@ -13,21 +13,24 @@ import socket
 import sys
 from contextlib import suppress
 
-from logs.sql import child, sandbox
+from logs.sql import child, sandbox, wire
 
 #: Seconds between two looks for ended query processes when nobody asks for a new one.
 _REAP_INTERVAL = 1.0
 
+_MESSAGE_BYTES = 4096
+
 
 def main(control_descriptor: int) -> None:
-    """Fork one query process per byte received; end, and with it all of them, when the service closes.
+    """Fork one query process per message, a `wire.Preparation`; end them all when the service closes.
 
-    Answers each request with the process id as text, and two descriptors: the socket to the process and
+    Answers each message with the process id as text, and two descriptors: the socket to the process and
     its pidfd.
     """
     control = socket.socket(fileno=control_descriptor)
     connection = child.connect()
-    child.warm_up(connection)
+    for _ in child.rehearse(connection):
+        pass
     gc.collect()
     # A process that lives for one query needs no collection, which would copy the pages it looks at.
     gc.disable()
@@ -39,7 +42,8 @@ def main(control_descriptor: int) -> None:
         _reap()
         if not ready:
             continue
-        if not control.recv(1):
+        message = control.recv(_MESSAGE_BYTES)
+        if not message:
             return
         ours, theirs = socket.socketpair()
         with ours, theirs:
@@ -47,7 +51,7 @@ def main(control_descriptor: int) -> None:
             if pid == 0:
                 control.close()
                 theirs.close()
-                _run_child(ours.fileno(), connection)
+                _run_child(ours.fileno(), connection, wire.Preparation.from_bytes(message))
             handle = os.pidfd_open(pid)
             try:
                 socket.send_fds(control, [str(pid).encode()], [theirs.fileno(), handle])
@@ -55,13 +59,13 @@ def main(control_descriptor: int) -> None:
                 os.close(handle)
 
 
-def _run_child(descriptor: int, connection: object) -> None:
+def _run_child(descriptor: int, connection: object, preparation: wire.Preparation) -> None:
     """Serve one query; never return into the caller's frames."""
     status = 1
     try:
         sandbox.die_with_parent()
         os.dup2(0, 2)
-        child.serve(descriptor, connection)
+        child.serve(descriptor, connection, preparation)
         status = 0
     except BrokenPipeError:
         status = 0

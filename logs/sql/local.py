@@ -6,6 +6,7 @@ Nothing of the user's text is parsed here, and what comes back is bounded and va
 from __future__ import annotations
 
 import logging
+import math
 import select
 import time
 from pathlib import Path
@@ -15,7 +16,7 @@ import pyarrow as pa
 
 from logs.sql import guard, wire
 from logs.sql.errors import EngineUnavailable, QueryFailed, QueryRejected, QueryTimeout
-from logs.sql.fairness import FairGate, GateTimeout
+from logs.sql.fairness import FairGate, GateFull, GateTimeout
 from logs.sql.layout import as_integers, with_plain_booleans
 from logs.sql.messages import with_place
 from logs.sql.pool import PoolBroken, ProcessPool, QueryProcess
@@ -26,19 +27,28 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: A query that has run this long yields to younger ones.
-_FULL_PRIORITY_SECONDS: Final = 0.15
+#: What a query yields after so many processor seconds: to all that have used less, and at last to everybody.
+#: As ``nice`` values; None is the kernel's idle class.
+_PRIORITIES: Final = ((0.15, 10), (0.6, 13), (2.0, 15), (6.0, None))
+
+#: Seconds between two looks at what a query has used, at least.
+_LOOK_SECONDS: Final = 0.02
 
 #: The Arrow stream may exceed the byte cap by its own framing.
 _FRAMING_BYTES: Final = 8 << 20
 
 
 class LocalEngine:
-    """Runs queries in processes of its own, ``slots`` at once and ``per_tenant`` of one tenant."""
+    """Runs queries in processes of its own, ``slots`` at once and ``per_tenant`` of one tenant.
 
-    def __init__(self, *, slots: int, per_tenant: int, warm: int) -> None:
-        self._gate = FairGate(slots=slots, per_tenant=per_tenant)
-        self._pool = ProcessPool(warm=warm)
+    ``queue`` more may wait, half of them of one tenant. ``warm`` processes are kept ready for the ``usual``
+    limits.
+    """
+
+    def __init__(self, *, slots: int, per_tenant: int, queue: int, warm: int, usual: Limits) -> None:
+        self._gate = FairGate(slots=slots, per_tenant=per_tenant, queue=queue)
+        self._usual = usual
+        self._pool = ProcessPool(warm=warm, preparation=self._preparation(usual))
 
     def execute(self, *, source: LogSource, statement: str, limits: Limits) -> QueryResult:
         """See `protocol.Engine.execute`. The time limit covers waiting for a slot."""
@@ -50,11 +60,13 @@ class LocalEngine:
             raise QueryRejected(with_place(refusal.message, statement, refusal.position)) from None
         try:
             with self._gate.enter(source.tenant_id, deadline=deadline):
+                preparation = self._preparation(limits)
                 try:
-                    document, body = self._run(self._pool.take(), source, statement, limits, deadline)
+                    process = self._pool.take(preparation=preparation)
+                    document, body = self._run(process, source, statement, limits, deadline)
                 except _LostUnheard:
                     # Killed from outside while it waited, or by the text itself: the second try tells.
-                    process = self._pool.take(fresh=True)
+                    process = self._pool.take(preparation=preparation, fresh=True)
                     document, body = self._run(process, source, statement, limits, deadline)
         except _LostUnheard:
             raise _crashed(limits) from None
@@ -62,6 +74,8 @@ class LocalEngine:
             raise QueryTimeout(
                 f"No query could start within {limits.seconds:g} seconds: too many are running. Try again."
             ) from None
+        except GateFull:
+            raise QueryTimeout("Too many queries are waiting for their turn already. Try again.") from None
         except PoolBroken as broken:
             logger.exception("No query process")
             raise EngineUnavailable from broken
@@ -76,6 +90,14 @@ class LocalEngine:
         finally:
             process.end()
             self._pool.refill()
+
+    def _preparation(self, limits: Limits) -> wire.Preparation:
+        return wire.Preparation(
+            # Of processor time; the deadline itself comes with the query.
+            seconds=max(limits.seconds, self._usual.seconds),
+            memory_bytes=limits.memory_bytes,
+            threads=limits.threads,
+        )
 
     @property
     def running(self) -> int:
@@ -100,7 +122,8 @@ class _Exchange:
         self._limits = limits
         self._poll = select.poll()
         self._poll.register(process.channel, select.POLLIN)
-        self._lower_at = time.monotonic() + _FULL_PRIORITY_SECONDS
+        self._priorities = list(_PRIORITIES)
+        self._look_at = time.monotonic() + self._until_next_step()
         self._checked: dict[str, Any] | None = None
 
     def run(self, source: LogSource, statement: str) -> tuple[dict[str, Any], bytearray]:
@@ -115,8 +138,6 @@ class _Exchange:
             days=tuple(day.day for day in source.days for _ in day.files),
             wait=source.fetch is not None,
             seconds=max(self._deadline - time.monotonic(), 0.001),
-            memory_bytes=self._limits.memory_bytes,
-            threads=self._limits.threads,
             max_rows=self._limits.max_rows,
             max_bytes=self._limits.max_bytes,
             max_columns=self._limits.max_columns,
@@ -164,13 +185,28 @@ class _Exchange:
             now = time.monotonic()
             if now >= self._deadline:
                 raise self._timeout()
-            until = min(self._deadline, self._lower_at)
+            until = min(self._deadline, self._look_at)
             # Rounded up: a poll of 0 ms in the last millisecond would spin.
             if self._poll.poll(int(max(until - now, 0) * 1000) + 1):
                 return
-            if time.monotonic() >= self._lower_at:
-                self._process.lower_priority()
-                self._lower_at = self._deadline
+            if time.monotonic() >= self._look_at:
+                self._lower_priority()
+                self._look_at = time.monotonic() + self._until_next_step()
+
+    def _lower_priority(self) -> None:
+        used = self._process.used_seconds()
+        nice: list[int | None] = []
+        while self._priorities and used >= self._priorities[0][0]:
+            nice.append(self._priorities.pop(0)[1])
+        if nice:
+            self._process.lower_priority(nice[-1])
+
+    def _until_next_step(self) -> float:
+        """Seconds before which the query cannot have used what the next step asks for."""
+        if not self._priorities:
+            return math.inf
+        left = self._priorities[0][0] - self._process.used_seconds()
+        return max(left / self._limits.threads, _LOOK_SECONDS)
 
     def _timeout(self) -> QueryTimeout:
         message = f"The query took longer than {self._limits.seconds:g} seconds."

@@ -14,12 +14,16 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import weakref
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from logs.sql.wire import Preparation
 
 #: Where the packages of this project lie: the one path that the clean interpreter is told.
 _ROOT: Final = str(Path(__file__).resolve().parents[2])
@@ -53,14 +57,24 @@ class QueryProcess:
     channel: socket.socket
     handle: int
 
-    def lower_priority(self) -> None:
+    def used_seconds(self) -> float:
+        """The processor time of all its threads so far; 0 once it has ended."""
+        # How the kernel numbers the clock of a process (clock_getcpuclockid(3)).
+        with suppress(OSError):
+            return time.clock_gettime((~self.pid << 3) | 2)
+        return 0.0
+
+    def lower_priority(self, nice: int | None) -> None:
         """Let whatever else wants a processor run first: this query has had its share.
 
-        Threads that the process makes later inherit it.
+        None lets it run only when nothing else wants to. Threads that the process makes later inherit it.
         """
         with suppress(ProcessLookupError, PermissionError, FileNotFoundError):
             for thread in Path(f"/proc/{self.pid}/task").iterdir():
-                os.sched_setscheduler(int(thread.name), os.SCHED_IDLE, os.sched_param(0))
+                if nice is None:
+                    os.sched_setscheduler(int(thread.name), os.SCHED_IDLE, os.sched_param(0))
+                else:
+                    os.setpriority(os.PRIO_PROCESS, int(thread.name), nice)
 
     def end(self) -> None:
         """Kill the process, if it still runs, and release both descriptors."""
@@ -71,14 +85,16 @@ class QueryProcess:
 
 
 class ProcessPool:
-    """Keeps ``warm`` query processes ready; `take` hands out one, and a thread replaces it.
+    """Keeps ``warm`` query processes ready with the usual ``preparation``; `take` hands out one, and a thread
+    replaces it.
 
     The replacement waits for `refill`, so that it does not take the processor from the query, unless half
     of the processes are gone.
     """
 
-    def __init__(self, *, warm: int) -> None:
+    def __init__(self, *, warm: int, preparation: Preparation) -> None:
         self._warm = warm
+        self._usual = preparation
         self._reset()
         _pools.add(self)
 
@@ -91,18 +107,22 @@ class ProcessPool:
         self._keeper: threading.Thread | None = None
         self._closed = False
 
-    def take(self, *, fresh: bool = False) -> QueryProcess:
-        """Return a ready process, or one made now where ``fresh``; raises `PoolBroken` where none starts."""
+    def take(self, *, preparation: Preparation | None = None, fresh: bool = False) -> QueryProcess:
+        """Return a ready process; one made now where ``fresh``, or for another preparation than the usual.
+
+        Raises `PoolBroken` where none starts.
+        """
+        wanted = preparation or self._usual
         with self._lock:
             if self._closed:
                 raise PoolBroken("the pool is closed")
-            while self._idle and not fresh:
+            while self._idle and not fresh and wanted == self._usual:
                 process = self._idle.popleft()
                 if self._is_alive(process):
                     break
                 process.end()
             else:
-                process = self._start_process()
+                process = self._start_process(wanted)
             if self._keeper is None:
                 self._keeper = threading.Thread(target=self._keep, name="sql-processes", daemon=True)
                 self._keeper.start()
@@ -150,7 +170,7 @@ class ProcessPool:
                 if self._closed:
                     return
                 try:
-                    self._idle.append(self._start_process())
+                    self._idle.append(self._start_process(self._usual))
                 except PoolBroken:
                     # The next query tries again, and tells its caller.
                     self._wanted.wait()
@@ -161,12 +181,12 @@ class ProcessPool:
         poll.register(process.handle, select.POLLIN)
         return not poll.poll(0)
 
-    def _start_process(self) -> QueryProcess:
+    def _start_process(self, preparation: Preparation) -> QueryProcess:
         """Ask the server, started when there is none, for one process. The caller holds the lock."""
         for _ in range(2):
             control = self._control or self._start_server()
             with suppress(OSError):
-                control.send(b"+")
+                control.send(preparation.to_bytes())
                 message, descriptors, _flags, _address = socket.recv_fds(control, 32, 2)
                 if message and len(descriptors) == 2:
                     return QueryProcess(int(message), socket.socket(fileno=descriptors[0]), descriptors[1])

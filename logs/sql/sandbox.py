@@ -13,6 +13,7 @@ import platform
 import resource
 import signal
 import struct
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -32,6 +33,19 @@ _SECCOMP_MODE_FILTER: Final = 2
 def die_with_parent() -> None:
     """Have the kernel kill this process when the thread that forked it ends."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def die_first() -> None:
+    """Have the kernel choose this process before any other when the machine runs out of memory.
+
+    To be called before `forbid_new_privileges`, which takes the file away from all but root.
+    """
+    with suppress(OSError):
+        descriptor = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
+        try:
+            os.write(descriptor, b"1000")
+        finally:
+            os.close(descriptor)
 
 
 def forbid_new_privileges() -> None:

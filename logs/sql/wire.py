@@ -22,8 +22,24 @@ class ConnectionEnded(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Preparation:
+    """What a process is told before any query: the limits that it puts on itself ahead of time."""
+
+    seconds: float
+    memory_bytes: int
+    threads: int
+
+    def to_bytes(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Preparation:
+        return cls(**json.loads(data))
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
-    """One query: the statement, the files below a folder, and the limits that the process puts on itself.
+    """One query: the statement, the files below a folder, and the caps of its result.
 
     With ``wait`` the process tells which files the statement needs and goes on when it gets a frame.
     """
@@ -34,8 +50,6 @@ class Request:
     days: tuple[str, ...]
     wait: bool
     seconds: float
-    memory_bytes: int
-    threads: int
     max_rows: int
     max_bytes: int
     max_columns: int
@@ -57,8 +71,6 @@ class Request:
             days=tuple(document["days"]),
             wait=document["wait"],
             seconds=document["seconds"],
-            memory_bytes=document["memory_bytes"],
-            threads=document["threads"],
             max_rows=document["max_rows"],
             max_bytes=document["max_bytes"],
             max_columns=document["max_columns"],

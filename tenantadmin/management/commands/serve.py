@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 #: For a machine of two cores: two web processes, and as many tasks at once.
 WEB_WORKERS = 2
-WEB_THREADS = 4
+#: More than wait for SQL (SQL_SLOTS, SQL_QUEUE), so that others are answered meanwhile.
+WEB_THREADS = 32
 TASKS_AT_ONCE = 2
 CHILD_ENVIRONMENT = {
     "TENANTADMIN_SUPERVISED": "1",

@@ -11,7 +11,7 @@ import pytest
 from logs import columns
 from logs.columns import SqlType
 from logs.sql.local import LocalEngine
-from logs.sql.protocol import DayFiles, LogSource
+from logs.sql.protocol import DayFiles, Limits, LogSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -72,6 +72,6 @@ def log(make_log: Callable[..., LogSource]) -> LogSource:
 
 @pytest.fixture(scope="session")
 def engine() -> Iterator[LocalEngine]:
-    engine = LocalEngine(slots=3, per_tenant=2, warm=2)
+    engine = LocalEngine(slots=3, per_tenant=2, queue=24, warm=2, usual=Limits())
     yield engine
     engine.close()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from logs.sql.fairness import FairGate, GateTimeout
+from logs.sql.fairness import FairGate, GateFull, GateTimeout
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,14 +48,44 @@ def _until(condition: Callable[[], bool]) -> None:
 
 
 def test_a_full_gate_times_out() -> None:
-    gate = FairGate(slots=1, per_tenant=1)
+    gate = FairGate(slots=1, per_tenant=1, queue=99)
     with _enter(gate, "a"), pytest.raises(GateTimeout), gate.enter("b", deadline=time.monotonic()):
         pass
     assert gate.inside == 0
 
 
+def test_a_full_queue_turns_away_at_once_and_one_tenant_fills_half_of_it() -> None:
+    gate = FairGate(slots=1, per_tenant=1, queue=4)
+    with _enter(gate, "a"):
+        callers = [_Caller(gate, tenant, []) for tenant in ("a", "a", "b")]
+        for caller in callers:
+            caller.start()
+        _until(lambda: gate.waiting == 3)
+        with pytest.raises(GateFull), gate.enter("a", deadline=time.monotonic() + _LATER):
+            pass
+        last = _Caller(gate, "c", [])
+        last.start()
+        _until(lambda: gate.waiting == 4)
+        with pytest.raises(GateFull), gate.enter("d", deadline=time.monotonic() + _LATER):
+            pass
+        assert gate.waiting == 4
+    for caller in (*callers, last):
+        caller.leave.set()
+    for caller in (*callers, last):
+        caller.join()
+    assert (gate.inside, gate.waiting) == (0, 0)
+
+
+def test_no_queue_still_lets_in_where_there_is_room() -> None:
+    gate = FairGate(slots=1, per_tenant=1, queue=0)
+    with _enter(gate, "a"), pytest.raises(GateFull), gate.enter("b", deadline=time.monotonic() + _LATER):
+        pass
+    with _enter(gate, "b"):
+        assert gate.inside == 1
+
+
 def test_one_tenant_leaves_room_for_others() -> None:
-    gate = FairGate(slots=3, per_tenant=2)
+    gate = FairGate(slots=3, per_tenant=2, queue=99)
     with _enter(gate, "a"), _enter(gate, "a"):
         with pytest.raises(GateTimeout), gate.enter("a", deadline=time.monotonic()):
             pass
@@ -64,7 +94,7 @@ def test_one_tenant_leaves_room_for_others() -> None:
 
 
 def test_a_free_slot_goes_to_the_tenant_with_the_fewest_inside() -> None:
-    gate = FairGate(slots=2, per_tenant=2)
+    gate = FairGate(slots=2, per_tenant=2, queue=99)
     turns: list[str] = []
     first, second = _enter(gate, "a"), _enter(gate, "a")
     waiting = []
@@ -88,7 +118,7 @@ def test_a_free_slot_goes_to_the_tenant_with_the_fewest_inside() -> None:
 
 
 def test_a_caller_that_gives_up_loses_its_place_alone() -> None:
-    gate = FairGate(slots=1, per_tenant=1)
+    gate = FairGate(slots=1, per_tenant=1, queue=99)
     holder = _enter(gate, "a")
     with pytest.raises(GateTimeout), gate.enter("b", deadline=time.monotonic()):
         pass
@@ -106,7 +136,7 @@ def test_a_caller_that_gives_up_loses_its_place_alone() -> None:
 @settings(max_examples=20)
 @given(st.integers(1, 3), st.integers(1, 3), st.lists(st.sampled_from("abc"), max_size=12))
 def test_everyone_gets_in_and_no_limit_is_passed(slots: int, per_tenant: int, tenants: list[str]) -> None:
-    gate = FairGate(slots=slots, per_tenant=per_tenant)
+    gate = FairGate(slots=slots, per_tenant=per_tenant, queue=99)
     lock = threading.Lock()
     inside: list[str] = []
     seen: list[tuple[int, int]] = []

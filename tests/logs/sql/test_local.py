@@ -235,7 +235,7 @@ def test_a_long_query_is_ended(engine: LocalEngine, log: LogSource, statement: s
 
 
 def test_waiting_for_a_turn_counts(log: LogSource) -> None:
-    engine = LocalEngine(slots=1, per_tenant=1, warm=1)
+    engine = LocalEngine(slots=1, per_tenant=1, queue=24, warm=1, usual=Limits())
     try:
         bomb = "SELECT count(*) FROM range(10000000000000)"
         with ThreadPoolExecutor(1) as others:
@@ -244,6 +244,22 @@ def test_waiting_for_a_turn_counts(log: LogSource) -> None:
                 threading.Event().wait(0.01)
             with pytest.raises(QueryTimeout, match=r"^No query could start within 0\.2 seconds"):
                 _run(engine, log, "SELECT 1", seconds=0.2)
+            with pytest.raises(QueryTimeout):
+                running.result()
+    finally:
+        engine.close()
+
+
+def test_more_than_may_wait_are_told_at_once(log: LogSource) -> None:
+    engine = LocalEngine(slots=1, per_tenant=1, queue=0, warm=1, usual=Limits())
+    try:
+        with ThreadPoolExecutor(1) as others:
+            bomb = "SELECT count(*) FROM range(10000000000000)"
+            running = others.submit(_run, engine, log, bomb, seconds=5)
+            while not engine.running:
+                threading.Event().wait(0.01)
+            with pytest.raises(QueryTimeout, match=r"^Too many queries are waiting"):
+                _run(engine, log, "SELECT 1", seconds=600)
             with pytest.raises(QueryTimeout):
                 running.result()
     finally:

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
 import pytest
 
+from logs.sql.errors import QueryFailed
 from logs.sql.local import LocalEngine
 from logs.sql.pool import PoolBroken, ProcessPool
 from logs.sql.protocol import Limits, LogSource
+from logs.sql.wire import Preparation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _NOTHING = LogSource("nobody", ())
+_USUAL = Preparation(seconds=15, memory_bytes=1 << 30, threads=2)
 
 
 def _servers() -> set[int]:
@@ -37,7 +42,7 @@ def _until(condition: Callable[[], bool]) -> None:
 
 @pytest.fixture
 def pool() -> Iterator[ProcessPool]:
-    pool = ProcessPool(warm=1)
+    pool = ProcessPool(warm=1, preparation=_USUAL)
     yield pool
     pool.close()
 
@@ -74,15 +79,46 @@ def test_each_process_is_handed_out_once_and_replaced(pool: ProcessPool) -> None
 def test_a_process_that_had_its_share_yields_with_all_its_threads(pool: ProcessPool) -> None:
     process = pool.take()
     assert os.getsid(process.pid) == os.getsid(0)
-    process.lower_priority()
     threads = [int(thread.name) for thread in Path(f"/proc/{process.pid}/task").iterdir()]
+    process.lower_priority(15)
+    assert {os.getpriority(os.PRIO_PROCESS, thread) for thread in threads} == {15}
+    process.lower_priority(None)
     assert {os.sched_getscheduler(thread) for thread in threads} == {os.SCHED_IDLE}
     process.end()
-    process.lower_priority()
+    process.lower_priority(None)
+
+
+def test_a_process_tells_what_processor_time_it_has_used(pool: ProcessPool) -> None:
+    process = pool.take()
+    here = psutil.Process(process.pid)
+    _until(lambda: here.status() == psutil.STATUS_SLEEPING)
+    times = here.cpu_times()
+    # psutil counts in hundredths.
+    assert process.used_seconds() == pytest.approx(times.user + times.system, abs=0.02)
+    process.end()
+    _until(lambda: not psutil.pid_exists(process.pid))
+    assert process.used_seconds() == 0
+
+
+def test_a_process_is_the_first_to_go_when_memory_runs_out(pool: ProcessPool) -> None:
+    process = pool.take()
+    score = Path(f"/proc/{process.pid}/oom_score_adj")
+    _until(lambda: score.read_text() == "1000\n")
+    process.end()
+
+
+def test_another_preparation_takes_no_waiting_process(pool: ProcessPool) -> None:
+    pool.take().end()
+    _until(lambda: pool.ready == 1)
+    waiting = pool.waiting_pids()
+    process = pool.take(preparation=dataclasses.replace(_USUAL, memory_bytes=64 << 20))
+    assert process.pid not in waiting
+    assert pool.waiting_pids() == waiting
+    process.end()
 
 
 def test_refill_replaces_what_was_taken() -> None:
-    pool = ProcessPool(warm=4)
+    pool = ProcessPool(warm=4, preparation=_USUAL)
     try:
         pool.take().end()
         _until(lambda: pool.ready == 4)
@@ -104,9 +140,34 @@ def test_a_process_that_died_while_it_waited_is_not_handed_out(pool: ProcessPool
     process.end()
 
 
+def test_a_query_that_computes_for_long_yields_to_younger_ones() -> None:
+    before = _servers()
+    engine = LocalEngine(slots=1, per_tenant=1, queue=1, warm=1, usual=Limits())
+
+    def lowest() -> tuple[int, int]:
+        (server,) = _servers() - before
+        # All of a pool's processes live until they are taken, so none vanishes in between.
+        found = [(process.nice(), process.pid) for process in psutil.Process(server).children()]
+        return max(found, default=(0, 0))
+
+    try:
+        with ThreadPoolExecutor(1) as caller:
+            bomb = "SELECT sum(hash(i)) FROM range(1000000000000) t(i)"
+            running = caller.submit(
+                engine.execute, source=_NOTHING, statement=bomb, limits=Limits(seconds=120)
+            )
+            _until(lambda: engine.running == 1 and len(_servers() - before) == 1)
+            _until(lambda: lowest()[0] >= 10)
+            os.kill(lowest()[1], signal.SIGKILL)
+            with pytest.raises(QueryFailed):
+                running.result()
+    finally:
+        engine.close()
+
+
 def test_a_killed_server_is_replaced() -> None:
     before = _servers()
-    engine = LocalEngine(slots=1, per_tenant=1, warm=2)
+    engine = LocalEngine(slots=1, per_tenant=1, queue=24, warm=2, usual=Limits())
     try:
         engine.execute(source=_NOTHING, statement="SELECT 1", limits=Limits())
         (server,) = _servers() - before
@@ -120,7 +181,7 @@ def test_a_killed_server_is_replaced() -> None:
 
 def test_closing_leaves_no_process() -> None:
     before = _servers()
-    pool = ProcessPool(warm=2)
+    pool = ProcessPool(warm=2, preparation=_USUAL)
     taken = pool.take()
     _until(lambda: pool.ready == 2)
     mine = {taken.pid, *pool.waiting_pids(), *(_servers() - before)}
@@ -157,7 +218,9 @@ def test_a_service_killed_outright_leaves_no_process() -> None:
     code = (
         f"import sys, time; sys.path.insert(0, {str(root)!r})\n"
         "from logs.sql.pool import ProcessPool\n"
-        "pool = ProcessPool(warm=2)\n"
+        "from logs.sql.wire import Preparation\n"
+        "usual = Preparation(seconds=15, memory_bytes=1 << 30, threads=2)\n"
+        "pool = ProcessPool(warm=2, preparation=usual)\n"
         "print(pool.take().pid, pool._server.pid, flush=True)\n"
         "time.sleep(600)\n"
     )
