@@ -10,6 +10,7 @@ from cachetools import LRUCache
 
 from accounts.history import append_revision
 from accounts.models.history import RevisionAction, RevisionKind
+from accounts.tenants.documents import read_row, remove_row
 from accounts.tenants.errors import TenantNotFound
 from rules.cache_bust import cache_bust
 from rules.models import Ruleset
@@ -107,13 +108,7 @@ def read_ruleset(tenant_id: UUID) -> RulesetState:
     Raises:
         TenantNotFound: there is no such live tenant.
     """
-    ruleset = (
-        Ruleset.objects.select_related("tenant__account")
-        .filter(pk=tenant_id, tenant__deleted_at__isnull=True)
-        .first()
-    )
-    if ruleset is None:
-        raise TenantNotFound
+    ruleset = read_row(Ruleset, tenant_id)
     return RulesetState(
         tenant_id=tenant_id,
         account_id=ruleset.tenant.account_id,
@@ -145,19 +140,11 @@ class RulesetKeeper:
 
     def delete(self, *, tenant: Tenant, actor: str, at: dt.datetime) -> int:
         """Remove the ruleset and append its last revision; return 1, or 0 where there was none."""
-        ruleset = Ruleset.objects.filter(pk=tenant.pk).first()
-        if ruleset is None:
-            return 0
-        ruleset.delete()
-        append_revision(
+        return remove_row(
+            Ruleset,
             kind=RevisionKind.RULES,
-            account_id=tenant.account_id,
-            tenant_id=tenant.pk,
-            seq=ruleset.seq + 1,
-            action=RevisionAction.DELETE,
+            tenant=tenant,
             actor=actor,
-            changed_at=at,
-            summary=summarize_rules(before=ruleset.rules, after=()),
-            document=None,
+            at=at,
+            summarize=lambda ruleset: summarize_rules(before=ruleset.rules, after=()),
         )
-        return 1

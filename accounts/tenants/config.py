@@ -12,6 +12,7 @@ from accounts.history import append_revision
 from accounts.models import Tenant, TenantConfig
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.models.tenants import tenant_name_key
+from accounts.tenants.documents import read_row
 from accounts.tenants.errors import TenantNotFound, database_refusals
 from accounts.tenants.fqdns import FqdnChange, apply_fqdns, require_domains
 from accounts.tenants.plans import limits_of, require_within
@@ -84,13 +85,7 @@ def read_config(tenant_id: UUID) -> ConfigState:
     Raises:
         TenantNotFound: there is no such live tenant.
     """
-    config = (
-        TenantConfig.objects.select_related("tenant__account")
-        .filter(pk=tenant_id, tenant__deleted_at__isnull=True)
-        .first()
-    )
-    if config is None:
-        raise TenantNotFound
+    config = read_row(TenantConfig, tenant_id)
     return ConfigState(
         tenant_id=tenant_id,
         account_id=config.tenant.account_id,

@@ -18,7 +18,7 @@ from accounts.models.history import RevisionAction, RevisionKind
 from accounts.models.tenants import tenant_name_key
 from accounts.models.users import MembershipRole
 from accounts.tenants.config import ConfigState
-from accounts.tenants.documents import document_keepers
+from accounts.tenants.documents import document_keepers, remove_row
 from accounts.tenants.errors import AccountNotFound, TenantNotFound, database_refusals
 from accounts.tenants.fqdns import FqdnChange, apply_fqdns, release_fqdns, require_domains
 from accounts.tenants.plans import limits_of, require_within
@@ -132,32 +132,20 @@ def delete_tenant(*, tenant_id: UUID, actor: str) -> int:
         if deleted_at is None:
             raise TenantNotFound
         tenant = Tenant.objects.get(pk=tenant_id)
-        removed = _delete_config(tenant, actor=actor)
+        removed = remove_row(
+            TenantConfig,
+            kind=RevisionKind.CONFIG,
+            tenant=tenant,
+            actor=actor,
+            at=deleted_at,
+            summarize=lambda _: summarize_fields(()),
+        )
         removed += sum(
             keeper.delete(tenant=tenant, actor=actor, at=deleted_at) for keeper in document_keepers()
         )
         release_fqdns(tenant_id=tenant_id, names=None, at=deleted_at)
         Tenant.objects.filter(pk=tenant_id).update(deleted_at=deleted_at)
     return removed
-
-
-def _delete_config(tenant: Tenant, *, actor: str) -> int:
-    config = TenantConfig.objects.filter(pk=tenant.pk).first()
-    if config is None:
-        return 0
-    config.delete()
-    append_revision(
-        kind=RevisionKind.CONFIG,
-        account_id=tenant.account_id,
-        tenant_id=tenant.pk,
-        seq=config.seq + 1,
-        action=RevisionAction.DELETE,
-        actor=actor,
-        changed_at=tenant.modified_at,
-        summary=summarize_fields(()),
-        document=None,
-    )
-    return 1
 
 
 def remove_old_tombstones() -> int:
