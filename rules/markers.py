@@ -134,7 +134,7 @@ def create_marker(tenant_id: UUID, new: NewMarker) -> dict[str, Any]:
             details.append(Detail("/markerId", "duplicate-marker-id", message))
         if details or target is None:
             raise ValidationFailed(details=details)
-        marker = _make(
+        marker = make_marker(
             tenant_id,
             target=target,
             at=_moment(),
@@ -171,7 +171,7 @@ def invalidate_targets(tenant_id: UUID, *, rule_id: str, statement: str) -> list
         for target_id in fired.invalidate_rules:
             number, marker_id = _next_id(tenant_id, target_id)
             markers.append(
-                _make(
+                make_marker(
                     tenant_id,
                     target=rules[target_id],
                     at=moment,
@@ -257,18 +257,23 @@ def _moment() -> dt.datetime:
     return moment
 
 
+def cross_rule_id(target_id: str, number: int) -> str:
+    """Return the id of a marker that a rule made on another."""
+    return f"{target_id}.{number}-InvalidationMarker"
+
+
 def _next_id(tenant_id: UUID, target_id: str) -> tuple[int, str]:
     """Return the next number of a target and the id made of it, passing over ids taken by hand."""
     of_target = Marker.objects.filter(tenant=tenant_id, target_rule_id=target_id)
     highest = of_target.aggregate(highest=Max("number"))["highest"]
     for number in count(0 if highest is None else highest + 1):
-        marker_id = f"{target_id}.{number}-InvalidationMarker"
+        marker_id = cross_rule_id(target_id, number)
         if not Marker.objects.filter(tenant=tenant_id, marker_id=marker_id).exists():
             return number, marker_id
     raise AssertionError("count() does not end")
 
 
-def _make(
+def make_marker(
     tenant_id: UUID,
     *,
     target: Rule,
@@ -278,6 +283,7 @@ def _make(
     metadata: dict[str, Any] | None = None,
     number: int | None = None,
 ) -> Marker:
+    """Return an unsaved marker on ``target``; what derives from the rule is taken from it."""
     return Marker(
         tenant_id=tenant_id,
         marker_id=marker_id,

@@ -56,11 +56,12 @@ _PROBES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """An invalidation that the Gateway recorded: the rule that fired, its target, when (epoch ms)."""
+    """An invalidation that the Gateway recorded: which rule fired on what, its target, when (epoch ms)."""
 
     target_rule_id: str
     at: int
     fired_rule_id: str
+    statement: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +272,8 @@ class _Gateway:
         warehouse_ms, _ = self._execute(entry, call)
         for firing in decision.fired:
             for target in firing.targets:
-                marker = Marker(target, entry["timestamp"] + warehouse_ms, firing.rule_id)
+                at = entry["timestamp"] + warehouse_ms
+                marker = Marker(target, at, firing.rule_id, call.statement.sql)
                 self._cache.mark(target, at=marker.at)
                 self._markers.append(marker)
 

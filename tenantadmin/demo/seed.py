@@ -19,6 +19,7 @@ from accounts.models import Account
 from accounts.models.billing import Plan
 from tenantadmin.demo.access import ensure_access
 from tenantadmin.demo.generate import SEED
+from tenantadmin.demo.markers import ensure_markers
 from tenantadmin.demo.people import (
     ensure_account,
     ensure_cast,
@@ -127,8 +128,11 @@ def _seed_logs(store: ObjectStore, record: SeedRecord) -> Iterator[Step]:
             seed=record.seed,
             entries=entries,
         )
-        for written in write_logs(store, plan):
-            yield Step(profile.name, written)
+        markers = []
+        for day in write_logs(store, plan):
+            markers += day.markers
+            yield Step(profile.name, day.entries)
+        ensure_markers(plan.tenant_id, markers)
 
 
 def _read_record(store: ObjectStore) -> SeedRecord | None:

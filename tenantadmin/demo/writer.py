@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from datetime import date
     from uuid import UUID
 
-    from tenantadmin.demo.generate import Hour
+    from tenantadmin.demo.generate import Hour, Marker
     from tenantadmin.demo.profile import Profile
     from tenantadmin.objectstore import ObjectStore
 
@@ -40,8 +40,16 @@ class LogPlan:
     entries: int
 
 
-def write_logs(store: ObjectStore, plan: LogPlan) -> Iterator[int]:
-    """Write the logs of a plan, and yield after each day how many entries it had.
+@dataclass(slots=True)
+class WrittenDay:
+    """How many entries a day had, and the markers that they caused."""
+
+    entries: int = 0
+    markers: list[Marker] = field(default_factory=list)
+
+
+def write_logs(store: ObjectStore, plan: LogPlan) -> Iterator[WrittenDay]:
+    """Write the logs of a plan, and yield after each day what it had.
 
     What stands already is written again with the same bytes, so a killed run is repaired by another.
 
@@ -59,18 +67,19 @@ def write_logs(store: ObjectStore, plan: LogPlan) -> Iterator[int]:
     with ThreadPoolExecutor(_WRITERS) as pool:
         # One day waits for the one before: memory holds no more than that.
         for _ in range(plan.days):
-            written = 0
+            day = WrittenDay()
             pending = []
             for _ in range(_HOURS_OF_A_DAY):
                 hour = next(hours)
-                written += len(hour.entries)
+                day.entries += len(hour.entries)
+                day.markers += hour.markers
                 pending += [
                     pool.submit(store.write, key, content)
                     for key, content in pack_hour(hour, tenant_id=plan.tenant_id)
                 ]
             for write in pending:
                 write.result()
-            yield written
+            yield day
 
 
 def pack_hour(hour: Hour, *, tenant_id: UUID) -> list[tuple[str, bytes]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime
 from io import StringIO
 from itertools import count
 from typing import TYPE_CHECKING, Any, cast
@@ -21,6 +21,8 @@ from accounts.models import Account, Membership, PersonalAccessToken, Revision, 
 from accounts.models.billing import Plan
 from accounts.tenants.config import read_config
 from logs.layout import parse_raw_key
+from rules.markers import list_markers, read_marker
+from rules.models import Marker
 from rules.ruleset import read_ruleset
 from tenantadmin.demo import people
 from tenantadmin.demo.access import demo_file
@@ -93,7 +95,7 @@ def rows() -> dict[str, list[Any]]:
     """Everything that seeding stores in the database."""
     return {
         model.__name__: list(model.objects.order_by("pk").values())
-        for model in (Account, Tenant, User, Membership, PersonalAccessToken, Revision)
+        for model in (Account, Tenant, User, Membership, PersonalAccessToken, Revision, Marker)
     }
 
 
@@ -132,6 +134,41 @@ def test_two_tenants_with_configuration_rules_and_members(store: ObjectStore) ->
         assert set(Membership.objects.filter(tenant=tenant_id).values_list("user__email", "role")) == {
             (people.OWNER_EMAIL, "owner"),
             (people.MEMBER_EMAIL, "member"),
+        }
+
+
+def test_the_markers_that_the_logs_speak_of_are_stored(store: ObjectStore) -> None:
+    seed(store)
+    for profile, tenant in zip(PROFILES, demo()["tenants"], strict=True):
+        tenant_id = UUID(tenant["tenantId"])
+        made = sorted(
+            (
+                marker
+                for hour in generate(
+                    profile,
+                    tenant_id=tenant["tenantId"],
+                    first_day=date(2026, 11, 19),
+                    days=DAYS,
+                    entries=round(profile.entries * SHARE * DAYS / 30),
+                )
+                for marker in hour.markers
+            ),
+            key=lambda marker: marker.at,
+        )
+        assert made
+        ids = [item["name"] for item in list_markers(tenant_id, status=None, target_rule_id=None)]
+        assert len(ids) == len(made)
+        first = made[0]
+        stored = read_marker(tenant_id, f"{first.target_rule_id}.0-InvalidationMarker")
+        ttl = next(
+            rule.get("ttlSeconds", 86_400) for rule in profile.rules if rule["id"] == first.target_rule_id
+        )
+        assert (stored["targetRuleId"], stored["ttlSeconds"]) == (first.target_rule_id, ttl)
+        assert datetime.fromisoformat(stored["invalidatedAt"]).timestamp() * 1000 == first.at
+        assert stored["invalidatedBy"] == {
+            "ruleId": first.fired_rule_id,
+            "statement": first.statement,
+            "triggeredBy": "Cross-rule invalidation",
         }
 
 

@@ -1,0 +1,51 @@
+"""The markers that the demo's Gateway made, as the service would have stored them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from rules.language import read_rules
+from rules.markers import CROSS_RULE, cross_rule_id, make_marker
+from rules.models import Marker as StoredMarker
+from rules.ruleset import read_ruleset
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from uuid import UUID
+
+    from tenantadmin.demo.generate import Marker
+
+
+def ensure_markers(tenant_id: UUID, markers: Iterable[Marker]) -> None:
+    """Store the markers of a tenant's logs; those that are stored already stay.
+
+    They are numbered in order of time, so that another run gives the same ids.
+    """
+    rules = {rule.id: rule for rule in read_rules(read_ruleset(tenant_id).rules)}
+    made: Counter[str] = Counter()
+    rows = []
+    for marker in sorted(markers, key=attrgetter("at")):
+        target = rules.get(marker.target_rule_id)
+        if target is None:
+            # The demo's owner has removed the rule in the meantime.
+            continue
+        number = made[target.id]
+        made[target.id] += 1
+        rows.append(
+            make_marker(
+                tenant_id,
+                target=target,
+                at=datetime.fromtimestamp(marker.at / 1000, UTC),
+                marker_id=cross_rule_id(target.id, number),
+                number=number,
+                invalidated_by={
+                    "ruleId": marker.fired_rule_id,
+                    "statement": marker.statement,
+                    "triggeredBy": CROSS_RULE,
+                },
+            )
+        )
+    StoredMarker.objects.bulk_create(rows, batch_size=1000, ignore_conflicts=True)
