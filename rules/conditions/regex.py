@@ -36,6 +36,18 @@ class Regex:
         return self._compiled.search(text.encode("utf-8", "surrogatepass")) is not None
 
 
+def _make_options(*, ignore_case: bool) -> re2.Options:
+    options = re2.Options()
+    options.log_errors = False
+    options.case_sensitive = not ignore_case
+    options.max_mem = _MAX_MEMORY
+    return options
+
+
+#: Made once: making them costs half as much as compiling a pattern. By whether case is ignored.
+_OPTIONS: Final = {value: _make_options(ignore_case=value) for value in (False, True)}
+
+
 @lru_cache(maxsize=256)
 def compile_regex(pattern: str, *, ignore_case: bool = False) -> Regex:
     """Compile a pattern: RE2 syntax, ``.`` without newline, ``^`` and ``$`` at the ends of the text.
@@ -44,12 +56,8 @@ def compile_regex(pattern: str, *, ignore_case: bool = False) -> Regex:
         InvalidRegex: the pattern is no RE2, is too large when compiled, or names a group as ``(?<name>…)``,
             which the RE2 inside the log's engine does not know.
     """
-    options = re2.Options()
-    options.log_errors = False
-    options.case_sensitive = not ignore_case
-    options.max_mem = _MAX_MEMORY
     try:
-        compiled = re2.compile(pattern.encode("utf-8", "surrogatepass"), options)
+        compiled = re2.compile(pattern.encode("utf-8", "surrogatepass"), _OPTIONS[ignore_case])
     except re2.error as error:
         detail = error.args[0] if error.args else "does not compile"
         raise InvalidRegex(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from tests.rules.lint.helpers import cache_rule, find_all, find_one, find_places, rule_with
@@ -36,9 +34,7 @@ def test_a_pattern_is_compiled_as_it_is_used() -> None:
 
 def test_patterns_together_have_a_limit() -> None:
     rules = [cache_rule(f"r{n}", conditions={"host": {"regex": rf"\pL{{40}}{n}"}}) for n in range(200)]
-    started = time.process_time()
     findings = [finding for finding in find_all(*rules) if finding.code == CODE]
-    assert time.process_time() - started < 10
     assert findings[0].rule_id != "r0"
     assert findings[-1].rule_id == "r199"
     assert findings[-1].message.endswith("the patterns before it have used up what one ruleset may compile.")
