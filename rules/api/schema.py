@@ -23,8 +23,8 @@ class RuleBody(serializers.Serializer[Any]):
     """A cache rule as sent: only ``id`` is required."""
 
     id = serializers.RegexField(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")
-    name = serializers.CharField(required=False)
-    description = serializers.CharField(required=False)
+    name = serializers.CharField(required=False, allow_blank=True)
+    description = serializers.CharField(required=False, allow_blank=True)
     enabled = serializers.BooleanField(required=False)
     action = serializers.ChoiceField(choices=[action.value for action in Action], required=False)
     conditions = ConditionsField(required=False)
@@ -37,7 +37,7 @@ class RuleBody(serializers.Serializer[Any]):
 class Rule(RuleBody):
     """A cache rule as stored: every default is written out."""
 
-    name = serializers.CharField()
+    name = serializers.CharField(allow_blank=True)
     enabled = serializers.BooleanField()
     action = serializers.ChoiceField(choices=[action.value for action in Action])
     conditions = ConditionsField()
@@ -50,7 +50,7 @@ class TenantRulesBody(serializers.Serializer[Any]):
     """A ruleset to write or to check; what is read-only may be sent back as read."""
 
     tenantId = serializers.UUIDField(required=False)
-    cacheBust = serializers.CharField(required=False, help_text="A stale one is a 409.")
+    cacheBust = serializers.CharField(required=False, allow_blank=True, help_text="A stale one is a 409.")
     seq = serializers.IntegerField(min_value=0, required=False, help_text="A stale one is a 409.")
     modifiedAt = serializers.DateTimeField(required=False)
     rules = RuleBody(many=True)

@@ -14,15 +14,21 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rules.conditions.parse import parse_conditions
 from rules.json_text import is_array, is_object, read_integer
-from rules.language.fields import DEFAULT_TTL_SECONDS, RULE_FIELDS
+from rules.language.fields import DEFAULT_TTL_SECONDS, RULE_FIELDS, FieldType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from rules.conditions.model import All
 
-#: What may stand beside ``rules`` because it was read that way; the writer checks it, lint does not.
-READ_ONLY_PROPERTIES: Final = ("tenantId", "cacheBust", "seq", "modifiedAt")
+#: What may stand beside ``rules`` because it was read that way. Lint checks the types; whether the values are
+#: those of the stored ruleset is the writer's to say.
+READ_ONLY_PROPERTIES: Final = {
+    "tenantId": FieldType.STRING,
+    "cacheBust": FieldType.STRING,
+    "seq": FieldType.INTEGER,
+    "modifiedAt": FieldType.STRING,
+}
 
 
 class Action(StrEnum):

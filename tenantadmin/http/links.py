@@ -37,8 +37,17 @@ class Step:
 _ACCOUNT_READS: Final = ("getAccount", "listAccountHistory", "listDomains")
 _TENANT_READS: Final = ("getTenant", "getTenantConfig", "getTenantRules", "listRulesHistory", "listMarkers")
 _USER_READS: Final = ("getUser", "getRoles", "getMemberships", "listPersonalAccessTokens")
+_FIRST: Final = f"{_BODY}_links/items/0/name"
+_ETAG: Final = "$response.header.ETag"
 
 STEPS: Final = (
+    Step("listTenants", (*_TENANT_READS, "replaceTenantRules", "listConfigHistory"), {"tenant": _FIRST}),
+    Step("listAccounts", _ACCOUNT_READS, {"account": _FIRST}),
+    Step(
+        "listUsers",
+        (*_USER_READS, "mergeRoles", "appendMemberships", "replaceMemberships"),
+        {"email": f"{_BODY}_links/items/0/email"},
+    ),
     Step(
         "createAccount",
         (*_ACCOUNT_READS, "registerDomain", "deleteAccount"),
@@ -46,12 +55,52 @@ STEPS: Final = (
     ),
     Step("createAccount", ("createTenant",), {}, {"accountId": f"{_BODY}accountId"}),
     Step("getAccount", ("getAccountRevision",), {"account": f"{_BODY}accountId", "seq": f"{_BODY}seq"}),
+    Step(
+        "getAccount",
+        ("replaceAccount",),
+        {"account": f"{_BODY}accountId", "If-Match": _ETAG},
+        {"name": f"{_BODY}name", "owners": f"{_BODY}owners", "seq": f"{_BODY}seq"},
+    ),
+    Step("listAccountHistory", ("getAccountRevision",), {"account": f"{_SAME}account", "seq": _FIRST}),
+    Step(
+        "replaceAccount",
+        ("diffAccount",),
+        {"account": f"{_BODY}accountId", "from": "0", "to": f"{_BODY}seq"},
+    ),
+    Step(
+        "getTenant",
+        (
+            "getTenantConfig",
+            "deleteTenant",
+            "listMarkers",
+            "createMarker",
+            "replaceCacheMetadata",
+            "getYearlySummary",
+            "getUsersSummary",
+            "listLogMonths",
+            "queryLogs",
+        ),
+        {"tenant": f"{_BODY}tenantId"},
+    ),
+    Step("getTenant", ("listFqdns",), {"tenant": f"{_BODY}tenantId"}),
+    Step("listFqdns", ("getFqdn",), {"fqdn": _FIRST}),
     Step("createTenant", (*_TENANT_READS, "deleteTenant"), {"tenant": f"{_BODY}tenantId"}),
     Step("createTenant", ("replaceTenantRules",), {"tenant": f"{_BODY}tenantId"}),
     Step(
+        "getTenantRules",
+        ("replaceTenantRules",),
+        {"tenant": f"{_BODY}tenantId", "If-Match": _ETAG},
+        {
+            "tenantId": f"{_BODY}tenantId",
+            "seq": f"{_BODY}seq",
+            "cacheBust": f"{_BODY}cacheBust",
+            "rules": f"{_BODY}rules",
+        },
+    ),
+    Step(
         "getTenantConfig",
         ("replaceTenantConfig",),
-        {"tenant": f"{_BODY}tenantId"},
+        {"tenant": f"{_BODY}tenantId", "If-Match": _ETAG},
         {
             "accountId": f"{_BODY}accountId",
             "tenantName": f"{_BODY}tenantName",
@@ -81,6 +130,18 @@ STEPS: Final = (
         ("diffRules",),
         {"tenant": f"{_BODY}tenantId", "from": f"{_BODY}seq", "to": f"{_BODY}seq"},
     ),
+    Step(
+        "listRulesHistory",
+        ("getRulesRevision", "restoreRules"),
+        {"tenant": f"{_SAME}tenant", "seq": _FIRST},
+    ),
+    Step(
+        "listConfigHistory",
+        ("getConfigRevision", "restoreConfig"),
+        {"tenant": f"{_SAME}tenant", "seq": _FIRST},
+    ),
+    Step("replaceTenantConfig", ("listChanges",), {"kind": "config"}),
+    Step("restoreRules", ("listChanges",), {"kind": "rules"}),
     Step("replaceTenantRules", ("validateRules",), {}, {"rules": f"{_BODY}rules"}),
     Step(
         "replaceTenantRules",
@@ -105,6 +166,12 @@ STEPS: Final = (
         {"tenant": f"{_SAME}tenant", "marker": f"{_BODY}markerId"},
     ),
     Step(
+        "listMarkers",
+        ("getMarker", "replaceMarker", "deleteMarker"),
+        {"tenant": f"{_SAME}tenant", "marker": _FIRST},
+    ),
+    Step("invalidateRules", ("listMarkers",), {"tenant": f"{_SAME}tenant", "status": "active"}),
+    Step(
         "replaceCacheMetadata",
         ("getCacheMetadata",),
         {"tenant": f"{_SAME}tenant", "cachekey": f"{_BODY}cacheKey"},
@@ -128,17 +195,58 @@ STEPS: Final = (
         ("revokePersonalAccessToken",),
         {"email": f"{_SAME}email", "pat_id": f"{_BODY}id"},
     ),
+    Step(
+        "createPersonalAccessToken",
+        ("exchangeToken",),
+        {},
+        {"grant_type": "pat_exchange", "pat": f"{_BODY}token"},
+    ),
     Step("createGrant", ("revokeGrant",), {"grant": f"{_BODY}id"}),
+    Step("listGrants", ("revokeGrant",), {"grant": _FIRST}),
     Step(
         "registerDomain",
         ("getDomain", "verifyDomain", "deleteDomain"),
         {"account": f"{_SAME}account", "domain": f"{_BODY}domain"},
     ),
+    Step("listDomains", ("getDomain",), {"account": f"{_SAME}account", "domain": _FIRST}),
+    Step("publishTos", ("getTos",), {}),
+    Step("publishTos", ("getHistoricalTos",), {"md5": f"{_BODY}hash"}),
+    Step("publishTos", ("acknowledgeTos",), {}, {"markdown": "$request.body#/markdown"}),
+    Step("acknowledgeTos", ("listAcknowledgements",), {"email": f"{_SAME}email"}),
+    Step("getTos", ("getHistoricalTos",), {"md5": "$response.header.X-Tos-Hash"}),
+    Step(
+        "getYearlySummary",
+        ("getMonthlySummary", "getRuleEffectiveness", "getCacheOpportunities"),
+        {"tenant": f"{_SAME}tenant", "year": f"{_SAME}year"},
+    ),
+    Step(
+        "getMonthlySummary",
+        ("getDailySummary",),
+        {"tenant": f"{_SAME}tenant", "year": f"{_SAME}year", "month": f"{_SAME}month"},
+    ),
+    Step(
+        "getUsersSummary",
+        ("getUserYearlySummary", "getUserMonthlySummary", "getUserDailySummary"),
+        {"tenant": f"{_SAME}tenant", "userId": f"{_BODY}users/0/userId"},
+    ),
+    *(
+        Step(
+            source,
+            (target,),
+            {**{name: f"{_SAME}{name}" for name in ("tenant", *levels[:-1])}, levels[-1]: _FIRST},
+        )
+        for source, target, levels in (
+            ("listLogMonths", "listLogDays", ("year", "month")),
+            ("listLogDays", "listLogHours", ("year", "month", "day")),
+            ("listLogHours", "listLogFiles", ("year", "month", "day", "hour")),
+            ("listLogFiles", "getLogObject", ("year", "month", "day", "hour", "file")),
+        )
+    ),
 )
 
 
 def add_links(paths: Mapping[str, Any]) -> None:
-    """Write the links of `STEPS` into the first good answer of their operations among a contract's ``paths``.
+    """Write the links of `STEPS` into the good answers of their operations among a contract's ``paths``.
 
     Raises:
         KeyError: a step names an operation that the contract has not.
@@ -148,8 +256,8 @@ def add_links(paths: Mapping[str, Any]) -> None:
     }
     for step in STEPS:
         responses = operations[step.source]["responses"]
-        links = responses[next(status for status in responses if status.startswith("2"))].setdefault(
-            "links", {}
-        )
+        good = [answer for status, answer in responses.items() if status.startswith("2")]
         for target, link in step.links():
-            links[target] = {**link, "operationId": operations[target]["operationId"]}
+            link["operationId"] = operations[target]["operationId"]
+            for answer in good:
+                answer.setdefault("links", {})[target] = link

@@ -22,6 +22,7 @@ from django.core.signals import request_finished, request_started
 from django.db import close_old_connections, transaction
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
+from schemathesis.core.parameters import ParameterLocation
 from schemathesis.core.result import Err
 from schemathesis.generation import GenerationMode
 from schemathesis.specs.openapi import checks
@@ -38,11 +39,12 @@ from tests.conftest import ApiClient
 from tosapp.publishing import publish
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
     from hypothesis.strategies import DrawFn
     from schemathesis import Case
     from schemathesis.core.transport import Response
+    from schemathesis.engine.recorder import ScenarioRecorder
     from schemathesis.schemas import APIOperation, BaseSchema
 
     Operation = APIOperation[Any, Any, Any, Any]
@@ -70,6 +72,30 @@ STATEMENTS: Final = (
 _MAY_BE_UNAVAILABLE: Final = frozenset(
     {"startSignIn", "requestMagicLink", "verifyMagicLink", "showMagicLink"}
 )
+#: The history of a tenant and of an account stays when they are deleted.
+_OUTLIVE_DELETION: Final = frozenset(
+    [
+        "diffAccount",
+        "diffConfig",
+        "diffRules",
+        "getAccountRevision",
+        "getConfigRevision",
+        "getRulesRevision",
+        "listAccountHistory",
+        "listConfigHistory",
+        "listRulesHistory",
+    ]
+)
+#: Of schemathesis' other checks, `positive_data_acceptance` does not hold: a request of the right shape may
+#: name what does not exist or break the rules of the rule language. What `ignored_auth` and
+#: `object_level_authorization` ask, tests/authz asks of every operation; the rest needs its coverage phase.
+_CHECKS: Final = (
+    checks.status_code_conformance,
+    checks.content_type_conformance,
+    checks.response_headers_conformance,
+    checks.response_schema_conformance,
+    checks.allow_header_conformance,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +104,10 @@ class Seed:
 
     values: Mapping[str, Sequence[Any]]
     tokens: Sequence[str | None]
+    wildcard: str
+    owner_pat: str
+    #: Of a member who has not acknowledged the terms: reaches these alone.
+    bridge: str
 
 
 def load_contract() -> BaseSchema:
@@ -138,8 +168,13 @@ def seed_service() -> Seed:
         grantee=world.stranger, resource="tenant", resource_id=tenant.pk, permissions=["config:read"]
     )
     terms = publish(TERMS, actor=world.platform_admin.email)
+    for person in (world.owner, world.platform_admin):
+        markdown = {"markdown": TERMS}
+        _expect(204, ApiClient(factories.sign_in(person)).post(f"/users/{person.email}/tos", markdown))
+        person.refresh_from_db()
     owner_scopes = sorted(set(Scope) - {Scope.TOS_PUBLISH, *NOT_IN_MEMBERS_PATS})
     owner_pat = factories.pat_token(world.owner, *owner_scopes, tenants=[str(tenant.pk)])
+    bridge = factories.sign_in(world.member)
     _seed_logs(tenant.pk)
     emails = [world.owner.email] * 3 + [
         person.email for person in (world.owner, world.member, world.stranger, world.platform_admin)
@@ -193,8 +228,12 @@ def seed_service() -> Seed:
             *[owner_pat] * 3,
             *[factories.sign_in(world.owner)] * 3,
             *[factories.sign_in(world.platform_admin)] * 2,
+            bridge,
             None,
         ],
+        wildcard=wildcard,
+        owner_pat=owner_pat,
+        bridge=bridge,
     )
 
 
@@ -213,21 +252,34 @@ def modes(operation: Operation) -> list[GenerationMode]:
 def cases(draw: DrawFn, operation: Operation, mode: GenerationMode, seed: Seed) -> Request:
     """Draw a request; half of the names in it are then those of things that exist."""
     case: Request = draw(operation.as_strategy(generation_mode=mode))
-    if isinstance(case.path_parameters, dict):
-        for name in case.path_parameters:
-            if name in seed.values and draw(st.integers(0, 4)):
-                value = draw(st.sampled_from(seed.values[name]))
-                case.path_parameters[name] = quote(str(value), safe="")
-    if mode is GenerationMode.POSITIVE:
-        for name in list(case.query or ()):
-            if (
-                name in seed.values
-                and operation.definition.raw["operationId"] != "listChanges"
-                and draw(st.booleans())
-            ):
-                case.query[name] = draw(st.sampled_from(seed.values[name]))
-        case.body = _name_what_exists(draw, case.body, seed)
+    name_what_exists(draw, case, seed)
     return case
+
+
+def name_what_exists(
+    draw: Callable[[st.SearchStrategy[Any]], Any], case: Request, seed: Seed, *, keep: Container[str] = ()
+) -> None:
+    """Give most of what a request names the ids of things that exist, but for the names in ``keep``.
+
+    Of a request that the contract forbids in its path at most, and only where something else is wrong.
+    """
+    negative = case.meta is not None and case.meta.generation.mode.is_negative
+    wrong_path = case.meta is not None and case.meta.is_negative_at(ParameterLocation.PATH)
+    for name in () if wrong_path else case.path_parameters:
+        if name in seed.values and name not in keep and draw(st.integers(0, 4)):
+            value = draw(st.sampled_from(seed.values[name]))
+            case.path_parameters[name] = quote(str(value), safe="")
+    if negative:
+        return
+    for name in list(case.query or ()):
+        if (
+            name in seed.values
+            and name not in keep
+            and case.operation.definition.raw["operationId"] != "listChanges"
+            and draw(st.booleans())
+        ):
+            case.query[name] = draw(st.sampled_from(seed.values[name]))
+    case.body = _name_what_exists(draw, case.body, seed, keep)
 
 
 def send(case: Request, *, token: str | None) -> Response:
@@ -243,21 +295,39 @@ def send(case: Request, *, token: str | None) -> Response:
     return response
 
 
-def check(case: Request, response: Response) -> None:
-    """Hold an answer against the contract; see `send`."""
+def check(
+    case: Request, response: Response, *, recorder: ScenarioRecorder | None = None, linked: bool = False
+) -> None:
+    """Hold an answer against the contract; see `send`.
+
+    ``recorder`` knows what was asked before; ``linked`` says that something of the request is from there.
+    """
     operation_id = case.operation.definition.raw["operationId"]
     if response.status_code >= 500 and not (
         response.status_code in {502, 503} and operation_id in _MAY_BE_UNAVAILABLE
     ):
         raise AssertionError(f"{response.status_code} {response.text}\n{case.as_curl_command()}")
-    case.validate_response(
-        response,
-        checks=[
-            checks.status_code_conformance,
-            checks.content_type_conformance,
-            checks.response_headers_conformance,
-            checks.response_schema_conformance,
-        ],
+    wanted = [*_CHECKS]
+    if _is_wrong(case) and not linked:
+        wanted.append(checks.negative_data_rejection)
+    if recorder is not None:
+        wanted.append(checks.ensure_resource_availability)
+        if operation_id not in _OUTLIVE_DELETION:
+            wanted.append(checks.use_after_free)
+    case.validate_response(response, checks=wanted, recorder=recorder)
+
+
+def _is_wrong(case: Request) -> bool:
+    """Tell whether something in a request is wrong that should be refused for it.
+
+    Not the token, which is replaced; nor a form: its empty values are absent ones (RFC 6749, 3.2), and that
+    of a browser is answered by a page.
+    """
+    places = (ParameterLocation.PATH, ParameterLocation.QUERY, ParameterLocation.BODY)
+    return (
+        case.media_type != "application/x-www-form-urlencoded"
+        and case.meta is not None
+        and any(case.meta.is_negative_at(place) for place in places)
     )
 
 
@@ -282,16 +352,20 @@ def one_connection() -> Iterator[None]:
             signal.connect(close_old_connections)
 
 
-def _name_what_exists(draw: DrawFn, value: Any, seed: Seed) -> Any:
+def _name_what_exists(
+    draw: Callable[[st.SearchStrategy[Any]], Any], value: Any, seed: Seed, keep: Container[str]
+) -> Any:
     if isinstance(value, dict):
         return {
-            name: draw(st.sampled_from(seed.values[name]))
+            name: member
+            if name in keep
+            else draw(st.sampled_from(seed.values[name]))
             if name in seed.values and draw(st.integers(0, 3))
-            else _name_what_exists(draw, member, seed)
+            else _name_what_exists(draw, member, seed, ())
             for name, member in value.items()
         }
     if isinstance(value, list):
-        return [_name_what_exists(draw, member, seed) for member in value]
+        return [_name_what_exists(draw, member, seed, ()) for member in value]
     return value
 
 

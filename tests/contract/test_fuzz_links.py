@@ -1,16 +1,22 @@
-"""A tenant's and a user's life along the links of the contract. Contract: States and transitions."""
+"""Every link of the contract leads on, as it is written. Contract: States and transitions."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tests.contract import fuzzing
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from schemathesis.core.transport import Response
 
+    from tests.contract.fuzzing import Request
+
 #: From what is made to what is done with it: the answer, the operation, the body beside the link's.
-TENANT: Final[tuple[tuple[str, str, dict[str, Any] | None], ...]] = (
+Way: TypeAlias = tuple[tuple[str, str, dict[str, Any] | list[Any] | None], ...]
+TENANT: Final[Way] = (
     ("createAccount", "getAccount", None),
     ("getAccount", "getAccountRevision", None),
     ("createAccount", "listAccountHistory", None),
@@ -45,7 +51,7 @@ TENANT: Final[tuple[tuple[str, str, dict[str, Any] | None], ...]] = (
     ("deleteTenant", "listRulesHistory", None),
     ("createAccount", "deleteAccount", None),
 )
-USER: Final[tuple[tuple[str, str, dict[str, Any] | None], ...]] = (
+USER: Final[Way] = (
     ("replaceUser", "getUser", None),
     ("replaceUser", "replaceRoles", {"primary": "admin"}),
     ("replaceUser", "mergeRoles", {"scopes": []}),
@@ -56,8 +62,93 @@ USER: Final[tuple[tuple[str, str, dict[str, Any] | None], ...]] = (
     ("createPersonalAccessToken", "revokePersonalAccessToken", None),
     ("replaceUser", "deleteUser", None),
 )
+#: From lists to what they name, as the service was seeded.
+LISTED: Final[Way] = (
+    ("listTenants", "getTenant", None),
+    ("listTenants", "getTenantConfig", None),
+    ("listTenants", "getTenantRules", None),
+    ("listTenants", "listRulesHistory", None),
+    ("listTenants", "listConfigHistory", None),
+    ("listTenants", "listMarkers", None),
+    ("getTenantRules", "replaceTenantRules", {}),
+    ("listTenants", "replaceTenantRules", {"rules": fuzzing.RULES[::-1]}),
+    ("listRulesHistory", "getRulesRevision", None),
+    ("listRulesHistory", "restoreRules", None),
+    ("restoreRules", "listChanges", None),
+    ("replaceTenantRules", "invalidateRules", {"statement": "DELETE FROM a"}),
+    ("invalidateRules", "listMarkers", None),
+    ("getTenant", "getTenantConfig", None),
+    ("getTenantConfig", "replaceTenantConfig", {"fqdns": ["linked.gateway.localhost"]}),
+    ("replaceTenantConfig", "listChanges", None),
+    ("listConfigHistory", "getConfigRevision", None),
+    ("listConfigHistory", "restoreConfig", None),
+    ("getTenant", "listMarkers", None),
+    ("listMarkers", "getMarker", None),
+    ("listMarkers", "replaceMarker", {"metadata": {"reason": "loaded again"}}),
+    ("listMarkers", "deleteMarker", None),
+    ("getTenant", "createMarker", {"markerId": "m9", "targetRuleId": "orders"}),
+    ("getTenant", "replaceCacheMetadata", {"ruleId": "orders"}),
+    ("getTenant", "getYearlySummary", None),
+    ("getYearlySummary", "getRuleEffectiveness", None),
+    ("getYearlySummary", "getCacheOpportunities", None),
+    ("getYearlySummary", "getMonthlySummary", None),
+    ("getMonthlySummary", "getDailySummary", None),
+    ("getTenant", "getUsersSummary", None),
+    ("getUsersSummary", "getUserYearlySummary", None),
+    ("getUsersSummary", "getUserMonthlySummary", None),
+    ("getUsersSummary", "getUserDailySummary", None),
+    ("getTenant", "listLogMonths", None),
+    ("listLogMonths", "listLogDays", None),
+    ("listLogDays", "listLogHours", None),
+    ("listLogHours", "listLogFiles", None),
+    ("listLogFiles", "getLogObject", None),
+    ("getTenant", "queryLogs", {"sql": fuzzing.STATEMENTS[0]}),
+    ("getTenant", "deleteTenant", None),
+    ("deleteTenant", "listConfigHistory", None),
+)
+ADMINISTERED: Final[Way] = (
+    ("listAccounts", "getAccount", None),
+    ("createAccount", "getAccount", None),
+    ("getAccount", "replaceAccount", {}),
+    ("replaceAccount", "diffAccount", None),
+    ("listAccounts", "listAccountHistory", None),
+    ("listAccountHistory", "getAccountRevision", None),
+    ("createAccount", "listDomains", None),
+    ("createAccount", "registerDomain", {"domain": "example.net"}),
+    ("registerDomain", "verifyDomain", {"manual": True}),
+    ("listAccounts", "listDomains", None),
+    ("listDomains", "getDomain", None),
+    ("getTenant", "listFqdns", None),
+    ("listFqdns", "getFqdn", None),
+    ("listGrants", "revokeGrant", None),
+    ("createGrant", "revokeGrant", None),
+    ("listUsers", "getUser", None),
+    ("listUsers", "getRoles", None),
+    ("listUsers", "mergeRoles", {"scopes": []}),
+    ("listUsers", "getMemberships", None),
+    ("listUsers", "replaceMemberships", []),
+    ("listUsers", "appendMemberships", []),
+    ("listUsers", "listPersonalAccessTokens", None),
+    ("replaceUser", "appendMemberships", []),
+    ("createPersonalAccessToken", "exchangeToken", {}),
+)
+TERMS: Final[Way] = (
+    ("publishTos", "getTos", None),
+    ("publishTos", "getHistoricalTos", None),
+    ("getTos", "getHistoricalTos", None),
+)
+ACKNOWLEDGED: Final[Way] = (
+    ("publishTos", "acknowledgeTos", {}),
+    ("acknowledgeTos", "listAcknowledgements", None),
+)
 #: What no answer holds, because the caller chooses it.
-CHOSEN: Final = {"cachekey": "k9"}
+CHOSEN: Final = {
+    "cachekey": "k9",
+    "year": f"{fuzzing.DAY:%Y}",
+    "month": f"{fuzzing.DAY:%m}",
+    "day": f"{fuzzing.DAY:%d}",
+    "email": "member@example.org",
+}
 
 
 class Walk:
@@ -70,57 +161,120 @@ class Walk:
         }
         self.token = token
         self.requests = 0
-        self._asked: dict[str, tuple[dict[str, Any], Any]] = {}
+        self.answers: dict[str, Any] = {}
+        self._asked: dict[str, tuple[Request, Response]] = {}
 
-    def send(self, name: str, *, parameters: dict[str, Any], body: dict[str, Any] | None) -> Response:
+    def send(
+        self, name: str, *, parameters: Mapping[str, Any] = MappingProxyType({}), body: Any = None
+    ) -> None:
         operation = self.operations[name]
         declared = {entry["name"]: entry["in"] for entry in operation.definition.raw.get("parameters", ())}
-        places: dict[str, dict[str, Any]] = {"path": {}, "query": {}}
-        chosen = {name: value for name, value in CHOSEN.items() if name in declared}
+        chosen = {name: value for name, value in CHOSEN.items() if declared.get(name) == "path"}
+        places: dict[str, dict[str, Any]] = {"path": {}, "query": {}, "header": {}}
         for parameter, value in {**chosen, **parameters}.items():
             places[declared[parameter]][parameter] = value
-        options: dict[str, Any] = {} if body is None else {"body": body, "media_type": "application/json"}
-        case = operation.Case(path_parameters=places["path"], query=places["query"], **options)
+        case = operation.Case(
+            path_parameters=places["path"],
+            query=places["query"],
+            headers=places["header"],
+            **({} if body is None else {"body": body, "media_type": "application/json"}),
+        )
         response = fuzzing.send(case, token=self.token)
         self.requests += 1
         assert response.status_code < 300, (name, response.text)
-        self._asked[name] = places["path"], response.json()
-        return response
+        self._asked[name] = case, response
+        self.answers[name] = response.json() if response.text.startswith(("{", "[")) else None
 
-    def follow(self, source: str, target: str, body: dict[str, Any] | None) -> Response:
-        responses = self.operations[source].definition.raw["responses"]
-        link = next(answer["links"] for answer in responses.values() if "links" in answer)[target]
-        parameters = {name: self._resolve(source, value) for name, value in link["parameters"].items()}
-        taken = {name: self._resolve(source, value) for name, value in link.get("requestBody", {}).items()}
-        return self.send(target, parameters=parameters, body=None if body is None else {**taken, **body})
+    def follow(self, way: Way) -> None:
+        for source, target, body in way:
+            responses = self.operations[source].definition.raw["responses"]
+            link = next(answer["links"] for answer in responses.values() if "links" in answer)[target]
+            parameters = {name: self._resolve(source, value) for name, value in link["parameters"].items()}
+            taken = {
+                name: self._resolve(source, value) for name, value in link.get("requestBody", {}).items()
+            }
+            self.send(
+                target, parameters=parameters, body={**taken, **body} if isinstance(body, dict) else body
+            )
 
     def _resolve(self, source: str, expression: str) -> Any:
-        path, answer = self._asked[source]
-        if expression.startswith("$request.path."):
-            return path[expression.removeprefix("$request.path.")]
-        if not expression.startswith("$response.body#/"):
-            return expression
-        for step in expression.removeprefix("$response.body#/").split("/"):
-            answer = answer[int(step)] if isinstance(answer, list) else answer[step]
-        return answer
+        asked, response = self._asked[source]
+        kind, _, rest = expression.partition(".")
+        match kind, rest.partition("#/"):
+            case "$request", ("body", _, pointer):
+                return _find(asked.body, pointer)
+            case "$request", (name, _, _):
+                return asked.path_parameters[name.removeprefix("path.")]
+            case "$response", ("body", _, pointer):
+                return _find(self.answers[source], pointer)
+            case "$response", (name, _, _):
+                return response.headers[name.removeprefix("header.").lower()][0]
+        return expression
+
+
+def _find(value: Any, pointer: str) -> Any:
+    for step in pointer.split("/"):
+        value = value[int(step)] if isinstance(value, list) else value[step]
+    return value
 
 
 def test_a_tenants_life_follows_the_links(seed: fuzzing.Seed, record_property: Any) -> None:
-    walk = Walk(seed.tokens[0])
-    account = {"name": "Linked", "owners": ["owner@example.org"], "plan": "team"}
-    walk.send("createAccount", parameters={}, body=account)
-    answers = {target: walk.follow(source, target, body) for source, target, body in TENANT}
+    walk = Walk(seed.wildcard)
+    walk.send("createAccount", body={"name": "Linked", "owners": ["owner@example.org"], "plan": "team"})
+    walk.follow(TENANT)
 
-    tenant = answers["createTenant"].json()["tenantId"]
-    entries = answers["getTenantManifest"].json()["_links"]["items"]
+    tenant = walk.answers["createTenant"]["tenantId"]
+    entries = walk.answers["getTenantManifest"]["_links"]["items"]
     assert [entry["deleted"] for entry in entries if entry["name"] == tenant] == [True]
-    assert answers["listRulesHistory"].json()["changes"][0]["action"] == "delete"
+    assert walk.answers["listRulesHistory"]["changes"][0]["action"] == "delete"
     record_property("requests", walk.requests)
 
 
 def test_a_users_life_follows_the_links(seed: fuzzing.Seed, record_property: Any) -> None:
-    walk = Walk(seed.tokens[0])
+    walk = Walk(seed.wildcard)
     walk.send("replaceUser", parameters={"email": "linked@example.org"}, body={"displayName": "Ana"})
-    for source, target, body in USER:
-        walk.follow(source, target, body)
+    walk.follow(USER)
     record_property("requests", walk.requests)
+
+
+def test_what_a_member_lists_leads_on(seed: fuzzing.Seed, record_property: Any) -> None:
+    walk = Walk(seed.owner_pat)
+    walk.send("listTenants")
+    walk.follow(LISTED)
+    record_property("requests", walk.requests)
+
+
+def test_what_an_administrator_lists_leads_on(seed: fuzzing.Seed, record_property: Any) -> None:
+    walk = Walk(seed.wildcard)
+    walk.send("createAccount", body={"name": "A", "owners": ["owner@example.org"]})
+    walk.send("getTenant", parameters={"tenant": seed.values["tenant"][0]})
+    for name in ("listAccounts", "listUsers", "listGrants"):
+        walk.send(name)
+    walk.send("replaceUser", parameters={"email": "linked@example.org"}, body={"displayName": "Ana"})
+    grant = {"resource": "tenant", "resourceId": seed.values["tenant"][0], "permissions": ["config:read"]}
+    walk.send("createGrant", body={"grantee": "member@example.org", **grant})
+    body = {"name": "x", "scopes": ["config:read"], "tenants": ["*"]}
+    walk.send("createPersonalAccessToken", parameters={"email": "admin@example.org"}, body=body)
+    walk.follow(ADMINISTERED)
+    record_property("requests", walk.requests)
+
+
+def test_what_is_published_leads_on(seed: fuzzing.Seed, record_property: Any) -> None:
+    walk = Walk(seed.wildcard)
+    walk.send("publishTos", body={"markdown": "# Newer"})
+    walk.follow(TERMS)
+    walk.token = seed.bridge
+    walk.follow(ACKNOWLEDGED)
+    record_property("requests", walk.requests)
+
+
+def test_every_link_is_followed() -> None:
+    ways = (TENANT, USER, LISTED, ADMINISTERED, TERMS, ACKNOWLEDGED)
+    followed = {(source, target) for way in ways for source, target, _ in way}
+    published = {
+        (operation.definition.raw["operationId"], link["operationId"])
+        for operation in fuzzing.operations(fuzzing.load_contract())
+        for answer in operation.definition.raw["responses"].values()
+        for link in answer.get("links", {}).values()
+    }
+    assert followed == published

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from rules.conditions.globs import MAX_GLOB
@@ -18,7 +19,7 @@ from rules.json_text import (
 )
 from rules.language import RULE_FIELDS, Action
 from rules.lint.finding import Severity
-from rules.lint.nodes import Operation, RuleNode
+from rules.lint.nodes import Document, Operation, RuleNode
 from rules.lint.registry import Context, Problem, declare
 
 if TYPE_CHECKING:
@@ -31,9 +32,21 @@ OUT_OF_RANGE = declare(
 )
 
 _ACTIONS: Final = tuple(Action)
+_UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
 #: Largest number that JSON readers agree on.
 _MAX_NUMBER: Final = 2**53
 _FORBIDDEN: Final = "holds NUL or an unpaired surrogate, which no log can hold"
+
+
+@OUT_OF_RANGE.check(Document)
+def check_document(node: Document, _context: Context) -> Iterator[Problem]:
+    """What may be sent back beside the rules could have been read."""
+    seq = read_integer(node.value.get("seq"))
+    if seq is not None and seq < 0:
+        yield Problem(("seq",), f"seq counts from 0; it is {show_value(seq)}.")
+    tenant_id = node.value.get("tenantId")
+    if isinstance(tenant_id, str) and _UUID.fullmatch(tenant_id) is None:
+        yield Problem(("tenantId",), f"tenantId must be a UUID, not {show_text(tenant_id)}.")
 
 
 @OUT_OF_RANGE.check(RuleNode)

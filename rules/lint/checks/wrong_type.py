@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from rules.conditions.operators import IGNORE_CASE, Operator, describe_shape, find_misshapen
 from rules.json_text import is_array, is_object, name_type, read_integer
-from rules.language import RULE_FIELDS
+from rules.language import READ_ONLY_PROPERTIES, RULE_FIELDS
 from rules.language.fields import FieldType
 from rules.lint.finding import Severity
-from rules.lint.nodes import Combinator, Group, Operation, Operators, RuleNode
+from rules.lint.nodes import Combinator, Document, Group, Operation, Operators, RuleNode
 from rules.lint.registry import Context, Problem, declare
 
 if TYPE_CHECKING:
@@ -24,6 +24,14 @@ _FITS: Final[dict[FieldType, Callable[[object], bool]]] = {
     FieldType.OBJECT: is_object,
     FieldType.IDS: is_array,
 }
+
+
+@WRONG_TYPE.check(Document)
+def check_document(node: Document, _context: Context) -> Iterator[Problem]:
+    """What may be sent back beside the rules has the type that it was read with."""
+    for name, field_type in READ_ONLY_PROPERTIES.items():
+        if name in node.value and not _FITS[field_type](value := node.value[name]):
+            yield Problem((name,), f"{name} must be {field_type}, not {_name_misfit(value)}.")
 
 
 @WRONG_TYPE.check(RuleNode)

@@ -19,6 +19,11 @@ def test_the_bounds_are_inside(ttl: int) -> None:
     assert find_places(CODE, cache_rule(ttlSeconds=ttl)) == []
 
 
+@pytest.mark.parametrize(("name", "value"), [("seq", -1), ("tenantId", "warehouse"), ("tenantId", "")])
+def test_what_is_sent_back_beside_the_rules(name: str, value: object) -> None:
+    assert find_places(CODE, **{name: value}) == [f"/{name}"]
+
+
 def test_the_action_is_one_of_four() -> None:
     finding = find_one(CODE, cache_rule(action="Denny"))
     assert finding.path == ("rules", 0, "action")

@@ -35,6 +35,13 @@ def test_a_field_of_a_rule(name: str, value: Any) -> None:
     assert find_places(CODE, cache_rule(**{name: value})) == [f"/rules/0/{name}"]
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("tenantId", 1), ("cacheBust", None), ("seq", "0"), ("seq", 0.5), ("modifiedAt", [])]
+)
+def test_what_is_sent_back_beside_the_rules(name: str, value: Any) -> None:
+    assert find_places(CODE, **{name: value}) == [f"/{name}"]
+
+
 def test_a_whole_number_may_be_written_with_a_point() -> None:
     assert find_places(CODE, cache_rule(ttlSeconds=60.0)) == []
 
