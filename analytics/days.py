@@ -26,7 +26,7 @@ from logs.layout import compacted_prefix, partition_key, rollup_key, rollup_pref
 from logs.listing import DayListing, find_days, list_day
 from logs.locks import build_lock
 from logs.models import Partition, SupersededFile
-from logs.partitions import Build, publish_partition, supersede, withdraw_partition
+from logs.partitions import Build, partition_base, publish_partition, supersede, withdraw_partition
 from tenantadmin.http.timestamps import now
 
 if TYPE_CHECKING:
@@ -100,24 +100,25 @@ def _build(store: ObjectStore, listing: DayListing) -> int:
         # The engine reads the day from the path.
         place = Path(directory) / f"day={day.isoformat()}"
         place.mkdir()
-        compacted = compact_day(store, listing, directory=place)
+        compacted = compact_day(store, listing, directory=place, base=partition_base(tenant=tenant, day=day))
         if compacted.file is None:
             with transaction.atomic():
                 _withdraw_rollup(tenant=tenant, day=day)
                 _publish_without_rows(listing, compacted, name=name)
             return 0
-        rolled = _roll_up(compacted.file.path, day=day)
+        rolled = _roll_up(compacted.file, day=day)
         file = partition_key(tenant, day, build=name)
-        _upload(store, {file: compacted.file.path})
+        _upload(store, {file: compacted.file})
         keys = {table: rollup_key(tenant, day, build=name, table=table) for table in rolled.files}
         _upload(store, {keys[table]: path for table, path in rolled.files.items()})
         build = Build(
             name=name,
             file=file,
             rows=compacted.rows,
-            bytes=compacted.file.path.stat().st_size,
-            duplicates=compacted.file.duplicates,
+            bytes=compacted.file.stat().st_size,
+            duplicates=compacted.duplicates,
             quarantined=compacted.quarantined,
+            hours=compacted.hours,
         )
         size = sum(path.stat().st_size for path in rolled.files.values())
         with transaction.atomic():
@@ -130,7 +131,15 @@ def _publish_without_rows(listing: DayListing, compacted: CompactedDay, *, name:
     if not listing.objects:
         withdraw_partition(tenant=listing.tenant, day=listing.day)
         return
-    nothing = Build(name=name, file="", rows=0, bytes=0, duplicates=0, quarantined=compacted.quarantined)
+    nothing = Build(
+        name=name,
+        file="",
+        rows=0,
+        bytes=0,
+        duplicates=0,
+        quarantined=compacted.quarantined,
+        hours=compacted.hours,
+    )
     publish_partition(listing, nothing)
 
 

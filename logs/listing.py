@@ -6,25 +6,25 @@ import hashlib
 import re
 from dataclasses import dataclass
 from datetime import date
+from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
 from logs.layout import HOUR_AND_FILE, day_prefix, logs_prefix
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from tenantadmin.objectstore import ObjectStore
 
 #: Goes into every digest: raise it when the same objects must give other rows, and every day is rebuilt.
-LAYOUT_VERSION: Final = 1
+LAYOUT_VERSION: Final = 2
 
 _DIGITS = re.compile(r"\d+", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class RawObject:
+class RawObject(NamedTuple):
     """One raw log object of a day: its key, the hour of its prefix (0 to 23) and its size in bytes."""
 
     key: str
@@ -33,31 +33,46 @@ class RawObject:
 
 
 @dataclass(frozen=True, slots=True)
+class HourObjects:
+    """The raw objects under one hour's prefix: a digest over names, sizes and etags, and their bytes."""
+
+    digest: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class DayListing:
-    """The raw log objects of a day in key order, and a digest over their names, sizes and etags."""
+    """The raw log objects of a day in key order; the hours that have some; a digest over all of them."""
 
     tenant: UUID
     day: date
     objects: tuple[RawObject, ...]
+    hours: Mapping[int, HourObjects]
     digest: str
 
     @property
     def size(self) -> int:
         """Bytes of all objects."""
-        return sum(item.size for item in self.objects)
+        return sum(hour.size for hour in self.hours.values())
 
 
 def list_day(store: ObjectStore, *, tenant: UUID, day: date) -> DayListing:
     """List the raw objects of one day. Names that are not ``HH/<file>.json`` are no log objects."""
-    digest = hashlib.sha256(f"layout {LAYOUT_VERSION}\n".encode())
-    objects: list[RawObject] = []
     prefix = day_prefix(tenant, day)
-    for entry in sorted(store.list(prefix), key=attrgetter("key")):
-        place = HOUR_AND_FILE.fullmatch(entry.key, len(prefix))
-        if place is not None:
-            objects.append(RawObject(entry.key, int(place["hour"]), entry.size))
-            digest.update(f"{entry.key}\0{entry.size}\0{entry.etag}\0".encode())
-    return DayListing(tenant, day, tuple(objects), digest.hexdigest())
+    listed = sorted(store.list(prefix), key=attrgetter("key"))
+    objects: list[RawObject] = []
+    hours: dict[int, HourObjects] = {}
+    for folder, entries in groupby(listed, key=lambda entry: entry.key[len(prefix) :].partition("/")[0]):
+        found = [entry for entry in entries if HOUR_AND_FILE.fullmatch(entry.key, len(prefix))]
+        if found:
+            hour = int(folder)
+            objects += [RawObject(entry.key, hour, entry.size) for entry in found]
+            described = "".join(f"{entry.key}\0{entry.size}\0{entry.etag}\0" for entry in found)
+            digest = hashlib.sha256(f"layout {LAYOUT_VERSION}\n{described}".encode())
+            hours[hour] = HourObjects(digest.hexdigest(), sum(entry.size for entry in found))
+    together = "".join(f"{hour} {found.digest}\n" for hour, found in hours.items())
+    whole = hashlib.sha256(f"layout {LAYOUT_VERSION}\n{together}".encode())
+    return DayListing(tenant, day, tuple(objects), hours, whole.hexdigest())
 
 
 def find_tenants(store: ObjectStore) -> list[UUID]:

@@ -25,6 +25,8 @@ class Partition(models.Model):
     objects_read = models.PositiveBigIntegerField()
     duplicates = models.PositiveBigIntegerField()
     quarantined = models.PositiveBigIntegerField()
+    #: By hour of the prefix (as text) what `logs.compaction.base.HourState` holds; empty in old rows.
+    hours = models.JSONField(default=dict)
     built_at = models.DateTimeField(default=now)
 
     class Meta:

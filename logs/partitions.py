@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from django.conf import settings
 from django.db import transaction
 
+from logs.compaction.base import Base, HourState
+from logs.compaction.batches import Quarantined
 from logs.models import Partition, QuarantinedEntry, SupersededFile
 from logs.sql.protocol import DayFiles, LogSource
 from tenantadmin.http.timestamps import now
@@ -16,11 +18,10 @@ from tenantadmin.objectstore import LocalStore
 from tenantadmin.objectstore.local_copies import LocalCopies
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import date
     from uuid import UUID
 
-    from logs.compaction.batches import Quarantined
     from logs.listing import DayListing
     from tenantadmin.objectstore import ObjectStore
 
@@ -40,6 +41,7 @@ class Build:
     bytes: int
     duplicates: int
     quarantined: Sequence[Quarantined]
+    hours: Mapping[int, HourState]
 
 
 def publish_partition(listing: DayListing, build: Build) -> None:
@@ -64,6 +66,7 @@ def publish_partition(listing: DayListing, build: Build) -> None:
                 "objects_read": len(listing.objects),
                 "duplicates": build.duplicates,
                 "quarantined": len(build.quarantined),
+                "hours": {str(hour): asdict(state) for hour, state in build.hours.items()},
                 "built_at": now(),
             },
         )
@@ -81,6 +84,22 @@ def publish_partition(listing: DayListing, build: Build) -> None:
             ),
             batch_size=_QUARANTINE_BATCH,
         )
+
+
+def partition_base(*, tenant: UUID, day: date) -> Base | None:
+    """The day's present build, as far as the next one may take rows from it."""
+    row = Partition.objects.filter(tenant_id=tenant, day=day).exclude(file="").exclude(hours={}).first()
+    if row is None:
+        return None
+    quarantined = QuarantinedEntry.objects.filter(tenant_id=tenant, day=day).order_by("id")
+    return Base(
+        row.file,
+        {
+            int(hour): HourState(state["digest"], state["duplicates"], tuple(state["superseded_by"]))
+            for hour, state in row.hours.items()
+        },
+        [Quarantined(*item) for item in quarantined.values_list("key", "position", "reason")],
+    )
 
 
 def withdraw_partition(*, tenant: UUID, day: date) -> None:

@@ -1,43 +1,44 @@
-"""Many small objects to a few NDJSON files that the engine reads at full speed.
+"""One share of a day's objects to an Arrow file of checked entries, in the order of keys and positions.
 
-Each line is an entry with two fields in front: `_ordinal`, which grows with the object's name and the
-position in it, and `_hour`, the hour of the object's prefix. Beside it stand the `logId`s with their
-ordinals, in a narrow file, so that finding the repeated ones costs no pass over the wide lines.
+The entries stay JSON text (`LINES`); beside each stands what decides its place in the day and whether it is
+a repetition, so that this is settled before a single column is made.
 """
 
 from __future__ import annotations
 
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import islice
-from typing import TYPE_CHECKING, Final
+from itertools import accumulate, islice
+from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
+import pyarrow as pa
 
-from logs.compaction.entries import Accepted, canonical, read_entries
+from logs.compaction.engine import PREFIX_HOUR_COLUMN
+from logs.compaction.entries import Entries, read_entries
 from tenantadmin.objectstore import ObjectNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from logs.listing import RawObject
     from tenantadmin.objectstore import ObjectStore
 
-#: Positions within one file; the object's number in the listing stands above these bits.
-_POSITION_BITS: Final = 28
+#: The columns of a share's file.
+_LINES: Final[dict[str, pa.DataType]] = {
+    "line": pa.string(),
+    "timestamp": pa.int64(),
+    "logId": pa.string(),
+    PREFIX_HOUR_COLUMN: pa.int8(),
+}
+LINES: Final = pa.schema(_LINES)
+
+#: Bytes of entries after which a batch ends, and those that it may not reach, as its offsets have 32 bits.
+_BATCH_BYTES: Final = 4 << 20
+_MAX_BATCH_BYTES: Final = 1 << 31
 #: Requests in flight to a store that answers over the network.
 _REMOTE_READS: Final = 16
-
-_encode = msgspec.json.Encoder().encode
-
-
-@dataclass(frozen=True, slots=True)
-class BatchObject:
-    """One object to read: its number in the day's listing, its key and the hour of its prefix."""
-
-    number: int
-    key: str
-    hour: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,60 +52,70 @@ class Quarantined:
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """What one batch gave: how many entries were written, and what was set aside."""
+    """What one share gave: how many entries were written, and what was set aside."""
 
     entries: int
     quarantined: tuple[Quarantined, ...]
 
 
-def log_ids_path(target: Path) -> Path:
-    """The file of `logId`s that `write_batch` puts beside ``target``."""
-    return target.with_suffix(".ids")
+def write_batch(store: ObjectStore, objects: Sequence[RawObject], *, target: Path) -> BatchResult:
+    """Read ``objects``, which stand in key order, and write their good entries to ``target``.
+
+    Raises:
+        StoreError: an object could not be read. One that is gone since the listing counts as absent.
+        OSError: ``target`` could not be written.
+    """
+    quarantined: list[Quarantined] = []
+    count = 0
+    with pa.OSFile(str(target), "wb") as sink, pa.ipc.new_file(sink, LINES) as writer:
+        for batch in read_batches(store, objects, quarantined=quarantined):
+            writer.write_batch(batch)
+            count += batch.num_rows
+    return BatchResult(count, tuple(quarantined))
 
 
-def write_batch(
-    store: ObjectStore, objects: Sequence[BatchObject], *, target: Path, is_canonical: bool
-) -> BatchResult:
-    """Read ``objects`` and write their entries to the NDJSON file ``target``, and `log_ids_path` of it.
-
-    Args:
-        is_canonical: write each entry anew with the known columns alone, instead of its own bytes.
+def read_batches(
+    store: ObjectStore, objects: Sequence[RawObject], *, quarantined: list[Quarantined]
+) -> Iterator[pa.RecordBatch]:
+    """The good entries of ``objects``, in order; what is set aside goes to ``quarantined``.
 
     Raises:
         StoreError: an object could not be read. One that is gone since the listing counts as absent.
     """
-    written = 0
-    quarantined: list[Quarantined] = []
-    with (
-        target.open("wb", buffering=1 << 20) as out,
-        log_ids_path(target).open("wb", buffering=1 << 20) as ids,
-    ):
-        for item, body in _read_all(store, objects):
-            accepted, rejected = read_entries(body)
-            lines: list[bytes | memoryview] = []
-            for entry in accepted:
-                ordinal = item.number << _POSITION_BITS | entry.position
-                lines += _engine_line(item, entry, ordinal=ordinal, is_canonical=is_canonical)
-                if entry.log_id is not None:
-                    ids.write(b'{"_ordinal":%d,"logId":%b}\n' % (ordinal, _encode(entry.log_id)))
-            # One write for a file of many entries: a call for each costs as much as the check.
-            out.write(b"".join(lines))
-            written += len(accepted)
+    held, hours, size = Entries([], [], []), bytearray(), 0
+    for item, body in _read_all(store, objects):
+        good, rejected = read_entries(body)
+        if rejected:
             quarantined += [Quarantined(item.key, wrong.position, wrong.reason) for wrong in rejected]
-    return BatchResult(written, tuple(quarantined))
+        held.texts.extend(good.texts)
+        held.timestamps.extend(good.timestamps)
+        held.log_ids.extend(good.log_ids)
+        hours += bytes((item.hour,)) * len(good.texts)
+        size += len(body)
+        if size > _BATCH_BYTES:
+            yield from _batches(held, hours)
+            held, hours, size = Entries([], [], []), bytearray(), 0
+    yield from _batches(held, hours)
 
 
-def _engine_line(
-    item: BatchObject, entry: Accepted, *, ordinal: int, is_canonical: bool
-) -> Sequence[bytes | memoryview]:
-    line = canonical(entry.line) if is_canonical else entry.line
-    front = b'{"_ordinal":%d,"_hour":%d' % (ordinal, item.hour)
-    if line[1:2] == b'"' or not line[1:].lstrip(b" \t").startswith(b"}"):
-        front += b","
-    return front, memoryview(line)[1:], b"\n"
+def _batches(entries: Entries, hours: bytearray) -> Iterator[pa.RecordBatch]:
+    # A file may be larger than a batch can be; 64 entries of the largest size fit.
+    rows = len(hours) if sum(map(len, entries.texts)) < _MAX_BATCH_BYTES else 64
+    for start in range(0, len(hours), rows or 1):
+        part = slice(start, start + rows)
+        texts = entries.texts[part]
+        # They are known to be UTF-8, so that they need not be looked at again.
+        bounds = pa.array(list(accumulate(map(len, texts), initial=0)), pa.int32()).buffers()[1]
+        columns: list[pa.Array[Any]] = [
+            pa.Array.from_buffers(pa.string(), len(texts), [None, bounds, pa.py_buffer(b"".join(texts))]),
+            pa.array(entries.timestamps[part], pa.int64()),
+            pa.array(entries.log_ids[part], pa.string()),
+            pa.Array.from_buffers(pa.int8(), len(texts), [None, pa.py_buffer(bytes(hours[part]))]),
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=LINES)
 
 
-def _read_all(store: ObjectStore, objects: Iterable[BatchObject]) -> Iterator[tuple[BatchObject, bytes]]:
+def _read_all(store: ObjectStore, objects: Iterable[RawObject]) -> Iterator[tuple[RawObject, bytes]]:
     is_local = store.url.startswith("file:")
     one_by_one = ((item, _read(store, item)) for item in objects)
     for item, body in one_by_one if is_local else _read_ahead(store, iter(objects)):
@@ -112,21 +123,17 @@ def _read_all(store: ObjectStore, objects: Iterable[BatchObject]) -> Iterator[tu
             yield item, body
 
 
-def _read_ahead(
-    store: ObjectStore, objects: Iterator[BatchObject]
-) -> Iterator[tuple[BatchObject, bytes | None]]:
+def _read_ahead(store: ObjectStore, objects: Iterator[RawObject]) -> Iterator[tuple[RawObject, bytes | None]]:
     """Bodies in the given order, with a bounded number of reads under way."""
     with ThreadPoolExecutor(_REMOTE_READS) as pool:
-        window: list[tuple[BatchObject, Future[bytes | None]]] = [
-            (item, pool.submit(_read, store, item)) for item in islice(objects, 2 * _REMOTE_READS)
-        ]
+        window = deque((item, pool.submit(_read, store, item)) for item in islice(objects, 2 * _REMOTE_READS))
         while window:
-            item, future = window.pop(0)
+            item, future = window.popleft()
             yield item, future.result()
-            window += [(item, pool.submit(_read, store, item)) for item in islice(objects, 1)]
+            window.extend((item, pool.submit(_read, store, item)) for item in islice(objects, 1))
 
 
-def _read(store: ObjectStore, item: BatchObject) -> bytes | None:
+def _read(store: ObjectStore, item: RawObject) -> bytes | None:
     try:
         return store.read(item.key)
     except ObjectNotFound:

@@ -1,94 +1,136 @@
-"""A day's raw objects to its Parquet file: listing, reading side by side, conversion."""
+"""A day's raw objects to its Parquet file: reading side by side, then one sorted file.
+
+Where only some hours changed since the last build, the rows of the others are taken from its file.
+"""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from logs.compaction.batches import BatchObject, Quarantined, log_ids_path
-from logs.compaction.engine import ParquetFile, UnreadableBatch, connect, write_parquet
-from logs.compaction.worker import write_batches
+from logs.compaction.base import Base, HourState, hours_to_read, write_kept_rows
+from logs.compaction.merge import Merged, write_day
+from logs.compaction.worker import read_shares
+from logs.layout import parse_raw_key
+from tenantadmin.objectstore import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
+    from collections.abc import Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
-    from logs.listing import DayListing
+    from logs.compaction.batches import Quarantined
+    from logs.listing import DayListing, RawObject
     from tenantadmin.objectstore import ObjectStore
 
-#: Below this many objects, or bytes, a second process costs more than it saves.
-_OBJECTS_PER_PROCESS: Final = 4_000
-_BYTES_PER_PROCESS: Final = 16 << 20
+#: Below this many objects, or bytes, a second reader costs more than it saves.
+_OBJECTS_PER_SHARE: Final = 4_000
+_BYTES_PER_SHARE: Final = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class CompactedDay:
-    """A compacted day: its Parquet file (None where no entry was good) and what was set aside."""
+    """A compacted day: its Parquet file (None where no entry was good), what was set aside, its hours.
 
-    file: ParquetFile | None
+    ``read`` are the objects that were read for it.
+    """
+
+    file: Path | None
+    rows: int
     quarantined: tuple[Quarantined, ...]
+    hours: Mapping[int, HourState] = field(default_factory=dict)
+    read: int = 0
 
     @property
-    def rows(self) -> int:
-        """Rows of the day."""
-        return self.file.rows if self.file else 0
+    def duplicates(self) -> int:
+        """Entries that a logId that came before had made superfluous."""
+        return sum(hour.duplicates for hour in self.hours.values())
 
 
 def compact_day(
-    store: ObjectStore, listing: DayListing, *, directory: Path, processes: int | None = None
+    store: ObjectStore,
+    listing: DayListing,
+    *,
+    directory: Path,
+    base: Base | None = None,
+    processes: int | None = None,
 ) -> CompactedDay:
     """Compact the listed objects into ``directory``, which the caller makes and removes.
 
-    The rows are a pure function of the listed objects' names and bytes.
+    The rows are a pure function of the listed objects' names and bytes; ``base``, the build before, only
+    spares reading what has not changed.
 
     Raises:
-        StoreError: an object could not be read.
+        StoreError: an object could not be read, or the directory not be written.
     """
-    shares = _shares(listing, processes=processes or os.cpu_count() or 1)
     try:
-        return _compact(store, listing, shares, directory=directory, is_canonical=False)
-    except UnreadableBatch:
-        return _compact(store, listing, shares, directory=directory, is_canonical=True)
+        changed: AbstractSet[int] = listing.hours.keys()
+        kept = None
+        if base is not None:
+            changed = hours_to_read(listing, base)
+            if not changed >= listing.hours.keys():
+                kept = write_kept_rows(store, base, without=changed, directory=directory)
+        if kept is None:
+            base, changed = None, listing.hours.keys()
+        objects = [item for item in listing.objects if item.hour in changed]
+        shares = _shares(objects, count=processes or os.cpu_count() or 1)
+        read = read_shares(store, shares, directory=directory)
+        merged = write_day(
+            [share.entries for share in read],
+            kept=kept,
+            day=listing.day,
+            target=directory / "day.parquet",
+        )
+        for source in (kept, *(share.entries for share in read)):
+            if isinstance(source, Path):
+                source.unlink()
+    except OSError as error:
+        raise StoreError(f"cannot build {listing.day} in {directory}: {error}") from error
+    quarantined = [item for share in read for item in share.quarantined]
+    if base is not None:
+        quarantined += [item for item in base.quarantined if _hour_of(item) not in changed]
+        quarantined.sort(key=lambda item: (item.key, -1 if item.position is None else item.position))
+    return CompactedDay(
+        None if merged is None else merged.path,
+        0 if merged is None else merged.rows,
+        tuple(quarantined),
+        _hour_states(listing, base=base, changed=changed, merged=merged),
+        len(objects),
+    )
 
 
-def _compact(
-    store: ObjectStore,
-    listing: DayListing,
-    shares: Sequence[Sequence[BatchObject]],
-    *,
-    directory: Path,
-    is_canonical: bool,
-) -> CompactedDay:
-    written = write_batches(store, shares, directory=directory, is_canonical=is_canonical)
-    quarantined = tuple(item for _, result in written for item in result.quarantined)
-    paths = [path for path, result in written if result.entries]
-    try:
-        if not paths:
-            return CompactedDay(None, quarantined)
-        with connect(spill=directory / "spill") as connection:
-            file = write_parquet(
-                connection,
-                paths,
-                log_ids=[log_ids_path(path) for path in paths],
-                day=listing.day,
-                target=directory / "day.parquet",
-            )
-        return CompactedDay(file, quarantined)
-    finally:
-        for path, _ in written:
-            path.unlink()
-            log_ids_path(path).unlink()
+def _hour_of(item: Quarantined) -> int:
+    place = parse_raw_key(item.key)
+    if place is None:
+        raise AssertionError("a quarantined key is a raw log object's")
+    return place.hour
 
 
-def _shares(listing: DayListing, *, processes: int) -> list[list[BatchObject]]:
-    """The objects in runs of about equal bytes, one for each process that is worth its start."""
-    objects = [BatchObject(number, item.key, item.hour) for number, item in enumerate(listing.objects)]
-    worth = max(len(objects) // _OBJECTS_PER_PROCESS, listing.size // _BYTES_PER_PROCESS)
-    count = max(1, min(processes, worth, len(objects)))
-    shares: list[list[BatchObject]] = [[] for _ in range(count)]
-    total, before = max(1, listing.size), 0
-    for item, listed in zip(objects, listing.objects, strict=True):
-        shares[min(count - 1, before * count // total)].append(item)
-        before += listed.size
+def _hour_states(
+    listing: DayListing, *, base: Base | None, changed: AbstractSet[int], merged: Merged | None
+) -> dict[int, HourState]:
+    """The state of each hour: what is kept of it from the build before, and what this one found."""
+    superfluous = {} if merged is None else merged.superfluous
+    states = {}
+    for hour, objects in listing.hours.items():
+        before = base.hours[hour] if base is not None and hour not in changed else HourState("")
+        found = {by: count for (own, by), count in superfluous.items() if own == hour}
+        others = {*before.superseded_by, *found} - {hour}
+        states[hour] = HourState(
+            objects.digest, before.duplicates + sum(found.values()), tuple(sorted(others))
+        )
+    return states
+
+
+def _shares(objects: Sequence[RawObject], *, count: int) -> list[list[RawObject]]:
+    """The objects in runs of about equal bytes, one for each reader that is worth its start."""
+    total = sum(item.size for item in objects)
+    worth = max(len(objects) // _OBJECTS_PER_SHARE, total // _BYTES_PER_SHARE)
+    count = max(1, min(count, worth, len(objects)))
+    shares: list[list[RawObject]] = [[] for _ in range(count)]
+    before = 0
+    for item in objects:
+        shares[min(count - 1, before * count // max(1, total))].append(item)
+        before += item.size
     return [share for share in shares if share] or [[]]

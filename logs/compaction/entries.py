@@ -6,10 +6,12 @@ set aside whole; a value that is no object, or has a field of a wrong type, alon
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import msgspec
+import pyarrow as pa
 
 from logs.columns import COLUMNS, SqlType
 
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 
 #: The largest entry taken, in bytes: what the engine is given room to hold at once.
 MAX_ENTRY_BYTES: Final = 16 * 1024 * 1024
+
+#: Bytes from which on a body is worth a call of Arrow.
+_LARGE_BODY: Final = 1 << 16
 
 _SPACE: Final = b" \t\r\n"
 _TYPES: Final[dict[SqlType, Any]] = {
@@ -32,21 +37,11 @@ _Entry = msgspec.defstruct(
         (column.name, msgspec.Raw if column.json_text else _TYPES[column.type] | None, None)
         for column in COLUMNS
     ],
-    omit_defaults=True,
     gc=False,
 )
 _decode_entry: Callable[[bytes], Any] = msgspec.json.Decoder(_Entry).decode
 _decode_any = msgspec.json.Decoder().decode
 _decode_array = msgspec.json.Decoder(list[msgspec.Raw]).decode
-_encode = msgspec.json.Encoder().encode
-
-
-class Accepted(NamedTuple):
-    """One entry as JSON text without line breaks, at its ``position`` in the file (from 0), and its logId."""
-
-    position: int
-    line: bytes
-    log_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,30 +52,33 @@ class Rejected:
     reason: str
 
 
-def read_entries(body: bytes) -> tuple[list[Accepted], list[Rejected]]:
+class Entries(NamedTuple):
+    """The good entries of a file in their order, as JSON text, with what decides their order and identity."""
+
+    texts: list[bytes]
+    timestamps: list[int | None]
+    log_ids: list[str | None]
+
+
+def read_entries(body: bytes) -> tuple[Entries, list[Rejected]]:
     """Split a file into its entries and check each against the columns' types."""
     try:
-        if not body.isascii():
-            body.decode()  # fields that are not decoded have to be JSON too
+        if not _is_utf8(body):
+            body.decode()  # fields that are not decoded have to be JSON too: say where they are not
         entry = _decode_entry(body)
     except UnicodeDecodeError as error:
-        return [], [Rejected(None, _not_utf8(body, error))]
+        return Entries([], [], []), [Rejected(None, _not_utf8(body, error))]
     except (msgspec.MsgspecError, RecursionError):
         return _read_other(body)
     if len(body) > MAX_ENTRY_BYTES:
-        return [], [Rejected(0, _too_large(body))]
-    return [Accepted(0, _on_one_line(body), entry.logId)], []
+        return Entries([], [], []), [Rejected(0, _too_large(body))]
+    return Entries([body], [entry.timestamp], [entry.logId]), []
 
 
-def canonical(line: bytes) -> bytes:
-    """The entry with the known columns alone, each once: where a field stands twice, the last counts."""
-    return _encode(_decode_entry(line))
-
-
-def _read_other(body: bytes) -> tuple[list[Accepted], list[Rejected]]:
+def _read_other(body: bytes) -> tuple[Entries, list[Rejected]]:
     """A file that is anything but one good entry; it is UTF-8."""
     if not body.strip(_SPACE):
-        return [], [Rejected(None, "the file is empty")]
+        return Entries([], [], []), [Rejected(None, "the file is empty")]
     if _why_not_json(body) is None:
         is_array = body.lstrip(_SPACE).startswith(b"[")
         return _check_values(map(bytes, _decode_array(body)) if is_array else [body])
@@ -89,12 +87,12 @@ def _read_other(body: bytes) -> tuple[list[Accepted], list[Rejected]]:
         return _check_values(line for line in lines if line.strip(_SPACE))
     except _NotJson as error:
         number = next(number for number, line in enumerate(lines, start=1) if line is error.line)
-        return [], [Rejected(None, f"line {number} is not JSON: {error}")]
+        return Entries([], [], []), [Rejected(None, f"line {number} is not JSON: {error}")]
 
 
-def _check_values(values: Iterable[bytes]) -> tuple[list[Accepted], list[Rejected]]:
+def _check_values(values: Iterable[bytes]) -> tuple[Entries, list[Rejected]]:
     """Raises `_NotJson` where one is no JSON value at all."""
-    accepted: list[Accepted] = []
+    good = Entries([], [], [])
     rejected: list[Rejected] = []
     for position, value in enumerate(values):
         try:
@@ -108,9 +106,29 @@ def _check_values(values: Iterable[bytes]) -> tuple[list[Accepted], list[Rejecte
             continue
         if len(value) > MAX_ENTRY_BYTES:
             rejected.append(Rejected(position, _too_large(value)))
-        else:
-            accepted.append(Accepted(position, _on_one_line(value), entry.logId))
-    return accepted, rejected
+            continue
+        good.texts.append(value)
+        good.timestamps.append(entry.timestamp)
+        good.log_ids.append(entry.logId)
+    return good, rejected
+
+
+def _is_utf8(body: bytes) -> bool:
+    if body.isascii():
+        return True
+    if len(body) < _LARGE_BODY:
+        try:
+            body.decode()
+        except UnicodeDecodeError:
+            return False
+        return True
+    # Arrow looks at it without making a text of it.
+    bounds = pa.py_buffer(struct.pack("=qq", 0, len(body)))
+    try:
+        pa.Array.from_buffers(pa.large_string(), 1, [None, bounds, pa.py_buffer(body)]).validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def _why_not_json(text: bytes) -> str | None:
@@ -136,10 +154,3 @@ def _not_utf8(body: bytes, error: UnicodeDecodeError) -> str:
 
 def _too_large(value: bytes) -> str:
     return f"an entry of {len(value)} bytes; at most {MAX_ENTRY_BYTES} are taken"
-
-
-def _on_one_line(value: bytes) -> bytes:
-    # Inside a JSON string a line break is escaped, so every raw one is layout.
-    if b"\n" in value or b"\r" in value:
-        value = value.replace(b"\r", b" ").replace(b"\n", b" ")
-    return value.strip()

@@ -8,47 +8,73 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from logs.compaction.batches import BatchObject, BatchResult, write_batch
+from logs.compaction.batches import BatchResult, Quarantined, read_batches, write_batch
+from logs.listing import RawObject  # noqa: TC001  # msgspec reads the annotation
 from tenantadmin.objectstore import StoreError, open_store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pyarrow as pa
+
     from tenantadmin.objectstore import ObjectStore
+
+
+#: Raw bytes of a day that are held in memory between reading and converting.
+_BYTES_IN_MEMORY: Final = 256 << 20
+#: From so many objects on a share is read by a process of its own: opening files holds the interpreter, which
+#: parsing few large ones does not.
+_OBJECTS_PER_PROCESS: Final = 4_000
 
 
 class Job(msgspec.Struct, frozen=True):
     """One share: the store's address, the objects, and where their entries go."""
 
     store_url: str
-    objects: tuple[BatchObject, ...]
+    objects: tuple[RawObject, ...]
     target: str
-    is_canonical: bool
 
 
-def write_batches(
-    store: ObjectStore,
-    shares: Sequence[Sequence[BatchObject]],
-    *,
-    directory: Path,
-    is_canonical: bool,
-) -> list[tuple[Path, BatchResult]]:
-    """Write each share to a file of its own under ``directory``, in processes side by side.
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What was read of a share: its good entries, in a file or in memory, and what was set aside."""
 
-    The first share is read by this process. Results stand in the order of the shares.
+    entries: Path | list[pa.RecordBatch]
+    quarantined: Sequence[Quarantined]
+
+
+def read_shares(store: ObjectStore, shares: Sequence[Sequence[RawObject]], *, directory: Path) -> list[Share]:
+    """Read all shares side by side. What is too much for memory goes to files in ``directory``.
 
     Raises:
         StoreError: an object could not be read.
+        OSError: a file could not be written.
     """
-    targets = [directory / f"{number:04}.ndjson" for number in range(len(shares))]
-    with _Children(store, shares[1:], targets[1:], is_canonical=is_canonical) as children:
-        first = write_batch(store, shares[0], target=targets[0], is_canonical=is_canonical)
-        return list(zip(targets, [first, *children.results()], strict=True))
+    if max(map(len, shares)) >= _OBJECTS_PER_PROCESS:
+        targets = [directory / f"{number:04}.arrow" for number in range(len(shares))]
+        with _Children(store, shares[1:], targets[1:]) as children:
+            first = write_batch(store, shares[0], target=targets[0])
+            results = [first, *children.results()]
+        return [Share(target, result.quarantined) for target, result in zip(targets, results, strict=True)]
+    size = sum(item.size for share in shares for item in share)
+
+    def read(number: int) -> Share:
+        if size > _BYTES_IN_MEMORY:
+            target = directory / f"{number:04}.arrow"
+            return Share(target, write_batch(store, shares[number], target=target).quarantined)
+        quarantined: list[Quarantined] = []
+        entries = list(read_batches(store, shares[number], quarantined=quarantined))
+        return Share(entries, quarantined)
+
+    with ThreadPoolExecutor(len(shares)) as pool:
+        return list(pool.map(read, range(len(shares))))
 
 
 class _Children:
@@ -57,13 +83,11 @@ class _Children:
     def __init__(
         self,
         store: ObjectStore,
-        shares: Sequence[Sequence[BatchObject]],
+        shares: Sequence[Sequence[RawObject]],
         targets: Sequence[Path],
-        *,
-        is_canonical: bool,
     ) -> None:
         self._jobs = [
-            msgspec.json.encode(Job(store.url, tuple(share), str(target), is_canonical))
+            msgspec.json.encode(Job(store.url, tuple(share), str(target)))
             for share, target in zip(shares, targets, strict=True)
         ]
         self._running: list[subprocess.Popen[bytes]] = []
@@ -103,9 +127,7 @@ class _Children:
 def main() -> None:
     """Read the job, do it, print the result."""
     job = msgspec.json.decode(sys.stdin.buffer.read(), type=Job)
-    result = write_batch(
-        open_store(job.store_url), job.objects, target=Path(job.target), is_canonical=job.is_canonical
-    )
+    result = write_batch(open_store(job.store_url), job.objects, target=Path(job.target))
     sys.stdout.buffer.write(msgspec.json.encode(result))
 
 

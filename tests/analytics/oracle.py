@@ -63,9 +63,16 @@ def _values(body: bytes) -> list[Any]:
 
 
 def _loads(body: bytes) -> Any:
-    value = json.loads(body.decode(), parse_constant=_refuse)
+    value = json.loads(body.decode(), parse_constant=_refuse, object_pairs_hook=_first_of_each)
     json.dumps(value, ensure_ascii=False).encode()  # a lone surrogate is no text
     return value
+
+
+def _first_of_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for name, value in pairs:
+        fields.setdefault(name, value)
+    return fields
 
 
 def _refuse(name: str) -> Any:

@@ -39,7 +39,7 @@ def roll_day(store: LocalStore, day: date, *, directory: Path) -> tuple[Compacte
     if compacted.file is None:
         return compacted, None
     with duckdb.connect(config={"threads": 1}) as connection:
-        files = write_rollups(connection, log=compacted.file.path, directory=place)
+        files = write_rollups(connection, log=compacted.file, directory=place)
     return compacted, RolledDay(day, {table: str(path) for table, path in files.items()})
 
 

@@ -103,13 +103,14 @@ def _bodies(day: date) -> st.SearchStrategy[bytes]:
     )
 
 
+def files_of(day: date, *, max_size: int = 6) -> st.SearchStrategy[dict[str, bytes]]:
+    """Files of one day: ``HH/<name>.json`` to bytes."""
+    names = st.tuples(st.sampled_from([0, 1, 12, 23]), st.sampled_from("abcdé")).map(
+        lambda pair: f"{pair[0]:02}/{pair[1]}.json"
+    )
+    return st.dictionaries(names, _bodies(day), min_size=1, max_size=max_size)
+
+
 def days() -> st.SearchStrategy[dict[date, dict[str, bytes]]]:
-    """Files per day: ``HH/<name>.json`` to bytes."""
-
-    def files(day: date) -> st.SearchStrategy[dict[str, bytes]]:
-        names = st.tuples(st.sampled_from([0, 1, 12, 23]), st.sampled_from("abcdé")).map(
-            lambda pair: f"{pair[0]:02}/{pair[1]}.json"
-        )
-        return st.dictionaries(names, _bodies(day), min_size=1, max_size=6)
-
-    return st.fixed_dictionaries({}, optional={day: files(day) for day in DAYS})
+    """Files per day."""
+    return st.fixed_dictionaries({}, optional={day: files_of(day) for day in DAYS})

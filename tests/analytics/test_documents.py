@@ -41,7 +41,7 @@ def check_documents(days: Files, directory: Path) -> None:
         expected = oracle.read_day(files, day)
         assert compacted.rows == len(expected)
         if compacted.file is not None:
-            assert stored_rows(compacted.file.path) == sorted_rows(expected)
+            assert stored_rows(compacted.file) == sorted_rows(expected)
         if rolled_day is None:
             continue
         rolled.append(rolled_day)

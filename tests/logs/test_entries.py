@@ -8,20 +8,24 @@ from typing import Any
 import pytest
 
 from logs.columns import COLUMNS, Column, SqlType
-from logs.compaction.entries import Accepted, Rejected, canonical, read_entries
+from logs.compaction.entries import Entries, Rejected, read_entries
 
 
-def accepted(*lines: bytes) -> tuple[list[Accepted], list[Rejected]]:
-    return [Accepted(position, line) for position, line in enumerate(lines)], []
+def texts_of(body: bytes) -> list[bytes]:
+    """The entries of a file in which all are good."""
+    entries, rejected = read_entries(body)
+    assert rejected == []
+    assert len(entries.timestamps) == len(entries.log_ids) == len(entries.texts)
+    return entries.texts
 
 
 @pytest.mark.parametrize(
     ("body", "lines"),
     [
         (b"{}", [b"{}"]),
-        (b' {"timestamp": 1}\n', [b'{"timestamp": 1}']),
-        (b'{\r\n "userName":\n"a"\n}', [b'{   "userName": "a" }']),
-        (b'{"timestamp":1}\n\n{"timestamp":2}\r\n', [b'{"timestamp":1}', b'{"timestamp":2}']),
+        (b' {"timestamp": 1}\n', None),
+        (b'{\r\n "userName":\n"a"\n}', None),
+        (b'{"timestamp":1}\n\n{"timestamp":2}\r\n', [b'{"timestamp":1}', b'{"timestamp":2}\r']),
         (b'[{"timestamp":1},\n {"timestamp":2}]', [b'{"timestamp":1}', b'{"timestamp":2}']),
         (b"[]", []),
         (b'{"statement": ["anything", {}], "userName": null}', None),
@@ -30,7 +34,7 @@ def accepted(*lines: bytes) -> tuple[list[Accepted], list[Rejected]]:
     ],
 )
 def test_one_object_lines_and_arrays_are_taken(body: bytes, lines: list[bytes] | None) -> None:
-    assert read_entries(body) == accepted(*([body] if lines is None else lines))
+    assert texts_of(body) == ([body] if lines is None else lines)
 
 
 @pytest.mark.parametrize(
@@ -48,14 +52,14 @@ def test_one_object_lines_and_arrays_are_taken(body: bytes, lines: list[bytes] |
     ],
 )
 def test_a_file_that_is_not_json_is_set_aside_whole(body: bytes, reason: str) -> None:
-    assert read_entries(body) == ([], [Rejected(None, reason)])
+    assert read_entries(body) == (Entries([], [], []), [Rejected(None, reason)])
 
 
 def test_a_wrong_entry_is_set_aside_alone() -> None:
     body = b'[{"timestamp": 1}, 7, null, "x", [], {"statusCode": "200"}, {"timestamp": 2}]'
 
     assert read_entries(body) == (
-        [Accepted(0, b'{"timestamp": 1}'), Accepted(6, b'{"timestamp": 2}')],
+        Entries([b'{"timestamp": 1}', b'{"timestamp": 2}'], [1, 2], [None, None]),
         [
             Rejected(1, "Expected `object`, got `int`"),
             Rejected(2, "Expected `object`, got `null`"),
@@ -88,22 +92,29 @@ def test_each_column_takes_its_type_and_null(column: Column) -> None:
     name, kind = column.name, column.type
     for value in (*RIGHT[kind], None):
         body = json.dumps({name: value}).encode()
-        log_id = value if name == "logId" else None
-        assert read_entries(body) == ([Accepted(0, body, log_id)], [])
+        assert texts_of(body) == [body]
     for value in WRONG[kind]:
         good, (rejected,) = read_entries(json.dumps({name: value}).encode())
-        assert good == []
+        assert good.texts == []
         assert rejected.position == 0
         assert rejected.reason.endswith(f"$.{name}`") or "Expected `int`" in rejected.reason
 
 
-def test_each_entry_comes_with_its_log_id() -> None:
-    body = b'[{"logId": "\\u00fc"}, {}, {"logId": null}]'
+def test_each_entry_comes_with_its_time_and_log_id() -> None:
+    entries, _ = read_entries(b'[{"logId": "\\u00fc", "timestamp": -1}, {}, {"logId": null, "timestamp": 0}]')
 
-    assert read_entries(body) == (
-        [Accepted(0, b'{"logId": "\\u00fc"}', "ü"), Accepted(1, b"{}"), Accepted(2, b'{"logId": null}')],
-        [],
-    )
+    assert entries.timestamps == [-1, None, 0]
+    assert entries.log_ids == ["ü", None, None]
+
+
+def test_a_large_file_is_checked_for_utf_8_as_a_small_one() -> None:
+    for size in (10, 1 << 17):
+        good = '{"userName": "ü"}\n'.encode() * (size // 18 + 1)
+        assert len(texts_of(good)) == size // 18 + 1
+        bad = good + b'{"other": "\xff"}'
+        line, byte = good.count(b"\n") + 1, bad.index(b"\xff")
+        reason = f"line {line} is not JSON: not UTF-8 at byte {byte} of the file"
+        assert read_entries(bad) == (Entries([], [], []), [Rejected(None, reason)])
 
 
 def test_an_entry_over_16_mib_is_set_aside() -> None:
@@ -111,8 +122,3 @@ def test_an_entry_over_16_mib_is_set_aside() -> None:
     for body, position in ((large, 0), (b"{}\n" + large, 1)):
         _, (rejected,) = read_entries(body)
         assert rejected == Rejected(position, "an entry of 16777232 bytes; at most 16777216 are taken")
-
-
-def test_the_canonical_form_has_known_columns_once_the_last_value_counting() -> None:
-    line = b'{"x": 1, "userName": "a", "tables": [1, 2], "userName": "\\u00fc", "timestamp": null}'
-    assert canonical(line) == '{"userName":"ü","tables":[1, 2]}'.encode()

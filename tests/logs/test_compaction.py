@@ -1,0 +1,357 @@
+"""A day's objects to its file: the same rows whichever way they were read, in whatever pieces."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import duckdb
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from logs.columns import COLUMNS
+from logs.compaction import base as bases
+from logs.compaction import merge, worker
+from logs.compaction.base import Base
+from logs.compaction.build import CompactedDay, compact_day
+from logs.layout import day_prefix, day_start_ms
+from logs.listing import list_day
+from tenantadmin.objectstore import LocalStore
+from tests.analytics import raw
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TENANT = UUID("11111111-2222-4333-8444-555555555555")
+DAY = raw.DAYS[1]
+START = day_start_ms(DAY)
+
+
+class CountingStore(LocalStore):
+    """Remembers which objects were read."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.reads: list[str] = []
+
+    def read(self, key: str) -> bytes:
+        self.reads.append(key.removeprefix(day_prefix(TENANT, DAY)))
+        return super().read(key)
+
+
+class Day:
+    """A day whose objects change, and its builds."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.store = CountingStore(root / "store")
+        self.files: dict[str, bytes] = {}
+        self.base: Base | None = None
+        self._builds = 0
+
+    def put(self, files: Mapping[str, bytes | None]) -> None:
+        """Write, replace or (None) delete objects; equal ones are left alone."""
+        for name, body in files.items():
+            key = day_prefix(TENANT, DAY) + name
+            if body is None:
+                self.store.delete(key)
+                self.files.pop(name, None)
+            elif self.files.get(name) != body:
+                self.store.write(key, body)
+                self.files[name] = body
+
+    def build(self, base: Base | None = None) -> CompactedDay:
+        """Compact the objects as they are now."""
+        self._builds += 1
+        place = self.root / f"build-{self._builds}"
+        place.mkdir()
+        listing = list_day(self.store, tenant=TENANT, day=DAY)
+        built = compact_day(self.store, listing, directory=place, base=base)
+        assert {path.name for path in place.iterdir()} <= {"day.parquet"}
+        return built
+
+    def rebuild(self) -> CompactedDay:
+        """Compact them upon the rebuild before, and keep that as the next one's base."""
+        built = self.build(self.base)
+        self.base = None
+        if built.file is not None:
+            key = f"{TENANT}/compacted/{self._builds}.parquet"
+            self.store.write(key, built.file.read_bytes())
+            self.base = Base(key, built.hours, built.quarantined)
+        return built
+
+
+def rows_of(built: CompactedDay) -> list[tuple[Any, ...]]:
+    if built.file is None:
+        return []
+    names = ", ".join(f'"{column.name}"' for column in COLUMNS)
+    query = f"SELECT {names}, _hour, _prefix_hour FROM read_parquet(?) ORDER BY file_row_number"
+    with duckdb.connect() as connection:
+        return connection.execute(
+            query.replace("(?)", "(?, file_row_number = true)"), [str(built.file)]
+        ).fetchall()
+
+
+def entry(at: int | None = 0, **fields: Any) -> dict[str, Any]:
+    return {"timestamp": None if at is None else START + at, **fields}
+
+
+def lines(*entries: dict[str, Any]) -> bytes:
+    return b"\n".join(json.dumps(item).encode() for item in entries)
+
+
+@pytest.fixture
+def day(tmp_path: Path) -> Day:
+    return Day(tmp_path)
+
+
+def names_in_order(built: CompactedDay) -> list[str]:
+    return [row[1] for row in rows_of(built)]
+
+
+# --- A rebuild that keeps hours ---------------------------------------------------------------
+
+
+def changes() -> st.SearchStrategy[list[dict[str, bytes | None]]]:
+    gone: st.SearchStrategy[dict[str, bytes | None]] = st.dictionaries(
+        st.sampled_from([f"{hour:02}/{name}.json" for hour in (0, 1, 12, 23) for name in "abcdé"]),
+        st.none(),
+        max_size=3,
+    )
+    changed = st.tuples(gone, raw.files_of(DAY, max_size=2)).map(lambda pair: {**pair[0], **pair[1]})
+    return st.lists(gone | changed, min_size=1, max_size=4)
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+@given(first=raw.files_of(DAY, max_size=10), following=changes())
+def test_keeping_hours_gives_what_reading_everything_gives(
+    first: dict[str, bytes], following: list[dict[str, bytes | None]]
+) -> None:
+    with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bases, "_WORTHWHILE", 1.0)
+        day = Day(Path(name))
+        day.put(first)
+        for change in [{}, *following]:
+            day.put(change)
+            kept, whole = day.rebuild(), day.build()
+            assert rows_of(kept) == rows_of(whole)
+            assert kept.quarantined == whole.quarantined
+            assert kept.duplicates == whole.duplicates
+            assert {hour: (state.digest, state.duplicates) for hour, state in kept.hours.items()} == {
+                hour: (state.digest, state.duplicates) for hour, state in whole.hours.items()
+            }
+
+
+def test_only_changed_hours_are_read_again(day: Day) -> None:
+    day.put({f"{hour:02}/a.json": lines(entry(hour, userName=f"u{hour}")) for hour in range(24)})
+    assert day.rebuild().read == 24
+    day.store.reads.clear()
+    day.put({"07/b.json": lines(entry(7, userName="late")), "09/a.json": None})
+
+    built = day.rebuild()
+
+    assert day.store.reads == ["07/a.json", "07/b.json"]
+    assert built.read == 2
+    assert rows_of(built) == rows_of(day.build())
+    assert (built.rows, "late" in names_in_order(built), "u9" in names_in_order(built)) == (24, True, False)
+
+
+def test_an_entry_returns_with_the_one_that_made_it_superfluous_gone(day: Day) -> None:
+    day.put({f"{hour:02}/a.json": lines(entry(hour)) for hour in range(24)})
+    day.put({"03/x.json": lines(entry(userName="first", logId="x"))})
+    day.put({"05/x.json": lines(entry(userName="second", logId="x"))})
+    built = day.rebuild()
+    assert built.duplicates == 1
+    assert "second" not in names_in_order(built)
+    day.store.reads.clear()
+
+    day.put({"03/x.json": None})
+    built = day.rebuild()
+
+    assert sorted(day.store.reads) == ["03/a.json", "05/a.json", "05/x.json"]
+    assert built.duplicates == 0
+    assert "second" in names_in_order(built)
+
+
+def test_a_kept_row_goes_where_an_earlier_hour_brings_its_log_id(day: Day) -> None:
+    day.put({f"{hour:02}/a.json": lines(entry(hour, logId=f"{hour}")) for hour in range(24)})
+    day.rebuild()
+    day.put({"02/b.json": lines(entry(99, userName="earlier", logId="20"))})
+    built = day.rebuild()
+    assert (built.rows, built.duplicates) == (24, 1)
+    assert built.hours[20].superseded_by == (2,)
+
+    day.put({"02/b.json": None})
+    assert rows_of(day.rebuild()) == rows_of(day.build())
+
+
+@pytest.mark.parametrize("damage", ["gone", "cut", "no parquet", "without the prefix"])
+def test_a_base_that_cannot_be_read_costs_time_alone(day: Day, damage: str) -> None:
+    day.put({f"{hour:02}/a.json": lines(entry(hour)) for hour in range(24)})
+    day.rebuild()
+    assert day.base is not None
+    key = day.base.file
+    if damage == "gone":
+        day.store.delete(key)
+    elif damage == "without the prefix":
+        with duckdb.connect() as connection:
+            path = day.store.uri(key)
+            query = f"COPY (SELECT * EXCLUDE (_prefix_hour) FROM '{path}') TO '{path}.new' (FORMAT parquet)"
+            connection.execute(query)
+        day.store.write(key, Path(f"{path}.new").read_bytes())
+    else:
+        body = day.store.read(key)
+        day.store.write(key, body[: len(body) // 2] if damage == "cut" else b"{}")
+    day.put({"07/b.json": lines(entry(7, userName="late"))})
+
+    built = day.rebuild()
+
+    assert (built.rows, built.read) == (25, 25)
+    assert "late" in names_in_order(built)
+
+
+def test_a_day_that_changed_for_the_most_part_is_read_whole(day: Day) -> None:
+    day.put({"00/a.json": lines(entry(0)), "01/a.json": lines(*[entry(1, userName="x" * 100)] * 5)})
+    day.rebuild()
+    day.put({"01/b.json": b"{}"})
+    assert day.rebuild().read == 3
+
+
+def test_what_was_set_aside_stays_listed_with_its_hour(day: Day) -> None:
+    day.put({f"{hour:02}/a.json": lines(entry(hour)) for hour in range(24)})
+    day.put({"03/bad.json": b"[", "04/bad.json": b'{"userName": 1}'})
+    day.rebuild()
+    day.put({"04/bad.json": None, "05/bad.json": b"7"})
+    built = day.rebuild()
+    assert [(item.key[-11:], item.position) for item in built.quarantined] == [
+        ("03/bad.json", None),
+        ("05/bad.json", 0),
+    ]
+
+
+# --- In whatever pieces -----------------------------------------------------------------------
+
+
+def mixed_files() -> dict[str, bytes]:
+    """Late, repeated, tied, wrong and odd entries, in files of one and of several."""
+    files: dict[str, bytes] = {}
+    for number in range(60):
+        hour = number // 6
+        fields = {"userName": f"ü{number}", "logId": f"id{number % 37}" if number % 3 else None}
+        late = 3_600_000 * (number % 5 == 0)
+        files[f"{hour:02}/{number}.json"] = lines(entry(hour * 3_600_000 - late, **fields))
+    files["04/many.json"] = lines(*[entry(number % 4, tables=["a", "b\n"]) for number in range(9)])
+    files["04/wrong.json"] = b'[{"timestamp": 1}, {"timestamp": "1"}, {"timestamp": null, "logId": "id3"}]'
+    files["11/none.json"] = b""
+    return files
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "value"),
+    [
+        (worker, "_OBJECTS_PER_PROCESS", 1),
+        (worker, "_BYTES_IN_MEMORY", 0),
+        (merge, "_CHUNK_ROWS", 7),
+        (merge, "ROW_GROUP_ROWS", 13),
+        (merge, "_ROWS_PER_RUN", 1),
+        (merge, "_ROWS_PER_RUN", 1_000),
+        (merge, "_OPEN_BATCHES", 1),
+    ],
+)
+def test_pieces_and_processes_make_no_difference(
+    day: Day, monkeypatch: pytest.MonkeyPatch, module: Any, name: str, value: int
+) -> None:
+    day.put(mixed_files())
+    expected = day.build()
+    monkeypatch.setattr("logs.compaction.build._OBJECTS_PER_SHARE", 10)
+    monkeypatch.setattr("logs.compaction.batches._BATCH_BYTES", 300)
+    if module is merge:
+        monkeypatch.setattr(worker, "_BYTES_IN_MEMORY", 0)
+    monkeypatch.setattr(module, name, value)
+
+    built = day.build()
+
+    assert rows_of(built) == rows_of(expected)
+    assert built.quarantined == expected.quarantined
+    assert built.duplicates == expected.duplicates > 0
+
+
+def test_a_file_larger_than_a_batch_may_be_is_divided(day: Day, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("logs.compaction.batches._MAX_BATCH_BYTES", 1)
+    day.put({"00/a.json": lines(*[entry(number) for number in range(150)])})
+    assert [row[0] - START for row in rows_of(day.build())] == list(range(150))
+
+
+def test_where_a_field_stands_twice_the_first_counts(day: Day) -> None:
+    start = str(START).encode()
+    day.put(
+        {
+            "00/a.json": b'{"timestamp": %b, "logId": "x", "userName": "a", "timestamp": 1, "logId": "y"}'
+            % start,
+            "00/b.json": b'{"userName": "b", "userName": "c", "logId": "y", "timestamp": 2}',
+            "00/c.json": b'{"logId": "x", "logId": "z"}',
+        }
+    )
+    built = day.build()
+    assert [(row[0], row[1], row[29]) for row in rows_of(built)] == [(2, "b", "y"), (START, "a", "x")]
+    assert built.duplicates == 1
+
+
+def test_row_groups_are_of_one_size_and_prune_by_time(day: Day, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(merge, "ROW_GROUP_ROWS", 40)
+    day.put({"00/a.json": lines(*[entry(number) for number in range(100)])})
+    with duckdb.connect() as connection:
+        found = connection.execute(
+            "SELECT row_group_num_rows, stats_min_value, stats_max_value, compression "
+            "FROM parquet_metadata(?) WHERE path_in_schema = 'timestamp' ORDER BY row_group_id",
+            [str(day.build().file)],
+        ).fetchall()
+    assert [(rows, int(low) - START, int(high) - START) for rows, low, high, _ in found] == [
+        (34, 0, 33),
+        (34, 34, 67),
+        (32, 68, 99),
+    ]
+    assert {compression for *_, compression in found} == {"ZSTD"}
+
+
+def test_json_columns_hold_text_whichever_way_they_came(day: Day) -> None:
+    day.put(
+        {
+            "00/a.json": b'[{"timestamp": 1, "tables": [ "a", "\\u00fc" ], "parameterValues":'
+            b' {"n": [1, null]}}, {"timestamp": 2, "tables": "[1, ]", "parameterValues": "not json"},'
+            b' {"timestamp": 3, "tables": [], "parameterValues": 7}, {"timestamp": 4, "tables": null}]'
+        }
+    )
+    place = [column.name for column in COLUMNS].index
+    assert [(row[place("tables")], row[place("parameterValues")]) for row in rows_of(day.build())] == [
+        ('["a","ü"]', '{"n":[1,null]}'),
+        ("[1, ]", "not json"),
+        ("[]", "7"),
+        (None, None),
+    ]
+
+
+def test_a_day_of_another_date_than_its_entries_counts_them_by_prefix(day: Day) -> None:
+    day.put({"07/a.json": lines(entry(-1), entry(0), entry(86_399_999), entry(86_400_000), entry(None))})
+    hours = {(row[0], row[-2]) for row in rows_of(day.build())}
+    assert hours == {
+        (START - 1, 7),
+        (START, 0),
+        (START + 86_399_999, 23),
+        (START + 86_400_000, 7),
+        (None, 7),
+    }
+
+
+def test_the_day_before_is_no_part_of_it(day: Day) -> None:
+    assert date(2026, 1, 1) == DAY
+    day.store.write(f"{TENANT}/logs/2025/12/31/23/a.json", b"{}")
+    built = day.build()
+    assert (built.file, built.rows, built.quarantined, dict(built.hours)) == (None, 0, (), {})
