@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
@@ -13,6 +13,7 @@ from accounts.tenants.plans import limits_of, require_within
 from accounts.tenants.stamps import stamp_tenant
 from rules.cache_bust import cache_bust
 from rules.errors import RulesetRejected, malformed_ruleset
+from rules.json_text import read_integer
 from rules.lint import GrosslyMalformed, LintResult, lint_ruleset, lint_write
 from rules.markers import active_marker_targets
 from rules.models import Ruleset
@@ -23,8 +24,6 @@ from tenantadmin.http.errors import Conflict, Detail, ValidationFailed
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from uuid import UUID
-
-_VERSION: Final = ("seq", "cacheBust")
 
 
 def lint_document(document: Any) -> LintResult:
@@ -130,15 +129,15 @@ def _validate(
 
 
 def _require_version(document: dict[str, Any], stored: RulesetState) -> None:
-    """Check the members that may be sent back as read.
+    """Check the members that may be sent back as read; what has another type is lint's to refuse.
 
     Raises:
         ValidationFailed: ``tenantId`` names another tenant.
         Conflict: ``seq`` or ``cacheBust`` is stale.
     """
-    if document.get("tenantId", str(stored.tenant_id)) != str(stored.tenant_id):
+    tenant_id, seq, token = (document.get(name) for name in ("tenantId", "seq", "cacheBust"))
+    if isinstance(tenant_id, str) and tenant_id != str(stored.tenant_id):
         message = "'tenantId' is not the tenant of this address. Leave it out or send it as read."
         raise ValidationFailed(details=[Detail("/tenantId", "read-only", message)])
-    present = {"seq": stored.seq, "cacheBust": stored.cache_bust}
-    if any(document.get(name, present[name]) != present[name] for name in _VERSION):
+    if read_integer(seq) not in {None, stored.seq} or (isinstance(token, str) and token != stored.cache_bust):
         raise Conflict

@@ -22,7 +22,7 @@ class LogoutRequest(serializers.Serializer[Any]):
     """The refresh token or personal access token to end; an unknown one is as good as ended."""
 
     token = StrictCharField()
-    token_type_hint = StrictCharField(required=False, help_text="Accepted and ignored.")
+    token_type_hint = StrictCharField(required=False, allow_blank=True, help_text="Accepted and ignored.")
 
 
 class LogoutView(OAuthView):

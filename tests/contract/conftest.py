@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.contract import fuzzing
+from tests.contract import fuzzing, seeding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
 @pytest.fixture
-def seed(db: None, settings: Any) -> Iterator[fuzzing.Seed]:
+def seed(db: None, settings: Any) -> Iterator[seeding.Seed]:
     github = {
         "provider_id": "github",
         "name": "github",
@@ -24,7 +24,7 @@ def seed(db: None, settings: Any) -> Iterator[fuzzing.Seed]:
     settings.SIGNIN_PROVIDERS = ["github"]
     settings.SOCIALACCOUNT_PROVIDERS = {"github": {"APPS": [github], "OAUTH_PKCE_ENABLED": True}}
     settings.DNS_NAMESERVERS, settings.DNS_PORT, settings.DNS_TIMEOUT_SECONDS = ["127.0.0.1"], 9, 0.05
-    seed = fuzzing.seed_service()
+    seed = seeding.seed_service()
     with fuzzing.one_connection():
         yield seed
 

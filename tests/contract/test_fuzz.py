@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.contract import fuzzing
+from tests.contract import fuzzing, seeding
 
 if TYPE_CHECKING:
     from tests.contract.fuzzing import Operation, Request
@@ -21,7 +21,7 @@ for operation in fuzzing.operations(SCHEMA):
 
 @pytest.mark.parametrize("tag", sorted(OPERATIONS))
 def test_every_answer_is_in_the_contract(
-    seed: fuzzing.Seed, tag: str, record_property: Any, subtests: Any
+    seed: seeding.Seed, tag: str, record_property: Any, subtests: Any
 ) -> None:
     sent = 0
     tokens = st.sampled_from(seed.tokens)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from tests.contract import fuzzing
+from tests.contract import fuzzing, seeding
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,7 +32,7 @@ TENANT: Final[Way] = (
     ("replaceTenantConfig", "getConfigRevision", None),
     ("replaceTenantConfig", "restoreConfig", None),
     ("createTenant", "getTenantRules", None),
-    ("createTenant", "replaceTenantRules", {"rules": fuzzing.RULES[::-1]}),
+    ("createTenant", "replaceTenantRules", {"rules": seeding.RULES[::-1]}),
     ("replaceTenantRules", "validateRules", {}),
     ("createTenant", "listRulesHistory", None),
     ("replaceTenantRules", "diffRules", None),
@@ -71,7 +71,7 @@ LISTED: Final[Way] = (
     ("listTenants", "listConfigHistory", None),
     ("listTenants", "listMarkers", None),
     ("getTenantRules", "replaceTenantRules", {}),
-    ("listTenants", "replaceTenantRules", {"rules": fuzzing.RULES[::-1]}),
+    ("listTenants", "replaceTenantRules", {"rules": seeding.RULES[::-1]}),
     ("listRulesHistory", "getRulesRevision", None),
     ("listRulesHistory", "restoreRules", None),
     ("restoreRules", "listChanges", None),
@@ -102,7 +102,7 @@ LISTED: Final[Way] = (
     ("listLogDays", "listLogHours", None),
     ("listLogHours", "listLogFiles", None),
     ("listLogFiles", "getLogObject", None),
-    ("getTenant", "queryLogs", {"sql": fuzzing.STATEMENTS[0]}),
+    ("getTenant", "queryLogs", {"sql": seeding.STATEMENTS[0]}),
     ("getTenant", "deleteTenant", None),
     ("deleteTenant", "listConfigHistory", None),
 )
@@ -144,9 +144,9 @@ ACKNOWLEDGED: Final[Way] = (
 #: What no answer holds, because the caller chooses it.
 CHOSEN: Final = {
     "cachekey": "k9",
-    "year": f"{fuzzing.DAY:%Y}",
-    "month": f"{fuzzing.DAY:%m}",
-    "day": f"{fuzzing.DAY:%d}",
+    "year": f"{seeding.DAY:%Y}",
+    "month": f"{seeding.DAY:%m}",
+    "day": f"{seeding.DAY:%d}",
     "email": "member@example.org",
 }
 
@@ -218,7 +218,7 @@ def _find(value: Any, pointer: str) -> Any:
     return value
 
 
-def test_a_tenants_life_follows_the_links(seed: fuzzing.Seed, record_property: Any) -> None:
+def test_a_tenants_life_follows_the_links(seed: seeding.Seed, record_property: Any) -> None:
     walk = Walk(seed.wildcard)
     walk.send("createAccount", body={"name": "Linked", "owners": ["owner@example.org"], "plan": "team"})
     walk.follow(TENANT)
@@ -230,21 +230,21 @@ def test_a_tenants_life_follows_the_links(seed: fuzzing.Seed, record_property: A
     record_property("requests", walk.requests)
 
 
-def test_a_users_life_follows_the_links(seed: fuzzing.Seed, record_property: Any) -> None:
+def test_a_users_life_follows_the_links(seed: seeding.Seed, record_property: Any) -> None:
     walk = Walk(seed.wildcard)
     walk.send("replaceUser", parameters={"email": "linked@example.org"}, body={"displayName": "Ana"})
     walk.follow(USER)
     record_property("requests", walk.requests)
 
 
-def test_what_a_member_lists_leads_on(seed: fuzzing.Seed, record_property: Any) -> None:
+def test_what_a_member_lists_leads_on(seed: seeding.Seed, record_property: Any) -> None:
     walk = Walk(seed.owner_pat)
     walk.send("listTenants")
     walk.follow(LISTED)
     record_property("requests", walk.requests)
 
 
-def test_what_an_administrator_lists_leads_on(seed: fuzzing.Seed, record_property: Any) -> None:
+def test_what_an_administrator_lists_leads_on(seed: seeding.Seed, record_property: Any) -> None:
     walk = Walk(seed.wildcard)
     walk.send("createAccount", body={"name": "A", "owners": ["owner@example.org"]})
     walk.send("getTenant", parameters={"tenant": seed.values["tenant"][0]})
@@ -259,7 +259,7 @@ def test_what_an_administrator_lists_leads_on(seed: fuzzing.Seed, record_propert
     record_property("requests", walk.requests)
 
 
-def test_what_is_published_leads_on(seed: fuzzing.Seed, record_property: Any) -> None:
+def test_what_is_published_leads_on(seed: seeding.Seed, record_property: Any) -> None:
     walk = Walk(seed.wildcard)
     walk.send("publishTos", body={"markdown": "# Newer"})
     walk.follow(TERMS)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize
 
 from accounts.access.rights import forget_principals
-from tests.contract import fuzzing
+from tests.contract import fuzzing, seeding
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -44,7 +44,7 @@ ENTRIES: Final = ["listTenants", "getTenant"]
 
 
 def make_machine(
-    area: str, seed: fuzzing.Seed, settings: Any, store: Path
+    area: str, seed: seeding.Seed, settings: Any, store: Path
 ) -> tuple[type[APIStateMachine], Counter[str]]:
     """Return the state machine of an area, and the count of its requests by operation, filled as it runs.
 
@@ -95,7 +95,7 @@ def make_machine(
 
 @pytest.mark.parametrize("area", AREAS)
 def test_every_life_is_in_the_contract(
-    seed: fuzzing.Seed, settings: Any, object_store: Path, area: str, record_property: Any
+    seed: seeding.Seed, settings: Any, object_store: Path, area: str, record_property: Any
 ) -> None:
     machine, asked = make_machine(area, seed, settings, object_store)
     if not fuzzing.EXAMPLES:

@@ -91,6 +91,21 @@ def test_a_stale_copy_is_a_409(client: ApiClient, address: str) -> None:
     assert client.put(address, RULES, **{"If-Match": now["ETag"]}).status_code == 200
 
 
+@pytest.mark.parametrize(("name", "value"), [("seq", "0"), ("seq", None), ("cacheBust", 1), ("tenantId", [])])
+def test_a_version_of_another_type_is_refused_where_it_stands(
+    client: ApiClient, address: str, name: str, value: object
+) -> None:
+    for answer in (
+        client.put(address, {**RULES, name: value}),
+        client.post("/config/rules/validate", {**RULES, name: value}),
+    ):
+        assert answer.status_code == 400
+        assert [(error["code"], error["path"]) for error in answer.json()["errors"]] == [
+            ("wrong-type", f"/{name}")
+        ]
+    assert client.get(address).json()["seq"] == 0
+
+
 def test_a_reader_that_has_the_present_ruleset_gets_a_304_at_the_cost_of_one_query(
     client: ApiClient,
     address: str,
