@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from django.contrib import admin
 
-from analytics.models import Build, DayRollup, SummaryDocument
+from analytics.models import Build, DayRollup, MergedRollup, SummaryDocument
 from tenantadmin.http.admin import ReadOnlyAdmin
 
 
@@ -15,9 +15,15 @@ class DayRollupAdmin(ReadOnlyAdmin):
     date_hierarchy = "day"
 
 
+@admin.register(MergedRollup)
+class MergedRollupAdmin(ReadOnlyAdmin):
+    list_display = ("tenant_id", "period", "bytes", "built_at")
+    search_fields = ("tenant_id", "period")
+
+
 @admin.register(SummaryDocument)
 class SummaryDocumentAdmin(ReadOnlyAdmin):
-    list_display = ("tenant_id", "kind", "period", "etag", "built_at")
+    list_display = ("tenant_id", "kind", "period", "bytes", "etag", "built_at")
     list_filter = ("kind",)
     search_fields = ("tenant_id", "period")
     exclude: ClassVar = ("body",)

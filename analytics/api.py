@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import date
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
 
 from accounts.permissions import AppView
 from analytics import schemas
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from uuid import UUID
 
+    from django.http import HttpResponseBase
     from rest_framework import serializers
     from rest_framework.request import Request
-    from rest_framework.response import Response
 
 _USER: Final = OpenApiParameter(
     "userId", str, OpenApiParameter.PATH, description="`userName` of the log, percent-encoded."
@@ -43,37 +43,40 @@ def _described(
     )
 
 
-class YearView(AppView):
+class _OfYear(AppView):
+    """A stored document of a year."""
+
+    kind: ClassVar[Kind]
+
+    def get(self, request: Request, tenant: UUID, year: int) -> HttpResponseBase:
+        read_query(None, request)
+        return answer_stored(request, tenant=tenant, kind=self.kind, period=f"{year:04}")
+
+
+@extend_schema_view(get=_described("The yearly summary", schemas.YearlySummary, YEAR))
+class YearView(_OfYear):
     """Totals of a year and the activity of each of its last 365 days."""
 
     operations: ClassVar = {"GET": "getYearlySummary"}
-
-    @_described("The yearly summary", schemas.YearlySummary, YEAR)
-    def get(self, request: Request, tenant: UUID, year: int) -> Response:
-        read_query(None, request)
-        return answer_stored(request, tenant=tenant, kind=Kind.YEAR, period=f"{year:04}")
+    kind = Kind.YEAR
 
 
-class RulesView(AppView):
+@extend_schema_view(get=_described("How well each rule served in a year", schemas.RuleEffectiveness, YEAR))
+class RulesView(_OfYear):
     """Hits, misses and saved warehouse time of each rule in a year."""
 
     operations: ClassVar = {"GET": "getRuleEffectiveness"}
-
-    @_described("How well each rule served in a year", schemas.RuleEffectiveness, YEAR)
-    def get(self, request: Request, tenant: UUID, year: int) -> Response:
-        read_query(None, request)
-        return answer_stored(request, tenant=tenant, kind=Kind.RULES, period=f"{year:04}")
+    kind = Kind.RULES
 
 
-class OpportunitiesView(AppView):
+@extend_schema_view(
+    get=_described("Where caching would save warehouse time", schemas.CacheOpportunities, YEAR)
+)
+class OpportunitiesView(_OfYear):
     """Statements that a change of rules would serve from cache, in three lists of at most 50."""
 
     operations: ClassVar = {"GET": "getCacheOpportunities"}
-
-    @_described("Where caching would save warehouse time", schemas.CacheOpportunities, YEAR)
-    def get(self, request: Request, tenant: UUID, year: int) -> Response:
-        read_query(None, request)
-        return answer_stored(request, tenant=tenant, kind=Kind.OPPORTUNITIES, period=f"{year:04}")
+    kind = Kind.OPPORTUNITIES
 
 
 class MonthView(AppView):
@@ -82,7 +85,7 @@ class MonthView(AppView):
     operations: ClassVar = {"GET": "getMonthlySummary"}
 
     @_described("The monthly summary", schemas.MonthlySummary, YEAR, MONTH)
-    def get(self, request: Request, tenant: UUID, year: int, month: int) -> Response:
+    def get(self, request: Request, tenant: UUID, year: int, month: int) -> HttpResponseBase:
         read_query(None, request)
         return answer_stored(request, tenant=tenant, kind=Kind.MONTH, period=f"{year:04}-{month:02}")
 
@@ -93,7 +96,7 @@ class DayView(AppView):
     operations: ClassVar = {"GET": "getDailySummary"}
 
     @_described("The daily summary, with a record per statement", schemas.DailySummary, YEAR, MONTH, DAY)
-    def get(self, request: Request, tenant: UUID, year: int, month: int, day: int) -> Response:
+    def get(self, request: Request, tenant: UUID, year: int, month: int, day: int) -> HttpResponseBase:
         read_query(None, request)
         return answer_stored(request, tenant=tenant, kind=Kind.DAY, period=_day(year, month, day))
 
@@ -104,7 +107,7 @@ class UsersView(AppView):
     operations: ClassVar = {"GET": "getUsersSummary"}
 
     @_described("All users of a tenant, over its whole history", schemas.UsersSummary)
-    def get(self, request: Request, tenant: UUID) -> Response:
+    def get(self, request: Request, tenant: UUID) -> HttpResponseBase:
         read_query(None, request)
         return answer_stored(request, tenant=tenant, kind=Kind.USERS, period=HISTORY)
 
@@ -115,7 +118,7 @@ class UserYearView(AppView):
     operations: ClassVar = {"GET": "getUserYearlySummary"}
 
     @_described("A user's yearly summary", schemas.YearlySummary, _USER, YEAR)
-    def get(self, request: Request, tenant: UUID, *, userId: str, year: int) -> Response:
+    def get(self, request: Request, tenant: UUID, *, userId: str, year: int) -> HttpResponseBase:
         read_query(None, request)
         return answer_user(request, tenant=tenant, user=userId, period=f"{year:04}")
 
@@ -134,7 +137,7 @@ class UserMonthView(AppView):
         userId: str,
         year: int,
         month: int,
-    ) -> Response:
+    ) -> HttpResponseBase:
         read_query(None, request)
         return answer_user(request, tenant=tenant, user=userId, period=f"{year:04}-{month:02}")
 
@@ -154,7 +157,7 @@ class UserDayView(AppView):
         year: int,
         month: int,
         day: int,
-    ) -> Response:
+    ) -> HttpResponseBase:
         read_query(None, request)
         return answer_user(request, tenant=tenant, user=userId, period=_day(year, month, day))
 

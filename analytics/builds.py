@@ -5,12 +5,20 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from django.conf import settings
+
 from analytics.models import Build
 from tenantadmin.http.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from uuid import UUID
+
+
+def delete_old_builds() -> int:
+    """Delete the builds that began longer ago than `BUILD_LIFETIME`; returns how many."""
+    deleted, _ = Build.objects.filter(started_at__lt=now() - settings.BUILD_LIFETIME).delete()
+    return deleted
 
 
 @contextmanager

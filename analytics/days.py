@@ -9,23 +9,23 @@ import tempfile
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.db import transaction
 
 from analytics.builds import recorded_build
 from analytics.documents.day import day_document
-from analytics.documents.year import daily_activity
+from analytics.files import remove_orphans, upload
 from analytics.models import DayRollup, Kind, SummaryDocument
 from analytics.rollup import ROLLUP_VERSION, write_rollups
-from analytics.source import RolledDay, Rollups
-from analytics.store import save_document
+from analytics.source import Rollups
+from analytics.store import Written, save_document, withdraw_documents, write_document
 from logs.compaction.build import CompactedDay, compact_day
 from logs.compaction.engine import connect
 from logs.layout import compacted_prefix, partition_key, rollup_key, rollup_prefix
 from logs.listing import DayListing, find_days, list_day
 from logs.locks import build_lock
-from logs.models import Partition, SupersededFile
+from logs.models import Partition
 from logs.partitions import Build, partition_base, publish_partition, supersede, withdraw_partition
 from tenantadmin.http.timestamps import now
 
@@ -38,11 +38,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Rolled:
-    """A day's rollups under construction: local files, and what is computed from them."""
+    """A day's rollups under construction, local files, and the document computed from them."""
 
     files: Mapping[str, Path]
-    document: dict[str, Any]
-    activity: dict[str, Any]
+    document: Written
 
 
 def find_stale_days(
@@ -108,9 +107,11 @@ def _build(store: ObjectStore, listing: DayListing) -> int:
             return 0
         rolled = _roll_up(compacted.file, day=day)
         file = partition_key(tenant, day, build=name)
-        _upload(store, {file: compacted.file})
         keys = {table: rollup_key(tenant, day, build=name, table=table) for table in rolled.files}
-        _upload(store, {keys[table]: path for table, path in rolled.files.items()})
+        document_key = "" if rolled.document.path is None else f"{rollup_prefix(tenant, day)}{name}.json"
+        upload(store, {file: compacted.file, **{keys[table]: path for table, path in rolled.files.items()}})
+        if rolled.document.path is not None:
+            upload(store, {document_key: rolled.document.path})
         build = Build(
             name=name,
             file=file,
@@ -120,10 +121,9 @@ def _build(store: ObjectStore, listing: DayListing) -> int:
             quarantined=compacted.quarantined,
             hours=compacted.hours,
         )
-        size = sum(path.stat().st_size for path in rolled.files.values())
         with transaction.atomic():
             publish_partition(listing, build)
-            _publish_rollup(listing, name=name, rolled=rolled, keys=keys, size=size)
+            _publish_rollup(listing, name=name, rolled=rolled, keys=keys, document_key=document_key)
     return compacted.rows
 
 
@@ -146,20 +146,17 @@ def _publish_without_rows(listing: DayListing, compacted: CompactedDay, *, name:
 def _roll_up(log: Path, *, day: date) -> _Rolled:
     directory = log.parent
     with connect(spill=directory / "spill") as connection:
-        files = write_rollups(connection, log=log, directory=directory)
-        rolled_day = RolledDay(day, {table: str(path) for table, path in files.items()})
-        rollups = Rollups(connection, [rolled_day])
-        (activity,) = daily_activity(rollups)
-        return _Rolled(files, day_document(rollups), activity)
+        files = write_rollups(connection, log=log, day=day, directory=directory)
+        rollups = Rollups(connection, [{table: str(path) for table, path in files.items()}])
+        document = write_document(day_document(rollups), spill=directory / "document.json")
+        return _Rolled(files, document)
 
 
 def _publish_rollup(
-    listing: DayListing, *, name: str, rolled: _Rolled, keys: Mapping[str, str], size: int
+    listing: DayListing, *, name: str, rolled: _Rolled, keys: Mapping[str, str], document_key: str
 ) -> None:
     tenant, day = listing.tenant, listing.day
-    before = DayRollup.objects.filter(tenant_id=tenant, day=day).first()
-    if before is not None:
-        supersede(before.files.values())
+    _supersede_rollup(tenant=tenant, day=day)
     DayRollup.objects.update_or_create(
         tenant_id=tenant,
         day=day,
@@ -167,25 +164,29 @@ def _publish_rollup(
             "build": name,
             "version": ROLLUP_VERSION,
             "files": dict(keys),
-            "activity": rolled.activity,
-            "bytes": size,
+            "bytes": sum(path.stat().st_size for path in rolled.files.values()),
             "built_at": now(),
         },
     )
-    save_document(tenant=tenant, kind=Kind.DAY, period=day.isoformat(), document=rolled.document, source=name)
+    save_document(
+        tenant=tenant,
+        kind=Kind.DAY,
+        period=day.isoformat(),
+        document=rolled.document,
+        source=name,
+        file=document_key,
+    )
 
 
 def _withdraw_rollup(*, tenant: uuid.UUID, day: date) -> None:
-    for row in DayRollup.objects.filter(tenant_id=tenant, day=day):
-        supersede(row.files.values())
-        row.delete()
-    SummaryDocument.objects.filter(tenant_id=tenant, kind=Kind.DAY, period=day.isoformat()).delete()
+    _supersede_rollup(tenant=tenant, day=day)
+    DayRollup.objects.filter(tenant_id=tenant, day=day).delete()
+    withdraw_documents(tenant=tenant, period=day.isoformat(), kinds=[Kind.DAY])
 
 
-def _upload(store: ObjectStore, files: Mapping[str, Path]) -> None:
-    for key, path in files.items():
-        with path.open("rb") as stream:
-            store.write(key, stream)
+def _supersede_rollup(*, tenant: uuid.UUID, day: date) -> None:
+    for files in DayRollup.objects.filter(tenant_id=tenant, day=day).values_list("files", flat=True):
+        supersede(files.values())
 
 
 def _remove_orphans(store: ObjectStore, *, tenant: uuid.UUID, day: date) -> None:
@@ -193,7 +194,7 @@ def _remove_orphans(store: ObjectStore, *, tenant: uuid.UUID, day: date) -> None
     named = set(Partition.objects.filter(tenant_id=tenant, day=day).values_list("file", flat=True))
     for files in DayRollup.objects.filter(tenant_id=tenant, day=day).values_list("files", flat=True):
         named.update(files.values())
+    documents = SummaryDocument.objects.filter(tenant_id=tenant, kind=Kind.DAY, period=day.isoformat())
+    named.update(documents.values_list("file", flat=True))
     for prefix in (compacted_prefix(tenant, day), rollup_prefix(tenant, day)):
-        for entry in list(store.list(prefix)):
-            if entry.key not in named and not SupersededFile.objects.filter(key=entry.key).exists():
-                store.delete(entry.key)
+        remove_orphans(store, prefix=prefix, named=named)

@@ -8,7 +8,7 @@ from tenantadmin.http.timestamps import now
 
 
 class DayRollup(models.Model):
-    """The rollup files of a day, and its entry in the yearly activity."""
+    """The rollup files of a day."""
 
     tenant_id = models.UUIDField()
     day = models.DateField()
@@ -17,8 +17,6 @@ class DayRollup(models.Model):
     version = models.PositiveIntegerField()
     #: Table name to object key.
     files = models.JSONField()
-    #: The day's entry of ``last365daysQueryActivity``.
-    activity = models.JSONField()
     bytes = models.PositiveBigIntegerField()
     built_at = models.DateTimeField(default=now)
 
@@ -28,6 +26,28 @@ class DayRollup(models.Model):
 
     def __str__(self) -> str:
         return f"{self.tenant_id} {self.day}"
+
+
+class MergedRollup(models.Model):
+    """The rollup files of a month, merged from its days, or of a year, merged from its months."""
+
+    tenant_id = models.UUIDField()
+    #: ``2026-03`` or ``2026``.
+    period = models.CharField(max_length=7)
+    build = models.CharField(max_length=32)
+    #: Digest over the builds of the days that are in it.
+    source = models.CharField(max_length=64)
+    #: Table name to object key.
+    files = models.JSONField()
+    bytes = models.PositiveBigIntegerField()
+    built_at = models.DateTimeField(default=now)
+
+    class Meta:
+        ordering = ("tenant_id", "-period")
+        constraints = (models.UniqueConstraint(fields=["tenant_id", "period"], name="merged_rollup_unique"),)
+
+    def __str__(self) -> str:
+        return f"{self.tenant_id} {self.period}"
 
 
 class Kind(models.TextChoices):
@@ -48,7 +68,10 @@ class SummaryDocument(models.Model):
     kind = models.CharField(max_length=16, choices=Kind.choices)
     #: ``2026-03-01``, ``2026-03``, ``2026``, or empty for the whole history.
     period = models.CharField(max_length=10, blank=True)
+    #: The document itself, or empty where it is too large for a row: then ``file`` is its object's key.
     body = models.BinaryField()
+    file = models.CharField(max_length=1024, blank=True)
+    bytes = models.PositiveBigIntegerField(default=0)
     etag = models.CharField(max_length=40)
     #: Digest over the rollups that it was computed from.
     source = models.CharField(max_length=64)

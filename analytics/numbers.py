@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from typing import Final
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+#: The years that ISO 8601 writes, 0001 to 9999, in epoch milliseconds.
+FIRST_MS: Final = -62_135_596_800_000
+LAST_MS: Final = 253_402_300_799_999
 
 
 def mean(total: int | None, count: int) -> int:
@@ -22,14 +24,3 @@ def mean_or_none(total: int | None, count: int) -> int | None:
 def rate(part: int, whole: int) -> float:
     """``part / whole`` to four decimals, rounded half up; 0.0 where ``whole`` is 0."""
     return (20_000 * part + whole) // (2 * whole) / 10_000 if whole else 0.0
-
-
-def iso_time(epoch_ms: int | None) -> str | None:
-    """Epoch milliseconds as ``2026-11-21T02:45:07.123Z``; None outside the years that ISO 8601 writes."""
-    if epoch_ms is None:
-        return None
-    try:
-        moment = _EPOCH + timedelta(milliseconds=epoch_ms)
-    except OverflowError:
-        return None
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

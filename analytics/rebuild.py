@@ -1,14 +1,16 @@
-"""Keeps the documents of months, years and the whole history current with the days' rollups.
+"""Keeps merged rollups and documents of months, years and the whole history current with the days' rollups.
 
-Contract: "Summary records". A document remembers the builds that it was computed from; where those are
-no longer the present ones, it is stale. Raw rows are never read.
+Contract: "Summary records". Days merge into their month, months into their year. A merge and a document
+remember the builds that they were made of; where those are no longer the present ones, they are stale. Raw
+rows are never read. May be killed anywhere and run again.
 """
 
 from __future__ import annotations
 
 import tempfile
+import uuid
 from contextlib import contextmanager
-from datetime import date
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,20 +21,45 @@ from analytics.documents.month import month_document
 from analytics.documents.opportunities import opportunities_document
 from analytics.documents.rules import rules_document
 from analytics.documents.users import users_document
-from analytics.documents.year import year_document
-from analytics.models import Kind, SummaryDocument
-from analytics.periods import HISTORY, period_bounds, periods_of, source_digest
-from analytics.source import RolledDay, Rollups
-from analytics.store import day_builds, rolled_days, save_document, stored_activity
+from analytics.documents.year import daily_activity, year_document
+from analytics.encoding import encode_document
+from analytics.files import merged_prefix, remove_orphans, upload
+from analytics.merge import merge_rollups
+from analytics.models import Kind, MergedRollup, SummaryDocument
+from analytics.periods import (
+    HISTORY,
+    is_year,
+    merged_digest,
+    parts_of,
+    period_bounds,
+    periods_of,
+    source_digest,
+    year_before,
+)
+from analytics.rollup import STATEMENTS
+from analytics.source import Rollups
+from analytics.store import (
+    Merged,
+    Written,
+    day_builds,
+    locate,
+    merged_rollups,
+    save_document,
+    withdraw_documents,
+    write_document,
+)
 from logs.compaction.engine import connect
-from logs.locks import build_lock
+from logs.locks import Busy, build_lock
+from logs.partitions import supersede
 from tenantadmin.http.timestamps import now
 from tenantadmin.objectstore.duck import attach_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from uuid import UUID
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from duckdb import DuckDBPyConnection
+
+    from analytics.periods import DayBuild
     from tenantadmin.objectstore import ObjectStore
 
 #: The documents of a period, by the period's length as text.
@@ -43,7 +70,7 @@ _KINDS = {
 }
 
 
-def find_stale_periods(*, tenant: UUID) -> list[str]:
+def find_stale_periods(*, tenant: uuid.UUID) -> list[str]:
     """Months, then years, then the history, whose documents are missing, stale or without any day left."""
     builds = day_builds(tenant=tenant)
     wanted = {period: source_digest(period, builds) for period in periods_of(item.day for item in builds)}
@@ -57,64 +84,188 @@ def find_stale_periods(*, tenant: UUID) -> list[str]:
     return [*stale, *sorted(left, key=len, reverse=True)]
 
 
-def rebuild_period(store: ObjectStore, *, tenant: UUID, period: str, wait: bool = False) -> bool:
-    """Compute the documents of a month, a year or the history anew where they are stale.
+def rebuild_period(store: ObjectStore, *, tenant: uuid.UUID, period: str, wait: bool = False) -> bool:
+    """Merge a month or a year anew and compute the documents of the period, where they are stale.
 
+    A year needs its months to be current, the history its years; `find_stale_periods` has them in order.
     Returns whether anything had to be done.
 
     Raises:
-        Busy: another worker is at this period, and ``wait`` is false.
+        Busy: another worker is at this period, and ``wait`` is false; or at one that it is made of.
     """
     with build_lock(tenant=tenant, period=period or "history", wait=wait):
         if period not in find_stale_periods(tenant=tenant):
             return False
         with recorded_build(tenant=tenant, period=period):
+            _remove_orphans(store, tenant=tenant, period=period)
             builds = day_builds(tenant=tenant)
-            source = source_digest(period, builds)
-            documents = _documents(store, tenant=tenant, period=period)
-            with transaction.atomic():
-                if not documents:
-                    _withdraw(tenant=tenant, period=period)
-                for kind, document in documents.items():
-                    save_document(tenant=tenant, kind=kind, period=period, document=document, source=source)
+            if not parts_of(period, (item.day for item in builds)):
+                _withdraw(tenant=tenant, period=period)
+            else:
+                with opened_engine(store) as engine:
+                    _Build(store, engine, tenant=tenant, period=period, builds=builds).run()
         return True
 
 
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """A query engine that reads the store, and a directory for its files and ours."""
+
+    connection: DuckDBPyConnection
+    directory: Path
+
+
 @contextmanager
-def opened_rollups(
-    store: ObjectStore, days: Sequence[RolledDay], *, user: str | None = None
-) -> Iterator[Rollups]:
-    """The rollups of ``days`` on an engine of their own."""
+def opened_engine(store: ObjectStore) -> Iterator[Engine]:
+    """An engine of the caller's own."""
     with (
         tempfile.TemporaryDirectory(prefix="tenantadmin-") as directory,
-        connect(spill=Path(directory)) as connection,
+        connect(spill=Path(directory) / "spill") as connection,
     ):
         attach_store(connection, store)
-        yield Rollups(connection, days, user=user)
+        yield Engine(connection, Path(directory))
 
 
-def _documents(store: ObjectStore, *, tenant: UUID, period: str) -> dict[Kind, dict[str, Any]]:
-    """The documents of a period by kind; none where it has no day."""
-    first, last = period_bounds(period)
-    days = rolled_days(store, tenant=tenant, first=first, last=last)
-    if not days:
-        return {}
-    with opened_rollups(store, days) as rollups:
-        if period == HISTORY:
-            return {Kind.USERS: users_document(rollups, tenant=tenant, generated_at=now())}
-        if first.month == last.month:
-            return {Kind.MONTH: month_document(rollups, month=first.month)}
-        activity = stored_activity(tenant=tenant, first=_year_before(first), last=last)
+class _Build:
+    """One build of a period that has days: merged rollups where they are stale, and its documents."""
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        engine: Engine,
+        *,
+        tenant: uuid.UUID,
+        period: str,
+        builds: Sequence[DayBuild],
+    ) -> None:
+        self._store, self._engine = store, engine
+        self._tenant, self._period, self._builds = tenant, period, builds
+        self._merged = merged_rollups(tenant=tenant)
+        self._name = uuid.uuid4().hex
+
+    def run(self) -> None:
+        """Build, upload, and swap in one transaction."""
+        source = source_digest(self._period, self._builds)
+        merged = self._merge()
+        documents = self._documents(merged)
+        prefix = merged_prefix(self._tenant, self._period)
+        keys = {table: f"{prefix}{self._name}.{table}.parquet" for table in merged}
+        large = {
+            kind: (f"{prefix}{self._name}.{kind}.json", document.path)
+            for kind, document in documents.items()
+            if document.path is not None
+        }
+        upload(self._store, {keys[table]: path for table, path in merged.items()})
+        upload(self._store, dict(large.values()))
+        with transaction.atomic():
+            if merged:
+                self._publish(keys, size=sum(path.stat().st_size for path in merged.values()))
+            for kind, document in documents.items():
+                file, _ = large.get(kind, ("", None))
+                save_document(
+                    tenant=self._tenant,
+                    kind=kind,
+                    period=self._period,
+                    document=document,
+                    source=source,
+                    file=file,
+                )
+
+    def _merge(self) -> Mapping[str, Path]:
+        """The local files of the merged rollups; none where the stored ones are current."""
+        if self._period == HISTORY or self._is_current(self._period):
+            return {}
+        if is_year(self._period):
+            parts = [self._part(month).files for month in self._parts(self._period)]
+        else:
+            first, last = period_bounds(self._period)
+            parts = [item.files for item in self._builds if first <= item.day <= last]
+        located = [locate(self._store, files) for files in parts]
+        return merge_rollups(self._engine.connection, located, directory=self._engine.directory)
+
+    def _documents(self, merged: Mapping[str, Path]) -> dict[Kind, Written]:
         return {
-            Kind.YEAR: year_document(rollups, tenant=tenant, year=first.year, activity=activity),
-            Kind.RULES: rules_document(rollups),
-            Kind.OPPORTUNITIES: opportunities_document(rollups),
+            kind: write_document([encode_document(document)], spill=self._engine.directory / f"{kind}.json")
+            for kind, document in self._compute(merged).items()
         }
 
+    def _compute(self, merged: Mapping[str, Path]) -> dict[Kind, dict[str, Any]]:
+        if self._period == HISTORY:
+            years = self._rollups(*self._parts(HISTORY))
+            return {Kind.USERS: users_document(years, tenant=self._tenant, generated_at=now())}
+        own = (
+            Rollups(self._engine.connection, [{table: str(path) for table, path in merged.items()}])
+            if merged
+            else self._rollups(self._period)
+        )
+        first, _ = period_bounds(self._period)
+        if not is_year(self._period):
+            month = month_document(own, month=first.month)
+            return {} if month is None else {Kind.MONTH: month}
+        texts = {item.day: item.files[STATEMENTS] for item in self._builds if item.day.year == first.year}
+        activity = [*self._activity_before(), *daily_activity(own)]
+        return {
+            Kind.YEAR: year_document(own, tenant=self._tenant, year=first.year, activity=activity),
+            Kind.RULES: rules_document(own),
+            Kind.OPPORTUNITIES: opportunities_document(
+                own, text_file=lambda day: self._store.uri(texts[day])
+            ),
+        }
 
-def _year_before(day: date) -> date:
-    return date(max(day.year - 1, 1), 1, 1)
+    def _activity_before(self) -> list[dict[str, Any]]:
+        before = year_before(self._period)
+        has_days = before != self._period and parts_of(before, (item.day for item in self._builds))
+        return daily_activity(self._rollups(before)) if has_days else []
+
+    def _parts(self, period: str) -> list[str]:
+        return parts_of(period, (item.day for item in self._builds))
+
+    def _rollups(self, *periods: str) -> Rollups:
+        parts = [locate(self._store, self._part(period).files) for period in periods]
+        return Rollups(self._engine.connection, parts)
+
+    def _part(self, period: str) -> Merged:
+        """The merged rollups of a period that this one is made of.
+
+        Raises:
+            Busy: they are not those of the days that this build goes by.
+        """
+        if not self._is_current(period):
+            raise Busy(f"{period} of tenant {self._tenant} is not current yet")
+        return self._merged[period]
+
+    def _is_current(self, period: str) -> bool:
+        held = self._merged.get(period)
+        return held is not None and held.source == merged_digest(period, self._builds)
+
+    def _publish(self, keys: Mapping[str, str], *, size: int) -> None:
+        before = self._merged.get(self._period)
+        if before is not None:
+            supersede(before.files.values())
+        MergedRollup.objects.update_or_create(
+            tenant_id=self._tenant,
+            period=self._period,
+            defaults={
+                "build": self._name,
+                "source": merged_digest(self._period, self._builds),
+                "files": dict(keys),
+                "bytes": size,
+                "built_at": now(),
+            },
+        )
 
 
-def _withdraw(*, tenant: UUID, period: str) -> None:
-    SummaryDocument.objects.filter(tenant_id=tenant, period=period).exclude(kind=Kind.DAY).delete()
+def _withdraw(*, tenant: uuid.UUID, period: str) -> None:
+    with transaction.atomic():
+        for row in MergedRollup.objects.filter(tenant_id=tenant, period=period):
+            supersede(row.files.values())
+            row.delete()
+        withdraw_documents(tenant=tenant, period=period, kinds=_KINDS[len(period)])
+
+
+def _remove_orphans(store: ObjectStore, *, tenant: uuid.UUID, period: str) -> None:
+    merged = MergedRollup.objects.filter(tenant_id=tenant, period=period)
+    documents = SummaryDocument.objects.filter(tenant_id=tenant, period=period).exclude(file="")
+    named = {key for files in merged.values_list("files", flat=True) for key in files.values()}
+    named.update(documents.values_list("file", flat=True))
+    remove_orphans(store, prefix=merged_prefix(tenant, period), named=named)

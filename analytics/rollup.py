@@ -1,14 +1,18 @@
 """A day's Parquet file to the rollups from which every summary is derived. Contract: "Summary records".
 
-Four tables, all exact; no summary reads raw rows again:
+Five tables, all exact; no summary reads raw rows again. Days merge into months and months into years
+(`analytics.merge`), which have the same tables with fewer columns:
 
-- ``users``: user x statement x rule x cache key, sorted by user, so that one user's rows stand together;
-- ``groups``: the same without the user, for the tenant's own documents;
+- ``statements``: one row per statement, in the order of the daily document, with its text;
+- ``users``: user x statement, sorted by user, so that one user's rows stand together;
+- ``rules``: rule x statement;
 - ``hours``: hour x user, with additive sums;
-- ``statements``: the text of each statement, by its MD5.
+- ``activity``: user x day, and for the tenant as a whole (``user_name`` null) the day.
 
-A 24-bit ``hour_mask`` says in which hours a group occurred, which keeps distinct counts per hour exact.
-``latest_*`` are those of the group's latest entry, the one with the highest ``latest_row``.
+A statement is its MD5 as a UUID, which engines compare as one number. A 24-bit ``hour_mask`` says in which
+hours a group occurred, which keeps distinct counts per hour exact. ``latest_*`` are those of the group's
+latest entry; ``latest_timestamp``, ``latest_log_id``, ``latest_day`` and, within a day, ``latest_row``
+decide which it is (`LATEST_ORDER`).
 """
 
 # Statements are put together from constants, numbers and quoted paths.
@@ -22,127 +26,209 @@ from logs.compaction.engine import HOUR_COLUMN, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import date
     from pathlib import Path
 
     from duckdb import DuckDBPyConnection
 
 #: Raise it when the rollups' columns or meaning change: every day's are made anew.
-ROLLUP_VERSION: Final = 1
+ROLLUP_VERSION: Final = 2
 
-USERS: Final = "users"
-GROUPS: Final = "groups"
-HOURS: Final = "hours"
 STATEMENTS: Final = "statements"
-TABLES: Final = (USERS, GROUPS, HOURS, STATEMENTS)
+USERS: Final = "users"
+RULES: Final = "rules"
+HOURS: Final = "hours"
+ACTIVITY: Final = "activity"
+TABLES: Final = (STATEMENTS, USERS, RULES, HOURS, ACTIVITY)
+
+#: Small row groups, so that one user's rows are found without reading the others'.
+ROLLUP_OPTIONS: Final = "FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 3, ROW_GROUP_SIZE 8192"
 
 #: Sums of 64-bit values: wide enough for any of them, and a type that Parquet keeps exactly.
-_WIDE: Final = "DECIMAL(38, 0)"
+WIDE: Final = "DECIMAL(38, 0)"
 
-_GROUP_KEYS: Final = "statement, rule, cache_key"
+#: Orders latest entries. Of those equal in time and logId the first by object key counts: that of the earlier
+#: day, and in one day that of the higher row.
+LATEST_ORDER: Final = "row(latest_timestamp, latest_log_id, DATE '1970-01-01' - latest_day, latest_row)"
 
-_LATEST: Final = {
-    "latest_timestamp": "coalesce(timestamp, 0)",
-    "latest_log_id": "coalesce(logId, '')",
-    "latest_status": "cacheStatus",
-    "latest_code": "statusCode",
-    "latest_size": "responseSize",
-    "latest_rule_name": "matchedRuleName",
-}
+_COUNTED_MISS: Final = "cacheStatus IN ('MISS', 'BYPASS', 'PASSTHROUGH')"
+_STORED: Final = "cacheStatus = 'MISS' AND cacheKey IS NOT NULL"
 
-_MEASURES: Final = f"""
-    count(*) AS entries,
-    count(*) FILTER (cacheStatus = 'HIT') AS hits,
-    count(*) FILTER (cacheStatus = 'MISS') AS misses,
-    count(*) FILTER (cacheStatus = 'BYPASS') AS bypasses,
-    count(*) FILTER (cacheStatus = 'PASSTHROUGH') AS passthroughs,
-    sum(responseTimeMs) FILTER (responseTimeMs > 0)::{_WIDE} AS time_sum,
-    count(*) FILTER (responseTimeMs > 0) AS time_count,
-    sum(warehouseExecutionTimeMs)::BIGINT AS warehouse_sum,
-    sum(warehouseExecutionTimeMs) FILTER (cacheStatus = 'MISS')::BIGINT AS miss_warehouse_sum,
-    count(warehouseExecutionTimeMs) FILTER (cacheStatus = 'MISS') AS miss_warehouse_count,
-    sum(warehouseExecutionTimeMs) FILTER (cacheStatus IN ('BYPASS', 'PASSTHROUGH'))::BIGINT
-        AS uncached_warehouse_sum,
-    min(timestamp) AS first_timestamp,
-    max(timestamp) AS last_timestamp,
-    bit_or(1::INTEGER << {HOUR_COLUMN}::INTEGER) AS hour_mask,
-    max(file_row_number) FILTER (cacheStatus = 'MISS' AND cacheKey IS NOT NULL) AS stored_row,
-    arg_max(greatest(responseSize, 0), file_row_number)
-        FILTER (cacheStatus = 'MISS' AND cacheKey IS NOT NULL) AS stored_size,
-    max(file_row_number) AS latest_row,
-    {", ".join(f"arg_max_null({sql}, file_row_number) AS {name}" for name, sql in _LATEST.items())}
+#: The one pass over the log that needs its wide columns; three tables are made from it.
+_ASKED: Final = f"""
+    SELECT userName AS user_name, standardizedSql AS sql, matchedRule AS rule,
+        count(*) AS entries,
+        count(*) FILTER (cacheStatus = 'HIT') AS hits,
+        count(*) FILTER (cacheStatus = 'MISS') AS misses,
+        count(*) FILTER (cacheStatus = 'BYPASS') AS bypasses,
+        count(*) FILTER (cacheStatus = 'PASSTHROUGH') AS passthroughs,
+        sum(responseTimeMs) FILTER (responseTimeMs > 0) AS time_sum,
+        count(*) FILTER (responseTimeMs > 0) AS time_count,
+        sum(warehouseExecutionTimeMs) AS warehouse_sum,
+        sum(warehouseExecutionTimeMs) FILTER (cacheStatus = 'MISS') AS miss_warehouse_sum,
+        count(warehouseExecutionTimeMs) FILTER (cacheStatus = 'MISS') AS miss_warehouse_count,
+        sum(warehouseExecutionTimeMs) FILTER (cacheStatus IN ('BYPASS', 'PASSTHROUGH'))
+            AS uncached_warehouse_sum,
+        min(timestamp) AS first_timestamp,
+        max(timestamp) AS last_timestamp,
+        bit_or(1::INTEGER << {HOUR_COLUMN}::INTEGER) AS hour_mask,
+        bool_or({_STORED}) IS TRUE AS is_stored,
+        max(file_row_number) AS latest_row
+    FROM log GROUP BY ALL
 """
 
-_MERGED_MEASURES: Final = f"""
+#: Rows of a log file stand in the order that decides which is the latest.
+_LATEST: Final = """
+    SELECT file_row_number AS latest_row, coalesce(timestamp, 0) AS latest_timestamp,
+        coalesce(logId, '') AS latest_log_id, cacheKey AS latest_cache_key, matchedRule AS latest_rule,
+        matchedRuleName AS latest_rule_name, cacheStatus AS latest_status, statusCode AS latest_code,
+        responseSize AS latest_size
+    FROM log SEMI JOIN asked ON asked.latest_row = log.file_row_number
+"""
+
+#: The last MISS of each cache key, of each user and of the day.
+_KEPT: Final = f"""
+    SELECT userName AS user_name, cacheKey AS cache_key, max(file_row_number) AS stored_row,
+        arg_max(greatest(responseSize, 0), file_row_number) AS stored_size
+    FROM log WHERE {_STORED} GROUP BY ALL
+"""
+
+_MEASURES: Final = f"""
     sum(entries)::BIGINT AS entries,
     sum(hits)::BIGINT AS hits,
     sum(misses)::BIGINT AS misses,
     sum(bypasses)::BIGINT AS bypasses,
     sum(passthroughs)::BIGINT AS passthroughs,
-    sum(time_sum)::{_WIDE} AS time_sum,
+    sum(time_sum)::{WIDE} AS time_sum,
     sum(time_count)::BIGINT AS time_count,
     sum(warehouse_sum)::BIGINT AS warehouse_sum,
-    sum(miss_warehouse_sum)::BIGINT AS miss_warehouse_sum,
-    sum(miss_warehouse_count)::BIGINT AS miss_warehouse_count,
     sum(uncached_warehouse_sum)::BIGINT AS uncached_warehouse_sum,
     min(first_timestamp) AS first_timestamp,
     max(last_timestamp) AS last_timestamp,
     bit_or(hour_mask) AS hour_mask,
-    max(stored_row) AS stored_row,
-    arg_max(stored_size, stored_row) AS stored_size,
-    {", ".join(f"arg_max_null({name}, latest_row) AS {name}" for name in _LATEST)},
+    sum(hits) > 0 OR bool_or(is_stored) AS is_kept,
     max(latest_row) AS latest_row
 """
 
-_COUNTED_MISS: Final = "cacheStatus IN ('MISS', 'BYPASS', 'PASSTHROUGH')"
-
-_HOUR_MEASURES: Final = f"""
-    count(*) AS entries,
-    count(*) FILTER (cacheStatus = 'HIT') AS hits,
-    count(*) FILTER ({_COUNTED_MISS}) AS misses,
-    sum(responseSize) FILTER (responseSize > 0 AND cacheStatus = 'HIT')::{_WIDE} AS hit_bytes,
-    sum(responseSize) FILTER (responseSize > 0 AND cacheStatus IS DISTINCT FROM 'HIT')::{_WIDE}
-        AS other_bytes,
-    sum(responseTimeMs) FILTER (responseTimeMs > 0)::{_WIDE} AS time_sum,
-    count(*) FILTER (responseTimeMs > 0) AS time_count,
-    min(responseTimeMs) FILTER (responseTimeMs > 0) AS time_min,
-    max(responseTimeMs) FILTER (responseTimeMs > 0) AS time_max,
-    sum(responseTimeMs) FILTER (responseTimeMs > 0 AND cacheStatus = 'HIT')::{_WIDE} AS hit_time_sum,
-    count(*) FILTER (responseTimeMs > 0 AND cacheStatus = 'HIT') AS hit_time_count,
-    sum(responseTimeMs) FILTER (responseTimeMs > 0 AND {_COUNTED_MISS})::{_WIDE} AS miss_time_sum,
-    count(*) FILTER (responseTimeMs > 0 AND {_COUNTED_MISS}) AS miss_time_count
+#: Each statement with its measures, without its latest entry; the users' rows take their hash from here.
+_ASKED_STATEMENTS: Final = f"""
+    SELECT sql, md5(sql)::UUID AS statement, {_MEASURES} FROM asked WHERE sql IS NOT NULL GROUP BY sql
 """
 
+_HOURS: Final = f"""
+    SELECT {HOUR_COLUMN} AS hour, userName AS user_name,
+        count(*) AS entries,
+        count(*) FILTER (cacheStatus = 'HIT') AS hits,
+        count(*) FILTER ({_COUNTED_MISS}) AS misses,
+        sum(responseSize) FILTER (responseSize > 0 AND cacheStatus = 'HIT')::{WIDE} AS hit_bytes,
+        sum(responseSize) FILTER (responseSize > 0 AND cacheStatus IS DISTINCT FROM 'HIT')::{WIDE}
+            AS other_bytes,
+        sum(responseTimeMs) FILTER (responseTimeMs > 0)::{WIDE} AS time_sum,
+        count(*) FILTER (responseTimeMs > 0) AS time_count,
+        min(responseTimeMs) FILTER (responseTimeMs > 0) AS time_min,
+        max(responseTimeMs) FILTER (responseTimeMs > 0) AS time_max,
+        sum(responseTimeMs) FILTER (responseTimeMs > 0 AND cacheStatus = 'HIT')::{WIDE} AS hit_time_sum,
+        count(*) FILTER (responseTimeMs > 0 AND cacheStatus = 'HIT') AS hit_time_count,
+        sum(responseTimeMs) FILTER (responseTimeMs > 0 AND {_COUNTED_MISS})::{WIDE} AS miss_time_sum,
+        count(*) FILTER (responseTimeMs > 0 AND {_COUNTED_MISS}) AS miss_time_count
+    FROM log GROUP BY ALL
+"""
+
+_SERVED: Final = f"""
+    sum(hits)::BIGINT AS hits,
+    sum(hits + misses)::BIGINT AS total,
+    sum(hit_bytes)::{WIDE} AS hit_bytes,
+    sum(time_sum)::{WIDE} AS time_sum,
+    sum(time_count)::BIGINT AS time_count,
+    min(time_min) AS time_min,
+    max(time_max) AS time_max
+"""
+
+_STORED_SUMS: Final = f"count(*) AS stored_elements, sum(stored_size)::{WIDE} AS stored_size"
+
+_ACTIVITY_COLUMNS: Final = f"""
+    coalesce(queries, 0) AS queries, hits, total, hit_bytes, time_sum, time_count, time_min, time_max,
+    coalesce(stored_elements, 0) AS stored_elements, coalesce(stored_size, 0)::{WIDE} AS stored_size
+"""
+
+#: Each table's rows, from the temporary tables; ``$day`` is the day as a DATE.
 _QUERIES: Final = {
-    USERS: f"""
-        SELECT userName AS user_name, unhex(md5(standardizedSql)) AS statement, matchedRule AS rule,
-            cacheKey AS cache_key, {_MEASURES}
-        FROM log GROUP BY ALL ORDER BY user_name NULLS FIRST, {_GROUP_KEYS}
-    """,
-    GROUPS: f"SELECT {_GROUP_KEYS}, {_MERGED_MEASURES} FROM users GROUP BY ALL ORDER BY {_GROUP_KEYS}",
-    HOURS: f"""
-        SELECT {HOUR_COLUMN} AS hour, userName AS user_name, {_HOUR_MEASURES}
-        FROM log GROUP BY ALL ORDER BY user_name NULLS FIRST, hour
-    """,
     STATEMENTS: """
-        SELECT unhex(md5(standardizedSql)) AS statement, any_value(standardizedSql) AS sql
-        FROM log WHERE standardizedSql IS NOT NULL GROUP BY ALL ORDER BY statement
+        SELECT asked_statements.*, latest_timestamp, latest_log_id, $day AS latest_day,
+            latest_cache_key, latest_rule, latest_status, latest_code, latest_size
+        FROM asked_statements JOIN latest USING (latest_row)
+        ORDER BY entries DESC, statement
+    """,
+    USERS: f"""
+        WITH own AS (
+            SELECT user_name, sql, {_MEASURES} FROM asked
+            WHERE user_name IS NOT NULL AND sql IS NOT NULL GROUP BY user_name, sql
+        )
+        SELECT user_name, statement, own.* EXCLUDE (user_name, sql, latest_row, uncached_warehouse_sum),
+            latest_cache_key, latest_rule, latest_status, latest_code, latest_size
+        FROM own JOIN (SELECT sql, statement FROM asked_statements) USING (sql) JOIN latest USING (latest_row)
+        ORDER BY user_name
+    """,
+    RULES: """
+        WITH own AS (
+            SELECT rule, sql, sum(hits)::BIGINT AS hits,
+                sum(misses + bypasses + passthroughs)::BIGINT AS misses,
+                sum(miss_warehouse_sum)::BIGINT AS miss_warehouse_sum,
+                sum(miss_warehouse_count)::BIGINT AS miss_warehouse_count,
+                max(latest_row) AS latest_row
+            FROM asked WHERE rule IS NOT NULL GROUP BY rule, sql
+        )
+        SELECT rule, statement, own.* EXCLUDE (rule, sql), latest_timestamp, latest_log_id,
+            $day AS latest_day, latest_rule_name
+        FROM own LEFT JOIN (SELECT sql, statement FROM asked_statements) USING (sql)
+            JOIN latest USING (latest_row)
+        ORDER BY rule, statement
+    """,
+    HOURS: "FROM hours ORDER BY user_name NULLS FIRST, hour",
+    ACTIVITY: f"""
+        WITH served AS (
+            SELECT user_name, {_SERVED} FROM hours WHERE user_name IS NOT NULL GROUP BY user_name
+        ),
+        asked_by AS (
+            SELECT user_name, count(DISTINCT sql) AS queries FROM asked
+            WHERE sql IS NOT NULL GROUP BY user_name
+        ),
+        stored_by AS (SELECT user_name, {_STORED_SUMS} FROM kept GROUP BY user_name),
+        whole AS (SELECT count(DISTINCT user_name) AS users, {_SERVED} FROM hours),
+        asked AS (SELECT count(*) AS queries FROM asked_statements),
+        stored AS (
+            SELECT {_STORED_SUMS} FROM (
+                SELECT arg_max(stored_size, stored_row) AS stored_size FROM kept GROUP BY cache_key
+            )
+        )
+        SELECT NULL::VARCHAR AS user_name, $day AS day, users, {_ACTIVITY_COLUMNS} FROM whole, asked, stored
+        UNION ALL
+        (SELECT user_name, $day AS day, 1 AS users, {_ACTIVITY_COLUMNS}
+        FROM served LEFT JOIN asked_by USING (user_name) LEFT JOIN stored_by USING (user_name)
+        ORDER BY user_name)
     """,
 }
 
-#: Smaller than a log file's, so that one user's rows are found without reading the others'.
-_OPTIONS: Final = "FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 3, ROW_GROUP_SIZE 8192"
 
-
-def write_rollups(connection: DuckDBPyConnection, *, log: Path, directory: Path) -> Mapping[str, Path]:
+def write_rollups(
+    connection: DuckDBPyConnection, *, log: Path, day: date, directory: Path
+) -> Mapping[str, Path]:
     """Roll the day's file ``log`` up into ``directory``: one Parquet file per name in `TABLES`."""
     connection.execute(
         f"CREATE OR REPLACE TEMP VIEW log AS FROM read_parquet({text(log)}, file_row_number = true)"
     )
-    # `groups` is made from `users`, not from the rows again.
-    connection.execute(f"CREATE OR REPLACE TEMP TABLE users AS {_QUERIES[USERS]}")
+    steps = {
+        "asked": _ASKED,
+        "latest": _LATEST,
+        "kept": _KEPT,
+        "asked_statements": _ASKED_STATEMENTS,
+        "hours": _HOURS,
+    }
+    for name, query in steps.items():
+        connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {query}")
     targets = {table: directory / f"{table}.parquet" for table in TABLES}
     for table, target in targets.items():
-        query = "FROM users" if table == USERS else _QUERIES[table]
-        connection.execute(f"COPY ({query}) TO {text(target)} ({_OPTIONS})")
-    connection.execute("DROP TABLE users; DROP VIEW log")
+        query = _QUERIES[table].replace("$day", f"DATE '{day.isoformat()}'")
+        connection.execute(f"COPY ({query}) TO {text(target)} ({ROLLUP_OPTIONS})")
+    connection.execute("".join(f"DROP TABLE {name};" for name in steps) + "DROP VIEW log")
     return targets

@@ -1,61 +1,69 @@
-"""Opens the rollups of some days as the tables that documents are computed from."""
+"""Opens rollups as the tables that documents are computed from."""
 
 # Statements are put together from constants and quoted paths.
 # ruff: noqa: S608
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from analytics.rollup import GROUPS, HOURS, STATEMENTS, USERS
-from logs.compaction.engine import text_list
+from analytics.rollup import ACTIVITY, HOURS, RULES, STATEMENTS, USERS
+from logs.compaction.engine import text, text_list
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import date
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from duckdb import DuckDBPyConnection
 
-#: Of entries equal in time and logId the first by object key counts: that of the earlier day, and in one
-#: day that of the higher row.
-_LATEST = "row(latest_timestamp, latest_log_id, DATE '1970-01-01' - CAST(day AS DATE), latest_row)"
-
-
-@dataclass(frozen=True, slots=True)
-class RolledDay:
-    """One day's rollups: where each table's file is opened. The path has a ``day=YYYY-MM-DD`` segment."""
-
-    day: date
-    files: Mapping[str, str]
+_OWN = "WHERE user_name = getvariable('user_name')"
 
 
 class Rollups:
-    """The rollups of some days, of a whole tenant or of one user.
+    """The rollups of a period, of a whole tenant or of one user.
 
-    The connection has the views ``hours`` and ``users`` (with ``user_name``), ``groups`` and
-    ``statements``, each with a text column ``day``. In ``groups`` the column ``latest`` orders latest
-    entries across days.
+    Queries name tables in angle brackets, so that only those they name are opened:
+
+    - ``<statements>``: one row per statement, with ``hour_mask`` and ``is_kept``; of a day with all measures;
+    - ``<texts>``: statement and ``sql``, of a day;
+    - ``<rules>``: rule x statement, of a tenant;
+    - ``<hours>``: hour x user;
+    - ``<activity>``: the days, one row each;
+    - ``<people>``: the same by user;
+    - ``<asked>``: user x statement.
+
+    Args:
+        parts: where the file of each table is opened: one day, month or year; for the history all years.
+        user: rows of that user alone.
     """
 
     def __init__(
-        self, connection: DuckDBPyConnection, days: Sequence[RolledDay], *, user: str | None = None
+        self, connection: DuckDBPyConnection, parts: Sequence[Mapping[str, str]], *, user: str | None = None
     ) -> None:
         self._connection = connection
-        connection.execute("SET VARIABLE user_name = ?", [user])
-        self._open(HOURS, [day.files[HOURS] for day in days], columns="*", user=user)
-        self._open(
-            GROUPS,
-            [day.files[GROUPS if user is None else USERS] for day in days],
-            columns=f"*, {_LATEST} AS latest",
-            user=user,
-        )
-        self._open(USERS, [day.files[USERS] for day in days], columns="*", user=user)
-        self._open(STATEMENTS, [day.files[STATEMENTS] for day in days], columns="*", user=None)
+        is_tenant = user is None
+        if not is_tenant:
+            # Not every user's name can be written as a literal.
+            connection.execute("SET VARIABLE user_name = ?", [user])
+        own = "" if is_tenant else _OWN
+        people = "WHERE user_name IS NOT NULL" if is_tenant else _OWN
+        chosen = {
+            "<statements>": (STATEMENTS if is_tenant else USERS, own),
+            "<texts>": (STATEMENTS, ""),
+            "<rules>": (RULES, ""),
+            "<hours>": (HOURS, own),
+            "<activity>": (ACTIVITY, "WHERE user_name IS NULL" if is_tenant else _OWN),
+            "<people>": (ACTIVITY, people),
+            "<asked>": (USERS, own),
+        }
+        self._tables = {
+            name: f"(SELECT * FROM {_read(part[table] for part in parts)} {condition})"
+            for name, (table, condition) in chosen.items()
+        }
+        self.is_tenant = is_tenant
 
     def rows(self, query: str) -> list[dict[str, Any]]:
         """The result of ``query``, each row by column name."""
-        result = self._connection.execute(query)
+        result = self._execute(query)
         names = [column[0] for column in result.description or ()]
         return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
 
@@ -64,10 +72,28 @@ class Rollups:
         (only,) = self.rows(query)
         return only
 
-    def _open(self, view: str, files: list[str], *, columns: str, user: str | None) -> None:
-        # A view takes no parameter, and not every user's name can be written as a literal.
-        condition = "" if user is None else "WHERE user_name = getvariable('user_name')"
-        self._connection.execute(
-            f"CREATE OR REPLACE TEMP VIEW {view} AS SELECT {columns} FROM read_parquet({text_list(files)}, "
-            f"hive_partitioning = true, hive_types = {{'day': VARCHAR}}) {condition}"
+    def batches(self, query: str, *, size: int) -> Iterator[list[Any]]:
+        """The only column of ``query``, ``size`` values at a time; no other query may run meanwhile."""
+        result = self._execute(query)
+        while batch := result.fetchmany(size):
+            yield [value for (value,) in batch]
+
+    def texts(self, files: Iterable[str], statements: Sequence[str]) -> dict[str, str]:
+        """The texts of ``statements`` (MD5, lower-case hex) that stand in ``files``, tables of days."""
+        if not statements:
+            return {}
+        wanted = ", ".join(f"{text(statement)}::UUID" for statement in statements)
+        result = self._connection.execute(
+            f"SELECT replace(statement::VARCHAR, '-', ''), sql FROM {_read(files)} "
+            f"WHERE statement IN ({wanted})"
         )
+        return dict(result.fetchall())
+
+    def _execute(self, query: str) -> DuckDBPyConnection:
+        for name, table in self._tables.items():
+            query = query.replace(name, table)
+        return self._connection.execute(query)
+
+
+def _read(files: Iterable[str]) -> str:
+    return f"read_parquet({text_list(files)}, hive_partitioning = false)"

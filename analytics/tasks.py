@@ -10,6 +10,7 @@ from celery import Task, shared_task
 from django.core.cache import cache
 from django.db import InterfaceError, OperationalError
 
+from analytics.builds import delete_old_builds
 from analytics.days import find_stale_days, rebuild_day
 from analytics.rebuild import find_stale_periods, rebuild_period
 from logs.listing import find_tenants
@@ -76,8 +77,9 @@ def refresh_periods(tenant: str) -> None:
 
 @shared_task(base=RetriedTask)
 def clean_up() -> None:
-    """Delete files that no reader can still be using."""
+    """Delete files that no reader can still be using, and the builds of long ago."""
     delete_superseded(default_store())
+    delete_old_builds()
 
 
 def _request_periods(tenant: str) -> None:

@@ -1,12 +1,13 @@
 """Documents of one user: derived from rollups when asked for, and remembered until the rollups change.
 
-Contract: "Summary records": the same shapes as the tenant's, scoped to one user.
+Contract: "Summary records": the same shapes as the tenant's, scoped to one user. A day is read from its own
+rollups, a month and a year from their merged ones, which hold the users too.
 """
 
 from __future__ import annotations
 
-from datetime import date
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from django.core.cache import cache
 
@@ -14,69 +15,90 @@ from analytics.documents.day import day_document
 from analytics.documents.month import month_document
 from analytics.documents.year import daily_activity, year_document
 from analytics.encoding import encode_document
-from analytics.periods import period_bounds, source_digest
-from analytics.rebuild import opened_rollups
-from analytics.store import day_builds, rolled_days
+from analytics.periods import is_year, period_bounds, year_before
+from analytics.rebuild import opened_engine
+from analytics.source import Rollups
+from analytics.store import day_builds, locate, merged_rollups, write_document
 from tenantadmin.http.etags import strong_etag
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
     from uuid import UUID
+
+    from duckdb import DuckDBPyConnection
 
     from tenantadmin.objectstore import ObjectStore
 
 _CACHE_SECONDS: Final = 3600
-#: A document above this is computed again rather than kept in the cache.
-_CACHE_BYTES: Final = 1 << 20
-_HAS_ENTRIES: Final = "SELECT count(*) AS entries FROM hours"
 
 
-def user_etag(*, tenant: UUID, user: str, period: str) -> str:
-    """The ETag of a user's document of ``period``, from the builds it would be computed from."""
-    return strong_etag(tenant, user, period, source_digest(period, day_builds(tenant=tenant)))
+@dataclass(frozen=True, slots=True)
+class UserSource:
+    """What a user's document of a period is computed from."""
+
+    tenant: UUID
+    user: str
+    period: str
+    #: Rollups of the period, table name to object key; for a year of the year before too, where it has any.
+    files: Mapping[str, Mapping[str, str]]
+    #: Changes with the builds.
+    etag: str
 
 
-def user_document(store: ObjectStore, *, tenant: UUID, user: str, period: str, etag: str) -> bytes | None:
-    """A user's document as it goes out, or None where the user has no entry in ``period``.
+def find_user_source(*, tenant: UUID, user: str, period: str) -> UserSource | None:
+    """The current rollups behind a user's document, or None where the tenant has no entry in ``period``."""
+    first, last = period_bounds(period)
+    if first == last:
+        builds = {item.day.isoformat(): item for item in day_builds(tenant=tenant, period=period)}
+        parts = {day: (item.build, item.files) for day, item in builds.items()}
+    else:
+        wanted = {period, year_before(period)} if is_year(period) else {period}
+        merged = merged_rollups(tenant=tenant, periods=wanted)
+        parts = {name: (item.build, item.files) for name, item in merged.items()}
+    if period not in parts:
+        return None
+    etag = strong_etag(tenant, user, period, *(parts[name][0] for name in sorted(parts)))
+    return UserSource(tenant, user, period, {name: files for name, (_, files) in parts.items()}, etag)
 
-    Args:
-        etag: what `user_etag` gave; the document is remembered under it.
+
+def user_document(store: ObjectStore, source: UserSource) -> bytes | BinaryIO | None:
+    """A user's document as it goes out, or None where the user has no entry in the period.
+
+    A large one is an open file, which the caller closes; it is not remembered.
     """
-    key = f"user-document:{etag}"
+    key = f"user-document:{source.etag}"
     remembered: bytes | None = cache.get(key)
     if remembered is not None:
         return remembered
-    document = _compute(store, tenant=tenant, user=user, period=period)
-    if document is None:
+    with opened_engine(store) as engine:
+        pieces = _pieces(store, engine.connection, source)
+        document = write_document(pieces, spill=engine.directory / "document.json")
+        if document.path is not None:
+            # The directory goes, the open file stays until it is closed.
+            return document.path.open("rb")
+    if not document.body:
         return None
-    body = encode_document(document)
-    if len(body) <= _CACHE_BYTES:
-        cache.set(key, body, _CACHE_SECONDS)
-    return body
+    cache.set(key, document.body, _CACHE_SECONDS)
+    return document.body
 
 
-def _compute(store: ObjectStore, *, tenant: UUID, user: str, period: str) -> dict[str, Any] | None:
-    first, last = period_bounds(period)
-    days = rolled_days(store, tenant=tenant, first=first, last=last)
-    if not days:
-        return None
-    with opened_rollups(store, days, user=user) as rollups:
-        if not rollups.row(_HAS_ENTRIES)["entries"]:
-            return None
-        if first == last:
-            return day_document(rollups)
-        if first.month == last.month:
-            return month_document(rollups, month=first.month)
-        activity = _activity_before(store, tenant=tenant, user=user, first=first) + daily_activity(rollups)
-        return year_document(rollups, tenant=tenant, year=first.year, activity=activity)
+def _pieces(store: ObjectStore, connection: DuckDBPyConnection, source: UserSource) -> Iterable[bytes]:
+    """The document in pieces; none where the user has no entry."""
 
+    def opened(period: str) -> Rollups:
+        return Rollups(connection, [locate(store, source.files[period])], user=source.user)
 
-def _activity_before(store: ObjectStore, *, tenant: UUID, user: str, first: date) -> list[dict[str, Any]]:
-    """The user's activity in the year before, into which the 365 days may reach."""
-    if first.year == 1:
+    own = opened(source.period)
+    first, last = period_bounds(source.period)
+    if first == last:
+        return day_document(own)
+    if not is_year(source.period):
+        month = month_document(own, month=first.month)
+        return [] if month is None else [encode_document(month)]
+    activity = daily_activity(own)
+    if not activity:
         return []
-    before = date(first.year - 1, 1, 1), date(first.year - 1, 12, 31)
-    days = rolled_days(store, tenant=tenant, first=before[0], last=before[1])
-    if not days:
-        return []
-    with opened_rollups(store, days, user=user) as rollups:
-        return daily_activity(rollups)
+    before = year_before(source.period)
+    if before != source.period and before in source.files:
+        activity = daily_activity(opened(before)) + activity
+    return [encode_document(year_document(own, tenant=source.tenant, year=first.year, activity=activity))]

@@ -15,16 +15,17 @@ from analytics.days import find_stale_days, rebuild_day
 from analytics.documents.day import day_document
 from analytics.documents.opportunities import opportunities_document
 from analytics.documents.rules import rules_document
-from analytics.documents.year import year_document
+from analytics.documents.year import daily_activity, year_document
+from analytics.merge import merge_rollups
 from analytics.models import DayRollup
 from analytics.rebuild import find_stale_periods, rebuild_period
-from analytics.rollup import write_rollups
-from analytics.source import RolledDay, Rollups
+from analytics.rollup import ACTIVITY, ROLLUP_OPTIONS, RULES, STATEMENTS, write_rollups
+from analytics.source import Rollups
 from bench import harness, raw_logs
 from logs.columns import COLUMNS
 from logs.compaction.build import CompactedDay, compact_day
 from logs.compaction.engine import PARQUET_OPTIONS, connect, text, text_list
-from logs.layout import day_prefix
+from logs.layout import DAY_MS, day_prefix
 from logs.listing import list_day
 from logs.models import Partition
 from tenantadmin.objectstore import LocalStore
@@ -47,11 +48,13 @@ class Row:
     seconds: float
     beside: str
     beside_seconds: float
-    goal: float
+    #: None where there is none of its own.
+    goal: float | None
 
     def cells(self) -> list[object]:
         ratio = self.seconds / self.beside_seconds
-        return [self.work, self.seconds * 1000, self.beside, self.beside_seconds * 1000, ratio, self.goal]
+        goal = "" if self.goal is None else self.goal
+        return [self.work, self.seconds * 1000, self.beside, self.beside_seconds * 1000, ratio, goal]
 
 
 def measure(directory: Path, *, entries: int, days: int, runs: int) -> list[Row]:
@@ -95,19 +98,23 @@ def compaction(directory: Path, *, ndjson: LocalStore, objects: LocalStore, runs
 
 
 def rollups(connection: DuckDBPyConnection, *, log: Path, runs: int, files: dict[str, Path]) -> list[Row]:
-    """All rollups of a day beside one pass over its rows that gives the records of the daily document."""
+    """All rollups of a day beside passes over its rows: for the records alone, for the whole document."""
 
-    seconds, raw = alternate(
+    seconds, records, whole = alternate(
         runs,
-        lambda: files.update(write_rollups(connection, log=log, directory=log.parent)),
-        lambda: connection.execute(_raw_day(log)).fetchall(),
+        lambda: files.update(write_rollups(connection, log=log, day=DAY, directory=log.parent)),
+        lambda: connection.execute(_raw_records(log)).fetchall(),
+        lambda: [connection.execute(query).fetchall() for query in (_raw_records(log), _raw_hours(log))],
     )
     size = sum(path.stat().st_size for path in files.values())
     harness.console.print(f"rollups take {size / log.stat().st_size:.2f} of the Parquet's bytes; goal 0.6")
-    return [Row("rollups of a day", seconds, "one raw pass for its records", raw, 1.5)]
+    return [
+        Row("rollups of a day", seconds, "raw pass for the document's records", records, 1.5),
+        Row("the same", seconds, "raw passes for the whole document", whole, 1.5),
+    ]
 
 
-def _raw_day(log: Path) -> str:
+def _raw_records(log: Path) -> str:
     statuses = ", ".join(
         f"count(*) FILTER (cacheStatus = '{name}')" for name in ("HIT", "MISS", "BYPASS", "PASSTHROUGH")
     )
@@ -124,17 +131,35 @@ def _raw_day(log: Path) -> str:
     """
 
 
+def _raw_hours(log: Path) -> str:
+    """The 24 hours and the totals, with their distinct counts, from the rows."""
+    hit, miss = "cacheStatus = 'HIT'", "cacheStatus IN ('MISS', 'BYPASS', 'PASSTHROUGH')"
+    times = ", ".join(
+        f"sum(responseTimeMs) FILTER (responseTimeMs > 0 AND {which}), "
+        f"count(*) FILTER (responseTimeMs > 0 AND {which})"
+        for which in ("true", hit, miss)
+    )
+    return f"""
+        SELECT _hour, count(*), count(*) FILTER ({hit}), count(*) FILTER ({miss}), {times},
+            sum(responseSize) FILTER (responseSize > 0 AND {hit}),
+            sum(responseSize) FILTER (responseSize > 0 AND cacheStatus IS DISTINCT FROM 'HIT'),
+            min(responseTimeMs) FILTER (responseTimeMs > 0), max(responseTimeMs),
+            count(DISTINCT userName), count(DISTINCT standardizedSql)
+        FROM read_parquet({text(log)}) GROUP BY GROUPING SETS ((_hour), ())
+    """
+
+
 def day_documents(
     connection: DuckDBPyConnection, *, log: Path, files: Mapping[str, Path], runs: int
 ) -> list[Row]:
-    """The documents of a day, of the tenant and of one user, beside a scan of the day."""
+    """The documents of a day as they go out, of the tenant and of one user, beside a scan of the day."""
 
-    day = RolledDay(DAY, {table: str(path) for table, path in files.items()})
+    day = {table: str(path) for table, path in files.items()}
     scanned, tenant, user = alternate(
         runs * 3,
         lambda: connection.execute(_SCAN.format(files=text(log))).fetchall(),
-        lambda: day_document(Rollups(connection, [day])),
-        lambda: day_document(Rollups(connection, [day], user="user-7@example.net")),
+        lambda: b"".join(day_document(Rollups(connection, [day]))),
+        lambda: b"".join(day_document(Rollups(connection, [day], user="user-7@example.net"))),
     )
     return [
         Row("day document", tenant, "scan of the day", scanned, 5),
@@ -145,40 +170,69 @@ def day_documents(
 def year_documents(
     connection: DuckDBPyConnection, *, log: Path, files: Mapping[str, Path], days: int, runs: int
 ) -> list[Row]:
-    """The documents of a year beside a scan of it. Every day is the measured one under another date."""
+    """Documents from merged tables, and merging itself, beside a scan of the year.
 
-    year, logs = [], []
-    for offset in range(days):
-        place = log.parent.parent / f"year/day={date(2026, 1, 1) + timedelta(offset)}"
+    Every day is the measured one under another date.
+    """
+
+    logs: list[Path] = []
+    months: dict[int, list[dict[str, str]]] = {}
+    texts: dict[date, str] = {}
+    for day in (date(2026, 1, 1) + timedelta(offset) for offset in range(days)):
+        place = log.parent.parent / f"year/day={day}"
         place.mkdir(parents=True)
-        for path in (log, *files.values()):
-            (place / path.name).hardlink_to(path)
+        (place / log.name).hardlink_to(log)
         logs.append(place / log.name)
-        year.append(
-            RolledDay(
-                date(2026, 1, 1) + timedelta(offset),
-                {table: str(place / path.name) for table, path in files.items()},
-            )
-        )
-    activity = [_activity(item.day) for item in year]
+        part = _dated(connection, files, day=day, directory=place)
+        months.setdefault(day.month, []).append(part)
+        texts[day] = part[STATEMENTS]
 
-    def opened() -> Rollups:
-        return Rollups(connection, year)
+    def merge(name: str, parts: Sequence[Mapping[str, str]]) -> dict[str, str]:
+        directory = log.parent.parent / f"year/{name}"
+        directory.mkdir(exist_ok=True)
+        merged = merge_rollups(connection, parts, directory=directory)
+        return {table: str(path) for table, path in merged.items()}
 
-    scanned, yearly, rules, opportunities = alternate(
+    merged = [merge(f"{month}", parts) for month, parts in months.items()]
+    year = [merge("year", merged)]
+
+    def year_json() -> dict[str, Any]:
+        rollups = Rollups(connection, year)
+        return year_document(rollups, tenant=TENANT, year=2026, activity=daily_activity(rollups))
+
+    scanned, yearly, rules, opportunities, remerged = alternate(
         runs,
         lambda: connection.execute(_SCAN.format(files=text_list(logs))).fetchall(),
-        lambda: year_document(opened(), tenant=TENANT, year=2026, activity=activity),
-        lambda: rules_document(opened()),
-        lambda: opportunities_document(opened()),
+        year_json,
+        lambda: rules_document(Rollups(connection, year)),
+        lambda: opportunities_document(Rollups(connection, year), text_file=lambda day: texts[day]),
+        lambda: (merge("1", months[1]), merge("year", merged)),
     )
     names = {"year document": yearly, "rules of a year": rules, "opportunities of a year": opportunities}
-    return [Row(name, seconds, f"scan of {days} days", scanned, 0.1) for name, seconds in names.items()]
+    return [
+        *(Row(name, seconds, f"scan of {days} days", scanned, 0.1) for name, seconds in names.items()),
+        Row("merging a month and the year", remerged, f"scan of {days} days", scanned, None),
+    ]
 
 
-def _activity(day: date) -> dict[str, Any]:
-    numbers = ("queries", "users", "cacheHits", "totalHits", "dataTransfer", "cacheSize", "cacheElements")
-    return {"date": f"{day:%Y/%m/%d}", **dict.fromkeys(numbers, 1)}
+def _dated(
+    connection: DuckDBPyConnection, files: Mapping[str, Path], *, day: date, directory: Path
+) -> dict[str, str]:
+    """The measured day's rollups under another date, each later entry the later."""
+    shift = (day - DAY).days * DAY_MS
+    for table, path in files.items():
+        target = directory / path.name
+        changed = {
+            STATEMENTS: f"latest_timestamp + {shift} AS latest_timestamp, DATE '{day}' AS latest_day",
+            RULES: f"latest_timestamp + {shift} AS latest_timestamp, DATE '{day}' AS latest_day",
+            ACTIVITY: f"DATE '{day}' AS day",
+        }.get(table)
+        if changed is None:
+            target.hardlink_to(path)
+            continue
+        query = f"SELECT * REPLACE ({changed}) FROM read_parquet({text(path)}, hive_partitioning = false)"
+        connection.execute(f"COPY ({query}) TO {text(target)} ({ROLLUP_OPTIONS})")
+    return {table: str(directory / path.name) for table, path in files.items()}
 
 
 def one_object(store: LocalStore, *, days: int, runs: int) -> list[Row]:
@@ -187,8 +241,10 @@ def one_object(store: LocalStore, *, days: int, runs: int) -> list[Row]:
     rebuild_day(store, tenant=TENANT, day=DAY)
     partition = Partition.objects.get(tenant_id=TENANT, day=DAY)
     rollup = DayRollup.objects.get(tenant_id=TENANT, day=DAY)
-    for offset in range(1, days):
-        _repeat_day(store, day=DAY - timedelta(offset), partition=partition, rollup=rollup)
+    with connect(spill=Path(store.uri("spill"))) as connection:
+        for offset in range(1, days):
+            day = DAY - timedelta(offset)
+            _repeat_day(connection, store, day=day, partition=partition, rollup=rollup)
     _refresh_periods(store)
     alone, current = [], []
     for number in range(runs):
@@ -209,17 +265,23 @@ def one_object(store: LocalStore, *, days: int, runs: int) -> list[Row]:
     ]
 
 
-def _repeat_day(store: LocalStore, *, day: date, partition: Partition, rollup: DayRollup) -> None:
+def _repeat_day(
+    connection: DuckDBPyConnection,
+    store: LocalStore,
+    *,
+    day: date,
+    partition: Partition,
+    rollup: DayRollup,
+) -> None:
     """The measured day under another date: its files, and its rows in the database."""
     store.write(f"{day_prefix(TENANT, day)}00/all.json", b"{}")
     key = {name: file.replace(DAY.isoformat(), day.isoformat()) for name, file in rollup.files.items()}
-    for name, file in rollup.files.items():
-        target = Path(store.uri(key[name]))
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.hardlink_to(store.uri(file))
+    directory = Path(store.uri(key[STATEMENTS])).parent
+    directory.mkdir(parents=True)
+    files = {name: Path(store.uri(file)) for name, file in rollup.files.items()}
+    _dated(connection, files, day=day, directory=directory)
     fields = {"build": rollup.build, "version": rollup.version, "bytes": rollup.bytes}
-    activity = {**rollup.activity, "date": f"{day:%Y/%m/%d}"}
-    DayRollup.objects.create(tenant_id=TENANT, day=day, files=key, activity=activity, **fields)
+    DayRollup.objects.create(tenant_id=TENANT, day=day, files=key, **fields)
     counted = ("build", "file", "rows", "bytes", "objects_read", "duplicates", "quarantined")
     Partition.objects.create(
         tenant_id=TENANT,

@@ -281,6 +281,11 @@ DNS_NAMESERVERS: list[str] = env.list("DNS_NAMESERVERS", default=[])
 DNS_PORT = env.int("DNS_PORT", default=53)
 DNS_TIMEOUT_SECONDS = env.float("DNS_TIMEOUT_SECONDS", default=5.0)
 
+# --- Summaries --------------------------------------------------------------------------------
+
+#: How long the admin site shows a build of a day, a month or a year; each minute may add some per tenant.
+BUILD_LIFETIME = timedelta(days=env.int("BUILD_DAYS", default=7))
+
 # --- Celery -----------------------------------------------------------------------------------
 
 CELERY_BROKER_URL = embedded.celery_broker_url(REDIS_URL)

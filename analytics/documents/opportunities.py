@@ -11,6 +11,7 @@ from analytics.numbers import mean, rate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import date
 
     from analytics.source import Rollups
 
@@ -24,66 +25,52 @@ _LOW_HIT_RATE: Final = (
 )
 
 
-def opportunities_document(rollups: Rollups) -> dict[str, Any]:
-    """The statements that cost most for want of caching, in three lists."""
+def opportunities_document(rollups: Rollups, *, text_file: Callable[[date], str]) -> dict[str, Any]:
+    """The statements that cost most for want of caching, in three lists.
+
+    Args:
+        rollups: of a merged year, which holds no texts.
+        text_file: gives where the statement table of one of its days is opened.
+    """
+    chosen = {
+        "repeatMisses": _choose(rollups, _REPEAT_MISSES),
+        "highCostUncached": _choose(rollups, _HIGH_COST, uncached_alone=True),
+        "lowHitRate": _choose(rollups, _LOW_HIT_RATE),
+    }
+    actions = (_repeat_misses_action, _high_cost_action, _low_hit_rate_action)
+    # A statement's text stands in every day that it was asked on; its latest is one of them.
+    latest = {row["hash"]: row["day"] for rows in chosen.values() for row in rows}
+    sql = rollups.texts([text_file(day) for day in sorted(set(latest.values()))], list(latest))
     return {
-        "repeatMisses": _entries(rollups, _REPEAT_MISSES, _repeat_misses_action),
-        "highCostUncached": _entries(rollups, _HIGH_COST, _high_cost_action, uncached_alone=True),
-        "lowHitRate": _entries(rollups, _LOW_HIT_RATE, _low_hit_rate_action),
+        name: [_entry(row, sql=sql[row["hash"]], action=action) for row in rows]
+        for (name, rows), action in zip(chosen.items(), actions, strict=True)
     }
 
 
-def _entries(
-    rollups: Rollups,
-    condition: str,
-    action: Callable[[dict[str, Any]], str],
-    *,
-    uncached_alone: bool = False,
-) -> list[dict[str, Any]]:
+def _choose(rollups: Rollups, condition: str, *, uncached_alone: bool = False) -> list[dict[str, Any]]:
     executions = "uncached" if uncached_alone else "hits + misses + uncached"
     missed = "uncached" if uncached_alone else "misses + uncached"
-    time = "uncached_warehouse" if uncached_alone else "warehouse"
-    rows = rollups.rows(
+    time = "uncached_warehouse_sum" if uncached_alone else "warehouse_sum"
+    return rollups.rows(
         f"""
-        WITH candidate AS (
-            SELECT statement,
-                sum(hits)::BIGINT AS hits,
-                sum(misses)::BIGINT AS misses,
-                sum(bypasses + passthroughs)::BIGINT AS uncached,
-                coalesce(sum(warehouse_sum), 0)::BIGINT AS warehouse,
-                coalesce(sum(uncached_warehouse_sum), 0)::BIGINT AS uncached_warehouse
-            FROM groups WHERE statement IS NOT NULL GROUP BY statement
-        ),
-        chosen AS (
-            SELECT statement, hits, misses, {executions} AS executions, {missed} AS missed, {time} AS time
-            FROM candidate WHERE {condition}
-            ORDER BY time DESC, statement LIMIT {LIST_LENGTH}
-        ),
-        ruled AS (
-            SELECT statement, arg_max_null(rule, latest) AS rule
-            FROM groups SEMI JOIN chosen USING (statement) GROUP BY statement
-        ),
-        texts AS (
-            SELECT statement, any_value(sql) AS sql
-            FROM statements SEMI JOIN chosen USING (statement) GROUP BY statement
-        )
-        SELECT lower(hex(statement)) AS hash, sql, executions, missed, time, rule, hits, misses
-        FROM chosen JOIN ruled USING (statement) JOIN texts USING (statement)
-        ORDER BY time DESC, statement
+        SELECT replace(statement::VARCHAR, '-', '') AS hash, hits, misses, {executions} AS executions,
+            {missed} AS missed, coalesce({time}, 0) AS time, latest_rule AS rule, latest_day AS day
+        FROM (SELECT *, bypasses + passthroughs AS uncached FROM <statements>) WHERE {condition}
+        ORDER BY time DESC, statement LIMIT {LIST_LENGTH}
         """  # noqa: S608  # constants alone
     )
-    return [
-        {
-            "queryHash": row["hash"],
-            "statement": row["sql"],
-            "executionCount": row["executions"],
-            "cacheMisses": row["missed"],
-            "totalWarehouseTimeMs": row["time"],
-            "matchedRule": row["rule"],
-            "suggestedAction": action(row),
-        }
-        for row in rows
-    ]
+
+
+def _entry(row: dict[str, Any], *, sql: str, action: Callable[[dict[str, Any]], str]) -> dict[str, Any]:
+    return {
+        "queryHash": row["hash"],
+        "statement": sql,
+        "executionCount": row["executions"],
+        "cacheMisses": row["missed"],
+        "totalWarehouseTimeMs": row["time"],
+        "matchedRule": row["rule"],
+        "suggestedAction": action(row),
+    }
 
 
 def _repeat_misses_action(row: dict[str, Any]) -> str:

@@ -5,32 +5,32 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from analytics.numbers import mean, rate
+from analytics.rollup import LATEST_ORDER
 
 if TYPE_CHECKING:
     from analytics.source import Rollups
 
-_RULES: Final = """
+_RULES: Final = f"""
     SELECT rule,
-        arg_max_null(latest_rule_name, latest) AS name,
-        count(DISTINCT statement) AS queries,
+        arg_max_null(latest_rule_name, {LATEST_ORDER}) AS name,
+        count(statement) AS queries,
         sum(hits)::BIGINT AS hits,
-        sum(misses + bypasses + passthroughs)::BIGINT AS misses,
+        sum(misses)::BIGINT AS misses,
         coalesce(sum(miss_warehouse_sum), 0)::BIGINT AS miss_warehouse_sum,
         sum(miss_warehouse_count)::BIGINT AS miss_warehouse_count
-    FROM groups WHERE rule IS NOT NULL GROUP BY rule
-    ORDER BY sum(hits + misses + bypasses + passthroughs) DESC, rule
-"""
+    FROM <rules> GROUP BY rule ORDER BY sum(hits + misses) DESC, rule
+"""  # noqa: S608  # constants alone
 
 _STATEMENTS: Final = """
-    SELECT count(DISTINCT statement) AS total,
-        count(DISTINCT statement) FILTER (passthroughs > 0) AS uncached,
-        count(DISTINCT statement) FILTER (bypasses > 0) AS bypassed
-    FROM groups
+    SELECT count(*) AS total,
+        count(*) FILTER (passthroughs > 0) AS uncached,
+        count(*) FILTER (bypasses > 0) AS bypassed
+    FROM <statements>
 """
 
 
 def rules_document(rollups: Rollups) -> dict[str, Any]:
-    """How well each rule served over the days in ``rollups``."""
+    """How well each rule served in the merged year of ``rollups``."""
     counts = rollups.row(_STATEMENTS)
     return {
         "totalQueries": counts["total"],

@@ -8,93 +8,99 @@ from typing import TYPE_CHECKING, Any, Final
 from analytics.numbers import mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from analytics.source import Rollups
 
-#: Sums over rows of ``hours``. Wide sums come as DECIMAL, HUGEINT gives exact integers in Python.
-HOUR_SUMS: Final = """
-    coalesce(sum(entries), 0)::BIGINT AS entries,
-    coalesce(sum(hits), 0)::BIGINT AS hits,
-    coalesce(sum(misses), 0)::BIGINT AS misses,
-    coalesce(sum(hit_bytes), 0)::HUGEINT AS hit_bytes,
-    coalesce(sum(other_bytes), 0)::HUGEINT AS other_bytes,
-    coalesce(sum(time_sum), 0)::HUGEINT AS time_sum,
-    coalesce(sum(time_count), 0)::BIGINT AS time_count,
-    coalesce(min(time_min), 0) AS time_min,
-    coalesce(max(time_max), 0) AS time_max,
-    coalesce(sum(hit_time_sum), 0)::HUGEINT AS hit_time_sum,
-    coalesce(sum(hit_time_count), 0)::BIGINT AS hit_time_count,
-    coalesce(sum(miss_time_sum), 0)::HUGEINT AS miss_time_sum,
-    coalesce(sum(miss_time_count), 0)::BIGINT AS miss_time_count,
-    count(DISTINCT user_name) AS users
+#: There is one row per hour and user. Wide sums are DECIMAL; HUGEINT gives exact integers in Python.
+_SUMS: Final = """
+    SELECT hour,
+        sum(entries)::BIGINT AS entries,
+        sum(hits)::BIGINT AS hits,
+        sum(misses)::BIGINT AS misses,
+        coalesce(sum(hit_bytes), 0)::HUGEINT AS hit_bytes,
+        coalesce(sum(other_bytes), 0)::HUGEINT AS other_bytes,
+        coalesce(sum(time_sum), 0)::HUGEINT AS time_sum,
+        sum(time_count)::BIGINT AS time_count,
+        min(time_min) AS time_min,
+        max(time_max) AS time_max,
+        coalesce(sum(hit_time_sum), 0)::HUGEINT AS hit_time_sum,
+        sum(hit_time_count)::BIGINT AS hit_time_count,
+        coalesce(sum(miss_time_sum), 0)::HUGEINT AS miss_time_sum,
+        sum(miss_time_count)::BIGINT AS miss_time_count,
+        count(user_name) AS users
+    FROM <hours> GROUP BY hour
 """
+_ADDITIVE: Final = (
+    *("entries", "hits", "misses", "hit_bytes", "other_bytes", "time_sum", "time_count"),
+    *("hit_time_sum", "hit_time_count", "miss_time_sum", "miss_time_count"),
+)
 
-_TOTALS: Final = f"SELECT {HOUR_SUMS} FROM hours"  # noqa: S608  # a constant
-_BY_HOUR: Final = f"SELECT hour, {HOUR_SUMS} FROM hours GROUP BY hour"  # noqa: S608  # a constant
-_QUERIES: Final = "SELECT count(DISTINCT statement) AS queries FROM groups"
-_QUERIES_BY_HOUR: Final = """
-    SELECT hour, count(*) AS queries
-    FROM (SELECT bit_or(hour_mask) AS mask FROM groups WHERE statement IS NOT NULL GROUP BY statement),
-        range(24) AS hours_of_day(hour)
-    WHERE (mask >> hour::INTEGER) & 1 = 1
-    GROUP BY hour
-"""
+_BY_HOUR: Final = ", ".join(f"count(*) FILTER (hour_mask & {1 << hour} <> 0)" for hour in range(24))
+_DISTINCT: Final = f"""
+    SELECT count(statement) AS queries, [{_BY_HOUR}] AS queries_by_hour,
+        (SELECT count(DISTINCT user_name) FROM <people>) AS users
+    FROM <statements>
+"""  # noqa: S608  # constants alone
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Totals of a period. Times in ms, rounded half up, 0 without data; sizes in bytes."""
+    """Sums of a period, as a whole and by hour of day; distinct statements likewise."""
 
-    users: int
+    whole: Mapping[str, Any]
+    by_hour: Mapping[int, Mapping[str, Any]]
     queries: int
-    hits: int
-    misses: int
-    cached_bytes: int
-    pass_through_bytes: int
-    average: int
-    hit_average: int
-    miss_average: int
-    shortest: int
-    longest: int
+    queries_by_hour: Sequence[int]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no entry at all."""
+        return not self.whole["entries"]
 
 
-def compute_totals(rollups: Rollups) -> Totals:
-    """The totals over all days and users of ``rollups``."""
-    row = rollups.row(_TOTALS)
-    return Totals(
-        users=row["users"],
-        queries=rollups.row(_QUERIES)["queries"],
-        hits=row["hits"],
-        misses=row["misses"],
-        cached_bytes=row["hit_bytes"],
-        pass_through_bytes=row["other_bytes"],
-        average=mean(row["time_sum"], row["time_count"]),
-        hit_average=mean(row["hit_time_sum"], row["hit_time_count"]),
-        miss_average=mean(row["miss_time_sum"], row["miss_time_count"]),
-        shortest=row["time_min"],
-        longest=row["time_max"],
-    )
+def read_totals(rollups: Rollups) -> Totals:
+    """The totals over all of ``rollups``: one day, or one merged month."""
+    by_hour = {row["hour"]: row for row in rollups.rows(_SUMS)}
+    distinct = rollups.row(_DISTINCT)
+    measured = [row for row in by_hour.values() if row["time_count"]]
+    whole = {
+        **{name: sum(row[name] for row in by_hour.values()) for name in _ADDITIVE},
+        "time_min": min((row["time_min"] for row in measured), default=0),
+        "time_max": max((row["time_max"] for row in measured), default=0),
+        "users": distinct["users"],
+    }
+    return Totals(whole, by_hour, distinct["queries"], distinct["queries_by_hour"])
+
+
+def averages(totals: Totals) -> dict[str, int]:
+    """Times under the names that days and months share: ms, rounded half up, 0 without data."""
+    whole = totals.whole
+    return {
+        "averageResponseTime": mean(whole["time_sum"], whole["time_count"]),
+        "cacheHitAverageResponseTime": mean(whole["hit_time_sum"], whole["hit_time_count"]),
+        "cacheMissAverageResponseTime": mean(whole["miss_time_sum"], whole["miss_time_count"]),
+        "minResponseTime": whole["time_min"],
+        "maxResponseTime": whole["time_max"],
+    }
 
 
 def hourly_activity(
-    rollups: Rollups, *, split_mean: Callable[[int | None, int], int | None]
+    totals: Totals, *, split_mean: Callable[[int | None, int], int | None]
 ) -> list[dict[str, Any]]:
-    """24 entries by hour of day (UTC), over all days of ``rollups``.
+    """24 entries by hour of day (UTC).
 
     Args:
         split_mean: gives the two split averages; it decides what an empty bucket shows.
     """
-    sums = {row["hour"]: row for row in rollups.rows(_BY_HOUR)}
-    queries = {row["hour"]: row["queries"] for row in rollups.rows(_QUERIES_BY_HOUR)}
     activity = []
     for hour in range(24):
-        row = sums.get(hour, {})
+        row = totals.by_hour.get(hour, {})
         hits, misses = row.get("hits", 0), row.get("misses", 0)
         activity.append(
             {
                 "hour": hour,
-                "queries": queries.get(hour, 0),
+                "queries": totals.queries_by_hour[hour],
                 "totalHits": hits + misses,
                 "cacheHits": hits,
                 "cacheMisses": misses,

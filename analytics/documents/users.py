@@ -14,16 +14,14 @@ if TYPE_CHECKING:
 
 _USERS: Final = """
     WITH sums AS (
-        SELECT user_name, sum(hits)::BIGINT AS hits, sum(hits + misses)::BIGINT AS total,
+        SELECT user_name, sum(hits)::BIGINT AS hits, sum(total)::BIGINT AS total,
             coalesce(sum(time_sum), 0)::HUGEINT AS time_sum, sum(time_count)::BIGINT AS time_count,
             coalesce(min(time_min), 0) AS time_min, coalesce(max(time_max), 0) AS time_max
-        FROM hours WHERE user_name IS NOT NULL GROUP BY user_name
+        FROM <people> GROUP BY user_name
     ),
-    asked AS (
-        SELECT user_name, count(DISTINCT statement) AS queries
-        FROM users WHERE user_name IS NOT NULL GROUP BY user_name
-    )
-    SELECT sums.*, queries FROM sums JOIN asked USING (user_name) ORDER BY total DESC, user_name
+    asked AS (SELECT user_name, count(DISTINCT statement) AS queries FROM <asked> GROUP BY user_name)
+    SELECT sums.*, coalesce(queries, 0) AS queries
+    FROM sums LEFT JOIN asked USING (user_name) ORDER BY total DESC, user_name
 """
 
 

@@ -15,34 +15,21 @@ if TYPE_CHECKING:
 ACTIVITY_DAYS: Final = 365
 
 _ACTIVITY: Final = """
-    WITH per_key AS (
-        SELECT day, cache_key, arg_max(stored_size, stored_row) AS size
-        FROM groups WHERE stored_row IS NOT NULL GROUP BY day, cache_key
-    ),
-    stored AS (SELECT day, count(*) AS elements, sum(size)::HUGEINT AS size FROM per_key GROUP BY day),
-    asked AS (SELECT day, count(DISTINCT statement) AS queries FROM groups GROUP BY day),
-    served AS (
-        SELECT day, count(DISTINCT user_name) AS users, sum(hits)::BIGINT AS hits,
-            sum(hits + misses)::BIGINT AS total, coalesce(sum(hit_bytes), 0)::HUGEINT AS hit_bytes
-        FROM hours GROUP BY day
-    )
-    SELECT day, queries, users, hits, total, hit_bytes, coalesce(size, 0) AS size,
-        coalesce(elements, 0) AS elements
-    FROM served JOIN asked USING (day) LEFT JOIN stored USING (day) ORDER BY day
+    SELECT strftime(day, '%Y/%m/%d') AS date, queries, users, hits, total,
+        coalesce(hit_bytes, 0)::HUGEINT AS hit_bytes, stored_size::HUGEINT AS size,
+        stored_elements AS elements
+    FROM <activity> ORDER BY day
 """
 
-_STORED_OR_SERVED: Final = """
-    SELECT count(DISTINCT statement) AS queries FROM groups
-    WHERE hits > 0 OR stored_row IS NOT NULL
-"""
-_USERS: Final = "SELECT count(DISTINCT user_name) AS users FROM hours"
+_STORED_OR_SERVED: Final = "SELECT count(*) AS queries FROM <statements> WHERE is_kept"
+_USERS: Final = "SELECT count(DISTINCT user_name) AS users FROM <people>"
 
 
 def daily_activity(rollups: Rollups) -> list[dict[str, Any]]:
-    """One entry per day in ``rollups``, oldest first."""
+    """One entry per day with data in ``rollups``, oldest first."""
     return [
         {
-            "date": row["day"].replace("-", "/"),
+            "date": row["date"],
             "queries": row["queries"],
             "users": row["users"],
             "cacheHits": row["hits"],
@@ -66,7 +53,7 @@ def year_document(
     """The yearly summary.
 
     Args:
-        rollups: the days of ``year``.
+        rollups: of the merged ``year``.
         activity: `daily_activity`, oldest first, of every day of ``year`` with data, and of those of the
             year before from `first_activity_day` on.
     """

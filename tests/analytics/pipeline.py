@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import duckdb
 
+from analytics.documents.day import day_document
+from analytics.merge import merge_rollups
 from analytics.rollup import write_rollups
-from analytics.source import RolledDay, Rollups
+from analytics.source import Rollups
 from logs.compaction.build import CompactedDay, compact_day
 from logs.listing import list_day
 from tenantadmin.objectstore import LocalStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Sequence
     from datetime import date
     from pathlib import Path
+
+#: Where the file of each table of a rollup is.
+Part = Mapping[str, str]
 
 TENANT = UUID("11111111-2222-4333-8444-555555555555")
 
@@ -31,7 +38,7 @@ def store_files(root: Path, days: Mapping[date, Mapping[str, bytes]]) -> LocalSt
     return store
 
 
-def roll_day(store: LocalStore, day: date, *, directory: Path) -> tuple[CompactedDay, RolledDay | None]:
+def roll_day(store: LocalStore, day: date, *, directory: Path) -> tuple[CompactedDay, Part | None]:
     """Compact and roll up one day under ``directory``."""
     place = directory / f"day={day.isoformat()}"
     place.mkdir(parents=True)
@@ -39,12 +46,37 @@ def roll_day(store: LocalStore, day: date, *, directory: Path) -> tuple[Compacte
     if compacted.file is None:
         return compacted, None
     with duckdb.connect(config={"threads": 1}) as connection:
-        files = write_rollups(connection, log=compacted.file, directory=place)
-    return compacted, RolledDay(day, {table: str(path) for table, path in files.items()})
+        return compacted, _texts(write_rollups(connection, log=compacted.file, day=day, directory=place))
+
+
+def merge(parts: Sequence[Part], *, directory: Path) -> Part:
+    """The rollups of days, or of months, merged under ``directory``."""
+    directory.mkdir(parents=True)
+    with duckdb.connect(config={"threads": 1}) as connection:
+        return _texts(merge_rollups(connection, parts, directory=directory))
+
+
+def merge_year(days: Mapping[date, Part], *, directory: Path) -> Part:
+    """The days of a year merged by month, the months merged."""
+    months: dict[int, list[Part]] = {}
+    for day, part in sorted(days.items()):
+        months.setdefault(day.month, []).append(part)
+    merged = [merge(parts, directory=directory / f"{month:02}") for month, parts in months.items()]
+    return merge(merged, directory=directory / "year")
 
 
 @contextmanager
-def opened(days: list[RolledDay], *, user: str | None = None) -> Iterator[Rollups]:
-    """The rollups of ``days`` on a connection of their own."""
+def opened(*parts: Part, user: str | None = None) -> Iterator[Rollups]:
+    """Rollups on a connection of their own."""
     with duckdb.connect(config={"threads": 1}) as connection:
-        yield Rollups(connection, days, user=user)
+        yield Rollups(connection, parts, user=user)
+
+
+def day_json(rollups: Rollups) -> Any:
+    """The daily document, read from the pieces it goes out in; None where there is none."""
+    body = b"".join(day_document(rollups))
+    return json.loads(body) if body else None
+
+
+def _texts(files: Mapping[str, Path]) -> Part:
+    return {table: str(path) for table, path in files.items()}

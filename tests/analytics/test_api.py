@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import tracemalloc
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+from unittest.mock import patch
 from urllib.parse import quote
 
+import duckdb
 import pytest
 from django.core.cache import cache
 from django.core.management import call_command
+from django.http import StreamingHttpResponse
 
+from analytics.documents.day import day_document
+from analytics.models import DayRollup, Kind, SummaryDocument
+from analytics.rollup import STATEMENTS
+from analytics.source import Rollups
+from analytics.store import locate, write_document
 from logs.layout import day_start_ms
 from tenantadmin.objectstore import default_store
 from tests import factories
@@ -18,6 +29,8 @@ from tests.analytics import oracle
 from tests.conftest import ApiClient
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from tests.factories import World
 
 DAYS = (date(2025, 6, 30), date(2026, 3, 1), date(2026, 3, 31))
@@ -166,3 +179,93 @@ def test_summaries_need_a_personal_access_token_with_their_scope(world: World, a
 @pytest.mark.usefixtures("rows")
 def test_an_unknown_parameter_is_refused(world: World, reader: ApiClient) -> None:
     assert reader.get(f"/tenants/{world.tenant.pk}/summaries/2026?month=3").status_code == 400
+
+
+class TestManyStatements:
+    """A day of many statements goes out in pieces, and comes from the store as it was written."""
+
+    DAY = date(2026, 4, 1)
+    STATEMENTS = 5_000
+    #: Far below the document's size, far above a piece's.
+    LIMIT = 1 << 20
+
+    @pytest.fixture
+    def rows(self, world: World) -> list[oracle.Row]:
+        cache.clear()
+        entries = (
+            {
+                "timestamp": day_start_ms(self.DAY) + number,
+                "userName": "Ana" if number % 3 else "Bo",
+                "standardizedSql": f"SELECT {number} -- {'ü' * 150}",
+                "cacheStatus": "MISS",
+                "responseTimeMs": number,
+            }
+            for number in range(self.STATEMENTS)
+        )
+        body = b"\n".join(json.dumps(entry).encode() for entry in entries)
+        key = f"{world.tenant.pk}/logs/{self.DAY:%Y/%m/%d}/00/a.json"
+        default_store().write(key, body)
+        call_command("rebuild", tenant=world.tenant.pk)
+        return oracle.read_day({key: body}, self.DAY)
+
+    def test_the_tenants_is_an_object_sent_in_chunks(
+        self, world: World, reader: ApiClient, rows: list[oracle.Row]
+    ) -> None:
+        address = f"/tenants/{world.tenant.pk}/summaries/2026/04/01"
+        stored = SummaryDocument.objects.get(kind=Kind.DAY)
+        assert bytes(stored.body) == b""
+        assert stored.bytes == default_store().stat(stored.file).size > 2 * self.LIMIT
+
+        answer = reader.get(address)
+        chunks = list(chunks_of(answer))
+        assert max(map(len, chunks)) <= 1 << 16
+        assert answer["Content-Length"] == str(stored.bytes)
+        assert answer["Content-Type"] == "application/json"
+        assert json.loads(b"".join(chunks)) == oracle.day_document(rows)
+
+        again = reader.get(address, **{"If-None-Match": answer["ETag"]})
+        assert (again.status_code, again.content, again["ETag"]) == (304, b"", answer["ETag"])
+
+    def test_a_users_is_too(self, world: World, reader: ApiClient, rows: list[oracle.Row]) -> None:
+        address = f"/tenants/{world.tenant.pk}/users/Ana/2026/04/01"
+        answer = reader.get(address)
+        chunks = list(chunks_of(answer))
+        assert max(map(len, chunks)) <= 1 << 16
+        assert answer["Content-Length"] == str(sum(map(len, chunks)))
+        assert json.loads(b"".join(chunks)) == oracle.day_document(oracle.for_user(rows, "Ana"))
+        assert reader.get(address, **{"If-None-Match": answer["ETag"]}).status_code == 304
+
+    @pytest.mark.usefixtures("rows")
+    def test_neither_building_nor_sending_holds_it_whole(self, world: World, reader: ApiClient) -> None:
+        files = locate(default_store(), DayRollup.objects.get().files)
+        spill = Path(files[STATEMENTS]).with_name("document.json")
+
+        def build() -> None:
+            with duckdb.connect() as connection:
+                assert write_document(day_document(Rollups(connection, [files])), spill=spill).path == spill
+
+        def send() -> None:
+            answer = reader.get(f"/tenants/{world.tenant.pk}/summaries/2026/04/01")
+            for _ in chunks_of(answer):
+                pass
+
+        send()  # modules that a first request imports
+        assert peak_of(send) < self.LIMIT
+        with patch("analytics.store.INLINE_BYTES", 0):
+            assert peak_of(build) < self.LIMIT < spill.stat().st_size
+
+
+def chunks_of(answer: Any) -> Iterable[bytes]:
+    assert isinstance(answer, StreamingHttpResponse)
+    return cast("Iterable[bytes]", answer.streaming_content)
+
+
+def peak_of(action: Callable[[], None]) -> int:
+    """The most bytes that Python held during ``action``, above those before it."""
+    gc.collect()
+    tracemalloc.start()
+    try:
+        action()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()

@@ -10,15 +10,15 @@ from typing import Any
 import duckdb
 from hypothesis import HealthCheck, given, settings
 
-from analytics.documents.day import day_document
 from analytics.documents.month import month_document
 from analytics.documents.opportunities import opportunities_document
 from analytics.documents.rules import rules_document
 from analytics.documents.users import users_document
 from analytics.documents.year import daily_activity, year_document
+from analytics.rollup import STATEMENTS
 from logs.columns import COLUMNS
 from tests.analytics import oracle, raw
-from tests.analytics.pipeline import TENANT, opened, roll_day, store_files
+from tests.analytics.pipeline import TENANT, Part, day_json, merge, merge_year, opened, roll_day, store_files
 
 Files = dict[date, dict[str, bytes]]
 
@@ -35,52 +35,71 @@ def test_every_document_equals_the_oracle(days: Files) -> None:
 def check_documents(days: Files, directory: Path) -> None:
     store = store_files(directory / "store", days)
     rows: list[oracle.Row] = []
-    rolled = []
+    rolled: dict[date, Part] = {}
     for day, files in sorted(days.items()):
-        compacted, rolled_day = roll_day(store, day, directory=directory / "built")
+        compacted, part = roll_day(store, day, directory=directory / "built")
         expected = oracle.read_day(files, day)
         assert compacted.rows == len(expected)
         if compacted.file is not None:
             assert stored_rows(compacted.file) == sorted_rows(expected)
-        if rolled_day is None:
+        if part is None:
             continue
-        rolled.append(rolled_day)
+        rolled[day] = part
         rows += expected
     if not rolled:
         return
-    users: list[str | None] = [None, *sorted(oracle.distinct(rows, "userName"))]
-    for user in users:
+    years: dict[int, Part] = {}
+    for user in (None, *sorted(oracle.distinct(rows, "userName")), "nobody"):
         mine = rows if user is None else oracle.for_user(rows, user)
-        held = {row["day"] for row in mine}
-        own = [day for day in rolled if day.day.isoformat() in held]
-        for one in own:
-            of_day = [row for row in mine if row["day"] == one.day.isoformat()]
-            with opened([one], user=user) as rollups:
-                assert day_document(rollups) == oracle.day_document(of_day)
-        for year, month in sorted({(day.day.year, day.day.month) for day in own}):
-            with opened(
-                [day for day in own if (day.day.year, day.day.month) == (year, month)], user=user
-            ) as rollups:
-                of_month = [row for row in mine if row["day"].startswith(f"{year}-{month:02}-")]
-                assert month_document(rollups, month=month) == oracle.month_document(of_month, month)
-        with opened(own, user=user) as rollups:
-            activity = daily_activity(rollups)
-        for year in sorted({day.day.year for day in own}):
-            of_year = [row for row in mine if row["day"].startswith(f"{year}-")]
-            up_to = [entry for entry in activity if entry["date"] < f"{year + 1}"]
-            with opened([day for day in own if day.day.year == year], user=user) as rollups:
-                assert year_document(
-                    rollups, tenant=TENANT, year=year, activity=up_to
-                ) == oracle.year_document(mine, tenant=str(TENANT), year=year)
-                if user is None:
-                    assert rules_document(rollups) == oracle.rules_document(of_year)
-                    assert without_action(opportunities_document(rollups)) == oracle.opportunities_document(
-                        of_year
-                    )
-    with opened(rolled) as rollups:
+        for day, part in rolled.items():
+            of_day = [row for row in mine if row["day"] == day.isoformat()]
+            with opened(part, user=user) as rollups:
+                assert day_json(rollups) == (oracle.day_document(of_day) if of_day else None)
+    for year in sorted({day.year for day in rolled}):
+        own = {day: part for day, part in rolled.items() if day.year == year}
+        years[year] = merge_year(own, directory=directory / f"{year}")
+        for month in sorted({day.month for day in own}):
+            # That of January 2026 is merged from two days.
+            merged = merge(
+                [part for day, part in own.items() if day.month == month],
+                directory=directory / f"{year}-{month:02}",
+            )
+            check_month(merged, rows, year=year, month=month)
+    for year in years:
+        check_year(years, rows, rolled, year=year)
+    with opened(*years.values()) as rollups:
         document = users_document(rollups, tenant=TENANT, generated_at=datetime(2026, 3, 2, tzinfo=UTC))
     assert document.pop("generatedAt") == "2026-03-02T00:00:00.000Z"
     assert document == oracle.users_document(rows, tenant=str(TENANT))
+
+
+def check_month(merged: Part, rows: list[oracle.Row], *, year: int, month: int) -> None:
+    of_month = [row for row in rows if row["day"].startswith(f"{year}-{month:02}-")]
+    for user in (None, *sorted(oracle.distinct(rows, "userName")), "nobody"):
+        mine = of_month if user is None else oracle.for_user(of_month, user)
+        with opened(merged, user=user) as rollups:
+            expected = oracle.month_document(mine, month) if mine else None
+            assert month_document(rollups, month=month) == expected
+
+
+def check_year(
+    years: dict[int, Part], rows: list[oracle.Row], rolled: dict[date, Part], *, year: int
+) -> None:
+    of_year = [row for row in rows if row["day"].startswith(f"{year}-")]
+    for user in (None, *sorted(oracle.distinct(of_year, "userName"))):
+        mine = rows if user is None else oracle.for_user(rows, user)
+        activity = []
+        for shown in (year - 1, year):
+            if shown in years:
+                with opened(years[shown], user=user) as rollups:
+                    activity += daily_activity(rollups)
+        with opened(years[year], user=user) as rollups:
+            document = year_document(rollups, tenant=TENANT, year=year, activity=activity)
+            assert document == oracle.year_document(mine, tenant=str(TENANT), year=year)
+    with opened(years[year]) as rollups:
+        assert rules_document(rollups) == oracle.rules_document(of_year)
+        opportunities = opportunities_document(rollups, text_file=lambda day: rolled[day][STATEMENTS])
+        assert without_action(opportunities) == oracle.opportunities_document(of_year)
 
 
 def without_action(document: dict[str, Any]) -> dict[str, Any]:

@@ -12,21 +12,29 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pytest
 
-from analytics.documents.day import day_document
 from analytics.documents.month import month_document
 from analytics.documents.opportunities import opportunities_document
 from analytics.documents.rules import rules_document
 from analytics.documents.users import users_document
 from analytics.documents.year import daily_activity, year_document
+from analytics.rollup import STATEMENTS
 from logs.columns import CACHE_STATUSES, COLUMNS
 from logs.layout import day_start_ms
 from logs.sql import guard
-from tests.analytics.pipeline import TENANT, opened, roll_day, store_files
+from tests.analytics.pipeline import (
+    TENANT,
+    Part,
+    day_json,
+    merge,
+    merge_year,
+    opened,
+    roll_day,
+    store_files,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from analytics.source import RolledDay
 
 DOCUMENTATION = Path(__file__).resolve().parents[2] / "docs" / "analytics.md"
 QUERIES = {
@@ -39,8 +47,12 @@ DAYS = (date(2026, 3, 1), date(2026, 3, 17), date(2026, 5, 2))
 class Log:
     """Random entries of three days: as ``proxy_logs``, and as rollups."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, days: list[RolledDay]) -> None:
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, days: dict[date, Part], directory: Path
+    ) -> None:
         self._connection, self.days = connection, days
+        self.month = merge([days[DAYS[0]], days[DAYS[1]]], directory=directory / "month")
+        self.year = merge_year(days, directory=directory / "year")
 
     def run(self, name: str, first: date, last: date) -> list[dict[str, Any]]:
         statement = QUERIES[name].replace("$first", f"'{first}'").replace("$last", f"'{last}'")
@@ -56,18 +68,18 @@ def log(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     chance = random.Random(request.param)  # noqa: S311  # reproducible, not secret
     files = {day: {"00/a.json": json.dumps(_entries(chance, day)).encode()} for day in DAYS}
     store = store_files(directory / "store", files)
-    rolled = []
+    rolled = {}
     for day in DAYS:
-        _, rolled_day = roll_day(store, day, directory=directory / "built")
-        assert rolled_day is not None
-        rolled.append(rolled_day)
+        _, part = roll_day(store, day, directory=directory / "built")
+        assert part is not None
+        rolled[day] = part
     with duckdb.connect() as connection:
         columns = ", ".join(f'"{column.name}"' for column in COLUMNS)
         connection.execute(
             f"CREATE VIEW proxy_logs AS SELECT {columns}, day FROM read_parquet("
             f"'{directory}/built/*/day.parquet', hive_partitioning = true, hive_types = {{'day': VARCHAR}})"
         )
-        yield Log(connection, rolled)
+        yield Log(connection, rolled, directory)
 
 
 def _entries(chance: random.Random, day: date) -> list[dict[str, Any]]:
@@ -92,20 +104,21 @@ def _entries(chance: random.Random, day: date) -> list[dict[str, Any]]:
 
 
 def test_a_day(log: Log) -> None:
-    day = log.days[0]
-    with opened([day]) as rollups:
-        document = day_document(rollups)
+    day = DAYS[0]
+    with opened(log.days[day]) as rollups:
+        document = day_json(rollups)
     records, hours = document.pop("queries"), document.pop("hourlyActivity")
 
-    assert log.run("day", day.day, day.day) == [document]
-    assert log.run("day.queries", day.day, day.day) == records
-    assert log.run("day.hourlyActivity", day.day, day.day) == hours
+    assert log.run("day", day, day) == [document]
+    assert log.run("day.queries", day, day) == records
+    assert log.run("day.hourlyActivity", day, day) == hours
 
 
 def test_a_month(log: Log) -> None:
     first, last = date(2026, 3, 1), date(2026, 3, 31)
-    with opened(log.days[:2]) as rollups:
+    with opened(log.month) as rollups:
         document = month_document(rollups, month=3)
+    assert document is not None
     hours = document.pop("hourlyActivity")
 
     assert document.pop("month") == 3
@@ -118,10 +131,10 @@ def test_a_month(log: Log) -> None:
 
 def test_a_year(log: Log) -> None:
     first, last = date(2026, 1, 1), date(2026, 12, 31)
-    with opened(log.days) as rollups:
+    with opened(log.year) as rollups:
         document = year_document(rollups, tenant=TENANT, year=2026, activity=daily_activity(rollups))
         rules = rules_document(rollups)
-        opportunities = opportunities_document(rollups)
+        opportunities = opportunities_document(rollups, text_file=lambda day: log.days[day][STATEMENTS])
     for name in ("tenantSummaryReportID", "tenantId", "reportyears"):
         document.pop(name)
 
@@ -137,7 +150,7 @@ def test_a_year(log: Log) -> None:
 
 
 def test_all_users(log: Log) -> None:
-    with opened(log.days) as rollups:
+    with opened(log.year) as rollups:
         document = users_document(rollups, tenant=TENANT, generated_at=datetime(2026, 5, 3, tzinfo=UTC))
 
     assert log.run("users", DAYS[0], DAYS[-1]) == document["users"]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from analytics.models import Kind
-from analytics.userdocs import user_document, user_etag
+from analytics.userdocs import find_user_source, user_document
 from logs.audit import Reader
 from logs.queries import run_query
 from tenantadmin.objectstore import default_store
@@ -38,8 +39,13 @@ def test_documents_over_s3_equal_the_oracle(s3_url: str, settings: Any) -> None:
     assert document(Kind.DAY, "2026-01-01") == oracle.day_document(rows[60:])
     assert document(Kind.YEAR, "2026") == oracle.year_document(rows, tenant=str(TENANT), year=2026)
     assert document(Kind.USERS, "")["totalUsers"] == 7
-    etag = user_etag(tenant=TENANT, user="u3", period="2026")
-    assert user_document(default_store(), tenant=TENANT, user="u3", period="2026", etag=etag)
+    source = find_user_source(tenant=TENANT, user="u3", period="2026")
+    assert source is not None
+    body = user_document(default_store(), source)
+    assert isinstance(body, bytes)
+    assert json.loads(body) == oracle.year_document(
+        oracle.for_user(rows, "u3"), tenant=str(TENANT), year=2026
+    )
     assert rebuild_all() == ([], [])
 
 

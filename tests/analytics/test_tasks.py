@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.core.cache import cache
 from django.db import InterfaceError, OperationalError
 
 from analytics import tasks
-from analytics.models import Kind
+from analytics.models import Build, Kind
 from logs.locks import Busy
 from logs.models import Partition, SupersededFile
 from logs.partitions import GRACE
@@ -84,6 +84,16 @@ def test_jobs_that_meet_another_worker_or_a_failing_store_run_again() -> None:
     for job in (tasks.refresh_tenant, tasks.refresh_day, tasks.refresh_periods, tasks.clean_up):
         assert set(job.autoretry_for) == {Busy, StoreError, OperationalError, InterfaceError}
         assert (job.retry_backoff, job.max_retries) == (5, 8)
+
+
+def test_builds_of_long_ago_go(settings: Any) -> None:
+    settings.BUILD_LIFETIME = timedelta(days=2)
+    for period, age in (("2026-01-01", timedelta(days=2, seconds=1)), ("2026-01-02", timedelta(days=1))):
+        Build.objects.create(tenant_id=TENANT, period=period, started_at=now() - age)
+
+    tasks.clean_up.delay()
+
+    assert list(Build.objects.values_list("period", flat=True)) == ["2026-01-02"]
 
 
 def test_superseded_files_go_when_their_last_readers_must_be_done() -> None:

@@ -1,0 +1,101 @@
+"""Rollups of days to those of a month, of months to those of a year; users included.
+
+Same tables, fewer columns, every count exact: a document of a month or a year reads one file per table
+however many days there are. Merging is associative: a year from its months equals a year from its days.
+"""
+
+# Statements are put together from constants and quoted paths.
+# ruff: noqa: S608
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from analytics.rollup import (
+    ACTIVITY,
+    HOURS,
+    LATEST_ORDER,
+    ROLLUP_OPTIONS,
+    RULES,
+    STATEMENTS,
+    TABLES,
+    USERS,
+    WIDE,
+)
+from logs.compaction.engine import text, text_list
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from duckdb import DuckDBPyConnection
+
+
+def _latest(value: str) -> str:
+    names = ("latest_timestamp", "latest_log_id", "latest_day", "latest_row", value)
+    fields = ", ".join(f"{name} := {name}" for name in names)
+    return f"unnest(arg_max(struct_pack({fields}), {LATEST_ORDER}))"
+
+
+_QUERIES: Final = {
+    STATEMENTS: f"""
+        SELECT statement,
+            sum(hits)::BIGINT AS hits,
+            sum(misses)::BIGINT AS misses,
+            sum(bypasses)::BIGINT AS bypasses,
+            sum(passthroughs)::BIGINT AS passthroughs,
+            sum(warehouse_sum)::BIGINT AS warehouse_sum,
+            sum(uncached_warehouse_sum)::BIGINT AS uncached_warehouse_sum,
+            bit_or(hour_mask) AS hour_mask,
+            bool_or(is_kept) AS is_kept,
+            {_latest("latest_rule")}
+        FROM source GROUP BY statement ORDER BY statement
+    """,
+    USERS: """
+        SELECT user_name, statement, bit_or(hour_mask) AS hour_mask, bool_or(is_kept) AS is_kept
+        FROM source GROUP BY user_name, statement ORDER BY user_name
+    """,
+    RULES: f"""
+        SELECT rule, statement,
+            sum(hits)::BIGINT AS hits,
+            sum(misses)::BIGINT AS misses,
+            sum(miss_warehouse_sum)::BIGINT AS miss_warehouse_sum,
+            sum(miss_warehouse_count)::BIGINT AS miss_warehouse_count,
+            {_latest("latest_rule_name")}
+        FROM source GROUP BY rule, statement ORDER BY rule
+    """,
+    HOURS: f"""
+        SELECT hour, user_name,
+            sum(entries)::BIGINT AS entries,
+            sum(hits)::BIGINT AS hits,
+            sum(misses)::BIGINT AS misses,
+            sum(hit_bytes)::{WIDE} AS hit_bytes,
+            sum(other_bytes)::{WIDE} AS other_bytes,
+            sum(time_sum)::{WIDE} AS time_sum,
+            sum(time_count)::BIGINT AS time_count,
+            min(time_min) AS time_min,
+            max(time_max) AS time_max,
+            sum(hit_time_sum)::{WIDE} AS hit_time_sum,
+            sum(hit_time_count)::BIGINT AS hit_time_count,
+            sum(miss_time_sum)::{WIDE} AS miss_time_sum,
+            sum(miss_time_count)::BIGINT AS miss_time_count
+        FROM source GROUP BY hour, user_name ORDER BY user_name NULLS FIRST, hour
+    """,
+    ACTIVITY: "FROM source ORDER BY user_name NULLS FIRST, day",
+}
+
+
+def merge_rollups(
+    connection: DuckDBPyConnection, parts: Sequence[Mapping[str, str]], *, directory: Path
+) -> Mapping[str, Path]:
+    """Merge rollups into ``directory``: one Parquet file per name in `TABLES`.
+
+    Args:
+        parts: of each day, or of each month, where the file of each table is opened. At least one.
+    """
+    targets = {table: directory / f"{table}.parquet" for table in TABLES}
+    for table, target in targets.items():
+        source = f"read_parquet({text_list(part[table] for part in parts)}, hive_partitioning = false)"
+        query = _QUERIES[table].replace("FROM source", f"FROM {source}")
+        connection.execute(f"COPY ({query}) TO {text(target)} ({ROLLUP_OPTIONS})")
+    return targets
