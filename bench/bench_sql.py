@@ -156,7 +156,7 @@ def main() -> None:
         repeat_log(folder, directory / "objects" / str(history.pk) / "compacted", times=12)
         for tenant in (world.tenant, history):
             register(directory / "objects", tenant.pk)
-        alone = open_engine(folder, threads=settings.SQL_THREADS)
+        alone = open_engine(folder, threads=settings.SQL_OPTIONS.limits.threads)
         token = factories.sign_in(world.owner)
         with harness.granian(threads=2 * _CALLERS) as port:
             short, long = (Caller(port, token, tenant.pk) for tenant in (world.tenant, history))

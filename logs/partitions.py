@@ -6,16 +6,12 @@ from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from django.conf import settings
 from django.db import transaction
 
 from logs.compaction.base import Base, HourState
 from logs.compaction.batches import Quarantined
 from logs.models import Partition, QuarantinedEntry, SupersededFile
-from logs.sql.protocol import DayFiles, LogSource
 from tenantadmin.http.timestamps import now
-from tenantadmin.objectstore import LocalStore
-from tenantadmin.objectstore.local_copies import LocalCopies
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -126,27 +122,3 @@ def delete_superseded(store: ObjectStore) -> int:
         store.delete(row.key)
         row.delete()
     return len(due)
-
-
-def log_source(store: ObjectStore, *, tenant: UUID) -> LogSource:
-    """What a query over a tenant's ``proxy_logs`` reads: the current file of every day, oldest first.
-
-    Over a remote store those that a query can read are copied beside the engine, which has no network.
-    """
-    rows = Partition.objects.filter(tenant_id=tenant).exclude(file="").order_by("day")
-    days = list(rows.values_list("day", "file"))
-    copies = LocalCopies(settings.VAR_DIR / "cache", max_bytes=settings.SQL_CACHE_BYTES)
-    files = [file for _, file in days]
-    paths = store.uris(files) if isinstance(store, LocalStore) else [str(copies.place(key)) for key in files]
-    keys = dict(zip(paths, files, strict=True))
-
-    def fetch(paths: Sequence[str]) -> None:
-        copies.paths(store, [keys[path] for path in paths])
-
-    return LogSource(
-        tenant_id=str(tenant),
-        days=tuple(
-            DayFiles(day=day.isoformat(), files=(path,)) for (day, _), path in zip(days, keys, strict=True)
-        ),
-        fetch=None if isinstance(store, LocalStore) else fetch,
-    )

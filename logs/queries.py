@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from logs.audit import Reader, begin_query
-from logs.partitions import log_source
+from logs.sources import log_source
 from logs.sql.engine import get_engine, get_limits
 from tenantadmin.http.errors import ApiError, InternalError
 

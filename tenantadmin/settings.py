@@ -11,6 +11,7 @@ from pathlib import Path
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
+from logs.sql.options import read_options
 from tenantadmin import embedded
 from tenantadmin.conf.providers import read_providers
 from tenantadmin.conf.secrets import is_weak_secret, kept_secret, new_secret_key, new_signing_key
@@ -93,19 +94,8 @@ TOS_REFRESH_SECONDS = env.float("TOS_REFRESH_SECONDS", default=30.0)
 
 # --- SQL over the log -------------------------------------------------------------------------
 
-#: Query processes that run at once in one service process, how many of them one tenant may hold, and how
-#: many more queries may wait, each in a thread of the web server.
-SQL_SLOTS = env.int("SQL_SLOTS", default=12)
-SQL_SLOTS_PER_TENANT = env.int("SQL_SLOTS_PER_TENANT", default=8)
-SQL_QUEUE = env.int("SQL_QUEUE", default=12)
-SQL_WARM_PROCESSES = env.int("SQL_WARM_PROCESSES", default=4)
-SQL_THREADS = env.int("SQL_THREADS", default=2)
-SQL_TIMEOUT_SECONDS = env.float("SQL_TIMEOUT_SECONDS", default=15.0)
-SQL_MAX_ROWS = env.int("SQL_MAX_ROWS", default=10_000)
-SQL_MAX_BYTES = env.int("SQL_MAX_BYTES", default=32 * 1024 * 1024)
-SQL_MEMORY_BYTES = env.int("SQL_MEMORY_BYTES", default=1024 * 1024 * 1024)
-#: Copies of Parquet files from S3, which query processes read without a network, under VAR_DIR/cache.
-SQL_CACHE_BYTES = env.int("SQL_CACHE_BYTES", default=20 * 1024 * 1024 * 1024)
+#: How queries run, and where.
+SQL_OPTIONS = read_options(env)
 
 # --- Signing in -------------------------------------------------------------------------------
 

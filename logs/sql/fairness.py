@@ -10,14 +10,22 @@ import threading
 import time
 from collections import Counter, deque
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
+#: Seconds between two looks whether a waiting caller has given up.
+_LOOK_SECONDS: Final = 0.25
+
+
 class GateTimeout(Exception):
     """No slot became free before the deadline."""
+
+
+class GateAbandoned(Exception):
+    """The caller gave up while it waited."""
 
 
 class GateFull(Exception):
@@ -60,19 +68,21 @@ class FairGate:
             return sum(map(len, self._waiting.values()))
 
     @contextmanager
-    def enter(self, tenant: str, *, deadline: float) -> Iterator[None]:
+    def enter(
+        self, tenant: str, *, deadline: float, is_abandoned: Callable[[], bool] | None = None
+    ) -> Iterator[None]:
         """Hold a slot for the block.
 
         Raises `GateFull` at once where it would have to wait and no more may; `GateTimeout` at ``deadline``
-        (of the gate's clock).
+        (of the gate's clock); `GateAbandoned` soon after ``is_abandoned`` becomes true.
         """
-        self._acquire(tenant, deadline)
+        self._acquire(tenant, deadline, is_abandoned)
         try:
             yield
         finally:
             self._release(tenant)
 
-    def _acquire(self, tenant: str, deadline: float) -> None:
+    def _acquire(self, tenant: str, deadline: float, is_abandoned: Callable[[], bool] | None) -> None:
         with self._changed:
             ticket = next(self._tickets)
             self._waiting.setdefault(tenant, deque()).append(ticket)
@@ -81,12 +91,14 @@ class FairGate:
                 self._withdraw(tenant, ticket)
                 raise GateFull
             while ticket not in self._granted:
+                if is_abandoned and is_abandoned():
+                    self._withdraw(tenant, ticket)
+                    raise GateAbandoned
                 left = deadline - self._clock()
-                if left <= 0 or not self._changed.wait(left):
-                    if ticket in self._granted:
-                        break
+                if left <= 0:
                     self._withdraw(tenant, ticket)
                     raise GateTimeout
+                self._changed.wait(min(left, _LOOK_SECONDS) if is_abandoned else left)
             self._granted.remove(ticket)
 
     def _release(self, tenant: str) -> None:

@@ -5,10 +5,14 @@ Nothing of the user's text is parsed here, and what comes back is bounded and va
 
 from __future__ import annotations
 
+import functools
 import logging
 import math
+import os
 import select
+import threading
 import time
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,14 +20,16 @@ import pyarrow as pa
 
 from logs.sql import guard, wire
 from logs.sql.errors import EngineUnavailable, QueryFailed, QueryRejected, QueryTimeout
-from logs.sql.fairness import FairGate, GateFull, GateTimeout
+from logs.sql.fairness import FairGate, GateAbandoned, GateFull, GateTimeout
 from logs.sql.layout import as_integers, with_plain_booleans
 from logs.sql.messages import with_place
 from logs.sql.pool import PoolBroken, ProcessPool, QueryProcess
 from logs.sql.protocol import Limits, LogSource, QueryResult, ResultColumn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
+
+    from logs.sql.options import SqlOptions
 
 logger = logging.getLogger(__name__)
 
@@ -50,30 +56,55 @@ class LocalEngine:
         self._usual = usual
         self._pool = ProcessPool(warm=warm, preparation=self._preparation(usual))
 
-    def execute(self, *, source: LogSource, statement: str, limits: Limits) -> QueryResult:
-        """See `protocol.Engine.execute`. The time limit covers waiting for a slot."""
+    @classmethod
+    def from_options(cls, options: SqlOptions) -> LocalEngine:
+        """Return an engine as the operator set it."""
+        return cls(
+            slots=options.slots,
+            per_tenant=options.slots_per_tenant,
+            queue=options.queue,
+            warm=options.warm,
+            usual=options.limits,
+        )
+
+    def execute(
+        self,
+        *,
+        source: LogSource,
+        statement: str,
+        limits: Limits,
+        abandonment: Abandonment | None = None,
+    ) -> QueryResult:
+        """See `protocol.Engine.execute`. The time limit covers waiting for a slot.
+
+        Raises `QueryAbandoned` once nobody waits for the result any more.
+        """
         started = time.monotonic()
         deadline = started + limits.seconds
         try:
             guard.check_text(statement)
         except guard.Refused as refusal:
             raise QueryRejected(with_place(refusal.message, statement, refusal.position)) from None
+        is_abandoned = abandonment.is_declared if abandonment else None
+        exchange = functools.partial(_Exchange, deadline=deadline, limits=limits, abandonment=abandonment)
         try:
-            with self._gate.enter(source.tenant_id, deadline=deadline):
+            with self._gate.enter(source.tenant_id, deadline=deadline, is_abandoned=is_abandoned):
                 preparation = self._preparation(limits)
                 try:
                     process = self._pool.take(preparation=preparation)
-                    document, body = self._run(process, source, statement, limits, deadline)
+                    document, body = self._run(process, source, statement, exchange)
                 except _LostUnheard:
                     # Killed from outside while it waited, or by the text itself: the second try tells.
                     process = self._pool.take(preparation=preparation, fresh=True)
-                    document, body = self._run(process, source, statement, limits, deadline)
+                    document, body = self._run(process, source, statement, exchange)
         except _LostUnheard:
             raise _crashed(limits) from None
         except GateTimeout:
             raise QueryTimeout(
                 f"No query could start within {limits.seconds:g} seconds: too many are running. Try again."
             ) from None
+        except GateAbandoned:
+            raise QueryAbandoned from None
         except GateFull:
             raise QueryTimeout("Too many queries are waiting for their turn already. Try again.") from None
         except PoolBroken as broken:
@@ -83,10 +114,14 @@ class LocalEngine:
         return _result(document, body, statement=statement, limits=limits, elapsed_ms=elapsed_ms)
 
     def _run(
-        self, process: QueryProcess, source: LogSource, statement: str, limits: Limits, deadline: float
+        self,
+        process: QueryProcess,
+        source: LogSource,
+        statement: str,
+        exchange: Callable[[QueryProcess], _Exchange],
     ) -> tuple[dict[str, Any], bytearray]:
         try:
-            return _Exchange(process, deadline, limits).run(source, statement)
+            return exchange(process).run(source, statement)
         finally:
             process.end()
             self._pool.refill()
@@ -109,6 +144,31 @@ class LocalEngine:
         self._pool.close()
 
 
+class QueryAbandoned(Exception):
+    """Nobody waits for the result any more; the query was ended."""
+
+
+class Abandonment:
+    """Tells an engine, from another thread, that nobody waits for a query any more."""
+
+    def __init__(self) -> None:
+        self._descriptor = os.eventfd(0, os.EFD_CLOEXEC)
+        self._declared = threading.Event()
+        # Not before the last thread that may wait for it has let go.
+        weakref.finalize(self, os.close, self._descriptor)
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def declare(self) -> None:
+        """End the query that was given this. Without effect on one that is over."""
+        self._declared.set()
+        os.eventfd_write(self._descriptor, 1)
+
+    def is_declared(self) -> bool:
+        return self._declared.is_set()
+
+
 class _LostUnheard(Exception):
     """The process ended before it had read the statement."""
 
@@ -116,12 +176,17 @@ class _LostUnheard(Exception):
 class _Exchange:
     """One conversation with one query process."""
 
-    def __init__(self, process: QueryProcess, deadline: float, limits: Limits) -> None:
+    def __init__(
+        self, process: QueryProcess, *, deadline: float, limits: Limits, abandonment: Abandonment | None
+    ) -> None:
         self._process = process
         self._deadline = deadline
         self._limits = limits
+        self._abandonment = abandonment
         self._poll = select.poll()
         self._poll.register(process.channel, select.POLLIN)
+        if abandonment:
+            self._poll.register(abandonment, select.POLLIN)
         self._priorities = list(_PRIORITIES)
         self._look_at = time.monotonic() + self._until_next_step()
         self._checked: dict[str, Any] | None = None
@@ -188,6 +253,8 @@ class _Exchange:
             until = min(self._deadline, self._look_at)
             # Rounded up: a poll of 0 ms in the last millisecond would spin.
             if self._poll.poll(int(max(until - now, 0) * 1000) + 1):
+                if self._abandonment and self._abandonment.is_declared():
+                    raise QueryAbandoned
                 return
             if time.monotonic() >= self._look_at:
                 self._lower_priority()

@@ -29,7 +29,8 @@ class LogSource:
     """The log of one tenant: what a query may read, to the file. ``days`` in ascending order.
 
     Where the files are not on this machine, ``fetch`` makes those exist that a query needs, called with
-    their paths; what it raises passes through the engine.
+    their paths; what it raises passes through the engine. ``keys`` are the object keys of the files, in
+    order, for an engine that has places of its own for them.
 
     Raises `ValueError` for a path that is not absolute and plain, not of its day or not of the tenant
     (``<tenant_id>`` is one of its folders).
@@ -38,6 +39,7 @@ class LogSource:
     tenant_id: str
     days: tuple[DayFiles, ...]
     fetch: Callable[[Sequence[str]], None] | None = None
+    keys: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for day in self.days:

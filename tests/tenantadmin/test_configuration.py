@@ -19,9 +19,11 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def settings_variables() -> set[str]:
     """Return every environment variable that the settings read."""
-    tree = ast.parse((ROOT / "tenantadmin" / "settings.py").read_text())
+    files = ["tenantadmin/settings.py", "logs/sql/options.py", "logs/sql/service.py"]
+    trees = [ast.parse((ROOT / file).read_text()) for file in files]
     return {
         call.args[0].value
+        for tree in trees
         for call in ast.walk(tree)
         if isinstance(call, ast.Call)
         and isinstance(call.func, ast.Attribute)

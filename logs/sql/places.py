@@ -1,0 +1,44 @@
+"""Where the files of a tenant's log lie for an engine on this machine. Imports no Django."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logs.sql.protocol import DayFiles, LogSource
+from tenantadmin.objectstore import LocalStore
+from tenantadmin.objectstore.interface import check_key
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tenantadmin.objectstore import ObjectStore
+    from tenantadmin.objectstore.local_copies import LocalCopies
+
+
+def locate(
+    store: ObjectStore, *, copies: LocalCopies, tenant: str, files: Sequence[tuple[str, str]]
+) -> LogSource:
+    """Return the log whose ``files`` are pairs of a day (``YYYY-MM-DD``) and an object key, oldest day first.
+
+    Over a remote store, ``copies`` has those that a query can read: the engine's processes have no network.
+
+    Raises:
+        InvalidKey: a key names no object of the store.
+        ValueError: a file is not of its day or not of the tenant.
+    """
+    keys = [key for _, key in files]
+    if isinstance(store, LocalStore):
+        paths, fetch = list(store.uris(keys)), None
+    else:
+        paths = [str(copies.place(check_key(key))) for key in keys]
+        key_of = dict(zip(paths, keys, strict=True))
+
+        def fetch(paths: Sequence[str]) -> None:
+            copies.paths(store, [key_of[path] for path in paths])
+
+    return LogSource(
+        tenant_id=tenant,
+        days=tuple(DayFiles(day, (path,)) for (day, _), path in zip(files, paths, strict=True)),
+        fetch=fetch,
+        keys=tuple(keys),
+    )

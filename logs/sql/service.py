@@ -1,0 +1,172 @@
+"""An SQL service of its own: runs the queries of service processes that have ``SQL_SERVICE_URL``.
+
+An ASGI application that needs neither Django nor the database, and holds no secret but its own and the
+object store's (docs/operating.md): ``granian --interface asginl logs.sql.service:application``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import http
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import environ
+
+from logs.sql import transfer
+from logs.sql.errors import EngineUnavailable
+from logs.sql.local import Abandonment, LocalEngine, QueryAbandoned
+from logs.sql.options import Misconfigured, check_secret, read_options
+from logs.sql.places import locate
+from tenantadmin.http.errors import ApiError
+from tenantadmin.objectstore import InvalidKey, ObjectStore, open_store
+from tenantadmin.objectstore.local_copies import LocalCopies
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from logs.sql.protocol import QueryResult
+
+    Receive = Callable[[], Awaitable[dict[str, Any]]]
+    Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+logger = logging.getLogger(__name__)
+
+_JSON: Final = "application/json"
+
+#: A statement, and the keys of a long history.
+_MAX_BODY: Final = 16 << 20
+
+#: Threads for queries beyond those that may run and wait: each of them is refused at once.
+_SPARE_THREADS: Final = 8
+
+
+class SqlService:
+    """The ASGI application: ``POST /execute`` runs one query, ``GET /health`` tells how many run."""
+
+    def __init__(
+        self, *, engine: LocalEngine, store: ObjectStore, copies: LocalCopies, secret: str, threads: int
+    ) -> None:
+        self._engine = engine
+        self._store = store
+        self._copies = copies
+        self._credentials = f"Bearer {secret}".encode()
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="query")
+
+    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        match scope["method"], scope["path"]:
+            case "GET", "/health":
+                await _answer(send, 200, b'{"running": %d}' % self._engine.running)
+            case "POST", transfer.PATH:
+                await self._execute(scope, receive, send)
+            case _:
+                await _answer(send, 404, b"{}")
+
+    async def _execute(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        given = dict(scope["headers"]).get(b"authorization", b"")
+        if not hmac.compare_digest(given, self._credentials):
+            await _answer(send, 401, b"{}")
+            return
+        body = await _read(receive)
+        if body is None:
+            await _answer(send, 413, b"{}")
+            return
+        abandonment = Abandonment()
+        loop = asyncio.get_running_loop()
+        running: asyncio.Future[Any] = loop.run_in_executor(self._threads, self._run, body, abandonment)
+        gone: asyncio.Future[Any] = asyncio.ensure_future(_until_gone(receive))
+        try:
+            await asyncio.wait([running, gone], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            abandonment.declare()
+            gone.cancel()
+        status, answer, media_type = await running
+        await _answer(send, status, answer, media_type)
+
+    def _run(self, body: bytes, abandonment: Abandonment) -> tuple[int, bytes, str]:
+        """Run one query in a thread; return status, body and content type of the answer."""
+        try:
+            return 200, transfer.encode_result(self._query(body, abandonment)), transfer.RESULT_TYPE
+        except QueryAbandoned:
+            # Nobody hears it.
+            return 503, b"{}", _JSON
+        except (transfer.BadTransfer, InvalidKey, ValueError) as error:
+            logger.warning("A request that no caller of ours sends: %s", error)
+            return 422, b"{}", _JSON
+        except ApiError as error:
+            if error.status == http.HTTPStatus.BAD_REQUEST:
+                return 400, transfer.encode_failure(error), _JSON
+            if not isinstance(error, EngineUnavailable):
+                logger.exception("A query failed")
+            return 500, b"{}", _JSON
+        except Exception:
+            logger.exception("A query failed")
+            return 500, b"{}", _JSON
+
+    def _query(self, body: bytes, abandonment: Abandonment) -> QueryResult:
+        query = transfer.decode_query(body)
+        source = locate(self._store, copies=self._copies, tenant=query.tenant, files=query.files)
+        return self._engine.execute(
+            source=source, statement=query.statement, limits=query.limits, abandonment=abandonment
+        )
+
+
+async def _read(receive: Receive) -> bytes | None:
+    """Return the body of a request; None for one that is too large."""
+    body = bytearray()
+    while True:
+        message = await receive()
+        body += message.get("body", b"")
+        if len(body) > _MAX_BODY:
+            return None
+        if not message.get("more_body"):
+            return bytes(body)
+
+
+async def _until_gone(receive: Receive) -> None:
+    """Wait until the caller has closed the connection."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _answer(send: Send, status: int, body: bytes, media_type: str = _JSON) -> None:
+    headers = [(b"content-type", media_type.encode()), (b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def make_application(env: environ.Env) -> SqlService:
+    """Return the application that the environment describes; raises `Misconfigured`."""
+    options = read_options(env)
+    check_secret(options)
+    url = env.str("OBJECT_STORE_URL", default="")
+    if not url:
+        raise Misconfigured("OBJECT_STORE_URL is missing. Set it to the store of the web processes.")
+    try:
+        store = open_store(url)
+    except ValueError as error:
+        raise Misconfigured(f"{error}.") from None
+    cache = Path(env.str("VAR_DIR", default="var")).resolve() / "cache"
+    return SqlService(
+        engine=LocalEngine.from_options(options),
+        store=store,
+        copies=LocalCopies(cache, max_bytes=options.cache_bytes),
+        secret=options.service_secret,
+        threads=options.slots + options.queue + _SPARE_THREADS,
+    )
+
+
+def __getattr__(name: str) -> Any:
+    """Make ``application`` when a server asks for it: importing this module needs no configuration."""
+    if name != "application":
+        raise AttributeError(name)
+    env = environ.Env()
+    logging.basicConfig(
+        level=env.str("LOG_LEVEL", default="INFO"), format="%(asctime)s %(levelname)s %(name)s %(message)s"
+    )
+    return make_application(env)

@@ -1,0 +1,277 @@
+"""The SQL service as a process of its own, asked over HTTP: the same answers, and what happens without it."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import environ
+import pytest
+import urllib3
+
+from logs.sql import transfer
+from logs.sql.errors import EngineUnavailable, QueryFailed, QueryRejected, QueryTimeout
+from logs.sql.options import Misconfigured
+from logs.sql.places import locate
+from logs.sql.protocol import Limits, LogSource, QueryResult
+from logs.sql.remote import RemoteEngine
+from logs.sql.service import make_application
+from tenantadmin.objectstore import LocalStore
+from tenantadmin.objectstore.local_copies import LocalCopies
+from tests.conftest import ApiClient
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from logs.sql.local import LocalEngine
+    from tests.factories import World
+
+_ROOT = Path(__file__).resolve().parents[3]
+_SECRET = "s" * 32
+_ENDLESS = "SELECT sum(hash(i)) FROM range(1000000000000) t(i)"
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+class Service:
+    """A running SQL service over the objects in ``store``."""
+
+    def __init__(self, directory: Path, *, port: int) -> None:
+        self.store = directory / "objects"
+        self.store.mkdir(exist_ok=True)
+        self.port = port
+        self.url = f"http://127.0.0.1:{port}"
+        command = [sys.executable, "-m", "granian", "--interface", "asginl", "--workers", "1", "--no-ws"]
+        # Nothing of the web processes' configuration, and no secret of theirs.
+        environment = {
+            "PATH": os.environ["PATH"],
+            "OBJECT_STORE_URL": self.store.as_uri(),
+            "VAR_DIR": str(directory),
+            "SQL_SERVICE_SECRET": _SECRET,
+            "SQL_WARM_PROCESSES": "1",
+            **{name: value for name, value in os.environ.items() if name.startswith("COV")},
+        }
+        self.process = subprocess.Popen(
+            [*command, "--port", str(port), "logs.sql.service:application"],
+            cwd=_ROOT,
+            env=environment,
+            start_new_session=True,
+        )
+        _until(self._answers)
+
+    def _answers(self) -> bool:
+        assert self.process.poll() is None
+        try:
+            return self.running() == 0
+        except urllib3.exceptions.HTTPError:
+            return False
+
+    def running(self) -> int:
+        """How many queries it runs now."""
+        return int(urllib3.request("GET", f"{self.url}/health", retries=False).json()["running"])
+
+    def kill(self) -> None:
+        """End it as a machine that loses power would: granian's worker outlives a killed granian."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait(30)
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    service = Service(tmp_path_factory.mktemp("service"), port=_free_port())
+    yield service
+    service.stop()
+
+
+@pytest.fixture
+def remote(service: Service) -> Iterator[RemoteEngine]:
+    engine = RemoteEngine(url=service.url, secret=_SECRET)
+    yield engine
+    engine.close()
+
+
+@pytest.fixture
+def shared(service: Service, log: LogSource, request: pytest.FixtureRequest) -> LogSource:
+    """The log of three days, in the store of the service."""
+    tenant = request.node.name.replace("/", "-")
+    files = []
+    for day in log.days:
+        key = f"{tenant}/compacted/day={day.day}/build.parquet"
+        (service.store / key).parent.mkdir(parents=True, exist_ok=True)
+        (service.store / key).write_bytes(Path(day.files[0]).read_bytes())
+        files.append((day.day, key))
+    copies = LocalCopies(service.store / "unused", max_bytes=0)
+    return locate(LocalStore(service.store), copies=copies, tenant=tenant, files=files)
+
+
+def _run(engine: Any, source: LogSource, statement: str, **limits: Any) -> QueryResult:
+    result: QueryResult = engine.execute(
+        source=source, statement=statement, limits=dataclasses.replace(Limits(), **limits)
+    )
+    return result
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT day, count(*) AS n, list(userName ORDER BY 1) AS users FROM proxy_logs GROUP BY 1 ORDER BY 1",
+        "SELECT * FROM proxy_logs WHERE day = '2026-01-02' ORDER BY timestamp",
+        "SELECT 1 AS a, 2 AS a, true AS b, 'x'::BLOB AS c, uuid() = uuid() AS d, INTERVAL 1 MONTH AS e",
+        "SELECT 170141183460469231731687303715884105727::HUGEINT AS h, {'k': [DATE '2026-01-01']} AS s",
+        "SELECT userName FROM proxy_logs WHERE false",
+        "SELECT i FROM range(100000) t(i)",
+    ],
+)
+def test_an_answer_is_the_one_of_the_engine_here(
+    remote: RemoteEngine, engine: LocalEngine, shared: LogSource, statement: str
+) -> None:
+    there, here = _run(remote, shared, statement), _run(engine, shared, statement)
+    assert there.columns == here.columns
+    assert (there.row_count, there.truncated) == (here.row_count, here.truncated)
+    assert [batch.to_pylist() for batch in there.batches if batch.num_rows] == [
+        batch.to_pylist() for batch in here.batches if batch.num_rows
+    ]
+
+
+@pytest.mark.parametrize(
+    ("statement", "error", "message"),
+    [
+        ("DROP VIEW proxy_logs", QueryRejected, "Only one SELECT"),
+        ("SELECT '\ud800'", QueryRejected, r"Remove it\. \(line 1, column 9\)"),
+        ("SELECT usrName FROM proxy_logs", QueryFailed, 'Candidate bindings: "userName"'),
+        (_ENDLESS, QueryTimeout, r"took longer than 0\.5 seconds\. Narrow the days"),
+    ],
+)
+def test_failures_keep_their_kind_and_their_words(
+    remote: RemoteEngine, shared: LogSource, statement: str, error: type[QueryFailed], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        _run(remote, shared, statement, seconds=0.5 if statement == _ENDLESS else 15)
+
+
+def test_many_callers_share_the_service(remote: RemoteEngine, shared: LogSource) -> None:
+    with ThreadPoolExecutor(8) as callers:
+        answers = list(callers.map(lambda n: _run(remote, shared, f"SELECT {n} AS n"), range(24)))
+    assert [answer.batches[0].to_pylist() for answer in answers] == [[{"n": n}] for n in range(24)]
+
+
+def test_a_caller_that_goes_away_ends_its_query(service: Service, shared: LogSource) -> None:
+    query = transfer.Query.over(shared, _ENDLESS, Limits(seconds=600))
+    body = transfer.encode_query(query)
+    head = f"POST {transfer.PATH} HTTP/1.1\r\nHost: sql\r\nAuthorization: Bearer {_SECRET}\r\n"
+    with socket.create_connection(("127.0.0.1", service.port)) as caller:
+        caller.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        _until(lambda: service.running() == 1)
+    _until(lambda: service.running() == 0)
+
+
+def test_another_secret_is_refused_and_logged(
+    service: Service, shared: LogSource, caplog: pytest.LogCaptureFixture
+) -> None:
+    stranger = RemoteEngine(url=service.url, secret="x" * 32)
+    with pytest.raises(EngineUnavailable):
+        _run(stranger, shared, "SELECT 1")
+    stranger.close()
+    assert "The SQL service refuses SQL_SERVICE_SECRET" in caplog.text
+
+
+def test_a_file_of_another_tenant_is_not_read(service: Service, shared: LogSource) -> None:
+    foreign = transfer.Query("other", (("2026-01-01", shared.keys[0]),), "SELECT 1", Limits())
+    answer = urllib3.request(
+        "POST",
+        service.url + transfer.PATH,
+        body=transfer.encode_query(foreign),
+        headers={"Authorization": f"Bearer {_SECRET}"},
+    )
+    assert answer.status == 422
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status"),
+    [
+        ("GET", "/", b"", 404),
+        ("GET", transfer.PATH, b"", 404),
+        ("POST", transfer.PATH, b"no json", 422),
+        ("POST", transfer.PATH, b"{}", 422),
+        ("POST", transfer.PATH, b" " * (17 << 20), 413),
+    ],
+)
+def test_what_no_caller_sends_is_refused(
+    service: Service, method: str, path: str, body: bytes, status: int
+) -> None:
+    headers = {"Authorization": f"Bearer {_SECRET}"}
+    answer = urllib3.request(method, service.url + path, body=body, headers=headers)
+    assert answer.status == status
+
+
+def test_without_the_service_a_query_is_a_fault_of_ours(
+    world: World, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tests import factories
+
+    engine = RemoteEngine(url=f"http://127.0.0.1:{_free_port()}", secret=_SECRET)
+    monkeypatch.setattr("logs.queries.get_engine", lambda: engine)
+    answer = ApiClient(factories.sign_in(world.owner)).post(
+        f"/tenants/{world.tenant.pk}/query", {"sql": "SELECT 1 AS a"}
+    )
+    assert (answer.status_code, answer.json()["error"]) == (500, "internal_error")
+
+
+def test_a_service_that_was_replaced_answers_again(tmp_path: Path) -> None:
+    nothing = LogSource("nobody", ())
+    service = Service(tmp_path, port=_free_port())
+    remote = RemoteEngine(url=service.url, secret=_SECRET)
+    try:
+        assert _run(remote, nothing, "SELECT 1 AS n").row_count == 1
+        with ThreadPoolExecutor(1) as caller:
+            running = caller.submit(_run, remote, nothing, _ENDLESS, seconds=600)
+            _until(lambda: service.running() == 1)
+            service.kill()
+            with pytest.raises(EngineUnavailable):
+                running.result()
+        service = Service(tmp_path, port=service.port)
+        assert _run(remote, nothing, "SELECT 2 AS n").row_count == 1
+    finally:
+        remote.close()
+        service.stop()
+
+
+@pytest.mark.parametrize(
+    ("variables", "message"),
+    [
+        ({}, "SQL_SERVICE_SECRET is missing"),
+        ({"SQL_SERVICE_SECRET": "short"}, "SQL_SERVICE_SECRET is missing or shorter than 32"),
+        ({"SQL_SERVICE_SECRET": _SECRET}, "OBJECT_STORE_URL is missing"),
+        ({"SQL_SERVICE_SECRET": _SECRET, "OBJECT_STORE_URL": "/dir"}, "neither file:///directory nor s3://"),
+    ],
+)
+def test_a_service_that_is_not_configured_does_not_start(
+    variables: dict[str, str], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environ.Env, "ENVIRON", variables)
+    with pytest.raises(Misconfigured, match=message):
+        make_application(environ.Env())
