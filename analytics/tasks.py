@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -17,6 +18,8 @@ from logs.listing import find_tenants
 from logs.locks import Busy
 from logs.partitions import delete_superseded
 from tenantadmin.objectstore import StoreError, default_store
+
+logger = logging.getLogger(__name__)
 
 #: Days that the frequent look covers; older ones are looked at by the full sweep.
 RECENT_DAYS: Final = 3
@@ -63,7 +66,8 @@ def refresh_tenant(tenant: str, first: str | None) -> None:
 @shared_task(base=RetriedTask)
 def refresh_day(tenant: str, day: str) -> None:
     """Rebuild one day where it is stale, then what shows it."""
-    rebuild_day(default_store(), tenant=UUID(tenant), day=date.fromisoformat(day))
+    if rebuild_day(default_store(), tenant=UUID(tenant), day=date.fromisoformat(day)):
+        logger.info("Rebuilt %s of tenant %s", day, tenant)
     _request_periods(tenant)
 
 
@@ -72,7 +76,8 @@ def refresh_periods(tenant: str) -> None:
     """Rebuild the months, years and the history of a tenant that are stale."""
     cache.delete(_requested_key(tenant))  # a day that ends from here on asks for another run
     for period in find_stale_periods(tenant=UUID(tenant)):
-        rebuild_period(default_store(), tenant=UUID(tenant), period=period)
+        if rebuild_period(default_store(), tenant=UUID(tenant), period=period):
+            logger.info("Rebuilt %s of tenant %s", period or "the whole history", tenant)
 
 
 @shared_task(base=RetriedTask)
