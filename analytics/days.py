@@ -5,17 +5,15 @@ Contract: "Query log entry and ``proxy_logs``", "Summary records". May be killed
 
 from __future__ import annotations
 
-import tempfile
 import uuid
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from django.db import transaction
 
 from analytics.builds import recorded_build
 from analytics.documents.day import day_document
-from analytics.files import remove_orphans, upload
+from analytics.files import remove_orphans, scratch_directory, upload
 from analytics.models import DayRollup, Kind, SummaryDocument
 from analytics.rollup import ROLLUP_VERSION, write_rollups
 from analytics.source import Rollups
@@ -32,6 +30,7 @@ from tenantadmin.http.timestamps import now
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import date
+    from pathlib import Path
 
     from tenantadmin.objectstore import ObjectStore
 
@@ -95,9 +94,9 @@ def _build(store: ObjectStore, listing: DayListing) -> int:
     """Build everything of a day and publish it in one transaction; returns the rows."""
     tenant, day = listing.tenant, listing.day
     name = uuid.uuid4().hex
-    with tempfile.TemporaryDirectory(prefix="tenantadmin-") as directory:
+    with scratch_directory() as directory:
         # The engine reads the day from the path.
-        place = Path(directory) / f"day={day.isoformat()}"
+        place = directory / f"day={day.isoformat()}"
         place.mkdir()
         compacted = compact_day(store, listing, directory=place, base=partition_base(tenant=tenant, day=day))
         if compacted.file is None:

@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import duckdb
+
 from logs.models import SupersededFile
+from tenantadmin.objectstore import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-    from pathlib import Path
+    from collections.abc import Collection, Iterator, Mapping
     from uuid import UUID
 
     from tenantadmin.objectstore import ObjectStore
+
+
+@contextmanager
+def scratch_directory() -> Iterator[Path]:
+    """A directory for what is under construction; it goes at the end.
+
+    Raises:
+        StoreError: the disk failed, or the engine could not read the store: worth another try.
+    """
+    try:
+        with tempfile.TemporaryDirectory(prefix="tenantadmin-") as directory:
+            yield Path(directory)
+    except (OSError, duckdb.IOException) as error:
+        raise StoreError(f"cannot build: {error}") from error
 
 
 def merged_prefix(tenant: UUID, period: str) -> str:

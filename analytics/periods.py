@@ -25,6 +25,8 @@ class DayBuild:
     day: date
     build: str
     files: Mapping[str, str] = field(default_factory=dict)
+    #: Whether the files are of another version of this service, which this one cannot merge.
+    is_outdated: bool = False
 
 
 def month_of(day: date) -> str:
@@ -43,6 +45,15 @@ def periods_of(days: Iterable[date]) -> list[str]:
     months = sorted({month_of(day) for day in held})
     years = sorted({year_of(day) for day in held})
     return [*months, *years, *([HISTORY] if held else [])]
+
+
+def waiting_periods(builds: Iterable[DayBuild]) -> set[str]:
+    """The periods that cannot be computed before some outdated day is made anew.
+
+    The year after such a day is one of them, for its activity reaches back.
+    """
+    days = [item.day for item in builds if item.is_outdated]
+    return {*periods_of(days), *(f"{min(day.year + 1, date.max.year):04}" for day in days)}
 
 
 def parts_of(period: str, days: Iterable[date]) -> list[str]:

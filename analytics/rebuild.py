@@ -7,11 +7,9 @@ rows are never read. May be killed anywhere and run again.
 
 from __future__ import annotations
 
-import tempfile
 import uuid
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
@@ -23,7 +21,7 @@ from analytics.documents.rules import rules_document
 from analytics.documents.users import users_document
 from analytics.documents.year import daily_activity, year_document
 from analytics.encoding import encode_document
-from analytics.files import merged_prefix, remove_orphans, upload
+from analytics.files import merged_prefix, remove_orphans, scratch_directory, upload
 from analytics.merge import merge_rollups
 from analytics.models import Kind, MergedRollup, SummaryDocument
 from analytics.periods import (
@@ -34,6 +32,7 @@ from analytics.periods import (
     period_bounds,
     periods_of,
     source_digest,
+    waiting_periods,
     year_before,
 )
 from analytics.rollup import STATEMENTS
@@ -56,6 +55,7 @@ from tenantadmin.objectstore.duck import attach_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from duckdb import DuckDBPyConnection
 
@@ -71,15 +71,26 @@ _KINDS = {
 
 
 def find_stale_periods(*, tenant: uuid.UUID) -> list[str]:
-    """Months, then years, then the history, whose documents are missing, stale or without any day left."""
-    builds = day_builds(tenant=tenant)
+    """Months, then years, then the history, whose documents are missing, stale or without any day left.
+
+    Those that have to wait for an outdated day are not among them.
+    """
+    return _stale_periods(tenant, day_builds(tenant=tenant))
+
+
+def _stale_periods(tenant: uuid.UUID, builds: Sequence[DayBuild]) -> list[str]:
     wanted = {period: source_digest(period, builds) for period in periods_of(item.day for item in builds)}
     current: dict[str, set[str]] = {}
     stored = SummaryDocument.objects.filter(tenant_id=tenant).exclude(kind=Kind.DAY)
     for period, kind, source in stored.values_list("period", "kind", "source"):
         if wanted.get(period) == source:
             current.setdefault(period, set()).add(kind)
-    stale = [period for period in wanted if current.get(period, set()) != set(_KINDS[len(period)])]
+    waiting = waiting_periods(builds)
+    stale = [
+        period
+        for period in wanted
+        if period not in waiting and current.get(period, set()) != set(_KINDS[len(period)])
+    ]
     left = set(stored.values_list("period", flat=True)) - set(wanted)
     return [*stale, *sorted(left, key=len, reverse=True)]
 
@@ -94,11 +105,11 @@ def rebuild_period(store: ObjectStore, *, tenant: uuid.UUID, period: str, wait: 
         Busy: another worker is at this period, and ``wait`` is false; or at one that it is made of.
     """
     with build_lock(tenant=tenant, period=period or "history", wait=wait):
-        if period not in find_stale_periods(tenant=tenant):
+        builds = day_builds(tenant=tenant)
+        if period not in _stale_periods(tenant, builds):
             return False
         with recorded_build(tenant=tenant, period=period):
             _remove_orphans(store, tenant=tenant, period=period)
-            builds = day_builds(tenant=tenant)
             if not parts_of(period, (item.day for item in builds)):
                 _withdraw(tenant=tenant, period=period)
             else:
@@ -117,13 +128,17 @@ class Engine:
 
 @contextmanager
 def opened_engine(store: ObjectStore) -> Iterator[Engine]:
-    """An engine of the caller's own."""
+    """An engine of the caller's own.
+
+    Raises:
+        StoreError: the disk failed, or the engine could not read the store.
+    """
     with (
-        tempfile.TemporaryDirectory(prefix="tenantadmin-") as directory,
-        connect(spill=Path(directory) / "spill") as connection,
+        scratch_directory() as directory,
+        connect(spill=directory / "spill") as connection,
     ):
         attach_store(connection, store)
-        yield Engine(connection, Path(directory))
+        yield Engine(connection, directory)
 
 
 class _Build:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from analytics.models import DayRollup, Kind, MergedRollup, SummaryDocument
 from analytics.periods import HISTORY, DayBuild, period_bounds
+from analytics.rollup import ROLLUP_VERSION
 from logs.partitions import supersede
 from tenantadmin.http.timestamps import now
 
@@ -135,9 +136,15 @@ def day_builds(*, tenant: UUID, period: str = HISTORY) -> list[DayBuild]:
     """The rolled-up days of a tenant in ``period``, oldest first."""
     rows = DayRollup.objects.filter(tenant_id=tenant, day__range=period_bounds(period)).order_by("day")
     return [
-        DayBuild(day, f"{build} {version}", files)
+        DayBuild(day, f"{build} {version}", files, is_outdated=version != ROLLUP_VERSION)
         for day, build, version, files in rows.values_list("day", "build", "version", "files")
     ]
+
+
+def has_outdated_days(*, tenant: UUID, period: str) -> bool:
+    """Whether a day in ``period`` waits to be rolled up anew since the service was upgraded."""
+    days = DayRollup.objects.filter(tenant_id=tenant, day__range=period_bounds(period))
+    return days.exclude(version=ROLLUP_VERSION).exists()
 
 
 def merged_rollups(*, tenant: UUID, periods: Collection[str] | None = None) -> dict[str, Merged]:

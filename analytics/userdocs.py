@@ -18,7 +18,8 @@ from analytics.encoding import encode_document
 from analytics.periods import is_year, period_bounds, year_before
 from analytics.rebuild import opened_engine
 from analytics.source import Rollups
-from analytics.store import day_builds, locate, merged_rollups, write_document
+from analytics.store import day_builds, has_outdated_days, locate, merged_rollups, write_document
+from tenantadmin.http.errors import ApiError
 from tenantadmin.http.etags import strong_etag
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from tenantadmin.objectstore import ObjectStore
 
 _CACHE_SECONDS: Final = 3600
+_BEING_MADE_ANEW: Final = (
+    "The service was upgraded and is rolling up this period anew. Try again in a minute."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +50,22 @@ class UserSource:
 
 
 def find_user_source(*, tenant: UUID, user: str, period: str) -> UserSource | None:
-    """The current rollups behind a user's document, or None where the tenant has no entry in ``period``."""
+    """The current rollups behind a user's document, or None where the tenant has no entry in ``period``.
+
+    Raises:
+        ApiError: they are of another version of this service, and not made anew yet.
+    """
     first, last = period_bounds(period)
     if first == last:
-        builds = {item.day.isoformat(): item for item in day_builds(tenant=tenant, period=period)}
-        parts = {day: (item.build, item.files) for day, item in builds.items()}
+        builds = [item for item in day_builds(tenant=tenant, period=period) if not item.is_outdated]
+        parts = {item.day.isoformat(): (item.build, item.files) for item in builds}
     else:
         wanted = {period, year_before(period)} if is_year(period) else {period}
         merged = merged_rollups(tenant=tenant, periods=wanted)
         parts = {name: (item.build, item.files) for name, item in merged.items()}
     if period not in parts:
+        if has_outdated_days(tenant=tenant, period=period):
+            raise ApiError(_BEING_MADE_ANEW, headers={"Retry-After": "60"})
         return None
     etag = strong_etag(tenant, user, period, *(parts[name][0] for name in sorted(parts)))
     return UserSource(tenant, user, period, {name: files for name, (_, files) in parts.items()}, etag)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
@@ -102,12 +102,11 @@ class S3Store:
 
     @contextmanager
     def open(self, key: str) -> Iterator[BinaryIO]:
+        # What fails while the caller reads is the store's failure too.
         with _translated(key):
             body = self.client.get_object(Bucket=self._bucket, Key=self._base + check_key(key))["Body"]
-        try:
-            yield cast("BinaryIO", body)
-        finally:
-            body.close()
+            with closing(body):
+                yield cast("BinaryIO", body)
 
     def write(self, key: str, content: bytes | BinaryIO) -> None:
         stream = io.BytesIO(content) if isinstance(content, bytes) else content

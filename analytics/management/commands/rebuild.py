@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from analytics.days import find_stale_days, rebuild_day
 from analytics.rebuild import find_stale_periods, rebuild_period
 from logs.listing import find_tenants
+from logs.locks import Busy
 from logs.models import Partition
 from tenantadmin.objectstore import StoreError, default_store
 
@@ -47,7 +48,7 @@ class Command(BaseCommand):
                     _rebuild_tenant(store, progress, tenant=one, first=first, last=last)
                     for one in ([tenant] if tenant else find_tenants(store))
                 )
-        except (StoreError, OperationalError) as error:
+        except (StoreError, OperationalError, Busy) as error:
             raise CommandError(f"{error}. What was built stays; run the command again.") from error
         self.stdout.write(f"{built} days and periods rebuilt." if built else "Everything is current.")
 
@@ -62,15 +63,22 @@ def _rebuild_tenant(
     for day in days:
         rebuild_day(store, tenant=tenant, day=day, wait=True)
         progress.advance(task)
-    periods = find_stale_periods(tenant=tenant)
-    progress.update(task, total=len(days) + len(periods))
-    for period in periods:
-        progress.update(task, description=f"{tenant} {period or 'users'}")
-        rebuild_period(store, tenant=tenant, period=period, wait=True)
-        progress.advance(task)
+    built = len(days)
+    for is_last in (False, True):
+        periods = find_stale_periods(tenant=tenant)
+        progress.update(task, total=built + len(periods), completed=built)
+        for period in periods:
+            progress.update(task, description=f"{tenant} {period or 'users'}")
+            try:
+                built += rebuild_period(store, tenant=tenant, period=period, wait=True)
+            except Busy:
+                # A worker published another day meanwhile.
+                if is_last:
+                    raise
+            progress.advance(task)
     rows = sum(Partition.objects.filter(tenant_id=tenant).values_list("rows", flat=True))
     progress.update(task, description=f"{tenant} done, {rows} rows")
-    return len(days) + len(periods)
+    return built
 
 
 def _day(text: str) -> date:

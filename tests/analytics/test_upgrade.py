@@ -1,0 +1,143 @@
+"""What an earlier version of the service left: readable as it is, and made anew."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+
+from analytics.days import find_stale_days
+from analytics.models import DayRollup, Kind
+from analytics.rebuild import find_stale_periods, rebuild_period
+from tenantadmin.objectstore import default_store
+from tests import factories
+from tests.analytics import oracle
+from tests.analytics.pipeline import TENANT
+from tests.analytics.test_rebuild import DAY, LATER, document, entry, put, rebuild_all, rows_of
+from tests.conftest import ApiClient
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from django.db.migrations.state import StateApps
+
+    from tests.factories import World
+
+pytestmark = pytest.mark.django_db
+
+FIRST = [("analytics", "0001_initial"), ("logs", "0001_initial")]
+
+#: As that version stored it, without the fields that came later.
+OLD = {"queries": [], "uniqueUsers": 3, "hourlyActivity": []}
+
+
+@pytest.fixture
+def apps() -> StateApps:
+    """The first tables again, and their models."""
+    executor = MigrationExecutor(connection)
+    executor.migrate(FIRST)
+    return executor.loader.project_state(FIRST).apps
+
+
+def migrate_to_now() -> None:
+    executor = MigrationExecutor(connection)
+    executor.migrate([node for node in executor.loader.graph.leaf_nodes() if node[0] in dict(FIRST)])
+
+
+def write_as_before(apps: StateApps, *, tenant: UUID) -> None:
+    """Fill the tables as the first version did."""
+    for day in (DAY, LATER):
+        apps.get_model("logs", "Partition").objects.create(
+            tenant_id=tenant,
+            day=day,
+            listing_digest="of another layout",
+            build="b",
+            file=f"{tenant}/compacted/day={day}/b.parquet",
+            rows=1,
+            bytes=1,
+            objects_read=1,
+            duplicates=0,
+            quarantined=0,
+        )
+        apps.get_model("analytics", "DayRollup").objects.create(
+            tenant_id=tenant,
+            day=day,
+            build="b",
+            version=1,
+            files={"groups": f"{tenant}/rollups/day={day}/b.groups.parquet"},
+            activity={"users": {}},
+            bytes=1,
+        )
+    kinds = {
+        "day": "2025-12-31",
+        "month": "2025-12",
+        "year": "2025",
+        "rules": "2025",
+        "opportunities": "2025",
+        "users": "",
+    }
+    for kind, period in kinds.items():
+        apps.get_model("analytics", "SummaryDocument").objects.create(
+            tenant_id=tenant,
+            kind=kind,
+            period=period,
+            body=json.dumps(OLD).encode(),
+            etag='"old"',
+            source="b",
+        )
+
+
+def test_an_upgrade_keeps_documents_readable_until_they_are_made_anew(world: World, apps: StateApps) -> None:
+    tenant = world.tenant.pk
+    for day in (DAY, LATER):
+        put("00/a.json", entry(day), day=day)
+    for holder in (tenant, TENANT):
+        write_as_before(apps, tenant=holder)
+    migrate_to_now()
+    reader = ApiClient(
+        factories.pat_token(world.owner, "analytics:read", "analytics:users", tenants=[str(tenant)])
+    )
+    for path in (
+        "summaries/2025",
+        "summaries/2025/12",
+        "summaries/2025/12/31",
+        "summaries/2025/rules",
+        "summaries/2025/opportunities",
+        "users",
+    ):
+        answer = reader.get(f"/tenants/{tenant}/{path}")
+        assert (answer.status_code, answer["ETag"], answer.json()) == (200, '"old"', OLD), path
+    for period in ("2025", "2025/12", "2025/12/31"):
+        answer = reader.get(f"/tenants/{tenant}/users/Ana/{period}")
+        assert (answer.status_code, answer["Retry-After"]) == (500, "60"), period
+        assert "upgraded" in answer.json()["message"]
+
+    # Months and years wait for their days.
+    store = default_store()
+    assert find_stale_periods(tenant=TENANT) == []
+    assert not rebuild_period(store, tenant=TENANT, period="2025")
+    assert find_stale_days(store, tenant=TENANT) == [DAY, LATER]
+    assert find_stale_days(store, tenant=TENANT, first=LATER) == [LATER]
+    assert rebuild_all() == ([DAY, LATER], ["2025-12", "2026-03", "2025", "2026", ""])
+
+    rows = rows_of(DAY, LATER)
+    assert document(Kind.DAY, "2025-12-31") == oracle.day_document(rows[:1])
+    assert document(Kind.MONTH, "2025-12") == oracle.month_document(rows[:1], 12)
+    assert document(Kind.YEAR, "2026") == oracle.year_document(rows, tenant=str(TENANT), year=2026)
+    assert document(Kind.USERS, "")["totalUsers"] == 1
+
+
+def test_rollups_of_an_earlier_version_are_made_anew_though_no_object_changed() -> None:
+    for day in (DAY, LATER):
+        put("00/a.json", entry(day), day=day)
+    rebuild_all()
+    DayRollup.objects.filter(day=DAY).update(version=1)
+
+    # The year after shows the day in its activity.
+    assert find_stale_periods(tenant=TENANT) == []
+    assert rebuild_all() == ([DAY], ["2025-12", "2025", "2026", ""])
+    rows = rows_of(DAY, LATER)
+    assert document(Kind.YEAR, "2026") == oracle.year_document(rows, tenant=str(TENANT), year=2026)
