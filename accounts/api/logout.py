@@ -48,7 +48,7 @@ def read_token(request: Request) -> str:
     """Return the text of the credential to end.
 
     Raises:
-        OAuthError: ``invalid_request``: no token, or a member that is not known.
+        OAuthError: ``invalid_request``: no token, a member that is not known, or a hint that is no text.
     """
     data = request.data
     known = ["token", "token_type_hint"]
@@ -60,4 +60,6 @@ def read_token(request: Request) -> str:
     token = data.get("token")
     if not isinstance(token, str) or not token:
         refuse("'token' is missing: send the token's text.")
+    if not isinstance(data.get("token_type_hint", ""), str):
+        refuse("'token_type_hint' is not a string.")
     return token

@@ -59,7 +59,18 @@ def test_a_form_is_read_too(anonymous: ApiClient, world: factories.World) -> Non
     assert anonymous.post("/oauth/token", grant).status_code == 401
 
 
-@pytest.mark.parametrize("body", [{}, [], {"token": ""}, {"token": 7}, {"token": "x", "tokn": "y"}, b"{"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        [],
+        {"token": ""},
+        {"token": 7},
+        {"token": "x", "tokn": "y"},
+        {"token": "x", "token_type_hint": None},
+        b"{",
+    ],
+)
 def test_a_malformed_request_is_a_400_under_its_oauth_name(anonymous: ApiClient, body: object) -> None:
     answer = anonymous.post("/auth/logout", body)
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")

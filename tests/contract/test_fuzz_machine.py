@@ -60,6 +60,7 @@ def make_machine(
         @initialize(data=st.data(), token=callers)
         def choose_caller(self, data: st.DataObject, token: str) -> None:
             self.data, self.token = data, token
+            self.callers: dict[str, str] = {}
 
         def setup(self) -> None:
             cache.clear()
@@ -81,14 +82,21 @@ def make_machine(
             output: StepOutput = super().step(input)
             return output
 
-        def get_call_kwargs(self, case: Request) -> dict[str, Any]:  # noqa: ARG002
+        def get_call_kwargs(self, case: Request) -> dict[str, Any]:
             """Let another caller than that of the life ask now and then."""
             token = self.token if self.data.draw(st.integers(0, 9)) else self.data.draw(callers)
+            self.callers[case.id] = token
             return {"headers": {"Authorization": f"Bearer {token}"}}
 
         def validate_response(self, response: Response, case: Request, *_: Any, **__: Any) -> None:
             asked[case.operation.definition.raw["operationId"]] += 1
-            fuzzing.check(case, response, recorder=self.recorder, linked=bool(self.linked))
+            parent = self.recorder.find_parent(case_id=case.id)
+            created = (
+                parent is not None
+                and self.callers[parent.id] == self.callers[case.id]
+                and case.path_parameters.keys() <= self.linked
+            )
+            fuzzing.check(case, response, recorder=self.recorder, created=created)
 
     return Lives, asked
 
