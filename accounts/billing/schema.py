@@ -77,6 +77,8 @@ class DomainCreate(StrictSerializer):
 
 
 class DomainVerify(StrictSerializer):
+    may_be_absent = True
+
     manual = JsonBooleanField(
         required=False, help_text="Platform admins: take the domain for verified without asking the DNS."
     )

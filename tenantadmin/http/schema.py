@@ -81,6 +81,10 @@ class ContractSchema(AutoSchema):
     def get_operation(self, *args: Any, **kwargs: Any) -> dict[str, Any] | None:
         operation: dict[str, Any] | None = super().get_operation(*args, **kwargs)
         if operation is not None:
+            if "requestBody" in operation:
+                # Not only where a member is required: an absent body is none.
+                body = self.get_request_serializer()
+                operation["requestBody"]["required"] = not getattr(body, "may_be_absent", False)
             responses = operation.setdefault("responses", {})
             for status in self._common_errors(operation):
                 responses.setdefault(status, _error_response(status))

@@ -29,6 +29,11 @@ def unknown_name_message(name: str, known: Iterable[str], *, kind: str = "proper
 class StrictSerializer(serializers.Serializer[Any]):
     """A serializer that refuses members it does not declare, naming the nearest one it does."""
 
+    #: Whether a request may leave such a body out.
+    may_be_absent: ClassVar[bool] = False
+
+    default_error_messages: ClassVar = {"invalid": "Send a JSON object."}
+
     def to_internal_value(self, data: Any) -> Any:
         unknown: dict[str, list[Any]] = {}
         if isinstance(data, dict):
@@ -95,10 +100,18 @@ def read_body(serializer_class: type[serializers.Serializer[Any]], request: Requ
     Raises:
         ValidationFailed: with the place and the cure of every finding.
     """
-    serializer = serializer_class(data=request.data)
+    data = request.data
+    may_be_absent = getattr(serializer_class, "may_be_absent", False)
+    if not isinstance(data, dict) or not (may_be_absent or _has_body(request)):
+        raise ValidationFailed(details=[Detail("", "not-an-object", "Send a JSON object.")])
+    serializer = serializer_class(data=data)
     if not serializer.is_valid():
         raise ValidationFailed(details=validation_details(serializer.errors))
     return serializer.validated_data
+
+
+def _has_body(request: Request) -> bool:
+    return request.META.get("CONTENT_LENGTH") not in {None, "", "0"}
 
 
 def read_items(serializer_class: type[serializers.Serializer[Any]], request: Request) -> list[Any]:

@@ -253,7 +253,9 @@ class TestWrite:
                 "/tenants/0/tenantId",
                 "unknown-tenant",
             ),
-            ([], "", "invalid"),
+            ([], "", "not-an-object"),
+            (b"null", "", "not-an-object"),
+            (None, "", "not-an-object"),
         ],
     )
     def test_what_is_wrong_is_named_with_its_place(
