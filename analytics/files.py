@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import shutil
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import duckdb
 
@@ -19,18 +22,46 @@ if TYPE_CHECKING:
     from tenantadmin.objectstore import ObjectStore
 
 
+_SCRATCH: Final = "tenantadmin-build-"
+
+
 @contextmanager
 def scratch_directory() -> Iterator[Path]:
-    """A directory for what is under construction; it goes at the end.
+    """A directory for what is under construction; it goes at the end, or where its process is killed with the
+    next one.
 
     Raises:
         StoreError: the disk failed, or the engine could not read the store: worth another try.
     """
     try:
-        with tempfile.TemporaryDirectory(prefix="tenantadmin-") as directory:
+        _remove_abandoned()
+        with tempfile.TemporaryDirectory(prefix=_SCRATCH) as directory, _locked(directory):
             yield Path(directory)
     except (OSError, duckdb.IOException) as error:
         raise StoreError(f"cannot build: {error}") from error
+
+
+@contextmanager
+def _locked(directory: str) -> Iterator[None]:
+    """Hold a lock on ``directory`` that a dead process does not.
+
+    Raises:
+        BlockingIOError: another process holds it.
+    """
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _remove_abandoned() -> None:
+    """Remove the directories of builds that were killed."""
+    for path in Path(tempfile.gettempdir()).glob(f"{_SCRATCH}*"):
+        # In use, or not ours, or just removed.
+        with suppress(OSError), _locked(str(path)):
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def merged_prefix(tenant: UUID, period: str) -> str:

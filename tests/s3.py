@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="module")
 def s3_endpoint() -> Iterator[str]:
     """The address of a running server, ``http://127.0.0.1:<port>``."""
+    logging.getLogger("werkzeug").setLevel(logging.WARNING)  # a line for each request takes its time
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()

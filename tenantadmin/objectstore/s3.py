@@ -32,6 +32,8 @@ _log = logging.getLogger(__name__)
 
 #: How often a body that was cut off on its way is asked for again; failed requests botocore repeats itself.
 _READ_ATTEMPTS: Final = 3
+#: Seconds without a byte after which an answer is given up.
+READ_TIMEOUT: Final = 60
 _GONE: Final = frozenset({"404", "NoSuchKey", "NotFound"})
 
 
@@ -60,7 +62,7 @@ class S3Store:
             config=Config(
                 retries={"mode": "standard", "max_attempts": 5},
                 connect_timeout=5,
-                read_timeout=60,
+                read_timeout=READ_TIMEOUT,
                 max_pool_connections=32,
             ),
         )

@@ -1,0 +1,205 @@
+"""What goes wrong around a build: the database session, Redis, the worker's disk, another worker."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import resource
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from importlib import import_module
+from itertools import count
+from threading import Event
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+import redis
+from django.core.cache import cache
+from django.db import Error, connection
+
+from analytics import tasks
+from analytics.days import rebuild_day
+from analytics.files import scratch_directory
+from analytics.models import Build, Kind
+from logs.locks import Busy
+from tenantadmin.objectstore import ObjectStore, StoreError, default_store
+from tests.analytics.pipeline import TENANT
+from tests.analytics.test_faults import assert_every_object_is_named, expected, refresh, shown
+from tests.analytics.test_rebuild import DAY, LATER, NEXT, document, entry, put, rebuild_all, rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+
+class WatchedStore:
+    """A store that calls ``at_write`` with the number of each write, before it."""
+
+    def __init__(self, store: ObjectStore, at_write: Callable[[int], None]) -> None:
+        self._store, self._at_write, self._numbers = store, at_write, count(1)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def write(self, key: str, content: Any) -> None:
+        self._at_write(next(self._numbers))
+        self._store.write(key, content)
+
+
+def put_days() -> None:
+    for day in (DAY, NEXT, LATER):
+        put("00/a.json", entry(day, matchedRule="r"), day=day)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("last", [2, 8, 13], ids=["day", "month", "year"])
+def test_a_build_whose_database_went_away_publishes_nothing(last: int) -> None:
+    """As when PostgreSQL restarts: the session ends, and its locks with it."""
+    put_days()
+    rebuild_all()
+    old = expected(rows_of(DAY, NEXT, LATER))
+    put("01/late.json", entry(DAY, userName="Bo"))
+    new = expected(rows_of(DAY, NEXT, LATER))
+    connection.ensure_connection()
+    building = connection.connection.info.backend_pid
+
+    def end_session(number: int) -> None:
+        if number == last:
+            with psycopg.connect(**connection.get_connection_params() | {"context": None}) as other:
+                other.execute("SELECT pg_terminate_backend(%s, 5000)", [building])
+
+    with pytest.raises(Error):
+        refresh(WatchedStore(default_store(), end_session))
+    connection.close()
+
+    for name, seen in shown().items():
+        assert seen in (old[name], new[name]), name
+    assert shown() != new
+    refresh(default_store())
+    assert shown() == new
+    assert_every_object_is_named()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_workers_at_one_day_build_it_once() -> None:
+    put("00/a.json", entry(DAY))
+    reached, goes_on = Event(), Event()
+
+    def wait_once(number: int) -> None:
+        if number == 1:
+            reached.set()
+            assert goes_on.wait(30)
+
+    def build() -> bool:
+        try:
+            return rebuild_day(WatchedStore(default_store(), wait_once), tenant=TENANT, day=DAY)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(build)
+        assert reached.wait(30)
+        with pytest.raises(Busy):
+            rebuild_day(default_store(), tenant=TENANT, day=DAY)
+        goes_on.set()
+        assert not rebuild_day(default_store(), tenant=TENANT, day=DAY, wait=True)
+        assert first.result(30)
+    assert Build.objects.count() == 1
+    assert document(Kind.DAY, DAY.isoformat())["totalHits"] == 1
+
+
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """No file of this process grows beyond some bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.django_db
+def test_a_full_disk_at_any_step_shows_the_old_and_then_the_new_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    put_days()
+    rebuild_all()
+    old = expected(rows_of(DAY, NEXT, LATER))
+    steps = (
+        "analytics.days.compact_day",
+        "analytics.days.write_rollups",
+        "analytics.days.upload",
+        "analytics.rebuild.merge_rollups",
+        "analytics.rebuild.upload",
+    )
+    for number, step in enumerate(steps):
+        put(f"01/{number}.json", entry(DAY, userName=f"u{number}"))
+        new = expected(rows_of(DAY, NEXT, LATER))
+        module, _, name = step.rpartition(".")
+        real = getattr(import_module(module), name)
+
+        def on_full_disk(*args: Any, real: Any = real, **options: Any) -> Any:
+            with full_disk():
+                return real(*args, **options)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(step, on_full_disk)
+            with pytest.raises(StoreError, match="too large"):
+                refresh(default_store())
+        for kind_and_period, seen in shown().items():
+            assert seen in (old[kind_and_period], new[kind_and_period]), step
+        refresh(default_store())
+        assert shown() == new, step
+        assert_every_object_is_named()
+        old = new
+
+
+@pytest.mark.django_db
+def test_a_day_built_while_redis_was_away_reaches_its_month_at_the_next_look(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cache.clear()
+    monkeypatch.setattr(
+        tasks.refresh_periods, "apply_async", lambda given, **_: tasks.refresh_periods(*given)
+    )
+    put("00/a.json", entry(DAY))
+
+    def away(*_: Any, **__: Any) -> bool:
+        raise redis.ConnectionError("Connection refused")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cache, "add", away)
+        with pytest.raises(redis.ConnectionError):
+            tasks.refresh_day(str(TENANT), DAY.isoformat())
+    assert document(Kind.DAY, DAY.isoformat())["totalHits"] == 1
+    assert document(Kind.MONTH, "2025-12") is None
+
+    tasks.refresh_tenant(str(TENANT), None)
+    assert document(Kind.MONTH, "2025-12")["totalHits"] == 1
+
+
+def test_what_a_killed_build_left_on_disk_goes_with_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(disk))
+    left = disk / "tenantadmin-build-left"
+    (left / "spill").mkdir(parents=True)
+    (left / "0000.arrow").write_bytes(b"x")
+    used = disk / "tenantadmin-build-used"
+    used.mkdir()
+    other = disk / "other"
+    other.mkdir()
+    holder = os.open(used, os.O_RDONLY)
+    fcntl.flock(holder, fcntl.LOCK_EX)
+
+    with scratch_directory() as own:
+        assert set(disk.iterdir()) == {own, used, other}
+        with scratch_directory() as second:
+            assert set(disk.iterdir()) == {own, second, used, other}
+    assert set(disk.iterdir()) == {used, other}
+    os.close(holder)

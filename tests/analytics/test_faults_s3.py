@@ -1,0 +1,170 @@
+"""An S3 store that answers 500, cuts bodies off or stalls: old or new is whole, the next run converges."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from botocore.retries.standard import ExponentialBackoff
+
+from analytics.days import rebuild_day
+from analytics.models import Kind
+from analytics.userdocs import find_user_source, user_document
+from tenantadmin.objectstore import StoreError, default_store, open_store
+from tests.analytics import oracle
+from tests.analytics.pipeline import TENANT
+from tests.analytics.test_faults import assert_every_object_is_named, refresh
+from tests.analytics.test_rebuild import document, entry, put, rebuild_all, rows_of
+from tests.faulty_http import Fault, FaultyProxy, Request, running_proxy
+from tests.s3 import s3_endpoint, s3_url  # noqa: F401  # fixtures
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+DAY, NEXT = date(2026, 1, 1), date(2026, 1, 2)
+PERIODS = ((Kind.DAY, "2026-01-01"), (Kind.MONTH, "2026-01"), (Kind.YEAR, "2026"))
+
+
+@pytest.fixture(scope="module")
+def proxy_and_address(s3_endpoint: str) -> Iterator[tuple[FaultyProxy, str]]:  # noqa: F811
+    with running_proxy(s3_endpoint) as running:
+        yield running
+
+
+@pytest.fixture
+def proxy(
+    proxy_and_address: tuple[FaultyProxy, str],
+    s3_url: str,  # noqa: F811
+    settings: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> FaultyProxy:
+    """The proxy before the S3 store that the service uses in this test; clients try again at once."""
+    proxy, address = proxy_and_address
+    monkeypatch.setenv("AWS_ENDPOINT_URL", address)
+    monkeypatch.setattr(ExponentialBackoff, "delay_amount", lambda *_: 0)
+    settings.OBJECT_STORE_URL = s3_url
+    return proxy
+
+
+def is_listing(request: Request) -> bool:
+    return request.method == "GET" and "list-type=2" in request.path
+
+
+def reads_raw(request: Request) -> bool:
+    return request.method == "GET" and "/logs/" in request.path and not is_listing(request)
+
+
+def reads_base(request: Request) -> bool:
+    return request.method == "GET" and "/compacted/" in request.path and not is_listing(request)
+
+
+def writes(request: Request) -> bool:
+    return request.method == "PUT"
+
+
+def writes_merged(request: Request) -> bool:
+    return request.method == "PUT" and "/rollups/period" in request.path
+
+
+def engine_reads(request: Request) -> bool:
+    return request.is_engine
+
+
+def shown() -> list[Any]:
+    return [document(kind, period) for kind, period in PERIODS]
+
+
+def expected() -> list[Any]:
+    rows = rows_of(DAY, NEXT)
+    of_day = [row for row in rows if row["day"] == DAY.isoformat()]
+    return [
+        oracle.day_document(of_day),
+        oracle.month_document(rows, 1),
+        oracle.year_document(rows, tenant=str(TENANT), year=2026),
+    ]
+
+
+@pytest.mark.django_db
+def test_a_store_that_stays_broken_shows_the_old_and_then_the_new_whole(proxy: FaultyProxy) -> None:
+    for day in (DAY, NEXT):
+        put("00/a.json", entry(day), day=day)
+    rebuild_all()
+    old = expected()
+    assert shown() == old
+    broken: list[tuple[Fault, Callable[[Request], bool]]] = [
+        (Fault.ERROR, is_listing),
+        (Fault.ERROR, reads_raw),
+        (Fault.CUT, reads_raw),
+        (Fault.CUT, reads_base),
+        (Fault.ERROR, writes),
+        (Fault.ERROR, writes_merged),
+        (Fault.ERROR, engine_reads),
+        (Fault.CUT, engine_reads),
+    ]
+    for number, (fault, applies) in enumerate(broken):
+        late = entry(DAY, userName=f"u{number}", standardizedSql=f"SELECT {number}")
+        put(f"0{number}/late.json", late, day=DAY)
+        new = expected()
+        with proxy.failing(fault, applies), pytest.raises(StoreError):
+            refresh(default_store())
+        assert proxy.failed, applies
+        for seen, before, after in zip(shown(), old, new, strict=True):
+            assert seen in (before, after), (fault, applies)
+        refresh(default_store())
+        assert shown() == new, (fault, applies)
+        assert_every_object_is_named()
+        old = new
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("fault", "applies"),
+    [
+        (Fault.ERROR, is_listing),
+        (Fault.ERROR, reads_raw),
+        (Fault.ERROR, writes),
+        (Fault.ERROR, engine_reads),
+        (Fault.CUT, reads_raw),
+    ],
+)
+def test_a_store_that_fails_for_a_moment_is_asked_again(
+    proxy: FaultyProxy, fault: Fault, applies: Callable[[Request], bool]
+) -> None:
+    for day in (DAY, NEXT):
+        put("00/a.json", entry(day, userName="Ana"), day=day)
+    with proxy.failing(fault, applies, times=2):
+        refresh(default_store())
+    assert len(proxy.failed) == 2
+    assert shown() == expected()
+
+
+@pytest.mark.django_db
+def test_a_body_that_stalls_is_given_up(proxy: FaultyProxy, monkeypatch: pytest.MonkeyPatch) -> None:
+    put("00/a.json", entry(DAY), day=DAY)
+    rebuild_all()
+    put("01/late.json", entry(DAY, userName="Bo"), day=DAY)
+    monkeypatch.setattr("tenantadmin.objectstore.s3.READ_TIMEOUT", 0.2)
+    impatient = open_store(default_store().url)
+
+    with (
+        proxy.failing(Fault.STALL, reads_raw),
+        pytest.raises(StoreError, match="cut off 3 times"),
+    ):
+        rebuild_day(impatient, tenant=TENANT, day=DAY)
+    assert len(proxy.failed) == 3
+    assert document(Kind.DAY, "2026-01-01")["uniqueUsers"] == 1
+    refresh(default_store())
+    assert document(Kind.DAY, "2026-01-01")["uniqueUsers"] == 2
+
+
+@pytest.mark.django_db
+def test_a_users_document_is_whole_or_not_there(proxy: FaultyProxy) -> None:
+    put("00/a.json", entry(DAY, userName="Ana"), day=DAY)
+    rebuild_all()
+    source = find_user_source(tenant=TENANT, user="Ana", period="2026")
+    assert source is not None
+    for fault in (Fault.ERROR, Fault.CUT):
+        with proxy.failing(fault, engine_reads), pytest.raises(StoreError):
+            user_document(default_store(), source)
+    assert user_document(default_store(), source)

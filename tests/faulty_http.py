@@ -1,0 +1,149 @@
+"""A proxy before an HTTP server that fails as networks and servers do, when a test says so."""
+
+from __future__ import annotations
+
+import http.client
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Event, Lock, Thread
+from typing import TYPE_CHECKING, ClassVar
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+class Fault(Enum):
+    """What happens to a request instead of its answer."""
+
+    #: A 500, without asking the server.
+    ERROR = "error"
+    #: The answer's headers, half of its body, and the end of the connection.
+    CUT = "cut"
+    #: The answer's headers, half of its body, and then nothing until the test is over.
+    STALL = "stall"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a test decides by."""
+
+    method: str
+    path: str
+    #: Sent by DuckDB's own client.
+    is_engine: bool
+
+
+class FaultyProxy:
+    """Hands requests on to ``target`` (``http://host:port``), but for those that `failing` names."""
+
+    def __init__(self, target: str) -> None:
+        self.target = urlsplit(target)
+        self.released = Event()
+        self._lock = Lock()
+        self._fault = Fault.ERROR
+        self._applies: Callable[[Request], bool] = lambda _: False
+        self._left = 0.0
+        #: Requests that were answered with a fault.
+        self.failed: list[Request] = []
+
+    @contextmanager
+    def failing(
+        self, fault: Fault, applies: Callable[[Request], bool], *, times: float = float("inf")
+    ) -> Iterator[None]:
+        """Let requests for which ``applies`` fail, the first ``times`` of them."""
+        with self._lock:
+            self._fault, self._applies, self._left = fault, applies, times
+            self.failed = []
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._left = 0
+
+    def fault_of(self, request: Request) -> Fault | None:
+        """What is to happen to a request that has just come in."""
+        with self._lock:
+            if self._left <= 0 or not self._applies(request):
+                return None
+            self._left -= 1
+            self.failed.append(request)
+            return self._fault
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    proxy: ClassVar[FaultyProxy]
+
+    def handle_any(self) -> None:
+        """Hand one request on, or let it fail."""
+        body = self._read_body()
+        agent = self.headers.get("User-Agent", "")
+        fault = self.proxy.fault_of(Request(self.command, self.path, "duckdb" in agent.lower()))
+        if fault is Fault.ERROR:
+            self._send(500, [("Content-Type", "text/plain")], b"out of order", sent=1.0)
+            return
+        target = self.proxy.target
+        connection = http.client.HTTPConnection(target.hostname or "", target.port)
+        try:
+            # The signature covers the host that the client knows.
+            connection.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
+            for name, value in self.headers.items():
+                if name.lower() not in {"content-length", "transfer-encoding", "expect", "connection"}:
+                    connection.putheader(name, value)
+            connection.putheader("Content-Length", str(len(body)))
+            connection.endheaders(body)
+            answer = connection.getresponse()
+            self._send(answer.status, answer.getheaders(), answer.read(), sent=1.0 if fault is None else 0.5)
+        finally:
+            connection.close()
+        if fault is Fault.STALL:
+            self.proxy.released.wait(60)
+
+    do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = handle_any  # noqa: N815  # the library's names
+
+    def _read_body(self) -> bytes:
+        if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
+            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        pieces = []
+        while size := int(self.rfile.readline().partition(b";")[0], 16):
+            pieces.append(self.rfile.read(size))
+            self.rfile.readline()
+        self.rfile.readline()
+        return b"".join(pieces)
+
+    def _send(self, status: int, headers: list[tuple[str, str]], body: bytes, *, sent: float) -> None:
+        length = {name.lower(): value for name, value in headers}.get("content-length", str(len(body)))
+        self.send_response_only(status)
+        for name, value in headers:
+            if name.lower() not in {"content-length", "transfer-encoding", "connection"}:
+                self.send_header(name, value)
+        self.send_header("Content-Length", length)
+        self.end_headers()
+        self.wfile.write(body if sent == 1.0 else body[: int(len(body) * sent)])
+        self.wfile.flush()
+        self.close_connection = sent < 1.0
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def running_proxy(target: str) -> Iterator[tuple[FaultyProxy, str]]:
+    """A proxy before ``target``, and its own address."""
+    proxy = FaultyProxy(target)
+    handler = type("Handler", (_Handler,), {"proxy": proxy})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield proxy, f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        proxy.released.set()
+        server.shutdown()
+        server.server_close()
+        thread.join()
