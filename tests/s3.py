@@ -1,8 +1,9 @@
-"""An S3 server of its own for tests: moto, over real HTTP."""
+"""An S3 server of its own for tests: moto, over real HTTP; or any other (decision 13)."""
 
 from __future__ import annotations
 
 import logging
+import os
 import uuid
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def s3_endpoint() -> Iterator[str]:
-    """The address of a running server, ``http://127.0.0.1:<port>``."""
+    """The address of a running server, ``http://127.0.0.1:<port>``, or what ``TEST_S3_ENDPOINT`` names."""
+    if given := os.environ.get("TEST_S3_ENDPOINT"):
+        yield given
+        return
     logging.getLogger("werkzeug").setLevel(logging.WARNING)  # a line for each request takes its time
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
@@ -29,9 +33,10 @@ def s3_endpoint() -> Iterator[str]:
 def s3_url(s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> str:
     """The address of an empty store in a new bucket, and the environment that reaches it."""
     monkeypatch.setenv("AWS_ENDPOINT_URL", s3_endpoint)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    if "TEST_S3_ENDPOINT" not in os.environ:
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+        monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     bucket = f"logs-{uuid.uuid4()}"
     boto3.client("s3").create_bucket(Bucket=bucket)
     return f"s3://{bucket}/some/prefix"
