@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework.authentication import BaseAuthentication, get_authorization_header
@@ -14,6 +14,7 @@ from tenantadmin.http.errors import InvalidToken
 if TYPE_CHECKING:
     from typing import Any
 
+    from django.http import HttpRequest
     from rest_framework.request import Request
 
     from accounts.access.principal import Principal
@@ -23,22 +24,31 @@ class BearerAuthentication(BaseAuthentication):
     """``Authorization: Bearer <access token>``; the `Principal` becomes ``request.auth``."""
 
     def authenticate(self, request: Request) -> tuple[Principal, Principal] | None:
-        kind, _, token = get_authorization_header(request).partition(b" ")
-        if not kind:
-            return None
-        if kind.lower() != b"bearer" or not token:
-            raise InvalidToken("The Authorization header is not 'Bearer <token>'.")
-        text = token.strip().decode("latin-1")
-        if text.startswith(PAT_PREFIX):
-            raise InvalidToken(
-                "A personal access token is not a bearer token. Exchange it first: POST /oauth/token "
-                "with grant_type=pat_exchange."
-            )
-        principal = authenticate_token(text)
-        return principal, principal
+        principal = read_bearer(request)
+        return None if principal is None else (principal, principal)
 
     def authenticate_header(self, request: Request) -> str:  # noqa: ARG002
         return "Bearer"
+
+
+def read_bearer(request: HttpRequest | Request) -> Principal | None:
+    """Return the caller whose access token a request brings, None where it brings nothing.
+
+    Raises:
+        InvalidToken, TokenExpired: what it brings is no good access token.
+    """
+    kind, _, token = get_authorization_header(cast("Request", request)).partition(b" ")
+    if not kind:
+        return None
+    if kind.lower() != b"bearer" or not token:
+        raise InvalidToken("The Authorization header is not 'Bearer <token>'.")
+    text = token.strip().decode("latin-1")
+    if text.startswith(PAT_PREFIX):
+        raise InvalidToken(
+            "A personal access token is not a bearer token. Exchange it first: POST /oauth/token "
+            "with grant_type=pat_exchange."
+        )
+    return authenticate_token(text)
 
 
 class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]

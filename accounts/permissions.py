@@ -6,6 +6,7 @@ Contract: Authentication; the rows are in `accounts.access.policy`.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from fnmatch import translate
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
@@ -15,13 +16,16 @@ from rest_framework.permissions import BasePermission
 from accounts.access.policy import POLICIES, On, Policy
 from accounts.access.principal import Principal
 from accounts.access.resources import require_account_scope
+from accounts.authentication import read_bearer
 from accounts.models import Tenant
-from tenantadmin.http.errors import Forbidden, TosRequired, Unauthorized
+from tenantadmin.http.errors import ApiError, Forbidden, TosRequired, Unauthorized
 from tenantadmin.http.views import ApiView
 
 if TYPE_CHECKING:
     from uuid import UUID
 
+    from django.http import HttpRequest, HttpResponse
+    from django.http.response import HttpResponseBase
     from rest_framework.authentication import BaseAuthentication
     from rest_framework.request import Request
     from rest_framework.views import APIView
@@ -33,16 +37,13 @@ class OperationPermission(BasePermission):
     """Allows what the operation's `Policy` allows, refuses everything else by name."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
-        policy = POLICIES[cast("ApiView", view).operation(request.method or "")]
-        if policy.on is On.NOTHING:
-            return True
-        principal = request.auth
-        if not isinstance(principal, Principal):
-            raise Unauthorized
-        if principal.claims.tos_required and not policy.bridge:
-            raise TosRequired
-        require_endpoint(principal, method=request.method or "", path=request.path)
-        check_policy(policy, principal=principal, arguments=view.kwargs)
+        require_operation(
+            cast("ApiView", view),
+            principal=request.auth,
+            method=request.method or "",
+            path=request.path,
+            arguments=view.kwargs,
+        )
         return True
 
 
@@ -66,6 +67,56 @@ class AppView(ApiView):
     def principal(self) -> Principal:
         """The authenticated caller."""
         return cast("Principal", self.request.auth)
+
+
+class PolledView(AppView):
+    """A view whose GET is asked all the time: it is answered ahead of DRF, whose own part takes longer.
+
+    Who asks, and whether they may, is found as for every view. What is not answered here goes DRF's way:
+    other methods, requests with a query, and every refusal.
+    """
+
+    def answer_poll(self, request: HttpRequest | Request, **arguments: Any) -> HttpResponse:
+        """Return the answer to a caller who may have it; ``arguments`` are those of the path.
+
+        Raises:
+            ApiError: there is none.
+        """
+        raise NotImplementedError
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if request.method == "GET" and not request.META.get("QUERY_STRING"):
+            with suppress(ApiError):
+                principal = read_bearer(request)
+                require_operation(
+                    self, principal=principal, method="GET", path=request.path, arguments=kwargs
+                )
+                response = self.answer_poll(request, **kwargs)
+                response.headers["Allow"] = ", ".join(self.allowed_methods)
+                return response
+        return super().dispatch(request, *args, **kwargs)
+
+
+def require_operation(
+    view: ApiView, *, principal: object, method: str, path: str, arguments: dict[str, Any]
+) -> None:
+    """Refuse a caller who may not ask for an operation of ``view``.
+
+    ``principal`` is None, or anything else that is no `Principal`, where nobody is known to ask;
+    ``arguments`` are those of the path.
+
+    Raises:
+        Unauthorized, TosRequired, Forbidden: who asks, and what is missing.
+    """
+    policy = POLICIES[view.operation(method)]
+    if policy.on is On.NOTHING:
+        return
+    if not isinstance(principal, Principal):
+        raise Unauthorized
+    if principal.claims.tos_required and not policy.bridge:
+        raise TosRequired
+    require_endpoint(principal, method=method, path=path)
+    check_policy(policy, principal=principal, arguments=arguments)
 
 
 def check_policy(policy: Policy, *, principal: Principal, arguments: dict[str, Any]) -> None:

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import orjson
-from django.urls import include, path
+from django.urls import path
 from rest_framework.permissions import AllowAny
 from rest_framework.response import Response
 from rest_framework.views import APIView
+
+import tenantadmin.urls
 
 if TYPE_CHECKING:
     from typing import Any
@@ -35,4 +37,5 @@ class BareView(APIView):
         return Response(stored_json(name))
 
 
-urlpatterns = [path("bare/<str:name>", BareView.as_view()), path("", include("tenantadmin.urls"))]
+# No address of the service is a level further down for it.
+urlpatterns = [path("bare/<str:name>", BareView.as_view()), *tenantadmin.urls.urlpatterns]

@@ -8,13 +8,14 @@ from rules.api.history import RulesDiffView, RulesHistoryView, RulesRestoreView,
 from rules.api.markers import InvalidationsView, MarkersView, MarkerView
 from rules.api.rules import RulesView, ValidateRulesView
 
+#: What every Gateway polls.
+polled = [path("config/tenants/<uuid:tenant>/rules", RulesView.as_view())]
 # Grouped by their first segment, so that an address is compared with few others.
 urlpatterns = [
     path(
         "config/",
         include(
             [
-                path("tenants/<uuid:tenant>/rules", RulesView.as_view()),
                 path("tenants/<uuid:tenant>/rules/history", RulesHistoryView.as_view()),
                 path("tenants/<uuid:tenant>/rules/history/diff", RulesDiffView.as_view()),
                 path("tenants/<uuid:tenant>/rules/history/<seq:seq>", RulesRevisionView.as_view()),

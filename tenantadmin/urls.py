@@ -6,13 +6,15 @@ from django.contrib import admin
 from django.urls import include, path
 from drf_spectacular.views import SpectacularSwaggerView
 
+from rules.urls import polled
 from tenantadmin.views import ContractView
 
 urlpatterns = [
+    # Addresses are tried in this order: what is asked most comes first, and in no group.
+    *polled,
     path("", ContractView.as_view(), name="contract"),
     path("docs", SpectacularSwaggerView.as_view(url_name="contract"), name="docs"),
     path("admin/", admin.site.urls),
-    # Addresses are tried in this order: what is asked most comes first.
     path("users/", include("accounts.user_urls")),
     path("", include("rules.urls")),
     path("", include("accounts.urls")),

@@ -6,21 +6,23 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from django.http import HttpResponse, HttpResponseNotModified
 from drf_spectacular.utils import OpenApiExample, PolymorphicProxySerializer, extend_schema
 from rest_framework.response import Response
 
 from accounts.api.parameters import ETAG, IF_MATCH, IF_NONE_MATCH
 from accounts.api.schema import NOT_MODIFIED, STALE
-from accounts.permissions import AppView
+from accounts.permissions import AppView, PolledView
 from rules.api.schema import RuleLintResult, RulesetRefusal, TenantRules, TenantRulesBody
 from rules.ruleset import RulesetState, render_ruleset, ruleset_etag
 from rules.write import lint_document, write_ruleset
-from tenantadmin.http.etags import not_modified, require_match
+from tenantadmin.http.etags import holds, require_match
 from tenantadmin.http.serializers import StrictCharField, StrictSerializer, read_query
 
 if TYPE_CHECKING:
     from uuid import UUID
 
+    from django.http import HttpRequest
     from rest_framework.request import Request
 
 _RULESET = OpenApiExample(
@@ -63,7 +65,7 @@ def ruleset_response(ruleset: RulesetState) -> Response:
     return Response(ruleset.as_json(), headers={"ETag": ruleset.etag})
 
 
-class RulesView(AppView):
+class RulesView(PolledView):
     """A tenant's ruleset."""
 
     operations: ClassVar = {"GET": "getTenantRules", "PUT": "replaceTenantRules"}
@@ -74,14 +76,18 @@ class RulesView(AppView):
         parameters=[IF_NONE_MATCH, ETAG],
         responses={200: TenantRules, 304: NOT_MODIFIED},
     )
-    def get(self, request: Request, tenant: UUID) -> Response:
+    def get(self, request: Request, tenant: UUID) -> HttpResponse:
         read_query(None, request)
-        if "If-None-Match" in request.headers:
-            unchanged = not_modified(request, ruleset_etag(tenant))
-            if unchanged is not None:
-                return unchanged
+        return self.answer_poll(request, tenant=tenant)
+
+    def answer_poll(self, request: HttpRequest | Request, **arguments: Any) -> HttpResponse:
+        tenant: UUID = arguments["tenant"]
+        if "HTTP_IF_NONE_MATCH" in request.META:
+            etag = ruleset_etag(tenant)
+            if holds(request, etag):
+                return HttpResponseNotModified(headers={"ETag": etag})
         body, etag = render_ruleset(tenant)
-        return Response(body, headers={"ETag": etag})
+        return HttpResponse(body, content_type="application/json", headers={"ETag": etag})
 
     @extend_schema(
         tags=["Rules"],

@@ -11,6 +11,7 @@ from rest_framework.response import Response
 from tenantadmin.http.errors import Conflict
 
 if TYPE_CHECKING:
+    from django.http import HttpRequest
     from rest_framework.request import Request
 
 
@@ -20,12 +21,18 @@ def strong_etag(*parts: object) -> str:
     return f'"{digest}"'
 
 
+def holds(request: HttpRequest | Request, etag: str) -> bool:
+    """Tell whether the caller has what ``etag`` names already (``If-None-Match``)."""
+    header = request.META.get("HTTP_IF_NONE_MATCH")
+    if header is None:
+        return False
+    held = parse_etags(header)
+    return "*" in held or any(tag.removeprefix("W/") == etag for tag in held)
+
+
 def not_modified(request: Request, etag: str) -> Response | None:
-    """Return the 304 for a caller that holds ``etag`` already (``If-None-Match``), else None."""
-    held = parse_etags(request.headers.get("If-None-Match", ""))
-    if "*" in held or any(tag.removeprefix("W/") == etag for tag in held):
-        return Response(status=304, headers={"ETag": etag})
-    return None
+    """Return the 304 for a caller that holds ``etag`` already, else None."""
+    return Response(status=304, headers={"ETag": etag}) if holds(request, etag) else None
 
 
 def require_match(request: Request, etag: str) -> None:

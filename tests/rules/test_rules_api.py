@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import pytest
 
@@ -118,6 +119,27 @@ def test_a_reader_that_has_the_present_ruleset_gets_a_304_at_the_cost_of_one_que
     assert '"rules_ruleset"."rules"' not in captured.captured_queries[-1]["sql"]
     client.put(address, RULES)
     assert client.get(address, **{"If-None-Match": held}).status_code == 200
+
+
+def test_a_poll_is_answered_as_any_other_request(
+    client: ApiClient, address: str, world: factories.World
+) -> None:
+    polled, headed = client.get(address), client.request("HEAD", address)
+    assert polled.status_code == headed.status_code == 200
+    own = {"X-Request-Id"}
+    assert {k: v for k, v in polled.items() if k not in own} == {
+        k: v for k, v in headed.items() if k not in own
+    }
+    unchanged = client.get(address, **{"If-None-Match": f'"other", {polled["ETag"]}'})
+    assert (unchanged.status_code, unchanged.content, "Content-Type" in unchanged) == (304, b"", False)
+    assert (unchanged["ETag"], unchanged["Allow"]) == (polled["ETag"], polled["Allow"])
+    held = {"If-None-Match": polled["ETag"]}
+    assert client.get(f"{address}?since=1", **held).status_code == 400
+    assert ApiClient().get(address, **held).status_code == 401
+    assert ApiClient(factories.sign_in(world.stranger)).get(address, **held).status_code == 403
+    gone = address.replace(str(world.tenant.pk), str(uuid4()))
+    admin = ApiClient(factories.sign_in(world.platform_admin))
+    assert (admin.get(gone, **held).status_code, client.get(gone, **held).status_code) == (404, 403)
 
 
 def test_lint_errors_refuse_the_write_with_error_and_lint_result_in_one(
