@@ -36,12 +36,13 @@ _ADDITIVE: Final = (
     *("hit_time_sum", "hit_time_count", "miss_time_sum", "miss_time_count"),
 )
 
-_BY_HOUR: Final = ", ".join(f"count(*) FILTER (hour_mask & {1 << hour} <> 0)" for hour in range(24))
-_DISTINCT: Final = f"""
-    SELECT count(statement) AS queries, [{_BY_HOUR}] AS queries_by_hour,
-        (SELECT count(DISTINCT user_name) FROM <people>) AS users
-    FROM <statements>
+#: Distinct statements by hour, and of the whole as hour 24.
+_STATEMENTS: Final = f"""
+    SELECT hour, count(*) AS queries
+    FROM (SELECT hour_mask | {1 << 24} AS hour_mask FROM <statements>), range(25) AS hours(hour)
+    WHERE hour_mask >> hour::INTEGER & 1 = 1 GROUP BY hour
 """  # noqa: S608  # constants alone
+_USERS: Final = "SELECT count(DISTINCT user_name) AS users FROM <people>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +63,19 @@ class Totals:
 def read_totals(rollups: Rollups) -> Totals:
     """The totals over all of ``rollups``: one day, or one merged month."""
     by_hour = {row["hour"]: row for row in rollups.rows(_SUMS)}
-    distinct = rollups.row(_DISTINCT)
+    queries = {row["hour"]: row["queries"] for row in rollups.rows(_STATEMENTS)}
+    if rollups.is_tenant:
+        users = rollups.row(_USERS)["users"]
+    else:
+        users = max((row["users"] for row in by_hour.values()), default=0)
     measured = [row for row in by_hour.values() if row["time_count"]]
     whole = {
         **{name: sum(row[name] for row in by_hour.values()) for name in _ADDITIVE},
         "time_min": min((row["time_min"] for row in measured), default=0),
         "time_max": max((row["time_max"] for row in measured), default=0),
-        "users": distinct["users"],
+        "users": users,
     }
-    return Totals(whole, by_hour, distinct["queries"], distinct["queries_by_hour"])
+    return Totals(whole, by_hour, queries.get(24, 0), [queries.get(hour, 0) for hour in range(24)])
 
 
 def averages(totals: Totals) -> dict[str, int]:

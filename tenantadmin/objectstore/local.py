@@ -98,10 +98,12 @@ class LocalStore:
         # Called for every object of a day: no stream object, one read.
         descriptor, size = self._open(key)
         try:
-            pieces = []
+            pieces = [os.read(descriptor, size + 1)]
+            if len(pieces[0]) == size:
+                return pieces[0]
             while piece := os.read(descriptor, size + 1):
                 pieces.append(piece)
-            return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+            return b"".join(pieces)
         except OSError as error:
             raise StoreError(f"cannot read {key!r}: {error.strerror}") from error
         finally:
