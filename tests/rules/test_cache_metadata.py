@@ -55,6 +55,12 @@ def test_a_put_notes_and_replaces(client: ApiClient, address: str, world: factor
     assert client.get(address).json() == short.json()
 
 
+def test_numbers_of_tags_are_kept_in_full(client: ApiClient, address: str) -> None:
+    tags = {"a": 2**64, "b": [-(2**63) - 1], "c": 10**400, "d": 1e300, "e": "ä"}
+    assert client.put(address, {"ruleId": "r", "tags": tags}).json()["tags"] == tags
+    assert client.get(address).json()["tags"] == {**tags, "d": 10**300}
+
+
 @pytest.mark.parametrize(
     ("body", "path"),
     [
