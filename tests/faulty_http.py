@@ -45,30 +45,25 @@ class FaultyProxy:
         self._lock = Lock()
         self._fault = Fault.ERROR
         self._applies: Callable[[Request], bool] = lambda _: False
-        self._left = 0.0
         #: Requests that were answered with a fault.
         self.failed: list[Request] = []
 
     @contextmanager
-    def failing(
-        self, fault: Fault, applies: Callable[[Request], bool], *, times: float = float("inf")
-    ) -> Iterator[None]:
-        """Let requests for which ``applies`` fail, the first ``times`` of them."""
+    def failing(self, fault: Fault, applies: Callable[[Request], bool]) -> Iterator[None]:
+        """Let requests fail for which ``applies``, which is asked about one after the other."""
         with self._lock:
-            self._fault, self._applies, self._left = fault, applies, times
-            self.failed = []
+            self._fault, self._applies, self.failed = fault, applies, []
         try:
             yield
         finally:
             with self._lock:
-                self._left = 0
+                self._applies = lambda _: False
 
     def fault_of(self, request: Request) -> Fault | None:
         """What is to happen to a request that has just come in."""
         with self._lock:
-            if self._left <= 0 or not self._applies(request):
+            if not self._applies(request):
                 return None
-            self._left -= 1
             self.failed.append(request)
             return self._fault
 
