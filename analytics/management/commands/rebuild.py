@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
-from django.db import OperationalError
+from django.db import InterfaceError, OperationalError
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -48,7 +48,7 @@ class Command(BaseCommand):
                     _rebuild_tenant(store, progress, tenant=one, first=first, last=last)
                     for one in ([tenant] if tenant else find_tenants(store))
                 )
-        except (StoreError, OperationalError, Busy) as error:
+        except (StoreError, OperationalError, InterfaceError, Busy) as error:
             raise CommandError(f"{error}. What was built stays; run the command again.") from error
         self.stdout.write(f"{built} days and periods rebuilt." if built else "Everything is current.")
 
