@@ -193,6 +193,9 @@ _NAMES: Final = ", ".join(quote_name(column.name) for column in columns.COLUMNS)
 _SOURCE: Final = "read_parquet(getvariable('files'), hive_partitioning = true, hive_types = {'day': VARCHAR})"
 _VIEW: Final = f"CREATE OR REPLACE VIEW proxy_logs AS SELECT {_NAMES}, day FROM {_SOURCE}"  # noqa: S608
 
+#: The same, with ``day`` computed, so that the engine takes nothing for known about it. Prunes a little less.
+_CAUTIOUS_VIEW: Final = _VIEW.replace(", day FROM ", ", day || '' AS day FROM ")
+
 _EMPTY_VIEW: Final = (
     "CREATE OR REPLACE VIEW proxy_logs AS SELECT {columns}, NULL::VARCHAR AS day WHERE false".format(
         columns=", ".join(f"NULL::{column.type} AS {quote_name(column.name)}" for column in columns.COLUMNS)
@@ -238,7 +241,7 @@ def _name_files(connection: Any, files: Sequence[str]) -> None:
 
 def _run(connection: Any, request: wire.Request) -> tuple[dict[str, Any], memoryview]:
     """Execute the checked statement and return the answer's JSON and its Arrow stream."""
-    result = connection.execute(request.statement)
+    result = _execute(connection, request)
     described = _result_types(result)
     if len(described) > request.max_columns:
         raise _Failed(
@@ -258,6 +261,17 @@ def _run(connection: Any, request: wire.Request) -> tuple[dict[str, Any], memory
         "truncated": truncated,
     }
     return document, _serialize(schema, batches)
+
+
+def _execute(connection: Any, request: wire.Request) -> Any:
+    try:
+        return connection.execute(request.statement)
+    except duckdb.InternalException:
+        # The pinned engine plans ``min(day)`` wrongly where a condition leaves the first of its files alone.
+        if not request.files:
+            raise
+    connection.execute(_CAUTIOUS_VIEW)
+    return connection.execute(request.statement)
 
 
 def _result_types(result: Any) -> list[list[str]]:

@@ -54,6 +54,16 @@ def test_day_aggregates_over_one_file_and_over_two(
     assert _rows(result) == [{"a": days[0], "b": days[-1], "c": "VARCHAR"}]
 
 
+@pytest.mark.parametrize(
+    "condition", ["= '2026-01-01'", "= strftime(DATE '2026-01-01', '%Y-%m-%d')", "< '2026-01-02'"]
+)
+def test_day_aggregates_where_a_condition_leaves_the_first_day(
+    engine: LocalEngine, log: LogSource, condition: str
+) -> None:
+    statement = f"SELECT min(day) AS a, max(day) AS b, count(*) AS n FROM proxy_logs WHERE day {condition}"
+    assert _rows(_run(engine, log, statement)) == [{"a": "2026-01-01", "b": "2026-01-01", "n": 1}]
+
+
 @pytest.mark.parametrize("statement", ALLOWED)
 def test_everything_the_guard_lets_through_runs(engine: LocalEngine, log: LogSource, statement: str) -> None:
     assert _run(engine, log, statement).columns
