@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from logs.audit import Reader, begin_query
+from logs.audit import Reader, begin_query, end_query
 from logs.sources import log_source
 from logs.sql.engine import get_engine, get_limits
 from tenantadmin.http.errors import ApiError, InternalError
@@ -25,16 +25,16 @@ def run_query(store: ObjectStore, *, tenant: UUID, statement: str, reader: Reade
     """
     run = begin_query(reader, tenant=tenant, statement=statement)
     started = time.monotonic()
-    run.outcome = InternalError.code
+    outcome, rows, nbytes = InternalError.code, None, None
     try:
         source = log_source(store, tenant=tenant)
         result = get_engine().execute(source=source, statement=statement, limits=get_limits())
     except ApiError as error:
-        run.outcome = error.code
+        outcome = error.code
         raise
     else:
-        run.outcome, run.rows, run.bytes = "ok", result.row_count, result.nbytes
+        outcome, rows, nbytes = "ok", result.row_count, result.nbytes
         return result
     finally:
-        run.duration_ms = round((time.monotonic() - started) * 1000)
-        run.save(update_fields=["outcome", "rows", "bytes", "duration_ms"])
+        duration_ms = round((time.monotonic() - started) * 1000)
+        end_query(run, outcome=outcome, duration_ms=duration_ms, rows=rows, nbytes=nbytes)

@@ -88,3 +88,39 @@ WITH t AS (SELECT 1 AS x), u AS (WITH v AS (FROM t) FROM v) FROM u
 SELECT histogram(responseTimeMs), count_if(isReadOnly), bool_or(isDDL) FROM proxy_logs
 SELECT LOCALTIMESTAMP, CURRENT_TIME, current_localtimestamp()
 ((SELECT 1))
+--# Further forms
+WITH read_csv AS (SELECT 1 AS a) SELECT a FROM read_csv
+WITH "main" AS (SELECT 1 AS a) SELECT a FROM main
+WITH "Proxy_Logs" AS (SELECT day FROM proxy_logs LIMIT 1) SELECT * FROM PROXY_LOGS
+WITH x AS (WITH y AS (SELECT 1 a) FROM y) SELECT (WITH z AS (SELECT a FROM x) SELECT a FROM z)
+WITH p AS (PIVOT proxy_logs ON cacheStatus IN ('HIT') USING count(*) GROUP BY day) SELECT sum(HIT) FROM p
+WITH RECURSIVE d(d) AS (SELECT DATE '2026-01-01' UNION ALL SELECT (d + INTERVAL 1 DAY)::DATE FROM d WHERE d < DATE '2026-01-03') FROM d
+WITH "été" AS (SELECT 1 AS "ß") SELECT "ß" FROM "été"
+SELECT memory.main.proxy_logs.day FROM memory.main.proxy_logs LIMIT 1
+SELECT x.day FROM x: proxy_logs LIMIT 1
+SELECT p.* EXCLUDE (p.day) FROM proxy_logs p LIMIT 1
+SELECT * LIKE '%Ms' FROM proxy_logs LIMIT 1
+SELECT COLUMNS('(.*)Ms') AS '\1_millis', struct_pack(*COLUMNS('.*Ms')) FROM proxy_logs LIMIT 1
+SELECT COLUMNS(* EXCLUDE (day))::VARCHAR FROM proxy_logs LIMIT 1
+SELECT * FROM range(2) t(i) JOIN LATERAL (SELECT day FROM proxy_logs WHERE statusCode > t.i LIMIT 1) u ON true
+SELECT i, (SELECT count(*) FROM proxy_logs WHERE statusCode = 200 + i) FROM range(2) t(i)
+SELECT count(*) FROM (SELECT day FROM proxy_logs LIMIT 1) a ANTI JOIN (SELECT day FROM proxy_logs) b USING (day)
+SELECT count(*) FROM (SELECT timestamp FROM proxy_logs) a ASOF LEFT JOIN (SELECT timestamp, day FROM proxy_logs) b USING (timestamp)
+SELECT sum(1) OVER (ORDER BY day GROUPS BETWEEN 1 PRECEDING AND 1 FOLLOWING EXCLUDE CURRENT ROW) FROM proxy_logs
+SELECT lag(missReason IGNORE NULLS) OVER (ORDER BY timestamp), row_number(ORDER BY day) OVER (ORDER BY timestamp) FROM proxy_logs
+SELECT sum(n) OVER w, avg(n) OVER (w ROWS 2 PRECEDING) FROM (SELECT day, count(*) n FROM proxy_logs GROUP BY day) WINDOW w AS (ORDER BY day)
+SELECT day, cacheStatus, grouping_id(day, cacheStatus), count(*) FROM proxy_logs GROUP BY CUBE (day, cacheStatus)
+SELECT mode() WITHIN GROUP (ORDER BY cacheStatus), max(timestamp, 3), count() FROM proxy_logs
+UNPIVOT (SELECT 1 a, 2 b, 3 c, 4 d) ON (a, b) AS x, (c, d) AS y INTO NAME n VALUE v1, v2
+UNPIVOT (SELECT day, responseTimeMs, responseSize FROM proxy_logs LIMIT 3) ON COLUMNS('response.*') INTO NAME metric VALUE v
+SELECT * FROM (SELECT 1 a, NULL::INT c) UNPIVOT INCLUDE NULLS (v FOR n IN (a, c))
+SELECT * FROM proxy_logs ORDER BY timestamp LIMIT (SELECT 2) OFFSET 1
+SELECT * FROM proxy_logs USING SAMPLE 10 PERCENT (bernoulli, 42)
+SELECT userName FROM proxy_logs ORDER BY userName COLLATE NOCASE.NOACCENT, random()
+SELECT 'x'::UNION(num INT, str VARCHAR), union_tag(union_value(s := 'x')), variant_typeof(1::VARIANT)
+SELECT unnest({'a': 1, 'b': {'c': 2}}, recursive := true), unnest([[1, 2], [3]], max_depth := 2)
+SELECT ARRAY(SELECT DISTINCT cacheStatus FROM proxy_logs), (FROM range(1) SELECT 5)
+SELECT 1_000, 1e3, .5, 0xFF, E'a\nb', $$dollar$$, $tag$x$tag$, x'41', 1 AS "table"
+SELECT day FROM proxy_logs WHERE day = (SELECT max(day) FROM proxy_logs) LIMIT 1
+SELECT u.user FROM (SELECT 1 AS user) u
+SELECT 1;;

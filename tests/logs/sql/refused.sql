@@ -117,3 +117,37 @@ SELECT list_transform(['threads'], x -> current_setting(x))
 SELECT count(*) FROM proxy_logs GROUP BY current_setting('threads')
 SELECT sum(x) EXPORT_STATE FROM range(3) t(x)
 SELECT day::other.kind FROM proxy_logs
+--# Further places and names
+WITH RECURSIVE x AS (SELECT '' UNION ALL SELECT content FROM read_text('/etc/passwd')) FROM x
+WITH x AS (SELECT * FROM x) SELECT * FROM x
+SELECT * FROM (WITH y AS (SELECT 1 a) SELECT * FROM y) z, y
+SELECT (WITH y AS (SELECT 1 a) SELECT a FROM y), (SELECT a FROM y)
+SELECT count(*) FILTER (WHERE EXISTS (FROM '/etc/passwd')) FROM proxy_logs
+SELECT sum(1) OVER (ROWS BETWEEN (SELECT count(*) FROM '/etc/passwd') PRECEDING AND CURRENT ROW) FROM proxy_logs
+SELECT lag(day, 1, (SELECT content FROM read_text('/etc/passwd'))) OVER (ORDER BY day) FROM proxy_logs
+SELECT * FROM proxy_logs LIMIT (SELECT count(*) FROM '/etc/passwd')
+SELECT DISTINCT ON ((SELECT content FROM read_text('/etc/passwd'))) day FROM proxy_logs
+SELECT * FROM proxy_logs QUALIFY row_number() OVER (ORDER BY (SELECT 1 FROM '/etc/passwd')) = 1
+SELECT * REPLACE ((SELECT content FROM read_text('/etc/passwd')) AS day) FROM proxy_logs
+SELECT COLUMNS(c -> (SELECT count(*) FROM '/etc/passwd') > 0) FROM proxy_logs
+SELECT [x FOR x IN (SELECT list(content) FROM read_text('/etc/passwd'))]
+SELECT * FROM unnest((SELECT list(content) FROM read_text('/etc/passwd')))
+SELECT * FROM (VALUES ((SELECT count(*) FROM '/etc/passwd')))
+PIVOT '/etc/passwd' ON a IN (1) USING count(*)
+PIVOT proxy_logs ON day IN ('a') USING count((SELECT content FROM read_text('/etc/passwd')))
+PIVOT proxy_logs ON day IN (SELECT content FROM read_text('/etc/passwd')) USING count(*)
+UNPIVOT '/etc/passwd' ON a
+SELECT 1 UNION BY NAME FROM 'x.csv'
+SELECT * FROM ROWS FROM (read_text('/etc/passwd'))
+SELECT * FROM temp.proxy_logs
+SELECT * FROM "main.proxy_logs"
+SELECT * FROM "ｐroxy_logs"
+SELECT 'threads'.current_setting()
+SELECT * FROM proxy_logs ORDER BY current_setting('threads')
+SELECT max(current_setting('threads')) OVER () FROM proxy_logs
+SELECT NULL::memory.main.x
+SELECT * FROM df
+SET VARIABLE files = ['/etc/passwd']
+WITH x AS (INSERT INTO proxy_logs VALUES (1) RETURNING *) SELECT * FROM x
+SELECT * INTO t FROM proxy_logs
+SELECT * FROM (EXPLAIN SELECT 1)

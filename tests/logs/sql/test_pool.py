@@ -221,12 +221,15 @@ def test_a_service_killed_outright_leaves_no_process() -> None:
         "from logs.sql.wire import Preparation\n"
         "usual = Preparation(seconds=15, memory_bytes=1 << 30, threads=2)\n"
         "pool = ProcessPool(warm=2, preparation=usual)\n"
-        "print(pool.take().pid, pool._server.pid, flush=True)\n"
+        "process = pool.take()\n"
+        "print(process.pid, pool._server.pid, flush=True)\n"
         "time.sleep(600)\n"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as service:
-        assert service.stdout is not None
-        pids = [int(pid) for pid in service.stdout.readline().split()]
-        assert all(psutil.pid_exists(pid) for pid in pids)
-        service.kill()
+        try:
+            assert service.stdout is not None
+            pids = [int(pid) for pid in service.stdout.readline().split()]
+            assert all(psutil.pid_exists(pid) for pid in pids)
+        finally:
+            service.kill()
     _until(lambda: not any(psutil.pid_exists(pid) for pid in pids))
