@@ -117,6 +117,32 @@ def test_what_does_not_hold_is_a_400_that_names_the_place(
     assert client.get(address).json() == stored
 
 
+def test_what_is_no_fqdn_is_refused_at_its_place(
+    client: ApiClient, address: str, stored: dict[str, Any], world: factories.World
+) -> None:
+    bad = [
+        "a.gateway.localhost.",
+        "*.gateway.localhost",
+        "10.0.0.1",
+        "ｅ.gateway.localhost",
+        "xn--a.gateway.localhost",
+        "a\n.gateway.localhost",
+        "",
+        "x" * 64 + ".gateway.localhost",
+        7,
+    ]
+    fqdns = ["a.gateway.localhost", *bad]
+    create = {"accountId": str(world.account.pk), "tenantName": "New", "fqdns": fqdns}
+    for answer in (
+        client.put(address, {**stored, "fqdns": fqdns}),
+        client.post("/config/tenants", create),
+    ):
+        assert answer.status_code == 400
+        paths = [detail["path"] for detail in answer.json()["details"]]
+        assert paths == [f"/fqdns/{index}" for index in range(1, len(fqdns))]
+    assert client.get(address).json() == stored
+
+
 def test_all_findings_come_at_once(client: ApiClient, address: str, stored: dict[str, Any]) -> None:
     answer = client.put(address, {**stored, "tenantName": "", "lables": {}, "fqdns": ["*"]})
     assert sorted(detail["path"] for detail in answer.json()["details"]) == [

@@ -11,6 +11,7 @@ from accounts.models import Fqdn, Revision, Tenant
 from accounts.tenants.config import read_config, write_config
 from accounts.tenants.errors import FqdnConflict, TenantNameConflict, TenantNotFound
 from accounts.tenants.lifecycle import create_tenant, delete_tenant
+from accounts.tenants.restore import restore_config
 from tenantadmin.http.errors import Conflict, PlanLimitExceeded
 from tests import factories
 from tests.racing import all_at_once, in_thread, uncommitted, wait_until_blocked
@@ -53,6 +54,23 @@ def test_a_writer_that_validated_an_older_state_gets_its_409_when_that_is_gone(
     assert (stored.seq, stored.document["labels"]) == (1, {"by": "first" if commits else "second"})
     history = Revision.objects.filter(tenant_id=world.tenant.pk, kind="config").order_by("seq")
     assert [row.seq for row in history] == [0, 1]
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_a_configuration_that_changes_during_its_restore(world: factories.World, commits: bool) -> None:
+    configure(world.tenant.pk, labels={"by": "first"})
+    restore = partial(restore_config, tenant_id=world.tenant.pk, seq=0, actor=ACTOR)
+    with uncommitted(partial(configure, world.tenant.pk, labels={"by": "second"})) as opened:
+        waiting = in_thread(restore)
+        wait_until_blocked(waiting)
+        opened.finish(commit=commits)
+    if commits:
+        with pytest.raises(Conflict):
+            waiting.result(30)
+    else:
+        waiting.result(30)
+    stored = read_config(world.tenant.pk)
+    assert (stored.seq, stored.document["labels"]) == (2, {"by": "second"} if commits else {})
 
 
 @pytest.mark.parametrize("commits", [True, False])

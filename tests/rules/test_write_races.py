@@ -10,6 +10,7 @@ import pytest
 from accounts.models import Revision
 from rules.markers import NewMarker, create_marker, invalidate_targets
 from rules.models import Marker
+from rules.restore import restore_ruleset
 from rules.ruleset import read_ruleset
 from rules.write import write_ruleset
 from tenantadmin.http.errors import Conflict
@@ -98,6 +99,26 @@ def test_a_marker_that_appears_while_its_rule_is_being_removed(world: factories.
     else:
         waiting.result(30)
     assert len(read_ruleset(tenant_id).rules) == (2 if commits else 1)
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_a_ruleset_that_changes_during_its_restore(world: factories.World, commits: bool) -> None:
+    tenant_id = world.tenant.pk
+    replace(tenant_id, rule(1))
+    replace(tenant_id)
+    with uncommitted(partial(replace, tenant_id, rule(2))) as opened:
+        waiting = in_thread(partial(restore_ruleset, tenant_id=tenant_id, seq=1, actor=ACTOR))
+        wait_until_blocked(waiting)
+        opened.finish(commit=commits)
+    if commits:
+        with pytest.raises(Conflict):
+            waiting.result(30)
+    else:
+        assert waiting.result(30).seq == 3
+    final = read_ruleset(tenant_id)
+    assert (final.seq, [it["id"] for it in final.rules]) == (3, ["r2" if commits else "r1"])
+    last = Revision.objects.filter(tenant_id=tenant_id, kind="rules").latest("seq")
+    assert (last.seq, last.restored_from) == (3, None if commits else 1)
 
 
 def test_numbers_of_markers_never_collide(world: factories.World) -> None:
