@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
+from analytics.days import rebuild_day
+from analytics.models import Kind
+from analytics.rebuild import rebuild_period
 from logs.compaction.build import compact_day
 from logs.models import Partition
 from tenantadmin.objectstore import StoreError
 from tests.analytics.pipeline import TENANT
-from tests.analytics.test_rebuild import entry, put
+from tests.analytics.test_rebuild import document, entry, put
 
 pytestmark = pytest.mark.django_db
 
@@ -78,3 +81,22 @@ def test_it_goes_on_where_it_was_stopped(
     assert run(capsys) == "5 days and periods rebuilt."
     assert Partition.objects.get(day=DAYS[0]).built_at == built_at
     assert Partition.objects.count() == 3
+
+
+def test_a_day_that_a_worker_publishes_meanwhile_is_taken_in(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+
+    def publish_before_the_year(store: Any, *, tenant: Any, period: str, wait: bool) -> bool:
+        if period == "2026" and period not in seen:
+            put("01/late.json", entry(DAYS[0]), day=DAYS[0])
+            assert rebuild_day(store, tenant=tenant, day=DAYS[0])
+        seen.append(period)
+        return rebuild_period(store, tenant=tenant, period=period, wait=wait)
+
+    monkeypatch.setattr("analytics.management.commands.rebuild.rebuild_period", publish_before_the_year)
+    # Three days and a month; then the month anew, the year, the users.
+    assert run(capsys) == "7 days and periods rebuilt."
+    assert seen == ["2026-01", "2026", "", "2026-01", "2026", ""]
+    assert document(Kind.YEAR, "2026")["totalHits"] == 4
