@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -96,8 +97,10 @@ def test_a_listing_has_size_and_etag_as_stat(store: ObjectStore) -> None:
     assert store.stat("k").size == 5
 
 
-def test_more_than_a_page_of_keys_is_listed(store: ObjectStore) -> None:
-    keys = {f"many/{number:04}" for number in range(1050)}
+def test_more_than_a_page_of_keys_is_listed(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A real store answers with a thousand to a page; the stand-in with as many as it is told.
+    monkeypatch.setenv("MOTO_S3_DEFAULT_MAX_KEYS", "10")
+    keys = {f"many/{number:04}" for number in range(1050 if "TEST_S3_ENDPOINT" in os.environ else 25)}
     for key in keys:
         store.write(key, b"")
 
