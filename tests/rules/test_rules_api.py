@@ -142,6 +142,19 @@ def test_a_poll_is_answered_as_any_other_request(
     assert (admin.get(gone, **held).status_code, client.get(gone, **held).status_code) == (404, 403)
 
 
+def test_a_poll_that_fails_is_a_500_that_tells_nothing(
+    client: ApiClient, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object) -> None:
+        raise RuntimeError("the secret of the house")
+
+    monkeypatch.setattr("rules.api.rules.render_ruleset", fail)
+    answer = client.get(address, **{"X-Request-Id": "poll-1"})
+    assert (answer.status_code, answer["X-Request-Id"]) == (500, "poll-1")
+    assert (answer.json()["error"], answer.json()["requestId"]) == ("internal_error", "poll-1")
+    assert "secret" not in answer.content.decode()
+
+
 def test_lint_errors_refuse_the_write_with_error_and_lint_result_in_one(
     client: ApiClient, address: str
 ) -> None:
