@@ -56,16 +56,16 @@ def find_user_source(*, tenant: UUID, user: str, period: str) -> UserSource | No
         ApiError: they are of another version of this service, and not made anew yet.
     """
     first, last = period_bounds(period)
+    wanted = {period, year_before(period)} if is_year(period) else {period}
+    if any(has_outdated_days(tenant=tenant, period=name) for name in wanted):
+        raise ApiError(_BEING_MADE_ANEW, headers={"Retry-After": "60"})
     if first == last:
-        builds = [item for item in day_builds(tenant=tenant, period=period) if not item.is_outdated]
+        builds = day_builds(tenant=tenant, period=period)
         parts = {item.day.isoformat(): (item.build, item.files) for item in builds}
     else:
-        wanted = {period, year_before(period)} if is_year(period) else {period}
         merged = merged_rollups(tenant=tenant, periods=wanted)
         parts = {name: (item.build, item.files) for name, item in merged.items()}
     if period not in parts:
-        if has_outdated_days(tenant=tenant, period=period):
-            raise ApiError(_BEING_MADE_ANEW, headers={"Retry-After": "60"})
         return None
     etag = strong_etag(tenant, user, period, *(parts[name][0] for name in sorted(parts)))
     return UserSource(tenant, user, period, {name: files for name, (_, files) in parts.items()}, etag)
