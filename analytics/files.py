@@ -6,6 +6,7 @@ import fcntl
 import os
 import shutil
 import tempfile
+import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 
 _SCRATCH: Final = "tenantadmin-build-"
+#: Younger than this, in seconds, a directory may have been made and not be locked yet.
+_YOUNG: Final = 600
 
 
 @contextmanager
@@ -60,8 +63,10 @@ def _remove_abandoned() -> None:
     """Remove the directories of builds that were killed."""
     for path in Path(tempfile.gettempdir()).glob(f"{_SCRATCH}*"):
         # In use, or not ours, or just removed.
-        with suppress(OSError), _locked(str(path)):
-            shutil.rmtree(path, ignore_errors=True)
+        with suppress(OSError):
+            if time.time() - path.stat().st_mtime > _YOUNG:
+                with _locked(str(path)):
+                    shutil.rmtree(path, ignore_errors=True)
 
 
 def merged_prefix(tenant: UUID, period: str) -> str:

@@ -8,8 +8,6 @@ rows are never read. May be killed anywhere and run again.
 from __future__ import annotations
 
 import uuid
-from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
@@ -21,7 +19,8 @@ from analytics.documents.rules import rules_document
 from analytics.documents.users import users_document
 from analytics.documents.year import daily_activity, year_document
 from analytics.encoding import encode_document
-from analytics.files import merged_prefix, remove_orphans, scratch_directory, upload
+from analytics.engine import Engine, opened_engine
+from analytics.files import merged_prefix, remove_orphans, upload
 from analytics.merge import merge_rollups
 from analytics.models import Kind, MergedRollup, SummaryDocument
 from analytics.periods import (
@@ -47,17 +46,13 @@ from analytics.store import (
     withdraw_documents,
     write_document,
 )
-from logs.compaction.engine import connect
 from logs.locks import Busy, build_lock
 from logs.partitions import supersede
 from tenantadmin.http.timestamps import now
-from tenantadmin.objectstore.duck import attach_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
-
-    from duckdb import DuckDBPyConnection
 
     from analytics.periods import DayBuild
     from tenantadmin.objectstore import ObjectStore
@@ -116,29 +111,6 @@ def rebuild_period(store: ObjectStore, *, tenant: uuid.UUID, period: str, wait: 
                 with opened_engine(store) as engine:
                     _Build(store, engine, tenant=tenant, period=period, builds=builds).run()
         return True
-
-
-@dataclass(frozen=True, slots=True)
-class Engine:
-    """A query engine that reads the store, and a directory for its files and ours."""
-
-    connection: DuckDBPyConnection
-    directory: Path
-
-
-@contextmanager
-def opened_engine(store: ObjectStore) -> Iterator[Engine]:
-    """An engine of the caller's own.
-
-    Raises:
-        StoreError: the disk failed, or the engine could not read the store.
-    """
-    with (
-        scratch_directory() as directory,
-        connect(spill=directory / "spill") as connection,
-    ):
-        attach_store(connection, store)
-        yield Engine(connection, directory)
 
 
 class _Build:

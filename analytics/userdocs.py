@@ -15,8 +15,8 @@ from analytics.documents.day import day_document
 from analytics.documents.month import month_document
 from analytics.documents.year import daily_activity, year_document
 from analytics.encoding import encode_document
+from analytics.engine import lent_engine
 from analytics.periods import is_year, period_bounds, year_before
-from analytics.rebuild import opened_engine
 from analytics.source import Rollups
 from analytics.store import day_builds, has_outdated_days, locate, merged_rollups, write_document
 from tenantadmin.http.errors import ApiError
@@ -80,7 +80,7 @@ def user_document(store: ObjectStore, source: UserSource) -> bytes | BinaryIO | 
     remembered: bytes | None = cache.get(key)
     if remembered is not None:
         return remembered
-    with opened_engine(store) as engine:
+    with lent_engine(store) as engine:
         pieces = _pieces(store, engine.connection, source)
         document = write_document(pieces, spill=engine.directory / "document.json")
         if document.path is not None:

@@ -192,14 +192,18 @@ def test_what_a_killed_build_left_on_disk_goes_with_the_next_one(
     (left / "0000.arrow").write_bytes(b"x")
     used = disk / "tenantadmin-build-used"
     used.mkdir()
+    young = disk / "tenantadmin-build-young"
+    young.mkdir()
+    for path in (left, used):
+        os.utime(path, (0, 0))
     other = disk / "other"
     other.mkdir()
     holder = os.open(used, os.O_RDONLY)
     fcntl.flock(holder, fcntl.LOCK_EX)
 
     with scratch_directory() as own:
-        assert set(disk.iterdir()) == {own, used, other}
+        assert set(disk.iterdir()) == {own, used, young, other}
         with scratch_directory() as second:
-            assert set(disk.iterdir()) == {own, second, used, other}
-    assert set(disk.iterdir()) == {used, other}
+            assert set(disk.iterdir()) == {own, second, used, young, other}
+    assert set(disk.iterdir()) == {used, young, other}
     os.close(holder)

@@ -47,7 +47,7 @@ def proxy(
     proxy, address = proxy_and_address
     monkeypatch.setenv("AWS_ENDPOINT_URL", address)
     monkeypatch.setattr(ExponentialBackoff, "delay_amount", lambda *_: 0)
-    monkeypatch.setattr("analytics.rebuild.attach_store", attach_impatiently)
+    monkeypatch.setattr("analytics.engine.attach_store", attach_impatiently)
     settings.OBJECT_STORE_URL = s3_url
     return proxy
 

@@ -1,0 +1,60 @@
+"""The engine that a process keeps for documents on request: sessions do not mix, and it is replaced."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import duckdb
+import pytest
+
+from analytics.engine import lent_engine
+from analytics.userdocs import UserSource, user_document
+from tenantadmin.objectstore import LocalStore
+from tests.analytics import oracle
+from tests.analytics.pipeline import TENANT, roll_day, store_files
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DAY = date(2026, 3, 1)
+USERS = [f"user {number}" for number in range(24)]
+
+
+def test_sessions_of_many_threads_do_not_mix(tmp_path: Path) -> None:
+    body = b"\n".join(
+        json.dumps({"userName": user, "standardizedSql": f"SELECT {number}", "cacheStatus": "HIT"}).encode()
+        for number, user in enumerate(USERS)
+    )
+    store = store_files(tmp_path / "store", {DAY: {"00/a.json": body}})
+    _, part = roll_day(store, DAY, directory=tmp_path / "store" / "built")
+    assert part is not None
+    keys = {table: path.removeprefix(f"{tmp_path}/store/") for table, path in part.items()}
+    rows = oracle.read_day({"00/a.json": body}, DAY)
+
+    def read(user: str) -> bytes:
+        # Nothing is remembered from one call to the next.
+        source = UserSource(TENANT, user, DAY.isoformat(), {DAY.isoformat(): keys}, uuid4().hex)
+        document = user_document(store, source)
+        assert isinstance(document, bytes)
+        return document
+
+    with ThreadPoolExecutor(8) as pool:
+        documents = list(pool.map(read, USERS * 2))
+    for user, document in zip(USERS * 2, documents, strict=True):
+        assert json.loads(document) == oracle.day_document(oracle.for_user(rows, user))
+
+
+def test_an_engine_that_failed_for_good_is_replaced(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    with lent_engine(store) as engine:
+        engine.connection.execute("CREATE TABLE mark AS SELECT 1")
+    with lent_engine(store) as engine:
+        assert engine.connection.execute("FROM mark").fetchall() == [(1,)]
+    with pytest.raises(duckdb.FatalException), lent_engine(store):
+        raise duckdb.FatalException("the database has been invalidated")
+    with lent_engine(store) as engine, pytest.raises(duckdb.CatalogException):
+        engine.connection.execute("FROM mark")
