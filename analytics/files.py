@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tenantadmin.objectstore import ObjectStore
 
 
-_SCRATCH: Final = "tenantadmin-build-"
+_SCRATCH: Final = "tenantadmin-work-"
 #: Younger than this, in seconds, a directory may have been made and not be locked yet.
 _YOUNG: Final = 600
 

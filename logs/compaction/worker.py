@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 #: Raw bytes of a day that are held in memory between reading and converting.
-_BYTES_IN_MEMORY: Final = 256 << 20
+_BYTES_IN_MEMORY: Final = 512 << 20
 #: From so many objects on a share is read by a process of its own: opening files holds the interpreter, which
 #: parsing few large ones does not.
 _OBJECTS_PER_PROCESS: Final = 4_000

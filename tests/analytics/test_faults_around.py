@@ -187,12 +187,12 @@ def test_what_a_killed_build_left_on_disk_goes_with_the_next_one(
     disk = tmp_path / "disk"
     disk.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(disk))
-    left = disk / "tenantadmin-build-left"
+    left = disk / "tenantadmin-work-left"
     (left / "spill").mkdir(parents=True)
     (left / "0000.arrow").write_bytes(b"x")
-    used = disk / "tenantadmin-build-used"
+    used = disk / "tenantadmin-work-used"
     used.mkdir()
-    young = disk / "tenantadmin-build-young"
+    young = disk / "tenantadmin-work-young"
     young.mkdir()
     for path in (left, used):
         os.utime(path, (0, 0))
