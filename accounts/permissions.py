@@ -76,8 +76,10 @@ class PolledView(AppView):
     other methods, requests with a query, and every refusal.
     """
 
-    def answer_poll(self, request: HttpRequest | Request, **arguments: Any) -> HttpResponse:
-        """Return the answer to a caller who may have it; ``arguments`` are those of the path.
+    def answer_poll(
+        self, request: HttpRequest | Request, *, principal: Principal, **arguments: Any
+    ) -> HttpResponse:
+        """Return the answer to ``principal``, who may ask; ``arguments`` are those of the path.
 
         Raises:
             ApiError: there is none.
@@ -91,7 +93,7 @@ class PolledView(AppView):
                 require_operation(
                     self, principal=principal, method="GET", path=request.path, arguments=kwargs
                 )
-                response = self.answer_poll(request, **kwargs)
+                response = self.answer_poll(request, principal=cast("Principal", principal), **kwargs)
                 response.headers["Allow"] = ", ".join(self.allowed_methods)
                 return response
         return super().dispatch(request, *args, **kwargs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
@@ -12,15 +13,19 @@ from accounts.api.people import UserBody, UserDocument
 from accounts.api.schema import Link, Success
 from accounts.emails import normalize_email
 from accounts.memberships import MembershipEntry
-from accounts.permissions import AppView
+from accounts.permissions import AppView, PolledView
 from accounts.roles import make_roles
 from accounts.users import UserChange, delete_user, list_users, read_user, write_user
 from tenantadmin.http import hal
 from tenantadmin.http.errors import Detail, ValidationFailed
+from tenantadmin.http.renderers import dump_json
 from tenantadmin.http.serializers import StrictCharField, StrictSerializer, read_body, read_query
 
 if TYPE_CHECKING:
+    from django.http import HttpRequest
     from rest_framework.request import Request
+
+    from accounts.access.principal import Principal
 
 
 class UserItem(serializers.Serializer[Any]):
@@ -78,13 +83,23 @@ class UsersView(AppView):
         return Response({"_links": hal.links(self_href="/users", parent="/", items=items)})
 
 
-class UserView(AppView):
+class UserView(PolledView):
     operations: ClassVar = {"GET": "getUser", "PUT": "replaceUser", "DELETE": "deleteUser"}
 
     @extend_schema(tags=["Users"], summary="A user", responses={200: UserDocument})
-    def get(self, request: Request, email: str) -> Response:
+    def get(self, request: Request, email: str) -> HttpResponse:
         read_query(None, request)
-        return Response(read_user(self.principal, email))
+        return self.answer_poll(request, principal=self.principal, email=email)
+
+    def answer_poll(
+        self,
+        request: HttpRequest | Request,  # noqa: ARG002
+        *,
+        principal: Principal,
+        **arguments: Any,
+    ) -> HttpResponse:
+        body = dump_json(read_user(principal, arguments["email"]))
+        return HttpResponse(body, content_type="application/json")
 
     @extend_schema(
         tags=["Users"],

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
     from rest_framework.request import Request
 
+    from accounts.access.principal import Principal
+
 _RULESET = OpenApiExample(
     "A cache rule and the rule that invalidates it",
     value={
@@ -78,9 +80,15 @@ class RulesView(PolledView):
     )
     def get(self, request: Request, tenant: UUID) -> HttpResponse:
         read_query(None, request)
-        return self.answer_poll(request, tenant=tenant)
+        return self.answer_poll(request, principal=self.principal, tenant=tenant)
 
-    def answer_poll(self, request: HttpRequest | Request, **arguments: Any) -> HttpResponse:
+    def answer_poll(
+        self,
+        request: HttpRequest | Request,
+        *,
+        principal: Principal,  # noqa: ARG002
+        **arguments: Any,
+    ) -> HttpResponse:
         tenant: UUID = arguments["tenant"]
         if "HTTP_IF_NONE_MATCH" in request.META:
             etag = ruleset_etag(tenant)
