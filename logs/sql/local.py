@@ -33,9 +33,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: What a query yields after so many processor seconds: to all that have used less, and at last to everybody.
-#: As ``nice`` values; None is the kernel's idle class.
-_PRIORITIES: Final = ((0.15, 8), (0.6, 11), (1.5, 13), (2.5, 15), (4.0, 18), (6.0, None))
+#: What a query yields after so many processor seconds: to short ones, and at last to everybody. As ``nice``
+#: values; None is the kernel's idle class. With more steps, each query that begins would starve one that has
+#: nearly ended.
+_PRIORITIES: Final = ((0.15, 10), (6.0, None))
 
 #: Seconds between two looks at what a query has used, at least.
 _LOOK_SECONDS: Final = 0.02
