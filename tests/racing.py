@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
+import pytest
 from django.db import connection, transaction
 
 if TYPE_CHECKING:
@@ -93,6 +94,24 @@ def wait_until_blocked(future: Future[T]) -> None:
         if row and row[0]:
             return
     raise AssertionError("Nothing waited for a lock.")
+
+
+def run_behind(
+    first: Callable[[], object], second: Callable[[], T], *, commits: bool, refusal: type[Exception]
+) -> T | None:
+    """Run ``second`` while ``first`` is not committed and has it wait; then commit ``first`` or take it back.
+
+    Asserts that ``second`` raises ``refusal`` where ``first`` was committed; otherwise returns its result.
+    """
+    with uncommitted(first) as opened:
+        waiting = in_thread(second)
+        wait_until_blocked(waiting)
+        opened.finish(commit=commits)
+    if not commits:
+        return waiting.result(PATIENCE)
+    with pytest.raises(refusal):
+        waiting.result(PATIENCE)
+    return None
 
 
 def all_at_once(works: Sequence[Callable[[], T]]) -> list[T]:

@@ -14,7 +14,7 @@ from accounts.tenants.lifecycle import create_tenant, delete_tenant
 from accounts.tenants.restore import restore_config
 from tenantadmin.http.errors import Conflict, PlanLimitExceeded
 from tests import factories
-from tests.racing import all_at_once, in_thread, uncommitted, wait_until_blocked
+from tests.racing import all_at_once, run_behind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,15 +41,7 @@ def test_a_writer_that_validated_an_older_state_gets_its_409_when_that_is_gone(
 ) -> None:
     first = partial(configure, world.tenant.pk, labels={"by": "first"})
     second = partial(configure, world.tenant.pk, labels={"by": "second"})
-    with uncommitted(first) as opened:
-        waiting = in_thread(second)
-        wait_until_blocked(waiting)
-        opened.finish(commit=commits)
-    if commits:
-        with pytest.raises(Conflict):
-            waiting.result(30)
-    else:
-        waiting.result(30)
+    run_behind(first, second, commits=commits, refusal=Conflict)
     stored = read_config(world.tenant.pk)
     assert (stored.seq, stored.document["labels"]) == (1, {"by": "first" if commits else "second"})
     history = Revision.objects.filter(tenant_id=world.tenant.pk, kind="config").order_by("seq")
@@ -60,30 +52,24 @@ def test_a_writer_that_validated_an_older_state_gets_its_409_when_that_is_gone(
 def test_a_configuration_that_changes_during_its_restore(world: factories.World, commits: bool) -> None:
     configure(world.tenant.pk, labels={"by": "first"})
     restore = partial(restore_config, tenant_id=world.tenant.pk, seq=0, actor=ACTOR)
-    with uncommitted(partial(configure, world.tenant.pk, labels={"by": "second"})) as opened:
-        waiting = in_thread(restore)
-        wait_until_blocked(waiting)
-        opened.finish(commit=commits)
-    if commits:
-        with pytest.raises(Conflict):
-            waiting.result(30)
-    else:
-        waiting.result(30)
+    run_behind(
+        partial(configure, world.tenant.pk, labels={"by": "second"}),
+        restore,
+        commits=commits,
+        refusal=Conflict,
+    )
     stored = read_config(world.tenant.pk)
     assert (stored.seq, stored.document["labels"]) == (2, {"by": "second"} if commits else {})
 
 
 @pytest.mark.parametrize("commits", [True, False])
 def test_two_tenants_that_race_for_one_fqdn(world: factories.World, commits: bool) -> None:
-    with uncommitted(partial(configure, world.tenant.pk, fqdns=[NAME])) as opened:
-        waiting = in_thread(partial(configure, world.stranger_tenant.pk, fqdns=[NAME]))
-        wait_until_blocked(waiting)
-        opened.finish(commit=commits)
-    if commits:
-        with pytest.raises(FqdnConflict):
-            waiting.result(30)
-    else:
-        waiting.result(30)
+    run_behind(
+        partial(configure, world.tenant.pk, fqdns=[NAME]),
+        partial(configure, world.stranger_tenant.pk, fqdns=[NAME]),
+        commits=commits,
+        refusal=FqdnConflict,
+    )
     winner = world.tenant.pk if commits else world.stranger_tenant.pk
     assert Fqdn.objects.get(name=NAME).tenant_id == winner
     assert read_config(world.stranger_tenant.pk).seq == (0 if commits else 1)
@@ -91,15 +77,12 @@ def test_two_tenants_that_race_for_one_fqdn(world: factories.World, commits: boo
 
 @pytest.mark.parametrize("commits", [True, False])
 def test_two_that_race_for_one_name(world: factories.World, commits: bool) -> None:
-    with uncommitted(partial(configure, world.tenant.pk, tenantName="Wanted")) as opened:
-        waiting = in_thread(partial(create, world.account.pk, "wanted"))
-        wait_until_blocked(waiting)
-        opened.finish(commit=commits)
-    if commits:
-        with pytest.raises(TenantNameConflict):
-            waiting.result(30)
-    else:
-        waiting.result(30)
+    run_behind(
+        partial(configure, world.tenant.pk, tenantName="Wanted"),
+        partial(create, world.account.pk, "wanted"),
+        commits=commits,
+        refusal=TenantNameConflict,
+    )
     assert Tenant.objects.filter(account=world.account, name_key="wanted").count() == 1
 
 
@@ -140,15 +123,12 @@ def test_two_tenants_that_swap_their_names_never_stop_each_other(world: factorie
 
 @pytest.mark.parametrize("commits", [True, False])
 def test_a_write_that_meets_a_deletion_finds_nothing(world: factories.World, commits: bool) -> None:
-    with uncommitted(partial(delete_tenant, tenant_id=world.tenant.pk, actor=ACTOR)) as opened:
-        waiting = in_thread(partial(configure, world.tenant.pk))
-        wait_until_blocked(waiting)
-        opened.finish(commit=commits)
-    if commits:
-        with pytest.raises(TenantNotFound):
-            waiting.result(30)
-    else:
-        waiting.result(30)
+    run_behind(
+        partial(delete_tenant, tenant_id=world.tenant.pk, actor=ACTOR),
+        partial(configure, world.tenant.pk),
+        commits=commits,
+        refusal=TenantNotFound,
+    )
     history = Revision.objects.filter(tenant_id=world.tenant.pk, kind="config").order_by("seq")
     assert [row.action for row in history] == ["create", "delete" if commits else "update"]
 

@@ -14,7 +14,7 @@ from rules.restore import restore_ruleset
 from rules.ruleset import read_ruleset
 from rules.write import write_ruleset
 from tenantadmin.http.errors import Conflict
-from tests.racing import all_at_once, in_thread, uncommitted, wait_until_blocked
+from tests.racing import all_at_once, run_behind
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -89,15 +89,7 @@ def test_a_marker_that_appears_while_its_rule_is_being_removed(world: factories.
     tenant_id = world.tenant.pk
     replace(tenant_id, rule(1), rule(2))
     marker = partial(create_marker, tenant_id, NewMarker("m", "r1"))
-    with uncommitted(marker) as opened:
-        waiting = in_thread(partial(replace, tenant_id, rule(2)))
-        wait_until_blocked(waiting)
-        opened.finish(commit=commits)
-    if commits:
-        with pytest.raises(Conflict):
-            waiting.result(30)
-    else:
-        waiting.result(30)
+    run_behind(marker, partial(replace, tenant_id, rule(2)), commits=commits, refusal=Conflict)
     assert len(read_ruleset(tenant_id).rules) == (2 if commits else 1)
 
 
@@ -106,15 +98,13 @@ def test_a_ruleset_that_changes_during_its_restore(world: factories.World, commi
     tenant_id = world.tenant.pk
     replace(tenant_id, rule(1))
     replace(tenant_id)
-    with uncommitted(partial(replace, tenant_id, rule(2))) as opened:
-        waiting = in_thread(partial(restore_ruleset, tenant_id=tenant_id, seq=1, actor=ACTOR))
-        wait_until_blocked(waiting)
-        opened.finish(commit=commits)
-    if commits:
-        with pytest.raises(Conflict):
-            waiting.result(30)
-    else:
-        assert waiting.result(30).seq == 3
+    restored = run_behind(
+        partial(replace, tenant_id, rule(2)),
+        partial(restore_ruleset, tenant_id=tenant_id, seq=1, actor=ACTOR),
+        commits=commits,
+        refusal=Conflict,
+    )
+    assert commits or (restored is not None and restored.seq == 3)
     final = read_ruleset(tenant_id)
     assert (final.seq, [it["id"] for it in final.rules]) == (3, ["r2" if commits else "r1"])
     last = Revision.objects.filter(tenant_id=tenant_id, kind="rules").latest("seq")
