@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import logging
-import math
 import os
 import select
 import threading
@@ -21,10 +20,12 @@ import pyarrow as pa
 from logs.sql import guard, wire
 from logs.sql.errors import EngineUnavailable, QueryFailed, QueryRejected, QueryTimeout
 from logs.sql.fairness import FairGate, GateAbandoned, GateFull, GateTimeout
+from logs.sql.lanes import Lanes
 from logs.sql.layout import as_integers, with_plain_booleans
 from logs.sql.messages import with_place
 from logs.sql.pool import PoolBroken, ProcessPool, QueryProcess
 from logs.sql.protocol import Limits, LogSource, QueryResult, ResultColumn
+from logs.sql.yielding import Yielding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -32,14 +33,6 @@ if TYPE_CHECKING:
     from logs.sql.options import SqlOptions
 
 logger = logging.getLogger(__name__)
-
-#: What a query yields after so many processor seconds: to short ones, and at last to everybody. As ``nice``
-#: values; None is the kernel's idle class. With more steps, each query that begins would starve one that has
-#: nearly ended.
-_PRIORITIES: Final = ((0.15, 10), (6.0, None))
-
-#: Seconds between two looks at what a query has used, at least.
-_LOOK_SECONDS: Final = 0.02
 
 #: The Arrow stream may exceed the byte cap by its own framing.
 _FRAMING_BYTES: Final = 8 << 20
@@ -54,6 +47,8 @@ class LocalEngine:
 
     def __init__(self, *, slots: int, per_tenant: int, queue: int, warm: int, usual: Limits) -> None:
         self._gate = FairGate(slots=slots, per_tenant=per_tenant, queue=queue)
+        # With more of them than there are processors for, each would take as much longer.
+        self._lanes = Lanes(width=max(1, (os.cpu_count() or 1) // usual.threads))
         self._usual = usual
         self._pool = ProcessPool(warm=warm, preparation=self._preparation(usual))
 
@@ -119,11 +114,13 @@ class LocalEngine:
         process: QueryProcess,
         source: LogSource,
         statement: str,
-        exchange: Callable[[QueryProcess], _Exchange],
+        exchange: Callable[[QueryProcess, Yielding], _Exchange],
     ) -> tuple[dict[str, Any], bytearray]:
+        yielding = Yielding(process, tenant=source.tenant_id, threads=self._usual.threads, lanes=self._lanes)
         try:
-            return exchange(process).run(source, statement)
+            return exchange(process, yielding).run(source, statement)
         finally:
+            yielding.end()
             process.end()
             self._pool.refill()
 
@@ -178,9 +175,16 @@ class _Exchange:
     """One conversation with one query process."""
 
     def __init__(
-        self, process: QueryProcess, *, deadline: float, limits: Limits, abandonment: Abandonment | None
+        self,
+        process: QueryProcess,
+        yielding: Yielding,
+        *,
+        deadline: float,
+        limits: Limits,
+        abandonment: Abandonment | None,
     ) -> None:
         self._process = process
+        self._yielding = yielding
         self._deadline = deadline
         self._limits = limits
         self._abandonment = abandonment
@@ -188,8 +192,6 @@ class _Exchange:
         self._poll.register(process.channel, select.POLLIN)
         if abandonment:
             self._poll.register(abandonment, select.POLLIN)
-        self._priorities = list(_PRIORITIES)
-        self._look_at = time.monotonic() + self._until_next_step()
         self._checked: dict[str, Any] | None = None
 
     def run(self, source: LogSource, statement: str) -> tuple[dict[str, Any], bytearray]:
@@ -235,7 +237,7 @@ class _Exchange:
         return wire.decode_head(self._read(wire.decode_length(self._read(wire.LENGTH_BYTES))))
 
     def _read(self, length: int) -> bytearray:
-        """Read ``length`` bytes before the deadline, lowering the process's priority on the way."""
+        """Read ``length`` bytes before the deadline."""
         data = bytearray(length)
         view = memoryview(data)
         while view:
@@ -251,30 +253,14 @@ class _Exchange:
             now = time.monotonic()
             if now >= self._deadline:
                 raise self._timeout()
-            until = min(self._deadline, self._look_at)
+            until = min(self._deadline, self._yielding.look_at)
             # Rounded up: a poll of 0 ms in the last millisecond would spin.
             if self._poll.poll(int(max(until - now, 0) * 1000) + 1):
                 if self._abandonment and self._abandonment.is_declared():
                     raise QueryAbandoned
                 return
-            if time.monotonic() >= self._look_at:
-                self._lower_priority()
-                self._look_at = time.monotonic() + self._until_next_step()
-
-    def _lower_priority(self) -> None:
-        used = self._process.used_seconds()
-        nice: list[int | None] = []
-        while self._priorities and used >= self._priorities[0][0]:
-            nice.append(self._priorities.pop(0)[1])
-        if nice:
-            self._process.lower_priority(nice[-1])
-
-    def _until_next_step(self) -> float:
-        """Seconds before which the query cannot have used what the next step asks for."""
-        if not self._priorities:
-            return math.inf
-        left = self._priorities[0][0] - self._process.used_seconds()
-        return max(left / self._limits.threads, _LOOK_SECONDS)
+            if time.monotonic() >= self._yielding.look_at:
+                self._yielding.look()
 
     def _timeout(self) -> QueryTimeout:
         message = f"The query took longer than {self._limits.seconds:g} seconds."

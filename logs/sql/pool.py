@@ -43,6 +43,8 @@ _ENVIRONMENT: Final = {
         ":glibc.malloc.trim_threshold=1073741824"
     ),
     "ARROW_DEFAULT_MEMORY_POOL": "system",
+    # Otherwise each query process looks up by itself where every function of the libraries is.
+    "LD_BIND_NOW": "1",
     "OMP_NUM_THREADS": "1",
 }
 
@@ -80,12 +82,23 @@ class QueryProcess:
                 else:
                     os.setpriority(os.PRIO_PROCESS, int(thread.name), nice)
 
+    def pause(self) -> None:
+        """Stop the process until `resume`, wherever it is."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let a paused process go on."""
+        self._signal(signal.SIGCONT)
+
     def end(self) -> None:
         """Kill the process, if it still runs, and release both descriptors."""
-        with suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self.handle, signal.SIGKILL)
+        self._signal(signal.SIGKILL)
         os.close(self.handle)
         self.channel.close()
+
+    def _signal(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.handle, number)
 
 
 class ProcessPool:

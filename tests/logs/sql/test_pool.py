@@ -88,6 +88,18 @@ def test_a_process_that_had_its_share_yields_with_all_its_threads(pool: ProcessP
     process.lower_priority(None)
 
 
+def test_a_paused_process_stands_still_until_it_is_resumed(pool: ProcessPool) -> None:
+    process = pool.take()
+    here = psutil.Process(process.pid)
+    process.pause()
+    _until(lambda: here.status() == psutil.STATUS_STOPPED)
+    process.resume()
+    _until(lambda: here.status() == psutil.STATUS_SLEEPING)
+    process.pause()
+    process.end()
+    _until(lambda: not psutil.pid_exists(process.pid))
+
+
 def test_a_process_tells_what_processor_time_it_has_used(pool: ProcessPool) -> None:
     process = pool.take()
     here = psutil.Process(process.pid)
