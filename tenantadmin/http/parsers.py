@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 MAX_DEPTH = 64
 
 
-def parse_json(text: bytes) -> Any:
+def parse_json(text: bytes, *, any_text: bool = False) -> Any:
     """Parse one strict JSON value.
 
     Refused beyond the grammar: duplicate keys, NaN and infinities, numbers that overflow a double,
-    lone surrogates and NUL characters (PostgreSQL stores neither), nesting deeper than `MAX_DEPTH`.
+    lone surrogates and NUL characters (PostgreSQL stores neither; with ``any_text`` in keys alone),
+    nesting deeper than `MAX_DEPTH`.
 
     Raises:
         InvalidJson: the text is not JSON, or is refused for one of the reasons above.
@@ -45,7 +46,7 @@ def parse_json(text: bytes) -> Any:
         ) from error
     except ValueError as error:  # an integer of thousands of digits
         raise InvalidJson("The body holds a number with too many digits.") from error
-    _refuse_unstorable(value)
+    _refuse_unstorable(value, keys_alone=any_text)
     return value
 
 
@@ -53,6 +54,7 @@ class StrictJsonParser(BaseParser):
     """``application/json`` through `parse_json`."""
 
     media_type = "application/json"
+    any_text = False
 
     def parse(
         self,
@@ -64,7 +66,13 @@ class StrictJsonParser(BaseParser):
             text = stream.read()
         except OSError as error:
             raise BadRequest("The body ended before its declared length.") from error
-        return parse_json(text)
+        return parse_json(text, any_text=self.any_text)
+
+
+class AnyTextJsonParser(StrictJsonParser):
+    """The same where the operation itself judges values with NUL characters or lone surrogates."""
+
+    any_text = True
 
 
 class StrictFormParser(FormParser):
@@ -133,13 +141,14 @@ def _finite(text: str) -> float:
     return number
 
 
-def _refuse_unstorable(value: Any) -> None:
-    """Raise for a text with a NUL or a lone surrogate, naming the first one's place."""
+def _refuse_unstorable(value: Any, *, keys_alone: bool) -> None:
+    """Raise for a key, or any text, with a NUL or a lone surrogate, naming the first one's place."""
     pending: list[tuple[str, Any]] = [("", value)]
     while pending:
         path, node = pending.pop()
         if isinstance(node, str):
-            _refuse_text(path, node)
+            if not keys_alone:
+                _refuse_text(path, node)
         elif isinstance(node, dict):
             for key, member in node.items():
                 _refuse_text(path, key)

@@ -189,6 +189,34 @@ def test_a_refused_query_is_audited_too(world: World, member: ApiClient) -> None
 
 
 @pytest.mark.parametrize(
+    ("text", "message", "kept"),
+    [
+        ("SELECT 1\0", "The statement holds a NUL character. Remove it. (line 1, column 9)", "SELECT 1␀"),
+        (
+            "SELECT '\ud800'",
+            "The statement holds a lone surrogate, which is not Unicode text. Remove it. (line 1, column 9)",
+            "SELECT '?'",
+        ),
+    ],
+)
+def test_a_statement_that_is_no_text_is_rejected_and_audited(
+    world: World, member: ApiClient, text: str, message: str, kept: str
+) -> None:
+    answer = member.post(f"/tenants/{world.tenant.pk}/query", {"sql": text})
+
+    assert (answer.status_code, answer.json()["error"]) == (400, "query_rejected")
+    assert answer.json()["message"] == message
+    run = QueryRun.objects.get()
+    assert (run.statement, run.outcome) == (kept, "query_rejected")
+
+
+def test_another_key_that_is_no_text_is_refused(world: World, member: ApiClient) -> None:
+    answer = member.post(f"/tenants/{world.tenant.pk}/query", {"sql": "SELECT 1", "\ud800\0": 1})
+
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_json")
+
+
+@pytest.mark.parametrize(
     "body", [{}, {"sql": 5}, {"sql": None}, {"sql": "SELECT 1", "limit": 5}, [], {"SQL": "SELECT 1"}]
 )
 def test_a_query_body_is_the_statement_alone(world: World, member: ApiClient, body: Any) -> None:
