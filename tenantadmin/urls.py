@@ -10,9 +10,9 @@ from rules.urls import polled
 from tenantadmin.views import ContractView
 
 urlpatterns = [
+    path("", ContractView.as_view(), name="contract"),
     # Addresses are tried in this order: what is asked most comes first, and in no group.
     *polled,
-    path("", ContractView.as_view(), name="contract"),
     path("docs", SpectacularSwaggerView.as_view(url_name="contract"), name="docs"),
     path("admin/", admin.site.urls),
     path("users/", include("accounts.user_urls")),
