@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 from django.db import transaction
 
 from analytics.builds import recorded_build
+from analytics.daytables import DayTables
 from analytics.documents.day import day_document
 from analytics.files import remove_orphans, scratch_directory, upload
 from analytics.models import DayRollup, Kind, SummaryDocument
 from analytics.rollup import ROLLUP_VERSION, write_rollups
-from analytics.source import Rollups
 from analytics.store import Written, save_document, withdraw_documents, write_document
 from logs.compaction.build import CompactedDay, compact_day
-from logs.compaction.engine import connect
 from logs.layout import compacted_prefix, partition_key, rollup_key, rollup_prefix
 from logs.listing import DayListing, find_days, list_day
 from logs.locks import build_lock
@@ -144,11 +143,8 @@ def _publish_without_rows(listing: DayListing, compacted: CompactedDay, *, name:
 
 def _roll_up(log: Path, *, day: date) -> _Rolled:
     directory = log.parent
-    with connect(spill=directory / "spill") as connection:
-        files = write_rollups(connection, log=log, day=day, directory=directory)
-        rollups = Rollups(connection, [{table: str(path) for table, path in files.items()}])
-        document = write_document(day_document(rollups), spill=directory / "document.json")
-        return _Rolled(files, document)
+    files = write_rollups(log, day=day, directory=directory)
+    return _Rolled(files, write_document(day_document(DayTables(files)), spill=directory / "document.json"))
 
 
 def _publish_rollup(

@@ -15,12 +15,10 @@ from analytics.rollup import (
     ACTIVITY,
     HOURS,
     LATEST_ORDER,
-    ROLLUP_OPTIONS,
     RULES,
     STATEMENTS,
     TABLES,
     USERS,
-    WIDE,
 )
 from logs.compaction.engine import text, text_list
 
@@ -29,6 +27,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from duckdb import DuckDBPyConnection
+
+#: Small row groups, so that one user's rows are found without reading the others'. Level 3 of zstd takes a
+#: quarter more time for the same bytes.
+MERGED_OPTIONS: Final = "FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1, ROW_GROUP_SIZE 8192"
+
+#: Sums of 64-bit values: wide enough for any of them, and a type that Parquet keeps exactly.
+WIDE: Final = "DECIMAL(38, 0)"
 
 
 def _latest(value: str) -> str:
@@ -97,5 +102,5 @@ def merge_rollups(
     for table, target in targets.items():
         source = f"read_parquet({text_list(part[table] for part in parts)}, hive_partitioning = false)"
         query = _QUERIES[table].replace("FROM source", f"FROM {source}")
-        connection.execute(f"COPY ({query}) TO {text(target)} ({ROLLUP_OPTIONS})")
+        connection.execute(f"COPY ({query}) TO {text(target)} ({MERGED_OPTIONS})")
     return targets

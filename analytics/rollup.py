@@ -4,7 +4,7 @@ Five tables, all exact; no summary reads raw rows again. Days merge into months 
 (`analytics.merge`), which have the same tables with fewer columns:
 
 - ``statements``: one row per statement, in the order of the daily document, with its text;
-- ``users``: user x statement, sorted by user, so that one user's rows stand together;
+- ``users``: user x statement, by user, each one's in the order of the user's daily document;
 - ``rules``: rule x statement;
 - ``hours``: hour x user, with additive sums;
 - ``activity``: user x day, and for the tenant as a whole (``user_name`` null) the day.
@@ -13,27 +13,35 @@ A statement is its MD5 as a UUID, which engines compare as one number. A 24-bit 
 hours a group occurred, which keeps distinct counts per hour exact. ``latest_*`` are those of the group's
 latest entry; ``latest_timestamp``, ``latest_log_id``, ``latest_day`` and, within a day, ``latest_row``
 decide which it is (`LATEST_ORDER`).
-"""
 
-# Statements are put together from constants, numbers and quoted paths.
-# ruff: noqa: S608
+Grouping is Arrow's over numbers that stand for texts, a quarter of what the query engine takes over texts.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from logs.compaction.engine import HOUR_COLUMN, text
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.parquet as pq
+
+from analytics.dayrows import DayRows
+from analytics.grouping import ROWS, WIDE, aligned, group, means, regroup
+from logs.compaction.engine import HOUR_COLUMN
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import date
     from pathlib import Path
 
-    from duckdb import DuckDBPyConnection
+    from analytics.grouping import Array, Measures
+
+pc: Any = pyarrow.compute
 
 #: Raise it when the rollups' columns or meaning change: every day's are made anew.
-ROLLUP_VERSION: Final = 2
+ROLLUP_VERSION: Final = 3
 
 STATEMENTS: Final = "statements"
 USERS: Final = "users"
@@ -42,215 +50,349 @@ HOURS: Final = "hours"
 ACTIVITY: Final = "activity"
 TABLES: Final = (STATEMENTS, USERS, RULES, HOURS, ACTIVITY)
 
-#: Small row groups, so that one user's rows are found without reading the others'. Level 3 of zstd takes a
-#: quarter more time for the same bytes.
-ROLLUP_OPTIONS: Final = "FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1, ROW_GROUP_SIZE 8192"
-
-#: Sums of 64-bit values: wide enough for any of them, and a type that Parquet keeps exactly.
-WIDE: Final = "DECIMAL(38, 0)"
-
 #: Orders latest entries. Of those equal in time and logId the first by object key counts: that of the earlier
 #: day, and in one day that of the higher row.
 LATEST_ORDER: Final = "row(latest_timestamp, latest_log_id, DATE '1970-01-01' - latest_day, latest_row)"
 
-_COUNTED_MISS: Final = "cacheStatus IN ('MISS', 'BYPASS', 'PASSTHROUGH')"
-_STORED: Final = "cacheStatus = 'MISS' AND cacheKey IS NOT NULL"
-
-#: The one pass over the log that needs its wide columns.
-_ASKED_TEXTS: Final = f"""
-    SELECT userName AS user_name, standardizedSql AS sql, matchedRule AS rule,
-        count(*) AS entries,
-        count(*) FILTER (cacheStatus = 'HIT') AS hits,
-        count(*) FILTER (cacheStatus = 'MISS') AS misses,
-        count(*) FILTER (cacheStatus = 'BYPASS') AS bypasses,
-        count(*) FILTER (cacheStatus = 'PASSTHROUGH') AS passthroughs,
-        sum(responseTimeMs) FILTER (responseTimeMs > 0) AS time_sum,
-        count(*) FILTER (responseTimeMs > 0) AS time_count,
-        sum(warehouseExecutionTimeMs) AS warehouse_sum,
-        sum(warehouseExecutionTimeMs) FILTER (cacheStatus = 'MISS') AS miss_warehouse_sum,
-        count(warehouseExecutionTimeMs) FILTER (cacheStatus = 'MISS') AS miss_warehouse_count,
-        sum(warehouseExecutionTimeMs) FILTER (cacheStatus IN ('BYPASS', 'PASSTHROUGH'))
-            AS uncached_warehouse_sum,
-        min(timestamp) AS first_timestamp,
-        max(timestamp) AS last_timestamp,
-        bit_or(1::INTEGER << {HOUR_COLUMN}::INTEGER) AS hour_mask,
-        bool_or({_STORED}) IS TRUE AS is_stored,
-        max(file_row_number) AS latest_row
-    FROM log GROUP BY ALL
-"""
-
-_TEXTS: Final = """
-    SELECT sql, md5(sql)::UUID AS statement
-    FROM (SELECT DISTINCT sql FROM asked_texts WHERE sql IS NOT NULL)
-"""
-
-#: Three tables are made from it, none of which has to look at texts again.
-_ASKED: Final = """
-    SELECT asked_texts.* EXCLUDE (sql), statement FROM asked_texts LEFT JOIN texts USING (sql)
-"""
-
-#: Rows of a log file stand in the order that decides which is the latest.
-_LATEST: Final = """
-    SELECT file_row_number AS latest_row, coalesce(timestamp, 0) AS latest_timestamp,
-        coalesce(logId, '') AS latest_log_id, cacheKey AS latest_cache_key, matchedRule AS latest_rule,
-        matchedRuleName AS latest_rule_name, cacheStatus AS latest_status, statusCode AS latest_code,
-        responseSize AS latest_size
-    FROM log SEMI JOIN asked ON asked.latest_row = log.file_row_number
-"""
-
-#: The last MISS of each cache key, of each user and of the day.
-_KEPT: Final = f"""
-    SELECT userName AS user_name, cacheKey AS cache_key, max(file_row_number) AS stored_row,
-        arg_max(greatest(responseSize, 0), file_row_number) AS stored_size
-    FROM log WHERE {_STORED} GROUP BY ALL
-"""
-
-_MEASURES: Final = f"""
-    sum(entries)::BIGINT AS entries,
-    sum(hits)::BIGINT AS hits,
-    sum(misses)::BIGINT AS misses,
-    sum(bypasses)::BIGINT AS bypasses,
-    sum(passthroughs)::BIGINT AS passthroughs,
-    sum(time_sum)::{WIDE} AS time_sum,
-    sum(time_count)::BIGINT AS time_count,
-    sum(warehouse_sum)::BIGINT AS warehouse_sum,
-    sum(uncached_warehouse_sum)::BIGINT AS uncached_warehouse_sum,
-    min(first_timestamp) AS first_timestamp,
-    max(last_timestamp) AS last_timestamp,
-    bit_or(hour_mask) AS hour_mask,
-    sum(hits) > 0 OR bool_or(is_stored) AS is_kept,
-    max(latest_row) AS latest_row
-"""
-
-_HOURS: Final = f"""
-    SELECT {HOUR_COLUMN} AS hour, userName AS user_name,
-        count(*) AS entries,
-        count(*) FILTER (cacheStatus = 'HIT') AS hits,
-        count(*) FILTER ({_COUNTED_MISS}) AS misses,
-        sum(responseSize) FILTER (responseSize > 0 AND cacheStatus = 'HIT')::{WIDE} AS hit_bytes,
-        sum(responseSize) FILTER (responseSize > 0 AND cacheStatus IS DISTINCT FROM 'HIT')::{WIDE}
-            AS other_bytes,
-        sum(responseTimeMs) FILTER (responseTimeMs > 0)::{WIDE} AS time_sum,
-        count(*) FILTER (responseTimeMs > 0) AS time_count,
-        min(responseTimeMs) FILTER (responseTimeMs > 0) AS time_min,
-        max(responseTimeMs) FILTER (responseTimeMs > 0) AS time_max,
-        sum(responseTimeMs) FILTER (responseTimeMs > 0 AND cacheStatus = 'HIT')::{WIDE} AS hit_time_sum,
-        count(*) FILTER (responseTimeMs > 0 AND cacheStatus = 'HIT') AS hit_time_count,
-        sum(responseTimeMs) FILTER (responseTimeMs > 0 AND {_COUNTED_MISS})::{WIDE} AS miss_time_sum,
-        count(*) FILTER (responseTimeMs > 0 AND {_COUNTED_MISS}) AS miss_time_count
-    FROM log GROUP BY ALL
-"""
-
-_SERVED: Final = f"""
-    sum(hits)::BIGINT AS hits,
-    sum(hits + misses)::BIGINT AS total,
-    sum(hit_bytes)::{WIDE} AS hit_bytes,
-    sum(time_sum)::{WIDE} AS time_sum,
-    sum(time_count)::BIGINT AS time_count,
-    min(time_min) AS time_min,
-    max(time_max) AS time_max
-"""
-
-_STORED_SUMS: Final = f"count(*) AS stored_elements, sum(stored_size)::{WIDE} AS stored_size"
-
-_ACTIVITY_COLUMNS: Final = f"""
-    coalesce(queries, 0) AS queries, hits, total, hit_bytes, time_sum, time_count, time_min, time_max,
-    coalesce(stored_elements, 0) AS stored_elements, coalesce(stored_size, 0)::{WIDE} AS stored_size
-"""
-
-#: Each table's rows, from those of `_STEPS`; ``$day`` is the day as a DATE.
-_QUERIES: Final = {
-    STATEMENTS: f"""
-        WITH own AS (
-            SELECT statement, {_MEASURES} FROM asked WHERE statement IS NOT NULL GROUP BY statement
-        )
-        SELECT sql, own.*, latest_timestamp, latest_log_id, $day AS latest_day,
-            latest_cache_key, latest_rule, latest_status, latest_code, latest_size
-        FROM own JOIN texts USING (statement) JOIN latest USING (latest_row)
-        ORDER BY entries DESC, statement
-    """,
-    USERS: f"""
-        WITH own AS (
-            SELECT user_name, statement, {_MEASURES} FROM asked
-            WHERE user_name IS NOT NULL AND statement IS NOT NULL GROUP BY user_name, statement
-        )
-        SELECT own.* EXCLUDE (latest_row, uncached_warehouse_sum),
-            latest_cache_key, latest_rule, latest_status, latest_code, latest_size
-        FROM own JOIN latest USING (latest_row)
-        ORDER BY user_name
-    """,
-    RULES: """
-        WITH own AS (
-            SELECT rule, statement, sum(hits)::BIGINT AS hits,
-                sum(misses + bypasses + passthroughs)::BIGINT AS misses,
-                sum(miss_warehouse_sum)::BIGINT AS miss_warehouse_sum,
-                sum(miss_warehouse_count)::BIGINT AS miss_warehouse_count,
-                max(latest_row) AS latest_row
-            FROM asked WHERE rule IS NOT NULL GROUP BY rule, statement
-        )
-        SELECT own.*, latest_timestamp, latest_log_id, $day AS latest_day, latest_rule_name
-        FROM own JOIN latest USING (latest_row)
-        ORDER BY rule, statement
-    """,
-    HOURS: "FROM hours ORDER BY user_name NULLS FIRST, hour",
-    ACTIVITY: f"""
-        WITH served AS (
-            SELECT user_name, {_SERVED} FROM hours WHERE user_name IS NOT NULL GROUP BY user_name
-        ),
-        asked_by AS (
-            SELECT user_name, count(DISTINCT statement) AS queries FROM asked GROUP BY user_name
-        ),
-        stored_by AS (SELECT user_name, {_STORED_SUMS} FROM kept GROUP BY user_name),
-        whole AS (SELECT count(DISTINCT user_name) AS users, {_SERVED} FROM hours),
-        all_asked AS (SELECT count(*) AS queries FROM texts),
-        all_stored AS (
-            SELECT {_STORED_SUMS} FROM (
-                SELECT arg_max(stored_size, stored_row) AS stored_size FROM kept GROUP BY cache_key
-            )
-        )
-        SELECT NULL::VARCHAR AS user_name, $day AS day, users, {_ACTIVITY_COLUMNS}
-        FROM whole, all_asked, all_stored
-        UNION ALL
-        (SELECT user_name, $day AS day, 1 AS users, {_ACTIVITY_COLUMNS}
-        FROM served LEFT JOIN asked_by USING (user_name) LEFT JOIN stored_by USING (user_name)
-        ORDER BY user_name)
-    """,
+#: What a record shows of its latest entry, and which entry that is.
+_SHOWN: Final = ("latest_cache_key", "latest_rule", "latest_status", "latest_code", "latest_size")
+_LATEST: Final = ("latest_row", "latest_timestamp", "latest_log_id", "latest_day")
+_ASKED_COLUMNS: Final = (
+    *("entries", "hits", "misses", "bypasses", "passthroughs", "time_mean", "warehouse_sum"),
+    *("first_timestamp", "last_timestamp", "hour_mask", "is_kept"),
+)
+_COLUMNS_OF: Final = {
+    STATEMENTS: ("sql", "statement", *_ASKED_COLUMNS, "uncached_warehouse_sum", *_LATEST, *_SHOWN),
+    USERS: ("user_name", "statement", *_ASKED_COLUMNS, *_SHOWN),
+    RULES: (
+        *("rule", "statement", "hits", "misses", "miss_warehouse_sum", "miss_warehouse_count"),
+        *(*_LATEST, "latest_rule_name"),
+    ),
+    HOURS: (
+        *("hour", "user_name", "entries", "hits", "misses", "hit_bytes", "other_bytes"),
+        *("time_sum", "time_count", "time_min", "time_max"),
+        *("hit_time_sum", "hit_time_count", "miss_time_sum", "miss_time_count"),
+    ),
+    ACTIVITY: (
+        *("user_name", "day", "users", "queries", "hits", "total", "hit_bytes"),
+        *("time_sum", "time_count", "time_min", "time_max", "stored_elements", "stored_size"),
+    ),
+}
+#: The type of each column that is no 64-bit number.
+_TYPES: Final[Mapping[str, Any]] = {
+    **dict.fromkeys(("sql", "user_name", "rule", "latest_log_id", "latest_rule_name"), pa.string()),
+    **dict.fromkeys(("latest_cache_key", "latest_rule", "latest_status"), pa.string()),
+    **dict.fromkeys(("hit_bytes", "other_bytes", "time_sum", "hit_time_sum", "miss_time_sum"), WIDE),
+    **dict.fromkeys(("day", "latest_day"), pa.date32()),
+    "statement": pa.uuid(),
+    "stored_size": WIDE,
+    "is_kept": pa.bool_(),
+    "hour": pa.int8(),
+    "hour_mask": pa.int32(),
+    "latest_code": pa.int32(),
 }
 
+#: What is read of the log.
+_COLUMNS: Final = (
+    *("userName", "standardizedSql", "matchedRule", "matchedRuleName", "cacheStatus", "cacheKey"),
+    *("timestamp", "logId", "responseTimeMs", "warehouseExecutionTimeMs", "responseSize", "statusCode"),
+    HOUR_COLUMN,
+)
 
-#: What the tables are made from, each from those before.
-_STEPS: Final = {
-    "asked_texts": _ASKED_TEXTS,
-    "texts": _TEXTS,
-    "asked": _ASKED,
-    "latest": _LATEST,
-    "kept": _KEPT,
-    "hours": _HOURS,
+#: Of user x statement x hour; `_whole_days` makes the hours of a group its mask.
+_ASKED: Final[Measures] = {
+    "entries": ("", ROWS),
+    "hits": ("hit", "sum"),
+    "misses": ("miss", "sum"),
+    "bypasses": ("bypass", "sum"),
+    "passthroughs": ("passthrough", "sum"),
+    "time_sum": ("time", "sum"),
+    "time_count": ("time", "count"),
+    "warehouse_sum": ("warehouse", "sum"),
+    "uncached_warehouse_sum": ("uncached_warehouse", "sum"),
+    "first_timestamp": ("timestamp", "min"),
+    "last_timestamp": ("timestamp", "max"),
+    "is_kept": ("kept", "any"),
+    "latest_row": ("row", "max"),
 }
-#: A day's tables are too small for the engine to write one with several threads. The largest stands first.
-_ORDER: Final = (USERS, STATEMENTS, RULES, ACTIVITY, HOURS)
+_RULED: Final[Measures] = {
+    "hits": ("hit", "sum"),
+    "misses": ("counted_miss", "sum"),
+    "miss_warehouse_sum": ("miss_warehouse", "sum"),
+    "miss_warehouse_count": ("miss_warehouse", "count"),
+    "latest_row": ("row", "max"),
+}
+_HOURS: Final[Measures] = {
+    "entries": ("", ROWS),
+    "hits": ("hit", "sum"),
+    "misses": ("counted_miss", "sum"),
+    "hit_bytes": ("hit_size", "sum"),
+    "other_bytes": ("other_size", "sum"),
+    "time_sum": ("time", "sum"),
+    "time_count": ("time", "count"),
+    "time_min": ("time_ms", "min"),
+    "time_max": ("time_ms", "max"),
+    "hit_time_sum": ("hit_time", "sum"),
+    "hit_time_count": ("hit_time", "count"),
+    "miss_time_sum": ("miss_time", "sum"),
+    "miss_time_count": ("miss_time", "count"),
+}
+_SERVED: Final = {
+    name: _HOURS[name]
+    for name in ("hits", "misses", "hit_bytes", "time_sum", "time_count", "time_min", "time_max")
+}
+#: The last MISS of each cache key.
+_STORED: Final[Measures] = {"row": ("row", "max")}
+_STORED_SUMS: Final[Measures] = {"stored_elements": ("", ROWS), "stored_size": ("size", "sum")}
+
+_USER, _SQL, _RULE, _KEY = "userName", "standardizedSql", "matchedRule", "cacheKey"
+#: Statements by user and hour, by rule; hours by user; stored keys by user.
+_GROUPINGS: Final = (
+    ((_USER, _SQL, HOUR_COLUMN), _ASKED),
+    ((_RULE, _SQL), _RULED),
+    ((HOUR_COLUMN, _USER), _HOURS),
+    ((_USER, _KEY), _STORED),
+)
+#: Where a measure of the whole day is wanted: a key of which all rows have the same value.
+_ALL = "all"
+
 _THREADS: Final = 2
 
+#: Rows to a row group: few where one user's are wanted, so that they are found without reading many others'.
+_FEW: Final = 2048
+_GROUP_ROWS: Final = {STATEMENTS: 8192, HOURS: 512}
+#: Columns that do not become smaller, and those whose values repeat.
+_RANDOM: Final = frozenset({"statement", "latest_cache_key", "latest_log_id"})
+_REPEATING: Final = frozenset({"user_name", "rule", "latest_rule", "latest_rule_name", "latest_status"})
 
-def write_rollups(
-    connection: DuckDBPyConnection, *, log: Path, day: date, directory: Path
-) -> Mapping[str, Path]:
-    """Roll the day's file ``log`` up into ``directory``: one Parquet file per name in `TABLES`.
 
-    Tables of the names in `_STEPS` come and go in the connection's database.
-    """
-    connection.execute(f"CREATE VIEW log AS FROM read_parquet({text(log)}, file_row_number = true)")
-    for name, query in _STEPS.items():
-        connection.execute(f"CREATE TABLE {name} AS {query}")
-    targets = {table: directory / f"{table}.parquet" for table in _ORDER}
+def write_rollups(log: Path, *, day: date, directory: Path) -> Mapping[str, Path]:
+    """Roll the day's file ``log`` up into ``directory``: one Parquet file per name in `TABLES`."""
+    targets = {name: directory / f"{name}.parquet" for name in TABLES}
+    with DayRows(log, columns=_COLUMNS) as rows, ThreadPoolExecutor(_THREADS) as pool:
+        tables = _Day(rows, day, pool).tables()
 
-    def write(table: str) -> None:
-        query = _QUERIES[table].replace("$day", f"DATE '{day.isoformat()}'")
-        with connection.cursor() as own:
-            own.execute(f"COPY ({query}) TO {text(targets[table])} ({ROLLUP_OPTIONS})")
+        def write(name: str) -> None:
+            _write(tables[name](), targets[name], columns=_COLUMNS_OF[name])
 
-    with ThreadPoolExecutor(_THREADS) as pool:
-        for written in [pool.submit(write, table) for table in _ORDER]:
-            written.result()
-    connection.execute("".join(f"DROP TABLE {name};" for name in _STEPS) + "DROP VIEW log")
+        list(pool.map(write, tables))
     return targets
+
+
+class _Day:
+    """The groups of a day, of which its tables are made. Texts are their numbers until they are written."""
+
+    def __init__(self, rows: DayRows, day: date, pool: ThreadPoolExecutor) -> None:
+        self._rows, self._day = rows, day
+        found: list[list[pa.Table]] = []
+        for part in rows.parts():
+            measured = self._measure(part)
+            stored = measured.filter(measured["stored"])
+            sources = [measured, measured, measured, stored]
+            found.append(list(pool.map(lambda source, how: group(source, *how), sources, _GROUPINGS)))
+        self._asked, self._ruled, self._hours, self._kept = (
+            _joined(parts, *how) for parts, how in zip(zip(*found, strict=True), _GROUPINGS, strict=True)
+        )
+        self._texts = rows.texts[_SQL].texts
+        digests = [
+            hashlib.md5(sql.encode(), usedforsecurity=False).digest() for sql in self._texts.to_pylist()
+        ]
+        self._statements = pa.array(digests, pa.binary(16))
+
+    def tables(self) -> dict[str, Callable[[], pa.Table]]:
+        """What makes each table, its rows in order. Those that take longest stand first."""
+        return {
+            USERS: self._user_table,
+            STATEMENTS: self._statement_table,
+            ACTIVITY: self._activity_table,
+            RULES: self._rule_table,
+            HOURS: self._hour_table,
+        }
+
+    def _measure(self, part: pa.Table) -> pa.Table:
+        """The columns of which measures are made, each null where a row does not count for it."""
+        columns = {name: part[name].combine_chunks() for name in part.column_names}
+        numbers = self._rows.texts["cacheStatus"]
+
+        def has_status(name: str) -> Array:
+            return pc.fill_null(pc.equal(columns["cacheStatus"], numbers.number(name)), fill_value=False)
+
+        def positive(name: str) -> Array:
+            return pc.if_else(pc.greater(columns[name], 0), columns[name], None)
+
+        hit, miss = has_status("HIT"), has_status("MISS")
+        bypass, passthrough = has_status("BYPASS"), has_status("PASSTHROUGH")
+        uncached = pc.or_(bypass, passthrough)
+        counted_miss = pc.or_(miss, uncached)
+        stored = pc.and_(miss, pc.is_valid(columns[_KEY]))
+        time_ms, warehouse = positive("responseTimeMs"), columns["warehouseExecutionTimeMs"]
+        time, size = time_ms.cast(WIDE), positive("responseSize").cast(WIDE)
+        return pa.table(
+            {
+                **{
+                    name: columns[name]
+                    for name in (_USER, _SQL, _RULE, _KEY, HOUR_COLUMN, "timestamp", "row")
+                },
+                "hit": hit,
+                "miss": miss,
+                "bypass": bypass,
+                "passthrough": passthrough,
+                "counted_miss": counted_miss,
+                "stored": stored,
+                "kept": pc.or_(hit, stored),
+                "time_ms": time_ms,
+                "time": time,
+                "warehouse": warehouse,
+                "hit_time": pc.if_else(hit, time, None),
+                "miss_time": pc.if_else(counted_miss, time, None),
+                "miss_warehouse": pc.if_else(miss, warehouse, None),
+                "uncached_warehouse": pc.if_else(uncached, warehouse, None),
+                "hit_size": pc.if_else(hit, size, None),
+                "other_size": pc.if_else(hit, None, size),
+            }
+        )
+
+    def _statement_table(self) -> pa.Table:
+        asked = regroup(_known(self._asked, _SQL), (_SQL, HOUR_COLUMN), _ASKED)
+        own = _whole_days(asked, (_SQL,))
+        table = _with(own, self._statement(own), self._latest(own), self._shown(own))
+        return _sorted(table, ("entries", "descending"), ("statement", "ascending"))
+
+    def _user_table(self) -> pa.Table:
+        own = _whole_days(_known(_known(self._asked, _SQL), _USER), (_USER, _SQL))
+        users = self._rows.texts[_USER]
+        names = {"user_name": users.texts.take(own[_USER]), "rank": users.ranks().take(own[_USER])}
+        table = _with(own, self._statement(own), names, self._shown(own))
+        order = (("rank", "ascending"), ("entries", "descending"), ("statement", "ascending"))
+        return _sorted(table, *order)
+
+    def _rule_table(self) -> pa.Table:
+        own = _known(self._ruled, _RULE)
+        rules = self._rows.texts[_RULE]
+        name = self._rows.at(own["latest_row"].combine_chunks(), ["matchedRuleName"])["matchedRuleName"]
+        names = {"rule": rules.texts.take(own[_RULE]), "rank": rules.ranks().take(own[_RULE])}
+        table = _with(own, self._statement(own), names, self._latest(own), {"latest_rule_name": name})
+        return _sorted(table, ("rank", "ascending"), ("statement", "ascending"))
+
+    def _hour_table(self) -> pa.Table:
+        users = self._rows.texts[_USER]
+        numbers = self._hours[_USER]
+        names = {
+            "user_name": users.texts.take(numbers),
+            "rank": pc.fill_null(users.ranks().take(numbers), -1),
+        }
+        table = _with(self._hours, names, {"hour": self._hours[HOUR_COLUMN]})
+        return _sorted(table, ("rank", "ascending"), ("hour", "ascending"))
+
+    def _activity_table(self) -> pa.Table:
+        sizes = self._rows.at(self._kept["row"].combine_chunks(), ["responseSize"])["responseSize"]
+        size = pc.max_element_wise(pc.fill_null(sizes, 0), 0).cast(WIDE)
+        kept = _with(self._kept, {"size": size})
+        last = regroup(self._kept, (_KEY,), _STORED)["row"].combine_chunks()
+        of_day = kept.filter(pc.is_in(kept["row"], value_set=last))
+        users = self._rows.texts[_USER]
+        everyone = _served(_with(self._hours, _constant(_ALL, 0, self._hours)), _ALL)
+        numbers = pc.index_in(users.texts.take(pc.sort_indices(users.texts)), value_set=users.texts)
+        single = _served(self._hours, _USER)
+        asked = group(_known(self._asked, _SQL), (_USER, _SQL), {})
+        queries = group(asked, (_USER,), {"queries": ("", ROWS)})
+        stored = group(kept, (_USER,), _STORED_SUMS)
+        whole = group(_with(of_day, _constant(_ALL, 0, of_day)), (_ALL,), _STORED_SUMS)
+        zero = pa.array([0])
+        sums = ("stored_elements", "stored_size")
+        served = [name for name in everyone.column_names if name != _ALL]
+        return pa.concat_tables(
+            [
+                self._activity(
+                    pa.nulls(1, pa.string()),
+                    {"users": pa.array([len(users.texts)]), "queries": pa.array([len(self._texts)])},
+                    aligned(everyone, _ALL, zero, names=served),
+                    aligned(whole, _ALL, zero, names=sums),
+                ),
+                self._activity(
+                    users.texts.take(numbers),
+                    {"users": pa.repeat(1, len(numbers))},
+                    aligned(queries, _USER, numbers, names=["queries"]),
+                    aligned(single, _USER, numbers, names=served),
+                    aligned(stored, _USER, numbers, names=sums),
+                ),
+            ]
+        )
+
+    def _activity(self, names: Array, *columns: Mapping[str, Array]) -> pa.Table:
+        found = {name: column for part in columns for name, column in part.items()}
+        for name in ("queries", "stored_elements", "stored_size"):
+            found[name] = pc.fill_null(found[name], 0)
+        total = pc.add(found["hits"], found["misses"])
+        days = pa.repeat(pa.scalar(self._day, pa.date32()), len(names))
+        table = pa.table({**found, "user_name": names, "total": total, "day": days})
+        return table.select(list(_COLUMNS_OF[ACTIVITY]))
+
+    def _statement(self, own: pa.Table) -> dict[str, Array]:
+        return {"sql": self._texts.take(own[_SQL]), "statement": self._statements.take(own[_SQL])}
+
+    def _latest(self, own: pa.Table) -> dict[str, Array]:
+        """What decides which entry is the latest, across days too."""
+        found = self._rows.at(own["latest_row"].combine_chunks(), ["timestamp", "logId"])
+        return {
+            "latest_timestamp": pc.fill_null(found["timestamp"], 0),
+            "latest_log_id": pc.fill_null(found["logId"], ""),
+            "latest_day": pa.repeat(pa.scalar(self._day, pa.date32()), own.num_rows),
+        }
+
+    def _shown(self, own: pa.Table) -> dict[str, Array]:
+        """What records show of the latest entry."""
+        names = [_KEY, _RULE, "cacheStatus", "statusCode", "responseSize"]
+        found = self._rows.at(own["latest_row"].combine_chunks(), names)
+        return dict(zip(_SHOWN, found.columns, strict=True))
+
+
+def _joined(parts: Sequence[pa.Table], keys: Sequence[str], measures: Measures) -> pa.Table:
+    """The groups of all parts of the rows."""
+    return parts[0] if len(parts) == 1 else regroup(pa.concat_tables(parts), keys, measures)
+
+
+def _whole_days(table: pa.Table, keys: Sequence[str]) -> pa.Table:
+    """Groups by ``keys`` and hour to groups by ``keys``, with the mask of hours and the mean time."""
+    bits = pc.shift_left(pa.scalar(1, pa.int32()), table[HOUR_COLUMN].cast(pa.int32()))
+    # Each hour comes once, so that the sum is the union.
+    measures: Measures = {**_ASKED, "hour_mask": ("hour_mask", "sum")}
+    found = regroup(_with(table, {"hour_mask": bits}), keys, measures)
+    return _with(found, {"time_mean": means(found["time_sum"], found["time_count"])})
+
+
+def _served(table: pa.Table, key: str) -> pa.Table:
+    return regroup(table, (key,), _SERVED)
+
+
+def _known(table: pa.Table, key: str) -> pa.Table:
+    return table.filter(pc.is_valid(table[key]))
+
+
+def _constant(name: str, value: int, like: pa.Table) -> dict[str, Array]:
+    return {name: pa.repeat(value, like.num_rows)}
+
+
+def _with(table: pa.Table, *columns: Mapping[str, Any]) -> pa.Table:
+    found = dict(zip(table.column_names, table.columns, strict=True))
+    for more in columns:
+        found |= more
+    return pa.table(found)
+
+
+def _sorted(table: pa.Table, *order: tuple[str, str]) -> pa.Table:
+    return table.take(pc.sort_indices(table, sort_keys=list(order)))
+
+
+def _write(table: pa.Table, path: Path, *, columns: Sequence[str]) -> None:
+    typed = {name: _typed(table[name], _TYPES.get(name, pa.int64())) for name in columns}
+    options: dict[str, Any] = {
+        "compression": {name: "NONE" if name in _RANDOM else "LZ4" for name in columns},
+        "use_dictionary": [name for name in columns if name in _REPEATING],
+    }
+    pq.write_table(pa.table(typed), path, row_group_size=_GROUP_ROWS.get(path.stem, _FEW), **options)
+
+
+def _typed(column: Array, kind: Any) -> Array:
+    array = column.combine_chunks()
+    return pa.ExtensionArray.from_storage(kind, array) if kind == pa.uuid() else array.cast(kind)

@@ -1,4 +1,4 @@
-"""Opens rollups as the tables that documents are computed from."""
+"""Opens merged rollups as the tables that documents are computed from. A day's: `analytics.daytables`."""
 
 # Statements are put together from constants and quoted paths.
 # ruff: noqa: S608
@@ -11,7 +11,7 @@ from analytics.rollup import ACTIVITY, HOURS, RULES, STATEMENTS, USERS
 from logs.compaction.engine import text, text_list
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from duckdb import DuckDBPyConnection
 
@@ -19,12 +19,11 @@ _OWN = "WHERE user_name = getvariable('user_name')"
 
 
 class Rollups:
-    """The rollups of a period, of a whole tenant or of one user.
+    """The merged rollups of a period, of a whole tenant or of one user.
 
     Queries name tables in angle brackets, so that only those they name are opened:
 
-    - ``<statements>``: one row per statement, with ``hour_mask`` and ``is_kept``; of a day with all measures;
-    - ``<texts>``: statement and ``sql``, of a day;
+    - ``<statements>``: one row per statement, with ``hour_mask`` and ``is_kept``;
     - ``<rules>``: rule x statement, of a tenant;
     - ``<hours>``: hour x user;
     - ``<activity>``: the days, one row each;
@@ -32,7 +31,7 @@ class Rollups:
     - ``<asked>``: user x statement.
 
     Args:
-        parts: where the file of each table is opened: one day, month or year; for the history all years.
+        parts: where the file of each table is opened: one month or year; for the history all years.
         user: rows of that user alone.
     """
 
@@ -48,7 +47,6 @@ class Rollups:
         people = "WHERE user_name IS NOT NULL" if is_tenant else _OWN
         chosen = {
             "<statements>": (STATEMENTS if is_tenant else USERS, own),
-            "<texts>": (STATEMENTS, ""),
             "<rules>": (RULES, ""),
             "<hours>": (HOURS, own),
             "<activity>": (ACTIVITY, "WHERE user_name IS NULL" if is_tenant else _OWN),
@@ -71,12 +69,6 @@ class Rollups:
         """The only row of ``query``."""
         (only,) = self.rows(query)
         return only
-
-    def batches(self, query: str, *, size: int) -> Iterator[list[Any]]:
-        """The only column of ``query``, ``size`` values at a time; no other query may run meanwhile."""
-        result = self._execute(query)
-        while batch := result.fetchmany(size):
-            yield [value for (value,) in batch]
 
     def texts(self, files: Iterable[str], statements: Sequence[str]) -> dict[str, str]:
         """The texts of ``statements`` (MD5, lower-case hex) that stand in ``files``, tables of days."""

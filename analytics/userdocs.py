@@ -6,24 +6,29 @@ rollups, a month and a year from their merged ones, which hold the users too.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from django.core.cache import cache
 
+from analytics.daytables import DayTables
 from analytics.documents.day import day_document
 from analytics.documents.month import month_document
 from analytics.documents.year import daily_activity, year_document
 from analytics.encoding import encode_document
 from analytics.engine import lent_engine
+from analytics.files import scratch_directory
 from analytics.periods import is_year, period_bounds, year_before
 from analytics.source import Rollups
 from analytics.store import day_builds, has_outdated_days, locate, merged_rollups, write_document
+from logs.sources import local_copies
 from tenantadmin.http.errors import ApiError
 from tenantadmin.http.etags import strong_etag
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
     from uuid import UUID
 
     from duckdb import DuckDBPyConnection
@@ -80,9 +85,8 @@ def user_document(store: ObjectStore, source: UserSource) -> bytes | BinaryIO | 
     remembered: bytes | None = cache.get(key)
     if remembered is not None:
         return remembered
-    with lent_engine(store) as engine:
-        pieces = _pieces(store, engine.connection, source)
-        document = write_document(pieces, spill=engine.directory / "document.json")
+    with _pieces(store, source) as (pieces, directory):
+        document = write_document(pieces, spill=directory / "document.json")
         if document.path is not None:
             # The directory goes, the open file stays until it is closed.
             return document.path.open("rb")
@@ -92,16 +96,32 @@ def user_document(store: ObjectStore, source: UserSource) -> bytes | BinaryIO | 
     return document.body
 
 
-def _pieces(store: ObjectStore, connection: DuckDBPyConnection, source: UserSource) -> Iterable[bytes]:
-    """The document in pieces; none where the user has no entry."""
+@contextmanager
+def _pieces(store: ObjectStore, source: UserSource) -> Iterator[tuple[Iterable[bytes], Path]]:
+    """The document in pieces, none where the user has no entry, and a directory for what they come to."""
+    first, last = period_bounds(source.period)
+    if first == last:
+        with scratch_directory() as directory:
+            yield day_document(_day_tables(store, source)), directory
+        return
+    with lent_engine(store) as engine:
+        yield _merged_pieces(store, engine.connection, source), engine.directory
+
+
+def _day_tables(store: ObjectStore, source: UserSource) -> DayTables:
+    keys = [source.files[source.period][table] for table in DayTables.NAMES]
+    paths = local_copies().paths(store, keys)
+    return DayTables(dict(zip(DayTables.NAMES, paths, strict=True)), user=source.user)
+
+
+def _merged_pieces(store: ObjectStore, connection: DuckDBPyConnection, source: UserSource) -> Iterable[bytes]:
+    """A month's or a year's."""
 
     def opened(period: str) -> Rollups:
         return Rollups(connection, [locate(store, source.files[period])], user=source.user)
 
     own = opened(source.period)
-    first, last = period_bounds(source.period)
-    if first == last:
-        return day_document(own)
+    first, _ = period_bounds(source.period)
     if not is_year(source.period):
         month = month_document(own, month=first.month)
         return [] if month is None else [encode_document(month)]

@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from analytics.days import find_stale_days, rebuild_day
+from analytics.daytables import DayTables
 from analytics.documents.day import day_document
 from analytics.documents.opportunities import opportunities_document
 from analytics.documents.rules import rules_document
 from analytics.documents.year import daily_activity, year_document
-from analytics.merge import merge_rollups
+from analytics.merge import MERGED_OPTIONS, merge_rollups
 from analytics.models import DayRollup
 from analytics.rebuild import find_stale_periods, rebuild_period
-from analytics.rollup import ACTIVITY, ROLLUP_OPTIONS, RULES, STATEMENTS, write_rollups
+from analytics.rollup import ACTIVITY, RULES, STATEMENTS, write_rollups
 from analytics.source import Rollups
 from bench import harness, raw_logs
 from logs.columns import COLUMNS
@@ -102,7 +103,7 @@ def rollups(connection: DuckDBPyConnection, *, log: Path, runs: int, files: dict
 
     seconds, records, whole = alternate(
         runs,
-        lambda: files.update(write_rollups(connection, log=log, day=DAY, directory=log.parent)),
+        lambda: files.update(write_rollups(log, day=DAY, directory=log.parent)),
         lambda: connection.execute(_raw_records(log)).fetchall(),
         lambda: [connection.execute(query).fetchall() for query in (_raw_records(log), _raw_hours(log))],
     )
@@ -154,12 +155,11 @@ def day_documents(
 ) -> list[Row]:
     """The documents of a day as they go out, of the tenant and of one user, beside a scan of the day."""
 
-    day = {table: str(path) for table, path in files.items()}
     scanned, tenant, user = alternate(
         runs * 3,
         lambda: connection.execute(_SCAN.format(files=text(log))).fetchall(),
-        lambda: b"".join(day_document(Rollups(connection, [day]))),
-        lambda: b"".join(day_document(Rollups(connection, [day], user="user-7@example.net"))),
+        lambda: b"".join(day_document(DayTables(files))),
+        lambda: b"".join(day_document(DayTables(files, user="user-7@example.net"))),
     )
     return [
         Row("day document", tenant, "scan of the day", scanned, 5),
@@ -231,7 +231,7 @@ def _dated(
             target.hardlink_to(path)
             continue
         query = f"SELECT * REPLACE ({changed}) FROM read_parquet({text(path)}, hive_partitioning = false)"
-        connection.execute(f"COPY ({query}) TO {text(target)} ({ROLLUP_OPTIONS})")
+        connection.execute(f"COPY ({query}) TO {text(target)} ({MERGED_OPTIONS})")
     return {table: str(directory / path.name) for table, path in files.items()}
 
 

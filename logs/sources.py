@@ -30,5 +30,9 @@ def log_source(store: ObjectStore, *, tenant: UUID) -> LogSource:
     row = _FILES.fetch_one(tenant)
     lines = str(row[0]).split("\n") if row and row[0] else []
     files = [(line[:_DAY_LENGTH], line[_DAY_LENGTH:]) for line in lines]
-    copies = LocalCopies(settings.VAR_DIR / "cache", max_bytes=settings.SQL_OPTIONS.cache_bytes)
-    return locate(store, copies=copies, tenant=str(tenant), files=files)
+    return locate(store, copies=local_copies(), tenant=str(tenant), files=files)
+
+
+def local_copies() -> LocalCopies:
+    """The copies of a remote store's files that this machine keeps."""
+    return LocalCopies(settings.VAR_DIR / "cache", max_bytes=settings.SQL_OPTIONS.cache_bytes)

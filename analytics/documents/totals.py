@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from analytics.source import Rollups
 
-#: There is one row per hour and user. Wide sums are DECIMAL; HUGEINT gives exact integers in Python.
+#: There is one row per hour of day and user. Wide sums are DECIMAL; HUGEINT gives exact integers in Python.
 _SUMS: Final = """
     SELECT hour,
         sum(entries)::BIGINT AS entries,
@@ -31,7 +31,7 @@ _SUMS: Final = """
         count(user_name) AS users
     FROM <hours> GROUP BY hour
 """
-_ADDITIVE: Final = (
+ADDITIVE: Final = (
     *("entries", "hits", "misses", "hit_bytes", "other_bytes", "time_sum", "time_count"),
     *("hit_time_sum", "hit_time_count", "miss_time_sum", "miss_time_count"),
 )
@@ -68,14 +68,22 @@ def read_totals(rollups: Rollups) -> Totals:
         users = rollups.row(_USERS)["users"]
     else:
         users = max((row["users"] for row in by_hour.values()), default=0)
+    by_hour_of_day = [queries.get(hour, 0) for hour in range(24)]
+    return sum_hours(by_hour, users=users, queries=queries.get(24, 0), queries_by_hour=by_hour_of_day)
+
+
+def sum_hours(
+    by_hour: Mapping[int, Mapping[str, Any]], *, users: int, queries: int, queries_by_hour: Sequence[int]
+) -> Totals:
+    """The totals of hours, of which those without entries may be left out, and what cannot be added up."""
     measured = [row for row in by_hour.values() if row["time_count"]]
     whole = {
-        **{name: sum(row[name] for row in by_hour.values()) for name in _ADDITIVE},
+        **{name: sum(row[name] for row in by_hour.values()) for name in ADDITIVE},
         "time_min": min((row["time_min"] for row in measured), default=0),
         "time_max": max((row["time_max"] for row in measured), default=0),
         "users": users,
     }
-    return Totals(whole, by_hour, queries.get(24, 0), [queries.get(hour, 0) for hour in range(24)])
+    return Totals(whole, by_hour, queries, queries_by_hour)
 
 
 def averages(totals: Totals) -> dict[str, int]:

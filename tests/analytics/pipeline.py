@@ -10,6 +10,7 @@ from uuid import UUID
 
 import duckdb
 
+from analytics.daytables import DayTables
 from analytics.documents.day import day_document
 from analytics.merge import merge_rollups
 from analytics.rollup import write_rollups
@@ -45,8 +46,7 @@ def roll_day(store: LocalStore, day: date, *, directory: Path) -> tuple[Compacte
     compacted = compact_day(store, list_day(store, tenant=TENANT, day=day), directory=place)
     if compacted.file is None:
         return compacted, None
-    with duckdb.connect(config={"threads": 1}) as connection:
-        return compacted, _texts(write_rollups(connection, log=compacted.file, day=day, directory=place))
+    return compacted, _texts(write_rollups(compacted.file, day=day, directory=place))
 
 
 def merge(parts: Sequence[Part], *, directory: Path) -> Part:
@@ -72,9 +72,9 @@ def opened(*parts: Part, user: str | None = None) -> Iterator[Rollups]:
         yield Rollups(connection, parts, user=user)
 
 
-def day_json(rollups: Rollups) -> Any:
+def day_json(part: Part, *, user: str | None = None) -> Any:
     """The daily document, read from the pieces it goes out in; None where there is none."""
-    body = b"".join(day_document(rollups))
+    body = b"".join(day_document(DayTables(part, user=user)))
     return json.loads(body) if body else None
 
 

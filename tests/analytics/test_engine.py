@@ -15,7 +15,7 @@ from analytics.engine import lent_engine
 from analytics.userdocs import UserSource, user_document
 from tenantadmin.objectstore import LocalStore
 from tests.analytics import oracle
-from tests.analytics.pipeline import TENANT, roll_day, store_files
+from tests.analytics.pipeline import TENANT, merge, roll_day, store_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,12 +32,13 @@ def test_sessions_of_many_threads_do_not_mix(tmp_path: Path) -> None:
     store = store_files(tmp_path / "store", {DAY: {"00/a.json": body}})
     _, part = roll_day(store, DAY, directory=tmp_path / "store" / "built")
     assert part is not None
-    keys = {table: path.removeprefix(f"{tmp_path}/store/") for table, path in part.items()}
+    merged = merge([part], directory=tmp_path / "store" / "merged")
+    keys = {table: path.removeprefix(f"{tmp_path}/store/") for table, path in merged.items()}
     rows = oracle.read_day({"00/a.json": body}, DAY)
 
     def read(user: str) -> bytes:
         # Nothing is remembered from one call to the next.
-        source = UserSource(TENANT, user, DAY.isoformat(), {DAY.isoformat(): keys}, uuid4().hex)
+        source = UserSource(TENANT, user, "2026-03", {"2026-03": keys}, uuid4().hex)
         document = user_document(store, source)
         assert isinstance(document, bytes)
         return document
@@ -45,7 +46,7 @@ def test_sessions_of_many_threads_do_not_mix(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         documents = list(pool.map(read, USERS * 2))
     for user, document in zip(USERS * 2, documents, strict=True):
-        assert json.loads(document) == oracle.day_document(oracle.for_user(rows, user))
+        assert json.loads(document) == oracle.month_document(oracle.for_user(rows, user), 3)
 
 
 def test_an_engine_that_failed_for_good_is_replaced(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ class Log:
 def log(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Log]:
     directory = tmp_path_factory.mktemp("log")
     chance = random.Random(request.param)  # noqa: S311  # reproducible, not secret
-    files = {day: {"00/a.json": json.dumps(_entries(chance, day)).encode()} for day in DAYS}
+    files = {day: {"00/a.json": json.dumps(random_entries(chance, day)).encode()} for day in DAYS}
     store = store_files(directory / "store", files)
     rolled = {}
     for day in DAYS:
@@ -82,7 +82,7 @@ def log(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         yield Log(connection, rolled, directory)
 
 
-def _entries(chance: random.Random, day: date) -> list[dict[str, Any]]:
+def random_entries(chance: random.Random, day: date) -> list[dict[str, Any]]:
     """Every status; statements that meet each list's condition; each logId once, each time in its day."""
     return [
         {
@@ -105,8 +105,7 @@ def _entries(chance: random.Random, day: date) -> list[dict[str, Any]]:
 
 def test_a_day(log: Log) -> None:
     day = DAYS[0]
-    with opened(log.days[day]) as rollups:
-        document = day_json(rollups)
+    document = day_json(log.days[day])
     records, hours = document.pop("queries"), document.pop("hourlyActivity")
 
     assert log.run("day", day, day) == [document]

@@ -1,0 +1,85 @@
+"""The rows of a day's Parquet file as Arrow tables, some hundred thousand at a time."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.parquet as pq
+
+from analytics.grouping import Array, Numbering
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+pc: Any = pyarrow.compute
+_arange: Any = getattr(pa, "arange")  # noqa: B009  # which the stubs do not know
+
+#: Row groups of the file, of at most 122,880 rows each, that are held at a time.
+GROUPS: Final = 8
+
+#: Columns of texts that repeat, which are read as what they are stored as: a dictionary and numbers.
+_REPEATING: Final = (
+    *("userName", "standardizedSql", "matchedRule", "matchedRuleName", "cacheStatus", "cacheKey"),
+)
+_NUMBERED: Final = ("userName", "standardizedSql", "matchedRule", "cacheStatus", "cacheKey")
+
+
+class DayRows:
+    """A day's file, whose rows stand in the order that decides which is the latest. Threads may share it.
+
+    Args:
+        columns: those that are read.
+    """
+
+    def __init__(self, path: Path, *, columns: Sequence[str]) -> None:
+        self._file = pq.ParquetFile(path, read_dictionary=list(_REPEATING))
+        self._columns = list(columns)
+        self._held: tuple[int, pa.Table] | None = None
+        self._reading = Lock()
+        self.texts = {name: Numbering() for name in _NUMBERED}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def parts(self) -> Iterator[pa.Table]:
+        """All rows: texts that repeat by their number in ``texts``, and the number of the row as ``row``."""
+        for start, table in self._tables():
+            numbers = {name: numbering.encode(table[name]) for name, numbering in self.texts.items()}
+            rows = _arange(start, start + table.num_rows)
+            yield pa.table(
+                {**dict(zip(table.column_names, table.columns, strict=True)), **numbers, "row": rows}
+            )
+
+    def at(self, rows: Array, columns: Sequence[str]) -> pa.Table:
+        """``columns`` of the rows of these numbers, in that order."""
+        wanted = rows.unique()
+        wanted = wanted.take(pc.sort_indices(wanted))
+        found = []
+        for start, table in self._tables():
+            end = start + table.num_rows
+            here = wanted.filter(pc.and_(pc.greater_equal(wanted, start), pc.less(wanted, end)))
+            taken = table.select(list(columns)).take(pc.subtract(here, start))
+            found.append(taken.cast(pa.schema([(field.name, _plain(field.type)) for field in taken.schema])))
+        return pa.concat_tables(found).combine_chunks().take(pc.index_in(rows, value_set=wanted))
+
+    def _tables(self) -> Iterator[tuple[int, pa.Table]]:
+        start = 0
+        for first in range(0, self._file.num_row_groups, GROUPS):
+            with self._reading:
+                if self._held is None or self._held[0] != first:
+                    groups = list(range(first, min(first + GROUPS, self._file.num_row_groups)))
+                    self._held = first, self._file.read_row_groups(groups, columns=self._columns)
+                table = self._held[1]
+            yield start, table
+            start += table.num_rows
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if isinstance(kind, pa.DictionaryType) else kind

@@ -1,0 +1,100 @@
+"""The tables of a day's rollups in local files, of a whole tenant or of one user. Needs no query engine.
+
+A query engine takes longer to plan a query over these small files than reading them takes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.parquet as pq
+
+from analytics.rollup import HOURS, STATEMENTS, USERS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from analytics.grouping import Array
+
+pc: Any = pyarrow.compute
+
+_USER: Final = "user_name"
+
+
+class DayTables:
+    """The rollups of a day.
+
+    Args:
+        files: the file of each table.
+        user: rows of that user alone.
+    """
+
+    #: The tables that are read.
+    NAMES: Final = (HOURS, STATEMENTS, USERS)
+
+    def __init__(self, files: Mapping[str, Path | str], *, user: str | None = None) -> None:
+        self._files = files
+        self.user = user
+
+    def hours(self) -> pa.Table:
+        """Hour x user."""
+        return pa.concat_tables(self._own(HOURS, None))
+
+    def statements(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Records in the document's order, some thousand at a time, with their text as ``sql``."""
+        if self.user is None:
+            yield from _tables(self._files[STATEMENTS], columns=["sql", *columns])
+            return
+        own = pa.concat_tables(self._own(USERS, columns)).combine_chunks()
+        yield own.append_column("sql", self._texts(_bytes(own["statement"])))
+
+    def _own(self, table: str, columns: Sequence[str] | None) -> list[pa.Table]:
+        """The rows of the user, who stands in few row groups; of a tenant all. At least one table."""
+        wanted = None if columns is None else [*columns, _USER]
+        with pq.ParquetFile(self._files[table]) as file:
+            found = [file.schema_arrow.empty_table().select(wanted or file.schema_arrow.names)]
+            for number in range(file.num_row_groups):
+                if self.user is None:
+                    found.append(file.read_row_group(number, columns=wanted, use_threads=False))
+                elif _may_hold(file.metadata.row_group(number), self.user):
+                    group = file.read_row_group(number, columns=wanted, use_threads=False)
+                    found.append(group.filter(pc.equal(group[_USER], self.user)))
+        return found
+
+    def _texts(self, statements: Array) -> Array:
+        """The text of each of some statements."""
+        texts = []
+        keys = []
+        for table in _tables(self._files[STATEMENTS], columns=["statement", "sql"]):
+            key = _bytes(table["statement"])
+            own = pc.is_in(key, value_set=statements)
+            keys.append(key.filter(own))
+            texts.append(table["sql"].combine_chunks().filter(own))
+        if not texts:
+            return pa.nulls(0, pa.string())
+        return pa.concat_arrays(texts).take(pc.index_in(statements, value_set=pa.concat_arrays(keys)))
+
+
+def _tables(path: Path | str, *, columns: Sequence[str]) -> Iterator[pa.Table]:
+    with pq.ParquetFile(path) as file:
+        for number in range(file.num_row_groups):
+            yield file.read_row_group(number, columns=list(columns), use_threads=False)
+
+
+def _may_hold(group: Any, user: str) -> bool:
+    """Whether the bounds of a row group leave room for ``user``."""
+    for number in range(group.num_columns):
+        column = group.column(number)
+        if column.path_in_schema == _USER:
+            bounds = column.statistics
+            # Without bounds anything may be in it.
+            return bounds is None or not bounds.has_min_max or bounds.min <= user <= bounds.max
+    raise AssertionError("the table has a column of users")
+
+
+def _bytes(column: Array) -> Array:
+    """The 16 bytes of each UUID."""
+    return column.combine_chunks().storage

@@ -1,0 +1,42 @@
+"""Rollups of a day that is read in parts equal those of the day at once."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+
+from analytics import dayrows
+from analytics.rollup import TABLES, write_rollups
+from tests.analytics.pipeline import day_json, roll_day, store_files
+from tests.analytics.test_published_sql import DAYS, random_entries
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+
+def test_a_day_in_parts_equals_the_day_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    day = DAYS[0]
+    body = json.dumps(random_entries(random.Random(1), day)).encode()  # noqa: S311  # reproducible, not secret
+    store = store_files(tmp_path / "store", {day: {"00/a.json": body}})
+    compacted, at_once = roll_day(store, day, directory=tmp_path / "built")
+    assert compacted.file is not None
+    assert at_once is not None
+
+    # Four parts, of which the last has one row group.
+    log = tmp_path / "parts.parquet"
+    pq.write_table(pq.read_table(compacted.file), log, row_group_size=-(-compacted.rows // 7))
+    monkeypatch.setattr(dayrows, "GROUPS", 2)
+    (tmp_path / "parts").mkdir()
+    in_parts = write_rollups(log, day=day, directory=tmp_path / "parts")
+
+    for table in TABLES:
+        assert pq.read_table(in_parts[table]).equals(pq.read_table(at_once[table])), table
+    for user in (None, "Ana"):
+        assert day_json({table: str(path) for table, path in in_parts.items()}, user=user) == day_json(
+            at_once, user=user
+        )
