@@ -42,6 +42,8 @@ pc: Any = pyarrow.compute
 
 #: Raise it when the rollups' columns or meaning change: every day's are made anew.
 ROLLUP_VERSION: Final = 3
+#: The first version whose day files hold everything that rollups of the present one are made of.
+FIRST_LOG_VERSION: Final = 2
 
 STATEMENTS: Final = "statements"
 USERS: Final = "users"

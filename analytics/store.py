@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Final
 
 from analytics.models import DayRollup, Kind, MergedRollup, SummaryDocument
 from analytics.periods import HISTORY, DayBuild, period_bounds
-from analytics.rollup import ROLLUP_VERSION
+from analytics.rollup import FIRST_LOG_VERSION, ROLLUP_VERSION
+from logs.models import Partition
 from logs.partitions import supersede
 from tenantadmin.http.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
+    from datetime import date
     from pathlib import Path
     from uuid import UUID
 
@@ -145,6 +147,13 @@ def has_outdated_days(*, tenant: UUID, period: str) -> bool:
     """Whether a day in ``period`` waits to be rolled up anew since the service was upgraded."""
     days = DayRollup.objects.filter(tenant_id=tenant, day__range=period_bounds(period))
     return days.exclude(version=ROLLUP_VERSION).exists()
+
+
+def outdated_day_log(*, tenant: UUID, day: date) -> str:
+    """The key of the file from which an outdated day can be rolled up; empty where that is too old."""
+    rolled = DayRollup.objects.filter(tenant_id=tenant, day=day, version__gte=FIRST_LOG_VERSION)
+    logs = Partition.objects.filter(tenant_id=tenant, day=day, build__in=rolled.values("build"))
+    return logs.values_list("file", flat=True).first() or ""
 
 
 def merged_rollups(*, tenant: UUID, periods: Collection[str] | None = None) -> dict[str, Merged]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import date
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from django.core.cache import cache
@@ -20,8 +21,16 @@ from analytics.encoding import encode_document
 from analytics.engine import lent_engine
 from analytics.files import scratch_directory
 from analytics.periods import is_year, period_bounds, year_before
+from analytics.rollup import write_rollups
 from analytics.source import Rollups
-from analytics.store import day_builds, has_outdated_days, locate, merged_rollups, write_document
+from analytics.store import (
+    day_builds,
+    has_outdated_days,
+    locate,
+    merged_rollups,
+    outdated_day_log,
+    write_document,
+)
 from logs.sources import local_copies
 from tenantadmin.http.errors import ApiError
 from tenantadmin.http.etags import strong_etag
@@ -52,28 +61,38 @@ class UserSource:
     files: Mapping[str, Mapping[str, str]]
     #: Changes with the builds.
     etag: str
+    #: The key of a day's file, where its rollups are of another version of this service and cannot be read.
+    log: str = ""
 
 
 def find_user_source(*, tenant: UUID, user: str, period: str) -> UserSource | None:
-    """The current rollups behind a user's document, or None where the tenant has no entry in ``period``.
+    """The rollups behind a user's document, or None where the tenant has no entry in ``period``.
+
+    Since an upgrade that changed the days' rollups, and until they are made anew, months and years are still
+    those of before, as the tenant's documents are; a day is rolled up when asked for.
 
     Raises:
-        ApiError: they are of another version of this service, and not made anew yet.
+        ApiError: what there is is too old for that, and not made anew yet.
     """
     first, last = period_bounds(period)
-    wanted = {period, year_before(period)} if is_year(period) else {period}
-    if any(has_outdated_days(tenant=tenant, period=name) for name in wanted):
-        raise ApiError(_BEING_MADE_ANEW, headers={"Retry-After": "60"})
+    log = ""
     if first == last:
         builds = day_builds(tenant=tenant, period=period)
         parts = {item.day.isoformat(): (item.build, item.files) for item in builds}
+        if any(item.is_outdated for item in builds):
+            log = outdated_day_log(tenant=tenant, day=first)
+            if not log:
+                raise ApiError(_BEING_MADE_ANEW, headers={"Retry-After": "60"})
     else:
+        wanted = {period, year_before(period)} if is_year(period) else {period}
         merged = merged_rollups(tenant=tenant, periods=wanted)
         parts = {name: (item.build, item.files) for name, item in merged.items()}
     if period not in parts:
+        if has_outdated_days(tenant=tenant, period=period):
+            raise ApiError(_BEING_MADE_ANEW, headers={"Retry-After": "60"})
         return None
     etag = strong_etag(tenant, user, period, *(parts[name][0] for name in sorted(parts)))
-    return UserSource(tenant, user, period, {name: files for name, (_, files) in parts.items()}, etag)
+    return UserSource(tenant, user, period, {name: files for name, (_, files) in parts.items()}, etag, log)
 
 
 def user_document(store: ObjectStore, source: UserSource) -> bytes | BinaryIO | None:
@@ -102,13 +121,17 @@ def _pieces(store: ObjectStore, source: UserSource) -> Iterator[tuple[Iterable[b
     first, last = period_bounds(source.period)
     if first == last:
         with scratch_directory() as directory:
-            yield day_document(_day_tables(store, source)), directory
+            yield day_document(_day_tables(store, source, directory=directory)), directory
         return
     with lent_engine(store) as engine:
         yield _merged_pieces(store, engine.connection, source), engine.directory
 
 
-def _day_tables(store: ObjectStore, source: UserSource) -> DayTables:
+def _day_tables(store: ObjectStore, source: UserSource, *, directory: Path) -> DayTables:
+    if source.log:
+        (log,) = local_copies().paths(store, [source.log])
+        files = write_rollups(log, day=date.fromisoformat(source.period), directory=directory)
+        return DayTables(files, user=source.user)
     keys = [source.files[source.period][table] for table in DayTables.NAMES]
     paths = local_copies().paths(store, keys)
     return DayTables(dict(zip(DayTables.NAMES, paths, strict=True)), user=source.user)

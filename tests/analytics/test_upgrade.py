@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.db import connection
@@ -12,6 +12,8 @@ from django.db.migrations.executor import MigrationExecutor
 from analytics.days import find_stale_days
 from analytics.models import DayRollup, Kind
 from analytics.rebuild import find_stale_periods, rebuild_period
+from analytics.rollup import ROLLUP_VERSION
+from analytics.userdocs import find_user_source, user_document
 from tenantadmin.objectstore import default_store
 from tests import factories
 from tests.analytics import oracle
@@ -130,14 +132,29 @@ def test_an_upgrade_keeps_documents_readable_until_they_are_made_anew(world: Wor
     assert document(Kind.USERS, "")["totalUsers"] == 1
 
 
+def user_json(period: str) -> Any:
+    source = find_user_source(tenant=TENANT, user="Ana", period=period)
+    assert source is not None
+    body = user_document(default_store(), source)
+    assert isinstance(body, bytes)
+    return json.loads(body)
+
+
 def test_rollups_of_an_earlier_version_are_made_anew_though_no_object_changed() -> None:
     for day in (DAY, LATER):
         put("00/a.json", entry(day), day=day)
     rebuild_all()
-    DayRollup.objects.filter(day=DAY).update(version=1)
+    # Of the version before, whose files this one cannot read.
+    files = {"groups": f"{TENANT}/rollups/day={DAY}/b.groups.parquet"}
+    DayRollup.objects.filter(day=DAY).update(version=ROLLUP_VERSION - 1, files=files)
+    rows = rows_of(DAY, LATER)
+    mine = oracle.for_user(rows, "Ana")
+    assert user_json("2025-12-31") == oracle.day_document(mine[:1])
+    assert user_json("2025-12") == oracle.month_document(mine[:1], 12)
+    assert user_json("2026") == oracle.year_document(mine, tenant=str(TENANT), year=2026)
 
     # The year after shows the day in its activity.
     assert find_stale_periods(tenant=TENANT) == []
     assert rebuild_all() == ([DAY], ["2025-12", "2025", "2026", ""])
-    rows = rows_of(DAY, LATER)
+    assert user_json("2025-12-31") == oracle.day_document(mine[:1])
     assert document(Kind.YEAR, "2026") == oracle.year_document(rows, tenant=str(TENANT), year=2026)
