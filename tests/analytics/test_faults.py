@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import signal
+import re
 import subprocess
 import sys
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 from django.db import connection
@@ -21,6 +20,9 @@ from tenantadmin.objectstore import ObjectStore, StoreError, default_store
 from tests.analytics import oracle
 from tests.analytics.pipeline import TENANT
 from tests.analytics.test_rebuild import DAY, LATER, NEXT, document, entry, put, rebuild_all, rows_of
+
+if TYPE_CHECKING:
+    from datetime import date
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -35,33 +37,30 @@ def _large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("analytics.store.INLINE_BYTES", 0)
 
 
-class Killed(BaseException):
-    """The process ends here."""
+class FailingStore:
+    """A store that fails, as a full disk does, at the write numbered ``last``."""
 
-
-class EndingStore:
-    """A store that fails, as a full disk does, or whose process is killed, at the write numbered ``last``."""
-
-    def __init__(self, store: ObjectStore, *, last: int, error: BaseException, done: bool = False) -> None:
-        self._store, self._last, self._error, self._done = store, last, error, done
-        self.numbers = count(1)
+    def __init__(self, store: ObjectStore, *, last: int) -> None:
+        self._store, self._last, self._numbers = store, last, count(1)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
     def write(self, key: str, content: Any) -> None:
-        is_last = next(self.numbers) == self._last
-        if not is_last or self._done:
-            self._store.write(key, content)
-        if is_last:
-            raise self._error
+        if next(self._numbers) == self._last:
+            raise StoreError("No space left on device")
+        self._store.write(key, content)
 
 
-def refresh(store: ObjectStore) -> None:
+def refresh(store: ObjectStore, *, wait: bool = False) -> None:
     for day in find_stale_days(store, tenant=TENANT):
-        rebuild_day(store, tenant=TENANT, day=day)
+        rebuild_day(store, tenant=TENANT, day=day, wait=wait)
     for period in find_stale_periods(tenant=TENANT):
-        rebuild_period(store, tenant=TENANT, period=period)
+        rebuild_period(store, tenant=TENANT, period=period, wait=wait)
+
+
+def find_stale() -> tuple[list[date], list[str]]:
+    return find_stale_days(default_store(), tenant=TENANT), find_stale_periods(tenant=TENANT)
 
 
 def expected(rows: list[oracle.Row]) -> dict[tuple[Kind, str], Any]:
@@ -109,14 +108,7 @@ def assert_every_object_is_named() -> None:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize(
-    ("error", "done"),
-    [(StoreError("No space left on device"), False), (Killed(), False), (Killed(), True)],
-    ids=["full", "before", "after"],
-)
-def test_ended_at_every_write_old_or_new_is_whole_and_the_last_run_converges(
-    error: BaseException, done: bool
-) -> None:
+def test_a_store_that_fails_at_every_write_shows_old_or_new_whole_and_the_last_run_converges() -> None:
     for day in (DAY, NEXT, LATER):
         put("00/a.json", entry(day, matchedRule="r"), day=day)
     rebuild_all()
@@ -129,8 +121,8 @@ def test_ended_at_every_write_old_or_new_is_whole_and_the_last_run_converges(
     ended, last, built = 0, 1, Build.objects.filter(state="done").count()
     while True:
         try:
-            refresh(EndingStore(default_store(), last=last, error=error, done=done))
-        except type(error):
+            refresh(FailingStore(default_store(), last=last))
+        except StoreError:
             ended += 1
         else:
             break
@@ -144,49 +136,69 @@ def test_ended_at_every_write_old_or_new_is_whole_and_the_last_run_converges(
     assert_every_object_is_named()
 
 
-KILLED_AT_A_WRITE = """
-import itertools, os, signal, sys
-import django
-from django.conf import settings
+class DyingBuilder:
+    """The process of `tests.analytics.dying`."""
 
-last, settings.DATABASES["default"]["NAME"], settings.OBJECT_STORE_URL = sys.argv[1:]
-django.setup()
+    def __init__(self, *, store_url: str) -> None:
+        command = [
+            sys.executable,
+            "-m",
+            "tests.analytics.dying",
+            str(connection.settings_dict["NAME"]),
+            store_url,
+        ]
+        self._process = subprocess.Popen(
+            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
 
-from django.core.management import call_command
-from tenantadmin.objectstore import LocalStore
+    def build(self, *, last: int) -> str:
+        """Have everything brought up to date; returns before which write that was ended, or ``done``."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print(last, file=self._process.stdin, flush=True)
+        return str(self._process.stdout.readline().strip())
 
-write, numbers = LocalStore.write, itertools.count(1)
+    def __enter__(self) -> Self:
+        return self
 
-def dying_write(self, key, content):
-    if next(numbers) == int(last):
-        os.kill(os.getpid(), signal.SIGKILL)
-    write(self, key, content)
-
-LocalStore.write = dying_write
-call_command("rebuild")
-"""
+    def __exit__(self, *_: object) -> None:
+        with self._process:
+            self._process.kill()
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("last", [3, 9, 16], ids=["day", "month", "year"])
-def test_a_killed_process_leaves_no_lock_and_nothing_that_stays(last: int, settings: Any) -> None:
+def test_killed_before_every_write_old_or_new_is_whole_and_the_last_run_converges(settings: Any) -> None:
     for day in (DAY, NEXT, LATER):
-        put("00/a.json", entry(day), day=day)
+        put("00/a.json", entry(day, matchedRule="r"), day=day)
     rebuild_all()
-    put("01/late.json", entry(DAY, userName="Bo"))
+    old = expected(rows_of(DAY, NEXT, LATER))
+    put("01/late.json", entry(DAY, userName="Bo", standardizedSql="SELECT 2"))
+    new = expected(rows_of(DAY, NEXT, LATER))
 
-    arguments = [str(last), str(connection.settings_dict["NAME"]), settings.OBJECT_STORE_URL]
-    killed = subprocess.run(
-        [sys.executable, "-c", KILLED_AT_A_WRITE, *arguments],
-        cwd=ROOT,
-        env={**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"},
-        check=False,
-        timeout=300,
-    )
-    assert killed.returncode == -signal.SIGKILL
-    assert Build.objects.filter(state="running").count() == 1
+    # Of each day and period in turn, before its first write, its second and so on.
+    ends: list[str] = []
+    stale, last = find_stale(), 1
+    with DyingBuilder(store_url=settings.OBJECT_STORE_URL) as builder:
+        while (place := builder.build(last=last)) != "done":
+            ends.append(place)
+            for name, seen in shown().items():
+                assert seen in (old[name], new[name]), place
+            before, stale = stale, find_stale()
+            last = last + 1 if stale == before else 1
 
-    refresh(default_store())
-    assert shown() == expected(rows_of(DAY, NEXT, LATER))
+    assert stale == find_stale() == ([], [])
+    assert shown() == new
     assert_every_object_is_named()
-    assert set(Build.objects.values_list("state", flat=True)) == {"done", "failed"}
+    rows = {place for place in ends if not place.startswith(str(TENANT))}
+    objects = {re.sub(r"/[0-9a-f]{32}\.", "/", place) for place in {*ends} - rows}
+    assert len(objects) == WRITES
+    assert rows == {
+        "INSERT INTO analytics_build",
+        "UPDATE analytics_build",
+        "UPDATE logs_partition",
+        "DELETE FROM logs_quarantinedentry",
+        "INSERT INTO logs_supersededfile",
+        "UPDATE analytics_dayrollup",
+        "UPDATE analytics_mergedrollup",
+        "UPDATE analytics_summarydocument",
+    }
