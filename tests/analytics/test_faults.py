@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from itertools import count
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.db import connection
@@ -18,13 +15,12 @@ from analytics.rebuild import find_stale_periods, rebuild_period
 from logs.models import Partition, SupersededFile
 from tenantadmin.objectstore import ObjectStore, StoreError, default_store
 from tests.analytics import oracle
+from tests.analytics.child import Child
 from tests.analytics.pipeline import TENANT
 from tests.analytics.test_rebuild import DAY, LATER, NEXT, document, entry, put, rebuild_all, rows_of
 
 if TYPE_CHECKING:
     from datetime import date
-
-ROOT = Path(__file__).resolve().parents[2]
 
 #: Of what a late object sets going: its day (log, five tables, document), its month, its year, and the
 #: documents of the year after and of all users.
@@ -136,36 +132,6 @@ def test_a_store_that_fails_at_every_write_shows_old_or_new_whole_and_the_last_r
     assert_every_object_is_named()
 
 
-class DyingBuilder:
-    """The process of `tests.analytics.dying`."""
-
-    def __init__(self, *, store_url: str) -> None:
-        command = [
-            sys.executable,
-            "-m",
-            "tests.analytics.dying",
-            str(connection.settings_dict["NAME"]),
-            store_url,
-        ]
-        self._process = subprocess.Popen(
-            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-
-    def build(self, *, last: int) -> str:
-        """Have everything brought up to date; returns before which write that was ended, or ``done``."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        print(last, file=self._process.stdin, flush=True)
-        return str(self._process.stdout.readline().strip())
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with self._process:
-            self._process.kill()
-
-
 @pytest.mark.django_db(transaction=True)
 def test_killed_before_every_write_old_or_new_is_whole_and_the_last_run_converges(settings: Any) -> None:
     for day in (DAY, NEXT, LATER):
@@ -178,8 +144,12 @@ def test_killed_before_every_write_old_or_new_is_whole_and_the_last_run_converge
     # Of each day and period in turn, before its first write, its second and so on.
     ends: list[str] = []
     stale, last = find_stale(), 1
-    with DyingBuilder(store_url=settings.OBJECT_STORE_URL) as builder:
-        while (place := builder.build(last=last)) != "done":
+    database = str(connection.settings_dict["NAME"])
+    with Child("tests.analytics.dying", database, settings.OBJECT_STORE_URL) as builder:
+        while True:
+            builder.tell(last)
+            if (place := builder.read()) == "done":
+                break
             ends.append(place)
             for name, seen in shown().items():
                 assert seen in (old[name], new[name]), place

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from contextlib import ExitStack
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +14,19 @@ import pytest
 from django.apps import apps
 from django.db import Error, connection
 
+from analytics.models import Kind
 from tenantadmin import embedded
 from tenantadmin.objectstore import default_store
-from tests.analytics.test_faults import assert_every_object_is_named, expected, refresh, shown
+from tests.analytics.child import Child
+from tests.analytics.test_faults import (
+    assert_every_object_is_named,
+    expected,
+    find_stale,
+    refresh,
+    shown,
+)
 from tests.analytics.test_faults_around import put_days
-from tests.analytics.test_rebuild import DAY, LATER, NEXT, entry, put, rebuild_all, rows_of
+from tests.analytics.test_rebuild import DAY, LATER, NEXT, document, entry, put, rebuild_all, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -44,12 +53,15 @@ class OwnServer:
 
     def __init__(self, var_dir: Path, *, database: bool, opened: ExitStack) -> None:
         self._var_dir, self._database, self._opened = var_dir, database, opened
+        self.endpoints = embedded.endpoints(var_dir)
         self.start()
 
     def start(self) -> None:
-        (self._server,) = self._opened.enter_context(
-            embedded.running(self._var_dir, database=self._database, redis=not self._database)
+        # A Redis that is not durable comes back empty, always.
+        running = embedded.running(
+            self._var_dir, database=self._database, redis=not self._database, durable=self._database
         )
+        (self._server,) = self._opened.enter_context(running)
 
     def restart(self, signum: signal.Signals) -> None:
         """End it with a signal, and start it again over what it left."""
@@ -66,7 +78,7 @@ def postgresql(
     var_dir = tmp_path / "var"
     with ExitStack() as opened, django_db_blocker.unblock(), monkeypatch.context() as patch:
         server = OwnServer(var_dir, database=True, opened=opened)
-        address: dict[str, Any] = environ.Env.db_url_config(embedded.endpoints(var_dir).database_url)
+        address: dict[str, Any] = environ.Env.db_url_config(server.endpoints.database_url)
         connection.close()
         opened.callback(connection.close)
         for name in ("NAME", "USER", "PASSWORD", "HOST", "PORT"):
@@ -78,27 +90,25 @@ def postgresql(
         yield server
 
 
-@pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGQUIT])
-def test_postgresql_restarted_within_a_build(
-    postgresql: OwnServer, signum: signal.Signals, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """SIGQUIT is PostgreSQL's immediate shutdown."""
+def test_postgresql_restarted_within_a_build(postgresql: OwnServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before a day and a month is stored, and within the transaction that publishes it.
+
+    SIGQUIT is PostgreSQL's immediate shutdown.
+    """
     put_days()
     rebuild_all()
     old = expected(rows_of(DAY, NEXT, LATER))
-    # Before a day and a month is stored, within the transaction that publishes it, after all documents of it.
-    for number, step in enumerate(
-        (
-            "analytics.days.upload",
-            "analytics.days.save_document",
-            "analytics.rebuild.upload",
-            "analytics.rebuild.save_document",
-        )
-    ):
+    steps = (
+        ("analytics.days.upload", signal.SIGQUIT),
+        ("analytics.days.save_document", signal.SIGKILL),
+        ("analytics.rebuild.upload", signal.SIGKILL),
+        ("analytics.rebuild.save_document", signal.SIGQUIT),
+    )
+    for number, (step, signum) in enumerate(steps):
         put(f"01/{number}.json", entry(DAY, userName=f"u{number}"))
         new = expected(rows_of(DAY, NEXT, LATER))
         with monkeypatch.context() as patch:
-            before(step, lambda: postgresql.restart(signum), patch=patch)
+            before(step, partial(postgresql.restart, signum), patch=patch)
             with pytest.raises(Error):
                 refresh(default_store())
         connection.close()
@@ -109,3 +119,40 @@ def test_postgresql_restarted_within_a_build(
         assert shown() == new, step
         assert_every_object_is_named()
         old = new
+
+
+@pytest.fixture
+def redis_server(tmp_path: Path) -> Iterator[OwnServer]:
+    """A Redis of the test's own, which forgets everything when it is killed."""
+    with ExitStack() as opened:
+        yield OwnServer(tmp_path / "var", database=False, opened=opened)
+
+
+def read_until(worker: Child, wanted: str) -> None:
+    while worker.read() != wanted:
+        pass
+
+
+@pytest.mark.django_db(transaction=True)
+def test_redis_restarted_within_a_task_loses_what_was_queued_until_the_next_look(
+    redis_server: OwnServer, settings: Any
+) -> None:
+    put_days()
+    arguments = (str(connection.settings_dict["NAME"]), settings.OBJECT_STORE_URL)
+    environment = {"REDIS_URL": redis_server.endpoints.redis_url}
+    with Child("tests.analytics.held_worker", *arguments, environment=environment) as worker:
+        read_until(worker, "ready")
+        worker.tell("look")
+        # In the task of one day; those of the others are queued.
+        read_until(worker, "held")
+        redis_server.restart(signal.SIGKILL)
+        worker.tell("go")
+        read_until(worker, "analytics.tasks.refresh_periods SUCCESS")
+        assert document(Kind.DAY, DAY.isoformat())["totalHits"] == 1
+        assert find_stale()[0] == [NEXT, LATER]
+
+        worker.tell("look")
+        while find_stale() != ([], []):
+            read_until(worker, "analytics.tasks.refresh_periods SUCCESS")
+    assert shown() == expected(rows_of(DAY, NEXT, LATER))
+    assert_every_object_is_named()

@@ -1,0 +1,61 @@
+"""A Python process of a test's own that is spoken to in lines."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from threading import Timer
+from typing import TYPE_CHECKING, Final, Self
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+#: One that says nothing for so long, in seconds, is not going to.
+_PATIENCE: Final = 120
+
+
+class Child:
+    """A module run on the settings of the tests; it is killed at the end.
+
+    Args:
+        environment: variables of its own.
+    """
+
+    def __init__(self, module: str, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", module, *arguments],
+            cwd=ROOT,
+            env={**os.environ, **(environment or {}), "DJANGO_SETTINGS_MODULE": "tests.settings"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def tell(self, what: object) -> None:
+        assert self._process.stdin is not None
+        print(what, file=self._process.stdin, flush=True)
+
+    def read(self) -> str:
+        """The next line of its output."""
+        assert self._process.stdout is not None
+        watch = Timer(_PATIENCE, self._process.kill)
+        watch.start()
+        try:
+            line = self._process.stdout.readline()
+        finally:
+            watch.cancel()
+        if not line:
+            pytest.fail("the process ended, or said nothing for two minutes")
+        return str(line).rstrip("\n")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._process:
+            self._process.kill()
