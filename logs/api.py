@@ -185,7 +185,9 @@ class StatementField(StrictCharField):
 
 
 class QueryBody(StrictSerializer):
-    sql = StatementField(trim_whitespace=False, help_text="One SELECT (or WITH … SELECT) over `proxy_logs`.")
+    sql = StatementField(
+        trim_whitespace=False, allow_blank=True, help_text="One SELECT (or WITH … SELECT) over `proxy_logs`."
+    )
 
 
 class QueryColumn(serializers.Serializer[Any]):
