@@ -39,30 +39,30 @@ class DayTables:
         self._files = files
         self.user = user
 
-    def hours(self) -> pa.Table:
-        """Hour x user."""
-        return pa.concat_tables(self._own(HOURS, None))
+    def hours(self, columns: Sequence[str]) -> pa.Table:
+        """Hour x user, with the user as ``user_name``; of one user each hour once."""
+        return self._own(HOURS, columns)
 
     def statements(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Records in the document's order, some thousand at a time, with their text as ``sql``."""
         if self.user is None:
             yield from _tables(self._files[STATEMENTS], columns=["sql", *columns])
             return
-        own = pa.concat_tables(self._own(USERS, columns)).combine_chunks()
+        own = self._own(USERS, columns).combine_chunks()
         yield own.append_column("sql", self._texts(_bytes(own["statement"])))
 
-    def _own(self, table: str, columns: Sequence[str] | None) -> list[pa.Table]:
-        """The rows of the user, who stands in few row groups; of a tenant all. At least one table."""
-        wanted = None if columns is None else [*columns, _USER]
+    def _own(self, table: str, columns: Sequence[str]) -> pa.Table:
+        """The rows of the user, who stands in few row groups; of a tenant all."""
+        wanted = [*columns, _USER]
+        found = []
         with pq.ParquetFile(self._files[table]) as file:
-            found = [file.schema_arrow.empty_table().select(wanted or file.schema_arrow.names)]
             for number in range(file.num_row_groups):
                 if self.user is None:
                     found.append(file.read_row_group(number, columns=wanted, use_threads=False))
                 elif _may_hold(file.metadata.row_group(number), self.user):
                     group = file.read_row_group(number, columns=wanted, use_threads=False)
                     found.append(group.filter(pc.equal(group[_USER], self.user)))
-        return found
+            return pa.concat_tables(found) if found else file.schema_arrow.empty_table().select(wanted)
 
     def _texts(self, statements: Array) -> Array:
         """The text of each of some statements."""

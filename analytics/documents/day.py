@@ -95,10 +95,14 @@ def day_document(day: DayTables) -> Iterator[bytes]:
 
 def _hours(day: DayTables) -> tuple[dict[int, dict[str, int]], int]:
     """The sums of each hour that has entries, and how many users have any."""
-    hours = day.hours()
-    found = group(hours, ("hour",), _SUMS).to_pylist()
-    by_hour = {row["hour"]: {name: int(row[name] or 0) for name in _SUMS} for row in found}
-    return by_hour, pc.count_distinct(hours["user_name"]).as_py()
+    hours = day.hours(["hour", *ADDITIVE, "time_min", "time_max"])
+    if day.user is None:
+        users = pc.count_distinct(hours["user_name"]).as_py()
+        rows = group(hours, ("hour",), _SUMS).to_pylist()
+    else:
+        users = 1
+        rows = [{**row, "users": users} for row in hours.to_pylist()]
+    return {row["hour"]: {name: int(row[name] or 0) for name in _SUMS} for row in rows}, users
 
 
 def _count_hours(masks: list[Array]) -> list[int]:
