@@ -197,6 +197,7 @@ def test_a_refused_query_is_audited_too(world: World, member: ApiClient) -> None
             "The statement holds a lone surrogate, which is not Unicode text. Remove it. (line 1, column 9)",
             "SELECT '?'",
         ),
+        (" ", "The statement is empty. Send one SELECT over proxy_logs.", " "),
     ],
 )
 def test_a_statement_that_is_no_text_is_rejected_and_audited(
