@@ -191,7 +191,7 @@ class _Day:
             measured = self._measure(part)
             stored = measured.filter(measured["stored"])
             sources = [measured, measured, measured, stored]
-            found.append(list(pool.map(lambda source, how: group(source, *how), sources, _GROUPINGS)))
+            found.append(list(pool.map(lambda source, how: _group_part(source, *how), sources, _GROUPINGS)))
         self._asked, self._ruled, self._hours, self._kept = (
             _joined(parts, *how) for parts, how in zip(zip(*found, strict=True), _GROUPINGS, strict=True)
         )
@@ -228,7 +228,7 @@ class _Day:
         counted_miss = pc.or_(miss, uncached)
         stored = pc.and_(miss, pc.is_valid(columns[_KEY]))
         time_ms, warehouse = positive("responseTimeMs"), columns["warehouseExecutionTimeMs"]
-        time, size = time_ms.cast(WIDE), positive("responseSize").cast(WIDE)
+        time, size = _summable(time_ms), _summable(positive("responseSize"))
         return pa.table(
             {
                 **{
@@ -347,6 +347,17 @@ class _Day:
         names = [_KEY, _RULE, "cacheStatus", "statusCode", "responseSize"]
         found = self._rows.at(own["latest_row"].combine_chunks(), names)
         return dict(zip(_SHOWN, found.columns, strict=True))
+
+
+def _summable(column: Array) -> Array:
+    """A column of positive numbers, wide where their sum could be."""
+    most = pc.max(column).as_py() or 0
+    return column if most * len(column) < 1 << 63 else column.cast(WIDE)
+
+
+def _group_part(table: pa.Table, keys: Sequence[str], measures: Measures) -> pa.Table:
+    found = group(table, keys, measures)
+    return _with(found, {name: found[name].cast(WIDE) for name in measures if _TYPES.get(name) == WIDE})
 
 
 def _joined(parts: Sequence[pa.Table], keys: Sequence[str], measures: Measures) -> pa.Table:
