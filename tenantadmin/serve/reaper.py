@@ -1,4 +1,4 @@
-"""Ends what outlives a supervisor that was killed. A script: `python -I -S reaper.py`, pids on its input.
+"""Ends what outlives a killed supervisor. A script: `python -I -S reaper.py [seconds]`, pids on its input.
 
 A child of the supervisor gets SIGTERM from the kernel when it is orphaned; but nobody is left who would
 insist. Celery's worker, for one, may wait for ever in its shutdown for a broker that has gone too. The input
@@ -37,4 +37,4 @@ def _is_alive(group: int) -> bool:
 
 
 if __name__ == "__main__":
-    reap([int(line) for line in sys.stdin])
+    reap([int(line) for line in sys.stdin], grace=float(sys.argv[1]) if sys.argv[1:] else GRACE_SECONDS)

@@ -40,7 +40,9 @@ def test_the_script_spares_everybody_until_its_input_ends() -> None:
         subprocess.Popen(
             [sys.executable, "-c", DEAF], stdout=subprocess.PIPE, start_new_session=True
         ) as deaf,
-        subprocess.Popen([sys.executable, "-I", "-S", reaper.__file__], stdin=subprocess.PIPE) as script,
+        subprocess.Popen(
+            [sys.executable, "-I", "-S", reaper.__file__, "0.5"], stdin=subprocess.PIPE
+        ) as script,
     ):
         assert deaf.stdout is not None
         deaf.stdout.readline()

@@ -265,7 +265,7 @@ def test_more_than_may_wait_are_told_at_once(log: LogSource) -> None:
     try:
         with ThreadPoolExecutor(1) as others:
             bomb = "SELECT count(*) FROM range(10000000000000)"
-            running = others.submit(_run, engine, log, bomb, seconds=5)
+            running = others.submit(_run, engine, log, bomb, seconds=2)
             while not engine.running:
                 threading.Event().wait(0.01)
             with pytest.raises(QueryTimeout, match=r"^Too many queries are waiting"):

@@ -30,7 +30,7 @@ def normal_holds(form: Normal, request: Request) -> bool:
     )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(document=conditions, entries=st.lists(rows, min_size=1, max_size=5))
 def test_the_normal_form_answers_like_the_conditions(
     document: dict[str, Any], entries: list[dict[str, Any]]
@@ -42,7 +42,7 @@ def test_the_normal_form_answers_like_the_conditions(
         assert normal_holds(normalize(condition, negated=True), request) is not holds(condition, request)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(narrow=conditions, wide=conditions, entries=st.lists(rows, min_size=1, max_size=5))
 def test_what_is_implied_holds(
     narrow: dict[str, Any], wide: dict[str, Any], entries: list[dict[str, Any]]

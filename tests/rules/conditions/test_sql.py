@@ -41,7 +41,7 @@ def select(
     return engine.execute(f"SELECT {columns} FROM proxy_logs").fetchall()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(documents=st.lists(conditions, min_size=1, max_size=4), entries=st.lists(rows, min_size=1, max_size=6))
 def test_evaluator_and_sql_agree(
     engine: duckdb.DuckDBPyConnection, documents: list[dict[str, Any]], entries: list[dict[str, Any]]

@@ -22,7 +22,7 @@ def normal(document: dict[str, Any]) -> Normal:
     return normalize(parse_conditions(document))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(documents=st.lists(conditions, max_size=8))
 def test_what_is_found_is_earlier_and_wider(documents: list[dict[str, Any]]) -> None:
     forms = [normal(document) for document in documents]

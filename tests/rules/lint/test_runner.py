@@ -156,7 +156,7 @@ _json = st.recursive(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(rules=st.lists(_json, max_size=4))
 def test_any_json_is_linted_and_answered(rules: list[Any]) -> None:
     result = lint_ruleset({"rules": rules})
@@ -164,7 +164,7 @@ def test_any_json_is_linted_and_answered(rules: list[Any]) -> None:
     orjson.dumps(result.as_json())
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(documents=st.lists(conditions, max_size=4))
 def test_conditions_of_the_language_are_valid(documents: list[dict[str, Any]]) -> None:
     rules = [{"id": f"r{n}", "conditions": document} for n, document in enumerate(documents)]
