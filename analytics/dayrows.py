@@ -50,7 +50,7 @@ class DayRows:
 
     def parts(self) -> Iterator[pa.Table]:
         """All rows: texts that repeat by their number in ``texts``, and the number of the row as ``row``."""
-        for start, table in self._tables():
+        for start, table in self._tables(self._columns):
             numbers = {name: numbering.encode(table[name]) for name, numbering in self.texts.items()}
             rows = _arange(start, start + table.num_rows)
             yield pa.table(
@@ -62,21 +62,25 @@ class DayRows:
         wanted = rows.unique()
         wanted = wanted.take(pc.sort_indices(wanted))
         found = []
-        for start, table in self._tables():
+        for start, table in self._tables(columns):
             end = start + table.num_rows
             here = wanted.filter(pc.and_(pc.greater_equal(wanted, start), pc.less(wanted, end)))
             taken = table.select(list(columns)).take(pc.subtract(here, start))
             found.append(taken.cast(pa.schema([(field.name, _plain(field.type)) for field in taken.schema])))
         return pa.concat_tables(found).combine_chunks().take(pc.index_in(rows, value_set=wanted))
 
-    def _tables(self) -> Iterator[tuple[int, pa.Table]]:
+    def _tables(self, columns: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
+        """Each part with the number of its first row. The last one read whole is held: most days have one."""
         start = 0
         for first in range(0, self._file.num_row_groups, GROUPS):
             with self._reading:
-                if self._held is None or self._held[0] != first:
+                if self._held is not None and self._held[0] == first:
+                    table = self._held[1]
+                else:
                     groups = list(range(first, min(first + GROUPS, self._file.num_row_groups)))
-                    self._held = first, self._file.read_row_groups(groups, columns=self._columns)
-                table = self._held[1]
+                    table = self._file.read_row_groups(groups, columns=list(columns))
+                    if columns is self._columns:
+                        self._held = first, table
             yield start, table
             start += table.num_rows
 
