@@ -1,44 +1,32 @@
-"""One share of a day's objects to an Arrow file of checked entries, in the order of keys and positions.
-
-The entries stay JSON text (`LINES`); beside each stands what decides its place in the day and whether it is
-a repetition, so that this is settled before a single column is made.
-"""
+"""A day's objects to rows, in the order of keys and positions, and what is set aside of them."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from itertools import accumulate, islice
-from typing import TYPE_CHECKING, Any, Final
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import accumulate, compress
+from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
-
-from logs.compaction.engine import PREFIX_HOUR_COLUMN
-from logs.compaction.entries import Entries, read_entries
-from tenantadmin.objectstore import ObjectNotFound
+from logs.compaction.convert import Converter
+from logs.compaction.entries import BadFile, is_utf8, split, why_wrong
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Iterator, Sequence
+    from datetime import date
 
+    import pyarrow as pa
+
+    from logs.compaction.entries import Text
     from logs.listing import RawObject
     from tenantadmin.objectstore import ObjectStore
 
-#: The columns of a share's file.
-_LINES: Final[dict[str, pa.DataType]] = {
-    "line": pa.string(),
-    "timestamp": pa.int64(),
-    "logId": pa.string(),
-    PREFIX_HOUR_COLUMN: pa.int8(),
-}
-LINES: Final = pa.schema(_LINES)
-
-#: Bytes of entries after which a batch ends, and those that it may not reach, as its offsets have 32 bits.
-_BATCH_BYTES: Final = 4 << 20
-_MAX_BATCH_BYTES: Final = 1 << 31
-#: Requests in flight to a store that answers over the network.
-_REMOTE_READS: Final = 16
+#: Bytes of entries that are converted at once: one that is wrong costs time for all, a piece some for itself.
+_PIECE_BYTES: Final = 2 << 20
+#: Threads that convert, which does not hold the interpreter, and pieces that may wait for them.
+_THREADS: Final = 2
+_AHEAD: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,90 +39,111 @@ class Quarantined:
 
 
 @dataclass(frozen=True, slots=True)
-class BatchResult:
-    """What one share gave: how many entries were written, and what was set aside."""
+class _Part:
+    """A run of a file's values: the file, the values' first position in it, and how many there are."""
 
-    entries: int
-    quarantined: tuple[Quarantined, ...]
-
-
-def write_batch(store: ObjectStore, objects: Sequence[RawObject], *, target: Path) -> BatchResult:
-    """Read ``objects``, which stand in key order, and write their good entries to ``target``.
-
-    Raises:
-        StoreError: an object could not be read. One that is gone since the listing counts as absent.
-        OSError: ``target`` could not be written.
-    """
-    quarantined: list[Quarantined] = []
-    count = 0
-    with pa.OSFile(str(target), "wb") as sink, pa.ipc.new_file(sink, LINES) as writer:
-        for batch in read_batches(store, objects, quarantined=quarantined):
-            writer.write_batch(batch)
-            count += batch.num_rows
-    return BatchResult(count, tuple(quarantined))
+    item: RawObject
+    first: int
+    count: int
 
 
-def read_batches(
-    store: ObjectStore, objects: Sequence[RawObject], *, quarantined: list[Quarantined]
+@dataclass(slots=True)
+class _Piece:
+    """JSON values that are converted together, and where they came from."""
+
+    texts: list[Text] = field(default_factory=list)
+    parts: list[_Part] = field(default_factory=list)
+    are_objects: bool = True
+
+
+def read_rows(
+    store: ObjectStore, objects: Sequence[RawObject], *, day: date, quarantined: list[Quarantined]
 ) -> Iterator[pa.RecordBatch]:
-    """The good entries of ``objects``, in order; what is set aside goes to ``quarantined``.
+    """The rows of ``objects``, in order; what is set aside goes to ``quarantined``, in none.
 
     Raises:
         StoreError: an object could not be read. One that is gone since the listing counts as absent.
     """
-    held, hours, size = Entries([], [], []), bytearray(), 0
-    for item, body in _read_all(store, objects):
-        good, rejected = read_entries(body)
-        if rejected:
-            quarantined += [Quarantined(item.key, wrong.position, wrong.reason) for wrong in rejected]
-        held.texts.extend(good.texts)
-        held.timestamps.extend(good.timestamps)
-        held.log_ids.extend(good.log_ids)
-        hours += bytes((item.hour,)) * len(good.texts)
+    with Converter(day) as converter, ThreadPoolExecutor(_THREADS) as pool:
+        ahead: deque[Future[tuple[pa.RecordBatch | None, list[Quarantined]]]] = deque()
+        for piece in _pieces(store, objects, quarantined=quarantined):
+            ahead.append(pool.submit(_convert, piece, converter))
+            if len(ahead) > _AHEAD:
+                yield from _finish(ahead.popleft(), quarantined)
+        while ahead:
+            yield from _finish(ahead.popleft(), quarantined)
+
+
+def _finish(
+    future: Future[tuple[pa.RecordBatch | None, list[Quarantined]]], quarantined: list[Quarantined]
+) -> Iterator[pa.RecordBatch]:
+    rows, wrong = future.result()
+    quarantined += wrong
+    if rows is not None:
+        yield rows
+
+
+def _pieces(
+    store: ObjectStore, objects: Sequence[RawObject], *, quarantined: list[Quarantined]
+) -> Iterator[_Piece]:
+    """The values of all files that are JSON, about `_PIECE_BYTES` at a time: of many, or part of one."""
+    held: list[tuple[RawObject, bytes]] = []
+    size = 0
+    bodies = store.read_many((item.key, item.size) for item in objects)
+    for item, body in zip(objects, bodies, strict=True):
+        if body is None:
+            continue
+        held.append((item, body))
         size += len(body)
-        if size > _BATCH_BYTES:
-            yield from _batches(held, hours)
-            held, hours, size = Entries([], [], []), bytearray(), 0
-    yield from _batches(held, hours)
+        if size >= _PIECE_BYTES:
+            yield from _cut(held, quarantined)
+            held, size = [], 0
+    yield from _cut(held, quarantined)
 
 
-def _batches(entries: Entries, hours: bytearray) -> Iterator[pa.RecordBatch]:
-    # A file may be larger than a batch can be; 64 entries of the largest size fit.
-    rows = len(hours) if sum(map(len, entries.texts)) < _MAX_BATCH_BYTES else 64
-    for start in range(0, len(hours), rows or 1):
-        part = slice(start, start + rows)
-        texts = entries.texts[part]
-        # They are known to be UTF-8, so that they need not be looked at again.
-        bounds = pa.array(list(accumulate(map(len, texts), initial=0)), pa.int32()).buffers()[1]
-        columns: list[pa.Array[Any]] = [
-            pa.Array.from_buffers(pa.string(), len(texts), [None, bounds, pa.py_buffer(b"".join(texts))]),
-            pa.array(entries.timestamps[part], pa.int64()),
-            pa.array(entries.log_ids[part], pa.string()),
-            pa.Array.from_buffers(pa.int8(), len(texts), [None, pa.py_buffer(bytes(hours[part]))]),
-        ]
-        yield pa.RecordBatch.from_arrays(columns, schema=LINES)
+def _cut(files: Sequence[tuple[RawObject, bytes]], quarantined: list[Quarantined]) -> Iterator[_Piece]:
+    known_utf8 = is_utf8(b"\n".join([body for _, body in files]))
+    piece = _Piece()
+    for item, body in files:
+        try:
+            texts, are_objects = split(body, known_utf8=known_utf8)
+        except BadFile as error:
+            quarantined.append(Quarantined(item.key, None, str(error)))
+            continue
+        if len(body) < _PIECE_BYTES:
+            piece.texts += texts
+            piece.parts.append(_Part(item, 0, len(texts)))
+            piece.are_objects &= are_objects
+            continue
+        if piece.texts:
+            yield piece
+            piece = _Piece()
+        ends = list(accumulate(map(len, texts)))
+        start = 0
+        while start < len(texts):
+            before = ends[start - 1] if start else 0
+            end = bisect_left(ends, before + _PIECE_BYTES) + 1
+            part = list(texts[start:end])
+            yield _Piece(part, [_Part(item, start, len(part))], are_objects)
+            start = end
+    if piece.texts:
+        yield piece
 
 
-def _read_all(store: ObjectStore, objects: Iterable[RawObject]) -> Iterator[tuple[RawObject, bytes]]:
-    is_local = store.url.startswith("file:")
-    one_by_one = ((item, _read(store, item)) for item in objects)
-    for item, body in one_by_one if is_local else _read_ahead(store, iter(objects)):
-        if body is not None:
-            yield item, body
-
-
-def _read_ahead(store: ObjectStore, objects: Iterator[RawObject]) -> Iterator[tuple[RawObject, bytes | None]]:
-    """Bodies in the given order, with a bounded number of reads under way."""
-    with ThreadPoolExecutor(_REMOTE_READS) as pool:
-        window = deque((item, pool.submit(_read, store, item)) for item in islice(objects, 2 * _REMOTE_READS))
-        while window:
-            item, future = window.popleft()
-            yield item, future.result()
-            window.extend((item, pool.submit(_read, store, item)) for item in islice(objects, 1))
-
-
-def _read(store: ObjectStore, item: RawObject) -> bytes | None:
-    try:
-        return store.read(item.key)
-    except ObjectNotFound:
-        return None
+def _convert(piece: _Piece, converter: Converter) -> tuple[pa.RecordBatch | None, list[Quarantined]]:
+    texts, hours = piece.texts, b"".join(bytes((part.item.hour,)) * part.count for part in piece.parts)
+    rows = converter.parse(texts, hours=hours) if piece.are_objects else None
+    if rows is not None:
+        return rows, []
+    reasons = list(map(why_wrong, texts))
+    origins = ((part.item.key, part.first + number) for part in piece.parts for number in range(part.count))
+    wrong = [
+        Quarantined(key, position, reason)
+        for (key, position), reason in zip(origins, reasons, strict=True)
+        if reason is not None
+    ]
+    if wrong:
+        good = [reason is None for reason in reasons]
+        texts, hours = list(compress(texts, good)), bytes(compress(hours, good))
+        rows = converter.parse(texts, hours=hours)
+    return rows or (converter.convert(texts, hours=hours) if texts else None), wrong

@@ -1,32 +1,33 @@
-"""A day's raw objects to its Parquet file: reading side by side, then one sorted file.
+"""A day's raw objects to its Parquet file: rows of all that is read, then one sorted file.
 
 Where only some hours changed since the last build, the rows of the others are taken from its file.
 """
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
+
 from logs.compaction.base import Base, HourState, hours_to_read, write_kept_rows
+from logs.compaction.batches import read_rows
+from logs.compaction.convert import SCHEMA
 from logs.compaction.merge import Merged, write_day
-from logs.compaction.worker import read_shares
 from logs.layout import parse_raw_key
 from tenantadmin.objectstore import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping
     from collections.abc import Set as AbstractSet
 
     from logs.compaction.batches import Quarantined
-    from logs.listing import DayListing, RawObject
+    from logs.listing import DayListing
     from tenantadmin.objectstore import ObjectStore
 
-#: Below this many objects, or bytes, a second reader costs more than it saves.
-_OBJECTS_PER_SHARE: Final = 4_000
-_BYTES_PER_SHARE: Final = 8 << 20
+#: Raw bytes of a day whose rows are held in memory until they are written.
+_BYTES_IN_MEMORY: Final = 512 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,6 @@ def compact_day(
     *,
     directory: Path,
     base: Base | None = None,
-    processes: int | None = None,
 ) -> CompactedDay:
     """Compact the listed objects into ``directory``, which the caller makes and removes.
 
@@ -74,23 +74,19 @@ def compact_day(
         if kept is None:
             base, changed = None, listing.hours.keys()
         objects = [item for item in listing.objects if item.hour in changed]
-        shares = _shares(objects, count=processes or os.cpu_count() or 1)
-        read = read_shares(store, shares, directory=directory)
-        merged = write_day(
-            [share.entries for share in read],
-            kept=kept,
-            day=listing.day,
-            target=directory / "day.parquet",
-        )
-        for source in (kept, *(share.entries for share in read)):
+        quarantined: list[Quarantined] = []
+        batches = read_rows(store, objects, day=listing.day, quarantined=quarantined)
+        fits = sum(item.size for item in objects) <= _BYTES_IN_MEMORY
+        rows = list(batches) if fits else _write_arrow(batches, directory / "rows.arrow")
+        merged = write_day(rows, kept=kept, target=directory / "day.parquet")
+        for source in (kept, rows):
             if isinstance(source, Path):
                 source.unlink()
     except OSError as error:
         raise StoreError(f"cannot build {listing.day} in {directory}: {error}") from error
-    quarantined = [item for share in read for item in share.quarantined]
     if base is not None:
         quarantined += [item for item in base.quarantined if _hour_of(item) not in changed]
-        quarantined.sort(key=lambda item: (item.key, -1 if item.position is None else item.position))
+    quarantined.sort(key=lambda item: (item.key, -1 if item.position is None else item.position))
     return CompactedDay(
         None if merged is None else merged.path,
         0 if merged is None else merged.rows,
@@ -123,14 +119,8 @@ def _hour_states(
     return states
 
 
-def _shares(objects: Sequence[RawObject], *, count: int) -> list[list[RawObject]]:
-    """The objects in runs of about equal bytes, one for each reader that is worth its start."""
-    total = sum(item.size for item in objects)
-    worth = max(len(objects) // _OBJECTS_PER_SHARE, total // _BYTES_PER_SHARE)
-    count = max(1, min(count, worth, len(objects)))
-    shares: list[list[RawObject]] = [[] for _ in range(count)]
-    before = 0
-    for item in objects:
-        shares[min(count - 1, before * count // max(1, total))].append(item)
-        before += item.size
-    return [share for share in shares if share] or [[]]
+def _write_arrow(batches: Iterable[pa.RecordBatch], target: Path) -> Path:
+    with pa.OSFile(str(target), "wb") as sink, pa.ipc.new_file(sink, SCHEMA) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    return target

@@ -1,22 +1,29 @@
-"""Checked entries to columns, in DuckDB. Contract: "Query log entry and ``proxy_logs``"."""
-
-# The statement is put together from the column table and numbers.
-# ruff: noqa: S608
+"""Entries to columns. Contract: "Query log entry and ``proxy_logs``"."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import duckdb
+import msgspec
 import pyarrow as pa
+import pyarrow.compute
+import pyarrow.json
 
-from logs.columns import COLUMNS, Column, SqlType
+from logs.columns import COLUMNS, SqlType
 from logs.compaction.engine import HOUR_COLUMN, PREFIX_HOUR_COLUMN
 from logs.layout import DAY_MS, HOUR_MS, day_start_ms
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import date
+
+    from logs.compaction.entries import Text
+
+#: Its functions take plain values too, which their published types do not know.
+pc: Any = pyarrow.compute
 
 _ARROW_TYPES: Final[dict[SqlType, pa.DataType]] = {
     SqlType.VARCHAR: pa.string(),
@@ -33,42 +40,109 @@ SCHEMA: Final = pa.schema(
     ]
 )
 _STRUCTURE: Final = json.dumps({column.name: column.type.value for column in COLUMNS})
+_COLUMNS: Final = ", ".join(f'entry."{column.name}"' for column in COLUMNS)
+_FROM_JSON: Final = f"SELECT {_COLUMNS} FROM (SELECT from_json(line, '{_STRUCTURE}') AS entry FROM lines)"  # noqa: S608
+
+_JSON_NAMES: Final = tuple(column.name for column in COLUMNS if column.json_text)
+_decode_json_values: Any = msgspec.json.Decoder(
+    msgspec.defstruct("JsonValues", [(name, msgspec.Raw, msgspec.Raw()) for name in _JSON_NAMES], gc=False)
+).decode
+#: Entries of a piece that are looked at for what kind of value those columns come as.
+_LOOKED_AT: Final = 32
+_STRINGS: Final = pa.list_(pa.string())
 
 
 class Converter:
-    """Makes rows of entries that `logs.compaction.entries` found good. For one thread at a time."""
+    """Makes rows (`SCHEMA`) of entries, in their order. May be shared between threads."""
 
     def __init__(self, day: date) -> None:
-        start = day_start_ms(day)
-        self._connection = duckdb.connect(
+        self._start = day_start_ms(day)
+        self._engine = duckdb.connect(
             config={
                 "threads": 1,
                 "autoinstall_known_extensions": False,
                 "autoload_known_extensions": False,
             }
         )
-        self._statement = f"""
-            SELECT {", ".join(_select(column) for column in COLUMNS)},
-                CASE WHEN entry.timestamp BETWEEN {start} AND {start + DAY_MS - 1}
-                    THEN (entry.timestamp - {start}) // {HOUR_MS}
-                    ELSE {PREFIX_HOUR_COLUMN} END::TINYINT AS {HOUR_COLUMN},
-                {PREFIX_HOUR_COLUMN}
-            FROM (SELECT from_json(line, '{_STRUCTURE}') AS entry, {PREFIX_HOUR_COLUMN} FROM lines)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._engine.close()
+
+    def parse(self, objects: Sequence[Text], *, hours: bytes) -> pa.RecordBatch | None:
+        """Check the types of ``objects`` and make rows of them at once; None where that is not to be had.
+
+        It is where each is an entry, no field stands twice in one, and what is JSON text came as text
+        throughout, or throughout as lists of text without control characters.
+
+        Args:
+            objects: known to be JSON objects in UTF-8.
+            hours: of their prefixes.
         """
-
-    def convert(self, lines: pa.Table) -> pa.Table:
-        """A table of `SCHEMA`, its rows in the order of ``lines``, whose columns are those of `LINES`."""
-        self._connection.register("lines", lines)
+        text = b"\n".join(objects)
+        types = _json_types(objects)
+        fields = [pa.field(name, types.get(name, SCHEMA.field(name).type)) for name in SCHEMA.names[:-2]]
         try:
-            return self._connection.execute(self._statement).to_arrow_table().cast(SCHEMA)
-        finally:
-            self._connection.unregister("lines")
+            table = pyarrow.json.read_json(
+                pa.BufferReader(text),  # type: ignore[arg-type]  # missing in the published types
+                read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=len(text) + 1),
+                parse_options=pyarrow.json.ParseOptions(
+                    explicit_schema=pa.schema(fields), unexpected_field_behavior="ignore"
+                ),
+            )
+        except pa.ArrowInvalid:
+            return None
+        if table.num_rows != len(objects):
+            return None
+        columns: list[Any] = []
+        for column in table.combine_chunks().to_batches()[0].columns:
+            columns.append(_json_text(column) if column.type == _STRINGS else column)
+            if columns[-1] is None:
+                return None
+        return self._rows(columns, hours)
 
-    def close(self) -> None:
-        """Give back what the engine holds."""
-        self._connection.close()
+    def convert(self, entries: Sequence[Text], *, hours: bytes) -> pa.RecordBatch:
+        """Make rows of texts each of which is known to be an entry."""
+        lines = pa.table({"line": pa.array(map(bytes, entries), pa.string())})
+        with self._engine.cursor() as connection:
+            connection.register("lines", lines)
+            table = connection.execute(_FROM_JSON).to_arrow_table()
+        return self._rows(table.combine_chunks().to_batches()[0].columns, hours)
+
+    def _rows(self, columns: Sequence[pa.Array[Any]], hours: bytes) -> pa.RecordBatch:
+        prefix_hours = pa.Array.from_buffers(pa.int8(), len(hours), [None, pa.py_buffer(hours)])
+        own = pc.subtract(columns[SCHEMA.get_field_index("timestamp")], self._start)
+        in_day = pc.fill_null(pc.and_(pc.greater_equal(own, 0), pc.less(own, DAY_MS)), fill_value=False)
+        own_hours = pc.divide(pc.if_else(in_day, own, 0), HOUR_MS).cast(pa.int8())
+        arrays = [
+            *(
+                pc.fill_null(array, 0) if column.never_null else array
+                for column, array in zip(COLUMNS, columns, strict=True)
+            ),
+            pc.if_else(in_day, own_hours, prefix_hours),
+            prefix_hours,
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 
-def _select(column: Column) -> str:
-    value = f'entry."{column.name}"'
-    return f'{f"coalesce({value}, 0)" if column.never_null else value} AS "{column.name}"'
+def _json_types(objects: Sequence[Text]) -> dict[str, pa.DataType]:
+    """The columns that are JSON text but seem to have come as lists."""
+    found: dict[str, pa.DataType] = {}
+    for text in islice(objects, _LOOKED_AT):
+        values = _decode_json_values(text)
+        found |= {name: _STRINGS for name in _JSON_NAMES if bytes(getattr(values, name)).startswith(b"[")}
+    return found
+
+
+def _json_text(lists: Any) -> Any:
+    """Lists of text as JSON, as the engine writes it; None where a text is null or has control characters."""
+    texts = lists.values
+    if texts.null_count or pc.any(pc.match_substring_regex(texts, r"[\x00-\x1f]")).as_py():
+        return None
+    for character in ("\\", '"'):
+        texts = pc.replace_substring(texts, character, "\\" + character)
+    inner = pc.binary_join(pa.ListArray.from_arrays(lists.offsets, texts), '","')
+    written = pc.binary_join_element_wise('["', inner, '"]', "")
+    return pc.if_else(pc.equal(pc.list_value_length(lists), 0), "[]", written)

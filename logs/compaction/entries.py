@@ -1,13 +1,14 @@
-"""One raw object's bytes to entries, each of them checked. Contract: "Query log entry and ``proxy_logs``".
+"""One raw object's bytes to entries, and what is wrong with them.
 
-A file holds one JSON object, or several as lines or as an array. A file of which any line is not JSON is
-set aside whole; a value that is no object, or has a field of a wrong type, alone.
+Contract: "Query log entry and ``proxy_logs``". A file holds one JSON object, or several as lines or as an
+array. A file of which any line is not JSON is set aside whole; a value that is no object, or has a field of
+a wrong type, alone.
 """
 
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from collections import deque
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import msgspec
@@ -16,13 +17,12 @@ import pyarrow as pa
 from logs.columns import COLUMNS, SqlType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Sequence
+
+    Text = bytes | memoryview
 
 #: The largest entry taken, in bytes: what the engine is given room to hold at once.
 MAX_ENTRY_BYTES: Final = 16 * 1024 * 1024
-
-#: Bytes from which on a body is worth a call of Arrow.
-_LARGE_BODY: Final = 1 << 16
 
 _SPACE: Final = b" \t\r\n"
 _TYPES: Final[dict[SqlType, Any]] = {
@@ -39,96 +39,102 @@ _Entry = msgspec.defstruct(
     ],
     gc=False,
 )
-_decode_entry: Callable[[bytes], Any] = msgspec.json.Decoder(_Entry).decode
+_Object = msgspec.defstruct("Object", [], gc=False)
+
+_decode_entry: Callable[[Text], Any] = msgspec.json.Decoder(_Entry).decode
+#: Looks at all of the text, but keeps nothing of it.
+_decode_object: Callable[[Text], Any] = msgspec.json.Decoder(_Object).decode
 _decode_any = msgspec.json.Decoder().decode
 _decode_array = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_NOT_DECODED: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
-@dataclass(frozen=True, slots=True)
-class Rejected:
-    """What was set aside and why: one entry, or with ``position`` None the whole file."""
-
-    position: int | None
-    reason: str
+class BadFile(Exception):
+    """A file that is set aside whole; the message says why."""
 
 
-class Entries(NamedTuple):
-    """The good entries of a file in their order, as JSON text, with what decides their order and identity."""
+class Values(NamedTuple):
+    """The JSON values of a file in their order.
 
-    texts: list[bytes]
-    timestamps: list[int | None]
-    log_ids: list[str | None]
+    ``are_objects`` says that each is an object, and none too large. They may be views of the file.
+    """
 
-
-def read_entries(body: bytes) -> tuple[Entries, list[Rejected]]:
-    """Split a file into its entries and check each against the columns' types."""
-    try:
-        if not _is_utf8(body):
-            body.decode()  # fields that are not decoded have to be JSON too: say where they are not
-        entry = _decode_entry(body)
-    except UnicodeDecodeError as error:
-        return Entries([], [], []), [Rejected(None, _not_utf8(body, error))]
-    except (msgspec.MsgspecError, RecursionError):
-        return _read_other(body)
-    if len(body) > MAX_ENTRY_BYTES:
-        return Entries([], [], []), [Rejected(0, _too_large(body))]
-    return Entries([body], [entry.timestamp], [entry.logId]), []
+    texts: Sequence[Text]
+    are_objects: bool
 
 
-def _read_other(body: bytes) -> tuple[Entries, list[Rejected]]:
-    """A file that is anything but one good entry; it is UTF-8."""
+def split(body: bytes, *, known_utf8: bool = False) -> Values:
+    """Split a file into its values, of which nothing but that they are JSON is checked.
+
+    Raises:
+        BadFile: it is empty, or not JSON somewhere.
+    """
+    if not known_utf8 and not is_utf8(body):
+        raise BadFile(_why_not_utf8(body))
+    if _all_objects([body]):
+        return Values([body], len(body) <= MAX_ENTRY_BYTES)
     if not body.strip(_SPACE):
-        return Entries([], [], []), [Rejected(None, "the file is empty")]
+        raise BadFile("the file is empty")
+    views = _lines(body)
+    if _all_objects(views):
+        return Values(views, _none_too_large(views))
     if _why_not_json(body) is None:
         is_array = body.lstrip(_SPACE).startswith(b"[")
-        return _check_values(map(bytes, _decode_array(body)) if is_array else [body])
-    lines = body.split(b"\n")
+        texts = list(map(bytes, _decode_array(body))) if is_array else [body]
+    else:
+        lines = list(map(bytes, views))
+        for number, line in enumerate(lines, start=1):
+            if (
+                line.strip(_SPACE)
+                and not _all_objects([line])
+                and (reason := _why_not_json(line)) is not None
+            ):
+                raise BadFile(f"line {number} is not JSON: {reason}")
+        texts = [line for line in lines if line.strip(_SPACE)]
+    return Values(texts, _all_objects(texts) and _none_too_large(texts))
+
+
+def why_wrong(text: Text) -> str | None:
+    """What keeps a value from being an entry, or None where it is one."""
     try:
-        return _check_values(line for line in lines if line.strip(_SPACE))
-    except _NotJson as error:
-        number = next(number for number, line in enumerate(lines, start=1) if line is error.line)
-        return Entries([], [], []), [Rejected(None, f"line {number} is not JSON: {error}")]
+        _decode_entry(text)
+    except _NOT_DECODED as error:
+        return str(error)
+    if len(text) > MAX_ENTRY_BYTES:
+        return f"an entry of {len(text)} bytes; at most {MAX_ENTRY_BYTES} are taken"
+    return None
 
 
-def _check_values(values: Iterable[bytes]) -> tuple[Entries, list[Rejected]]:
-    """Raises `_NotJson` where one is no JSON value at all."""
-    good = Entries([], [], [])
-    rejected: list[Rejected] = []
-    for position, value in enumerate(values):
-        try:
-            entry = _decode_entry(value)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            # Decoding stops at the first field of a wrong type: what follows may still be no JSON.
-            malformed = _why_not_json(value)
-            if malformed is not None:
-                raise _NotJson(malformed, value) from None
-            rejected.append(Rejected(position, str(error)))
-            continue
-        if len(value) > MAX_ENTRY_BYTES:
-            rejected.append(Rejected(position, _too_large(value)))
-            continue
-        good.texts.append(value)
-        good.timestamps.append(entry.timestamp)
-        good.log_ids.append(entry.logId)
-    return good, rejected
-
-
-def _is_utf8(body: bytes) -> bool:
+def is_utf8(body: bytes) -> bool:
+    """Whether all of the text is UTF-8, for which no text is made of it."""
     if body.isascii():
         return True
-    if len(body) < _LARGE_BODY:
-        try:
-            body.decode()
-        except UnicodeDecodeError:
-            return False
-        return True
-    # Arrow looks at it without making a text of it.
     bounds = pa.py_buffer(struct.pack("=qq", 0, len(body)))
     try:
         pa.Array.from_buffers(pa.large_string(), 1, [None, bounds, pa.py_buffer(body)]).validate(full=True)
     except pa.ArrowInvalid:
         return False
     return True
+
+
+def _lines(body: bytes) -> list[memoryview]:
+    view, lines, start = memoryview(body), [], 0
+    while (end := body.find(b"\n", start)) >= 0:
+        lines.append(view[start:end])
+        start = end + 1
+    return [*lines, view[start:]] if start < len(body) else lines
+
+
+def _all_objects(texts: Sequence[Text]) -> bool:
+    try:
+        deque(map(_decode_object, texts), maxlen=0)
+    except _NOT_DECODED:
+        return False
+    return True
+
+
+def _none_too_large(texts: Sequence[Text]) -> bool:
+    return max(map(len, texts), default=0) <= MAX_ENTRY_BYTES
 
 
 def _why_not_json(text: bytes) -> str | None:
@@ -141,16 +147,10 @@ def _why_not_json(text: bytes) -> str | None:
     return None
 
 
-class _NotJson(Exception):
-    def __init__(self, reason: str, line: bytes) -> None:
-        super().__init__(reason)
-        self.line = line
-
-
-def _not_utf8(body: bytes, error: UnicodeDecodeError) -> str:
-    number = body.count(b"\n", 0, error.start) + 1
-    return f"line {number} is not JSON: not UTF-8 at byte {error.start} of the file"
-
-
-def _too_large(value: bytes) -> str:
-    return f"an entry of {len(value)} bytes; at most {MAX_ENTRY_BYTES} are taken"
+def _why_not_utf8(body: bytes) -> str:
+    try:
+        body.decode()
+    except UnicodeDecodeError as error:
+        number = body.count(b"\n", 0, error.start) + 1
+        return f"line {number} is not JSON: not UTF-8 at byte {error.start} of the file"
+    raise AssertionError("it was found not to be UTF-8")

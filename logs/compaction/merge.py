@@ -1,29 +1,25 @@
-"""Checked entries, and rows kept from a build before, to one sorted Parquet file.
+"""Rows of a day, new ones and those kept from a build before, to one sorted Parquet file.
 
 Contract: "Query log entry and ``proxy_logs``". The keys of the day are held in memory, about 100 bytes an
-entry. Everything else passes through it some thousand rows at a time, already in the order in which it is
-written: text is sorted, not 51 columns.
+entry. Everything else passes through it a row group at a time.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections import OrderedDict
 from dataclasses import dataclass
 from itertools import accumulate
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet as pq
 
-from logs.compaction.convert import SCHEMA, Converter
+from logs.compaction.convert import SCHEMA
 from logs.compaction.engine import PREFIX_HOUR_COLUMN, ROW_GROUP_ROWS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from datetime import date
+    from collections.abc import Mapping
     from pathlib import Path
 
     #: An Arrow file, or what would stand in one.
@@ -32,12 +28,11 @@ if TYPE_CHECKING:
 #: Its functions take plain values too, which their published types do not know.
 pc: Any = pyarrow.compute
 
-#: Rows that are converted at once, by one thread.
-_CHUNK_ROWS: Final = 20_480
 #: So long are the runs at least that it is better to string together than to pick each row.
 _ROWS_PER_RUN: Final = 16
-_THREADS: Final = 2
-#: Batches that stay open: those that a chunk's entries come from, and some that the next one shares.
+#: Rows that are picked at once.
+_CHUNK_ROWS: Final = 20_480
+#: Batches that stay open: those that a chunk's rows come from, and some that the next one shares.
 _OPEN_BATCHES: Final = 16
 
 
@@ -53,86 +48,62 @@ class Merged:
     superfluous: Mapping[tuple[int, int], int]
 
 
-class _OtherKeys(Exception):
-    """A field that decides the order stands twice: the engine took the first, the reader the last."""
+def write_day(source: Source, *, kept: Path | None, target: Path) -> Merged | None:
+    """Write all rows to the Parquet file ``target``; None where there is none.
 
-
-def write_day(shares: Sequence[Source], *, kept: Path | None, day: date, target: Path) -> Merged | None:
-    """Write all entries to the Parquet file ``target``; None where there is none.
-
-    Of entries that share a non-null ``logId`` the first stays. Rows stand in the order in which "the latest
+    Of rows that share a non-null ``logId`` the first stays. They stand in the order in which "the latest
     entry" is decided, the latest last: ``timestamp``, ``logId`` (null as 0 and ''), and on a tie the
-    first by object key and position after the others. Where a field stands twice in an entry, the first
-    counts.
+    first by object key and position after the others.
 
     Args:
-        shares: Arrow files or batches of entries (`LINES`), in order of their objects' keys and positions.
-        kept: an Arrow file of rows (`SCHEMA`) of other hours' prefixes, in the order of their day's file.
+        source: an Arrow file or batches of rows (`SCHEMA`), in order of their objects' keys and positions.
+        kept: an Arrow file of rows of other hours' prefixes, in the order of their day's file.
 
     Raises:
         OSError: ``target`` could not be written.
     """
-    entries = _Batches(shares)
-    rows = _Batches([] if kept is None else [kept])
-    if not entries.count + rows.count:
+    rows = _Batches()
+    rows.add(source)
+    first_kept = len(rows.sizes)
+    if kept is not None:
+        rows.add(kept)
+    if not sum(rows.sizes):
         return None
-    converters = _Converters(day)
-    try:
-        try:
-            return _write(entries, rows, converters=converters, target=target, trust=True)
-        except _OtherKeys:
-            return _write(entries, rows, converters=converters, target=target, trust=False)
-    finally:
-        converters.close()
-
-
-def _write(
-    entries: _Batches, rows: _Batches, *, converters: _Converters, target: Path, trust: bool
-) -> Merged:
-    keys = _keys(entries, rows, converters=None if trust else converters)
-    keys, superfluous = _without_repeated(keys)
+    keys, superfluous = _without_repeated(_keys(rows, first_kept=first_kept))
     order = pc.sort_indices(
         keys, sort_keys=[("timestamp", "ascending"), ("logId", "ascending"), ("place", "descending")]
     )
-    places = keys.select(["batch", "row", "timestamp", "identity"]).take(order)
+    places = keys.select(["batch", "row"]).take(order)
     groups = -(-places.num_rows // ROW_GROUP_ROWS)
     size = -(-places.num_rows // groups)
     with pq.ParquetWriter(
         target, SCHEMA, compression="zstd", compression_level=3, store_schema=False
     ) as writer:
-        held: list[pa.Table] = []
-        for table in _in_order(entries, rows, places, group_rows=size, converters=converters):
-            held.append(table)
-            if sum(part.num_rows for part in held) >= size:
-                writer.write_table(pa.concat_tables(held), row_group_size=size)
-                held = []
-        if held:
-            writer.write_table(pa.concat_tables(held), row_group_size=size)
+        for start in range(0, places.num_rows, size):
+            group = places.slice(start, size)
+            chunks = [rows.pick(group.slice(at, _CHUNK_ROWS)) for at in range(0, group.num_rows, _CHUNK_ROWS)]
+            writer.write_table(pa.concat_tables(chunks), row_group_size=size)
     return Merged(target, places.num_rows, superfluous)
 
 
 class _Batches:
-    """The batches of some Arrow files, or of lists. Of the files' only the latest stay mapped."""
+    """The batches of Arrow files, or of lists. Of the files' only the latest stay mapped."""
 
-    def __init__(self, sources: Sequence[Source]) -> None:
+    def __init__(self) -> None:
         self._places: list[tuple[Path, int] | pa.RecordBatch] = []
         self.sizes: list[int] = []
-        for source in sources:
-            if isinstance(source, list):
-                self._places += source
-                self.sizes += [batch.num_rows for batch in source]
-                continue
-            reader = pa.ipc.open_file(pa.memory_map(str(source)))
-            for number in range(reader.num_record_batches):
-                self._places.append((source, number))
-                self.sizes.append(reader.get_batch(number).num_rows)
-        self.starts = list(accumulate(self.sizes, initial=0))
         self._open: OrderedDict[int, pa.RecordBatch] = OrderedDict()
 
-    @property
-    def count(self) -> int:
-        """Rows of all of them."""
-        return self.starts[-1]
+    def add(self, source: Source) -> None:
+        """Append the batches of ``source``."""
+        if isinstance(source, list):
+            self._places += source
+            self.sizes += [batch.num_rows for batch in source]
+            return
+        reader = pa.ipc.open_file(pa.memory_map(str(source)))
+        for number in range(reader.num_record_batches):
+            self._places.append((source, number))
+            self.sizes.append(reader.get_batch(number).num_rows)
 
     def read(self, number: int) -> pa.RecordBatch:
         """The batch of this number, whose mapping lasts as long as it is used."""
@@ -178,48 +149,18 @@ def _runs(places: pa.Table) -> list[tuple[int, int, int]]:
     ]
 
 
-class _Converters:
-    """A converter for each thread."""
-
-    def __init__(self, day: date) -> None:
-        self._all = [Converter(day) for _ in range(_THREADS)]
-        self._free: SimpleQueue[Converter] = SimpleQueue()
-        for converter in self._all:
-            self._free.put(converter)
-
-    def convert(self, lines: pa.Table) -> pa.Table:
-        """As `Converter.convert`, from any of as many threads as there are converters."""
-        converter = self._free.get()
-        try:
-            return converter.convert(lines)
-        finally:
-            self._free.put(converter)
-
-    def close(self) -> None:
-        for converter in self._all:
-            converter.close()
-
-
-def _keys(entries: _Batches, rows: _Batches, *, converters: _Converters | None) -> pa.Table:
-    """What decides which rows stay and their order: a row for each entry, first by object key to last.
+def _keys(rows: _Batches, *, first_kept: int) -> pa.Table:
+    """What decides which rows stay and their order: a row for each, first by object key to last.
 
     Columns: ``timestamp`` and ``logId`` (null as 0 and ''), ``identity`` (the ``logId`` as it is), ``hour``
-    of the prefix, ``batch`` (those of ``rows`` counted on after those of ``entries``) and ``row`` in it,
-    ``place`` in the order of this table.
-
-    Args:
-        converters: read the keys from the entries by the engine, instead of taking those that stand beside.
+    of the prefix, ``batch`` and ``row`` in it, ``place`` in the order of this table.
     """
     names = ["timestamp", "logId", "hour", "batch", "row", "inner"]
     tables = []
-    for number in range(len(entries.sizes) + len(rows.sizes)):
-        is_kept = number >= len(entries.sizes)
-        source, index = (rows, number - len(entries.sizes)) if is_kept else (entries, number)
-        held: Any = source.read(index)
-        if converters is not None and not is_kept:
-            held = converters.convert(pa.Table.from_batches([held]))
+    for number, start in enumerate(accumulate(rows.sizes[:-1], initial=0)):
+        held = rows.read(number)
         own = _count_up(held.num_rows)
-        inner = pc.add(own, source.starts[index])
+        inner = pc.add(own, start)
         columns = [
             held.column("timestamp"),
             held.column("logId").cast(pa.large_string()),
@@ -227,11 +168,11 @@ def _keys(entries: _Batches, rows: _Batches, *, converters: _Converters | None) 
             pa.repeat(pa.scalar(number, pa.int64()), held.num_rows),
             own,
             # On a tie the first by object key stands last in the file that rows were kept from.
-            pc.negate(inner) if is_kept else inner,
+            pc.negate(inner) if number >= first_kept else inner,
         ]
         tables.append(pa.Table.from_arrays(columns, names=names))
     keys = pa.concat_tables(tables).combine_chunks()
-    if rows.count:
+    if first_kept < len(rows.sizes):
         keys = keys.take(pc.sort_indices(keys, sort_keys=[("hour", "ascending"), ("inner", "ascending")]))
     return pa.table(
         {
@@ -263,65 +204,6 @@ def _without_repeated(keys: pa.Table) -> tuple[pa.Table, dict[tuple[int, int], i
     }
     counted = pa.table(pairs).group_by(["hour", "by"]).aggregate([([], "count_all")]).to_pylist()
     return keys.filter(stays), {(row["hour"], row["by"]): row["count_all"] for row in counted}
-
-
-def _in_order(
-    entries: _Batches, rows: _Batches, places: pa.Table, *, group_rows: int, converters: _Converters
-) -> Iterator[pa.Table]:
-    """The rows at ``places`` in chunks that end with each row group, some converted ahead."""
-    bounds = [
-        (at, min(_CHUNK_ROWS, group + group_rows - at))
-        for group in range(0, places.num_rows, group_rows)
-        for at in range(group, min(group + group_rows, places.num_rows), _CHUNK_ROWS)
-    ]
-    with ThreadPoolExecutor(_THREADS) as pool:
-        ahead: deque[Future[pa.Table]] = deque()
-        for at, length in bounds:
-            chunk = places.slice(at, length)
-            ahead.append(_start(pool, entries, rows, chunk, converters=converters))
-            if len(ahead) > _THREADS + 1:
-                yield ahead.popleft().result()
-        while ahead:
-            yield ahead.popleft().result()
-
-
-def _start(
-    pool: ThreadPoolExecutor, entries: _Batches, rows: _Batches, chunk: pa.Table, *, converters: _Converters
-) -> Future[pa.Table]:
-    """Pick the entries and rows of a chunk, and have the entries converted and both put in order."""
-    first_kept = len(entries.sizes)
-    is_kept = pc.greater_equal(chunk["batch"], first_kept)
-    wanted = chunk.filter(pc.invert(is_kept)) if rows.count else chunk
-    lines = entries.pick(wanted) if wanted.num_rows else None
-    others = chunk.filter(is_kept) if rows.count else chunk.slice(0, 0)
-    kept = None
-    if others.num_rows:
-        own = pc.subtract(others["batch"], first_kept)
-        kept = rows.pick(pa.table({"batch": own, "row": others["row"]}))
-    return pool.submit(_finish, converters, wanted, lines, kept, is_kept)
-
-
-def _finish(
-    converters: _Converters,
-    wanted: pa.Table,
-    lines: pa.Table | None,
-    kept: pa.Table | None,
-    is_kept: pa.ChunkedArray[Any],
-) -> pa.Table:
-    if lines is None:
-        assert kept is not None  # noqa: S101  # a chunk has rows
-        return kept
-    made = converters.convert(lines)
-    times = pc.fill_null(made["timestamp"], 0)
-    same_times = times.equals(wanted["timestamp"])
-    if not same_times or not made["logId"].cast(pa.large_string()).equals(wanted["identity"]):
-        raise _OtherKeys
-    if kept is None:
-        return made
-    among_kept = pc.cumulative_sum(is_kept.cast(pa.int64()))
-    among_made = pc.subtract(pc.add(_count_up(len(is_kept)), 1), among_kept)
-    index = pc.if_else(is_kept, pc.add(among_kept, made.num_rows), among_made)
-    return pa.concat_tables([made, kept]).take(pc.subtract(index, 1))
 
 
 def _count_up(count: int) -> pa.Array[Any]:

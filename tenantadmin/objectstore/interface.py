@@ -7,10 +7,10 @@ empty or a key that ends in a slash.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from contextlib import AbstractContextManager
 
 MAX_KEY_BYTES: Final = 1024
@@ -34,8 +34,7 @@ class InvalidKey(StoreError, ValueError):
     """The key could name something outside the store, or cannot be stored."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One stored object. ``size`` in bytes; ``etag`` changes whenever the content does."""
 
     key: str
@@ -79,6 +78,13 @@ class ObjectStore(Protocol):
 
         Raises:
             ObjectNotFound: there is none.
+        """
+
+    def read_many(self, objects: Iterable[tuple[str, int]]) -> Iterator[bytes | None]:
+        """Each object, whole, in the given order; None in place of one that is not there.
+
+        Args:
+            objects: keys, best sorted, and what sizes were listed. Taken as they are needed.
         """
 
     def open(self, key: str) -> AbstractContextManager[BinaryIO]:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import io
 import logging
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
 import boto3
@@ -23,7 +26,7 @@ from tenantadmin.objectstore.interface import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_s3.type_defs import ListObjectsV2OutputTypeDef
@@ -32,6 +35,8 @@ _log = logging.getLogger(__name__)
 
 #: How often a body that was cut off on its way is asked for again; failed requests botocore repeats itself.
 _READ_ATTEMPTS: Final = 3
+#: Requests in flight where many objects are read.
+_PARALLEL_READS: Final = 16
 #: Seconds without a byte after which an answer is given up.
 READ_TIMEOUT: Final = 60
 _GONE: Final = frozenset({"404", "NoSuchKey", "NotFound"})
@@ -101,6 +106,22 @@ class S3Store:
                         raise StoreError(f"the body of {key!r} was cut off {attempt} times") from error
                     _log.info("The body of %s was cut off; asking again", key)
         raise AssertionError("the last attempt returns or raises")
+
+    def read_many(self, objects: Iterable[tuple[str, int]]) -> Iterator[bytes | None]:
+        waiting = (key for key, _ in objects)
+        with ThreadPoolExecutor(_PARALLEL_READS) as pool:
+            ahead = deque(
+                pool.submit(self._read_if_there, key) for key in islice(waiting, 2 * _PARALLEL_READS)
+            )
+            while ahead:
+                yield ahead.popleft().result()
+                ahead.extend(pool.submit(self._read_if_there, key) for key in islice(waiting, 1))
+
+    def _read_if_there(self, key: str) -> bytes | None:
+        try:
+            return self.read(key)
+        except ObjectNotFound:
+            return None
 
     @contextmanager
     def open(self, key: str) -> Iterator[BinaryIO]:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from logs.columns import COLUMNS
 from logs.compaction import base as bases
-from logs.compaction import merge, worker
+from logs.compaction import batches, build, merge
 from logs.compaction.base import Base
 from logs.compaction.build import CompactedDay, compact_day
 from logs.layout import day_prefix, day_start_ms
@@ -25,7 +25,7 @@ from tenantadmin.objectstore import LocalStore
 from tests.analytics import raw
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 TENANT = UUID("11111111-2222-4333-8444-555555555555")
 DAY = raw.DAYS[1]
@@ -39,9 +39,10 @@ class CountingStore(LocalStore):
         super().__init__(root)
         self.reads: list[str] = []
 
-    def read(self, key: str) -> bytes:
-        self.reads.append(key.removeprefix(day_prefix(TENANT, DAY)))
-        return super().read(key)
+    def read_many(self, objects: Iterable[tuple[str, int]]) -> Iterator[bytes | None]:
+        listed = list(objects)
+        self.reads += [key.removeprefix(day_prefix(TENANT, DAY)) for key, _ in listed]
+        return super().read_many(listed)
 
 
 class Day:
@@ -256,8 +257,9 @@ def mixed_files() -> dict[str, bytes]:
 @pytest.mark.parametrize(
     ("module", "name", "value"),
     [
-        (worker, "_OBJECTS_PER_PROCESS", 1),
-        (worker, "_BYTES_IN_MEMORY", 0),
+        (batches, "_PIECE_BYTES", 1),
+        (batches, "_AHEAD", 0),
+        (build, "_BYTES_IN_MEMORY", 0),
         (merge, "_CHUNK_ROWS", 7),
         (merge, "ROW_GROUP_ROWS", 13),
         (merge, "_ROWS_PER_RUN", 1),
@@ -265,15 +267,14 @@ def mixed_files() -> dict[str, bytes]:
         (merge, "_OPEN_BATCHES", 1),
     ],
 )
-def test_pieces_and_processes_make_no_difference(
+def test_pieces_make_no_difference(
     day: Day, monkeypatch: pytest.MonkeyPatch, module: Any, name: str, value: int
 ) -> None:
     day.put(mixed_files())
     expected = day.build()
-    monkeypatch.setattr("logs.compaction.build._OBJECTS_PER_SHARE", 10)
-    monkeypatch.setattr("logs.compaction.batches._BATCH_BYTES", 300)
+    monkeypatch.setattr(batches, "_PIECE_BYTES", 300)
     if module is merge:
-        monkeypatch.setattr(worker, "_BYTES_IN_MEMORY", 0)
+        monkeypatch.setattr(build, "_BYTES_IN_MEMORY", 0)
     monkeypatch.setattr(module, name, value)
 
     built = day.build()
@@ -281,12 +282,6 @@ def test_pieces_and_processes_make_no_difference(
     assert rows_of(built) == rows_of(expected)
     assert built.quarantined == expected.quarantined
     assert built.duplicates == expected.duplicates > 0
-
-
-def test_a_file_larger_than_a_batch_may_be_is_divided(day: Day, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("logs.compaction.batches._MAX_BATCH_BYTES", 1)
-    day.put({"00/a.json": lines(*[entry(number) for number in range(150)])})
-    assert [row[0] - START for row in rows_of(day.build())] == list(range(150))
 
 
 def test_where_a_field_stands_twice_the_first_counts(day: Day) -> None:

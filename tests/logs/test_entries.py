@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from logs.columns import COLUMNS, Column, SqlType
-from logs.compaction.entries import Entries, Rejected, read_entries
+from logs.compaction.entries import BadFile, split, why_wrong
 
 
 def texts_of(body: bytes) -> list[bytes]:
     """The entries of a file in which all are good."""
-    entries, rejected = read_entries(body)
-    assert rejected == []
-    assert len(entries.timestamps) == len(entries.log_ids) == len(entries.texts)
-    return entries.texts
+    values = split(body)
+    assert values.are_objects
+    assert [why_wrong(text) for text in values.texts] == [None] * len(values.texts)
+    return list(map(bytes, values.texts))
 
 
 @pytest.mark.parametrize(
@@ -52,22 +52,26 @@ def test_one_object_lines_and_arrays_are_taken(body: bytes, lines: list[bytes] |
     ],
 )
 def test_a_file_that_is_not_json_is_set_aside_whole(body: bytes, reason: str) -> None:
-    assert read_entries(body) == (Entries([], [], []), [Rejected(None, reason)])
+    with pytest.raises(BadFile) as caught:
+        split(body)
+    assert str(caught.value) == reason
 
 
 def test_a_wrong_entry_is_set_aside_alone() -> None:
     body = b'[{"timestamp": 1}, 7, null, "x", [], {"statusCode": "200"}, {"timestamp": 2}]'
 
-    assert read_entries(body) == (
-        Entries([b'{"timestamp": 1}', b'{"timestamp": 2}'], [1, 2], [None, None]),
-        [
-            Rejected(1, "Expected `object`, got `int`"),
-            Rejected(2, "Expected `object`, got `null`"),
-            Rejected(3, "Expected `object`, got `str`"),
-            Rejected(4, "Expected `object`, got `array`"),
-            Rejected(5, "Expected `int | null`, got `str` - at `$.statusCode`"),
-        ],
-    )
+    values = split(body)
+
+    assert not values.are_objects
+    assert [why_wrong(text) for text in values.texts] == [
+        None,
+        "Expected `object`, got `int`",
+        "Expected `object`, got `null`",
+        "Expected `object`, got `str`",
+        "Expected `object`, got `array`",
+        "Expected `int | null`, got `str` - at `$.statusCode`",
+        None,
+    ]
 
 
 WRONG: dict[SqlType, list[Any]] = {
@@ -94,17 +98,9 @@ def test_each_column_takes_its_type_and_null(column: Column) -> None:
         body = json.dumps({name: value}).encode()
         assert texts_of(body) == [body]
     for value in WRONG[kind]:
-        good, (rejected,) = read_entries(json.dumps({name: value}).encode())
-        assert good.texts == []
-        assert rejected.position == 0
-        assert rejected.reason.endswith(f"$.{name}`") or "Expected `int`" in rejected.reason
-
-
-def test_each_entry_comes_with_its_time_and_log_id() -> None:
-    entries, _ = read_entries(b'[{"logId": "\\u00fc", "timestamp": -1}, {}, {"logId": null, "timestamp": 0}]')
-
-    assert entries.timestamps == [-1, None, 0]
-    assert entries.log_ids == ["ü", None, None]
+        reason = why_wrong(json.dumps({name: value}).encode())
+        assert reason is not None
+        assert reason.endswith(f"$.{name}`") or "Expected `int`" in reason
 
 
 def test_a_large_file_is_checked_for_utf_8_as_a_small_one() -> None:
@@ -114,11 +110,15 @@ def test_a_large_file_is_checked_for_utf_8_as_a_small_one() -> None:
         bad = good + b'{"other": "\xff"}'
         line, byte = good.count(b"\n") + 1, bad.index(b"\xff")
         reason = f"line {line} is not JSON: not UTF-8 at byte {byte} of the file"
-        assert read_entries(bad) == (Entries([], [], []), [Rejected(None, reason)])
+        with pytest.raises(BadFile) as caught:
+            split(bad)
+        assert str(caught.value) == reason
 
 
 def test_an_entry_over_16_mib_is_set_aside() -> None:
     large = b'{"userName": "' + b"x" * (16 << 20) + b'"}'
-    for body, position in ((large, 0), (b"{}\n" + large, 1)):
-        _, (rejected,) = read_entries(body)
-        assert rejected == Rejected(position, "an entry of 16777232 bytes; at most 16777216 are taken")
+    for body, position in ((large, 0), (b"{}\n" + large, 1), (b"[{}," + large + b"]", 1)):
+        values = split(body)
+        assert not values.are_objects
+        reason = why_wrong(values.texts[position])
+        assert reason == "an entry of 16777232 bytes; at most 16777216 are taken"

@@ -1,0 +1,180 @@
+"""Rows made at once are those that entries looked at one by one give.
+
+Contract: "Query log entry and ``proxy_logs``".
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from logs.columns import COLUMNS
+from logs.compaction import batches
+from logs.compaction.batches import Quarantined, read_rows
+from logs.compaction.convert import Converter
+from logs.listing import RawObject
+from tests.analytics import raw
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+
+DAY = raw.DAYS[1]
+
+
+class Memory:
+    """As much of a store as reading takes."""
+
+    def __init__(self, files: Mapping[str, bytes]) -> None:
+        self.files = files
+
+    def read_many(self, objects: Iterable[tuple[str, int]]) -> Iterator[bytes | None]:
+        return (self.files.get(key) for key, _ in objects)
+
+
+def read(
+    files: Mapping[str, bytes], *, piece: int, one_by_one: bool
+) -> tuple[list[dict[str, Any]], list[Quarantined]]:
+    """The rows of some files, and what is set aside."""
+    objects = [RawObject(key, number % 24, len(body)) for number, (key, body) in enumerate(files.items())]
+    wrong: list[Quarantined] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batches, "_PIECE_BYTES", piece)
+        if one_by_one:
+            patch.setattr(Converter, "parse", lambda *_, **__: None)
+        store: Any = Memory(files)
+        rows = [
+            row
+            for batch in read_rows(store, objects, day=DAY, quarantined=wrong)
+            for row in batch.to_pylist()
+        ]
+    return rows, sorted(wrong, key=repr)
+
+
+# --- Any files --------------------------------------------------------------------------------
+
+#: Tokens of which much is nearly JSON.
+_TOKENS = (
+    *("{", "}", "[", "]", ",", ":", "\n", "\r\n", " ", "\t", "\0", "\ufeff", "{}", "[]", '"', "\\"),
+    *('"timestamp"', '"userName"', '"tables"', '"parameterValues"', '"isDDL"', '"statusCode"', '"logId"'),
+    *('"time\\u0073tamp"', '"statement"', '"\\ud800"', '"\\udc00"', '"\\ud83d\\ude00"', '"\\u0000"', '"\\/"'),
+    *("0", "-0", "1.0", "1e3", "1E-2", "01", "1e999", "-", "NaN", "Infinity", "-Infinity", "null", "true"),
+    *("9223372036854775807", "9223372036854775808", "-9223372036854775809", "2147483648", "0x10"),
+    *('"a"', '"\x01"', '"\x7f"', '"\u2028"', '"ü"', '"\\q"', "'a'", "/**/", "nul", "\x0b"),
+)
+_VALUES = (
+    *(
+        "null",
+        "true",
+        "0",
+        "-0",
+        "-1",
+        "1.0",
+        "1e3",
+        "01",
+        "1e999",
+        "NaN",
+        "-Infinity",
+        "2147483648",
+        "1e-999",
+    ),
+    *("9223372036854775807", "9223372036854775808", "123456789012345678901234567890", "0.1", "-", ""),
+    *(
+        '"a"',
+        '""',
+        '"1"',
+        '"\\u0000"',
+        '"\\ud800"',
+        '"\\ud83d\\ude00"',
+        '"ü\\/\\b"',
+        '"[1, 2]"',
+        '"\x01"',
+        '"\n"',
+    ),
+    *(
+        '["a"]',
+        '["a", "b\\"\\\\"]',
+        '["\\n"]',
+        '["\\u0001", "\x7f\u2028"]',
+        "[]",
+        "[null]",
+        "[1]",
+        '[["a"]]',
+        '["NaN", NaN]',
+    ),
+    *(
+        '["ü", ""]',
+        '[ "/" , "\\/" ]',
+        "{}",
+        '{"a": [1, {"b": null}]}',
+        '{"timestamp": 1}',
+        "[" * 2_000 + "]" * 2_000,
+    ),
+)
+_NAMES = (
+    *(column.name for column in COLUMNS),
+    "statement",
+    "",
+    "tables",
+    "tables",
+    "parameterValues",
+    "time\\u0073tamp",
+)
+
+
+def _objects() -> st.SearchStrategy[str]:
+    member = st.builds(
+        "{}{}:{}{}".format,
+        st.sampled_from(["", " ", "\n"]),
+        st.sampled_from(_NAMES).map('"{}"'.format),
+        st.sampled_from(["", " "]),
+        st.sampled_from(_VALUES),
+    )
+    return st.lists(member, max_size=4).map(lambda members: "{" + ",".join(members) + "}")
+
+
+def _good_lists() -> st.SearchStrategy[str]:
+    texts = st.text(st.characters(codec="utf-8"), max_size=4)
+    entry = st.fixed_dictionaries(
+        {},
+        optional={
+            "tables": st.lists(texts, max_size=3) | st.none(),
+            "parameterValues": texts,
+            "userName": texts,
+            "timestamp": st.integers(-(2**63), 2**63 - 1),
+        },
+    )
+    return entry.map(json.dumps)
+
+
+def _bodies() -> st.SearchStrategy[bytes]:
+    objects = st.lists(_objects() | _good_lists(), max_size=5)
+    text = st.one_of(
+        _objects(),
+        st.lists(_good_lists(), max_size=5).map("\n".join),
+        st.tuples(objects, st.sampled_from(["\n", "\n", "\r\n", "\n\n", "", " ", ","])).map(
+            lambda pair: pair[1].join(pair[0])
+        ),
+        objects.map(lambda many: f"[{','.join(many)}]\n"),
+        st.lists(st.sampled_from(_TOKENS), max_size=12).map("".join),
+        st.lists(st.sampled_from(_TOKENS), max_size=6).map(lambda tokens: f"{{{''.join(tokens)}}}\n{{}}"),
+    )
+    encoded = text.map(lambda body: body.encode("utf-8", "surrogatepass"))
+    return (
+        encoded
+        | encoded
+        | raw.files_of(DAY, max_size=1).map(lambda files: next(iter(files.values())))
+        | encoded.map(lambda body: body.replace(b"a", b"\xff"))
+    )
+
+
+@settings(max_examples=400, deadline=None)
+@given(bodies=st.lists(_bodies(), min_size=1, max_size=4), piece=st.sampled_from([1, 40, 1 << 20]))
+def test_files_give_what_their_entries_give_one_by_one(bodies: list[bytes], piece: int) -> None:
+    files = {f"{number}.json": body for number, body in enumerate(bodies)}
+    expected = read(files, piece=1 << 20, one_by_one=True)
+    assert read(files, piece=piece, one_by_one=False) == expected
