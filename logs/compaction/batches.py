@@ -5,15 +5,16 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import accumulate, compress
 from typing import TYPE_CHECKING, Final
 
-from logs.compaction.convert import Converter
+from logs.compaction.convert import Converter, NotParsed
 from logs.compaction.entries import BadFile, is_utf8, split, why_wrong
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Container, Iterator, Mapping, Sequence
     from datetime import date
 
     import pyarrow as pa
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from tenantadmin.objectstore import ObjectStore
 
 #: Bytes of entries that are converted at once: one that is wrong costs time for all, a piece some for itself.
-_PIECE_BYTES: Final = 2 << 20
+_PIECE_BYTES: Final = 1 << 20
 #: Threads that convert, which does not hold the interpreter, and pieces that may wait for them.
 _THREADS: Final = 2
 _AHEAD: Final = 8
@@ -38,22 +39,33 @@ class Quarantined:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A run of a file's values: the file, the values' first position in it, and how many there are."""
-
-    item: RawObject
-    first: int
-    count: int
-
-
 @dataclass(slots=True)
 class _Piece:
     """JSON values that are converted together, and where they came from."""
 
     texts: list[Text] = field(default_factory=list)
-    parts: list[_Part] = field(default_factory=list)
+    #: Of the prefix, a byte for each.
+    hours: bytearray = field(default_factory=bytearray)
+    #: Of each run of values of one file: its key, the first's position, how many there are.
+    runs: list[tuple[str, int, int]] = field(default_factory=list)
     are_objects: bool = True
+
+    def add(self, item: RawObject, texts: Sequence[Text], *, first: int, are_objects: bool) -> None:
+        """Append values of one file, of which ``first`` is the position of the first of them."""
+        self.texts += texts
+        self.hours += bytes((item.hour,)) * len(texts)
+        self.runs.append((item.key, first, len(texts)))
+        self.are_objects &= are_objects
+
+    def quarantined(self, reasons: Mapping[int, str]) -> list[Quarantined]:
+        """The values at some places as set aside, each with its reason."""
+        origins = [(key, first + number) for key, first, count in self.runs for number in range(count)]
+        return [Quarantined(*origins[place], reason) for place, reason in reasons.items()]
+
+    def without(self, places: Container[int]) -> tuple[list[Text], bytes]:
+        """The other values, and their hours."""
+        stays = [place not in places for place in range(len(self.texts))]
+        return list(compress(self.texts, stays)), bytes(compress(self.hours, stays))
 
 
 def read_rows(
@@ -111,39 +123,37 @@ def _cut(files: Sequence[tuple[RawObject, bytes]], quarantined: list[Quarantined
             quarantined.append(Quarantined(item.key, None, str(error)))
             continue
         if len(body) < _PIECE_BYTES:
-            piece.texts += texts
-            piece.parts.append(_Part(item, 0, len(texts)))
-            piece.are_objects &= are_objects
+            piece.add(item, texts, first=0, are_objects=are_objects)
             continue
         if piece.texts:
             yield piece
-            piece = _Piece()
-        ends = list(accumulate(map(len, texts)))
+        ends = list(accumulate(map(len, texts), initial=0))
         start = 0
         while start < len(texts):
-            before = ends[start - 1] if start else 0
-            end = bisect_left(ends, before + _PIECE_BYTES) + 1
-            part = list(texts[start:end])
-            yield _Piece(part, [_Part(item, start, len(part))], are_objects)
+            end = bisect_left(ends, ends[start] + _PIECE_BYTES, hi=len(texts))
+            piece = _Piece()
+            piece.add(item, texts[start:end], first=start, are_objects=are_objects)
+            yield piece
             start = end
+        piece = _Piece()
     if piece.texts:
         yield piece
 
 
 def _convert(piece: _Piece, converter: Converter) -> tuple[pa.RecordBatch | None, list[Quarantined]]:
-    texts, hours = piece.texts, b"".join(bytes((part.item.hour,)) * part.count for part in piece.parts)
-    rows = converter.parse(texts, hours=hours) if piece.are_objects else None
-    if rows is not None:
-        return rows, []
-    reasons = list(map(why_wrong, texts))
-    origins = ((part.item.key, part.first + number) for part in piece.parts for number in range(part.count))
-    wrong = [
-        Quarantined(key, position, reason)
-        for (key, position), reason in zip(origins, reasons, strict=True)
-        if reason is not None
-    ]
-    if wrong:
-        good = [reason is None for reason in reasons]
-        texts, hours = list(compress(texts, good)), bytes(compress(hours, good))
-        rows = converter.parse(texts, hours=hours)
-    return rows or (converter.convert(texts, hours=hours) if texts else None), wrong
+    """The rows of a piece, and which of its values are no entries."""
+    suspects = [range(len(piece.texts))]
+    if piece.are_objects:
+        try:
+            return converter.parse(piece.texts, hours=piece.hours), []
+        except NotParsed as error:
+            # One that is wrong among a thousand is the usual reason.
+            if error.place is not None:
+                suspects.insert(0, range(error.place, error.place + 1))
+    for places in suspects:
+        reasons = {place: reason for place in places if (reason := why_wrong(piece.texts[place]))}
+        texts, hours = piece.without(reasons)
+        if reasons and texts:
+            with suppress(NotParsed):
+                return converter.parse(texts, hours=hours), piece.quarantined(reasons)
+    return converter.convert(texts, hours=hours) if texts else None, piece.quarantined(reasons)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -50,6 +51,16 @@ _decode_json_values: Any = msgspec.json.Decoder(
 #: Entries of a piece that are looked at for what kind of value those columns come as.
 _LOOKED_AT: Final = 32
 _STRINGS: Final = pa.list_(pa.string())
+#: How the parser ends a message on an object of the wrong kind.
+_ROW: Final = re.compile(r" in row (\d+)$", re.ASCII)
+
+
+class NotParsed(Exception):
+    """Rows are not to be had at once, because of the object at ``place`` where that is known."""
+
+    def __init__(self, place: int | None) -> None:
+        super().__init__(place)
+        self.place = place
 
 
 class Converter:
@@ -71,15 +82,18 @@ class Converter:
     def __exit__(self, *_: object) -> None:
         self._engine.close()
 
-    def parse(self, objects: Sequence[Text], *, hours: bytes) -> pa.RecordBatch | None:
-        """Check the types of ``objects`` and make rows of them at once; None where that is not to be had.
+    def parse(self, objects: Sequence[Text], *, hours: bytes | bytearray) -> pa.RecordBatch:
+        """Check the types of ``objects`` and make rows of them at once.
 
-        It is where each is an entry, no field stands twice in one, and what is JSON text came as text
-        throughout, or throughout as lists of text without control characters.
+        That is to be had where each is an entry, no field stands twice in one, and what is JSON text came as
+        text throughout, or throughout as lists of text without control characters.
 
         Args:
             objects: known to be JSON objects in UTF-8.
             hours: of their prefixes.
+
+        Raises:
+            NotParsed: it is not to be had.
         """
         text = b"\n".join(objects)
         types = _json_types(objects)
@@ -92,18 +106,17 @@ class Converter:
                     explicit_schema=pa.schema(fields), unexpected_field_behavior="ignore"
                 ),
             )
-        except pa.ArrowInvalid:
-            return None
+        except pa.ArrowInvalid as error:
+            named = _ROW.search(str(error))
+            raise NotParsed(int(named[1]) if named else None) from None
         if table.num_rows != len(objects):
-            return None
-        columns: list[Any] = []
-        for column in table.combine_chunks().to_batches()[0].columns:
-            columns.append(_json_text(column) if column.type == _STRINGS else column)
-            if columns[-1] is None:
-                return None
-        return self._rows(columns, hours)
+            raise NotParsed(None)
+        columns = table.combine_chunks().to_batches()[0].columns
+        return self._rows(
+            [_json_text(column) if column.type == _STRINGS else column for column in columns], hours
+        )
 
-    def convert(self, entries: Sequence[Text], *, hours: bytes) -> pa.RecordBatch:
+    def convert(self, entries: Sequence[Text], *, hours: bytes | bytearray) -> pa.RecordBatch:
         """Make rows of texts each of which is known to be an entry."""
         lines = pa.table({"line": pa.array(map(bytes, entries), pa.string())})
         with self._engine.cursor() as connection:
@@ -111,7 +124,7 @@ class Converter:
             table = connection.execute(_FROM_JSON).to_arrow_table()
         return self._rows(table.combine_chunks().to_batches()[0].columns, hours)
 
-    def _rows(self, columns: Sequence[pa.Array[Any]], hours: bytes) -> pa.RecordBatch:
+    def _rows(self, columns: Sequence[pa.Array[Any]], hours: bytes | bytearray) -> pa.RecordBatch:
         prefix_hours = pa.Array.from_buffers(pa.int8(), len(hours), [None, pa.py_buffer(hours)])
         own = pc.subtract(columns[SCHEMA.get_field_index("timestamp")], self._start)
         in_day = pc.fill_null(pc.and_(pc.greater_equal(own, 0), pc.less(own, DAY_MS)), fill_value=False)
@@ -137,10 +150,14 @@ def _json_types(objects: Sequence[Text]) -> dict[str, pa.DataType]:
 
 
 def _json_text(lists: Any) -> Any:
-    """Lists of text as JSON, as the engine writes it; None where a text is null or has control characters."""
+    """Lists of text as JSON, as the engine writes it.
+
+    Raises:
+        NotParsed: a text is null or has control characters.
+    """
     texts = lists.values
     if texts.null_count or pc.any(pc.match_substring_regex(texts, r"[\x00-\x1f]")).as_py():
-        return None
+        raise NotParsed(None)
     for character in ("\\", '"'):
         texts = pc.replace_substring(texts, character, "\\" + character)
     inner = pc.binary_join(pa.ListArray.from_arrays(lists.offsets, texts), '","')

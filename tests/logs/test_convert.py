@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from logs.columns import COLUMNS
 from logs.compaction import batches
 from logs.compaction.batches import Quarantined, read_rows
-from logs.compaction.convert import Converter
+from logs.compaction.convert import Converter, NotParsed
 from logs.listing import RawObject
 from tests.analytics import raw
 
@@ -36,6 +36,10 @@ class Memory:
         return (self.files.get(key) for key, _ in objects)
 
 
+def refuse(*_: object, **__: object) -> None:
+    raise NotParsed(None)
+
+
 def read(
     files: Mapping[str, bytes], *, piece: int, one_by_one: bool
 ) -> tuple[list[dict[str, Any]], list[Quarantined]]:
@@ -45,7 +49,7 @@ def read(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(batches, "_PIECE_BYTES", piece)
         if one_by_one:
-            patch.setattr(Converter, "parse", lambda *_, **__: None)
+            patch.setattr(Converter, "parse", refuse)
         store: Any = Memory(files)
         rows = [
             row
