@@ -11,7 +11,7 @@ from itertools import accumulate, compress
 from typing import TYPE_CHECKING, Final
 
 from logs.compaction.convert import Converter, NotParsed
-from logs.compaction.entries import BadFile, is_utf8, split, why_wrong
+from logs.compaction.entries import BadFile, are_objects, is_utf8, split, why_wrong
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tenantadmin.objectstore import ObjectStore
 
 #: Bytes of entries that are converted at once: one that is wrong costs time for all, a piece some for itself.
-_PIECE_BYTES: Final = 1 << 20
+_PIECE_BYTES: Final = 2 << 20
 #: Threads that convert, which does not hold the interpreter, and pieces that may wait for them.
 _THREADS: Final = 2
 _AHEAD: Final = 8
@@ -114,25 +114,31 @@ def _pieces(
 
 
 def _cut(files: Sequence[tuple[RawObject, bytes]], quarantined: list[Quarantined]) -> Iterator[_Piece]:
-    known_utf8 = is_utf8(b"\n".join([body for _, body in files]))
+    bodies: list[Text] = [body for _, body in files]
+    known_utf8 = is_utf8(b"\n".join(bodies))
+    if len(files) > 1 and known_utf8 and are_objects(bodies):
+        # An object to a file, by the thousand.
+        hours = bytearray([item.hour for item, _ in files])
+        yield _Piece(bodies, hours, [(item.key, 0, 1) for item, _ in files])
+        return
     piece = _Piece()
     for item, body in files:
         try:
-            texts, are_objects = split(body, known_utf8=known_utf8)
+            values = split(body, known_utf8=known_utf8)
         except BadFile as error:
             quarantined.append(Quarantined(item.key, None, str(error)))
             continue
         if len(body) < _PIECE_BYTES:
-            piece.add(item, texts, first=0, are_objects=are_objects)
+            piece.add(item, values.texts, first=0, are_objects=values.are_objects)
             continue
         if piece.texts:
             yield piece
-        ends = list(accumulate(map(len, texts), initial=0))
+        ends = list(accumulate(map(len, values.texts), initial=0))
         start = 0
-        while start < len(texts):
-            end = bisect_left(ends, ends[start] + _PIECE_BYTES, hi=len(texts))
+        while start < len(values.texts):
+            end = bisect_left(ends, ends[start] + _PIECE_BYTES, hi=len(values.texts))
             piece = _Piece()
-            piece.add(item, texts[start:end], first=start, are_objects=are_objects)
+            piece.add(item, values.texts[start:end], first=start, are_objects=values.are_objects)
             yield piece
             start = end
         piece = _Piece()

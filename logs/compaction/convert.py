@@ -156,10 +156,12 @@ def _json_text(lists: Any) -> Any:
         NotParsed: a text is null or has control characters.
     """
     texts = lists.values
-    if texts.null_count or pc.any(pc.match_substring_regex(texts, r"[\x00-\x1f]")).as_py():
+    if texts.null_count:
         raise NotParsed(None)
-    for character in ("\\", '"'):
-        texts = pc.replace_substring(texts, character, "\\" + character)
+    if pc.any(pc.match_substring_regex(texts, r'[\x00-\x1f"\\]')).as_py():
+        if pc.any(pc.match_substring_regex(texts, r"[\x00-\x1f]")).as_py():
+            raise NotParsed(None)
+        texts = pc.replace_substring_regex(texts, r'["\\]', r"\\\0")
     inner = pc.binary_join(pa.ListArray.from_arrays(lists.offsets, texts), '","')
     written = pc.binary_join_element_wise('["', inner, '"]', "")
     return pc.if_else(pc.equal(pc.list_value_length(lists), 0), "[]", written)

@@ -71,27 +71,34 @@ def split(body: bytes, *, known_utf8: bool = False) -> Values:
     """
     if not known_utf8 and not is_utf8(body):
         raise BadFile(_why_not_utf8(body))
-    if _all_objects([body]):
+    if _is_object(body):
         return Values([body], len(body) <= MAX_ENTRY_BYTES)
     if not body.strip(_SPACE):
         raise BadFile("the file is empty")
     views = _lines(body)
-    if _all_objects(views):
-        return Values(views, _none_too_large(views))
+    if are_objects(views):
+        return Values(views, are_objects=True)
     if _why_not_json(body) is None:
         is_array = body.lstrip(_SPACE).startswith(b"[")
         texts = list(map(bytes, _decode_array(body))) if is_array else [body]
     else:
         lines = list(map(bytes, views))
         for number, line in enumerate(lines, start=1):
-            if (
-                line.strip(_SPACE)
-                and not _all_objects([line])
-                and (reason := _why_not_json(line)) is not None
-            ):
+            if _is_object(line) or not line.strip(_SPACE):
+                continue
+            if (reason := _why_not_json(line)) is not None:
                 raise BadFile(f"line {number} is not JSON: {reason}")
         texts = [line for line in lines if line.strip(_SPACE)]
-    return Values(texts, _all_objects(texts) and _none_too_large(texts))
+    return Values(texts, are_objects(texts))
+
+
+def are_objects(texts: Sequence[Text]) -> bool:
+    """Whether each is one JSON object, and none too large. That they are UTF-8 is not looked at."""
+    try:
+        deque(map(_decode_object, texts), maxlen=0)
+    except _NOT_DECODED:
+        return False
+    return max(map(len, texts), default=0) <= MAX_ENTRY_BYTES
 
 
 def why_wrong(text: Text) -> str | None:
@@ -125,16 +132,12 @@ def _lines(body: bytes) -> list[memoryview]:
     return [*lines, view[start:]] if start < len(body) else lines
 
 
-def _all_objects(texts: Sequence[Text]) -> bool:
+def _is_object(text: Text) -> bool:
     try:
-        deque(map(_decode_object, texts), maxlen=0)
+        _decode_object(text)
     except _NOT_DECODED:
         return False
     return True
-
-
-def _none_too_large(texts: Sequence[Text]) -> bool:
-    return max(map(len, texts), default=0) <= MAX_ENTRY_BYTES
 
 
 def _why_not_json(text: bytes) -> str | None:

@@ -176,7 +176,7 @@ def _bodies() -> st.SearchStrategy[bytes]:
     )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(bodies=st.lists(_bodies(), min_size=1, max_size=4), piece=st.sampled_from([1, 40, 1 << 20]))
 def test_files_give_what_their_entries_give_one_by_one(bodies: list[bytes], piece: int) -> None:
     files = {f"{number}.json": body for number, body in enumerate(bodies)}
