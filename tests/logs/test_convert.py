@@ -182,3 +182,41 @@ def test_files_give_what_their_entries_give_one_by_one(bodies: list[bytes], piec
     files = {f"{number}.json": body for number, body in enumerate(bodies)}
     expected = read(files, piece=1 << 20, one_by_one=True)
     assert read(files, piece=piece, one_by_one=False) == expected
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"x": NaN}',
+        b'{"x": -Infinity}',
+        b'{"userName": "a"}\nnull',
+        b'{"userName": "a"} null {"userName": "b"}',
+        b'{"userName": "a"}{"userName": "b"}\n{\n"userName": "c"}',
+        b'{"x": ' + b"[" * 1_000_000 + b"]" * 1_000_000 + b"}",
+        b'{"userName": "a"}\0{"userName": "b"}',
+        b'\xef\xbb\xbf{"userName": "a"}',
+        b'{"timestamp": 1, "timestamp": 2}',
+        b'{"x": "\xff"}',
+    ],
+)
+def test_what_the_parser_would_take_but_is_no_entry(body: bytes) -> None:
+    files = {"a.json": b'{"userName": "good"}', "b.json": body, "c.json": b'{"userName": "good"}\n{}'}
+    expected = read(files, piece=1 << 20, one_by_one=True)
+    assert read(files, piece=1 << 20, one_by_one=False) == expected
+    # Where a field stands twice the first counts; what is JSON but no object is set aside alone.
+    assert len(expected[0]) == (4 if b"timestamp" in body or body.endswith(b"\nnull") else 3)
+
+
+def test_usual_entries_are_looked_at_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Converter, "convert", refuse)
+    entry = {"timestamp": 1, "tables": ["a", 'b"\\', "ü"], "parameterValues": "[1]", "statement": {"x": [1]}}
+    good = json.dumps(entry).encode()
+    lines = b"\n".join([good, b'{"tables": []}', b'{"statusCode": "1"}', b'{"tables": null}'])
+
+    rows, wrong = read(
+        {"a.json": good, "b.json": lines, "c.json": b"[%b]" % good}, piece=1 << 20, one_by_one=False
+    )
+
+    written = '["a","b\\"\\\\","ü"]'
+    assert [row["tables"] for row in rows] == [written, written, "[]", None, written]
+    assert [(item.key, item.position) for item in wrong] == [("b.json", 2)]

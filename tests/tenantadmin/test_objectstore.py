@@ -62,6 +62,17 @@ def test_a_missing_object_is_not_found(store: ObjectStore) -> None:
             store.stat(key)
 
 
+def test_many_are_read_in_their_order_whatever_is_gone_or_has_changed(store: ObjectStore) -> None:
+    for key in ("top", "a/1", "a/2", "b/c/3"):
+        store.write(key, key.encode() * 3)
+    wanted = [("a/1", 9), ("a/2", 1), ("a/gone", 9), ("b/c/3", 999), ("b/c", 0), ("a/1/x", 0), ("none/x", 0)]
+
+    assert list(store.read_many(iter([*wanted, ("top", 9)]))) == [
+        *(b"a/1a/1a/1", b"a/2a/2a/2", None, b"b/c/3b/c/3b/c/3", None, None, None, b"toptoptop"),
+    ]
+    assert list(store.read_many([])) == []
+
+
 def test_deleting_is_idempotent(store: ObjectStore) -> None:
     store.write("a/b", b"x")
     store.delete("a/b")
