@@ -30,6 +30,11 @@ pc: Any = pyarrow.compute
 
 #: So long are the runs at least that it is better to string together than to pick each row.
 _ROWS_PER_RUN: Final = 16
+#: Columns whose values hardly repeat: without dictionaries, and at zstd's lowest level, files are a tenth
+#: smaller and written in two thirds of the time.
+_DISTINCT: Final = frozenset(
+    {"timestamp", "responseSize", "cacheExpiresAt", "logId", "queryId", "operationId"}
+)
 #: Rows that are picked at once.
 _CHUNK_ROWS: Final = 20_480
 #: Batches that stay open: those that a chunk's rows come from, and some that the next one shares.
@@ -77,7 +82,13 @@ def write_day(source: Source, *, kept: Path | None, target: Path) -> Merged | No
     groups = -(-places.num_rows // ROW_GROUP_ROWS)
     size = -(-places.num_rows // groups)
     with pq.ParquetWriter(
-        target, SCHEMA, compression="zstd", compression_level=3, store_schema=False
+        target,
+        SCHEMA,
+        compression="zstd",
+        compression_level=1,
+        # The published types know no list here.
+        use_dictionary=[name for name in SCHEMA.names if name not in _DISTINCT],  # type: ignore[arg-type]
+        store_schema=False,
     ) as writer:
         for start in range(0, places.num_rows, size):
             group = places.slice(start, size)
