@@ -9,6 +9,7 @@ and holds neither a connection nor an engine, so that a child begins at once.
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import signal
@@ -32,6 +33,10 @@ def main(database: str, store_url: str) -> None:
 
     # Every document is large enough to be an object of its own.
     store.INLINE_BYTES = 0  # type: ignore[misc]
+    # A child that collected garbage would copy all that it shares with its parent.
+    gc.collect()
+    gc.freeze()
+    gc.disable()
     for line in sys.stdin:
         reading, writing = os.pipe()
         child = os.fork()

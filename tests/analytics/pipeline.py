@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -52,7 +53,7 @@ def roll_day(store: LocalStore, day: date, *, directory: Path) -> tuple[Compacte
 def merge(parts: Sequence[Part], *, directory: Path) -> Part:
     """The rollups of days, or of months, merged under ``directory``."""
     directory.mkdir(parents=True)
-    with duckdb.connect(config={"threads": 1}) as connection:
+    with engine().cursor() as connection:
         return _texts(merge_rollups(connection, parts, directory=directory))
 
 
@@ -65,10 +66,16 @@ def merge_year(days: Mapping[date, Part], *, directory: Path) -> Part:
     return merge(merged, directory=directory / "year")
 
 
+@cache
+def engine() -> duckdb.DuckDBPyConnection:
+    """One for all, since a new one takes longer than most of what is asked of it here."""
+    return duckdb.connect(config={"threads": 1})
+
+
 @contextmanager
 def opened(*parts: Part, user: str | None = None) -> Iterator[Rollups]:
-    """Rollups on a connection of their own."""
-    with duckdb.connect(config={"threads": 1}) as connection:
+    """Rollups on a session of their own."""
+    with engine().cursor() as connection:
         yield Rollups(connection, parts, user=user)
 
 

@@ -7,7 +7,6 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-import duckdb
 from hypothesis import HealthCheck, given, settings
 
 from analytics.documents.month import month_document
@@ -18,7 +17,17 @@ from analytics.documents.year import daily_activity, year_document
 from analytics.rollup import STATEMENTS
 from logs.columns import COLUMNS
 from tests.analytics import oracle, raw
-from tests.analytics.pipeline import TENANT, Part, day_json, merge, merge_year, opened, roll_day, store_files
+from tests.analytics.pipeline import (
+    TENANT,
+    Part,
+    day_json,
+    engine,
+    merge,
+    merge_year,
+    opened,
+    roll_day,
+    store_files,
+)
 
 Files = dict[date, dict[str, bytes]]
 
@@ -110,7 +119,7 @@ def without_action(document: dict[str, Any]) -> dict[str, Any]:
 
 def stored_rows(path: Path) -> list[tuple[Any, ...]]:
     names = ", ".join(f'"{column.name}"' for column in COLUMNS)
-    with duckdb.connect() as connection:
+    with engine().cursor() as connection:
         return connection.execute(f"SELECT {names}, _hour FROM read_parquet(?)", [str(path)]).fetchall()
 
 
