@@ -26,8 +26,13 @@ pytestmark = pytest.mark.django_db
 DAYS = (date(2025, 12, 31), date(2026, 1, 1))
 
 
-def test_documents_over_s3_equal_the_oracle(s3_url: str, settings: Any) -> None:  # noqa: F811
+def test_documents_over_s3_equal_the_oracle(
+    s3_url: str,  # noqa: F811
+    settings: Any,
+    tmp_path: Path,
+) -> None:
     settings.OBJECT_STORE_URL = s3_url
+    settings.VAR_DIR = tmp_path
     for day in DAYS:
         for number in range(60):
             put(f"{number % 24:02}/{number}.json", entry(day, userName=f"u{number % 7}"), day=day)
@@ -39,13 +44,19 @@ def test_documents_over_s3_equal_the_oracle(s3_url: str, settings: Any) -> None:
     assert document(Kind.DAY, "2026-01-01") == oracle.day_document(rows[60:])
     assert document(Kind.YEAR, "2026") == oracle.year_document(rows, tenant=str(TENANT), year=2026)
     assert document(Kind.USERS, "")["totalUsers"] == 7
-    source = find_user_source(tenant=TENANT, user="u3", period="2026")
-    assert source is not None
-    body = user_document(default_store(), source)
-    assert isinstance(body, bytes)
-    assert json.loads(body) == oracle.year_document(
-        oracle.for_user(rows, "u3"), tenant=str(TENANT), year=2026
-    )
+    mine = oracle.for_user(rows, "u3")
+    wanted = {
+        "2026": oracle.year_document(mine, tenant=str(TENANT), year=2026),
+        "2026-01": oracle.month_document(oracle.for_user(rows[60:], "u3"), 1),
+        # From copies of three tables.
+        "2026-01-01": oracle.day_document(oracle.for_user(rows[60:], "u3")),
+    }
+    for period, expected in wanted.items():
+        source = find_user_source(tenant=TENANT, user="u3", period=period)
+        assert source is not None
+        body = user_document(default_store(), source)
+        assert isinstance(body, bytes)
+        assert json.loads(body) == expected
     assert rebuild_all() == ([], [])
 
 
