@@ -21,6 +21,7 @@ from tests.analytics.test_rebuild import DAY, LATER, NEXT, document, entry, put,
 
 if TYPE_CHECKING:
     from datetime import date
+    from pathlib import Path
 
 #: Of what a late object sets going: its day (log, five tables, document), its month, its year, and the
 #: documents of the year after and of all users.
@@ -133,7 +134,9 @@ def test_a_store_that_fails_at_every_write_shows_old_or_new_whole_and_the_last_r
 
 
 @pytest.mark.django_db(transaction=True)
-def test_killed_before_every_write_old_or_new_is_whole_and_the_last_run_converges(settings: Any) -> None:
+def test_killed_before_every_write_old_or_new_is_whole_and_the_last_run_converges(
+    settings: Any, tmp_path: Path
+) -> None:
     for day in (DAY, NEXT, LATER):
         put("00/a.json", entry(day, matchedRule="r"), day=day)
     rebuild_all()
@@ -145,7 +148,10 @@ def test_killed_before_every_write_old_or_new_is_whole_and_the_last_run_converge
     ends: list[str] = []
     stale, last = find_stale(), 1
     database = str(connection.settings_dict["NAME"])
-    with Child("tests.analytics.dying", database, settings.OBJECT_STORE_URL) as builder:
+    # What is left on disk stays with the test.
+    environment = {"TMPDIR": str(tmp_path)}
+    arguments = ("tests.analytics.dying", database, settings.OBJECT_STORE_URL)
+    with Child(*arguments, environment=environment) as builder:
         while True:
             builder.tell(last)
             if (place := builder.read()) == "done":
