@@ -21,11 +21,10 @@ _arange: Any = getattr(pa, "arange")  # noqa: B009  # which the stubs do not kno
 #: Row groups of the file, of at most 122,880 rows each, that are held at a time.
 GROUPS: Final = 8
 
-#: Columns of texts that repeat, which are read as what they are stored as: a dictionary and numbers.
-_REPEATING: Final = (
-    *("userName", "standardizedSql", "matchedRule", "matchedRuleName", "cacheStatus", "cacheKey"),
-)
+#: Columns of texts that are numbered, and those that repeat, which are read as what they are stored as: a
+#: dictionary and numbers.
 _NUMBERED: Final = ("userName", "standardizedSql", "matchedRule", "cacheStatus", "cacheKey")
+_REPEATING: Final = (*_NUMBERED, "matchedRuleName")
 
 
 class DayRows:

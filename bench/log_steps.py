@@ -25,7 +25,7 @@ from analytics.source import Rollups
 from bench import harness, raw_logs
 from logs.columns import COLUMNS
 from logs.compaction.build import CompactedDay, compact_day
-from logs.compaction.engine import PARQUET_OPTIONS, connect, text, text_list
+from logs.compaction.engine import ROW_GROUP_ROWS, connect, text, text_list
 from logs.layout import DAY_MS, day_prefix
 from logs.listing import list_day
 from logs.models import Partition
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 TENANT = UUID("11111111-2222-4333-8444-555555555555")
 DAY = date(2026, 3, 1)
+#: What the engine writes best: zstd at its default level.
+_COPY_OPTIONS = f"FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 3, ROW_GROUP_SIZE {ROW_GROUP_ROWS}"
 _SCAN = "SELECT count(*), sum(responseSize) FROM read_parquet({files})"
 
 
@@ -84,7 +86,7 @@ def compaction(directory: Path, *, ndjson: LocalStore, objects: LocalStore, runs
 
     def copy() -> None:
         with connect(spill=directory / "spill") as connection:
-            connection.execute(f"COPY ({query}) TO {text(directory / 'copy.parquet')} ({PARQUET_OPTIONS})")
+            connection.execute(f"COPY ({query}) TO {text(directory / 'copy.parquet')} ({_COPY_OPTIONS})")
 
     def build(store: LocalStore) -> CompactedDay:
         shutil.rmtree(place, ignore_errors=True)

@@ -17,11 +17,8 @@ HOUR_COLUMN: Final = "_hour"
 #: Another: the hour (0 to 23) of the object's prefix, by which a rebuild finds the rows it may keep.
 PREFIX_HOUR_COLUMN: Final = "_prefix_hour"
 
-#: zstd at its default level and 122,880 rows to a group won over larger groups and higher levels.
+#: Rows to a row group of a day's file: won over larger groups.
 ROW_GROUP_ROWS: Final = 122_880
-PARQUET_OPTIONS: Final = (
-    f"FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 3, ROW_GROUP_SIZE {ROW_GROUP_ROWS}"
-)
 
 
 def connect(
