@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from logs.sql import scheduling
+
 if TYPE_CHECKING:
     from logs.sql.wire import Preparation
 
@@ -80,7 +82,7 @@ class QueryProcess:
                 if nice is None:
                     os.sched_setscheduler(int(thread.name), os.SCHED_IDLE, os.sched_param(0))
                 else:
-                    os.setpriority(os.PRIO_PROCESS, int(thread.name), nice)
+                    scheduling.yield_processor(int(thread.name), nice=nice)
 
     def pause(self) -> None:
         """Stop the process until `resume`, wherever it is."""
