@@ -7,9 +7,11 @@ import re
 from dataclasses import dataclass
 from datetime import date
 from itertools import groupby
-from operator import itemgetter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
+
+import msgspec
 
 from logs.layout import HOUR_AND_FILE, day_prefix, logs_prefix
 
@@ -24,7 +26,7 @@ LAYOUT_VERSION: Final = 2
 _DIGITS = re.compile(r"\d+", re.ASCII)
 
 
-class RawObject(NamedTuple):
+class RawObject(msgspec.Struct, frozen=True, gc=False):
     """One raw log object of a day: its key, the hour of its prefix (0 to 23) and its size in bytes."""
 
     key: str
@@ -60,15 +62,15 @@ def list_day(store: ObjectStore, *, tenant: UUID, day: date) -> DayListing:
     """List the raw objects of one day. Names that are not ``HH/<file>.json`` are no log objects."""
     prefix = day_prefix(tenant, day)
     start, end = len(prefix), len(prefix) + len("HH/")
-    listed = sorted(store.list(prefix), key=itemgetter(0))
+    listed = sorted(store.list(prefix), key=attrgetter("key"))
     objects: list[RawObject] = []
     hours: dict[int, HourObjects] = {}
     for folder, entries in groupby(listed, key=lambda entry: entry.key[start:end]):
         found = [entry for entry in entries if HOUR_AND_FILE.fullmatch(entry.key, start)]
         if found:
             hour = int(folder[:-1])
-            objects += [RawObject(key, hour, size) for key, size, _ in found]
-            described = "".join([f"{key}\0{size}\0{etag}\0" for key, size, etag in found])
+            objects += [RawObject(entry.key, hour, entry.size) for entry in found]
+            described = "".join([f"{entry.key}\0{entry.size}\0{entry.etag}\0" for entry in found])
             digest = hashlib.sha256(f"layout {LAYOUT_VERSION}\n{described}".encode())
             hours[hour] = HourObjects(digest.hexdigest(), sum(entry.size for entry in found))
     together = "".join(f"{hour} {found.digest}\n" for hour, found in hours.items())

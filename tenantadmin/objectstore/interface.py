@@ -7,7 +7,9 @@ empty or a key that ends in a slash.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
+
+import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -34,8 +36,11 @@ class InvalidKey(StoreError, ValueError):
     """The key could name something outside the store, or cannot be stored."""
 
 
-class Entry(NamedTuple):
-    """One stored object. ``size`` in bytes; ``etag`` changes whenever the content does."""
+class Entry(msgspec.Struct, frozen=True, gc=False):
+    """One stored object. ``size`` in bytes; ``etag`` changes whenever the content does.
+
+    A day has hundreds of thousands, which the garbage collector need not look at.
+    """
 
     key: str
     size: int

@@ -8,7 +8,7 @@ import os
 import shutil
 import stat
 import uuid
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
@@ -77,9 +77,11 @@ class LocalStore:
                 if item.is_dir(follow_symlinks=False):
                     pending.append((directory / item.name, f"{at}{item.name}/"))
                 elif item.is_file(follow_symlinks=False):
-                    # Gone since the directory was read: as if it had never been listed.
-                    with suppress(FileNotFoundError):
-                        yield Entry(at + item.name, *_size_and_etag(item.stat(follow_symlinks=False)))
+                    try:
+                        status = item.stat(follow_symlinks=False)
+                    except FileNotFoundError:
+                        continue  # gone since the directory was read: as if it had never been listed
+                    yield Entry(at + item.name, status.st_size, _etag(status))
 
     def children(self, prefix: str) -> Iterator[Child]:
         base = self._directory(prefix)
@@ -92,7 +94,8 @@ class LocalStore:
 
     def stat(self, key: str) -> Entry:
         with self.open(key) as stream:
-            return Entry(key, *_size_and_etag(os.fstat(stream.fileno())))
+            status = os.fstat(stream.fileno())
+            return Entry(key, status.st_size, _etag(status))
 
     def read(self, key: str) -> bytes:
         descriptor, size = self._open(key)
@@ -252,9 +255,8 @@ def _read_and_close(descriptor: int, size: int) -> bytes:
         os.close(descriptor)
 
 
-def _size_and_etag(status: os.stat_result) -> tuple[int, str]:
-    size = status.st_size
-    return size, f"{status.st_mtime_ns:x}-{status.st_ino:x}-{size:x}"
+def _etag(status: os.stat_result) -> str:
+    return f"{status.st_mtime_ns:x}-{status.st_ino:x}-{status.st_size:x}"
 
 
 def _is_unicode(name: str) -> bool:
