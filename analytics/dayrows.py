@@ -6,16 +6,15 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow as pa
-import pyarrow.compute
 import pyarrow.parquet as pq
 
 from analytics.grouping import Array, Numbering
+from tenantadmin.arrow import pc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-pc: Any = pyarrow.compute
 _arange: Any = getattr(pa, "arange")  # noqa: B009  # which the stubs do not know
 
 #: Row groups of the file, of at most 122,880 rows each, that are held at a time.

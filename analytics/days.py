@@ -16,7 +16,8 @@ from analytics.daytables import DayTables
 from analytics.documents.day import day_document
 from analytics.files import remove_orphans, scratch_directory, upload
 from analytics.models import DayRollup, Kind, SummaryDocument
-from analytics.rollup import ROLLUP_VERSION, write_rollups
+from analytics.rollup import write_rollups
+from analytics.rollup_tables import ROLLUP_VERSION
 from analytics.store import Written, save_document, withdraw_documents, write_document
 from logs.compaction.build import CompactedDay, compact_day
 from logs.layout import compacted_prefix, partition_key, rollup_key, rollup_prefix

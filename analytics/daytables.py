@@ -8,18 +8,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute
 import pyarrow.parquet as pq
 
-from analytics.rollup import HOURS, STATEMENTS, USERS
+from analytics.rollup_tables import HOURS, STATEMENTS, USERS
+from tenantadmin.arrow import pc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from analytics.grouping import Array
-
-pc: Any = pyarrow.compute
 
 _USER: Final = "user_name"
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute
+
+from tenantadmin.arrow import pc
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     #: Name of each measure to the column that it is made of and the function.
     Measures = Mapping[str, tuple[str, str]]
-
-pc: Any = pyarrow.compute
 
 #: An array of Arrow, in one piece or several, whose stubs know too little of what it can do.
 Array: TypeAlias = Any

@@ -34,7 +34,7 @@ from analytics.periods import (
     waiting_periods,
     year_before,
 )
-from analytics.rollup import STATEMENTS
+from analytics.rollup_tables import STATEMENTS
 from analytics.source import Rollups
 from analytics.store import (
     Merged,

@@ -1,18 +1,4 @@
-"""A day's Parquet file to the rollups from which every summary is derived. Contract: "Summary records".
-
-Five tables, all exact; no summary reads raw rows again. Days merge into months and months into years
-(`analytics.merge`), which have the same tables with fewer columns:
-
-- ``statements``: one row per statement, in the order of the daily document, with its text;
-- ``users``: user x statement, by user, each one's in the order of the user's daily document;
-- ``rules``: rule x statement;
-- ``hours``: hour x user, with additive sums;
-- ``activity``: user x day, and for the tenant as a whole (``user_name`` null) the day.
-
-A statement is its MD5 as a UUID, which engines compare as one number. A 24-bit ``hour_mask`` says in which
-hours a group occurred, which keeps distinct counts per hour exact. ``latest_*`` are those of the group's
-latest entry; ``latest_timestamp``, ``latest_log_id``, ``latest_day`` and, within a day, ``latest_row``
-decide which it is (`LATEST_ORDER`).
+"""A day's Parquet file to its rollups (`analytics.rollup_tables`).
 
 Grouping is Arrow's over numbers that stand for texts, a quarter of what the query engine takes over texts.
 """
@@ -24,12 +10,23 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute
-import pyarrow.parquet as pq
 
 from analytics.dayrows import DayRows
 from analytics.grouping import ROWS, WIDE, aligned, group, means, regroup
+from analytics.rollup_tables import (
+    ACTIVITY,
+    COLUMNS_OF,
+    HOURS,
+    RULES,
+    SHOWN,
+    STATEMENTS,
+    TABLES,
+    TYPES,
+    USERS,
+    write_table,
+)
 from logs.compaction.engine import HOUR_COLUMN
+from tenantadmin.arrow import pc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -37,62 +34,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from analytics.grouping import Array, Measures
-
-pc: Any = pyarrow.compute
-
-#: Raise it when the rollups' columns or meaning change: every day's are made anew.
-ROLLUP_VERSION: Final = 3
-#: The first version whose day files hold everything that rollups of the present one are made of.
-FIRST_LOG_VERSION: Final = 2
-
-STATEMENTS: Final = "statements"
-USERS: Final = "users"
-RULES: Final = "rules"
-HOURS: Final = "hours"
-ACTIVITY: Final = "activity"
-TABLES: Final = (STATEMENTS, USERS, RULES, HOURS, ACTIVITY)
-
-#: Orders latest entries. Of those equal in time and logId the first by object key counts: that of the earlier
-#: day, and in one day that of the higher row.
-LATEST_ORDER: Final = "row(latest_timestamp, latest_log_id, DATE '1970-01-01' - latest_day, latest_row)"
-
-#: What a record shows of its latest entry, and which entry that is.
-_SHOWN: Final = ("latest_cache_key", "latest_rule", "latest_status", "latest_code", "latest_size")
-_LATEST: Final = ("latest_row", "latest_timestamp", "latest_log_id", "latest_day")
-_ASKED_COLUMNS: Final = (
-    *("entries", "hits", "misses", "bypasses", "passthroughs", "time_mean", "warehouse_sum"),
-    *("first_timestamp", "last_timestamp", "hour_mask", "is_kept"),
-)
-_COLUMNS_OF: Final = {
-    STATEMENTS: ("sql", "statement", *_ASKED_COLUMNS, "uncached_warehouse_sum", *_LATEST, *_SHOWN),
-    USERS: ("user_name", "statement", *_ASKED_COLUMNS, *_SHOWN),
-    RULES: (
-        *("rule", "statement", "hits", "misses", "miss_warehouse_sum", "miss_warehouse_count"),
-        *(*_LATEST, "latest_rule_name"),
-    ),
-    HOURS: (
-        *("hour", "user_name", "entries", "hits", "misses", "hit_bytes", "other_bytes"),
-        *("time_sum", "time_count", "time_min", "time_max"),
-        *("hit_time_sum", "hit_time_count", "miss_time_sum", "miss_time_count"),
-    ),
-    ACTIVITY: (
-        *("user_name", "day", "users", "queries", "hits", "total", "hit_bytes"),
-        *("time_sum", "time_count", "time_min", "time_max", "stored_elements", "stored_size"),
-    ),
-}
-#: The type of each column that is no 64-bit number.
-_TYPES: Final[Mapping[str, Any]] = {
-    **dict.fromkeys(("sql", "user_name", "rule", "latest_log_id", "latest_rule_name"), pa.string()),
-    **dict.fromkeys(("latest_cache_key", "latest_rule", "latest_status"), pa.string()),
-    **dict.fromkeys(("hit_bytes", "other_bytes", "time_sum", "hit_time_sum", "miss_time_sum"), WIDE),
-    **dict.fromkeys(("day", "latest_day"), pa.date32()),
-    "statement": pa.uuid(),
-    "stored_size": WIDE,
-    "is_kept": pa.bool_(),
-    "hour": pa.int8(),
-    "hour_mask": pa.int32(),
-    "latest_code": pa.int32(),
-}
 
 #: What is read of the log.
 _COLUMNS: Final = (
@@ -160,13 +101,6 @@ _ALL = "all"
 
 _THREADS: Final = 2
 
-#: Rows to a row group: few where one user's are wanted, so that they are found without reading many others'.
-_FEW: Final = 2048
-_GROUP_ROWS: Final = {STATEMENTS: 8192, HOURS: 512}
-#: Columns that do not become smaller, and those whose values repeat.
-_RANDOM: Final = frozenset({"statement", "latest_cache_key", "latest_log_id"})
-_REPEATING: Final = frozenset({"user_name", "rule", "latest_rule", "latest_rule_name", "latest_status"})
-
 
 def write_rollups(log: Path, *, day: date, directory: Path) -> Mapping[str, Path]:
     """Roll the day's file ``log`` up into ``directory``: one Parquet file per name in `TABLES`."""
@@ -175,7 +109,7 @@ def write_rollups(log: Path, *, day: date, directory: Path) -> Mapping[str, Path
         tables = _Day(rows, day, pool).tables()
 
         def write(name: str) -> None:
-            _write(tables[name](), targets[name], columns=_COLUMNS_OF[name])
+            write_table(tables[name](), targets[name])
 
         list(pool.map(write, tables))
     return targets
@@ -328,7 +262,7 @@ class _Day:
         total = pc.add(found["hits"], found["misses"])
         days = pa.repeat(pa.scalar(self._day, pa.date32()), len(names))
         table = pa.table({**found, "user_name": names, "total": total, "day": days})
-        return table.select(list(_COLUMNS_OF[ACTIVITY]))
+        return table.select(list(COLUMNS_OF[ACTIVITY]))
 
     def _statement(self, own: pa.Table) -> dict[str, Array]:
         return {"sql": self._texts.take(own[_SQL]), "statement": self._statements.take(own[_SQL])}
@@ -346,7 +280,7 @@ class _Day:
         """What records show of the latest entry."""
         names = [_KEY, _RULE, "cacheStatus", "statusCode", "responseSize"]
         found = self._rows.at(own["latest_row"].combine_chunks(), names)
-        return dict(zip(_SHOWN, found.columns, strict=True))
+        return dict(zip(SHOWN, found.columns, strict=True))
 
 
 def _summable(column: Array) -> Array:
@@ -357,7 +291,7 @@ def _summable(column: Array) -> Array:
 
 def _group_part(table: pa.Table, keys: Sequence[str], measures: Measures) -> pa.Table:
     found = group(table, keys, measures)
-    return _with(found, {name: found[name].cast(WIDE) for name in measures if _TYPES.get(name) == WIDE})
+    return _with(found, {name: found[name].cast(WIDE) for name in measures if TYPES.get(name) == WIDE})
 
 
 def _joined(parts: Sequence[pa.Table], keys: Sequence[str], measures: Measures) -> pa.Table:
@@ -395,17 +329,3 @@ def _with(table: pa.Table, *columns: Mapping[str, Any]) -> pa.Table:
 
 def _sorted(table: pa.Table, *order: tuple[str, str]) -> pa.Table:
     return table.take(pc.sort_indices(table, sort_keys=list(order)))
-
-
-def _write(table: pa.Table, path: Path, *, columns: Sequence[str]) -> None:
-    typed = {name: _typed(table[name], _TYPES.get(name, pa.int64())) for name in columns}
-    options: dict[str, Any] = {
-        "compression": {name: "NONE" if name in _RANDOM else "LZ4" for name in columns},
-        "use_dictionary": [name for name in columns if name in _REPEATING],
-    }
-    pq.write_table(pa.table(typed), path, row_group_size=_GROUP_ROWS.get(path.stem, _FEW), **options)
-
-
-def _typed(column: Array, kind: Any) -> Array:
-    array = column.combine_chunks()
-    return pa.ExtensionArray.from_storage(kind, array) if kind == pa.uuid() else array.cast(kind)

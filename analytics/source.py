@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from analytics.rollup import ACTIVITY, HOURS, RULES, STATEMENTS, USERS
+from analytics.rollup_tables import ACTIVITY, HOURS, RULES, STATEMENTS, USERS
 from logs.compaction.engine import text, text_list
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from analytics.models import DayRollup, Kind, MergedRollup, SummaryDocument
 from analytics.periods import HISTORY, DayBuild, period_bounds
-from analytics.rollup import FIRST_LOG_VERSION, ROLLUP_VERSION
+from analytics.rollup_tables import FIRST_LOG_VERSION, ROLLUP_VERSION
 from logs.models import Partition
 from logs.partitions import supersede
 from tenantadmin.http.timestamps import now

@@ -20,7 +20,8 @@ from analytics.documents.year import daily_activity, year_document
 from analytics.merge import MERGED_OPTIONS, merge_rollups
 from analytics.models import DayRollup
 from analytics.rebuild import find_stale_periods, rebuild_period
-from analytics.rollup import ACTIVITY, RULES, STATEMENTS, write_rollups
+from analytics.rollup import write_rollups
+from analytics.rollup_tables import ACTIVITY, RULES, STATEMENTS
 from analytics.source import Rollups
 from bench import harness, raw_logs
 from logs.columns import COLUMNS

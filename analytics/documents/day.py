@@ -6,20 +6,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute
 
 from analytics.documents.totals import ADDITIVE, averages, hourly_activity, sum_hours
 from analytics.encoding import encode_document
 from analytics.grouping import group
 from analytics.numbers import FIRST_MS, LAST_MS, mean
+from tenantadmin.arrow import pc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from analytics.daytables import DayTables
     from analytics.grouping import Array
-
-pc: Any = pyarrow.compute
 
 #: Records that are written at a time.
 _BATCH: Final = 256

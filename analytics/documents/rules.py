@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from analytics.numbers import mean, rate
-from analytics.rollup import LATEST_ORDER
+from analytics.rollup_tables import LATEST_ORDER
 
 if TYPE_CHECKING:
     from analytics.source import Rollups

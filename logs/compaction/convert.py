@@ -10,21 +10,18 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import duckdb
 import msgspec
 import pyarrow as pa
-import pyarrow.compute
 import pyarrow.json
 
 from logs.columns import COLUMNS, SqlType
 from logs.compaction.engine import HOUR_COLUMN, PREFIX_HOUR_COLUMN
 from logs.layout import DAY_MS, HOUR_MS, day_start_ms
+from tenantadmin.arrow import pc
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import date
 
     from logs.compaction.entries import Text
-
-#: Its functions take plain values too, which their published types do not know.
-pc: Any = pyarrow.compute
 
 _ARROW_TYPES: Final[dict[SqlType, pa.DataType]] = {
     SqlType.VARCHAR: pa.string(),

@@ -12,11 +12,11 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute
 import pyarrow.parquet as pq
 
 from logs.compaction.convert import SCHEMA
 from logs.compaction.engine import PREFIX_HOUR_COLUMN, ROW_GROUP_ROWS
+from tenantadmin.arrow import pc
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
     #: An Arrow file, or what would stand in one.
     Source = Path | list[pa.RecordBatch]
-
-#: Its functions take plain values too, which their published types do not know.
-pc: Any = pyarrow.compute
 
 #: So long are the runs at least that it is better to string together than to pick each row.
 _ROWS_PER_RUN: Final = 16

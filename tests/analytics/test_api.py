@@ -19,7 +19,7 @@ from django.http import StreamingHttpResponse
 from analytics.daytables import DayTables
 from analytics.documents.day import day_document
 from analytics.models import DayRollup, Kind, SummaryDocument
-from analytics.rollup import STATEMENTS
+from analytics.rollup_tables import STATEMENTS
 from analytics.store import locate, write_document
 from logs.layout import day_start_ms
 from tenantadmin.objectstore import default_store

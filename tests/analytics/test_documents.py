@@ -14,7 +14,7 @@ from analytics.documents.opportunities import opportunities_document
 from analytics.documents.rules import rules_document
 from analytics.documents.users import users_document
 from analytics.documents.year import daily_activity, year_document
-from analytics.rollup import STATEMENTS
+from analytics.rollup_tables import STATEMENTS
 from logs.columns import COLUMNS
 from tests.analytics import oracle, raw
 from tests.analytics.pipeline import (

@@ -17,7 +17,7 @@ from analytics.documents.opportunities import opportunities_document
 from analytics.documents.rules import rules_document
 from analytics.documents.users import users_document
 from analytics.documents.year import daily_activity, year_document
-from analytics.rollup import STATEMENTS
+from analytics.rollup_tables import STATEMENTS
 from logs.columns import CACHE_STATUSES, COLUMNS
 from logs.layout import day_start_ms
 from logs.sql import guard
