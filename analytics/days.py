@@ -43,18 +43,24 @@ class _Rolled:
     document: Written
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What a partition was built from, and whether the rollups that it needs are of the present version."""
+
+    digest: str
+    is_whole: bool
+
+
 def find_stale_days(
     store: ObjectStore, *, tenant: uuid.UUID, first: date | None = None, last: date | None = None
 ) -> list[date]:
     """The days from ``first`` to ``last`` that are not current, oldest first. Lists objects, reads none."""
+    known = _known_days(tenant, first=first, last=last)
     present = find_days(store, tenant=tenant, first=first, last=last)
-    known = Partition.objects.filter(tenant_id=tenant)
-    if first is not None:
-        known = known.filter(day__gte=first)
-    if last is not None:
-        known = known.filter(day__lte=last)
-    gone = set(known.values_list("day", flat=True)) - set(present)
-    stale = [day for day in present if not _is_current(list_day(store, tenant=tenant, day=day))]
+    gone = known.keys() - set(present)
+    stale = [
+        day for day in present if not _is_current(list_day(store, tenant=tenant, day=day), known.get(day))
+    ]
     return sorted([*gone, *stale])
 
 
@@ -69,7 +75,7 @@ def rebuild_day(store: ObjectStore, *, tenant: uuid.UUID, day: date, wait: bool 
     """
     with build_lock(tenant=tenant, period=day.isoformat(), wait=wait):
         listing = list_day(store, tenant=tenant, day=day)
-        if _is_current(listing):
+        if _is_current(listing, _known_days(tenant, first=day, last=day).get(day)):
             return False
         with recorded_build(tenant=tenant, period=day.isoformat()) as record:
             _remove_orphans(store, tenant=tenant, day=day)
@@ -77,17 +83,25 @@ def rebuild_day(store: ObjectStore, *, tenant: uuid.UUID, day: date, wait: bool 
         return True
 
 
-def _is_current(listing: DayListing) -> bool:
-    partition = Partition.objects.filter(tenant_id=listing.tenant, day=listing.day).first()
-    if partition is None:
+def _known_days(tenant: uuid.UUID, *, first: date | None, last: date | None) -> dict[date, _Known]:
+    """The days that have a partition. Two queries, however many days there are."""
+    partitions = Partition.objects.filter(tenant_id=tenant)
+    rollups = DayRollup.objects.filter(tenant_id=tenant, version=ROLLUP_VERSION)
+    if first is not None:
+        partitions, rollups = partitions.filter(day__gte=first), rollups.filter(day__gte=first)
+    if last is not None:
+        partitions, rollups = partitions.filter(day__lte=last), rollups.filter(day__lte=last)
+    rolled_up = set(rollups.values_list("day", "build"))
+    return {
+        day: _Known(digest, is_whole=not file or (day, build) in rolled_up)
+        for day, digest, file, build in partitions.values_list("day", "listing_digest", "file", "build")
+    }
+
+
+def _is_current(listing: DayListing, known: _Known | None) -> bool:
+    if known is None:
         return not listing.objects
-    if partition.listing_digest != listing.digest or not listing.objects:
-        return False
-    if not partition.file:
-        return True
-    return DayRollup.objects.filter(
-        tenant_id=listing.tenant, day=listing.day, build=partition.build, version=ROLLUP_VERSION
-    ).exists()
+    return bool(listing.objects) and known.digest == listing.digest and known.is_whole
 
 
 def _build(store: ObjectStore, listing: DayListing) -> int:

@@ -20,7 +20,10 @@ from tests.analytics import oracle
 from tests.analytics.pipeline import TENANT
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from django.test.utils import CaptureQueriesContext
 
 pytestmark = pytest.mark.django_db
 
@@ -113,6 +116,19 @@ def test_a_changed_object_is_noticed() -> None:
     assert find_stale_days(default_store(), tenant=TENANT) == [DAY]
     rebuild_all()
     assert document(Kind.USERS, "")["users"][0]["userId"] == "Bob"
+
+
+def test_looking_for_stale_days_asks_the_database_twice_for_any_history(
+    django_assert_num_queries: Callable[[int], CaptureQueriesContext],
+) -> None:
+    for day in (DAY, NEXT, LATER):
+        put("00/a.json", entry(day), day=day)
+    rebuild_all()
+    put("01/b.json", entry(NEXT), day=NEXT)
+    with django_assert_num_queries(2):
+        assert find_stale_days(default_store(), tenant=TENANT) == [NEXT]
+    with django_assert_num_queries(2):
+        assert find_stale_days(default_store(), tenant=TENANT, first=DAY, last=DAY) == []
 
 
 def test_a_day_whose_objects_are_gone_goes_with_all_that_showed_it() -> None:
