@@ -23,8 +23,8 @@ run: .venv/run.stamp ## Run the whole service with demo data, on PORT (default 8
 test: .venv/dev.stamp ## Run all tests, in parallel
 	@$(BIN)/pytest -n logical --dist worksteal $(ARGS)
 
-coverage: .venv/dev.stamp ## The same, and what they do not cover; takes a quarter longer
-	@$(BIN)/pytest -n logical --dist worksteal --cov --cov-report=term $(ARGS)
+coverage: ## The same, and what they do not cover; takes a quarter longer
+	@$(MAKE) --no-print-directory test ARGS="--cov --cov-report=term $(ARGS)"
 
 lint: .venv/dev.stamp ## Check style, types, the direction of imports, and that migrations are complete
 	$(BIN)/ruff check .

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from django.db import transaction
+from django.db.models import Q
 
 from analytics.builds import recorded_build
 from analytics.daytables import DayTables
@@ -85,16 +86,16 @@ def rebuild_day(store: ObjectStore, *, tenant: uuid.UUID, day: date, wait: bool 
 
 def _known_days(tenant: uuid.UUID, *, first: date | None, last: date | None) -> dict[date, _Known]:
     """The days that have a partition. Two queries, however many days there are."""
-    partitions = Partition.objects.filter(tenant_id=tenant)
-    rollups = DayRollup.objects.filter(tenant_id=tenant, version=ROLLUP_VERSION)
+    asked = Q(tenant_id=tenant)
     if first is not None:
-        partitions, rollups = partitions.filter(day__gte=first), rollups.filter(day__gte=first)
+        asked &= Q(day__gte=first)
     if last is not None:
-        partitions, rollups = partitions.filter(day__lte=last), rollups.filter(day__lte=last)
-    rolled_up = set(rollups.values_list("day", "build"))
+        asked &= Q(day__lte=last)
+    rolled_up = set(DayRollup.objects.filter(asked, version=ROLLUP_VERSION).values_list("day", "build"))
+    partitions = Partition.objects.filter(asked).values_list("day", "listing_digest", "file", "build")
     return {
         day: _Known(digest, is_whole=not file or (day, build) in rolled_up)
-        for day, digest, file, build in partitions.values_list("day", "listing_digest", "file", "build")
+        for day, digest, file, build in partitions
     }
 
 

@@ -107,11 +107,7 @@ def write_rollups(log: Path, *, day: date, directory: Path) -> Mapping[str, Path
     targets = {name: directory / f"{name}.parquet" for name in TABLES}
     with DayRows(log, columns=_COLUMNS) as rows, ThreadPoolExecutor(_THREADS) as pool:
         tables = _Day(rows, day, pool).tables()
-
-        def write(name: str) -> None:
-            write_table(tables[name](), targets[name])
-
-        list(pool.map(write, tables))
+        list(pool.map(lambda name: write_table(tables[name](), targets[name]), tables))
     return targets
 
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-import pyarrow.compute
 import pyarrow.parquet as pq
 
 from logs.compaction.convert import SCHEMA
 from logs.compaction.engine import PREFIX_HOUR_COLUMN
+from tenantadmin.arrow import pc
 from tenantadmin.objectstore import ObjectNotFound
 
 if TYPE_CHECKING:
@@ -85,9 +85,7 @@ def write_kept_rows(
             pa.ipc.new_file(sink, SCHEMA) as writer,
         ):
             for batch in parquet.iter_batches(_ROWS_AT_ONCE):
-                stays = pyarrow.compute.invert(
-                    pyarrow.compute.is_in(batch.column(PREFIX_HOUR_COLUMN), left_out)
-                )
+                stays = pc.invert(pc.is_in(batch.column(PREFIX_HOUR_COLUMN), left_out))
                 writer.write_batch(batch.filter(stays).cast(SCHEMA))
     except (ObjectNotFound, pa.ArrowInvalid, KeyError) as error:
         _log.warning("The build %s cannot be read; the whole day is read anew: %s", base.file, error)

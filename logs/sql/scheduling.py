@@ -19,7 +19,7 @@ _ATTRIBUTES: Final = struct.Struct("=IIQiIQQQ")
 
 #: The longest that the kernel takes. Whoever wakes with a shorter one, as all others do, runs at once instead
 #: of at the end of this one's; the shares stay those of the priorities. Without effect before Linux 6.12.
-SLICE_SECONDS: Final = 0.1
+_SLICE_NANOSECONDS: Final = 100_000_000
 
 
 def yield_processor(thread: int, *, nice: int) -> None:
@@ -28,8 +28,7 @@ def yield_processor(thread: int, *, nice: int) -> None:
     Needs no privilege. Raises `OSError` for a thread that is gone, or another user's.
     """
     if _SCHED_SETATTR is not None:
-        nanoseconds = int(SLICE_SECONDS * 1_000_000_000)
-        attributes = _ATTRIBUTES.pack(_ATTRIBUTES.size, os.SCHED_OTHER, 0, nice, 0, nanoseconds, 0, 0)
+        attributes = _ATTRIBUTES.pack(_ATTRIBUTES.size, os.SCHED_OTHER, 0, nice, 0, _SLICE_NANOSECONDS, 0, 0)
         if _libc.syscall(_SCHED_SETATTR, thread, attributes, 0) == 0:
             return
     # Gone, or a sandbox around the service refuses the call.
