@@ -5,17 +5,19 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass, field
-from itertools import accumulate, compress
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import accumulate
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Final
 
-from logs.compaction.convert import Converter, NotParsed
-from logs.compaction.entries import BadFile, are_objects, is_utf8, split, why_wrong
+from logs.compaction.convert import Converter, Entries, connect
+from logs.compaction.entries import BadFile, Values, find_wrong, is_utf8, split
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
     from datetime import date
+    from pathlib import Path
 
     import pyarrow as pa
 
@@ -23,11 +25,11 @@ if TYPE_CHECKING:
     from logs.listing import RawObject
     from tenantadmin.objectstore import ObjectStore
 
-#: Bytes of entries that are converted at once: one that is wrong costs time for all, a piece some for itself.
-_PIECE_BYTES: Final = 2 << 20
+#: Bytes of entries that are converted at once: each time costs the engine some for itself.
+_PIECE_BYTES: Final = 16 << 20
 #: Threads that convert, which does not hold the interpreter, and pieces that may wait for them.
 _THREADS: Final = 2
-_AHEAD: Final = 8
+_AHEAD: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,127 +41,117 @@ class Quarantined:
     reason: str
 
 
-@dataclass(slots=True)
-class _Piece:
-    """JSON values that are converted together, and where they came from."""
-
-    texts: list[Text] = field(default_factory=list)
-    #: Of the prefix, a byte for each.
-    hours: bytearray = field(default_factory=bytearray)
-    #: Of each run of values of one file: its key, the first's position, how many there are.
-    runs: list[tuple[str, int, int]] = field(default_factory=list)
-    are_objects: bool = True
-
-    def add(self, item: RawObject, texts: Sequence[Text], *, first: int, are_objects: bool) -> None:
-        """Append values of one file, of which ``first`` is the position of the first of them."""
-        self.texts += texts
-        self.hours += bytes((item.hour,)) * len(texts)
-        self.runs.append((item.key, first, len(texts)))
-        self.are_objects &= are_objects
-
-    def quarantined(self, reasons: Mapping[int, str]) -> list[Quarantined]:
-        """The values at some places as set aside, each with its reason."""
-        origins = [(key, first + number) for key, first, count in self.runs for number in range(count)]
-        return [Quarantined(*origins[place], reason) for place, reason in reasons.items()]
-
-    def without(self, places: Container[int]) -> tuple[list[Text], bytes]:
-        """The other values, and their hours."""
-        stays = [place not in places for place in range(len(self.texts))]
-        return list(compress(self.texts, stays)), bytes(compress(self.hours, stays))
-
-
 def read_rows(
-    store: ObjectStore, objects: Sequence[RawObject], *, day: date, quarantined: list[Quarantined]
+    store: ObjectStore,
+    objects: Sequence[RawObject],
+    *,
+    day: date,
+    quarantined: list[Quarantined],
+    directory: Path,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of ``objects``, in order; what is set aside goes to ``quarantined``, in none.
 
+    ``directory`` takes files that are gone when this has ended.
+
     Raises:
         StoreError: an object could not be read. One that is gone since the listing counts as absent.
+        OSError: a file could not be written.
     """
-    with Converter(day) as converter, ThreadPoolExecutor(_THREADS) as pool:
-        ahead: deque[Future[tuple[pa.RecordBatch | None, list[Quarantined]]]] = deque()
-        for piece in _pieces(store, objects, quarantined=quarantined):
-            ahead.append(pool.submit(_convert, piece, converter))
+    with ExitStack() as stack, ThreadPoolExecutor(_THREADS) as pool:
+        engine = stack.enter_context(connect())
+        idle: SimpleQueue[Converter] = SimpleQueue()
+        for number in range(_THREADS):
+            converter = Converter(engine, day=day, file=directory / f"entries-{number}.json")
+            idle.put(stack.enter_context(converter))
+        ahead: deque[Future[pa.RecordBatch]] = deque()
+        for entries in _pieces(store, objects, quarantined=quarantined):
+            ahead.append(pool.submit(_convert, entries, idle))
             if len(ahead) > _AHEAD:
-                yield from _finish(ahead.popleft(), quarantined)
+                yield ahead.popleft().result()
         while ahead:
-            yield from _finish(ahead.popleft(), quarantined)
+            yield ahead.popleft().result()
 
 
-def _finish(
-    future: Future[tuple[pa.RecordBatch | None, list[Quarantined]]], quarantined: list[Quarantined]
-) -> Iterator[pa.RecordBatch]:
-    rows, wrong = future.result()
-    quarantined += wrong
-    if rows is not None:
-        yield rows
+def _convert(entries: Entries, idle: SimpleQueue[Converter]) -> pa.RecordBatch:
+    converter = idle.get()
+    try:
+        return converter.convert(entries)
+    finally:
+        idle.put(converter)
 
 
 def _pieces(
     store: ObjectStore, objects: Sequence[RawObject], *, quarantined: list[Quarantined]
-) -> Iterator[_Piece]:
-    """The values of all files that are JSON, about `_PIECE_BYTES` at a time: of many, or part of one."""
+) -> Iterator[Entries]:
+    """The entries of all files, about `_PIECE_BYTES` at a time: of many, or part of one."""
     held: list[tuple[RawObject, bytes]] = []
     size = 0
     bodies = store.read_many((item.key, item.size) for item in objects)
     for item, body in zip(objects, bodies, strict=True):
         if body is None:
             continue
-        held.append((item, body))
-        size += len(body)
-        if size >= _PIECE_BYTES:
+        if held and size + len(body) > _PIECE_BYTES:
             yield from _cut(held, quarantined)
             held, size = [], 0
+        held.append((item, body))
+        size += len(body)
     yield from _cut(held, quarantined)
 
 
-def _cut(files: Sequence[tuple[RawObject, bytes]], quarantined: list[Quarantined]) -> Iterator[_Piece]:
-    bodies: list[Text] = [body for _, body in files]
-    known_utf8 = is_utf8(b"\n".join(bodies))
-    if len(files) > 1 and known_utf8 and are_objects(bodies):
-        # An object to a file, by the thousand.
-        hours = bytearray([item.hour for item, _ in files])
-        yield _Piece(bodies, hours, [(item.key, 0, 1) for item, _ in files])
-        return
-    piece = _Piece()
-    for item, body in files:
+def _cut(files: Sequence[tuple[RawObject, bytes]], quarantined: list[Quarantined]) -> Iterator[Entries]:
+    bodies = [body for _, body in files]
+    known_utf8 = all(map(bytes.isascii, bodies)) or is_utf8(b"\n".join(bodies))
+    # Most often each is an entry, by the thousand, or the only one is lines.
+    others = find_wrong(bodies) if known_utf8 else range(len(files))
+    texts: list[Text] = []
+    hours = bytearray()
+    are_lines = True
+    for place, (item, body) in enumerate(files):
+        if place not in others:
+            # A break at its end is none within.
+            text = body.rstrip()
+            texts.append(text)
+            hours.append(item.hour)
+            are_lines &= b"\n" not in text
+            continue
         try:
             values = split(body, known_utf8=known_utf8)
         except BadFile as error:
             quarantined.append(Quarantined(item.key, None, str(error)))
             continue
-        if len(body) < _PIECE_BYTES:
-            piece.add(item, values.texts, first=0, are_objects=values.are_objects)
-            continue
-        if piece.texts:
-            yield piece
-        ends = list(accumulate(map(len, values.texts), initial=0))
-        start = 0
-        while start < len(values.texts):
-            end = bisect_left(ends, ends[start] + _PIECE_BYTES, hi=len(values.texts))
-            piece = _Piece()
-            piece.add(item, values.texts[start:end], first=start, are_objects=values.are_objects)
-            yield piece
-            start = end
-        piece = _Piece()
-    if piece.texts:
-        yield piece
+        quarantined += [Quarantined(item.key, number, reason) for number, reason in values.wrong.items()]
+        if len(files) == 1 and values.are_lines:
+            yield from _cut_lines(body, values, hour=item.hour)
+            return
+        good = [text for number, text in enumerate(values.texts) if number not in values.wrong]
+        texts += good
+        hours += bytes((item.hour,)) * len(good)
+        are_lines &= values.are_lines
+    ends = list(accumulate(map(len, texts), initial=0))
+    start = 0
+    while start < len(texts):
+        end = bisect_left(ends, ends[start] + _PIECE_BYTES, hi=len(texts))
+        some = texts[start:end]
+        yield Entries(some, hours[start:end], max(map(len, some)), are_lines)
+        start = end
 
 
-def _convert(piece: _Piece, converter: Converter) -> tuple[pa.RecordBatch | None, list[Quarantined]]:
-    """The rows of a piece, and which of its values are no entries."""
-    suspects = [range(len(piece.texts))]
-    if piece.are_objects:
-        try:
-            return converter.parse(piece.texts, hours=piece.hours), []
-        except NotParsed as error:
-            # One that is wrong among a thousand is the usual reason.
-            if error.place is not None:
-                suspects.insert(0, range(error.place, error.place + 1))
-    for places in suspects:
-        reasons = {place: reason for place in places if (reason := why_wrong(piece.texts[place]))}
-        texts, hours = piece.without(reasons)
-        if reasons and texts:
-            with suppress(NotParsed):
-                return converter.parse(texts, hours=hours), piece.quarantined(reasons)
-    return converter.convert(texts, hours=hours) if texts else None, piece.quarantined(reasons)
+def _cut_lines(body: bytes, values: Values, *, hour: int) -> Iterator[Entries]:
+    """The lines of one file, of which nothing is copied."""
+    view = memoryview(body)
+    sizes = list(map(len, values.texts))
+    starts = list(accumulate((size + 1 for size in sizes), initial=0))
+    first = 0
+    while first < len(sizes):
+        end = bisect_left(starts, starts[first] + _PIECE_BYTES, hi=len(sizes))
+        runs: list[Text] = []
+        left_out = [place for place in values.wrong if first <= place < end]
+        at = first
+        for place in (*left_out, end):
+            if at < place:
+                runs.append(view[starts[at] : starts[place] - 1])
+            at = place + 1
+        if runs:
+            hours = bytes((hour,)) * (end - first - len(left_out))
+            yield Entries(runs, hours, max(sizes[first:end]), are_lines=True)
+        first = end

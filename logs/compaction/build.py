@@ -75,7 +75,7 @@ def compact_day(
             base, changed = None, listing.hours.keys()
         objects = [item for item in listing.objects if item.hour in changed]
         quarantined: list[Quarantined] = []
-        batches = read_rows(store, objects, day=listing.day, quarantined=quarantined)
+        batches = read_rows(store, objects, day=listing.day, quarantined=quarantined, directory=directory)
         fits = sum(item.size for item in objects) <= _BYTES_IN_MEMORY
         rows = list(batches) if fits else _write_arrow(batches, directory / "rows.arrow")
         merged = write_day(rows, kept=kept, target=directory / "day.parquet")

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import re
-from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import duckdb
-import msgspec
 import pyarrow as pa
-import pyarrow.json
 
 from logs.columns import COLUMNS, SqlType
 from logs.compaction.engine import HOUR_COLUMN, PREFIX_HOUR_COLUMN
+from logs.compaction.engine import text as quoted
 from logs.layout import DAY_MS, HOUR_MS, day_start_ms
 from tenantadmin.arrow import pc
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import date
+    from pathlib import Path
 
     from logs.compaction.entries import Text
 
@@ -37,89 +34,99 @@ SCHEMA: Final = pa.schema(
         (PREFIX_HOUR_COLUMN, pa.int8()),
     ]
 )
-_STRUCTURE: Final = json.dumps({column.name: column.type.value for column in COLUMNS})
-_COLUMNS: Final = ", ".join(f'entry."{column.name}"' for column in COLUMNS)
-_FROM_JSON: Final = f"SELECT {_COLUMNS} FROM (SELECT from_json(line, '{_STRUCTURE}') AS entry FROM lines)"  # noqa: S608
-
-_JSON_NAMES: Final = tuple(column.name for column in COLUMNS if column.json_text)
-_decode_json_values: Any = msgspec.json.Decoder(
-    msgspec.defstruct("JsonValues", [(name, msgspec.Raw, msgspec.Raw()) for name in _JSON_NAMES], gc=False)
-).decode
-#: Entries of a piece that are looked at for what kind of value those columns come as.
-_LOOKED_AT: Final = 32
-_STRINGS: Final = pa.list_(pa.string())
-#: How the parser ends a message on an object of the wrong kind.
-_ROW: Final = re.compile(r" in row (\d+)$", re.ASCII)
+_COLUMNS: Final = {column.name: column.type.value for column in COLUMNS}
+#: How long a value the engine makes room for, unless one is longer: little, so that it stays in the cache.
+_USUAL_BYTES: Final = 1 << 18
+#: Texts that become one: few, so that its memory is used again.
+_WRITTEN_AT_ONCE: Final = 500
 
 
-class NotParsed(Exception):
-    """Rows are not to be had at once, because of the object at ``place`` where that is known."""
+def connect() -> duckdb.DuckDBPyConnection:
+    """An engine for converters: each works with a cursor of it."""
+    return duckdb.connect(
+        config={
+            "threads": 1,
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            # Files change under their names.
+            "enable_external_file_cache": False,
+        }
+    )
 
-    def __init__(self, place: int | None) -> None:
-        super().__init__(place)
-        self.place = place
+
+class Entries(NamedTuple):
+    """What is converted together.
+
+    Attributes:
+        texts: an entry each, or lines that are one each.
+        hours: of the entries' prefixes, a byte for each.
+        longest: no entry has more bytes.
+        are_lines: that no entry has a line break within.
+    """
+
+    texts: Sequence[Text]
+    hours: bytes | bytearray
+    longest: int
+    are_lines: bool
 
 
 class Converter:
-    """Makes rows (`SCHEMA`) of entries, in their order. May be shared between threads."""
+    """Makes rows (`SCHEMA`) of entries, in their order. Not to be shared between threads.
 
-    def __init__(self, day: date) -> None:
+    The engine reads files only: what is converted passes through ``file``.
+
+    Raises:
+        OSError: the file could not be made.
+    """
+
+    def __init__(self, engine: duckdb.DuckDBPyConnection, *, day: date, file: Path) -> None:
+        self._engine = engine.cursor()
         self._start = day_start_ms(day)
-        self._engine = duckdb.connect(
-            config={
-                "threads": 1,
-                "autoinstall_known_extensions": False,
-                "autoload_known_extensions": False,
-            }
-        )
+        self._file = file
+        # It stays open, and what it held is written over, which takes less time than a new one each time.
+        self._out = file.open("wb")
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._engine.close()
+        self._out.close()
+        self._file.unlink()
 
-    def parse(self, objects: Sequence[Text], *, hours: bytes | bytearray) -> pa.RecordBatch:
-        """Check the types of ``objects`` and make rows of them at once.
+    def convert(self, entries: Entries) -> pa.RecordBatch:
+        """Make rows of what is known to be entries; of at least one.
 
-        That is to be had where each is an entry, no field stands twice in one, and what is JSON text came as
-        text throughout, or throughout as lists of text without control characters.
-
-        Args:
-            objects: known to be JSON objects in UTF-8.
-            hours: of their prefixes.
+        Of a field that stands twice in one the first counts. Lists and objects in columns of JSON text are
+        written without spaces.
 
         Raises:
-            NotParsed: it is not to be had.
+            OSError: the file could not be written.
         """
-        text = b"\n".join(objects)
-        types = _json_types(objects)
-        fields = [pa.field(name, types.get(name, SCHEMA.field(name).type)) for name in SCHEMA.names[:-2]]
-        try:
-            table = pyarrow.json.read_json(
-                pa.BufferReader(text),  # type: ignore[arg-type]  # missing in the published types
-                read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=len(text) + 1),
-                parse_options=pyarrow.json.ParseOptions(
-                    explicit_schema=pa.schema(fields), unexpected_field_behavior="ignore"
-                ),
-            )
-        except pa.ArrowInvalid as error:
-            named = _ROW.search(str(error))
-            raise NotParsed(int(named[1]) if named else None) from None
-        if table.num_rows != len(objects):
-            raise NotParsed(None)
-        columns = table.combine_chunks().to_batches()[0].columns
-        return self._rows(
-            [_json_text(column) if column.type == _STRINGS else column for column in columns], hours
-        )
+        self._write(entries.texts)
+        options = {
+            # An entry from an array may go over several lines, which the engine reads more slowly.
+            "format": "nd" if entries.are_lines else "unstructured",
+            "columns": _COLUMNS,
+            # Of an entry, that is a second field of the same name.
+            "ignore_errors": True,
+            # The directory's name may be that of a day's.
+            "hive_partitioning": False,
+            "maximum_object_size": max(_USUAL_BYTES, entries.longest + 1),
+        }
+        listed = ", ".join(f"{name} = {value!r}" for name, value in options.items())
+        table = self._engine.sql(f"FROM read_json({quoted(self._file)}, {listed})").to_arrow_table()
+        if table.num_rows != len(entries.hours):
+            raise AssertionError(f"{len(entries.hours)} entries gave {table.num_rows} rows")
+        return self._rows(table.combine_chunks().to_batches()[0].columns, entries.hours)
 
-    def convert(self, entries: Sequence[Text], *, hours: bytes | bytearray) -> pa.RecordBatch:
-        """Make rows of texts each of which is known to be an entry."""
-        lines = pa.table({"line": pa.array(map(bytes, entries), pa.string())})
-        with self._engine.cursor() as connection:
-            connection.register("lines", lines)
-            table = connection.execute(_FROM_JSON).to_arrow_table()
-        return self._rows(table.combine_chunks().to_batches()[0].columns, hours)
+    def _write(self, texts: Sequence[Text]) -> None:
+        self._out.seek(0)
+        for start in range(0, len(texts), _WRITTEN_AT_ONCE):
+            some = texts[start : start + _WRITTEN_AT_ONCE]
+            self._out.write(some[0] if len(some) == 1 else b"\n".join(some))
+            self._out.write(b"\n")
+        self._out.truncate()
 
     def _rows(self, columns: Sequence[pa.Array[Any]], hours: bytes | bytearray) -> pa.RecordBatch:
         prefix_hours = pa.Array.from_buffers(pa.int8(), len(hours), [None, pa.py_buffer(hours)])
@@ -135,30 +142,3 @@ class Converter:
             prefix_hours,
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
-
-
-def _json_types(objects: Sequence[Text]) -> dict[str, pa.DataType]:
-    """The columns that are JSON text but seem to have come as lists."""
-    found: dict[str, pa.DataType] = {}
-    for text in islice(objects, _LOOKED_AT):
-        values = _decode_json_values(text)
-        found |= {name: _STRINGS for name in _JSON_NAMES if bytes(getattr(values, name)).startswith(b"[")}
-    return found
-
-
-def _json_text(lists: Any) -> Any:
-    """Lists of text as JSON, as the engine writes it.
-
-    Raises:
-        NotParsed: a text is null or has control characters.
-    """
-    texts = lists.values
-    if texts.null_count:
-        raise NotParsed(None)
-    if pc.any(pc.match_substring_regex(texts, r'[\x00-\x1f"\\]')).as_py():
-        if pc.any(pc.match_substring_regex(texts, r"[\x00-\x1f]")).as_py():
-            raise NotParsed(None)
-        texts = pc.replace_substring_regex(texts, r'["\\]', r"\\\0")
-    inner = pc.binary_join(pa.ListArray.from_arrays(lists.offsets, texts), '","')
-    written = pc.binary_join_element_wise('["', inner, '"]', "")
-    return pc.if_else(pc.equal(pc.list_value_length(lists), 0), "[]", written)

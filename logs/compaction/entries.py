@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import struct
 from collections import deque
+from itertools import islice
+from operator import length_hint
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import msgspec
@@ -17,12 +19,15 @@ import pyarrow as pa
 from logs.columns import COLUMNS, SqlType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     Text = bytes | memoryview
 
 #: The largest entry taken, in bytes: what the engine is given room to hold at once.
 MAX_ENTRY_BYTES: Final = 16 * 1024 * 1024
+
+#: Texts that are looked at before another thread may have the interpreter.
+_AT_ONCE: Final = 500
 
 _SPACE: Final = b" \t\r\n"
 _TYPES: Final[dict[SqlType, Any]] = {
@@ -56,60 +61,65 @@ class BadFile(Exception):
 class Values(NamedTuple):
     """The JSON values of a file in their order.
 
-    ``are_objects`` says that each is an object, and none too large. They may be views of the file.
+    Attributes:
+        texts: the values; they may be views of the file.
+        wrong: by their places in order, why some are no entries.
+        are_lines: that they are the lines of the file, all of them.
     """
 
     texts: Sequence[Text]
-    are_objects: bool
+    wrong: Mapping[int, str]
+    are_lines: bool
 
 
 def split(body: bytes, *, known_utf8: bool = False) -> Values:
-    """Split a file into its values, of which nothing but that they are JSON is checked.
+    """Split a file into its values, and check each.
 
     Raises:
         BadFile: it is empty, or not JSON somewhere.
     """
     if not known_utf8 and not is_utf8(body):
         raise BadFile(_why_not_utf8(body))
-    if _is_object(body):
-        return Values([body], len(body) <= MAX_ENTRY_BYTES)
+    lines = _lines(body)
+    wrong = find_wrong(lines)
+    if lines and not wrong:
+        return Values(lines, wrong, are_lines=True)
     if not body.strip(_SPACE):
         raise BadFile("the file is empty")
-    views = _lines(body)
-    if are_objects(views):
-        return Values(views, are_objects=True)
+    texts: Sequence[Text]
     if _why_not_json(body) is None:
         is_array = body.lstrip(_SPACE).startswith(b"[")
         texts = list(map(bytes, _decode_array(body))) if is_array else [body]
-    else:
-        lines = list(map(bytes, views))
-        for number, line in enumerate(lines, start=1):
-            if _is_object(line) or not line.strip(_SPACE):
-                continue
-            if (reason := _why_not_json(line)) is not None:
-                raise BadFile(f"line {number} is not JSON: {reason}")
-        texts = [line for line in lines if line.strip(_SPACE)]
-    return Values(texts, are_objects(texts))
+        return Values(texts, find_wrong(texts), are_lines=False)
+    blank = set()
+    for place in wrong:
+        line = bytes(lines[place])
+        if not line.strip(_SPACE):
+            blank.add(place)
+        elif not _is_object(line) and (reason := _why_not_json(line)) is not None:
+            raise BadFile(f"line {place + 1} is not JSON: {reason}")
+    if not blank:
+        return Values(lines, wrong, are_lines=True)
+    texts = [bytes(line) for place, line in enumerate(lines) if place not in blank]
+    return Values(texts, find_wrong(texts), are_lines=False)
 
 
-def are_objects(texts: Sequence[Text]) -> bool:
-    """Whether each is one JSON object, and none too large. That they are UTF-8 is not looked at."""
-    try:
-        deque(map(_decode_object, texts), maxlen=0)
-    except _NOT_DECODED:
-        return False
-    return max(map(len, texts), default=0) <= MAX_ENTRY_BYTES
-
-
-def why_wrong(text: Text) -> str | None:
-    """What keeps a value from being an entry, or None where it is one."""
-    try:
-        _decode_entry(text)
-    except _NOT_DECODED as error:
-        return str(error)
-    if len(text) > MAX_ENTRY_BYTES:
-        return f"an entry of {len(text)} bytes; at most {MAX_ENTRY_BYTES} are taken"
-    return None
+def find_wrong(texts: Sequence[Text]) -> dict[int, str]:
+    """The places of what is no entry, in order, and why. That the texts are UTF-8 is not looked at."""
+    wrong: dict[int, str] = {}
+    rest = iter(texts)
+    while length_hint(rest):
+        try:
+            deque(map(_decode_entry, islice(rest, _AT_ONCE)), maxlen=0)
+        except _NOT_DECODED as error:
+            # The iterator stands behind the one that failed.
+            wrong[len(texts) - length_hint(rest) - 1] = str(error)
+    if max(map(len, texts), default=0) > MAX_ENTRY_BYTES:
+        for place, text in enumerate(texts):
+            if len(text) > MAX_ENTRY_BYTES and place not in wrong:
+                wrong[place] = f"an entry of {len(text)} bytes; at most {MAX_ENTRY_BYTES} are taken"
+        wrong = dict(sorted(wrong.items()))
+    return wrong
 
 
 def is_utf8(body: bytes) -> bool:

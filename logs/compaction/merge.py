@@ -32,6 +32,8 @@ _ROWS_PER_RUN: Final = 16
 _DISTINCT: Final = frozenset(
     {"timestamp", "responseSize", "cacheExpiresAt", "logId", "queryId", "operationId"}
 )
+#: Texts have none: in this order of rows they would prune nothing, and take a fifth of the time.
+_WITH_STATISTICS: Final = [field.name for field in SCHEMA if not pa.types.is_string(field.type)]
 #: Rows that are picked at once.
 _CHUNK_ROWS: Final = 20_480
 #: Batches that stay open: those that a chunk's rows come from, and some that the next one shares.
@@ -85,6 +87,7 @@ def write_day(source: Source, *, kept: Path | None, target: Path) -> Merged | No
         compression_level=1,
         # The published types know no list here.
         use_dictionary=[name for name in SCHEMA.names if name not in _DISTINCT],  # type: ignore[arg-type]
+        write_statistics=_WITH_STATISTICS,
         store_schema=False,
     ) as writer:
         for start in range(0, places.num_rows, size):
@@ -131,8 +134,9 @@ class _Batches:
         """The rows at ``places`` (columns ``batch`` and ``row``), in that order."""
         runs = _runs(places)
         if len(runs) * _ROWS_PER_RUN <= places.num_rows:
-            # Nothing is copied.
-            return pa.Table.from_batches([self.read(number).slice(row, count) for number, row, count in runs])
+            slices = [self.read(number).slice(row, count) for number, row, count in runs]
+            # Encoding many small ones costs more than stringing them together.
+            return pa.Table.from_batches(slices).combine_chunks()
         numbers = sorted(pc.unique(places["batch"]).to_pylist())
         starts = list(accumulate((self.sizes[number] for number in numbers), initial=0))[:-1]
         which = pc.index_in(places["batch"], value_set=pa.array(numbers, pa.int64()))

@@ -6,8 +6,11 @@ Contract: "Query log entry and ``proxy_logs``".
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +18,9 @@ from hypothesis import strategies as st
 from logs.columns import COLUMNS
 from logs.compaction import batches
 from logs.compaction.batches import Quarantined, read_rows
-from logs.compaction.convert import Converter, NotParsed
+from logs.compaction.convert import Converter, Entries
+from logs.compaction.entries import BadFile, find_wrong, split
+from logs.layout import HOUR_MS, day_start_ms
 from logs.listing import RawObject
 from tests.analytics import raw
 
@@ -36,27 +41,49 @@ class Memory:
         return (self.files.get(key) for key, _ in objects)
 
 
-def refuse(*_: object, **__: object) -> None:
-    raise NotParsed(None)
-
-
-def read(
-    files: Mapping[str, bytes], *, piece: int, one_by_one: bool
-) -> tuple[list[dict[str, Any]], list[Quarantined]]:
+def read(files: Mapping[str, bytes], *, piece: int) -> tuple[list[dict[str, Any]], list[Quarantined]]:
     """The rows of some files, and what is set aside."""
     objects = [RawObject(key, number % 24, len(body)) for number, (key, body) in enumerate(files.items())]
     wrong: list[Quarantined] = []
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as directory:
         patch.setattr(batches, "_PIECE_BYTES", piece)
-        if one_by_one:
-            patch.setattr(Converter, "parse", refuse)
         store: Any = Memory(files)
-        rows = [
-            row
-            for batch in read_rows(store, objects, day=DAY, quarantined=wrong)
-            for row in batch.to_pylist()
-        ]
+        place = Path(directory)
+        read = read_rows(store, objects, day=DAY, quarantined=wrong, directory=place)
+        rows = [row for batch in read for row in batch.to_pylist()]
+        assert not any(place.iterdir())
     return rows, sorted(wrong, key=repr)
+
+
+def read_one_by_one(files: Mapping[str, bytes]) -> tuple[list[dict[str, Any]], list[Quarantined]]:
+    """The same, each entry by itself and by the engine's function for one value."""
+    rows: list[dict[str, Any]] = []
+    wrong: list[Quarantined] = []
+    for number, (key, body) in enumerate(files.items()):
+        try:
+            texts = split(body).texts
+        except BadFile as error:
+            wrong.append(Quarantined(key, None, str(error)))
+            continue
+        for position, text in enumerate(texts):
+            if reasons := find_wrong([text]):
+                wrong.append(Quarantined(key, position, reasons[0]))
+            else:
+                rows.append(row_of(bytes(text).decode(), hour=number % 24))
+    return rows, sorted(wrong, key=repr)
+
+
+STRUCTURE = json.dumps({column.name: column.type.value for column in COLUMNS})
+
+
+def row_of(entry: str, *, hour: int) -> dict[str, Any]:
+    found = duckdb.execute("SELECT from_json($1, $2)", [entry, STRUCTURE]).fetchall()[0][0]
+    row = {column.name: found[column.name] for column in COLUMNS}
+    for column in COLUMNS:
+        if column.never_null and row[column.name] is None:
+            row[column.name] = 0
+    own = -1 if found["timestamp"] is None else (found["timestamp"] - day_start_ms(DAY)) // HOUR_MS
+    return {**row, "_hour": own if 0 <= own < 24 else hour, "_prefix_hour": hour}
 
 
 # --- Any files --------------------------------------------------------------------------------
@@ -180,8 +207,7 @@ def _bodies() -> st.SearchStrategy[bytes]:
 @given(bodies=st.lists(_bodies(), min_size=1, max_size=4), piece=st.sampled_from([1, 40, 1 << 20]))
 def test_files_give_what_their_entries_give_one_by_one(bodies: list[bytes], piece: int) -> None:
     files = {f"{number}.json": body for number, body in enumerate(bodies)}
-    expected = read(files, piece=1 << 20, one_by_one=True)
-    assert read(files, piece=piece, one_by_one=False) == expected
+    assert read(files, piece=piece) == read_one_by_one(files)
 
 
 @pytest.mark.parametrize(
@@ -201,22 +227,39 @@ def test_files_give_what_their_entries_give_one_by_one(bodies: list[bytes], piec
 )
 def test_what_the_parser_would_take_but_is_no_entry(body: bytes) -> None:
     files = {"a.json": b'{"userName": "good"}', "b.json": body, "c.json": b'{"userName": "good"}\n{}'}
-    expected = read(files, piece=1 << 20, one_by_one=True)
-    assert read(files, piece=1 << 20, one_by_one=False) == expected
+    expected = read_one_by_one(files)
+    assert read(files, piece=1 << 20) == expected
     # Where a field stands twice the first counts; what is JSON but no object is set aside alone.
     assert len(expected[0]) == (4 if b"timestamp" in body or body.endswith(b"\nnull") else 3)
 
 
-def test_usual_entries_are_looked_at_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Converter, "convert", refuse)
+def test_entries_are_converted_together(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = {"timestamp": 1, "tables": ["a", 'b"\\', "ü"], "parameterValues": "[1]", "statement": {"x": [1]}}
     good = json.dumps(entry).encode()
-    lines = b"\n".join([good, b'{"tables": []}', b'{"statusCode": "1"}', b'{"tables": null}'])
+    lines = b"\n".join([good, b'{"tables": []}', b'{"statusCode": "1"}', b"", b'{"tables": null}'])
+    converted: list[int] = []
 
-    rows, wrong = read(
-        {"a.json": good, "b.json": lines, "c.json": b"[%b]" % good}, piece=1 << 20, one_by_one=False
-    )
+    class Counting(Converter):
+        def convert(self, entries: Entries) -> Any:
+            converted.append(len(entries.hours))
+            return super().convert(entries)
+
+    monkeypatch.setattr(batches, "Converter", Counting)
+    rows, wrong = read({"a.json": good, "b.json": lines, "c.json": b"[%b]" % good}, piece=1 << 20)
 
     written = '["a","b\\"\\\\","ü"]'
     assert [row["tables"] for row in rows] == [written, written, "[]", None, written]
     assert [(item.key, item.position) for item in wrong] == [("b.json", 2)]
+    assert converted == [5]
+
+
+def test_an_entry_may_be_as_large_as_is_taken() -> None:
+    size = (16 << 20) - len(b'{"userName":""}')
+    large = b'{"userName":"%b"}' % (b"x" * size)
+
+    rows, wrong = read(
+        {"a.json": large, "b.json": large + b"\n{}", "c.json": large[:-2] + b'x"}'}, piece=1 << 20
+    )
+
+    assert [len(row["userName"] or "") for row in rows] == [size, size, 0]
+    assert [(item.key, item.position) for item in wrong] == [("c.json", 0)]

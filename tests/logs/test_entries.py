@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 
 from logs.columns import COLUMNS, Column, SqlType
-from logs.compaction.entries import BadFile, split, why_wrong
+from logs.compaction.entries import BadFile, find_wrong, split
 
 
 def texts_of(body: bytes) -> list[bytes]:
     """The entries of a file in which all are good."""
     values = split(body)
-    assert values.are_objects
-    assert [why_wrong(text) for text in values.texts] == [None] * len(values.texts)
+    assert not values.wrong
     return list(map(bytes, values.texts))
 
 
@@ -23,7 +22,7 @@ def texts_of(body: bytes) -> list[bytes]:
     ("body", "lines"),
     [
         (b"{}", [b"{}"]),
-        (b' {"timestamp": 1}\n', None),
+        (b' {"timestamp": 1}\n', [b' {"timestamp": 1}']),
         (b'{\r\n "userName":\n"a"\n}', None),
         (b'{"timestamp":1}\n\n{"timestamp":2}\r\n', [b'{"timestamp":1}', b'{"timestamp":2}\r']),
         (b'[{"timestamp":1},\n {"timestamp":2}]', [b'{"timestamp":1}', b'{"timestamp":2}']),
@@ -62,16 +61,28 @@ def test_a_wrong_entry_is_set_aside_alone() -> None:
 
     values = split(body)
 
-    assert not values.are_objects
-    assert [why_wrong(text) for text in values.texts] == [
-        None,
-        "Expected `object`, got `int`",
-        "Expected `object`, got `null`",
-        "Expected `object`, got `str`",
-        "Expected `object`, got `array`",
-        "Expected `int | null`, got `str` - at `$.statusCode`",
-        None,
-    ]
+    assert len(values.texts) == 7
+    assert values.wrong == {
+        1: "Expected `object`, got `int`",
+        2: "Expected `object`, got `null`",
+        3: "Expected `object`, got `str`",
+        4: "Expected `object`, got `array`",
+        5: "Expected `int | null`, got `str` - at `$.statusCode`",
+    }
+
+
+@pytest.mark.parametrize("count", [1, 499, 500, 501, 1500])
+def test_all_that_are_wrong_are_found_where_they_stand(count: int) -> None:
+    places = {0, count // 2, count - 1, min(count - 1, 499), min(count - 1, 500)}
+    texts = [b"7" if place in places else b"{}" for place in range(count)]
+    assert find_wrong(texts) == dict.fromkeys(sorted(places), "Expected `object`, got `int`")
+    assert find_wrong([b"7"] * count) == dict.fromkeys(range(count), "Expected `object`, got `int`")
+
+
+def test_blank_lines_are_no_entries_and_move_none() -> None:
+    values = split(b'\n{}\n \n{"statusCode": "1"}\n\n{}\n')
+    assert list(map(bytes, values.texts)) == [b"{}", b'{"statusCode": "1"}', b"{}"]
+    assert list(values.wrong) == [1]
 
 
 WRONG: dict[SqlType, list[Any]] = {
@@ -98,8 +109,7 @@ def test_each_column_takes_its_type_and_null(column: Column) -> None:
         body = json.dumps({name: value}).encode()
         assert texts_of(body) == [body]
     for value in WRONG[kind]:
-        reason = why_wrong(json.dumps({name: value}).encode())
-        assert reason is not None
+        reason = split(json.dumps({name: value}).encode()).wrong[0]
         assert reason.endswith(f"$.{name}`") or "Expected `int`" in reason
 
 
@@ -119,6 +129,4 @@ def test_an_entry_over_16_mib_is_set_aside() -> None:
     large = b'{"userName": "' + b"x" * (16 << 20) + b'"}'
     for body, position in ((large, 0), (b"{}\n" + large, 1), (b"[{}," + large + b"]", 1)):
         values = split(body)
-        assert not values.are_objects
-        reason = why_wrong(values.texts[position])
-        assert reason == "an entry of 16777232 bytes; at most 16777216 are taken"
+        assert values.wrong == {position: "an entry of 16777232 bytes; at most 16777216 are taken"}
