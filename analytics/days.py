@@ -22,7 +22,7 @@ from analytics.rollup_tables import ROLLUP_VERSION
 from analytics.store import Written, save_document, withdraw_documents, write_document
 from logs.compaction.build import CompactedDay, compact_day
 from logs.layout import compacted_prefix, partition_key, rollup_key, rollup_prefix
-from logs.listing import DayListing, find_days, list_day
+from logs.listing import DayListing, UnlistedDay, find_days, has_objects, list_day
 from logs.locks import build_lock
 from logs.models import Partition
 from logs.partitions import Build, partition_base, publish_partition, supersede, withdraw_partition
@@ -59,9 +59,7 @@ def find_stale_days(
     known = _known_days(tenant, first=first, last=last)
     present = find_days(store, tenant=tenant, first=first, last=last)
     gone = known.keys() - set(present)
-    stale = [
-        day for day in present if not _is_current(list_day(store, tenant=tenant, day=day), known.get(day))
-    ]
+    stale = [day for day in present if _find_changes(store, known.get(day), tenant=tenant, day=day)]
     return sorted([*gone, *stale])
 
 
@@ -75,12 +73,13 @@ def rebuild_day(store: ObjectStore, *, tenant: uuid.UUID, day: date, wait: bool 
         StoreError: the object store failed.
     """
     with build_lock(tenant=tenant, period=day.isoformat(), wait=wait):
-        listing = list_day(store, tenant=tenant, day=day)
-        if _is_current(listing, _known_days(tenant, first=day, last=day).get(day)):
+        known = _known_days(tenant, first=day, last=day).get(day)
+        found = _find_changes(store, known, tenant=tenant, day=day)
+        if found is None:
             return False
         with recorded_build(tenant=tenant, period=day.isoformat()) as record:
             _remove_orphans(store, tenant=tenant, day=day)
-            record.rows = _build(store, listing)
+            record.rows = _build(store, found)
         return True
 
 
@@ -99,25 +98,30 @@ def _known_days(tenant: uuid.UUID, *, first: date | None, last: date | None) -> 
     }
 
 
-def _is_current(listing: DayListing, known: _Known | None) -> bool:
+def _find_changes(
+    store: ObjectStore, known: _Known | None, *, tenant: uuid.UUID, day: date
+) -> DayListing | UnlistedDay | None:
+    """The day where it is not current, or None. One that has no partition is not listed."""
     if known is None:
-        return not listing.objects
-    return bool(listing.objects) and known.digest == listing.digest and known.is_whole
+        return UnlistedDay(tenant, day) if has_objects(store, tenant=tenant, day=day) else None
+    listing = list_day(store, tenant=tenant, day=day)
+    is_current = bool(listing.objects) and known.digest == listing.digest and known.is_whole
+    return None if is_current else listing
 
 
-def _build(store: ObjectStore, listing: DayListing) -> int:
+def _build(store: ObjectStore, found: DayListing | UnlistedDay) -> int:
     """Build everything of a day and publish it in one transaction; returns the rows."""
-    tenant, day = listing.tenant, listing.day
+    tenant, day = found.tenant, found.day
     name = uuid.uuid4().hex
     with scratch_directory() as directory:
         # The engine reads the day from the path.
         place = directory / f"day={day.isoformat()}"
         place.mkdir()
-        compacted = compact_day(store, listing, directory=place, base=partition_base(tenant=tenant, day=day))
+        compacted = compact_day(store, found, directory=place, base=partition_base(tenant=tenant, day=day))
         if compacted.file is None:
             with transaction.atomic():
                 _withdraw_rollup(tenant=tenant, day=day)
-                _publish_without_rows(listing, compacted, name=name)
+                _publish_without_rows(compacted, name=name)
             return 0
         rolled = _roll_up(compacted.file, day=day)
         file = partition_key(tenant, day, build=name)
@@ -136,12 +140,13 @@ def _build(store: ObjectStore, listing: DayListing) -> int:
             hours=compacted.hours,
         )
         with transaction.atomic():
-            publish_partition(listing, build)
-            _publish_rollup(listing, name=name, rolled=rolled, keys=keys, document_key=document_key)
+            publish_partition(compacted.listing, build)
+            _publish_rollup(compacted.listing, name=name, rolled=rolled, keys=keys, document_key=document_key)
     return compacted.rows
 
 
-def _publish_without_rows(listing: DayListing, compacted: CompactedDay, *, name: str) -> None:
+def _publish_without_rows(compacted: CompactedDay, *, name: str) -> None:
+    listing = compacted.listing
     if not listing.objects:
         withdraw_partition(tenant=listing.tenant, day=listing.day)
         return

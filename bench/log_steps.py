@@ -28,7 +28,7 @@ from logs.columns import COLUMNS
 from logs.compaction.build import CompactedDay, compact_day
 from logs.compaction.engine import ROW_GROUP_ROWS, connect, text, text_list
 from logs.layout import DAY_MS, day_prefix
-from logs.listing import list_day
+from logs.listing import UnlistedDay, list_day
 from logs.models import Partition
 from tenantadmin.objectstore import LocalStore
 
@@ -92,7 +92,7 @@ def compaction(directory: Path, *, ndjson: LocalStore, objects: LocalStore, runs
     def build(store: LocalStore) -> CompactedDay:
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir(parents=True)
-        return compact_day(store, list_day(store, tenant=TENANT, day=DAY), directory=place)
+        return compact_day(store, UnlistedDay(TENANT, DAY), directory=place)
 
     plain, compacted, single = alternate(runs, copy, lambda: build(ndjson), lambda: build(objects))
     return [

@@ -1,12 +1,12 @@
-"""What lies under a day's prefix, and whether that is what was last compacted. Reads no object."""
+"""What lies under a day's prefix, and whether that is what was last compacted."""
 
 from __future__ import annotations
 
 import hashlib
 import re
+from bisect import bisect_left
 from dataclasses import dataclass
 from datetime import date
-from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
@@ -16,13 +16,14 @@ import msgspec
 from logs.layout import HOUR_AND_FILE, day_prefix, logs_prefix
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from tenantadmin.objectstore import ObjectStore
+    from tenantadmin.objectstore import Entry, ObjectStore
 
 #: Goes into every digest: raise it when the same objects must give other rows, and every day is rebuilt.
 LAYOUT_VERSION: Final = 2
 
+_key = attrgetter("key")
 _DIGITS = re.compile(r"\d+", re.ASCII)
 
 
@@ -58,24 +59,62 @@ class DayListing:
         return sum(hour.size for hour in self.hours.values())
 
 
+@dataclass(frozen=True, slots=True)
+class UnlistedDay:
+    """A day whose objects are to be read anyway: reading lists them as well, in less time than doing both."""
+
+    tenant: UUID
+    day: date
+
+
 def list_day(store: ObjectStore, *, tenant: UUID, day: date) -> DayListing:
     """List the raw objects of one day. Names that are not ``HH/<file>.json`` are no log objects."""
-    prefix = day_prefix(tenant, day)
-    start, end = len(prefix), len(prefix) + len("HH/")
-    listed = sorted(store.list(prefix), key=attrgetter("key"))
+    is_raw = _is_raw(tenant, day)
+    found = [entry for entry in store.list(day_prefix(tenant, day)) if is_raw(entry.key)]
+    return describe_day(sorted(found, key=_key), tenant=tenant, day=day)
+
+
+def read_day(
+    store: ObjectStore, *, tenant: UUID, day: date, found: list[Entry]
+) -> Iterator[tuple[RawObject, bytes]]:
+    """The raw objects of one day in key order, each whole; what `describe_day` takes goes to ``found``."""
+    start = len(day_prefix(tenant, day))
+    for entry, body in store.read_all(day_prefix(tenant, day), _is_raw(tenant, day)):
+        found.append(entry)
+        yield RawObject(entry.key, int(entry.key[start : start + 2]), entry.size), body
+
+
+def has_objects(store: ObjectStore, *, tenant: UUID, day: date) -> bool:
+    """Whether the day has any raw object."""
+    is_raw = _is_raw(tenant, day)
+    return any(is_raw(entry.key) for entry in store.list(day_prefix(tenant, day)))
+
+
+def describe_day(found: Sequence[Entry], *, tenant: UUID, day: date) -> DayListing:
+    """The listing of one day, of its raw objects in key order."""
+    start = len(day_prefix(tenant, day))
     objects: list[RawObject] = []
     hours: dict[int, HourObjects] = {}
-    for folder, entries in groupby(listed, key=lambda entry: entry.key[start:end]):
-        found = [entry for entry in entries if HOUR_AND_FILE.fullmatch(entry.key, start)]
-        if found:
-            hour = int(folder[:-1])
-            objects += [RawObject(entry.key, hour, entry.size) for entry in found]
-            described = "".join([f"{entry.key}\0{entry.size}\0{entry.etag}\0" for entry in found])
-            digest = hashlib.sha256(f"layout {LAYOUT_VERSION}\n{described}".encode())
-            hours[hour] = HourObjects(digest.hexdigest(), sum(entry.size for entry in found))
+    at = 0
+    while at < len(found):
+        hour = int(found[at].key[start : start + 2])
+        # What follows an hour's slash in the order of characters is behind all of its keys.
+        end = bisect_left(found, f"{found[at].key[: start + 2]}0", lo=at, key=_key)
+        own = found[at:end]
+        objects += [RawObject(entry.key, hour, entry.size) for entry in own]
+        described = "".join([f"{entry.key}\0{entry.size}\0{entry.etag}\0" for entry in own])
+        digest = hashlib.sha256(f"layout {LAYOUT_VERSION}\n{described}".encode())
+        hours[hour] = HourObjects(digest.hexdigest(), sum(entry.size for entry in own))
+        at = end
     together = "".join(f"{hour} {found.digest}\n" for hour, found in hours.items())
     whole = hashlib.sha256(f"layout {LAYOUT_VERSION}\n{together}".encode())
     return DayListing(tenant, day, tuple(objects), hours, whole.hexdigest())
+
+
+def _is_raw(tenant: UUID, day: date) -> Callable[[str], object]:
+    """Whether a key under the day's prefix is a raw object's."""
+    start = len(day_prefix(tenant, day))
+    return lambda key: HOUR_AND_FILE.fullmatch(key, start)
 
 
 def find_tenants(store: ObjectStore) -> list[UUID]:

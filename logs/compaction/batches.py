@@ -15,7 +15,7 @@ from logs.compaction.convert import Converter, Entries, connect
 from logs.compaction.entries import BadFile, Values, find_wrong, is_utf8, split
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import date
     from pathlib import Path
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from logs.compaction.entries import Text
     from logs.listing import RawObject
-    from tenantadmin.objectstore import ObjectStore
 
 #: Bytes of entries that are converted at once: each time costs the engine some for itself.
 _PIECE_BYTES: Final = 16 << 20
@@ -42,20 +41,18 @@ class Quarantined:
 
 
 def read_rows(
-    store: ObjectStore,
-    objects: Sequence[RawObject],
+    files: Iterable[tuple[RawObject, bytes]],
     *,
     day: date,
     quarantined: list[Quarantined],
     directory: Path,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of ``objects``, in order; what is set aside goes to ``quarantined``, in none.
+    """The rows of ``files``, in order; what is set aside goes to ``quarantined``, in none.
 
     ``directory`` takes files that are gone when this has ended.
 
     Raises:
-        StoreError: an object could not be read. One that is gone since the listing counts as absent.
-        OSError: a file could not be written.
+        OSError: a file could not be written there.
     """
     with ExitStack() as stack, ThreadPoolExecutor(_THREADS) as pool:
         engine = stack.enter_context(connect())
@@ -64,7 +61,7 @@ def read_rows(
             converter = Converter(engine, day=day, file=directory / f"entries-{number}.json")
             idle.put(stack.enter_context(converter))
         ahead: deque[Future[pa.RecordBatch]] = deque()
-        for entries in _pieces(store, objects, quarantined=quarantined):
+        for entries in _pieces(files, quarantined):
             ahead.append(pool.submit(_convert, entries, idle))
             if len(ahead) > _AHEAD:
                 yield ahead.popleft().result()
@@ -80,16 +77,11 @@ def _convert(entries: Entries, idle: SimpleQueue[Converter]) -> pa.RecordBatch:
         idle.put(converter)
 
 
-def _pieces(
-    store: ObjectStore, objects: Sequence[RawObject], *, quarantined: list[Quarantined]
-) -> Iterator[Entries]:
+def _pieces(files: Iterable[tuple[RawObject, bytes]], quarantined: list[Quarantined]) -> Iterator[Entries]:
     """The entries of all files, about `_PIECE_BYTES` at a time: of many, or part of one."""
     held: list[tuple[RawObject, bytes]] = []
     size = 0
-    bodies = store.read_many((item.key, item.size) for item in objects)
-    for item, body in zip(objects, bodies, strict=True):
-        if body is None:
-            continue
+    for item, body in files:
         if held and size + len(body) > _PIECE_BYTES:
             yield from _cut(held, quarantined)
             held, size = [], 0

@@ -5,6 +5,7 @@ Where only some hours changed since the last build, the rows of the others are t
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -16,30 +17,33 @@ from logs.compaction.batches import read_rows
 from logs.compaction.convert import SCHEMA
 from logs.compaction.merge import Merged, write_day
 from logs.layout import parse_raw_key
+from logs.listing import UnlistedDay, describe_day, read_day
 from tenantadmin.objectstore import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from collections.abc import Set as AbstractSet
+    from datetime import date
 
     from logs.compaction.batches import Quarantined
-    from logs.listing import DayListing
-    from tenantadmin.objectstore import ObjectStore
+    from logs.listing import DayListing, RawObject
+    from tenantadmin.objectstore import Entry, ObjectStore
 
-#: Raw bytes of a day whose rows are held in memory until they are written.
-_BYTES_IN_MEMORY: Final = 512 << 20
+#: Bytes of rows that are held in memory until they are written.
+_BYTES_IN_MEMORY: Final = 320 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class CompactedDay:
     """A compacted day: its Parquet file (None where no entry was good), what was set aside, its hours.
 
-    ``read`` are the objects that were read for it.
+    ``listing`` is what it was made of, and ``read`` how many objects of that were read.
     """
 
     file: Path | None
     rows: int
     quarantined: tuple[Quarantined, ...]
+    listing: DayListing
     hours: Mapping[int, HourState] = field(default_factory=dict)
     read: int = 0
 
@@ -51,39 +55,99 @@ class CompactedDay:
 
 def compact_day(
     store: ObjectStore,
-    listing: DayListing,
+    day: DayListing | UnlistedDay,
     *,
     directory: Path,
     base: Base | None = None,
 ) -> CompactedDay:
-    """Compact the listed objects into ``directory``, which the caller makes and removes.
+    """Compact a day's objects into ``directory``, which the caller makes and removes.
 
-    The rows are a pure function of the listed objects' names and bytes; ``base``, the build before, only
-    spares reading what has not changed.
+    The rows are a pure function of the objects' names and bytes; ``base``, the build before, only spares
+    reading what was listed and has not changed. An object that is gone since the listing counts as absent.
 
     Raises:
         StoreError: an object could not be read, or the directory not be written.
     """
     try:
-        changed: AbstractSet[int] = listing.hours.keys()
-        kept = None
-        if base is not None:
-            changed = hours_to_read(listing, base)
-            if not changed >= listing.hours.keys():
-                kept = write_kept_rows(store, base, without=changed, directory=directory)
-        if kept is None:
-            base, changed = None, listing.hours.keys()
-        objects = [item for item in listing.objects if item.hour in changed]
-        quarantined: list[Quarantined] = []
-        batches = read_rows(store, objects, day=listing.day, quarantined=quarantined, directory=directory)
-        fits = sum(item.size for item in objects) <= _BYTES_IN_MEMORY
-        rows = list(batches) if fits else _write_arrow(batches, directory / "rows.arrow")
-        merged = write_day(rows, kept=kept, target=directory / "day.parquet")
-        for source in (kept, rows):
-            if isinstance(source, Path):
-                source.unlink()
+        if isinstance(day, UnlistedDay):
+            return _compact_unlisted(store, day, directory=directory)
+        return _compact_listed(store, day, directory=directory, base=base)
     except OSError as error:
-        raise StoreError(f"cannot build {listing.day} in {directory}: {error}") from error
+        raise StoreError(f"cannot build {day.day} in {directory}: {error}") from error
+
+
+def _compact_unlisted(store: ObjectStore, day: UnlistedDay, *, directory: Path) -> CompactedDay:
+    found: list[Entry] = []
+    quarantined: list[Quarantined] = []
+    files = read_day(store, tenant=day.tenant, day=day.day, found=found)
+    merged = _write(files, day=day.day, kept=None, directory=directory, quarantined=quarantined)
+    listing = describe_day(found, tenant=day.tenant, day=day.day)
+    return _compacted(listing, merged, quarantined, base=None, changed=listing.hours.keys())
+
+
+def _compact_listed(
+    store: ObjectStore, listing: DayListing, *, directory: Path, base: Base | None
+) -> CompactedDay:
+    changed: AbstractSet[int] = listing.hours.keys()
+    kept = None
+    if base is not None:
+        changed = hours_to_read(listing, base)
+        if not changed >= listing.hours.keys():
+            kept = write_kept_rows(store, base, without=changed, directory=directory)
+    if kept is None:
+        base, changed = None, listing.hours.keys()
+    objects = [item for item in listing.objects if item.hour in changed]
+    bodies = store.read_many((item.key, item.size) for item in objects)
+    files = ((item, body) for item, body in zip(objects, bodies, strict=True) if body is not None)
+    quarantined: list[Quarantined] = []
+    merged = _write(files, day=listing.day, kept=kept, directory=directory, quarantined=quarantined)
+    return _compacted(listing, merged, quarantined, base=base, changed=changed)
+
+
+def _write(
+    files: Iterable[tuple[RawObject, bytes]],
+    *,
+    day: date,
+    kept: Path | None,
+    directory: Path,
+    quarantined: list[Quarantined],
+) -> Merged | None:
+    batches = read_rows(files, day=day, quarantined=quarantined, directory=directory)
+    rows = _hold(batches, directory / "rows.arrow")
+    merged = write_day(rows, kept=kept, target=directory / "day.parquet")
+    for source in (kept, rows):
+        if isinstance(source, Path):
+            source.unlink()
+    return merged
+
+
+def _hold(batches: Iterator[pa.RecordBatch], target: Path) -> list[pa.RecordBatch] | Path:
+    """All batches, or where they are too large for the memory an Arrow file of them, ``target``."""
+    held: deque[pa.RecordBatch] = deque()
+    size = 0
+    for batch in batches:
+        held.append(batch)
+        size += batch.nbytes
+        if size > _BYTES_IN_MEMORY:
+            break
+    else:
+        return list(held)
+    with pa.OSFile(str(target), "wb") as sink, pa.ipc.new_file(sink, SCHEMA) as writer:
+        while held:
+            writer.write_batch(held.popleft())
+        for batch in batches:
+            writer.write_batch(batch)
+    return target
+
+
+def _compacted(
+    listing: DayListing,
+    merged: Merged | None,
+    quarantined: list[Quarantined],
+    *,
+    base: Base | None,
+    changed: AbstractSet[int],
+) -> CompactedDay:
     if base is not None:
         quarantined += [item for item in base.quarantined if _hour_of(item) not in changed]
     quarantined.sort(key=lambda item: (item.key, -1 if item.position is None else item.position))
@@ -91,8 +155,9 @@ def compact_day(
         None if merged is None else merged.path,
         0 if merged is None else merged.rows,
         tuple(quarantined),
+        listing,
         _hour_states(listing, base=base, changed=changed, merged=merged),
-        len(objects),
+        sum(item.hour in changed for item in listing.objects),
     )
 
 
@@ -117,10 +182,3 @@ def _hour_states(
             objects.digest, before.duplicates + sum(found.values()), tuple(sorted(others))
         )
     return states
-
-
-def _write_arrow(batches: Iterable[pa.RecordBatch], target: Path) -> Path:
-    with pa.OSFile(str(target), "wb") as sink, pa.ipc.new_file(sink, SCHEMA) as writer:
-        for batch in batches:
-            writer.write_batch(batch)
-    return target

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from contextlib import AbstractContextManager
 
 MAX_KEY_BYTES: Final = 1024
@@ -90,6 +90,12 @@ class ObjectStore(Protocol):
 
         Args:
             objects: keys, best sorted, and what sizes were listed. Taken as they are needed.
+        """
+
+    def read_all(self, prefix: str, wanted: Callable[[str], object]) -> Iterator[tuple[Entry, bytes]]:
+        """The objects under ``prefix``, at any depth, whose keys are ``wanted``, sorted by key, each whole.
+
+        An object that changes meanwhile may come with the entry of before. One that is gone does not come.
         """
 
     def open(self, key: str) -> AbstractContextManager[BinaryIO]:

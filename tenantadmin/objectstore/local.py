@@ -23,7 +23,7 @@ from tenantadmin.objectstore.interface import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 _log = logging.getLogger(__name__)
 
@@ -118,6 +118,35 @@ class LocalStore:
         finally:
             if descriptor >= 0:
                 os.close(descriptor)
+
+    def read_all(self, prefix: str, wanted: Callable[[str], object]) -> Iterator[tuple[Entry, bytes]]:
+        base = self._directory(prefix)
+        if base:
+            yield from self._read_below(base, prefix, wanted)
+
+    def _read_below(
+        self, directory: Path, at: str, wanted: Callable[[str], object]
+    ) -> Iterator[tuple[Entry, bytes]]:
+        # With its slash a folder's name sorts as the keys below it do.
+        names = sorted(
+            f"{item.name}/" if item.is_dir(follow_symlinks=False) else item.name
+            for item in self._scan(directory)
+            if item.is_dir(follow_symlinks=False) or item.is_file(follow_symlinks=False)
+        )
+        descriptor = self._open_folder(f"{at}_")
+        if descriptor < 0:
+            return
+        try:
+            for name in names:
+                key = at + name
+                if name.endswith("/"):
+                    yield from self._read_below(directory / name[:-1], key, wanted)
+                elif wanted(key):
+                    found = _read_described(descriptor, name, key)
+                    if found is not None:
+                        yield found
+        finally:
+            os.close(descriptor)
 
     def _open_folder(self, key: str) -> int:
         """A descriptor of the folder that an object lies in; -1 where there is none."""
@@ -242,17 +271,40 @@ def _read_in(folder: int, name: str, size: int, key: str) -> bytes | None:
         raise StoreError(f"cannot read {key!r}: {error.strerror}") from error
 
 
-def _read_and_close(descriptor: int, size: int) -> bytes:
-    """All bytes of a file that is likely to have ``size`` of them."""
+def _read_described(folder: int, name: str, key: str) -> tuple[Entry, bytes] | None:
+    """The file ``name`` of an open folder, and what it was when it was opened; None where there is none."""
     try:
-        pieces = [os.read(descriptor, size + 1)]
-        if len(pieces[0]) == size:
-            return pieces[0]
-        while piece := os.read(descriptor, size + 1):
-            pieces.append(piece)
-        return b"".join(pieces)
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+        try:
+            status = os.fstat(descriptor)
+            body = _read_whole(descriptor, status.st_size)
+        finally:
+            os.close(descriptor)
+    except (FileNotFoundError, IsADirectoryError):
+        return None
+    except OSError as error:
+        # The name is that of a symbolic link, which is no object.
+        if error.errno == errno.ELOOP:
+            return None
+        raise StoreError(f"cannot read {key!r}: {error.strerror}") from error
+    return Entry(key, status.st_size, _etag(status)), body
+
+
+def _read_and_close(descriptor: int, size: int) -> bytes:
+    try:
+        return _read_whole(descriptor, size)
     finally:
         os.close(descriptor)
+
+
+def _read_whole(descriptor: int, size: int) -> bytes:
+    """All bytes of a file that is likely to have ``size`` of them."""
+    pieces = [os.read(descriptor, size + 1)]
+    if len(pieces[0]) == size:
+        return pieces[0]
+    while piece := os.read(descriptor, size + 1):
+        pieces.append(piece)
+    return b"".join(pieces)
 
 
 def _etag(status: os.stat_result) -> str:

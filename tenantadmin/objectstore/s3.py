@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from functools import cached_property
 from itertools import islice
+from operator import attrgetter
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
 import boto3
@@ -26,7 +27,7 @@ from tenantadmin.objectstore.interface import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_s3.type_defs import ListObjectsV2OutputTypeDef
@@ -116,6 +117,13 @@ class S3Store:
             while ahead:
                 yield ahead.popleft().result()
                 ahead.extend(pool.submit(self._read_if_there, key) for key in islice(waiting, 1))
+
+    def read_all(self, prefix: str, wanted: Callable[[str], object]) -> Iterator[tuple[Entry, bytes]]:
+        entries = sorted((entry for entry in self.list(prefix) if wanted(entry.key)), key=attrgetter("key"))
+        bodies = self.read_many((entry.key, entry.size) for entry in entries)
+        for entry, body in zip(entries, bodies, strict=True):
+            if body is not None:
+                yield entry, body
 
     def _read_if_there(self, key: str) -> bytes | None:
         try:

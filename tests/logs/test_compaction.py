@@ -20,12 +20,14 @@ from logs.compaction import batches, build, merge
 from logs.compaction.base import Base
 from logs.compaction.build import CompactedDay, compact_day
 from logs.layout import day_prefix, day_start_ms
-from logs.listing import list_day
+from logs.listing import UnlistedDay, list_day
 from tenantadmin.objectstore import LocalStore
 from tests.analytics import raw
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from tenantadmin.objectstore import Entry
 
 TENANT = UUID("11111111-2222-4333-8444-555555555555")
 DAY = raw.DAYS[1]
@@ -43,6 +45,11 @@ class CountingStore(LocalStore):
         listed = list(objects)
         self.reads += [key.removeprefix(day_prefix(TENANT, DAY)) for key, _ in listed]
         return super().read_many(listed)
+
+    def read_all(self, prefix: str, wanted: Callable[[str], object]) -> Iterator[tuple[Entry, bytes]]:
+        for entry, body in super().read_all(prefix, wanted):
+            self.reads.append(entry.key.removeprefix(day_prefix(TENANT, DAY)))
+            yield entry, body
 
 
 class Day:
@@ -67,12 +74,14 @@ class Day:
                 self.files[name] = body
 
     def build(self, base: Base | None = None) -> CompactedDay:
-        """Compact the objects as they are now."""
+        """Compact the objects as they are now, listed before where there is a base, else by reading them."""
         self._builds += 1
         place = self.root / f"build-{self._builds}"
         place.mkdir()
         listing = list_day(self.store, tenant=TENANT, day=DAY)
-        built = compact_day(self.store, listing, directory=place, base=base)
+        found = UnlistedDay(TENANT, DAY) if base is None else listing
+        built = compact_day(self.store, found, directory=place, base=base)
+        assert built.listing == listing
         assert {path.name for path in place.iterdir()} <= {"day.parquet"}
         return built
 

@@ -25,31 +25,21 @@ from logs.listing import RawObject
 from tests.analytics import raw
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Mapping
 
 
 DAY = raw.DAYS[1]
 
 
-class Memory:
-    """As much of a store as reading takes."""
-
-    def __init__(self, files: Mapping[str, bytes]) -> None:
-        self.files = files
-
-    def read_many(self, objects: Iterable[tuple[str, int]]) -> Iterator[bytes | None]:
-        return (self.files.get(key) for key, _ in objects)
-
-
 def read(files: Mapping[str, bytes], *, piece: int) -> tuple[list[dict[str, Any]], list[Quarantined]]:
     """The rows of some files, and what is set aside."""
     objects = [RawObject(key, number % 24, len(body)) for number, (key, body) in enumerate(files.items())]
+    pairs = list(zip(objects, files.values(), strict=True))
     wrong: list[Quarantined] = []
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as directory:
         patch.setattr(batches, "_PIECE_BYTES", piece)
-        store: Any = Memory(files)
         place = Path(directory)
-        read = read_rows(store, objects, day=DAY, quarantined=wrong, directory=place)
+        read = read_rows(pairs, day=DAY, quarantined=wrong, directory=place)
         rows = [row for batch in read for row in batch.to_pylist()]
         assert not any(place.iterdir())
     return rows, sorted(wrong, key=repr)

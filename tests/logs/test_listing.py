@@ -9,11 +9,13 @@ from uuid import UUID
 import pytest
 
 from logs.layout import RawKey, day_start_ms, parse_raw_key
-from logs.listing import find_days, find_tenants, list_day
+from logs.listing import describe_day, find_days, find_tenants, has_objects, list_day, read_day
 from tenantadmin.objectstore import LocalStore
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tenantadmin.objectstore import Entry
 
 TENANT = UUID("11111111-2222-4333-8444-555555555555")
 DAY = date(2026, 3, 1)
@@ -44,6 +46,23 @@ def test_objects_stand_in_key_order_with_the_hour_of_their_prefix(tmp_path: Path
         ("23/a.json", 23),
     ]
     assert listing.size == 6
+
+
+def test_reading_a_day_lists_it_too(tmp_path: Path) -> None:
+    names = [f"2026/03/01/{hour:02}/{number}.json" for hour in (0, 9, 10, 23) for number in range(12)]
+    others = ["2026/03/01/00/a/b.json", "2026/03/01/24/a.json", "2026/03/01/00/a.txt", "2026/03/02/00/a.json"]
+    store = make_store(tmp_path, *names, *others)
+    listing = list_day(store, tenant=TENANT, day=DAY)
+    found: list[Entry] = []
+
+    read = list(read_day(store, tenant=TENANT, day=DAY, found=found))
+
+    assert [item for item, _ in read] == list(listing.objects)
+    assert {body for _, body in read} == {b"{}"}
+    assert describe_day(found, tenant=TENANT, day=DAY) == listing
+    assert [has_objects(store, tenant=TENANT, day=date(2026, 3, day)) for day in (1, 2, 3)] == [
+        *(True, True, False),
+    ]
 
 
 def test_the_digest_changes_with_any_object_and_with_nothing_else(tmp_path: Path) -> None:

@@ -73,6 +73,33 @@ def test_many_are_read_in_their_order_whatever_is_gone_or_has_changed(store: Obj
     assert list(store.read_many([])) == []
 
 
+def test_all_that_are_wanted_are_read_in_the_order_of_their_keys(store: ObjectStore) -> None:
+    keys = ["a/0", "a/b.json", "a/b/1", "a/b/2/x", "a/b0", "a/é", "a!/x", "b/x", "a/empty"]
+    for key in keys:
+        store.write(key, b"" if key == "a/empty" else key.encode() * 3)
+    below = sorted(key for key in keys if key.startswith("a/"))
+
+    found = list(store.read_all("a/", lambda _: True))
+
+    assert [entry.key for entry, _ in found] == below
+    assert [body for _, body in found] == [store.read(key) for key in below]
+    assert [entry for entry, _ in found] == sorted(store.list("a/"), key=lambda entry: entry.key)
+    wanted = store.read_all("", lambda key: key.endswith("x"))
+    assert [entry.key for entry, _ in wanted] == ["a!/x", "a/b/2/x", "b/x"]
+    assert list(store.read_all("none/", lambda _: True)) == []
+
+
+def test_what_goes_while_all_are_read_does_not_come(store: ObjectStore) -> None:
+    keys = [f"a/{number:03}" for number in range(200)]
+    for key in keys:
+        store.write(key, key.encode())
+    found = store.read_all("a/", lambda _: True)
+    assert next(found)[0].key == keys[0]
+    store.delete(keys[-1])
+    store.write("a/zzz", b"later")
+    assert [entry.key for entry, _ in found] == keys[1:-1]
+
+
 def test_deleting_is_idempotent(store: ObjectStore) -> None:
     store.write("a/b", b"x")
     store.delete("a/b")
