@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _PIECE_BYTES: Final = 16 << 20
 #: Threads that convert, which does not hold the interpreter, and pieces that may wait for them.
 _THREADS: Final = 2
-_AHEAD: Final = 4
+_AHEAD: Final = 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tenantadmin.objectstore import Entry, ObjectStore
 
 #: Bytes of rows that are held in memory until they are written.
-_BYTES_IN_MEMORY: Final = 320 << 20
+_BYTES_IN_MEMORY: Final = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,8 +92,7 @@ def write_day(source: Source, *, kept: Path | None, target: Path) -> Merged | No
     ) as writer:
         for start in range(0, places.num_rows, size):
             group = places.slice(start, size)
-            chunks = [rows.pick(group.slice(at, _CHUNK_ROWS)) for at in range(0, group.num_rows, _CHUNK_ROWS)]
-            writer.write_table(pa.concat_tables(chunks), row_group_size=size)
+            writer.write_table(_pick_all(rows, group), row_group_size=size)
     return Merged(target, places.num_rows, superfluous)
 
 
@@ -143,6 +142,12 @@ class _Batches:
         start = pa.array(starts, pa.int64()).take(which)
         batches = [self.read(number) for number in numbers]
         return pa.Table.from_batches(batches).take(pc.add(start, places["row"]))
+
+
+def _pick_all(rows: _Batches, places: pa.Table) -> pa.Table:
+    """The rows at ``places``, which are picked some thousand at a time."""
+    starts = range(0, places.num_rows, _CHUNK_ROWS)
+    return pa.concat_tables([rows.pick(places.slice(start, _CHUNK_ROWS)) for start in starts])
 
 
 def _runs(places: pa.Table) -> list[tuple[int, int, int]]:
