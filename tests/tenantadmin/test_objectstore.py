@@ -100,6 +100,19 @@ def test_what_goes_while_all_are_read_does_not_come(store: ObjectStore) -> None:
     assert [entry.key for entry, _ in found] == keys[1:-1]
 
 
+def test_of_files_only_objects_are_read(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path / "objects")
+    for key in ("a/1", "a/b/2", ".hidden/3"):
+        store.write(key, key.encode())
+    place = tmp_path / "objects/a"
+    (place / "link").symlink_to(place / "1")
+    (place / "folder").symlink_to(place / "b")
+    (tmp_path / "objects/.staging/rest").write_bytes(b"half written")
+    (place / os.fsdecode(b"\xff")).write_bytes(b"named by no Unicode")
+    os.mkfifo(place / "pipe")
+    assert [body for _, body in store.read_all("", lambda _: True)] == [b".hidden/3", b"a/1", b"a/b/2"]
+
+
 def test_deleting_is_idempotent(store: ObjectStore) -> None:
     store.write("a/b", b"x")
     store.delete("a/b")
