@@ -10,6 +10,22 @@ import pytest
 from logs.columns import COLUMNS, Column, SqlType
 from logs.compaction.entries import BadFile, find_wrong, split
 
+WRONG: dict[SqlType, list[Any]] = {
+    SqlType.VARCHAR: [1, True, [], {}],
+    SqlType.BIGINT: ["1", True, 1.5, 2**63, -(2**63) - 1],
+    SqlType.INTEGER: ["1", True, 1.5, 2**31, -(2**31) - 1],
+    SqlType.BOOLEAN: ["true", 0, 1],
+}
+RIGHT: dict[SqlType, list[Any]] = {
+    SqlType.VARCHAR: ["", "a"],
+    SqlType.BIGINT: [0, 2**63 - 1, -(2**63)],
+    SqlType.INTEGER: [0, 2**31 - 1, -(2**31)],
+    SqlType.BOOLEAN: [True, False],
+}
+
+
+TYPED = [column for column in COLUMNS if not column.json_text]
+
 
 def texts_of(body: bytes) -> list[bytes]:
     """The entries of a file in which all are good."""
@@ -79,27 +95,29 @@ def test_all_that_are_wrong_are_found_where_they_stand(count: int) -> None:
     assert find_wrong([b"7"] * count) == dict.fromkeys(range(count), "Expected `object`, got `int`")
 
 
+@pytest.mark.parametrize("first", [{}, {"statement": [1]}, None])
+def test_the_order_of_fields_makes_no_difference(first: dict[str, Any] | None) -> None:
+    names = [column.name for column in reversed(TYPED)]
+    reversed_entry = dict.fromkeys(names)
+    entries = [
+        first,
+        reversed_entry,
+        dict.fromkeys(sorted(names)),
+        {"other": 1, **reversed_entry, "userName": 7},
+        {**dict.fromkeys(sorted(names)), "statusCode": "200"},
+        {"statusCode": "200", "userName": 7},
+    ]
+    texts = [json.dumps(entry).encode() for entry in entries] * 100
+    alone = {place: reasons[0] for place, text in enumerate(texts) if (reasons := find_wrong([text]))}
+    assert len(alone) == (400 if first is None else 300)
+    assert find_wrong(texts) == alone
+    assert find_wrong(texts[1:]) == {place - 1: reason for place, reason in alone.items() if place}
+
+
 def test_blank_lines_are_no_entries_and_move_none() -> None:
     values = split(b'\n{}\n \n{"statusCode": "1"}\n\n{}\n')
     assert list(map(bytes, values.texts)) == [b"{}", b'{"statusCode": "1"}', b"{}"]
     assert list(values.wrong) == [1]
-
-
-WRONG: dict[SqlType, list[Any]] = {
-    SqlType.VARCHAR: [1, True, [], {}],
-    SqlType.BIGINT: ["1", True, 1.5, 2**63, -(2**63) - 1],
-    SqlType.INTEGER: ["1", True, 1.5, 2**31, -(2**31) - 1],
-    SqlType.BOOLEAN: ["true", 0, 1],
-}
-RIGHT: dict[SqlType, list[Any]] = {
-    SqlType.VARCHAR: ["", "a"],
-    SqlType.BIGINT: [0, 2**63 - 1, -(2**63)],
-    SqlType.INTEGER: [0, 2**31 - 1, -(2**31)],
-    SqlType.BOOLEAN: [True, False],
-}
-
-
-TYPED = [column for column in COLUMNS if not column.json_text]
 
 
 @pytest.mark.parametrize("column", TYPED, ids=[column.name for column in TYPED])
