@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from logs.listing import RawObject
 
 #: Bytes of entries that are converted at once: each time costs the engine some for itself.
-_PIECE_BYTES: Final = 16 << 20
+_PIECE_BYTES: Final = 8 << 20
 #: Threads that convert, which does not hold the interpreter, and pieces that may wait for them.
 _THREADS: Final = 2
 _AHEAD: Final = 2
