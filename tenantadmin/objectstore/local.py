@@ -129,24 +129,24 @@ class LocalStore:
     ) -> Iterator[tuple[Entry, bytes]]:
         # With its slash a folder's name sorts as the keys below it do.
         names = sorted(
-            f"{item.name}/" if item.is_dir(follow_symlinks=False) else item.name
+            name
             for item in self._scan(directory)
-            if item.is_dir(follow_symlinks=False) or item.is_file(follow_symlinks=False)
+            if (name := _name_in_keys(item)) and (name.endswith("/") or wanted(at + name))
         )
-        descriptor = self._open_folder(f"{at}_")
-        if descriptor < 0:
-            return
+        folder = -1
         try:
             for name in names:
-                key = at + name
                 if name.endswith("/"):
-                    yield from self._read_below(directory / name[:-1], key, wanted)
-                elif wanted(key):
-                    found = _read_described(descriptor, name, key)
-                    if found is not None:
-                        yield found
+                    yield from self._read_below(directory / name[:-1], at + name, wanted)
+                    continue
+                if folder < 0 and (folder := self._open_folder(at + name)) < 0:
+                    return
+                found = _read_described(folder, name, at + name)
+                if found is not None:
+                    yield found
         finally:
-            os.close(descriptor)
+            if folder >= 0:
+                os.close(folder)
 
     def _open_folder(self, key: str) -> int:
         """A descriptor of the folder that an object lies in; -1 where there is none."""
@@ -255,6 +255,13 @@ class LocalStore:
             raise StoreError(f"cannot list {directory}: {error.strerror}") from error
         finally:
             os.close(descriptor)
+
+
+def _name_in_keys(item: os.DirEntry[str]) -> str:
+    """What keys have for a file, or with a slash for a folder; empty for what is neither."""
+    if item.is_dir(follow_symlinks=False):
+        return f"{item.name}/"
+    return item.name if item.is_file(follow_symlinks=False) else ""
 
 
 def _read_in(folder: int, name: str, size: int, key: str) -> bytes | None:

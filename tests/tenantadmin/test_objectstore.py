@@ -110,6 +110,8 @@ def test_of_files_only_objects_are_read(tmp_path: Path) -> None:
     (tmp_path / "objects/.staging/rest").write_bytes(b"half written")
     (place / os.fsdecode(b"\xff")).write_bytes(b"named by no Unicode")
     os.mkfifo(place / "pipe")
+    # No key is as long.
+    (place / "/".join(["deep" * 50] * 8)).mkdir(parents=True)
     assert [body for _, body in store.read_all("", lambda _: True)] == [b".hidden/3", b"a/1", b"a/b/2"]
 
 
