@@ -32,8 +32,6 @@ _ROWS_PER_RUN: Final = 16
 _DISTINCT: Final = frozenset(
     {"timestamp", "responseSize", "cacheExpiresAt", "logId", "queryId", "operationId"}
 )
-#: Texts have none: in this order of rows they would prune nothing, and take a fifth of the time.
-_WITH_STATISTICS: Final = [field.name for field in SCHEMA if not pa.types.is_string(field.type)]
 #: Rows that are picked at once.
 _CHUNK_ROWS: Final = 20_480
 #: Batches that stay open: those that a chunk's rows come from, and some that the next one shares.
@@ -87,7 +85,6 @@ def write_day(source: Source, *, kept: Path | None, target: Path) -> Merged | No
         compression_level=1,
         # The published types know no list here.
         use_dictionary=[name for name in SCHEMA.names if name not in _DISTINCT],  # type: ignore[arg-type]
-        write_statistics=_WITH_STATISTICS,
         store_schema=False,
     ) as writer:
         for start in range(0, places.num_rows, size):
