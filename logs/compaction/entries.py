@@ -98,8 +98,9 @@ def split(body: bytes, *, known_utf8: bool = False) -> Values:
             raise BadFile(f"line {place + 1} is not JSON: {reason}")
     if not blank:
         return Values(lines, wrong, are_lines=True)
-    texts = [bytes(line) for place, line in enumerate(lines) if place not in blank]
-    return Values(texts, find_wrong(texts), are_lines=False)
+    kept = [place for place in range(len(lines)) if place not in blank]
+    reasons = {number: wrong[place] for number, place in enumerate(kept) if place in wrong}
+    return Values([lines[place] for place in kept], reasons, are_lines=False)
 
 
 def find_wrong(texts: Sequence[Text]) -> dict[int, str]:

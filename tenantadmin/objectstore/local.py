@@ -9,8 +9,9 @@ import shutil
 import stat
 import uuid
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final, TypeVar
 
 from tenantadmin.objectstore.interface import (
     Child,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
 _log = logging.getLogger(__name__)
+_Read = TypeVar("_Read")
 
 #: Where files are written before they are renamed into place; never listed.
 _STAGING: Final = ".staging"
@@ -100,9 +102,11 @@ class LocalStore:
     def read(self, key: str) -> bytes:
         descriptor, size = self._open(key)
         try:
-            return _read_and_close(descriptor, size)
+            return _read_whole(descriptor, size)
         except OSError as error:
             raise StoreError(f"cannot read {key!r}: {error.strerror}") from error
+        finally:
+            os.close(descriptor)
 
     def read_many(self, objects: Iterable[tuple[str, int]]) -> Iterator[bytes | None]:
         # Called for all of a day: a folder is walked to once, no stream is made, and a file read at once.
@@ -114,7 +118,10 @@ class LocalStore:
                     if descriptor >= 0:
                         os.close(descriptor)
                     descriptor, folder = self._open_folder(key), parent
-                yield None if descriptor < 0 else _read_in(descriptor, name, size, key)
+                if descriptor < 0:
+                    yield None
+                else:
+                    yield _read_in(descriptor, name, key, partial(_read_whole, size=size))
         finally:
             if descriptor >= 0:
                 os.close(descriptor)
@@ -141,7 +148,7 @@ class LocalStore:
                     continue
                 if folder < 0 and (folder := self._open_folder(at + name)) < 0:
                     return
-                found = _read_described(folder, name, at + name)
+                found = _read_in(folder, name, at + name, partial(_read_described, key=at + name))
                 if found is not None:
                     yield found
         finally:
@@ -264,27 +271,12 @@ def _name_in_keys(item: os.DirEntry[str]) -> str:
     return item.name if item.is_file(follow_symlinks=False) else ""
 
 
-def _read_in(folder: int, name: str, size: int, key: str) -> bytes | None:
-    """The file ``name`` of an open folder, or None where there is none."""
-    try:
-        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-        return _read_and_close(descriptor, size)
-    except (FileNotFoundError, IsADirectoryError):
-        return None
-    except OSError as error:
-        # The name is that of a symbolic link, which is no object.
-        if error.errno == errno.ELOOP:
-            return None
-        raise StoreError(f"cannot read {key!r}: {error.strerror}") from error
-
-
-def _read_described(folder: int, name: str, key: str) -> tuple[Entry, bytes] | None:
-    """The file ``name`` of an open folder, and what it was when it was opened; None where there is none."""
+def _read_in(folder: int, name: str, key: str, read: Callable[[int], _Read]) -> _Read | None:
+    """What ``read`` makes of the descriptor of a file in an open folder; None where there is no such file."""
     try:
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
         try:
-            status = os.fstat(descriptor)
-            body = _read_whole(descriptor, status.st_size)
+            return read(descriptor)
         finally:
             os.close(descriptor)
     except (FileNotFoundError, IsADirectoryError):
@@ -294,14 +286,12 @@ def _read_described(folder: int, name: str, key: str) -> tuple[Entry, bytes] | N
         if error.errno == errno.ELOOP:
             return None
         raise StoreError(f"cannot read {key!r}: {error.strerror}") from error
-    return Entry(key, status.st_size, _etag(status)), body
 
 
-def _read_and_close(descriptor: int, size: int) -> bytes:
-    try:
-        return _read_whole(descriptor, size)
-    finally:
-        os.close(descriptor)
+def _read_described(descriptor: int, key: str) -> tuple[Entry, bytes]:
+    """An open file, and what it was before it was read."""
+    status = os.fstat(descriptor)
+    return Entry(key, status.st_size, _etag(status)), _read_whole(descriptor, status.st_size)
 
 
 def _read_whole(descriptor: int, size: int) -> bytes:
