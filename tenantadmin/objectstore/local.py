@@ -9,9 +9,8 @@ import shutil
 import stat
 import uuid
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from tenantadmin.objectstore.interface import (
     Child,
@@ -27,8 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
 _log = logging.getLogger(__name__)
-_Read = TypeVar("_Read")
 
+#: A symbolic link is no object.
+_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 #: Where files are written before they are renamed into place; never listed.
 _STAGING: Final = ".staging"
 
@@ -112,16 +112,14 @@ class LocalStore:
         # Called for all of a day: a folder is walked to once, no stream is made, and a file read at once.
         folder, descriptor = "", -1
         try:
-            for key, size in objects:
+            for key, _ in objects:
                 parent, _, name = check_key(key).rpartition("/")
                 if parent != folder or descriptor < 0:
                     if descriptor >= 0:
                         os.close(descriptor)
                     descriptor, folder = self._open_folder(key), parent
-                if descriptor < 0:
-                    yield None
-                else:
-                    yield _read_in(descriptor, name, key, partial(_read_whole, size=size))
+                found = None if descriptor < 0 else _read_in(descriptor, name, key)
+                yield None if found is None else found[1]
         finally:
             if descriptor >= 0:
                 os.close(descriptor)
@@ -146,11 +144,12 @@ class LocalStore:
                 if name.endswith("/"):
                     yield from self._read_below(directory / name[:-1], at + name, wanted)
                     continue
-                if folder < 0 and (folder := self._open_folder(at + name)) < 0:
+                key = at + name
+                if folder < 0 and (folder := self._open_folder(key)) < 0:
                     return
-                found = _read_in(folder, name, at + name, partial(_read_described, key=at + name))
-                if found is not None:
-                    yield found
+                if (found := _read_in(folder, name, key)) is not None:
+                    status, body = found
+                    yield Entry(key, status.st_size, _etag(status)), body
         finally:
             if folder >= 0:
                 os.close(folder)
@@ -175,11 +174,10 @@ class LocalStore:
         """A descriptor of the object's file, and its size."""
         path = self._path(key)
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            descriptor = os.open(path, _READ)
         except (FileNotFoundError, NotADirectoryError):
             raise ObjectNotFound(key) from None
         except OSError as error:
-            # The last segment is a symbolic link, which is no object.
             if error.errno == errno.ELOOP:
                 raise ObjectNotFound(key) from None
             raise StoreError(f"cannot read {key!r}: {error.strerror}") from error
@@ -271,34 +269,29 @@ def _name_in_keys(item: os.DirEntry[str]) -> str:
     return item.name if item.is_file(follow_symlinks=False) else ""
 
 
-def _read_in(folder: int, name: str, key: str, read: Callable[[int], _Read]) -> _Read | None:
-    """What ``read`` makes of the descriptor of a file in an open folder; None where there is no such file."""
+def _read_in(folder: int, name: str, key: str) -> tuple[os.stat_result, bytes] | None:
+    """A file of an open folder, and what it was before it was read; None where there is no such file."""
     try:
-        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+        descriptor = os.open(name, _READ, dir_fd=folder)
         try:
-            return read(descriptor)
+            status = os.fstat(descriptor)
+            return status, _read_whole(descriptor, status.st_size)
         finally:
             os.close(descriptor)
     except (FileNotFoundError, IsADirectoryError):
         return None
     except OSError as error:
-        # The name is that of a symbolic link, which is no object.
         if error.errno == errno.ELOOP:
             return None
         raise StoreError(f"cannot read {key!r}: {error.strerror}") from error
 
 
-def _read_described(descriptor: int, key: str) -> tuple[Entry, bytes]:
-    """An open file, and what it was before it was read."""
-    status = os.fstat(descriptor)
-    return Entry(key, status.st_size, _etag(status)), _read_whole(descriptor, status.st_size)
-
-
 def _read_whole(descriptor: int, size: int) -> bytes:
     """All bytes of a file that is likely to have ``size`` of them."""
-    pieces = [os.read(descriptor, size + 1)]
-    if len(pieces[0]) == size:
-        return pieces[0]
+    body = os.read(descriptor, size + 1)
+    if len(body) == size:
+        return body
+    pieces = [body]
     while piece := os.read(descriptor, size + 1):
         pieces.append(piece)
     return b"".join(pieces)
