@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
-from typing import TYPE_CHECKING
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -12,7 +15,11 @@ from tenantadmin.objectstore.local_copies import LocalCopies
 from tests.s3 import s3_endpoint, s3_url  # noqa: F401  # fixtures
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+    from typing import BinaryIO
+
+    from tenantadmin.objectstore import ObjectStore
 
 
 def test_a_local_store_s_files_are_used_where_they_are(tmp_path: Path) -> None:
@@ -53,3 +60,57 @@ def test_the_copies_used_longest_ago_go_first(tmp_path: Path, s3_url: str) -> No
 
     copies.paths(store, ["c"])
     assert (first.exists(), second.exists()) == (True, False)
+
+
+class Remote:
+    """A store that is not on this machine, and what others do while one of its objects is read."""
+
+    def __init__(self, beside: Callable[[], object] = lambda: None) -> None:
+        self._beside = beside
+
+    @contextmanager
+    def open(self, key: str) -> Iterator[BinaryIO]:
+        self._beside()
+        yield io.BytesIO(key.encode())
+
+
+def paths(copies: LocalCopies, *keys: str, beside: Callable[[], object] = lambda: None) -> list[Path]:
+    return copies.paths(cast("ObjectStore", Remote(beside)), keys)
+
+
+def test_nothing_in_use_goes_to_make_room(tmp_path: Path) -> None:
+    copies, of_another = (LocalCopies(tmp_path, max_bytes=1) for _ in range(2))
+    (given,) = paths(copies, "a/given")
+    # The first is unfinished while the other process makes room for the second.
+    (first,) = paths(copies, "a/first", beside=lambda: paths(of_another, "a/second"))
+
+    assert {path.name: path.read_text() for path in (tmp_path / "a").iterdir()} == {
+        name: f"a/{name}" for name in ("given", "first", "second")
+    }
+    for path in (given, first):
+        os.utime(path, (0, 0))
+    paths(copies, "a/third")
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == ["second", "third"]
+
+
+def test_what_was_removed_while_others_were_fetched_is_fetched_again(tmp_path: Path) -> None:
+    copies = LocalCopies(tmp_path, max_bytes=100)
+    (first,) = paths(copies, "first")
+
+    assert all(path.exists() for path in paths(copies, "first", "second", beside=lambda: remove(first)))
+
+
+def remove(path: Path) -> None:
+    path.unlink(missing_ok=True)
+
+
+def test_what_dead_processes_left_unfinished_goes_and_what_has_gone_is_no_error(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    for name, age in ((".dead", 7200), (".alive", 60)):
+        (cache / name).write_bytes(b"half")
+        os.utime(cache / name, (time.time() - age,) * 2)
+    (cache / "gone").symlink_to("nowhere")
+
+    paths(LocalCopies(cache, max_bytes=1), "a")
+    assert sorted(path.name for path in cache.iterdir()) == [".alive", "a", "gone"]
