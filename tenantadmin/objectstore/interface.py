@@ -1,7 +1,7 @@
 """What every object store offers, and which keys it takes.
 
 A key is a POSIX path without a leading slash: ``<tenantId>/logs/2026/11/21/07/a.json``. A prefix is
-empty or a key that ends in a slash.
+empty or a key that ends in a slash. A store may take fewer keys: local files have shorter names.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
 MAX_KEY_BYTES: Final = 1024
-MAX_SEGMENT_BYTES: Final = 255
 _NOT_SEGMENTS: Final = frozenset({"", ".", ".."})
 
 
@@ -118,21 +117,16 @@ def check_key(key: str) -> str:
     Raises:
         InvalidKey: it is empty, absolute, too long, not Unicode, or has an empty, ``.`` or ``..`` segment.
     """
-    segments = key.split("/")
-    if not _NOT_SEGMENTS.isdisjoint(segments):
+    if not _NOT_SEGMENTS.isdisjoint(key.split("/")):
         raise InvalidKey(f"object key {key!r} has an empty segment, or one of dots")
     if "\0" in key:
         raise InvalidKey(f"object key {key!r} contains a NUL character")
-    if key.isascii() and len(key) <= MAX_SEGMENT_BYTES:
-        return key  # short enough in every part
     try:
-        longest = max(len(segment.encode()) for segment in segments)
+        length = len(key) if key.isascii() else len(key.encode())
     except UnicodeEncodeError:
         raise InvalidKey(f"object key {key!r} is not Unicode text") from None
-    if len(key.encode()) > MAX_KEY_BYTES:
+    if length > MAX_KEY_BYTES:
         raise InvalidKey(f"an object key has at most {MAX_KEY_BYTES} bytes: {key[:80]!r}…")
-    if longest > MAX_SEGMENT_BYTES:
-        raise InvalidKey(f"a segment of an object key has at most {MAX_SEGMENT_BYTES} bytes: {key!r}")
     return key
 
 

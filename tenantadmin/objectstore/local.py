@@ -32,6 +32,9 @@ _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 #: Where files are written before they are renamed into place; never listed.
 _STAGING: Final = ".staging"
 
+#: Bytes of a file's name, at most.
+_NAME_BYTES: Final = 255
+
 
 class LocalStore:
     """An object store in the directory ``root``, which is made when the first object is written.
@@ -60,7 +63,7 @@ class LocalStore:
         paths = []
         parents: set[str] = set()
         for key in keys:
-            path = f"{self._root_text}/{check_key(key)}"
+            path = f"{self._root_text}/{_check_names(key)}"
             directory = path.rpartition("/")[0]
             parent = directory.rpartition("/")[0]
             if parent not in parents or os.path.islink(directory):  # noqa: PTH114  # hundreds per query
@@ -113,7 +116,7 @@ class LocalStore:
         folder, descriptor = "", -1
         try:
             for key, _ in objects:
-                parent, _, name = check_key(key).rpartition("/")
+                parent, _, name = _check_names(key).rpartition("/")
                 if parent != folder or descriptor < 0:
                     if descriptor >= 0:
                         os.close(descriptor)
@@ -217,12 +220,13 @@ class LocalStore:
             raise StoreError(f"cannot delete {key!r}: {error.strerror}") from error
 
     def _path(self, key: str) -> str:
-        path = f"{self._root_text}/{check_key(key)}"
+        path = f"{self._root_text}/{_check_names(key)}"
         self._check_inside(path.rpartition("/")[0], key)
         return path
 
     def _directory(self, prefix: str) -> Path | None:
-        check_prefix(prefix)
+        if check_prefix(prefix):
+            _check_names(prefix[:-1])
         directory = self._root / prefix
         self._check_inside(str(directory), prefix)
         return directory if directory.is_dir() else None
@@ -260,6 +264,20 @@ class LocalStore:
             raise StoreError(f"cannot list {directory}: {error.strerror}") from error
         finally:
             os.close(descriptor)
+
+
+def _check_names(key: str) -> str:
+    """Return ``key`` where files can have it.
+
+    Raises:
+        InvalidKey: it is no key, or a segment is too long for a file's name.
+    """
+    check_key(key)
+    if key.isascii() and len(key) <= _NAME_BYTES:
+        return key  # short enough in every part
+    if max(len(segment.encode()) for segment in key.split("/")) > _NAME_BYTES:
+        raise InvalidKey(f"a segment of an object key has at most {_NAME_BYTES} bytes in files: {key!r}")
+    return key
 
 
 def _name_in_keys(item: os.DirEntry[str]) -> str:

@@ -8,7 +8,6 @@ from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from functools import cached_property
-from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
@@ -27,7 +26,8 @@ from tenantadmin.objectstore.interface import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
+    from concurrent.futures import Future
 
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_s3.type_defs import ListObjectsV2OutputTypeDef
@@ -38,6 +38,9 @@ _log = logging.getLogger(__name__)
 _READ_ATTEMPTS: Final = 3
 #: Requests in flight where many objects are read.
 _PARALLEL_READS: Final = 16
+#: Objects, and bytes of them, that are held at a time; one larger than that is held alone.
+_AHEAD: Final = 2 * _PARALLEL_READS
+_AHEAD_BYTES: Final = 64 << 20
 #: Seconds without a byte after which an answer is given up.
 READ_TIMEOUT: Final = 60
 _GONE: Final = frozenset({"404", "NoSuchKey", "NotFound"})
@@ -109,14 +112,19 @@ class S3Store:
         raise AssertionError("the last attempt returns or raises")
 
     def read_many(self, objects: Iterable[tuple[str, int]]) -> Iterator[bytes | None]:
-        waiting = (key for key, _ in objects)
+        waiting = iter(objects)
+        following = next(waiting, None)
+        sizes: deque[int] = deque()
         with ThreadPoolExecutor(_PARALLEL_READS) as pool:
-            ahead = deque(
-                pool.submit(self._read_if_there, key) for key in islice(waiting, 2 * _PARALLEL_READS)
-            )
-            while ahead:
+            ahead: deque[Future[bytes | None]] = deque()
+            while following is not None or ahead:
+                while following is not None and _has_room(sizes, following[1]):
+                    ahead.append(pool.submit(self._read_if_there, following[0]))
+                    sizes.append(following[1])
+                    following = next(waiting, None)
+                # The caller alone holds it now, and until it asks for the next.
                 yield ahead.popleft().result()
-                ahead.extend(pool.submit(self._read_if_there, key) for key in islice(waiting, 1))
+                sizes.popleft()
 
     def read_all(self, prefix: str, wanted: Callable[[str], object]) -> Iterator[tuple[Entry, bytes]]:
         entries = sorted((entry for entry in self.list(prefix) if wanted(entry.key)), key=attrgetter("key"))
@@ -168,6 +176,11 @@ def _translated(key: str) -> Iterator[None]:
         raise StoreError(f"the object store refused {key!r}: {code or error}") from error
     except (BotoCoreError, IncompleteReadError) as error:
         raise StoreError(f"the object store failed at {key!r}: {error}") from error
+
+
+def _has_room(held: Collection[int], size: int) -> bool:
+    """Whether one more object of ``size`` bytes may be held beside those that are."""
+    return not held or (len(held) < _AHEAD and sum(held) + size <= _AHEAD_BYTES)
 
 
 def _is_key(key: str) -> bool:

@@ -23,6 +23,7 @@ from tenantadmin.objectstore.s3 import S3Store
 from tests.s3 import s3_endpoint, s3_url  # noqa: F401  # fixtures
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -71,6 +72,44 @@ def test_many_are_read_in_their_order_whatever_is_gone_or_has_changed(store: Obj
         *(b"a/1a/1a/1", b"a/2a/2a/2", None, b"b/c/3b/c/3b/c/3", None, None, None, b"toptoptop"),
     ]
     assert list(store.read_many([])) == []
+
+
+def test_of_many_no_more_bytes_are_held_than_may_be(s3_url: str) -> None:  # noqa: F811
+    class Unread(S3Store):
+        def read(self, key: str) -> bytes:
+            return key.encode()
+
+    taken = 0
+
+    def objects() -> Iterator[tuple[str, int]]:
+        nonlocal taken
+        for taken, size in enumerate(sizes):
+            yield str(taken), size
+
+    sizes = [40 << 20, 20 << 20, 10 << 20, 90 << 20, *([1] * 40)]
+    found = Unread(bucket=s3_url.split("/")[2], base="").read_many(objects())
+    held = []
+    for number in range(len(sizes)):
+        assert next(found) == str(number).encode()
+        # The last that was taken waits for room.
+        held.append(taken - number)
+    # Of the fourth, which alone is more than that, nothing else is read; of small ones a certain number.
+    assert held == [2, 2, 1, 1, *([32] * 8), *range(31, -1, -1)]
+
+
+def test_names_too_long_for_files_are_those_of_objects_elsewhere(tmp_path: Path, s3_url: str) -> None:  # noqa: F811
+    remote, local = open_store(s3_url), LocalStore(tmp_path)
+    key = f"t/{'ü' * 150}.json"
+    remote.write(key, b"x")
+
+    assert [entry.key for entry in remote.list("t/")] == [key]
+    assert list(remote.children("t/")) == [Child(key[2:], is_object=True)]
+    assert [body for _, body in remote.read_all("t/", lambda _: True)] == [remote.read(key)] == [b"x"]
+    for operation in (local.read, local.stat, local.uri, local.delete):
+        with pytest.raises(InvalidKey):
+            operation(key)
+    with pytest.raises(InvalidKey):
+        list(local.children(f"{key}/"))
 
 
 def test_all_that_are_wanted_are_read_in_the_order_of_their_keys(store: ObjectStore) -> None:
