@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from django.conf import settings
 
 from analytics.models import Build
+from logs.locks import Busy, build_lock
 from tenantadmin.http.timestamps import now
 
 if TYPE_CHECKING:
@@ -22,14 +23,33 @@ def delete_old_builds() -> int:
 
 
 @contextmanager
+def locked_period(*, tenant: UUID, period: str, wait: bool) -> Iterator[None]:
+    """Hold the lock of a period's build, and mark as failed what was killed while it held that lock.
+
+    Raises:
+        Busy: another worker holds it, and ``wait`` is false.
+    """
+    with build_lock(tenant=tenant, period=period or "history", wait=wait):
+        Build.objects.filter(tenant_id=tenant, period=period, state=Build.State.RUNNING).update(
+            state=Build.State.FAILED, finished_at=now(), error="The worker ended before the build did."
+        )
+        yield
+
+
+def end_killed_builds() -> None:
+    """Mark as failed the builds that stand as running though nobody holds the lock of their period."""
+    running = Build.objects.filter(state=Build.State.RUNNING).order_by().distinct()
+    for tenant, period in running.values_list("tenant_id", "period"):
+        with suppress(Busy), locked_period(tenant=tenant, period=period, wait=False):
+            pass
+
+
+@contextmanager
 def recorded_build(*, tenant: UUID, period: str) -> Iterator[Build]:
     """Record a build as running, then as done or failed; the caller may set ``rows``.
 
-    One that was killed stays ``running`` until the next build of the same period, which marks it failed.
+    One that was killed stays ``running`` until `end_killed_builds`.
     """
-    Build.objects.filter(tenant_id=tenant, period=period, state=Build.State.RUNNING).update(
-        state=Build.State.FAILED, finished_at=now(), error="The worker ended before the build did."
-    )
     build = Build.objects.create(tenant_id=tenant, period=period)
     try:
         yield build

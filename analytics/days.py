@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from django.db import transaction
 from django.db.models import Q
 
-from analytics.builds import recorded_build
+from analytics.builds import locked_period, recorded_build
 from analytics.daytables import DayTables
 from analytics.documents.day import day_document
 from analytics.files import remove_orphans, scratch_directory, upload
@@ -23,7 +23,6 @@ from analytics.store import Written, save_document, withdraw_documents, write_do
 from logs.compaction.build import CompactedDay, compact_day
 from logs.layout import compacted_prefix, partition_key, rollup_key, rollup_prefix
 from logs.listing import DayListing, UnlistedDay, find_days, has_objects, list_day
-from logs.locks import build_lock
 from logs.models import Partition
 from logs.partitions import Build, partition_base, publish_partition, supersede, withdraw_partition
 from tenantadmin.http.timestamps import now
@@ -72,7 +71,7 @@ def rebuild_day(store: ObjectStore, *, tenant: uuid.UUID, day: date, wait: bool 
         Busy: another worker is at this day, and ``wait`` is false.
         StoreError: the object store failed.
     """
-    with build_lock(tenant=tenant, period=day.isoformat(), wait=wait):
+    with locked_period(tenant=tenant, period=day.isoformat(), wait=wait):
         known = _known_days(tenant, first=day, last=day).get(day)
         found = _find_changes(store, known, tenant=tenant, day=day)
         if found is None:

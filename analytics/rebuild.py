@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
-from analytics.builds import recorded_build
+from analytics.builds import locked_period, recorded_build
 from analytics.documents.month import month_document
 from analytics.documents.opportunities import opportunities_document
 from analytics.documents.rules import rules_document
@@ -46,7 +46,7 @@ from analytics.store import (
     withdraw_documents,
     write_document,
 )
-from logs.locks import Busy, build_lock
+from logs.locks import Busy
 from logs.partitions import supersede
 from tenantadmin.http.timestamps import now
 
@@ -99,7 +99,7 @@ def rebuild_period(store: ObjectStore, *, tenant: uuid.UUID, period: str, wait: 
     Raises:
         Busy: another worker is at this period, and ``wait`` is false; or at one that it is made of.
     """
-    with build_lock(tenant=tenant, period=period or "history", wait=wait):
+    with locked_period(tenant=tenant, period=period, wait=wait):
         builds = day_builds(tenant=tenant)
         if period not in _stale_periods(tenant, builds):
             return False

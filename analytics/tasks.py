@@ -11,7 +11,7 @@ from celery import Task, shared_task
 from django.core.cache import cache
 from django.db import InterfaceError, OperationalError
 
-from analytics.builds import delete_old_builds
+from analytics.builds import delete_old_builds, end_killed_builds
 from analytics.days import find_stale_days, rebuild_day
 from analytics.rebuild import find_stale_periods, rebuild_period
 from logs.listing import find_tenants
@@ -25,6 +25,8 @@ logger = logging.getLogger(__name__)
 RECENT_DAYS: Final = 3
 #: Days that end within this time share one rebuild of the months and years they belong to.
 GATHER_SECONDS: Final = 5
+#: A write that began longer ago was killed.
+LONGEST_WRITE: Final = timedelta(days=1)
 
 
 class RetriedTask(Task[Any, None]):
@@ -59,7 +61,8 @@ def refresh_tenant(tenant: str, first: str | None) -> None:
     days = find_stale_days(default_store(), tenant=UUID(tenant), first=since)
     for day in days:
         refresh_day.delay(tenant, day.isoformat())
-    if not days:
+    # Those of days built before: their task may be lost, and none of these days need ever be built.
+    if find_stale_periods(tenant=UUID(tenant)):
         _request_periods(tenant)
 
 
@@ -82,9 +85,17 @@ def refresh_periods(tenant: str) -> None:
 
 @shared_task(base=RetriedTask)
 def clean_up() -> None:
-    """Delete files that no reader can still be using, and the builds of long ago."""
+    """Delete files that no reader can still be using, and the builds of long ago; end the killed ones."""
     delete_superseded(default_store())
+    end_killed_builds()
     delete_old_builds()
+
+
+@shared_task
+def remove_unfinished_writes() -> None:
+    """Remove from the store what writes that were killed left there."""
+    if removed := default_store().remove_unfinished(age=LONGEST_WRITE):
+        logger.info("Removed %d unfinished writes from the store", removed)
 
 
 def _request_periods(tenant: str) -> None:

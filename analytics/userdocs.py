@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from django.core.cache import cache
-
 from analytics.daytables import DayTables
 from analytics.documents.day import day_document
 from analytics.documents.month import month_document
@@ -20,6 +18,7 @@ from analytics.documents.year import daily_activity, year_document
 from analytics.encoding import encode_document
 from analytics.engine import lent_engine
 from analytics.files import scratch_directory
+from analytics.memory import recall, remember
 from analytics.periods import is_year, period_bounds, year_before
 from analytics.rollup import write_rollups
 from analytics.source import Rollups
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
 
     from tenantadmin.objectstore import ObjectStore
 
-_CACHE_SECONDS: Final = 3600
 _BEING_MADE_ANEW: Final = (
     "The service was upgraded and is rolling up this period anew. Try again in a minute."
 )
@@ -101,7 +99,7 @@ def user_document(store: ObjectStore, source: UserSource) -> bytes | BinaryIO | 
     A large one is an open file, which the caller closes; it is not remembered.
     """
     key = f"user-document:{source.etag}"
-    remembered: bytes | None = cache.get(key)
+    remembered = recall(key)
     if remembered is not None:
         return remembered
     with _pieces(store, source) as (pieces, directory):
@@ -111,7 +109,7 @@ def user_document(store: ObjectStore, source: UserSource) -> bytes | BinaryIO | 
             return document.path.open("rb")
     if not document.body:
         return None
-    cache.set(key, document.body, _CACHE_SECONDS)
+    remember(key, document.body)
     return document.body
 
 

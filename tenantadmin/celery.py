@@ -29,6 +29,11 @@ app.conf.beat_schedule = {
         "schedule": 600.0,
         "options": {"expires": 590},
     },
+    "remove-unfinished-writes": {
+        "task": "analytics.tasks.remove_unfinished_writes",
+        "schedule": 3600.0,
+        "options": {"expires": 3500},
+    },
     "remove-tombstones": {
         "task": "accounts.tasks.remove_tombstones",
         "schedule": 3600.0,

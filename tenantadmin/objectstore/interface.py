@@ -14,6 +14,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from contextlib import AbstractContextManager
+    from datetime import timedelta
 
 MAX_KEY_BYTES: Final = 1024
 _NOT_SEGMENTS: Final = frozenset({"", ".", ".."})
@@ -109,6 +110,9 @@ class ObjectStore(Protocol):
 
     def delete(self, key: str) -> None:
         """Remove the object; one that is not there is no error."""
+
+    def remove_unfinished(self, *, age: timedelta) -> int:
+        """Remove what writes that never ended, and began longer than ``age`` ago, left; returns how many."""
 
 
 def check_key(key: str) -> str:

@@ -7,8 +7,9 @@ import logging
 import os
 import shutil
 import stat
+import time
 import uuid
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
@@ -24,6 +25,7 @@ from tenantadmin.objectstore.interface import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from datetime import timedelta
 
 _log = logging.getLogger(__name__)
 
@@ -218,6 +220,20 @@ class LocalStore:
             return
         except OSError as error:
             raise StoreError(f"cannot delete {key!r}: {error.strerror}") from error
+
+    def remove_unfinished(self, *, age: timedelta) -> int:
+        # A write that goes on changes its file's time.
+        before = time.time() - age.total_seconds()
+        removed = 0
+        try:
+            for path in (self._root / _STAGING).glob("*"):
+                with suppress(FileNotFoundError):  # its write has just ended
+                    if path.stat().st_mtime <= before:
+                        path.unlink()
+                        removed += 1
+        except OSError as error:
+            raise StoreError(f"cannot remove unfinished writes: {error.strerror}") from error
+        return removed
 
     def _path(self, key: str) -> str:
         path = f"{self._root_text}/{_check_names(key)}"

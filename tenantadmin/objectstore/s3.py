@@ -7,6 +7,7 @@ import logging
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from datetime import UTC, datetime
 from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
@@ -28,6 +29,7 @@ from tenantadmin.objectstore.interface import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
     from concurrent.futures import Future
+    from datetime import timedelta
 
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_s3.type_defs import ListObjectsV2OutputTypeDef
@@ -156,6 +158,20 @@ class S3Store:
     def delete(self, key: str) -> None:
         with _translated(key):
             self.client.delete_object(Bucket=self._bucket, Key=self._base + check_key(key))
+
+    def remove_unfinished(self, *, age: timedelta) -> int:
+        before = datetime.now(UTC) - age
+        removed = 0
+        pages = self.client.get_paginator("list_multipart_uploads")
+        with _translated(self._base):
+            for page in pages.paginate(Bucket=self._bucket, Prefix=self._base):
+                for upload in page.get("Uploads", ()):
+                    if upload["Initiated"] <= before:
+                        self.client.abort_multipart_upload(
+                            Bucket=self._bucket, Key=upload["Key"], UploadId=upload["UploadId"]
+                        )
+                        removed += 1
+        return removed
 
     def _pages(self, prefix: str, *, delimiter: str) -> Iterator[ListObjectsV2OutputTypeDef]:
         paginator = self.client.get_paginator("list_objects_v2")

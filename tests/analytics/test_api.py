@@ -102,6 +102,26 @@ def test_user_documents(world: World, reader: ApiClient, rows: list[oracle.Row],
             check_user_documents(world, reader, rows, user)
 
 
+def test_user_documents_without_the_cache(
+    world: World,
+    reader: ApiClient,
+    rows: list[oracle.Row],
+    settings: Any,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    mine = oracle.for_user(rows, "Ana")
+    month = oracle.month_document([row for row in mine if row["day"] >= "2026"], 3)
+    present = settings.CACHES
+    for outages in (1, 2):
+        # Nothing listens there.
+        settings.CACHES = {"default": present["default"] | {"LOCATION": "redis://127.0.0.1:1/0"}}
+        for _ in range(2):
+            assert read(reader, world, "users/Ana/2026/03") == month
+        assert caplog.text.count("The cache does not answer") == outages
+        settings.CACHES = present
+        assert read(reader, world, "users/Ana/2026/03") == month
+
+
 def check_user_documents(world: World, reader: ApiClient, rows: list[oracle.Row], user: str) -> None:
     base = f"users/{quote(user, safe='')}"
     mine = oracle.for_user(rows, user)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.core.cache import cache
-from django.db import InterfaceError, OperationalError
+from django.db import InterfaceError, OperationalError, connection
 
 from analytics import tasks
+from analytics.days import rebuild_day
 from analytics.models import Build, Kind
-from logs.locks import Busy
+from logs.locks import Busy, build_lock
 from logs.models import Partition, SupersededFile
 from logs.partitions import GRACE
 from tenantadmin.celery import app
@@ -22,8 +27,11 @@ from tests.analytics.test_rebuild import document, entry, put
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 pytestmark = pytest.mark.django_db
+
+DAY = date(2026, 1, 1)
 
 
 @pytest.fixture(autouse=True)
@@ -94,6 +102,78 @@ def test_builds_of_long_ago_go(settings: Any) -> None:
     tasks.clean_up.delay()
 
     assert list(Build.objects.values_list("period", flat=True)) == ["2026-01-02"]
+
+
+def test_a_killed_build_ends_in_the_table_and_one_that_runs_does_not() -> None:
+    put("00/a.json", entry(DAY), day=DAY)
+    assert rebuild_day(default_store(), tenant=TENANT, day=DAY)
+    # Killed after it had published, before it was recorded.
+    Build.objects.update(state=Build.State.RUNNING, finished_at=None)
+    for period in ("2026-01-02", ""):
+        Build.objects.create(tenant_id=TENANT, period=period)
+
+    with held_by_another("2026-01-02"):
+        tasks.clean_up.delay()
+        assert dict(Build.objects.values_list("period", "state")) == {
+            "2026-01-01": "failed",
+            "2026-01-02": "running",
+            "": "failed",
+        }
+    assert Build.objects.get(period="").error == "The worker ended before the build did."
+
+    Build.objects.filter(period="2026-01-01").update(state=Build.State.RUNNING)
+    assert not rebuild_day(default_store(), tenant=TENANT, day=DAY)
+    assert Build.objects.get(period="2026-01-01").state == "failed"
+
+
+@contextmanager
+def held_by_another(period: str) -> Iterator[None]:
+    """Hold the lock of a period's build in a database session of another worker's."""
+
+    def hold(held: Event, goes_on: Event) -> None:
+        try:
+            with build_lock(tenant=TENANT, period=period, wait=False):
+                held.set()
+                assert goes_on.wait(30)
+        finally:
+            connection.close()
+
+    held, goes_on = Event(), Event()
+    with ThreadPoolExecutor(1) as pool:
+        holding = pool.submit(hold, held, goes_on)
+        assert held.wait(30)
+        try:
+            yield
+        finally:
+            goes_on.set()
+        holding.result(30)
+
+
+def test_periods_are_asked_for_while_a_day_cannot_be_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks.refresh_day, "delay", lambda *_: None)
+    asked: list[str] = []
+    monkeypatch.setattr(tasks.refresh_periods, "apply_async", lambda given, **_: asked.extend(given))
+    put("00/a.json", entry(DAY), day=DAY)
+    assert rebuild_day(default_store(), tenant=TENANT, day=DAY)
+    put("00/a.json", entry(date(2026, 1, 2)), day=date(2026, 1, 2))
+
+    tasks.refresh_tenant.delay(str(TENANT), None)
+    assert asked == [str(TENANT)]
+
+    tasks.refresh_periods.apply(args=(str(TENANT),))
+    tasks.refresh_tenant.delay(str(TENANT), None)
+    assert asked == [str(TENANT)]
+
+
+def test_unfinished_writes_go_after_a_day(object_store: Path) -> None:
+    default_store().write("a", b"x")
+    staged = object_store / ".staging" / "killed"
+    staged.write_bytes(b"half")
+    os.utime(staged, (0, 0))
+
+    tasks.remove_unfinished_writes.delay()
+
+    assert not staged.exists()
 
 
 def test_superseded_files_go_when_their_last_readers_must_be_done() -> None:

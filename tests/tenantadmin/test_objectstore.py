@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -25,6 +26,8 @@ from tests.s3 import s3_endpoint, s3_url  # noqa: F401  # fixtures
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+DAY, MINUTE = timedelta(days=1), timedelta(minutes=1)
 
 
 @pytest.fixture(params=["file", "s3"])
@@ -285,6 +288,38 @@ def test_a_failed_write_leaves_the_old_object_and_no_rest(tmp_path: Path) -> Non
 
     assert store.read("a/b") == b"old"
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [tmp_path / "a" / "b"]
+
+
+def test_of_unfinished_writes_only_those_of_long_ago_go(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    assert store.remove_unfinished(age=DAY) == 0
+    store.write("a", b"x")
+    for name, age in (("killed", DAY + MINUTE), ("going-on", DAY - MINUTE)):
+        staged = tmp_path / ".staging" / name
+        staged.write_bytes(b"half")
+        began_at = (datetime.now(UTC) - age).timestamp()
+        os.utime(staged, (began_at, began_at))
+
+    assert store.remove_unfinished(age=DAY) == 1
+    assert [path.name for path in (tmp_path / ".staging").iterdir()] == ["going-on"]
+    assert store.read("a") == b"x"
+
+
+def test_of_unfinished_uploads_only_those_of_long_ago_under_the_store_go(s3_url: str) -> None:  # noqa: F811
+    store = open_store(s3_url)
+    assert isinstance(store, S3Store)
+    store.write("a", b"x")
+    bucket = s3_url.split("/")[2]
+    for key in ("some/prefix/t/killed", "other/killed"):
+        upload = store.client.create_multipart_upload(Bucket=bucket, Key=key)["UploadId"]
+        store.client.upload_part(Bucket=bucket, Key=key, UploadId=upload, PartNumber=1, Body=b"half")
+
+    # A stand-in for S3 may date them at any time in the past.
+    assert store.remove_unfinished(age=36_500 * DAY) == 0
+    assert store.remove_unfinished(age=-MINUTE) == 1
+    left = store.client.list_multipart_uploads(Bucket=bucket)["Uploads"]
+    assert [upload["Key"] for upload in left] == ["other/killed"]
+    assert store.read("a") == b"x"
 
 
 def test_staged_files_are_no_objects(tmp_path: Path) -> None:
