@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
 
+from accounts.api.parameters import ETAG, IF_NONE_MATCH
+from accounts.api.schema import NOT_MODIFIED
 from accounts.permissions import AppView
 from analytics import schemas
 from analytics.answers import answer_stored, answer_user
@@ -38,8 +40,8 @@ def _described(
     return extend_schema(
         tags=["Analytics"],
         summary=summary,
-        parameters=[*parameters, OpenApiParameter("If-None-Match", str, OpenApiParameter.HEADER)],
-        responses={200: response, 304: None},
+        parameters=[*parameters, IF_NONE_MATCH, ETAG],
+        responses={200: response, 304: NOT_MODIFIED},
     )
 
 

@@ -8,6 +8,8 @@ from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 
+from accounts.api.parameters import ETAG, IF_NONE_MATCH
+from accounts.api.schema import NOT_MODIFIED
 from accounts.permissions import AppView
 from tenantadmin.http.contract import published_contract
 from tenantadmin.http.etags import not_modified
@@ -25,7 +27,8 @@ class ContractView(AppView):
     @extend_schema(
         tags=["Discovery"],
         summary="The contract of this service (OpenAPI 3.0.3)",
-        responses={200: OpenApiTypes.OBJECT},
+        parameters=[IF_NONE_MATCH, ETAG],
+        responses={200: OpenApiTypes.OBJECT, 304: NOT_MODIFIED},
     )
     def get(self, request: Request) -> HttpResponse | Response:
         text, etag = published_contract()

@@ -61,6 +61,7 @@ class AccountsView(AppView):
     @extend_schema(
         tags=["Accounts"],
         summary="Create an account",
+        parameters=[ETAG],
         request=AccountCreate,
         responses={201: AccountDocument},
         examples=[_NEW],

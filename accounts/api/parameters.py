@@ -17,7 +17,8 @@ ETAG = OpenApiParameter(
     "ETag",
     OpenApiTypes.STR,
     OpenApiParameter.HEADER,
-    response=[200],
+    required=True,
+    response=[200, 201, 304],
     description="A strong entity tag of this state.",
 )
 #: The number of a revision, in the address.

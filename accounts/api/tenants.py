@@ -94,6 +94,7 @@ class TenantsView(AppView):
     @extend_schema(
         tags=["Tenants"],
         summary="Create a tenant in an account",
+        parameters=[ETAG],
         request=TenantCreate,
         responses={
             201: TenantConfigDocument,

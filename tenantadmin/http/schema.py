@@ -55,6 +55,7 @@ _ERROR_SCHEMA: Final = {
 }
 _REQUEST_ID_HEADER: Final = {
     "description": "The id under which the request was answered and logged.",
+    "required": True,
     "schema": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,128}$"},
 }
 

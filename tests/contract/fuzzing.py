@@ -27,7 +27,7 @@ from tenantadmin.http.contract import CONTRACT_FILE
 from tests.contract import refusals
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator
+    from collections.abc import Callable, Container, Iterator, Mapping
 
     from hypothesis.strategies import DrawFn
     from schemathesis import Case
@@ -104,10 +104,10 @@ def fuzz_settings(*, examples: int, **options: Any) -> settings:
 
 
 def modes(operation: Operation) -> list[GenerationMode]:
-    """Return the kinds of requests there are: what takes nothing cannot be asked wrongly."""
+    """Return the kinds of requests there are: what takes nothing but text cannot be asked wrongly."""
     definition = operation.definition.raw
     takes = (
-        definition.get("parameters")
+        any(entry["in"] != "header" for entry in definition.get("parameters", ()))
         or definition.get("requestBody")
         or definition.get("security", [{}]) != [{}]
     )
@@ -178,6 +178,8 @@ def check(
     if response.status_code < 400:
         forbidden = list(refusals.find_forbidden(case, str(response.request.url)))
         assert not forbidden, (response.status_code, forbidden, case.as_curl_command())
+    declared = response_definition(case, response).get("headers", {})
+    assert "etag" not in response.headers or "ETag" in declared, (operation_id, response.status_code)
     wanted = [*_CHECKS]
     if created:
         wanted.append(checks.ensure_resource_availability)
@@ -185,6 +187,14 @@ def check(
     if recorder is not None and operation_id not in _OUTLIVE_DELETION and "email" not in case.path_parameters:
         wanted.append(checks.use_after_free)
     case.validate_response(response, checks=wanted, recorder=recorder)
+
+
+def response_definition(case: Request, response: Response) -> Mapping[str, Any]:
+    """Return what the contract says of an answer; empty for a status that it does not declare."""
+    definition: Mapping[str, Any] = case.operation.definition.raw["responses"].get(
+        str(response.status_code), {}
+    )
+    return definition
 
 
 @contextmanager

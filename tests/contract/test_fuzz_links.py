@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+import pytest
+
 from tests.contract import fuzzing, seeding
 
 if TYPE_CHECKING:
@@ -141,6 +143,11 @@ ACKNOWLEDGED: Final[Way] = (
     ("publishTos", "acknowledgeTos", {}),
     ("acknowledgeTos", "listAcknowledgements", None),
 )
+FOLLOWED: Final = {
+    (source, target)
+    for way in (TENANT, USER, LISTED, ADMINISTERED, TERMS, ACKNOWLEDGED)
+    for source, target, _ in way
+}
 #: What no answer holds, because the caller chooses it.
 CHOSEN: Final = {
     "cachekey": "k9",
@@ -184,6 +191,11 @@ class Walk:
         assert response.status_code < 300, (name, response.text)
         self._asked[name] = case, response
         self.answers[name] = response.json() if response.text.startswith(("{", "[")) else None
+        if "If-None-Match" in declared:
+            case.headers["If-None-Match"] = response.headers["etag"][0]
+            unchanged = fuzzing.send(case, token=self.token)
+            self.requests += 1
+            assert (unchanged.status_code, unchanged.content) == (304, b""), name
 
     def follow(self, way: Way) -> None:
         for source, target, body in way:
@@ -268,13 +280,28 @@ def test_what_is_published_leads_on(seed: seeding.Seed, record_property: Any) ->
     record_property("requests", walk.requests)
 
 
+@pytest.mark.usefixtures("db")
+def test_the_contract_is_asked_for_again_by_its_tag() -> None:
+    walk = Walk(None)
+    with fuzzing.one_connection():
+        walk.send("getContract")
+    assert walk.requests == 2
+
+
+def test_every_answer_with_a_tag_is_asked_for_again() -> None:
+    published = {
+        operation.definition.raw["operationId"]
+        for operation in fuzzing.operations(fuzzing.load_contract())
+        if "304" in operation.definition.raw["responses"]
+    }
+    assert published - {target for _, target in FOLLOWED} == {"getContract"}
+
+
 def test_every_link_is_followed() -> None:
-    ways = (TENANT, USER, LISTED, ADMINISTERED, TERMS, ACKNOWLEDGED)
-    followed = {(source, target) for way in ways for source, target, _ in way}
     published = {
         (operation.definition.raw["operationId"], link["operationId"])
         for operation in fuzzing.operations(fuzzing.load_contract())
         for answer in operation.definition.raw["responses"].values()
         for link in answer.get("links", {}).values()
     }
-    assert followed == published
+    assert published == FOLLOWED
