@@ -68,6 +68,7 @@ class PersonalAccessTokenAdmin(RevocableAdmin):
     )
     list_select_related = ("owner",)
     search_fields = ("prefix", "name", "owner__email")
+    exclude = ("digest",)
 
 
 @admin.register(RefreshToken)
@@ -75,6 +76,7 @@ class RefreshTokenAdmin(RevocableAdmin):
     list_display = ("prefix", "user", "created_at", "expires_at", "last_used_at", "revoked_at")
     list_select_related = ("user",)
     search_fields = ("prefix", "user__email")
+    exclude = ("digest",)
 
 
 @admin.register(PermissionGrant)
@@ -154,3 +156,4 @@ class RevisionAdmin(ReadOnlyAdmin):
 class MagicLinkAdmin(ReadOnlyAdmin):
     list_display = ("email", "created_at", "expires_at", "used_at")
     search_fields = ("email",)
+    exclude = ("digest",)

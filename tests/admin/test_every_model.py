@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 from django.apps import apps
 from django.contrib import admin
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+
+from accounts.models import Account
+from tests.admin.rows import make_row
 
 if TYPE_CHECKING:
     from django.db.models import Model
@@ -18,6 +24,14 @@ if TYPE_CHECKING:
 OURS = ("accounts", "tosapp", "rules", "logs", "analytics")
 #: Tables that only join two others: they are edited where those are.
 JOINS = {"Account_owners"}
+#: Fields that no page shows: secrets, hashes of secrets, and a document that the API hands out.
+LEFT_OUT = {
+    "User": {"password"},
+    "PersonalAccessToken": {"digest"},
+    "RefreshToken": {"digest"},
+    "MagicLink": {"digest"},
+    "SummaryDocument": {"body"},
+}
 
 
 def our_models() -> list[type[Model]]:
@@ -35,13 +49,34 @@ def staff(client: Client, world: factories.World) -> Client:
     return client
 
 
+def address_of(model: type[Model], page: str, *arguments: object) -> str:
+    return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}", args=arguments)
+
+
 @pytest.mark.parametrize("model", our_models(), ids=lambda model: model.__name__)
 def test_every_model_has_a_list_that_opens_and_searches(staff: Client, model: type[Model]) -> None:
-    registered = admin.site._registry[model]
-    assert registered.search_fields, "nothing to search by"
-    address = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
-    assert staff.get(address).status_code == 200
+    assert admin.site._registry[model].search_fields, "nothing to search by"
+    address = address_of(model, "changelist")
+    make_row(model)
+    with CaptureQueriesContext(connection) as few:
+        assert staff.get(address).status_code == 200
+    for _ in range(3):
+        make_row(model)
+    with CaptureQueriesContext(connection) as many:
+        assert staff.get(address).status_code == 200
+    assert len(many) == len(few), "queries grow with the rows"
     assert staff.get(address, {"q": "nothing like this"}).status_code == 200
+    assert staff.get(address_of(model, "add")).status_code == 403
+
+
+@pytest.mark.parametrize("model", our_models(), ids=lambda model: model.__name__)
+def test_every_field_is_on_its_page_or_left_out_on_purpose(staff: Client, model: type[Model]) -> None:
+    row = make_row(model)
+    answer = staff.get(address_of(model, "change", row.pk))
+    assert answer.status_code == 200
+    shown = set(re.findall(r'class="form-row field-(\w+)"', answer.content.decode()))
+    fields = {field.name for field in (*model._meta.concrete_fields, *model._meta.many_to_many)}
+    assert fields - shown == LEFT_OUT.get(model.__name__, set())
 
 
 def test_nobody_but_a_platform_admin_gets_in(client: Client, world: factories.World) -> None:
@@ -54,3 +89,13 @@ def test_nobody_but_a_platform_admin_gets_in(client: Client, world: factories.Wo
 
 def test_the_site_holds_our_models_alone() -> None:
     assert {model._meta.app_label for model in admin.site._registry} == set(OURS)
+
+
+def test_a_page_shows_the_rows_that_belong_to_it(staff: Client, world: factories.World) -> None:
+    account = staff.get(address_of(Account, "change", world.account.pk)).content.decode()
+    assert str(world.tenant.pk) in account
+    for row in (world.owner, world.tenant):
+        page = staff.get(address_of(type(row), "change", row.pk)).content.decode()
+        assert world.owner.email in page
+        assert world.tenant.name in page
+        assert "Owner" in re.findall(r'field-role">\s*<p>(\w+)', page)

@@ -1,0 +1,55 @@
+"""Makes a valid row of any model, and of those that it refers to."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+
+from tenantadmin.http.timestamps import now
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+#: No two rows hold the same value where they need not.
+_numbers = count(1)
+
+#: By kind of field, the narrower kind first.
+_VALUES: list[tuple[type[models.Field[Any, Any]], Callable[[int], Any]]] = [
+    (ArrayField, lambda number: [f"entry-{number}"]),
+    (models.JSONField, lambda number: {"number": number, "inner": {"text": "<b>ä</b>"}}),
+    (models.BinaryField, lambda number: number.to_bytes(32, "big")),
+    (models.BooleanField, lambda _: True),
+    (models.DateTimeField, lambda _: now()),
+    (models.DateField, lambda number: dt.date(2026, 1, 1) + dt.timedelta(days=number)),
+    (models.UUIDField, lambda _: uuid.uuid4()),
+    (models.EmailField, lambda number: f"person-{number}@example.org"),
+    (models.IntegerField, lambda number: number),
+    (models.CharField, lambda number: f"t{number}"),
+    (models.TextField, lambda number: f"text {number}"),
+]
+
+
+def make_row(model: type[models.Model], **given: Any) -> Any:
+    """Make a row with a value in every field, and new rows for it to refer to."""
+    number = next(_numbers)
+    for field in model._meta.concrete_fields:
+        if field.name not in given and field.attname not in given and not field.auto_created:
+            given[field.name] = _value_for(field, number)
+    row = model._default_manager.create(**given)
+    for many in model._meta.many_to_many:
+        getattr(row, many.name).add(make_row(many.related_model))
+    return row
+
+
+def _value_for(field: models.Field[Any, Any], number: int) -> Any:
+    if field.is_relation:
+        assert isinstance(field.related_model, type)
+        return make_row(field.related_model)
+    if field.choices:
+        return field.flatchoices[0][0]
+    return next(make(number) for kind, make in _VALUES if isinstance(field, kind))
