@@ -16,6 +16,7 @@ from logs.queries import run_query
 from logs.sql.results import csv_pieces, json_pieces, ndjson_pieces, parquet_pieces
 from logs.tree import list_level, read_object
 from tenantadmin.http.addresses import client_address
+from tenantadmin.http.negotiation import preferred_media_type
 from tenantadmin.http.parsers import AnyTextJsonParser
 from tenantadmin.http.serializers import StrictCharField, StrictSerializer, read_body, read_query
 from tenantadmin.objectstore import default_store
@@ -203,6 +204,7 @@ class QueryAnswer(serializers.Serializer[Any]):
     truncated = serializers.BooleanField(help_text="True when the cap cut the result.")
 
 
+_JSON: Final = "application/json"
 _FORMS: Final[Mapping[str, Callable[[QueryResult], Iterator[bytes]]]] = {
     "text/csv": csv_pieces,
     "application/x-ndjson": ndjson_pieces,
@@ -215,7 +217,7 @@ class QueryView(AppView):
 
     A predicate on `day` decides what is read; without one a query reads the whole history.
 
-    `Accept` chooses JSON, CSV, NDJSON or Parquet.
+    `Accept`, weights included, chooses JSON, CSV, NDJSON or Parquet; where none fits, the answer is JSON.
     """
 
     operations: ClassVar = {"POST": "queryLogs"}
@@ -246,11 +248,11 @@ class QueryView(AppView):
         read_query(None, request)
         statement = read_body(QueryBody, request)["sql"]
         result = run_query(default_store(), tenant=tenant, statement=statement, reader=reader_of(self))
-        form = _wanted_form(request.headers.get("Accept", ""))
-        if form is None:
-            pieces, media_type = json_pieces(result, head={"tenantId": str(tenant)}), "application/json"
+        media_type = preferred_media_type(request.headers.get("Accept", ""), (_JSON, *_FORMS))
+        if media_type == _JSON:
+            pieces = json_pieces(result, head={"tenantId": str(tenant)})
         else:
-            pieces, media_type = _FORMS[form](result), form
+            pieces = _FORMS[media_type](result)
         return StreamingHttpResponse(
             pieces,
             content_type=media_type,
@@ -261,14 +263,3 @@ class QueryView(AppView):
 def reader_of(view: AppView) -> Reader:
     """The caller of ``view``, as the audit names it."""
     return Reader(view.principal.email, client_address(view.request))
-
-
-def _wanted_form(accept: str) -> str | None:
-    """The first other form that the Accept header names; None for JSON."""
-    for part in accept.split(","):
-        media_type = part.partition(";")[0].strip().lower()
-        if media_type in _FORMS:
-            return media_type
-        if media_type in {"application/json", "*/*"}:
-            return None
-    return None

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from logs import columns
-from logs.sql import functions
+from logs.sql import forms, functions
 from logs.sql.grammar import GRAMMAR, SELECTORS, Plain
 from logs.sql.messages import character_offset, clean_message
 from logs.sql.names import RELATION, fold
@@ -32,6 +32,9 @@ _BUILT_IN_SCHEMAS: Final = frozenset({("", ""), ("", "main"), ("system", "main")
 _IMPLICIT_CALLS: Final = frozenset(
     {"current_catalog", "current_role", "current_schema", "current_user", "session_user", "user"}
 )
+
+#: All that the engine says where its parser has a hint, which it gives for LIMIT with two numbers.
+_NO_HINT: Final = "errhint NOT IMPLEMENTED"
 
 _SERIALIZE: Final = (
     "SELECT json_serialize_sql($1::VARCHAR, skip_null := true, skip_empty := true, skip_default := true)"
@@ -115,12 +118,18 @@ def check(statement: str, connection: Connection) -> CheckedStatement:
     ``connection`` parses and executes nothing of the statement.
     """
     text = check_text(statement)
+    backquote = forms.find_backquote(text)
+    if backquote is not None:
+        raise Refused(
+            "Backquotes quote nothing here. Quote a name that needs it with \"…\", and text with '…'.",
+            position=character_offset(text, backquote),
+        )
     row = connection.execute(_SERIALIZE, [statement]).fetchone()
     try:
         document = json.loads(row[0])
     except RecursionError:
         raise Refused("The statement nests too deeply. Flatten it.") from None
-    tree = _single_statement(document)
+    tree = _single_statement(document, text)
     try:
         found = _walk(tree)
     except Refused as refusal:
@@ -132,18 +141,17 @@ def _too_long() -> str:
     return f"The statement is longer than {MAX_STATEMENT_BYTES} bytes. Shorten it."
 
 
-def _single_statement(document: dict[str, Any]) -> dict[str, Any]:
+def _single_statement(document: dict[str, Any], text: bytes) -> dict[str, Any]:
     """Return the tree of the one statement. Parse errors, unlike trees, count in characters."""
     if document.get("error"):
         message = str(document.get("error_message", "it cannot be parsed"))
         if message.startswith("Only SELECT statements"):
-            raise Refused(
-                "Only one SELECT, or WITH … SELECT, over proxy_logs may run."
-                " PIVOT needs its values listed: PIVOT … ON column IN (…)."
-            )
+            raise Refused(forms.describe_statements(text))
+        if message == _NO_HINT and forms.has_word(text, "LIMIT"):
+            raise Refused("LIMIT a, b is not supported. Write LIMIT b OFFSET a.")
         position = document.get("position")
         raise Refused(
-            f"The statement cannot be parsed: {clean_message(message).rstrip('.')}.",
+            f"The statement cannot be parsed: {clean_message(message).rstrip('.!')}.",
             position=int(position) if position is not None else None,
         )
     statements = document["statements"]
@@ -228,7 +236,7 @@ def _check_record(
         if len(path) == 1 and path[0] in _IMPLICIT_CALLS:
             found.implicit.append((path[0], record))
     elif family == "type info" and variant == "UNBOUND_TYPE_INFO" and record.get("schema", "main") != "main":
-        raise Refused("Name a type without a schema.")
+        raise Refused(_BARE_TYPE)
 
 
 def _defined_names(record: dict[str, Any]) -> Iterator[str]:
@@ -268,8 +276,12 @@ def _check_table_function(record: dict[str, Any]) -> None:
         raise _refused_form("TABLE_FUNCTION", record)
     name = fold(call["function_name"])
     home = (fold(call.get("catalog", "")), fold(call.get("schema", "")))
-    if name not in functions.ALLOWED_TABLE_FUNCTIONS or home not in _BUILT_IN_SCHEMAS:
+    if name not in functions.ALLOWED_TABLE_FUNCTIONS:
         raise _refused_function(name, call, is_table_function=True)
+    if home not in _BUILT_IN_SCHEMAS:
+        raise Refused(
+            f'Call the table function "{name}" without a schema.', position=call.get("query_location")
+        )
 
 
 def _refused_function(name: str, record: dict[str, Any], *, is_table_function: bool) -> Refused:
@@ -287,11 +299,14 @@ def _refused_function(name: str, record: dict[str, Any], *, is_table_function: b
     return Refused(message, position=record.get("query_location"))
 
 
+_BARE_TYPE: Final = "Name a type without a schema."
+
 _FORMS: Final = {
     "SHOW_REF": "DESCRIBE, SHOW and SUMMARIZE are not allowed. The columns are listed in the documentation.",
     "PARAMETER": "Parameters are not supported. Write the value into the statement.",
     "BASE_TABLE at_clause": "AT (VERSION …) is not supported.",
     "DEFAULT": "DEFAULT has no meaning in a query.",
+    "UNBOUND_TYPE_INFO catalog": _BARE_TYPE,
 }
 
 

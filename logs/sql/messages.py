@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
-#: Two or more path segments, with or without a scheme before them.
-_PATH: Final = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:/)?(?:/[^\s'\"/,;:()]+){2,}")
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
-#: What the engine appends for the owner of its settings, or to echo the statement.
-_ADVICE: Final = re.compile(r"\s*(?:Possible solutions:|Use \"?SET |\(?SET |LINE \d+:).*", re.DOTALL)
+#: Where the service and its engine lie. A path elsewhere comes from the statement or the log, and stays.
+_ROOTS: Final = (str(Path(__file__).parents[2]), sys.prefix, str(Path("~").expanduser()))
+
+#: What the engine adds for the owner of its settings, or to echo the statement: whole sentences, after the
+#: message. What it quotes of the statement or the log may read alike, but has its closing quote behind it.
+_ADVICE: Final = (
+    re.compile(r"""\s+Use "?SET [a-z_]+(?: TO |=)\S+ to [^'"]*$"""),
+    re.compile(r"\n\* SET [a-z_]+=\S+ to [^.'\"]*\.(?=$|\n)"),
+    re.compile(r"\n+Possible solutions:\n.*", re.DOTALL),
+    re.compile(r"\n+LINE \d+: .*\n *\^\s*$", re.DOTALL),
+)
 
 
-def clean_message(message: str) -> str:
-    """Strip paths, and advice about settings, from an engine message."""
-    return _PATH.sub("…", _ADVICE.sub("", message)).strip()
+def clean_message(message: str, *, roots: Iterable[str] = _ROOTS) -> str:
+    """Strip paths below ``roots``, and advice about settings, from an engine message."""
+    for advice in _ADVICE:
+        message = advice.sub("", message)
+    for root in sorted(roots, key=len, reverse=True):
+        if root.startswith("/") and root != "/":
+            message = re.sub(rf"(?<![\w/.-]){re.escape(root)}(?:/[^\s'\"/,;:()]+)+", "…", message)
+    return message.strip()
 
 
 def character_offset(text: bytes, offset: int | None) -> int | None:

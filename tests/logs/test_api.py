@@ -180,6 +180,23 @@ def test_a_query_is_answered_and_audited(world: World, member: ApiClient) -> Non
     assert (run.email, run.outcome, run.rows) == ("member@example.org", "ok", 1)
 
 
+@pytest.mark.parametrize(
+    ("accept", "media_type", "body"),
+    [
+        ("text/csv", "text/csv", b"n\r\n1\r\n"),
+        ("text/csv;q=0.1, application/x-ndjson;q=0.5", "application/x-ndjson", b'{"n":1}\n'),
+    ],
+)
+def test_the_header_accept_chooses_the_form(
+    world: World, member: ApiClient, accept: str, media_type: str, body: bytes
+) -> None:
+    answer = member.request(
+        "POST", f"/tenants/{world.tenant.pk}/query", {"sql": "SELECT 1 AS n"}, headers={"Accept": accept}
+    )
+
+    assert (answer["Content-Type"], answer["X-Row-Count"], b"".join(answer)) == (media_type, "1", body)
+
+
 def test_a_refused_query_is_audited_too(world: World, member: ApiClient) -> None:
     answer = member.post(f"/tenants/{world.tenant.pk}/query", {"sql": "DROP TABLE proxy_logs"})
 

@@ -15,6 +15,10 @@ from tests.logs.sql.statements import ALLOWED, REFUSED
 _connection = duckdb.connect(config={"errors_as_json": True})
 
 
+_BACKQUOTES = """Backquotes quote nothing here. Quote a name that needs it with "…", and text with '…'."""
+_PIVOT = "PIVOT needs its values listed: PIVOT … ON column IN ('a', 'b')."
+
+
 def _refusal(statement: str) -> guard.Refused:
     with pytest.raises(guard.Refused) as caught:
         guard.check(statement, _connection)
@@ -96,11 +100,16 @@ and WITH names defined before their use. Did you mean "proxy_logs"?""",
         ),
         ("SELECT ?", "Parameters are not supported. Write the value into the statement.", None),
         (
-            "DROP VIEW proxy_logs",
-            """Only one SELECT, or WITH … SELECT, over proxy_logs may run. \
-PIVOT needs its values listed: PIVOT … ON column IN (…).""",
-            None,
+            "SELECT 'é`' AS \"`\", `day` FROM proxy_logs -- `",
+            _BACKQUOTES,
+            20,
         ),
+        ("SELECT * FROM `proxy_logs` WHERE", _BACKQUOTES, 14),
+        ("SELECT `order` FROM proxy_logs", _BACKQUOTES, 7),
+        ("SELECT day=`host` FROM proxy_logs", _BACKQUOTES, 11),
+        ("FROM proxy_logs LIMIT 5, 5", "LIMIT a, b is not supported. Write LIMIT b OFFSET a.", None),
+        ("SELECT * FROM other.range(3)", 'Call the table function "range" without a schema.', 14),
+        ("SELECT NULL::memory.main.x", "Name a type without a schema.", None),
         ("x" * 70_000, "The statement is longer than 65536 bytes. Shorten it.", None),
         ("é" * 40_000, "The statement is longer than 65536 bytes. Shorten it.", None),
     ],
@@ -108,6 +117,39 @@ PIVOT needs its values listed: PIVOT … ON column IN (…).""",
 def test_says_what_is_wrong_and_where(statement: str, message: str, position: int | None) -> None:
     refusal = _refusal(statement)
     assert (refusal.message, refusal.position) == (message, position)
+
+
+_BEYOND = "Send one SELECT, or WITH … SELECT, over proxy_logs."
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("DROP VIEW proxy_logs", f"DROP is not allowed. {_BEYOND}"),
+        ("/* é; ( */ insert into proxy_logs values (';')", f"INSERT is not allowed. {_BEYOND}"),
+        (
+            "WITH x AS (SELECT 1 UNION SELECT 2) DELETE FROM proxy_logs",
+            f"DELETE is not allowed. {_BEYOND}",
+        ),
+        ("ATTACH 'x.db'", f"ATTACH is not allowed. {_BEYOND}"),
+        ("BEGIN;", f"BEGIN is not allowed. {_BEYOND}"),
+        ("SET threads = 1", f"SET is not allowed. Settings are fixed. {_BEYOND}"),
+        ("EXPLAIN ANALYZE SELECT 1", "EXPLAIN is not allowed. Send the SELECT alone."),
+        ("EXECUTE p", "EXECUTE is not allowed. Send the SELECT alone. Write its values into it."),
+        (
+            "COPY (SELECT 1) TO 'x.csv'",
+            """COPY is not allowed. Send the SELECT alone. \
+The header Accept chooses CSV, NDJSON or Parquet for its result.""",
+        ),
+        ("SELECT 1; DROP VIEW proxy_logs; SELECT ';'", "Send one statement, not 3."),
+        ("PIVOT proxy_logs ON cacheStatus USING count(*)", _PIVOT),
+        ("SELECT * FROM (PIVOT proxy_logs ON cacheStatus USING count(*))", _PIVOT),
+        ("WITH a AS (FROM proxy_logs) PIVOT a ON day USING count(*)", _PIVOT),
+    ],
+)
+def test_names_the_kind_of_statement(statement: str, message: str) -> None:
+    refusal = _refusal(statement)
+    assert (refusal.message, refusal.position) == (message, None)
 
 
 @pytest.mark.parametrize(

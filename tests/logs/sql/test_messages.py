@@ -2,27 +2,76 @@
 
 from __future__ import annotations
 
+import json
+import sys
+
+import duckdb
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from logs.sql import messages
 from logs.sql.messages import character_offset, clean_message, with_place
+
+_QUOTED = [
+    "LIMIT/OFFSET cannot be negative",
+    "Could not convert string 'SET x' to INT32",
+    "Could not convert string 'x. Use SET threads TO 4 to see' to INT32",
+    "Could not convert string '/home/reports/2026/a.csv' to INT32",
+    "Could not convert string 'https://example.com/a/b' to INT32",
+    'timestamp field value out of range: "2026/1/1 25:00"',
+    'Could not parse string "2026/13/01" according to format specifier "%Y/%m/%d"\nError: Month out of range',
+    "a/b and 1/2 stay",
+    "/srvs/objects/x, a/srv/objects/x and /srv/objects stay",
+]
+
+
+@pytest.mark.parametrize("message", _QUOTED)
+def test_what_a_message_quotes_stays_whole(message: str) -> None:
+    assert clean_message(message, roots=["/srv/objects", "/", "~"]) == message
 
 
 @pytest.mark.parametrize(
     ("message", "shown"),
     [
-        ("Could not convert string 'a' to INT32", "Could not convert string 'a' to INT32"),
         ('Cannot open file "/srv/objects/t/x.parquet": gone', 'Cannot open file "…": gone'),
-        ("from s3://bucket/t/x.parquet failed", "from … failed"),
-        ('Too deep. Use "SET max_expression_depth TO x" to increase', "Too deep."),
+        ("at /srv/objects/t/day=2026-01-01/x.parquet, or /srv/objects/y", "at …, or …"),
+        ('Too deep. Use "SET max_depth TO x" to increase it.', "Too deep."),
+        ("Too wide. Use SET pivot_limit=X to increase the limit.", "Too wide."),
+        ("No effect.\n* SET by_literal=true to allow this behavior.\n\nPerhaps", "No effect.\n\nPerhaps"),
         ("Out of memory\n\nPossible solutions:\n* SET threads = 1", "Out of memory"),
         ("Bad\n\nLINE 1: SELECT x\n        ^", "Bad"),
-        ("a/b and 1/2 stay", "a/b and 1/2 stay"),
     ],
 )
-def test_clean_message(message: str, shown: str) -> None:
-    assert clean_message(message) == shown
+def test_paths_of_the_service_and_advice_on_settings_go(message: str, shown: str) -> None:
+    assert clean_message(message, roots=["/srv", "/srv/objects"]) == shown
+
+
+def test_the_paths_of_the_installed_service_go() -> None:
+    assert clean_message(f"{messages.__file__}: {sys.prefix}/lib/x.so") == "…: …"
+
+
+_connection = duckdb.connect(config={"errors_as_json": True})
+
+
+@pytest.mark.parametrize(
+    ("statement", "shown"),
+    [
+        ("SELECT 1 LIMIT -1", "LIMIT/OFFSET cannot be negative"),
+        ("SELECT 1 ORDER BY 'a'", "ORDER BY non-integer literal has no effect."),
+        (
+            "SELECT (SELECT 1 UNION ALL SELECT 2)",
+            """More than one row returned by a subquery used as an expression - \
+scalar subqueries can only return a single row.""",
+        ),
+        ("SELECT " + "+".join("1" * 1500), "Max expression depth limit of 1000 exceeded."),
+    ],
+)
+def test_the_engines_own_words(statement: str, shown: str) -> None:
+    with pytest.raises(duckdb.Error) as caught:
+        _connection.execute(statement).fetchall()
+    said = json.loads(str(caught.value).partition(" Error: ")[2])["exception_message"]
+    assert clean_message(said) == shown
 
 
 @given(st.text(max_size=20), st.text(max_size=20))

@@ -1,0 +1,52 @@
+"""Which media type an Accept header chooses."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tenantadmin.http.negotiation import preferred_media_type
+
+_OFFERED = ("application/json", "text/csv", "application/x-ndjson")
+
+
+@pytest.mark.parametrize(
+    ("accept", "chosen"),
+    [
+        ("", "application/json"),
+        ("*/*", "application/json"),
+        ("text/csv", "text/csv"),
+        ("TEXT/CSV; charset=utf-8", "text/csv"),
+        ("text/*", "text/csv"),
+        ("application/*", "application/json"),
+        # Weights, the header's order, names before wildcards
+        ("text/csv;q=0.1, application/json", "application/json"),
+        ("application/json;q=0.1, text/csv;q=0.2, application/x-ndjson;q=0.15", "text/csv"),
+        ("application/x-ndjson, text/csv", "application/x-ndjson"),
+        ("application/json, text/csv", "application/json"),
+        ("application/json, text/plain, */*", "application/json"),
+        ("*/*, text/csv", "text/csv"),
+        ("text/csv;q=0.5, */*", "application/json"),
+        ("application/*;q=0.9, application/x-ndjson;q=0.1, text/csv;q=0.5", "application/json"),
+        # 0 excludes
+        ("application/json;q=0, text/csv", "text/csv"),
+        ("application/json;q=0, */*", "text/csv"),
+        ("*/*, application/json;q=0, text/*;q=0", "application/x-ndjson"),
+        # Nothing fits
+        ("image/png", "application/json"),
+        ("text/csv;q=0", "application/json"),
+        ("application/json;q=0", "application/json"),
+        # No weight, and nothing that could be read
+        ("text/csv;q=high", "text/csv"),
+        ("text/csv;q=nan, application/x-ndjson;q=0.1", "application/x-ndjson"),
+        ("text/csv;q*=nowhere''1, application/x-ndjson", "application/x-ndjson"),
+    ],
+)
+def test_preferred_media_type(accept: str, chosen: str) -> None:
+    assert preferred_media_type(accept, _OFFERED) == chosen
+
+
+@given(st.text(st.characters(max_codepoint=255)))
+def test_any_header_chooses_something(accept: str) -> None:
+    assert preferred_media_type(accept, _OFFERED) in _OFFERED
