@@ -31,12 +31,12 @@ class DayBuild:
 
 def month_of(day: date) -> str:
     """``2026-03`` for any day of that month."""
-    return f"{day:%Y-%m}"
+    return day.isoformat()[: len("2026-03")]
 
 
 def year_of(day: date) -> str:
     """``2026`` for any day of that year."""
-    return f"{day:%Y}"
+    return day.isoformat()[: len("2026")]
 
 
 def periods_of(days: Iterable[date]) -> list[str]:

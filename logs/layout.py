@@ -53,7 +53,8 @@ def logs_prefix(tenant: UUID) -> str:
 
 def day_prefix(tenant: UUID, day: date) -> str:
     """The prefix above the raw logs of one day."""
-    return f"{tenant}/logs/{day:%Y/%m/%d}/"
+    # Not by ``strftime``, which writes the year 999 in three digits.
+    return f"{tenant}/logs/{day.isoformat().replace('-', '/')}/"
 
 
 def compacted_prefix(tenant: UUID, day: date) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def daily_activity(rollups: Rollups) -> list[dict[str, Any]]:
 
 def first_activity_day(last: date) -> date:
     """The first of the 365 days that end on ``last``, the last day with data of a year."""
-    return last - timedelta(days=ACTIVITY_DAYS - 1)
+    return date.fromordinal(max(last.toordinal() - (ACTIVITY_DAYS - 1), 1))
 
 
 def year_document(
@@ -59,11 +59,11 @@ def year_document(
     """
     own = [entry for entry in activity if entry["date"].startswith(f"{year:04}/")]
     last = date.fromisoformat(own[-1]["date"].replace("/", "-"))
-    first = f"{first_activity_day(last):%Y/%m/%d}"
+    first = first_activity_day(last).isoformat().replace("-", "/")
     return {
-        "tenantSummaryReportID": f"{tenant}-{year}",
+        "tenantSummaryReportID": f"{tenant}-{year:04}",
         "tenantId": str(tenant),
-        "reportyears": [str(year)],
+        "reportyears": [f"{year:04}"],
         "totalUsers": rollups.row(_USERS)["users"],
         "totalQueries": rollups.row(_STORED_OR_SERVED)["queries"],
         "totalCacheHits": sum(entry["cacheHits"] for entry in own),

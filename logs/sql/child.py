@@ -128,8 +128,7 @@ def serve(descriptor: int, connection: Any, preparation: wire.Preparation) -> No
         wire.write_all(descriptor, wire.encode({**hint, "files": files} if request.wait else hint))
         if request.wait:
             wire.read_head(descriptor)
-        _make_view(connection, [f"{request.folder}/{file}" for file in files], request.days)
-        document, body = _run(connection, request)
+        document, body = _answer(connection, request, [f"{request.folder}/{file}" for file in files])
     except guard.Refused as refusal:
         document = {"kind": "rejected", "message": refusal.message, "position": refusal.position}
     except _Failed as failure:
@@ -202,8 +201,18 @@ _NAMES: Final = ", ".join(quote_name(column.name) for column in columns.COLUMNS)
 _SOURCE: Final = "read_parquet(getvariable('files'), hive_partitioning = true, hive_types = {'day': VARCHAR})"
 _VIEW: Final = f"CREATE OR REPLACE VIEW proxy_logs AS SELECT {_NAMES}, day FROM {_SOURCE}"  # noqa: S608
 
-#: The same, with ``day`` computed, so that the engine takes nothing for known about it. Prunes a little less.
-_CAUTIOUS_VIEW: Final = _VIEW.replace(", day FROM ", ", day || '' AS day FROM ")
+#: The same by a schema that is given, so that a file which is older than a column has null (or 0) in it, and with
+#: ``day`` computed, so that the engine takes nothing for known about it. Slower to plan.
+_SCHEMA: Final = ", ".join(
+    f"{quote_text(column.name)}: {{name: {quote_text(column.name)}, type: '{column.type}',"
+    f" default_value: {'0' if column.never_null else 'NULL'}}}"
+    for column in columns.COLUMNS
+)
+_CAREFUL_VIEW: Final = (
+    f"CREATE OR REPLACE VIEW proxy_logs AS SELECT {_NAMES},"  # noqa: S608
+    f" split_part(filename, '/', -2)[{len(columns.DAY) + 2}:] AS {columns.DAY}"
+    f" FROM read_parquet(getvariable('files'), schema = MAP {{{_SCHEMA}}}, filename = true)"
+)
 
 _EMPTY_VIEW: Final = (
     "CREATE OR REPLACE VIEW proxy_logs AS SELECT {columns}, NULL::VARCHAR AS day WHERE false".format(
@@ -249,9 +258,37 @@ def _name_files(connection: Any, files: Sequence[str]) -> None:
     connection.execute(f"SET VARIABLE files = string_split({quote_text(chr(10).join(files))}, chr(10))")
 
 
+def _answer(
+    connection: Any, request: wire.Request, files: Sequence[str]
+) -> tuple[dict[str, Any], memoryview]:
+    """Run the checked statement over ``files``: where their usual view fails it, by the careful one."""
+    try:
+        _make_view(connection, files, request.days)
+        return _run(connection, request)
+    except (duckdb.Error, _ReadFailed) as error:
+        if not files or not _is_of_view(error):
+            raise
+    _name_files(connection, files)
+    connection.execute(_CAREFUL_VIEW)
+    return _run(connection, request)
+
+
+def _is_of_view(error: Exception) -> bool:
+    """Whether the view may be at fault, and not the statement alone."""
+    # The pinned engine plans ``min(day)`` wrongly where a condition leaves the first of its files alone.
+    if isinstance(error, duckdb.InternalException):
+        return True
+    details = _details(str(error))
+    # What the first of the files lacks cannot be named, what a later one lacks cannot be read.
+    lacks_first = (
+        details.get("error_subtype") == "COLUMN_NOT_FOUND" and details.get("name") in columns.BY_NAME
+    )
+    return lacks_first or "schema mismatch in glob" in str(details.get("exception_message"))
+
+
 def _run(connection: Any, request: wire.Request) -> tuple[dict[str, Any], memoryview]:
     """Execute the checked statement and return the answer's JSON and its Arrow stream."""
-    result = _execute(connection, request)
+    result = connection.execute(request.statement)
     described = _result_types(result)
     if len(described) > request.max_columns:
         raise _Failed(
@@ -271,17 +308,6 @@ def _run(connection: Any, request: wire.Request) -> tuple[dict[str, Any], memory
         "truncated": truncated,
     }
     return document, _serialize(schema, batches)
-
-
-def _execute(connection: Any, request: wire.Request) -> Any:
-    try:
-        return connection.execute(request.statement)
-    except duckdb.InternalException:
-        # The pinned engine plans ``min(day)`` wrongly where a condition leaves the first of its files alone.
-        if not request.files:
-            raise
-    connection.execute(_CAUTIOUS_VIEW)
-    return connection.execute(request.statement)
 
 
 def _result_types(result: Any) -> list[list[str]]:

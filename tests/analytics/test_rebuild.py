@@ -12,7 +12,7 @@ from analytics.days import find_stale_days, rebuild_day
 from analytics.models import Build, DayRollup, Kind, SummaryDocument
 from analytics.rebuild import find_stale_periods, rebuild_period
 from analytics.store import read_document
-from logs.layout import day_start_ms
+from logs.layout import day_prefix, day_start_ms
 from logs.models import Partition, QuarantinedEntry, SupersededFile
 from logs.sources import log_source
 from tenantadmin.objectstore import default_store
@@ -45,7 +45,7 @@ def entry(day: date, **fields: Any) -> dict[str, Any]:
 
 def put(name: str, *entries: Any, day: date = DAY) -> None:
     body = b"\n".join(json.dumps(value).encode() for value in entries)
-    default_store().write(f"{TENANT}/logs/{day:%Y/%m/%d}/{name}", body)
+    default_store().write(day_prefix(TENANT, day) + name, body)
 
 
 def rebuild_all() -> tuple[list[date], list[str]]:
@@ -70,7 +70,7 @@ def rows_of(*days: date) -> list[oracle.Row]:
     store = default_store()
     rows: list[oracle.Row] = []
     for day in days:
-        files = {item.key: store.read(item.key) for item in store.list(f"{TENANT}/logs/{day:%Y/%m/%d}/")}
+        files = {item.key: store.read(item.key) for item in store.list(day_prefix(TENANT, day))}
         rows += oracle.read_day(files, day)
     return rows
 
@@ -89,6 +89,21 @@ def test_everything_is_built_once_and_then_current() -> None:
     assert document(Kind.RULES, "2026") == oracle.rules_document(rows[2:])
     assert document(Kind.USERS, "")["totalUsers"] == 2
     assert set(Build.objects.values_list("state", flat=True)) == {"done"}
+
+
+def test_years_of_few_digits_are_years() -> None:
+    for day in (date.min, date(999, 12, 31)):
+        put("00/a.json", entry(day), day=day)
+    assert default_store().read(f"{TENANT}/logs/0999/12/31/00/a.json")
+
+    assert rebuild_all()[1] == ["0001-01", "0999-12", "0001", "0999", ""]
+
+    assert find_stale_days(default_store(), tenant=TENANT) == []
+    assert document(Kind.DAY, "0001-01-01")["uniqueUsers"] == 1
+    found = document(Kind.YEAR, "0999")
+    assert found["reportyears"] == ["0999"]
+    assert [day["date"] for day in found["last365daysQueryActivity"]] == ["0999/12/31"]
+    assert [day["date"] for day in document(Kind.YEAR, "0001")["last365daysQueryActivity"]] == ["0001/01/01"]
 
 
 def test_a_late_object_makes_its_day_and_what_shows_it_stale() -> None:

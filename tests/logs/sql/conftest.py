@@ -28,14 +28,19 @@ _ARROW = {
 Days = "Mapping[str, Sequence[Mapping[str, object]]]"
 
 
-def write_day(folder: Path, day: str, rows: Sequence[Mapping[str, object]]) -> DayFiles:
-    """Write one day as compaction does: the contract's columns in a folder ``day=…``, no column ``day``."""
-    table = pa.table(
-        {
-            column.name: pa.array([row.get(column.name) for row in rows], _ARROW[column.type])
-            for column in columns.COLUMNS
-        }
-    )
+def write_day(
+    folder: Path, day: str, rows: Sequence[Mapping[str, object]], *, without: Sequence[str] = ()
+) -> DayFiles:
+    """Write one day as compaction does: the contract's columns in a folder ``day=…``, no column ``day``.
+
+    ``without``: columns that there were not yet when the file was written. What else a row names becomes a
+    column that the contract does not know.
+    """
+    types = {
+        **{name: pa.string() for row in rows for name in row},
+        **{column.name: _ARROW[column.type] for column in columns.COLUMNS if column.name not in without},
+    }
+    table = pa.table({name: pa.array([row.get(name) for row in rows], kind) for name, kind in types.items()})
     path = folder / f"day={day}" / "build.parquet"
     path.parent.mkdir(parents=True)
     pq.write_table(table, path)

@@ -14,6 +14,7 @@ from logs import columns
 from logs.sql.errors import EngineUnavailable, QueryFailed, QueryRejected, QueryTimeout
 from logs.sql.local import LocalEngine, unique_names
 from logs.sql.protocol import DayFiles, Limits, LogSource, QueryResult
+from tests.logs.sql.conftest import write_day
 from tests.logs.sql.statements import ALLOWED
 
 if TYPE_CHECKING:
@@ -62,6 +63,59 @@ def test_day_aggregates_where_a_condition_leaves_the_first_day(
 ) -> None:
     statement = f"SELECT min(day) AS a, max(day) AS b, count(*) AS n FROM proxy_logs WHERE day {condition}"
     assert _rows(_run(engine, log, statement)) == [{"a": "2026-01-01", "b": "2026-01-01", "n": 1}]
+
+
+#: Of three days, what each file lacks: they were written before there were such columns.
+_OLD = {
+    "the first": [["requestSize", "tables", "xRealIp"], [], []],
+    "the last": [[], [], ["requestSize", "tables", "xRealIp"]],
+    "between": [[], ["xRealIp", "tables"], []],
+    "each others": [["requestSize"], ["tables"], ["xRealIp", "cacheStatus"]],
+    "all": [["tables", "xRealIp", "responseSize"]] * 3,
+}
+
+
+_OVER_OLD = (
+    "SELECT * FROM proxy_logs ORDER BY day",
+    "SELECT count(*) AS n, count(xRealIp) AS a, max(tables) AS b, sum(requestSize) AS c FROM proxy_logs",
+    "SELECT day FROM proxy_logs WHERE requestSize > 5 OR tables IS NULL ORDER BY day",
+    "SELECT min(day) AS d, max(xRealIp) AS x FROM proxy_logs WHERE day > '2026-01-01'",
+    "SELECT * FROM proxy_logs WHERE day = '2026-01-01'",
+    "SELECT * FROM proxy_logs WHERE day = '2026-01-03'",
+)
+
+
+@pytest.mark.parametrize("old", _OLD)
+def test_files_from_before_a_column_hold_null_in_it(engine: LocalEngine, tmp_path: Path, old: str) -> None:
+    row = {"requestSize": 7, "tables": "[]", "xRealIp": "::1", "cacheStatus": "HIT", "responseSize": 5}
+    before, now = [], []
+    for number, without in enumerate(_OLD[old], 1):
+        day = f"2026-01-0{number}"
+        known = {name: value for name, value in row.items() if name not in without}
+        odd = {f"unknown{number}": "x", **known}
+        before.append(write_day(tmp_path / "tenant" / "old", day, [odd], without=without))
+        # Which is never null.
+        now.append(write_day(tmp_path / "tenant" / "now", day, [{"responseSize": 0, **known}]))
+    for statement in _OVER_OLD:
+        expected = _run(engine, LogSource("tenant", tuple(now)), statement)
+        result = _run(engine, LogSource("tenant", tuple(before)), statement)
+        assert _rows(result) == _rows(expected)
+        assert result.columns == expected.columns
+
+
+def test_a_log_of_one_old_file(engine: LocalEngine, tmp_path: Path) -> None:
+    source = LogSource("tenant", (write_day(tmp_path / "tenant", "2026-01-01", [{}], without=["tables"]),))
+    statement = "SELECT min(day) AS d, count(*) AS n, count(tables) AS t FROM proxy_logs"
+    assert _rows(_run(engine, source, statement)) == [{"d": "2026-01-01", "n": 1, "t": 0}]
+
+
+def test_what_a_statement_gets_wrong_stays_its_fault_over_old_files(
+    engine: LocalEngine, tmp_path: Path
+) -> None:
+    source = LogSource("tenant", (write_day(tmp_path / "tenant", "2026-01-01", [{}], without=["tables"]),))
+    for statement in ("SELECT tabels FROM proxy_logs", "SELECT tables FROM (SELECT host FROM proxy_logs)"):
+        with pytest.raises(QueryFailed, match='Referenced column "tab'):
+            _run(engine, source, statement)
 
 
 @pytest.mark.parametrize("statement", ALLOWED)
