@@ -90,6 +90,7 @@ def partition_base(*, tenant: UUID, day: date) -> Base | None:
     quarantined = QuarantinedEntry.objects.filter(tenant_id=tenant, day=day).order_by("id")
     return Base(
         row.file,
+        row.rows,
         {
             int(hour): HourState(state["digest"], state["duplicates"], tuple(state["superseded_by"]))
             for hour, state in row.hours.items()

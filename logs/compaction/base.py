@@ -20,7 +20,7 @@ from tenantadmin.arrow import pc
 from tenantadmin.objectstore import ObjectNotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
     from pathlib import Path
 
@@ -52,9 +52,10 @@ class HourState:
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """The build before: the key of its file, its hours, and what it set aside."""
+    """The build before: the key of its file, how many rows that has, its hours, and what it set aside."""
 
     file: str
+    rows: int
     hours: Mapping[int, HourState]
     quarantined: Sequence[Quarantined]
 
@@ -73,24 +74,57 @@ def hours_to_read(listing: DayListing, base: Base) -> AbstractSet[int]:
 def write_kept_rows(
     store: ObjectStore, base: Base, *, without: AbstractSet[int], directory: Path
 ) -> Path | None:
-    """The rows of ``base`` but for the hours ``without`` as an Arrow file; None where it cannot be read."""
+    """The rows of ``base`` but for the hours ``without`` as an Arrow file; None where they cannot be had.
+
+    That is so where its file is gone, damaged or of other columns.
+
+    Raises:
+        OSError, StoreError: the store or the directory failed, which says nothing of the file.
+    """
     copy, target = directory / "base.parquet", directory / "kept.arrow"
+    left_out = pa.array(sorted(without), pa.int8())
     try:
         with store.open(base.file) as stream, copy.open("wb") as out:
             shutil.copyfileobj(stream, out, 1 << 20)
-        left_out = pa.array(sorted(without), pa.int8())
-        with (
-            pq.ParquetFile(copy) as parquet,
-            pa.OSFile(str(target), "wb") as sink,
-            pa.ipc.new_file(sink, SCHEMA) as writer,
-        ):
-            for batch in parquet.iter_batches(_ROWS_AT_ONCE):
+        with pa.OSFile(str(target), "wb") as sink, pa.ipc.new_file(sink, SCHEMA) as writer:
+            for batch in _batches(copy, rows=base.rows):
                 stays = pc.invert(pc.is_in(batch.column(PREFIX_HOUR_COLUMN), left_out))
-                writer.write_batch(batch.filter(stays).cast(SCHEMA))
-    except (ObjectNotFound, pa.ArrowInvalid, KeyError) as error:
-        _log.warning("The build %s cannot be read; the whole day is read anew: %s", base.file, error)
+                writer.write_batch(batch.filter(stays))
+    except (ObjectNotFound, _UnusableError) as error:
+        _log.warning("The build %s cannot be used; the whole day is read anew: %s", base.file, error)
         target.unlink(missing_ok=True)
         return None
     finally:
         copy.unlink(missing_ok=True)
     return target
+
+
+class _UnusableError(Exception):
+    """A file is not what a build wrote, or not what this version would write."""
+
+
+def _batches(path: Path, *, rows: int) -> Iterator[pa.RecordBatch]:
+    """All rows of a day's file, whose pages are checked against their checksums.
+
+    Raises:
+        _UnusableError: it is damaged, or of other columns: those of another version would be made of the
+            objects anew.
+        OSError: the disk failed.
+    """
+    found = 0
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as parquet:
+            if not parquet.schema_arrow.equals(SCHEMA):
+                raise _UnusableError("it has other columns")
+            for batch in parquet.iter_batches(_ROWS_AT_ONCE):
+                found += batch.num_rows
+                yield batch
+    except OSError as error:
+        # Arrow raises it for most of what it cannot decode, too.
+        if error.errno is not None:
+            raise
+        raise _UnusableError(str(error)) from error
+    except (pa.ArrowException, ValueError) as error:
+        raise _UnusableError(str(error)) from error
+    if found != rows:
+        raise _UnusableError(f"it has {found} rows, not {rows}")

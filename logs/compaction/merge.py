@@ -86,6 +86,8 @@ def write_day(source: Source, *, kept: Path | None, target: Path) -> Merged | No
         # The published types know no list here.
         use_dictionary=[name for name in SCHEMA.names if name not in _DISTINCT],  # type: ignore[arg-type]
         store_schema=False,
+        # By which a rebuild that keeps rows of this file sees that they are what was written.
+        write_page_checksum=True,
     ) as writer:
         for start in range(0, places.num_rows, size):
             group = places.slice(start, size)

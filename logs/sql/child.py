@@ -201,8 +201,8 @@ _NAMES: Final = ", ".join(quote_name(column.name) for column in columns.COLUMNS)
 _SOURCE: Final = "read_parquet(getvariable('files'), hive_partitioning = true, hive_types = {'day': VARCHAR})"
 _VIEW: Final = f"CREATE OR REPLACE VIEW proxy_logs AS SELECT {_NAMES}, day FROM {_SOURCE}"  # noqa: S608
 
-#: The same by a schema that is given, so that a file which is older than a column has null (or 0) in it, and with
-#: ``day`` computed, so that the engine takes nothing for known about it. Slower to plan.
+#: The same by a schema that is given, so that a file which is older than a column has null (or 0) in it, and
+#: with ``day`` computed, so that the engine takes nothing for known about it. Slower to plan.
 _SCHEMA: Final = ", ".join(
     f"{quote_text(column.name)}: {{name: {quote_text(column.name)}, type: '{column.type}',"
     f" default_value: {'0' if column.never_null else 'NULL'}}}"

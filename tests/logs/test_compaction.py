@@ -6,10 +6,12 @@ import json
 import tempfile
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 from uuid import UUID
 
 import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -21,7 +23,7 @@ from logs.compaction.base import Base
 from logs.compaction.build import CompactedDay, compact_day
 from logs.layout import day_prefix, day_start_ms
 from logs.listing import UnlistedDay, list_day
-from tenantadmin.objectstore import LocalStore
+from tenantadmin.objectstore import LocalStore, StoreError
 from tests.analytics import raw
 
 if TYPE_CHECKING:
@@ -92,7 +94,7 @@ class Day:
         if built.file is not None:
             key = f"{TENANT}/compacted/{self._builds}.parquet"
             self.store.write(key, built.file.read_bytes())
-            self.base = Base(key, built.hours, built.quarantined)
+            self.base = Base(key, built.rows, built.hours, built.quarantined)
         return built
 
 
@@ -202,29 +204,99 @@ def test_a_kept_row_goes_where_an_earlier_hour_brings_its_log_id(day: Day) -> No
     assert rows_of(day.rebuild()) == rows_of(day.build())
 
 
-@pytest.mark.parametrize("damage", ["gone", "cut", "no parquet", "without the prefix"])
-def test_a_base_that_cannot_be_read_costs_time_alone(day: Day, damage: str) -> None:
-    day.put({f"{hour:02}/a.json": lines(entry(hour)) for hour in range(24)})
+def flip(body: bytes, at: int) -> bytes:
+    return body[:at] + bytes([body[at] ^ 1]) + body[at + 1 :]
+
+
+def flip_a_value(body: bytes) -> bytes:
+    names = pq.ParquetFile(pa.BufferReader(body)).metadata.row_group(0).column(1)
+    assert names.dictionary_page_offset is not None
+    return flip(body, names.dictionary_page_offset + names.total_compressed_size - 3)
+
+
+def flip_a_name(body: bytes) -> bytes:
+    end = int.from_bytes(body[-8:-4], "little") + 8
+    return flip(body, body.index(b"userName", len(body) - end))
+
+
+def rewrite(query: str) -> Callable[[bytes], bytes]:
+    """Have the engine write the file anew, as ``query`` of it."""
+
+    def change(body: bytes) -> bytes:
+        with tempfile.TemporaryDirectory() as name, duckdb.connect() as connection:
+            before, after = Path(name, "before.parquet"), Path(name, "after.parquet")
+            before.write_bytes(body)
+            chosen = query.replace("FILE", f"'{before}'")
+            connection.execute(f"COPY ({chosen}) TO '{after}' (FORMAT parquet)")
+            return after.read_bytes()
+
+    return change
+
+
+DAMAGE: dict[str, Callable[[bytes], bytes]] = {
+    "cut": lambda body: body[: len(body) // 2],
+    "without its end": lambda body: body[:-1],
+    "empty": lambda _: b"",
+    "no parquet": lambda _: b"{}",
+    "a value": flip_a_value,
+    "a page's head": lambda body: flip(body, 5),
+    "the columns' names": flip_a_name,
+    "a name that is no text": lambda body: body.replace(b"userName", b"\xffserName"),
+    "without the prefix": rewrite("SELECT * EXCLUDE (_prefix_hour) FROM FILE"),
+    "from before a column": rewrite("SELECT * EXCLUDE (xRealIp) FROM FILE"),
+    "of another type": rewrite("SELECT * REPLACE (statusCode::BIGINT AS statusCode) FROM FILE"),
+    "not all rows": rewrite("SELECT * FROM FILE LIMIT 20"),
+}
+
+
+@pytest.mark.parametrize("damage", ["gone", *DAMAGE])
+def test_a_base_that_cannot_be_used_costs_time_alone(day: Day, damage: str) -> None:
+    day.put({f"{hour:02}/a.json": lines(entry(hour, userName=f"u{hour}u{hour + 1}")) for hour in range(24)})
     day.rebuild()
     assert day.base is not None
     key = day.base.file
     if damage == "gone":
         day.store.delete(key)
-    elif damage == "without the prefix":
-        with duckdb.connect() as connection:
-            path = day.store.uri(key)
-            query = f"COPY (SELECT * EXCLUDE (_prefix_hour) FROM '{path}') TO '{path}.new' (FORMAT parquet)"
-            connection.execute(query)
-        day.store.write(key, Path(f"{path}.new").read_bytes())
     else:
-        body = day.store.read(key)
-        day.store.write(key, body[: len(body) // 2] if damage == "cut" else b"{}")
+        day.store.write(key, DAMAGE[damage](day.store.read(key)))
     day.put({"07/b.json": lines(entry(7, userName="late"))})
 
     built = day.rebuild()
 
     assert (built.rows, built.read) == (25, 25)
-    assert "late" in names_in_order(built)
+    assert rows_of(built) == rows_of(day.build())
+    assert built.quarantined == day.build().quarantined
+
+
+class FailingStore(CountingStore):
+    """Cannot hand out its files."""
+
+    def open(self, key: str) -> NoReturn:
+        raise StoreError(f"cannot reach {key}")
+
+
+def test_a_store_that_fails_is_no_damage(day: Day) -> None:
+    day.put({f"{hour:02}/a.json": lines(entry(hour)) for hour in range(24)})
+    day.rebuild()
+    day.put({"07/b.json": b"{}"})
+    day.store = FailingStore(day.root / "store")
+    with pytest.raises(StoreError, match="cannot reach"):
+        day.rebuild()
+    assert day.store.reads == []
+
+
+def test_a_disk_that_fails_is_no_damage(day: Day, tmp_path: Path) -> None:
+    day.put({f"{hour:02}/a.json": lines(entry(hour)) for hour in range(24)})
+    day.rebuild()
+    day.put({"07/b.json": b"{}"})
+    day.store.reads.clear()
+    for blocked in ("base.parquet", "kept.arrow"):
+        place = tmp_path / blocked
+        (place / blocked).mkdir(parents=True)
+        listing = list_day(day.store, tenant=TENANT, day=DAY)
+        with pytest.raises(StoreError, match=f"cannot build 2026-01-01 in {place}"):
+            compact_day(day.store, listing, directory=place, base=day.base)
+    assert day.store.reads == []
 
 
 def test_a_day_that_changed_for_the_most_part_is_read_whole(day: Day) -> None:
