@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from tenantadmin import embedded
-from tenantadmin.serve.address import AddressError, read_address
+from tenantadmin.conf.reading import ConfigurationError, read_configuration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +47,8 @@ def needs_servers(arguments: Sequence[str]) -> bool:
 def main(argv: Sequence[str]) -> None:
     """Run the command in `argv`."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tenantadmin.settings")
-    var_dir = Path(os.environ.get("VAR_DIR") or BASE_DIR / "var").resolve()
+    # Before anything starts by it, or keeps a secret in the folder that it names.
+    var_dir = read_configuration(os.environ)["VAR_DIR"] or BASE_DIR / "var"
     with contextlib.ExitStack() as stack:
         if needs_servers(argv[1:]):
             # Leave in order when told to end, so that the servers stop too.
@@ -55,8 +56,7 @@ def main(argv: Sequence[str]) -> None:
             needs = embedded.unconfigured(os.environ)
             stack.enter_context(embedded.running(var_dir, database=needs.database, redis=needs.redis))
         elif argv[1:2] == ["serve"]:
-            # Before the settings read the one and keep a secret in the other.
-            read_address(os.environ)
+            # Before the settings keep a secret in it.
             embedded.prepare_var_dir(var_dir)
 
         from django.core.management import execute_from_command_line
@@ -71,7 +71,9 @@ def _exit_on_signal(signum: int, _frame: object) -> NoReturn:
 if __name__ == "__main__":
     try:
         main(sys.argv)
-    except (embedded.EmbeddedError, AddressError) as error:
+    except ConfigurationError as error:
+        sys.exit("\n".join(f"manage.py: {problem}" for problem in error.problems))
+    except embedded.EmbeddedError as error:
         sys.exit(f"manage.py: {error}")
     except KeyboardInterrupt:
         sys.exit(130)

@@ -1,45 +1,47 @@
 """Settings of the service. Every one that an operator may set comes from the environment.
 
-Each variable is described in ``docs/configuration.md``; a test keeps the two equal.
+`tenantadmin.conf.variables` lists them; each is described in ``docs/configuration.md``.
 """
 
 from __future__ import annotations
 
+import os
+import re
 from datetime import timedelta
 from pathlib import Path
+from urllib.parse import urlsplit
 
-import environ
-from django.core.exceptions import ImproperlyConfigured
+from environ import Env
 
-from logs.sql.options import read_options
+from logs.sql.options import options_from
 from tenantadmin import embedded
-from tenantadmin.conf.providers import read_providers
-from tenantadmin.conf.secrets import is_weak_secret, kept_secret, new_secret_key, new_signing_key
+from tenantadmin.conf.reading import read_configuration
+from tenantadmin.conf.secrets import kept_secret, new_secret_key, new_signing_key
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-env = environ.Env()
+env = read_configuration(os.environ)
 
 # --- Where things are -------------------------------------------------------------------------
 
-VAR_DIR = Path(env.str("VAR_DIR", default=str(BASE_DIR / "var"))).resolve()
+VAR_DIR: Path = env["VAR_DIR"] or BASE_DIR / "var"
 _EMBEDDED = embedded.endpoints(VAR_DIR)
 
-#: Development is on by itself only while the embedded database stands in for a real one.
-DEBUG = env.bool("DJANGO_DEBUG", default="DATABASE_URL" not in env.ENVIRON)
+DEBUG: bool = env["DJANGO_DEBUG"]
 
-PUBLIC_BASE_URL = env.str(
-    "PUBLIC_BASE_URL", default=f"http://127.0.0.1:{env.int('PORT', default=8000)}"
-).rstrip("/")
-DASHBOARD_URL = env.str("DASHBOARD_URL", default=f"{PUBLIC_BASE_URL}/docs").rstrip("/")
-ALLOWED_HOSTS = env.list(
-    "ALLOWED_HOSTS", default=["*"] if DEBUG else [PUBLIC_BASE_URL.partition("://")[2].partition(":")[0]]
+#: Where `manage.py serve` listens.
+HOST: str = env["HOST"]
+PORT: int = env["PORT"]
+PUBLIC_BASE_URL: str = env["PUBLIC_BASE_URL"] or f"http://127.0.0.1:{PORT}"
+DASHBOARD_URL: str = env["DASHBOARD_URL"] or f"{PUBLIC_BASE_URL}/docs"
+ALLOWED_HOSTS: list[str] = env["ALLOWED_HOSTS"] or (
+    ["*"] if DEBUG else [re.sub(r":[0-9]+$", "", urlsplit(PUBLIC_BASE_URL).netloc)]
 )
 #: Scheme and host, with the port where it is not the scheme's own, that sign-in may return to.
-ALLOWED_REDIRECT_HOSTS: list[str] = env.list("ALLOWED_REDIRECT_HOSTS", default=[])
+ALLOWED_REDIRECT_HOSTS: list[str] = env["ALLOWED_REDIRECT_HOSTS"]
 #: Networks whose X-Forwarded-For is believed.
-TRUSTED_PROXIES: list[str] = env.list("TRUSTED_PROXIES", default=[])
+TRUSTED_PROXIES: list[str] = env["TRUSTED_PROXIES"]
 
-_DATABASE = env.db_url("DATABASE_URL", default=_EMBEDDED.database_url)
+_DATABASE = env["DATABASE_URL"] or Env.db_url_config(_EMBEDDED.database_url)
 DATABASES = {
     "default": {
         **_DATABASE,
@@ -55,54 +57,38 @@ DATABASES = {
         },
     }
 }
-REDIS_URL = env.str("REDIS_URL", default=_EMBEDDED.redis_url)
-OBJECT_STORE_URL = env.str("OBJECT_STORE_URL", default=f"file://{VAR_DIR / 'objects'}")
+REDIS_URL: str = env["REDIS_URL"] or _EMBEDDED.redis_url
+OBJECT_STORE_URL: str = env["OBJECT_STORE_URL"] or f"file://{VAR_DIR / 'objects'}"
 
 # --- Secrets ----------------------------------------------------------------------------------
 
-if DEBUG:
-    SECRET_KEY = env.str("DJANGO_SECRET_KEY", default="") or kept_secret(
-        VAR_DIR / "secrets" / "django.key", new_secret_key
-    )
-    JWT_PRIVATE_KEY = env.str("JWT_PRIVATE_KEY", default="", multiline=True) or kept_secret(
-        VAR_DIR / "secrets" / "jwt.pem", new_signing_key
-    )
-else:
-    SECRET_KEY = env.str("DJANGO_SECRET_KEY", default="")
-    JWT_PRIVATE_KEY = env.str("JWT_PRIVATE_KEY", default="", multiline=True)
-    if is_weak_secret(SECRET_KEY):
-        raise ImproperlyConfigured(
-            "DJANGO_SECRET_KEY is missing, short or a known default. Set it to 50 random characters or more."
-        )
-    if not JWT_PRIVATE_KEY:
-        raise ImproperlyConfigured(
-            "JWT_PRIVATE_KEY is missing. Set it to a P-256 private key in PEM "
-            "(openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256)."
-        )
-
+# Without development mode both are given: `read_configuration` has seen to it.
+SECRET_KEY: str = env["DJANGO_SECRET_KEY"] or kept_secret(VAR_DIR / "secrets" / "django.key", new_secret_key)
+JWT_PRIVATE_KEY: str = env["JWT_PRIVATE_KEY"] or kept_secret(VAR_DIR / "secrets" / "jwt.pem", new_signing_key)
 #: Public keys (PEM, one after the other) whose tokens are still accepted during a rotation.
-JWT_PREVIOUS_PUBLIC_KEYS = env.str("JWT_PREVIOUS_PUBLIC_KEYS", default="", multiline=True)
+JWT_PREVIOUS_PUBLIC_KEYS = env["JWT_PREVIOUS_PUBLIC_KEYS"] or ""
 JWT_AUDIENCE = "tenant-admin"
-ACCESS_TOKEN_LIFETIME = timedelta(seconds=env.int("ACCESS_TOKEN_SECONDS", default=3600))
-REFRESH_TOKEN_LIFETIME = timedelta(days=env.int("REFRESH_TOKEN_DAYS", default=30))
+ACCESS_TOKEN_LIFETIME = timedelta(seconds=env["ACCESS_TOKEN_SECONDS"])
+REFRESH_TOKEN_LIFETIME = timedelta(days=env["REFRESH_TOKEN_DAYS"])
 #: How long a process remembers what a token may do; revocation acts within this time.
-PRINCIPAL_CACHE_SECONDS = env.float("PRINCIPAL_CACHE_SECONDS", default=3.0)
+PRINCIPAL_CACHE_SECONDS = env["PRINCIPAL_CACHE_SECONDS"]
 #: Asked at token minting whether the claim ``tos_required`` is due: a function of the user.
 TOS_REQUIRED_CHECK = "tosapp.acknowledgements.must_acknowledge"
 #: Within this time a process adopts the terms of service that another one has published.
-TOS_REFRESH_SECONDS = env.float("TOS_REFRESH_SECONDS", default=30.0)
+TOS_REFRESH_SECONDS = env["TOS_REFRESH_SECONDS"]
 
 # --- SQL over the log -------------------------------------------------------------------------
 
 #: How queries run, and where.
-SQL_OPTIONS = read_options(env)
+SQL_OPTIONS = options_from(env)
 
 # --- Signing in -------------------------------------------------------------------------------
 
 #: Domains whose addresses may sign in; empty permits all.
-SIGNIN_EMAIL_DOMAINS: list[str] = env.list("SIGNIN_EMAIL_DOMAINS", default=[])
+SIGNIN_EMAIL_DOMAINS: list[str] = env["SIGNIN_EMAIL_DOMAINS"]
 #: Identity providers in the order in which they are offered: the first is the default.
-SIGNIN_PROVIDERS, SOCIALACCOUNT_PROVIDERS = read_providers(env)
+SIGNIN_PROVIDERS: list[str] = env["SIGNIN_PROVIDERS"]
+SOCIALACCOUNT_PROVIDERS = env["SOCIALACCOUNT_PROVIDERS"]
 SOCIALACCOUNT_ADAPTER = "accounts.signin.adapter.SettingsOnlyAdapter"
 SOCIALACCOUNT_REQUESTS_TIMEOUT = 10
 # Nothing of allauth but its providers is used: no address of it is served.
@@ -114,19 +100,19 @@ ACCOUNT_EMAIL_VERIFICATION = "none"
 SIGNIN_STATE_SECONDS = 600
 
 MAGIC_LINK_SECONDS = 900
-MAGIC_LINK_EMAIL_LIMIT = env.str("MAGIC_LINK_EMAIL_LIMIT", default="5 per 15 minutes")
-MAGIC_LINK_ADDRESS_LIMIT = env.str("MAGIC_LINK_ADDRESS_LIMIT", default="20 per 15 minutes")
+MAGIC_LINK_EMAIL_LIMIT = env["MAGIC_LINK_EMAIL_LIMIT"]
+MAGIC_LINK_ADDRESS_LIMIT = env["MAGIC_LINK_ADDRESS_LIMIT"]
 RATE_LIMIT_NAMESPACE = "tenantadmin-limits"
 
 #: Mail is written to files until a server is named; an empty EMAIL_URL turns magic links off.
-if "EMAIL_URL" not in env.ENVIRON:
+if env["EMAIL_URL"] is None:
     EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
     EMAIL_FILE_PATH = str(VAR_DIR / "mail")
-elif env.str("EMAIL_URL"):
-    vars().update(env.email_url("EMAIL_URL"))
-MAGIC_LINKS_ENABLED = bool(env.str("EMAIL_URL", default="file"))
+else:
+    vars().update(env["EMAIL_URL"])
+MAGIC_LINKS_ENABLED = env["EMAIL_URL"] != {}
 EMAIL_TIMEOUT = 10
-DEFAULT_FROM_EMAIL = env.str("EMAIL_FROM", default="Tenant administration <no-reply@localhost>")
+DEFAULT_FROM_EMAIL = env["EMAIL_FROM"]
 
 # --- Django -----------------------------------------------------------------------------------
 
@@ -199,7 +185,7 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 USE_I18N = False
 STATIC_URL = "/static/"
-STATIC_ROOT = Path(env.str("STATIC_ROOT", default=str(VAR_DIR / "static")))
+STATIC_ROOT: Path = env["STATIC_ROOT"] or VAR_DIR / "static"
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
@@ -214,9 +200,9 @@ SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PUBLIC_BASE_URL.startswith("https://")
-if env.bool("BEHIND_TLS_PROXY", default=False):
+if env["BEHIND_TLS_PROXY"]:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
-SECURE_HSTS_SECONDS = env.int("HSTS_SECONDS", default=0)
+SECURE_HSTS_SECONDS = env["HSTS_SECONDS"]
 # Redirects from plain HTTP are the proxy's, since probes of the container come without TLS; subdomains and
 # preload lists are the domain owner's to decide.
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W008", "security.W021"]
@@ -261,9 +247,9 @@ SIMPLE_JWT = {"TOKEN_TYPE_CLAIM": "typ", "USER_ID_CLAIM": "sub", "ALGORITHM": "E
 #: Who keeps a tenant's documents beside its configuration: made and deleted with the tenant.
 TENANT_DOCUMENTS = ["rules.ruleset.RulesetKeeper"]
 #: How long a deleted tenant stays in the manifest, and a released FQDN with whoever held it.
-TOMBSTONE_LIFETIME = timedelta(days=env.int("TOMBSTONE_DAYS", default=30))
+TOMBSTONE_LIFETIME = timedelta(days=env["TOMBSTONE_DAYS"])
 #: Domains under which any tenant may claim names; host names in lower case.
-PLATFORM_DOMAINS: list[str] = env.list("PLATFORM_DOMAINS", default=["gateway.localhost"])
+PLATFORM_DOMAINS: list[str] = env["PLATFORM_DOMAINS"]
 #: The most of each that a plan allows; None for no limit.
 PLAN_LIMITS: dict[str, dict[str, int | None]] = {
     "free": {"tenants": 1, "fqdns": 2, "rules": 25},
@@ -271,14 +257,14 @@ PLAN_LIMITS: dict[str, dict[str, int | None]] = {
     "enterprise": {"tenants": None, "fqdns": None, "rules": None},
 }
 #: Name servers (addresses) asked for domain challenges; empty for the system's own. Port and seconds.
-DNS_NAMESERVERS: list[str] = env.list("DNS_NAMESERVERS", default=[])
-DNS_PORT = env.int("DNS_PORT", default=53)
-DNS_TIMEOUT_SECONDS = env.float("DNS_TIMEOUT_SECONDS", default=5.0)
+DNS_NAMESERVERS: list[str] = env["DNS_NAMESERVERS"]
+DNS_PORT = env["DNS_PORT"]
+DNS_TIMEOUT_SECONDS = env["DNS_TIMEOUT_SECONDS"]
 
 # --- Summaries --------------------------------------------------------------------------------
 
 #: How long the admin site shows a build of a day, a month or a year; each minute may add some per tenant.
-BUILD_LIFETIME = timedelta(days=env.int("BUILD_DAYS", default=7))
+BUILD_LIFETIME = timedelta(days=env["BUILD_DAYS"])
 
 # --- Celery -----------------------------------------------------------------------------------
 
@@ -307,8 +293,10 @@ LOGGING = {
     "handlers": {
         "stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["request_id"]},
     },
-    "root": {"handlers": ["stderr"], "level": env.str("LOG_LEVEL", default="INFO")},
+    "root": {"handlers": ["stderr"], "level": env["LOG_LEVEL"]},
     "loggers": {
+        # Without the handler that Django gives it in development, which says everything a second time.
+        "django": {"level": "INFO"},
         "django.request": {"level": "ERROR"},
         "django.server": {"level": "WARNING"},
         # Jobs that find nothing to do come and go every minute; what others did, they say themselves.

@@ -9,18 +9,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import re
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import jwt
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric.ec import (
-    SECP256R1,
-    EllipticCurvePrivateKey,
-    EllipticCurvePublicKey,
-)
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from rest_framework_simplejwt.backends import TokenBackend
@@ -34,13 +27,18 @@ from rest_framework_simplejwt.tokens import Token
 
 from accounts.access.principal import Claims
 from accounts.access.scopes import Scope
+from tenantadmin.conf.secrets import read_public_keys, read_signing_key
 from tenantadmin.http.errors import InvalidToken, TokenExpired
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from cryptography.hazmat.primitives.asymmetric.ec import (
+        EllipticCurvePrivateKey,
+        EllipticCurvePublicKey,
+    )
+
 ALGORITHM: Final = "ES256"
-_PEM = re.compile(r"-----BEGIN PUBLIC KEY-----.+?-----END PUBLIC KEY-----", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,20 +67,13 @@ def load_keys(private_pem: str, previous_pems: str) -> KeySet:
         ImproperlyConfigured: a key is not a P-256 key in PEM.
     """
     try:
-        private = serialization.load_pem_private_key(private_pem.encode(), password=None)
-        previous = [serialization.load_pem_public_key(pem.encode()) for pem in _PEM.findall(previous_pems)]
-    except (ValueError, TypeError) as error:
+        private = read_signing_key(private_pem)
+        previous = read_public_keys(previous_pems)
+    except ValueError as error:
         raise ImproperlyConfigured(
-            f"JWT_PRIVATE_KEY or JWT_PREVIOUS_PUBLIC_KEYS is not a key in PEM: {error}"
+            f"A key of JWT_PRIVATE_KEY or JWT_PREVIOUS_PUBLIC_KEYS is {error}."
         ) from error
-    if not isinstance(private, EllipticCurvePrivateKey):
-        raise ImproperlyConfigured("JWT_PRIVATE_KEY is not an elliptic-curve key. ES256 needs P-256.")
-    public = [private.public_key(), *previous]
-    accepted = {}
-    for key in public:
-        if not isinstance(key, EllipticCurvePublicKey) or not isinstance(key.curve, SECP256R1):
-            raise ImproperlyConfigured("A JWT key is not on the curve P-256, which ES256 needs.")
-        accepted[_thumbprint(key)] = key
+    accepted = {_thumbprint(key): key for key in (private.public_key(), *previous)}
     return KeySet(_thumbprint(private.public_key()), private, accepted)
 
 

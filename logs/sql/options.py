@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any
 
 from logs.sql.protocol import Limits
 
 if TYPE_CHECKING:
-    import environ
-
-
-#: The shortest secret that is taken, in characters.
-_SECRET_LENGTH: Final = 32
-
-
-class Misconfigured(Exception):
-    """Queries cannot run: a sentence for a person, with the cure."""
+    from collections.abc import Mapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,30 +31,21 @@ class SqlOptions:
     service_secret: str
 
 
-def read_options(env: environ.Env) -> SqlOptions:
-    """Return the options that the environment sets. Each is described in ``docs/configuration.md``."""
+def options_from(values: Mapping[str, Any]) -> SqlOptions:
+    """Return the options of a configuration: the values of ``SQL_…`` by their names."""
     return SqlOptions(
         limits=Limits(
-            seconds=env.float("SQL_TIMEOUT_SECONDS", default=15.0),
-            max_rows=env.int("SQL_MAX_ROWS", default=10_000),
-            max_bytes=env.int("SQL_MAX_BYTES", default=32 << 20),
-            memory_bytes=env.int("SQL_MEMORY_BYTES", default=1 << 30),
-            threads=env.int("SQL_THREADS", default=2),
+            seconds=values["SQL_TIMEOUT_SECONDS"],
+            max_rows=values["SQL_MAX_ROWS"],
+            max_bytes=values["SQL_MAX_BYTES"],
+            memory_bytes=values["SQL_MEMORY_BYTES"],
+            threads=values["SQL_THREADS"],
         ),
-        slots=env.int("SQL_SLOTS", default=12),
-        slots_per_tenant=env.int("SQL_SLOTS_PER_TENANT", default=8),
-        queue=env.int("SQL_QUEUE", default=12),
-        warm=env.int("SQL_WARM_PROCESSES", default=4),
-        cache_bytes=env.int("SQL_CACHE_BYTES", default=20 << 30),
-        service_url=env.str("SQL_SERVICE_URL", default="").rstrip("/"),
-        service_secret=env.str("SQL_SERVICE_SECRET", default=""),
+        slots=values["SQL_SLOTS"],
+        slots_per_tenant=values["SQL_SLOTS_PER_TENANT"],
+        queue=values["SQL_QUEUE"],
+        warm=values["SQL_WARM_PROCESSES"],
+        cache_bytes=values["SQL_CACHE_BYTES"],
+        service_url=values["SQL_SERVICE_URL"] or "",
+        service_secret=values["SQL_SERVICE_SECRET"] or "",
     )
-
-
-def check_secret(options: SqlOptions) -> None:
-    """Raise `Misconfigured` unless the secret is one."""
-    if len(options.service_secret) < _SECRET_LENGTH:
-        raise Misconfigured(
-            f"SQL_SERVICE_SECRET is missing or shorter than {_SECRET_LENGTH} characters."
-            " Set the same random text for the SQL service and the web processes (openssl rand -hex 32)."
-        )

@@ -10,23 +10,23 @@ import asyncio
 import hmac
 import http
 import logging
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import environ
-
 from logs.sql import transfer
 from logs.sql.errors import EngineUnavailable
 from logs.sql.local import Abandonment, LocalEngine, QueryAbandoned
-from logs.sql.options import Misconfigured, check_secret, read_options
+from logs.sql.options import options_from
 from logs.sql.places import locate
+from tenantadmin.conf.reading import ConfigurationError, read_variables
 from tenantadmin.http.errors import ApiError
 from tenantadmin.objectstore import InvalidKey, ObjectStore, open_store
 from tenantadmin.objectstore.local_copies import LocalCopies
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from logs.sql.protocol import QueryResult
 
@@ -140,22 +140,25 @@ async def _answer(send: Send, status: int, body: bytes, media_type: str = _JSON)
     await send({"type": "http.response.body", "body": body})
 
 
-def make_application(env: environ.Env) -> SqlService:
-    """Return the application that the environment describes; raises `Misconfigured`."""
-    options = read_options(env)
-    check_secret(options)
-    url = env.str("OBJECT_STORE_URL", default="")
-    if not url:
-        raise Misconfigured("OBJECT_STORE_URL is missing. Set it to the store of the web processes.")
-    try:
-        store = open_store(url)
-    except ValueError as error:
-        raise Misconfigured(f"{error}.") from None
-    cache = Path(env.str("VAR_DIR", default="var")).resolve() / "cache"
+def make_application(environ: Mapping[str, str]) -> SqlService:
+    """Return the application that the environment describes; raises `ConfigurationError`."""
+    values, problems = read_variables(environ)
+    if not problems:
+        problems = [
+            f"{name} is missing. Set it to the web processes' own."
+            for name in ("SQL_SERVICE_SECRET", "OBJECT_STORE_URL")
+            if not values[name]
+        ]
+    if problems:
+        raise ConfigurationError(problems)
+    options = options_from(values)
+    logging.getLogger().setLevel(values["LOG_LEVEL"])
     return SqlService(
         engine=LocalEngine.from_options(options),
-        store=store,
-        copies=LocalCopies(cache, max_bytes=options.cache_bytes),
+        store=open_store(values["OBJECT_STORE_URL"]),
+        copies=LocalCopies(
+            (values["VAR_DIR"] or Path("var").resolve()) / "cache", max_bytes=options.cache_bytes
+        ),
         secret=options.service_secret,
         threads=options.slots + options.queue + _SPARE_THREADS,
     )
@@ -165,8 +168,5 @@ def __getattr__(name: str) -> Any:
     """Make ``application`` when a server asks for it: importing this module needs no configuration."""
     if name != "application":
         raise AttributeError(name)
-    env = environ.Env()
-    logging.basicConfig(
-        level=env.str("LOG_LEVEL", default="INFO"), format="%(asctime)s %(levelname)s %(name)s %(message)s"
-    )
-    return make_application(env)
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    return make_application(os.environ)

@@ -8,15 +8,12 @@ known; any other name is an OpenID Connect issuer and has ``SIGNIN_<NAME>_ISSUER
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, Final
-
-from django.core.exceptions import ImproperlyConfigured
+from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    from environ import Env
+    from collections.abc import Mapping, Sequence
 
-_NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,30}")
 _SHARED_DIRECTORIES: Final = frozenset({"common", "organizations", "consumers"})
 _SCOPES: Final = {
     "google": ["openid", "profile", "email"],
@@ -25,45 +22,52 @@ _SCOPES: Final = {
 }
 
 
-def read_providers(env: Env) -> tuple[list[str], dict[str, Any]]:
-    """Return the names in order, and the setting ``SOCIALACCOUNT_PROVIDERS``.
-
-    Raises:
-        ImproperlyConfigured: a name is not one, stands twice, or lacks one of its variables.
-    """
-    names = [name.strip().lower() for name in env.list("SIGNIN_PROVIDERS", default=[]) if name.strip()]
+def read_providers(names: Sequence[str], environ: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
+    """Return the setting ``SOCIALACCOUNT_PROVIDERS`` of ``names``, and a sentence for each bad variable."""
     providers: dict[str, Any] = {}
+    problems: list[str] = []
     for name in names:
-        if not _NAME.fullmatch(name) or names.count(name) > 1:
-            raise ImproperlyConfigured(f"SIGNIN_PROVIDERS: '{name}' stands twice or is not a name.")
         kind = name if name in _SCOPES else "openid_connect"
         provider = providers.setdefault(kind, {"APPS": [], "OAUTH_PKCE_ENABLED": True})
+        given = {what: environ.get(_variable(name, what), "").strip() for what in _wanted_of(kind)}
+        problems += [
+            f"{_variable(name, what)} is missing: the identity provider '{name}' needs it."
+            for what, value in given.items()
+            if not value
+        ]
+        issuer = given.get("ISSUER")
+        if issuer and not (issuer.startswith(("https://", "http://")) and urlsplit(issuer).netloc):
+            problems.append(
+                f"{_variable(name, 'ISSUER')} is {issuer!r}: set it to the issuer's address, "
+                "such as https://sso.example.com."
+            )
         provider["APPS"].append(
             {
                 "provider_id": name,
                 "name": name,
-                "client_id": _required(env, name, "CLIENT_ID"),
-                "secret": _required(env, name, "CLIENT_SECRET"),
-                "settings": _settings_of(env, kind, name),
+                "client_id": given["CLIENT_ID"],
+                "secret": given["CLIENT_SECRET"],
+                "settings": _settings_of(kind, given),
             }
         )
         if kind in _SCOPES:
             provider["SCOPE"] = _SCOPES[kind]
-    return names, providers
+    return providers, problems
 
 
-def _settings_of(env: Env, kind: str, name: str) -> dict[str, Any]:
+def _wanted_of(kind: str) -> list[str]:
+    more = {"openid_connect": ["ISSUER"], "microsoft": ["TENANT"]}
+    return ["CLIENT_ID", "CLIENT_SECRET", *more.get(kind, [])]
+
+
+def _settings_of(kind: str, given: Mapping[str, str]) -> dict[str, Any]:
     if kind == "openid_connect":
-        return {"server_url": _required(env, name, "ISSUER").rstrip("/"), "oauth_pkce_enabled": True}
+        return {"server_url": given["ISSUER"].rstrip("/"), "oauth_pkce_enabled": True}
     if kind == "microsoft":
-        directory = _required(env, name, "TENANT")
+        directory = given["TENANT"]
         return {"tenant": directory, "verified_email": directory not in _SHARED_DIRECTORIES}
     return {}
 
 
-def _required(env: Env, name: str, what: str) -> str:
-    variable = f"SIGNIN_{name.upper().replace('-', '_')}_{what}"
-    value = str(env.str(variable, default=""))
-    if not value:
-        raise ImproperlyConfigured(f"The identity provider '{name}' needs {variable}.")
-    return value
+def _variable(name: str, what: str) -> str:
+    return f"SIGNIN_{name.upper().replace('-', '_')}_{what}"

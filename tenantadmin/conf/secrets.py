@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 #: Shorter keys can be guessed; Django warns below this length too (security.W009).
 MIN_SECRET_LENGTH = 50
 _KNOWN_DEFAULTS = ("django-insecure-", "change-me", "changeme", "secret")
+_PEM: Final = re.compile(r"-----BEGIN PUBLIC KEY-----.+?-----END PUBLIC KEY-----", re.DOTALL)
 
 
 def new_secret_key() -> str:
@@ -35,6 +38,31 @@ def new_signing_key() -> str:
         )
         .decode("ascii")
     )
+
+
+def read_signing_key(pem: str) -> ec.EllipticCurvePrivateKey:
+    """Return the private key of ``JWT_PRIVATE_KEY``. Raises ValueError unless it is a P-256 key in PEM."""
+    try:
+        key = serialization.load_pem_private_key(pem.encode(), password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise ValueError("not a private key in PEM") from error
+    if not isinstance(key, ec.EllipticCurvePrivateKey) or not isinstance(key.curve, ec.SECP256R1):
+        raise ValueError("not on the curve P-256, which ES256 needs")  # noqa: TRY004
+    return key
+
+
+def read_public_keys(pems: str) -> list[ec.EllipticCurvePublicKey]:
+    """Return the keys of ``JWT_PREVIOUS_PUBLIC_KEYS``. Raises ValueError unless all are P-256 keys in PEM."""
+    keys = []
+    for pem in _PEM.findall(pems):
+        try:
+            key = serialization.load_pem_public_key(pem.encode())
+        except (ValueError, UnsupportedAlgorithm) as error:
+            raise ValueError("not a public key in PEM") from error
+        if not isinstance(key, ec.EllipticCurvePublicKey) or not isinstance(key.curve, ec.SECP256R1):
+            raise ValueError("not on the curve P-256, which ES256 needs")  # noqa: TRY004
+        keys.append(key)
+    return keys
 
 
 def is_weak_secret(value: str) -> bool:

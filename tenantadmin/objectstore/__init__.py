@@ -24,9 +24,20 @@ __all__ = [
     "ObjectNotFound",
     "ObjectStore",
     "StoreError",
+    "check_store_url",
     "default_store",
     "open_store",
 ]
+
+
+def check_store_url(url: str) -> None:
+    """Raise ValueError unless ``url`` is ``file:///directory`` or ``s3://bucket/prefix``."""
+    parts = urlsplit(url)
+    if parts.query or parts.fragment:
+        raise ValueError(f"OBJECT_STORE_URL {url!r} has a query or fragment; remove it")
+    is_file = parts.scheme == "file" and parts.netloc in {"", "localhost"} and parts.path.startswith("/")
+    if not is_file and not (parts.scheme == "s3" and parts.netloc):
+        raise ValueError(f"OBJECT_STORE_URL {url!r} is neither file:///directory nor s3://bucket/prefix")
 
 
 def open_store(url: str) -> ObjectStore:
@@ -35,18 +46,15 @@ def open_store(url: str) -> ObjectStore:
     Raises:
         ValueError: the address is of neither form.
     """
+    check_store_url(url)
     parts = urlsplit(url)
-    if parts.query or parts.fragment:
-        raise ValueError(f"OBJECT_STORE_URL {url!r} has a query or fragment; remove it")
-    if parts.scheme == "file" and parts.netloc in {"", "localhost"} and parts.path.startswith("/"):
+    if parts.scheme == "file":
         return LocalStore(Path(unquote(parts.path)))
-    if parts.scheme == "s3" and parts.netloc:
-        # Half a second that reading processes over local files do without.
-        from tenantadmin.objectstore.s3 import S3Store  # noqa: PLC0415
+    # Half a second that reading processes over local files do without.
+    from tenantadmin.objectstore.s3 import S3Store  # noqa: PLC0415
 
-        base = unquote(parts.path).strip("/")
-        return S3Store(bucket=parts.netloc, base=f"{base}/" if base else "")
-    raise ValueError(f"OBJECT_STORE_URL {url!r} is neither file:///directory nor s3://bucket/prefix")
+    base = unquote(parts.path).strip("/")
+    return S3Store(bucket=parts.netloc, base=f"{base}/" if base else "")
 
 
 def default_store() -> ObjectStore:

@@ -5,10 +5,6 @@ from __future__ import annotations
 import errno
 import socket
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class AddressError(Exception):
@@ -27,14 +23,6 @@ class Address:
         """The base URL for a client on this machine."""
         host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(self.host, self.host)  # noqa: S104 - only compared
         return f"http://{host}:{self.port}"
-
-
-def read_address(environ: Mapping[str, str]) -> Address:
-    """Return the address that `HOST` and `PORT` name. Raises AddressError if PORT is not a port."""
-    text = environ.get("PORT") or "8000"
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 65535:
-        raise AddressError(f"PORT is {text!r}: set it to a number from 1 to 65535.")
-    return Address(environ.get("HOST") or "127.0.0.1", int(text))
 
 
 def check_is_free(address: Address) -> None:

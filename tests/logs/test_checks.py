@@ -10,19 +10,11 @@ from django.conf import settings as current
 
 from logs.checks import check_sql_options
 
-_SECRET = "s" * 32
-
 
 @pytest.mark.parametrize(
     ("options", "found"),
     [
         ({}, []),
-        ({"service_url": "http://sql:8100", "service_secret": _SECRET}, []),
-        ({"service_url": "https://sql.internal/path", "service_secret": _SECRET}, []),
-        ({"service_url": "sql:8100", "service_secret": _SECRET}, ["logs.E001"]),
-        ({"service_url": "http://sql:8100?x=1", "service_secret": _SECRET}, ["logs.E001"]),
-        ({"service_url": "http://sql:8100"}, ["logs.E002"]),
-        ({"service_url": "ftp://sql", "service_secret": "short"}, ["logs.E001", "logs.E002"]),
         ({"slots": 2, "slots_per_tenant": 3}, ["logs.W001"]),
     ],
 )

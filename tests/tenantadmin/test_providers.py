@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import environ
 import pytest
-from django.core.exceptions import ImproperlyConfigured
 
-from tenantadmin.conf.providers import read_providers
-
-
-def read(monkeypatch: pytest.MonkeyPatch, **variables: str) -> tuple[list[str], dict[str, object]]:
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    return read_providers(environ.Env())
+from tenantadmin.conf.reading import ConfigurationError, read_configuration
 
 
-def test_none_is_configured_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert read(monkeypatch) == ([], {})
+def read(**variables: str) -> tuple[list[str], dict[str, object]]:
+    values = read_configuration(variables)
+    return values["SIGNIN_PROVIDERS"], values["SOCIALACCOUNT_PROVIDERS"]
 
 
-def test_several_at_once_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_none_is_configured_by_default() -> None:
+    assert read() == ([], {})
+
+
+def test_several_at_once_in_order() -> None:
     names, providers = read(
-        monkeypatch,
         SIGNIN_PROVIDERS="corp-sso, google,microsoft",
         SIGNIN_CORP_SSO_CLIENT_ID="a",
         SIGNIN_CORP_SSO_CLIENT_SECRET="b",
@@ -71,19 +67,54 @@ def test_several_at_once_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("variables", "message"),
+    ("variables", "problems"),
     [
-        ({"SIGNIN_PROVIDERS": "google"}, "needs SIGNIN_GOOGLE_CLIENT_ID"),
+        (
+            {"SIGNIN_PROVIDERS": "google"},
+            [
+                "SIGNIN_GOOGLE_CLIENT_ID is missing: the identity provider 'google' needs it.",
+                "SIGNIN_GOOGLE_CLIENT_SECRET is missing: the identity provider 'google' needs it.",
+            ],
+        ),
         (
             {"SIGNIN_PROVIDERS": "corp", "SIGNIN_CORP_CLIENT_ID": "a", "SIGNIN_CORP_CLIENT_SECRET": "b"},
-            "needs SIGNIN_CORP_ISSUER",
+            ["SIGNIN_CORP_ISSUER is missing: the identity provider 'corp' needs it."],
         ),
-        ({"SIGNIN_PROVIDERS": "google,google"}, "stands twice"),
-        ({"SIGNIN_PROVIDERS": "a b"}, "is not a name"),
+        (
+            {
+                "SIGNIN_PROVIDERS": "corp",
+                "SIGNIN_CORP_CLIENT_ID": "a",
+                "SIGNIN_CORP_CLIENT_SECRET": "b",
+                "SIGNIN_CORP_ISSUER": "sso.example.org",
+            },
+            [
+                (
+                    "SIGNIN_CORP_ISSUER is 'sso.example.org': set it to the issuer's address, "
+                    "such as https://sso.example.com."
+                )
+            ],
+        ),
+        (
+            {"SIGNIN_PROVIDERS": "google,google"},
+            [
+                (
+                    "SIGNIN_PROVIDERS is 'google': set it to google, github, microsoft, or a name of "
+                    "letters, digits and hyphens; several, each once, with commas in between."
+                )
+            ],
+        ),
+        (
+            {"SIGNIN_PROVIDERS": "a b"},
+            [
+                (
+                    "SIGNIN_PROVIDERS is 'a b': set it to google, github, microsoft, or a name of "
+                    "letters, digits and hyphens; several, each once, with commas in between."
+                )
+            ],
+        ),
     ],
 )
-def test_what_is_missing_is_named(
-    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], message: str
-) -> None:
-    with pytest.raises(ImproperlyConfigured, match=message):
-        read(monkeypatch, **variables)
+def test_what_is_missing_is_named(variables: dict[str, str], problems: list[str]) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        read(**variables)
+    assert caught.value.problems == problems

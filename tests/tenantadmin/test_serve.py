@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tenantadmin.serve import announce
-from tenantadmin.serve.address import Address, AddressError, check_is_free, read_address
+from tenantadmin.serve.address import Address, AddressError, check_is_free
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -112,26 +112,15 @@ def test_waiting_for_an_answer_ends_when_told_to_stop(recorder: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("environment", "address", "url"),
+    ("address", "url"),
     [
-        ({}, Address("127.0.0.1", 8000), "http://127.0.0.1:8000"),
-        ({"PORT": "", "HOST": ""}, Address("127.0.0.1", 8000), "http://127.0.0.1:8000"),
-        ({"PORT": "80", "HOST": "0.0.0.0"}, Address("0.0.0.0", 80), "http://127.0.0.1:80"),  # noqa: S104 - nothing is bound
-        ({"PORT": "65535", "HOST": "::"}, Address("::", 65535), "http://[::1]:65535"),
+        (Address("127.0.0.1", 8000), "http://127.0.0.1:8000"),
+        (Address("0.0.0.0", 80), "http://127.0.0.1:80"),  # noqa: S104 - nothing is bound
+        (Address("::", 65535), "http://[::1]:65535"),
     ],
 )
-def test_the_address_comes_from_the_environment(
-    environment: dict[str, str], address: Address, url: str
-) -> None:
-    assert read_address(environment) == address
+def test_a_client_on_this_machine_reaches_the_address(address: Address, url: str) -> None:
     assert address.url == url
-
-
-@pytest.mark.parametrize("port", ["0", "65536", "-1", "web", "80.0", "８０００"])
-def test_a_port_that_is_none_is_refused(port: str) -> None:
-    with pytest.raises(AddressError) as caught:
-        read_address({"PORT": port})
-    assert str(caught.value) == f"PORT is {port!r}: set it to a number from 1 to 65535."
 
 
 def test_a_port_in_use_is_noticed_and_free_again_at_once() -> None:

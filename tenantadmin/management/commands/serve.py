@@ -15,7 +15,7 @@ from django.db import connections
 
 from tenantadmin import embedded
 from tenantadmin.serve import announce, supervisor
-from tenantadmin.serve.address import Address, AddressError, check_is_free, read_address
+from tenantadmin.serve.address import Address, AddressError, check_is_free
 
 if TYPE_CHECKING:
     import argparse
@@ -46,7 +46,7 @@ class Command(BaseCommand):
 
     def handle(self, *_args: Any, demo: bool, **_options: Any) -> None:
         try:
-            address = read_address(os.environ)
+            address = Address(settings.HOST, settings.PORT)
             check_is_free(address)
         except AddressError as error:
             raise CommandError(str(error)) from None

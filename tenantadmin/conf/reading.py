@@ -1,0 +1,94 @@
+"""The environment read and checked in one pass, which names everything that is wrong with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from django.core.exceptions import ImproperlyConfigured
+
+from tenantadmin.conf.kinds import BadEntry
+from tenantadmin.conf.providers import read_providers
+from tenantadmin.conf.secrets import is_weak_secret
+from tenantadmin.conf.variables import VARIABLES, Variable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: Of a value that is shown.
+_MAX_SHOWN: Final = 80
+
+
+class ConfigurationError(ImproperlyConfigured):
+    """What is wrong with the environment. ``problems``: a sentence each, with variable, value and cure."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+def read_configuration(environ: Mapping[str, str]) -> dict[str, Any]:
+    """Return the value of every variable by its name, and ``SOCIALACCOUNT_PROVIDERS`` for django-allauth.
+
+    ``DJANGO_DEBUG`` is settled. Nothing is made and nothing outside ``environ`` is looked at.
+
+    Raises:
+        ConfigurationError: with everything that is wrong.
+    """
+    values, problems = read_variables(environ)
+    if values["DJANGO_DEBUG"] is None:
+        # By itself, only while the embedded database stands in for a real one.
+        values["DJANGO_DEBUG"] = "DATABASE_URL" not in environ
+    values["SOCIALACCOUNT_PROVIDERS"], lacking = read_providers(values["SIGNIN_PROVIDERS"], environ)
+    problems += [*lacking, *_missing_secrets(values, problems)]
+    if problems:
+        raise ConfigurationError(problems)
+    return values
+
+
+def read_variables(environ: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
+    """Return the value of every variable, the default for what is wrong, and what is wrong."""
+    values: dict[str, Any] = {}
+    problems: list[str] = []
+    for variable in VARIABLES:
+        text = environ.get(variable.name)
+        values[variable.name] = variable.default
+        if text is None or not (text.strip() or variable.takes_nothing):
+            continue
+        try:
+            values[variable.name] = variable.kind.read(text.strip())
+        except ValueError as error:
+            problems.append(_describe(variable, str(error) if isinstance(error, BadEntry) else text))
+    return values, problems
+
+
+def _describe(variable: Variable, text: str) -> str:
+    if not text.strip():
+        return f"{variable.name} is empty: set it to {variable.kind.wanted}, or remove it."
+    if variable.secret:
+        return f"{variable.name} is not valid (not shown): set it to {variable.kind.wanted}."
+    shown = text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
+    return f"{variable.name} is {shown!r}: set it to {variable.kind.wanted}."
+
+
+def _missing_secrets(values: Mapping[str, Any], problems: list[str]) -> list[str]:
+    """Return what has no safe default and is not there."""
+    missing = []
+    if not values["DJANGO_DEBUG"] and is_weak_secret(values["DJANGO_SECRET_KEY"] or ""):
+        missing.append(
+            "DJANGO_SECRET_KEY is missing, short or a known default. Set it to 50 random characters or more."
+        )
+    if not values["DJANGO_DEBUG"] and not _is_given("JWT_PRIVATE_KEY", values, problems):
+        missing.append(
+            "JWT_PRIVATE_KEY is missing. Set it to a P-256 private key in PEM "
+            "(openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256)."
+        )
+    if values["SQL_SERVICE_URL"] and not _is_given("SQL_SERVICE_SECRET", values, problems):
+        missing.append(
+            "SQL_SERVICE_SECRET is missing. Set the same random text of 32 characters or more for the SQL "
+            "service and the web processes (openssl rand -hex 32)."
+        )
+    return missing
+
+
+def _is_given(name: str, values: Mapping[str, Any], problems: list[str]) -> bool:
+    return bool(values[name]) or any(problem.startswith(f"{name} ") for problem in problems)

@@ -1,0 +1,92 @@
+"""Every variable of the environment that the service reads. `docs/configuration.md` explains each.
+
+A test holds that page against this table: names and defaults are equal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from tenantadmin.conf import kinds
+
+if TYPE_CHECKING:
+    from tenantadmin.conf.kinds import Kind
+
+_YEAR_SECONDS: Final = 31_536_000
+_CENTURY_DAYS: Final = 36_500
+_MAX_BYTES: Final = 1 << 50
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """One variable.
+
+    ``default`` stands where it is not set; None means none, or one that follows from other variables. Set to
+    nothing it counts as not set, unless ``takes_nothing``. The value of a ``secret`` is never shown.
+    """
+
+    name: str
+    kind: Kind
+    default: Any = None
+    takes_nothing: bool = False
+    secret: bool = False
+
+
+VARIABLES: Final = (
+    # Where data are. What is set to nothing by mistake must not start an embedded server.
+    Variable("DATABASE_URL", kinds.database, takes_nothing=True, secret=True),
+    Variable("REDIS_URL", kinds.redis_server, takes_nothing=True, secret=True),
+    Variable("OBJECT_STORE_URL", kinds.object_store, takes_nothing=True),
+    Variable("STATIC_ROOT", kinds.folder),
+    Variable("VAR_DIR", kinds.folder),
+    # Addresses
+    Variable("PUBLIC_BASE_URL", kinds.web_address),
+    Variable("HOST", kinds.host, "127.0.0.1"),
+    Variable("PORT", kinds.whole(1, 65535), 8000),
+    Variable("DASHBOARD_URL", kinds.web_address),
+    Variable("ALLOWED_REDIRECT_HOSTS", kinds.list_of(kinds.origin), []),
+    Variable("ALLOWED_HOSTS", kinds.list_of(kinds.host_pattern)),
+    Variable("TRUSTED_PROXIES", kinds.list_of(kinds.network), []),
+    Variable("BEHIND_TLS_PROXY", kinds.boolean, default=False),
+    Variable("HSTS_SECONDS", kinds.whole(0, 10 * _YEAR_SECONDS), 0),
+    # Secrets and tokens
+    Variable("DJANGO_DEBUG", kinds.boolean),
+    Variable("DJANGO_SECRET_KEY", kinds.text, secret=True),
+    Variable("JWT_PRIVATE_KEY", kinds.signing_key, secret=True),
+    Variable("JWT_PREVIOUS_PUBLIC_KEYS", kinds.public_keys, secret=True),
+    Variable("ACCESS_TOKEN_SECONDS", kinds.whole(1, _YEAR_SECONDS), 3600),
+    Variable("REFRESH_TOKEN_DAYS", kinds.whole(1, _CENTURY_DAYS), 30),
+    Variable("PRINCIPAL_CACHE_SECONDS", kinds.seconds(0, 5), 3.0),
+    # Signing in
+    Variable("SIGNIN_PROVIDERS", kinds.list_of(kinds.provider, unique=True), []),
+    Variable("SIGNIN_EMAIL_DOMAINS", kinds.list_of(kinds.domain), []),
+    Variable("EMAIL_URL", kinds.mail_server, takes_nothing=True, secret=True),
+    Variable("EMAIL_FROM", kinds.sender, "Tenant administration <no-reply@localhost>"),
+    Variable("MAGIC_LINK_EMAIL_LIMIT", kinds.rate_limit, "5 per 15 minutes"),
+    Variable("MAGIC_LINK_ADDRESS_LIMIT", kinds.rate_limit, "20 per 15 minutes"),
+    Variable("TOS_REFRESH_SECONDS", kinds.seconds(0, 86_400), 30.0),
+    # Tenants
+    Variable("TOMBSTONE_DAYS", kinds.whole(1, _CENTURY_DAYS), 30),
+    Variable("PLATFORM_DOMAINS", kinds.list_of(kinds.domain), ["gateway.localhost"], takes_nothing=True),
+    Variable("DNS_NAMESERVERS", kinds.list_of(kinds.address), []),
+    Variable("DNS_PORT", kinds.whole(1, 65535), 53),
+    Variable("DNS_TIMEOUT_SECONDS", kinds.seconds(0.1, 60), 5.0),
+    # Summaries
+    Variable("BUILD_DAYS", kinds.whole(1, _CENTURY_DAYS), 7),
+    # SQL over the log
+    Variable("SQL_TIMEOUT_SECONDS", kinds.seconds(0.1, 3600), 15.0),
+    Variable("SQL_MAX_ROWS", kinds.whole(1, 1_000_000_000), 10_000),
+    Variable("SQL_MAX_BYTES", kinds.whole(1, _MAX_BYTES), 32 << 20),
+    Variable("SQL_MEMORY_BYTES", kinds.whole(1 << 20, _MAX_BYTES), 1 << 30),
+    Variable("SQL_CACHE_BYTES", kinds.whole(0, _MAX_BYTES), 20 << 30),
+    Variable("SQL_THREADS", kinds.whole(1, 1024), 2),
+    Variable("SQL_SLOTS", kinds.whole(1, 1024), 12),
+    Variable("SQL_SLOTS_PER_TENANT", kinds.whole(1, 1024), 8),
+    Variable("SQL_QUEUE", kinds.whole(0, 65_536), 12),
+    Variable("SQL_WARM_PROCESSES", kinds.whole(0, 1024), 4),
+    Variable("SQL_SERVICE_URL", kinds.web_address),
+    Variable("SQL_SERVICE_SECRET", kinds.shared_secret, secret=True),
+    # Logging
+    Variable("LOG_LEVEL", kinds.one_of("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"), "INFO"),
+)
