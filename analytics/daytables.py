@@ -5,12 +5,14 @@ A query engine takes longer to plan a query over these small files than reading 
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analytics.rollup_tables import HOURS, STATEMENTS, USERS
+from analytics.textfile import TextFile
 from tenantadmin.arrow import pc
 
 if TYPE_CHECKING:
@@ -42,18 +44,31 @@ class DayTables:
         return self._own(HOURS, columns)
 
     def statements(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Records in the document's order, some thousand at a time, with their text as ``sql``."""
+        """Records in the document's order, some at a time, with their text as ``sql``.
+
+        Held at a time: some thousand records, of at most some MiB of text; of one user the records without
+        their texts beside them.
+        """
         if self.user is None:
             yield from _tables(self._files[STATEMENTS], columns=["sql", *columns])
             return
         own = self._own(USERS, columns).combine_chunks()
-        yield own.append_column("sql", self._texts(_bytes(own["statement"])))
+        statements = _bytes(own["statement"])
+        with TextFile() as texts:
+            for table in _tables(self._files[STATEMENTS], columns=["statement", "sql"]):
+                keys = _bytes(table["statement"])
+                is_own = pc.is_in(keys, value_set=statements)
+                texts.add(keys.filter(is_own), table["sql"].combine_chunks().filter(is_own))
+            start = 0
+            for part in texts.read(statements):
+                yield own.slice(start, len(part)).append_column("sql", part)
+                start += len(part)
 
     def _own(self, table: str, columns: Sequence[str]) -> pa.Table:
         """The rows of the user, who stands in few row groups; of a tenant all."""
         wanted = [*columns, _USER]
         found = []
-        with pq.ParquetFile(self._files[table]) as file:
+        with _opened(self._files[table]) as file:
             for number in range(file.num_row_groups):
                 if self.user is None:
                     found.append(file.read_row_group(number, columns=wanted, use_threads=False))
@@ -62,24 +77,18 @@ class DayTables:
                     found.append(group.filter(pc.equal(group[_USER], self.user)))
             return pa.concat_tables(found) if found else file.schema_arrow.empty_table().select(wanted)
 
-    def _texts(self, statements: Array) -> Array:
-        """The text of each of some statements."""
-        texts = []
-        keys = []
-        for table in _tables(self._files[STATEMENTS], columns=["statement", "sql"]):
-            key = _bytes(table["statement"])
-            own = pc.is_in(key, value_set=statements)
-            keys.append(key.filter(own))
-            texts.append(table["sql"].combine_chunks().filter(own))
-        if not texts:
-            return pa.nulls(0, pa.string())
-        return pa.concat_arrays(texts).take(pc.index_in(statements, value_set=pa.concat_arrays(keys)))
-
 
 def _tables(path: Path | str, *, columns: Sequence[str]) -> Iterator[pa.Table]:
-    with pq.ParquetFile(path) as file:
+    with _opened(path) as file:
         for number in range(file.num_row_groups):
             yield file.read_row_group(number, columns=list(columns), use_threads=False)
+
+
+@contextmanager
+def _opened(path: Path | str) -> Iterator[pq.ParquetFile]:
+    # By path alone a file system would be looked for first.
+    with pa.OSFile(str(path), "rb") as source, pq.ParquetFile(source) as file:
+        yield file
 
 
 def _may_hold(group: Any, user: str) -> bool:

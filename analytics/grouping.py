@@ -64,14 +64,17 @@ def means(sums: Array, counts: Array) -> Array:
 
 
 class Numbering:
-    """Numbers texts from 0 in the order in which they are met, over all parts of the rows."""
+    """Numbers texts from 0 in the order in which they are met, over all parts of the rows.
+
+    Offsets of 64 bits: the texts of a day may come to more than 2 GiB.
+    """
 
     def __init__(self) -> None:
-        self.texts: Array = pa.array([], pa.string())
+        self.texts: Array = pa.array([], pa.large_string())
 
     def encode(self, column: Array) -> Array:
         """The number of each value of a column of dictionaries; null of null."""
-        coded = column.unify_dictionaries().combine_chunks()
+        coded = _with_large_texts(column).unify_dictionaries().combine_chunks()
         if not len(self.texts) and len(coded.dictionary.unique()) == len(coded.dictionary):
             self.texts = coded.dictionary
             return coded.indices
@@ -81,9 +84,19 @@ class Numbering:
 
     def number(self, text: str) -> int:
         """The number of ``text``; -1 where it was not met."""
-        return int(pc.index(self.texts, text).as_py())
+        return int(pc.index(self.texts, pa.scalar(text, self.texts.type)).as_py())
 
     def ranks(self) -> Array:
         """By number, the place of each text in the order of all."""
         order = pc.sort_indices(self.texts)
         return pc.index_in(self.texts, value_set=self.texts.take(order))
+
+
+def _with_large_texts(column: Array) -> Array:
+    """A column of dictionaries, the offsets of whose texts have 64 bits. Texts are not copied."""
+    kind: Any = pa.large_string()
+    chunks = [
+        pa.DictionaryArray.from_arrays(chunk.indices, chunk.dictionary.cast(kind)) for chunk in column.chunks
+    ]
+    chunked: Any = pa.chunked_array
+    return chunked(chunks, pa.dictionary(column.type.index_type, kind))

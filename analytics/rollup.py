@@ -126,8 +126,10 @@ class _Day:
             _joined(parts, *how) for parts, how in zip(zip(*found, strict=True), _GROUPINGS, strict=True)
         )
         self._texts = rows.texts[_SQL].texts
+        # Looked at where they lie: all of them as Python's texts would be as much again.
         digests = [
-            hashlib.md5(sql.encode(), usedforsecurity=False).digest() for sql in self._texts.to_pylist()
+            hashlib.md5(sql.as_buffer(), usedforsecurity=False).digest()
+            for sql in self._texts.cast(pa.large_binary())
         ]
         self._statements = pa.array(digests, pa.binary(16))
 
@@ -187,7 +189,9 @@ class _Day:
     def _statement_table(self) -> pa.Table:
         asked = regroup(_known(self._asked, _SQL), (_SQL, HOUR_COLUMN), _ASKED)
         own = _whole_days(asked, (_SQL,))
-        table = _with(own, self._statement(own), self._latest(own), self._shown(own))
+        # Numbers until they are written, some at a time.
+        sql = pa.DictionaryArray.from_arrays(own[_SQL].combine_chunks(), self._texts)
+        table = _with(own, {"sql": sql}, self._statement(own), self._latest(own), self._shown(own))
         return _sorted(table, ("entries", "descending"), ("statement", "ascending"))
 
     def _user_table(self) -> pa.Table:
@@ -236,7 +240,7 @@ class _Day:
         return pa.concat_tables(
             [
                 self._activity(
-                    pa.nulls(1, pa.string()),
+                    pa.nulls(1, pa.large_string()),
                     {"users": pa.array([len(users.texts)]), "queries": pa.array([len(self._texts)])},
                     aligned(everyone, _ALL, zero, names=served),
                     aligned(whole, _ALL, zero, names=sums),
@@ -261,7 +265,7 @@ class _Day:
         return table.select(list(COLUMNS_OF[ACTIVITY]))
 
     def _statement(self, own: pa.Table) -> dict[str, Array]:
-        return {"sql": self._texts.take(own[_SQL]), "statement": self._statements.take(own[_SQL])}
+        return {"statement": self._statements.take(own[_SQL])}
 
     def _latest(self, own: pa.Table) -> dict[str, Array]:
         """What decides which entry is the latest, across days too."""

@@ -23,9 +23,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analytics.grouping import WIDE
+from tenantadmin.arrow import pc
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from analytics.grouping import Array
@@ -88,6 +89,8 @@ TYPES: Final[Mapping[str, Any]] = {
 #: Rows to a row group: few where one user's are wanted, so that they are found without reading many others'.
 _FEW: Final = 2048
 _GROUP_ROWS: Final = {STATEMENTS: 8192, HOURS: 512}
+#: Bytes of statements to a row group, or one statement: a reader holds a row group.
+GROUP_BYTES: Final = 4 << 20
 #: Columns that do not become smaller, and those whose values repeat.
 _RANDOM: Final = frozenset({"statement", "latest_cache_key", "latest_log_id"})
 _REPEATING: Final = frozenset({"user_name", "rule", "latest_rule", "latest_rule_name", "latest_status"})
@@ -96,12 +99,32 @@ _REPEATING: Final = frozenset({"user_name", "rule", "latest_rule", "latest_rule_
 def write_table(table: pa.Table, path: Path) -> None:
     """Write the columns of the table that ``path`` is named after."""
     columns = COLUMNS_OF[path.stem]
-    typed = {name: _typed(table[name], TYPES.get(name, pa.int64())) for name in columns}
+    schema = pa.schema([(name, TYPES.get(name, pa.int64())) for name in columns])
     options: dict[str, Any] = {
         "compression": {name: "NONE" if name in _RANDOM else "LZ4" for name in columns},
         "use_dictionary": [name for name in columns if name in _REPEATING],
     }
-    pq.write_table(pa.table(typed), path, row_group_size=_GROUP_ROWS.get(path.stem, _FEW), **options)
+    rows = _GROUP_ROWS.get(path.stem, _FEW)
+    with pq.ParquetWriter(path, schema, **options) as writer:
+        for part in _parts(table):
+            typed = {field.name: _typed(part[field.name], field.type) for field in schema}
+            writer.write_table(pa.table(typed), row_group_size=rows)
+
+
+def _parts(table: pa.Table) -> Iterator[pa.Table]:
+    """The rows in parts, of whole row groups each: of statements some MiB, however long they are."""
+    if "sql" not in table.column_names:
+        yield table
+        return
+    texts: Array = table["sql"].combine_chunks()
+    lengths = pc.binary_length(texts.dictionary).take(texts.indices).to_pylist()
+    start = size = 0
+    for row, length in enumerate(lengths):
+        if row > start and (size + length > GROUP_BYTES or row - start == _GROUP_ROWS[STATEMENTS]):
+            yield table.slice(start, row - start)
+            start, size = row, 0
+        size += length
+    yield table.slice(start)
 
 
 def _typed(column: Array, kind: Any) -> Array:

@@ -53,14 +53,16 @@ _SUMS: Final = {
     "time_max": ("time_max", "max"),
     "users": ("user_name", "count"),
 }
+#: The hours of a mask. Made once: of Python's numbers each call makes them anew.
+_BITS: Final = [pa.scalar(1 << hour, pa.int64()) for hour in range(24)]
 _encode = msgspec.json.Encoder().encode
 
 
 def day_document(day: DayTables) -> Iterator[bytes]:
     """The daily summary as it goes out, in pieces; none where there is no entry.
 
-    An empty hour has 0 for its split averages. Some thousand records are held at a time, however many there
-    are; of one user all.
+    An empty hour has 0 for its split averages. The texts of few records are held at a time, however many
+    there are.
     """
     by_hour, users = _hours(day)
     if not by_hour:
@@ -106,7 +108,7 @@ def _hours(day: DayTables) -> tuple[dict[int, dict[str, int]], int]:
 def _count_hours(masks: list[Array]) -> list[int]:
     """In how many of the masks each of the 24 hours is set."""
     column = pa.chunked_array(masks, pa.int32()).combine_chunks().cast(pa.int64())
-    return [(pc.sum(pc.bit_wise_and(column, 1 << hour)).as_py() or 0) >> hour for hour in range(24)]
+    return [(pc.sum(pc.bit_wise_and(column, bit)).as_py() or 0) >> hour for hour, bit in enumerate(_BITS)]
 
 
 def _columns(table: pa.Table) -> pa.Table:

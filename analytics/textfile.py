@@ -1,0 +1,69 @@
+"""Texts that come in one order and go in another, more than memory should hold."""
+
+from __future__ import annotations
+
+from tempfile import SpooledTemporaryFile
+from typing import TYPE_CHECKING, Final, Self
+
+import pyarrow as pa
+
+from tenantadmin.arrow import pc
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from analytics.grouping import Array
+
+#: Bytes that are held in memory; more are written to a file without a name.
+_HELD: Final = 4 << 20
+#: Texts, and bytes of them, that are read at a time; one that is longer is read alone.
+_READ: Final = 2048
+_READ_BYTES: Final = 4 << 20
+
+
+class TextFile:
+    """Texts by key. All are added, then read; keys are binary and each comes once.
+
+    Raises:
+        OSError: the disk failed.
+    """
+
+    def __init__(self) -> None:
+        self._file = SpooledTemporaryFile(max_size=_HELD)  # noqa: SIM115  # closed with this
+        self._keys: list[Array] = []
+        self._lengths: list[Array] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def add(self, keys: Array, texts: Array) -> None:
+        """Add the text of each key."""
+        if not len(texts):
+            return
+        self._keys.append(keys)
+        self._lengths.append(pc.binary_length(texts).cast(pa.int64()))
+        # One text, and thus in one piece, without copies of each.
+        (whole,) = pc.binary_join(pa.ListArray.from_arrays([0, len(texts)], texts), "")
+        self._file.write(whole.as_buffer())
+
+    def read(self, keys: Array) -> Iterator[Array]:
+        """The text of each of ``keys``, in order, some at a time."""
+        if not self._keys:
+            return
+        lengths = pa.concat_arrays(self._lengths)
+        places = pc.index_in(keys, value_set=pa.concat_arrays(self._keys))
+        starts = pc.subtract(pc.cumulative_sum(lengths), lengths).take(places).to_pylist()
+        texts: list[bytes] = []
+        held = 0
+        for start, length in zip(starts, lengths.take(places).to_pylist(), strict=True):
+            if texts and (len(texts) == _READ or held + length > _READ_BYTES):
+                yield pa.array(texts, pa.binary()).cast(pa.string())
+                texts, held = [], 0
+            self._file.seek(start)
+            texts.append(self._file.read(length))
+            held += length
+        if texts:
+            yield pa.array(texts, pa.binary()).cast(pa.string())
