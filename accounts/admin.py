@@ -25,6 +25,7 @@ from accounts.models import (
     User,
 )
 from accounts.models.signin import MagicLink
+from accounts.staff.names import NamingAdmin, revisions_address
 from tenantadmin.http.admin import ReadOnlyAdmin, ReadOnlyInline, RevocableAdmin
 
 if TYPE_CHECKING:
@@ -53,15 +54,17 @@ class UserAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Membership)
-class MembershipAdmin(ReadOnlyAdmin):
+class MembershipAdmin(NamingAdmin):
+    named = ("tenant",)
     list_display = ("user", "tenant", "role")
     list_filter = ("role",)
-    list_select_related = ("user", "tenant")
+    list_select_related = ("user",)
     search_fields = ("user__email", "tenant__name", "tenant__id")
 
 
 @admin.register(PersonalAccessToken)
-class PersonalAccessTokenAdmin(RevocableAdmin):
+class PersonalAccessTokenAdmin(RevocableAdmin, NamingAdmin):
+    named = ("tenants", "accounts")
     list_display = (
         *("prefix", "name", "owner", "scopes", "tenants", "accounts"),
         *("expires_at", "last_used_at", "revoked_at"),
@@ -80,7 +83,8 @@ class RefreshTokenAdmin(RevocableAdmin):
 
 
 @admin.register(PermissionGrant)
-class PermissionGrantAdmin(RevocableAdmin):
+class PermissionGrantAdmin(RevocableAdmin, NamingAdmin):
+    named = ("resource_id",)
     list_display = (
         *("grantee", "resource", "resource_id", "permissions"),
         *("granted_by", "expires_at", "revoked_at"),
@@ -114,6 +118,9 @@ class AccountAdmin(ReadOnlyAdmin):
         count: int = account.tenants_held
         return count
 
+    def revisions_address(self, obj: Any) -> str:
+        return revisions_address(kind="account", account_id=obj.pk)
+
 
 @admin.register(Domain)
 class DomainAdmin(ReadOnlyAdmin):
@@ -123,7 +130,7 @@ class DomainAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Fqdn)
-class FqdnAdmin(ReadOnlyAdmin):
+class FqdnAdmin(NamingAdmin):
     list_display = ("name", "tenant_id", "claimed_at", "released_at")
     search_fields = ("name", "tenant_id")
 
@@ -136,16 +143,23 @@ class TenantAdmin(ReadOnlyAdmin):
     search_fields = ("name", "id", "account__name")
     inlines = (MembershipInline,)
 
+    def revisions_address(self, obj: Any) -> str:
+        return revisions_address(tenant_id=obj.pk)
+
 
 @admin.register(TenantConfig)
-class TenantConfigAdmin(ReadOnlyAdmin):
-    list_display = ("tenant", "seq", "modified_at")
-    list_select_related = ("tenant",)
+class TenantConfigAdmin(NamingAdmin):
+    named = ("tenant",)
+    list_display = ("seq", "tenant", "modified_at")
     search_fields = ("tenant__name", "tenant__id")
+
+    def revisions_address(self, obj: Any) -> str:
+        return revisions_address(kind="config", tenant_id=obj.pk)
 
 
 @admin.register(Revision)
-class RevisionAdmin(ReadOnlyAdmin):
+class RevisionAdmin(NamingAdmin):
+    named = ("tenant_id", "account_id")
     list_display = ("changed_at", "kind", "tenant_id", "account_id", "seq", "action", "user")
     list_filter = ("kind", "action")
     search_fields = ("tenant_id", "account_id", "user")

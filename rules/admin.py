@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib import admin
 
+from accounts.staff.names import NamingAdmin, revisions_address
 from rules.models import CacheMetadata, Marker, Ruleset
-from tenantadmin.http.admin import ReadOnlyAdmin
 
 
 @admin.register(Ruleset)
-class RulesetAdmin(ReadOnlyAdmin):
-    list_display = ("tenant", "seq", "cache_bust", "modified_at")
-    list_select_related = ("tenant",)
+class RulesetAdmin(NamingAdmin):
+    named = ("tenant",)
+    list_display = ("seq", "tenant", "cache_bust", "modified_at")
     search_fields = ("tenant__name", "tenant__id", "cache_bust")
+
+    def revisions_address(self, obj: Any) -> str:
+        return revisions_address(kind="rules", tenant_id=obj.pk)
 
 
 @admin.register(Marker)
-class MarkerAdmin(ReadOnlyAdmin):
+class MarkerAdmin(NamingAdmin):
+    named = ("tenant",)
     list_display = ("marker_id", "tenant", "target_rule_id", "invalidated_at", "expires_at", "removed_at")
-    list_select_related = ("tenant",)
     search_fields = ("marker_id", "target_rule_id", "tenant__name", "tenant__id")
 
 
 @admin.register(CacheMetadata)
-class CacheMetadataAdmin(ReadOnlyAdmin):
+class CacheMetadataAdmin(NamingAdmin):
+    named = ("tenant",)
     list_display = ("cache_key", "tenant", "rule_id", "created_at", "expires_at", "last_accessed_at")
-    list_select_related = ("tenant",)
     search_fields = ("cache_key", "rule_id", "tenant__name", "tenant__id")

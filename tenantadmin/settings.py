@@ -184,6 +184,7 @@ LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True
 USE_I18N = False
+FORMAT_MODULE_PATH = "tenantadmin.formats"
 STATIC_URL = "/static/"
 STATIC_ROOT: Path = env["STATIC_ROOT"] or VAR_DIR / "static"
 STORAGES = {

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import json
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib import admin, messages
+from django.contrib.admin.views.main import ChangeList
 from django.db import models
 from django.utils.html import format_html
+from django.utils.text import Truncator
 
 from tenantadmin.http.timestamps import now
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from django.db.models import QuerySet
-    from django.http import HttpRequest
+    from django.http import HttpRequest, HttpResponse
 
-    #: What Django takes for a field of a page: a name, or a function of the object.
+    #: What Django takes for a field of a page or a column of a list: a name, or a function of the object.
     Shown = str | Callable[[Any], Any]
 
     _ModelAdmin = admin.ModelAdmin[Any]
@@ -26,6 +28,26 @@ if TYPE_CHECKING:
 else:  # generic in their type stubs alone
     _ModelAdmin = admin.ModelAdmin
     _TabularInline = admin.TabularInline
+
+_LARGE: Final = (models.JSONField, models.BinaryField, models.TextField)
+_SHORT: Final = 80
+
+
+class LightList(ChangeList):
+    """A list that reads no large field which it does not show."""
+
+    model_admin: ReadOnlyAdmin
+
+    def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
+        rows: QuerySet[Any] = super().get_queryset(request, exclude_parameters)
+        large = {field.name for field in self.opts.concrete_fields if isinstance(field, _LARGE)}
+        return rows.defer(*large.difference(_name_of(column) for column in self.list_display))
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        rows: Any = list(self.result_list)
+        self.model_admin.prepare(rows)
+        self.result_list = rows
 
 
 class ReadOnlyAdmin(_ModelAdmin):
@@ -35,6 +57,10 @@ class ReadOnlyAdmin(_ModelAdmin):
     """
 
     show_full_result_count = False
+    object_history_template = "admin/staff_history.html"
+
+    class Media:
+        css: Final = {"all": ["tenantadmin/admin.css"]}
 
     @cached_property
     def _shown(self) -> list[Shown]:
@@ -46,6 +72,13 @@ class ReadOnlyAdmin(_ModelAdmin):
         """Return what shows ``field`` on a page: its name, unless there is a better way."""
         return indented(field) if isinstance(field, models.JSONField) else field.name
 
+    def prepare(self, rows: Sequence[Any]) -> None:
+        """Read at once what is shown beside ``rows``: those of a list, or the one of a page."""
+
+    def revisions_address(self, obj: Any) -> str:  # noqa: ARG002
+        """Return where the recorded changes of ``obj`` are listed; empty where none are."""
+        return ""
+
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:  # noqa: ARG002
         return self._shown
 
@@ -56,6 +89,23 @@ class ReadOnlyAdmin(_ModelAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows: QuerySet[Any] = super().get_queryset(request)
         return rows.defer(*(self.exclude or ()))
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:  # noqa: ARG002
+        return LightList
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
+        obj = super().get_object(request, object_id, from_field)
+        if obj is not None:
+            self.prepare([obj])
+        return obj
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        context["revisions_address"] = self.revisions_address(context["original"])
+        context["has_staff_history"] = bool(self.actions)
+        answer: HttpResponse = super().render_change_form(request, context, *args, **kwargs)
+        return answer
 
     def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002
         return False
@@ -99,8 +149,25 @@ def indented(field: models.Field[Any, Any]) -> Callable[[Any], str]:
 
     @admin.display(description=field.verbose_name)
     def show(obj: Any) -> str:
-        text = json.dumps(getattr(obj, field.name), indent=2, ensure_ascii=False)
-        return format_html('<pre class="json">{}</pre>', text)
+        value = getattr(obj, field.name)
+        if value is None:
+            return "-"
+        return format_html('<pre class="json">{}</pre>', json.dumps(value, indent=2, ensure_ascii=False))
 
     show.__name__ = field.name
     return show
+
+
+def shortened(name: str, *, heading: str = "") -> Callable[[Any], str]:
+    """Return a column that shows the beginning of the text in ``name``."""
+
+    @admin.display(description=heading or name.replace("_", " "))
+    def show(obj: Any) -> str:
+        return Truncator(getattr(obj, name)).chars(_SHORT)
+
+    show.__name__ = name
+    return show
+
+
+def _name_of(column: Shown) -> str:
+    return column if isinstance(column, str) else column.__name__

@@ -20,7 +20,7 @@ _numbers = count(1)
 
 #: By kind of field, the narrower kind first.
 _VALUES: list[tuple[type[models.Field[Any, Any]], Callable[[int], Any]]] = [
-    (ArrayField, lambda number: [f"entry-{number}"]),
+    (ArrayField, lambda number: [str(uuid.UUID(int=number))]),
     (models.JSONField, lambda number: {"number": number, "inner": {"text": "<b>ä</b>"}}),
     (models.BinaryField, lambda number: number.to_bytes(32, "big")),
     (models.BooleanField, lambda _: True),

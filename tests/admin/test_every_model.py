@@ -43,12 +43,6 @@ def our_models() -> list[type[Model]]:
     ]
 
 
-@pytest.fixture
-def staff(client: Client, world: factories.World) -> Client:
-    client.force_login(world.platform_admin)
-    return client
-
-
 def address_of(model: type[Model], page: str, *arguments: object) -> str:
     return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}", args=arguments)
 

@@ -1,0 +1,1 @@
+"""What the admin pages of tenants' rows share."""

@@ -1,0 +1,1 @@
+"""How the admin site writes dates and times."""

@@ -1,0 +1,9 @@
+"""Times with seconds and their zone, so that they can be held against logs (FORMAT_MODULE_PATH)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+DATE_FORMAT: Final = "Y-m-d"
+TIME_FORMAT: Final = "H:i:s e"
+DATETIME_FORMAT: Final = "Y-m-d H:i:s e"

@@ -1,0 +1,139 @@
+"""What lists and pages of the admin site say: names, times, JSON, recorded changes."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+import uuid
+from html import escape, unescape
+from typing import TYPE_CHECKING
+
+import pytest
+from django.urls import reverse
+
+from accounts.models import PermissionGrant, PersonalAccessToken, Revision
+from analytics.models import Build
+from logs.models import QueryRun
+from rules.models import Ruleset
+from tests import factories
+
+if TYPE_CHECKING:
+    from django.test import Client
+
+    from accounts.models import Tenant
+
+
+def page(staff: Client, address: str, *arguments: object, **query: str) -> str:
+    return staff.get(reverse(f"admin:{address}", args=arguments), query).content.decode()
+
+
+def run_query(tenant_id: uuid.UUID, statement: str = "SELECT 1") -> QueryRun:
+    return QueryRun.objects.create(
+        tenant_id=tenant_id,
+        email="ada@example.org",
+        statement=statement,
+        request_id="r1",
+        at=dt.datetime(2026, 11, 21, 2, 45, 7, tzinfo=dt.UTC),
+    )
+
+
+@pytest.fixture
+def tenant(world: factories.World) -> Tenant:
+    return world.tenant
+
+
+def test_a_list_names_the_tenant_beside_its_short_id(staff: Client, tenant: Tenant) -> None:
+    gone = uuid.uuid4()
+    run_query(tenant.pk)
+    run_query(gone)
+    listed = page(staff, "logs_queryrun_changelist")
+    short = f'<code title="{tenant.pk}">{str(tenant.pk)[:8]}…</code>'
+    href = reverse("admin:accounts_tenant_change", args=[tenant.pk])
+    assert f'<a href="{href}">Warehouse</a> {short}' in listed
+    assert f'<code title="{gone}">{str(gone)[:8]}…</code>' in listed
+
+
+def test_a_page_names_the_tenant_beside_its_whole_id(staff: Client, tenant: Tenant) -> None:
+    shown = page(staff, "logs_queryrun_change", run_query(tenant.pk).pk)
+    assert f'>Warehouse</a> <code title="{tenant.pk}">{tenant.pk}</code>' in shown
+
+
+def test_rows_are_found_by_the_name_of_their_tenant(staff: Client, tenant: Tenant) -> None:
+    run_query(tenant.pk, "SELECT 'mine'")
+    run_query(uuid.uuid4(), "SELECT 'another'")
+    for words in ("wareh", '"Warehouse"', "warehouse mine", str(tenant.pk)):
+        listed = page(staff, "logs_queryrun_changelist", q=words)
+        assert "mine" in listed.partition('id="result_list"')[2]
+        assert "another" not in listed
+    assert "result_list" not in page(staff, "logs_queryrun_changelist", q="warehouse another")
+
+
+def test_tokens_and_grants_name_what_they_reach(staff: Client, world: factories.World) -> None:
+    factories.pat_token(
+        world.owner, "config:read", tenants=[str(world.tenant.pk)], accounts=[str(world.account.pk)]
+    )
+    factories.pat_token(world.platform_admin, "config:read", tenants=["*"])
+    PermissionGrant.objects.create(
+        grantee=world.stranger, resource="account", resource_id=world.account.pk, permissions=["config:read"]
+    )
+    tokens = page(staff, "accounts_personalaccesstoken_changelist")
+    assert ">Warehouse</a>" in tokens
+    assert ">Acme</a>" in tokens
+    assert '<td class="field-tenants">*</td>' in tokens
+    wildcard = PersonalAccessToken.objects.get(owner=world.platform_admin)
+    assert '<div class="readonly">*</div>' in page(staff, "accounts_personalaccesstoken_change", wildcard.pk)
+    assert ">Acme</a>" in page(staff, "accounts_permissiongrant_changelist", q="acme")
+
+
+def test_times_have_seconds_and_their_zone(staff: Client, tenant: Tenant) -> None:
+    row = run_query(tenant.pk)
+    assert "2026-11-21 02:45:07 UTC" in page(staff, "logs_queryrun_changelist")
+    assert "2026-11-21 02:45:07 UTC" in page(staff, "logs_queryrun_change", row.pk)
+
+
+def test_documents_have_one_member_a_line(staff: Client, tenant: Tenant) -> None:
+    Ruleset.objects.filter(pk=tenant.pk).update(rules=[{"id": "a", "name": "<b>ä</b>"}])
+    shown = page(staff, "rules_ruleset_change", tenant.pk)
+    pretty = '[\n  {\n    "id": "a",\n    "name": "<b>ä</b>"\n  }\n]'
+    assert f'<pre class="json">{escape(pretty)}</pre>' in shown
+
+
+def test_long_texts_are_cut_in_lists_alone(staff: Client, tenant: Tenant) -> None:
+    statement = "SELECT " + "1 + " * 200 + "1"
+    row = run_query(tenant.pk, statement)
+    failed = Build.objects.create(tenant_id=tenant.pk, period="2026", error=statement)
+    for model, field, key in (("logs_queryrun", "opening", row.pk), ("analytics_build", "error", failed.pk)):
+        listed = page(staff, f"{model}_changelist")
+        assert f'<td class="field-{field}">{statement[:79]}…</td>' in listed
+        assert statement in page(staff, f"{model}_change", key)
+
+
+@pytest.mark.parametrize(
+    ("address", "kinds"),
+    [
+        ("accounts_tenant_change", {"config", "rules"}),
+        ("accounts_tenantconfig_change", {"config"}),
+        ("rules_ruleset_change", {"rules"}),
+        ("accounts_account_change", {"account"}),
+    ],
+)
+def test_a_document_leads_to_its_revisions(
+    staff: Client, world: factories.World, address: str, kinds: set[str]
+) -> None:
+    account = address == "accounts_account_change"
+    if account:
+        Revision.objects.create(kind="account", account_id=world.account.pk, seq=0, action="create", user="x")
+    shown = page(staff, address, world.account.pk if account else world.tenant.pk)
+    assert "historylink" not in shown
+    (href,) = re.findall('<li><a href="([^"]+)">Revisions</a></li>', shown)
+    listed = staff.get(unescape(href)).context["cl"].result_list
+    assert {row.kind for row in listed} == kinds
+    assert {row.account_id if account else row.tenant_id for row in listed} == {
+        world.account.pk if account else world.tenant.pk
+    }
+
+
+def test_what_staff_cannot_change_has_no_history_of_this_site(staff: Client, tenant: Tenant) -> None:
+    shown = page(staff, "logs_queryrun_change", run_query(tenant.pk).pk)
+    assert "historylink" not in shown
+    assert "Revisions</a></li>" not in shown
