@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -42,7 +42,7 @@ def test_documents_take_as_much_memory_whatever_the_statements_come_to(tmp_path:
 def roll_up(directory: Path, *, count: int) -> Path:
     """The rollups of a day of ``count`` long statements."""
     directory.mkdir()
-    own = {
+    own: dict[str, list[Any]] = {
         "userName": ["Ana"] * count,
         "standardizedSql": [f"SELECT {number} -- {'x' * BYTES}" for number in range(count)],
         "timestamp": list(range(count)),
