@@ -10,9 +10,11 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 from django.db import transaction
 
 from analytics.builds import locked_period, recorded_build
+from analytics.damage import LostRollups, Source, mark_lost_rollups
 from analytics.documents.month import month_document
 from analytics.documents.opportunities import opportunities_document
 from analytics.documents.rules import rules_document
@@ -25,6 +27,7 @@ from analytics.merge import merge_rollups
 from analytics.models import Kind, MergedRollup, SummaryDocument
 from analytics.periods import (
     HISTORY,
+    holds,
     is_year,
     merged_digest,
     parts_of,
@@ -49,9 +52,10 @@ from analytics.store import (
 from logs.locks import Busy
 from logs.partitions import supersede
 from tenantadmin.http.timestamps import now
+from tenantadmin.objectstore import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from analytics.periods import DayBuild
@@ -98,6 +102,8 @@ def rebuild_period(store: ObjectStore, *, tenant: uuid.UUID, period: str, wait: 
 
     Raises:
         Busy: another worker is at this period, and ``wait`` is false; or at one that it is made of.
+        LostRollups: what it is made of has to be made again first.
+        StoreError: the object store failed.
     """
     with locked_period(tenant=tenant, period=period, wait=wait):
         builds = day_builds(tenant=tenant)
@@ -108,9 +114,33 @@ def rebuild_period(store: ObjectStore, *, tenant: uuid.UUID, period: str, wait: 
             if not parts_of(period, (item.day for item in builds)):
                 _withdraw(tenant=tenant, period=period)
             else:
-                with opened_engine(store) as engine:
-                    _Build(store, engine, tenant=tenant, period=period, builds=builds).run()
+                _build(store, tenant=tenant, period=period, builds=builds)
         return True
+
+
+def _build(store: ObjectStore, *, tenant: uuid.UUID, period: str, builds: Sequence[DayBuild]) -> None:
+    try:
+        with opened_engine(store) as engine:
+            _Build(store, engine, tenant=tenant, period=period, builds=builds).run()
+    except (StoreError, duckdb.Error) as error:
+        try:
+            mark_lost_rollups(store, tenant=tenant, sources=_sources(tenant, period, builds))
+        except LostRollups as lost:
+            raise lost from error
+        raise
+
+
+def _sources(tenant: uuid.UUID, period: str, builds: Sequence[DayBuild]) -> Iterator[Source]:
+    """All that a build of ``period`` may read."""
+    if period != HISTORY:
+        for item, key in ((item, item.build.partition(" ")[0]) for item in builds if holds(period, item.day)):
+            keys = [item.files[STATEMENTS]] if is_year(period) else item.files.values()
+            yield Source(item.day, key, keys)
+    names = {period, *parts_of(period, (item.day for item in builds))}
+    if is_year(period):
+        names.add(year_before(period))
+    for name, merged in sorted(merged_rollups(tenant=tenant, periods=names).items()):
+        yield Source(name, merged.build, merged.files.values())
 
 
 class _Build:

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 ROLLUP_VERSION: Final = 3
 #: The first version whose day files hold everything that rollups of the present one are made of.
 FIRST_LOG_VERSION: Final = 2
+#: Stands for rollups that were lost: they cannot be read, and are made anew from the day's file.
+NO_VERSION: Final = 0
 
 STATEMENTS: Final = "statements"
 USERS: Final = "users"

@@ -6,9 +6,11 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from django.db.models import Q
+
 from analytics.models import DayRollup, Kind, MergedRollup, SummaryDocument
 from analytics.periods import HISTORY, DayBuild, period_bounds
-from analytics.rollup_tables import FIRST_LOG_VERSION, ROLLUP_VERSION
+from analytics.rollup_tables import FIRST_LOG_VERSION, NO_VERSION, ROLLUP_VERSION
 from logs.models import Partition
 from logs.partitions import supersede
 from tenantadmin.http.timestamps import now
@@ -151,7 +153,8 @@ def has_outdated_days(*, tenant: UUID, period: str) -> bool:
 
 def outdated_day_log(*, tenant: UUID, day: date) -> str:
     """The key of the file from which an outdated day can be rolled up; empty where that is too old."""
-    rolled = DayRollup.objects.filter(tenant_id=tenant, day=day, version__gte=FIRST_LOG_VERSION)
+    versions = Q(version__gte=FIRST_LOG_VERSION) | Q(version=NO_VERSION)
+    rolled = DayRollup.objects.filter(versions, tenant_id=tenant, day=day)
     logs = Partition.objects.filter(tenant_id=tenant, day=day, build__in=rolled.values("build"))
     return logs.values_list("file", flat=True).first() or ""
 

@@ -12,6 +12,7 @@ from django.core.cache import cache
 from django.db import InterfaceError, OperationalError
 
 from analytics.builds import delete_old_builds, end_killed_builds
+from analytics.damage import LostRollups
 from analytics.days import find_stale_days, rebuild_day
 from analytics.rebuild import find_stale_periods, rebuild_period
 from logs.listing import find_tenants
@@ -25,6 +26,8 @@ logger = logging.getLogger(__name__)
 RECENT_DAYS: Final = 3
 #: Days that end within this time share one rebuild of the months and years they belong to.
 GATHER_SECONDS: Final = 5
+#: How much later lost rollups are made again: a store that loses them each time is not kept busy with it.
+REPAIR_SECONDS: Final = 60
 #: A write that began longer ago was killed.
 LONGEST_WRITE: Final = timedelta(days=1)
 
@@ -78,9 +81,22 @@ def refresh_day(tenant: str, day: str) -> None:
 def refresh_periods(tenant: str) -> None:
     """Rebuild the months, years and the history of a tenant that are stale."""
     cache.delete(_requested_key(tenant))  # a day that ends from here on asks for another run
+    failures: list[Exception] = []
     for period in find_stale_periods(tenant=UUID(tenant)):
-        if rebuild_period(default_store(), tenant=UUID(tenant), period=period):
-            logger.info("Rebuilt %s of tenant %s", period or "the whole history", tenant)
+        name = period or "the whole history"
+        try:
+            if rebuild_period(default_store(), tenant=UUID(tenant), period=period):
+                logger.info("Rebuilt %s of tenant %s", name, tenant)
+        except (OperationalError, InterfaceError):
+            raise
+        except Exception as error:  # noqa: BLE001  # raised below: the others do not wait for it
+            logger.warning("Cannot rebuild %s of tenant %s: %s", name, tenant, error)
+            failures.append(error)
+            if isinstance(error, LostRollups):
+                for day in error.days:
+                    refresh_day.apply_async((tenant, day.isoformat()), countdown=REPAIR_SECONDS)
+    if failures:
+        raise failures[0]
 
 
 @shared_task(base=RetriedTask)

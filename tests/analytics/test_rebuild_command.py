@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import pytest
 from django.core.management import CommandError, call_command
 
 from analytics.days import rebuild_day
-from analytics.models import Kind
+from analytics.documents.month import month_document
+from analytics.models import DayRollup, Kind, MergedRollup
 from analytics.rebuild import rebuild_period
 from logs.compaction.build import compact_day
 from logs.models import Partition
-from tenantadmin.objectstore import StoreError
+from tenantadmin.objectstore import StoreError, default_store
 from tests.analytics.pipeline import TENANT
 from tests.analytics.test_rebuild import document, entry, put
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = pytest.mark.django_db
 
@@ -63,24 +69,83 @@ def test_bad_arguments_are_named(arguments: tuple[str, ...], message: str) -> No
         call_command("rebuild", *arguments)
 
 
-def test_it_goes_on_where_it_was_stopped(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "failure",
+    [StoreError("cannot read: Input/output error"), ValueError("[1] offset overflow")],
+    ids=["store", "unexpected"],
+)
+def test_a_day_that_fails_is_told_and_ends_no_other(
+    failure: Exception, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    other = UUID("99999999-2222-4333-8444-555555555555")
+    default_store().write(f"{other}/logs/2026/01/03/00/a.json", json.dumps(entry(DAYS[2])).encode())
+
     def fail_on_the_second_day(store: Any, listing: Any, **options: Any) -> Any:
         if listing.day == DAYS[1]:
-            raise StoreError("cannot read: Input/output error")
+            raise failure
         return compact_day(store, listing, **options)
 
+    place = f"{TENANT} 2026-01-02: {type(failure).__name__}: {failure}"
     with monkeypatch.context() as patch:
         patch.setattr("analytics.days.compact_day", fail_on_the_second_day)
-        with pytest.raises(CommandError, match=r"Input/output error\. What was built stays"):
+        with pytest.raises(CommandError) as told:
             call_command("rebuild")
-    assert list(Partition.objects.values_list("day", flat=True)) == [DAYS[0]]
-    built_at = Partition.objects.get().built_at
+    assert str(told.value) == (
+        f"9 days and periods rebuilt, 1 not:\n{place}\nWhat was built stays; run the command again."
+    )
+    assert place in capsys.readouterr().err
+    assert set(Partition.objects.values_list("tenant_id", "day")) == {
+        (TENANT, DAYS[0]),
+        (TENANT, DAYS[2]),
+        (other, DAYS[2]),
+    }
+    assert document(Kind.YEAR, "2026")["totalHits"] == 2
+    built_at = Partition.objects.get(day=DAYS[0]).built_at
 
-    assert run(capsys) == "5 days and periods rebuilt."
+    assert run(capsys) == "4 days and periods rebuilt."
     assert Partition.objects.get(day=DAYS[0]).built_at == built_at
-    assert Partition.objects.count() == 3
+    assert document(Kind.YEAR, "2026")["totalHits"] == 3
+
+
+def test_a_period_that_fails_ends_no_other(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put("00/a.json", entry(date(2026, 2, 1)), day=date(2026, 2, 1))
+
+    def fail_on_january(own: Any, *, month: int) -> Any:
+        if month == 1:
+            raise ValueError("no such month")
+        return month_document(own, month=month)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("analytics.rebuild.month_document", fail_on_january)
+        with pytest.raises(CommandError) as told:
+            call_command("rebuild")
+    assert str(told.value) == (
+        "5 days and periods rebuilt, 3 not:\n"
+        f"{TENANT} 2026-01: ValueError: no such month\n"
+        f"{TENANT} 2026: Busy: 2026-01 of tenant {TENANT} is not current yet\n"
+        f"{TENANT} users: Busy: 2026 of tenant {TENANT} is not current yet\n"
+        "What was built stays; run the command again."
+    )
+    assert capsys.readouterr().err.count("no such month") == 1
+    assert document(Kind.MONTH, "2026-02")["totalHits"] == 1
+
+    assert run(capsys) == "3 days and periods rebuilt."
+
+
+def test_lost_rollups_are_made_again_in_one_run(
+    capsys: pytest.CaptureFixture[str], object_store: Path
+) -> None:
+    run(capsys)
+    (object_store / DayRollup.objects.get(day=DAYS[0]).files["statements"]).unlink()
+    (object_store / MergedRollup.objects.get(period="2026-01").files["hours"]).write_bytes(b"PAR1")
+    put("01/late.json", entry(DAYS[1]), day=DAYS[1])
+
+    # The day of the late object; that of the lost rollups, its month, year, and the users.
+    assert run(capsys) == "5 days and periods rebuilt."
+    assert document(Kind.YEAR, "2026")["totalHits"] == 4
+    assert run(capsys) == "Everything is current."
 
 
 def test_a_day_that_a_worker_publishes_meanwhile_is_taken_in(

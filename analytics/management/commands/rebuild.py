@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError
+from contextlib import contextmanager
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
@@ -12,6 +13,7 @@ from django.db import InterfaceError, OperationalError
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from analytics.damage import LostRollups
 from analytics.days import find_stale_days, rebuild_day
 from analytics.rebuild import find_stale_periods, rebuild_period
 from logs.listing import find_tenants
@@ -20,7 +22,16 @@ from logs.models import Partition
 from tenantadmin.objectstore import StoreError, default_store
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.progress import TaskID
+
     from tenantadmin.objectstore import ObjectStore
+
+
+#: How often periods are gone through, where one had to wait for what it is made of.
+_ROUNDS: Final = 3
+_AGAIN: Final = "What was built stays; run the command again."
 
 
 class Command(BaseCommand):
@@ -44,41 +55,81 @@ class Command(BaseCommand):
         )
         try:
             with Progress(*columns, console=console) as progress:
-                built = sum(
-                    _rebuild_tenant(store, progress, tenant=one, first=first, last=last)
-                    for one in ([tenant] if tenant else find_tenants(store))
-                )
-        except (StoreError, OperationalError, InterfaceError, Busy) as error:
-            raise CommandError(f"{error}. What was built stays; run the command again.") from error
-        self.stdout.write(f"{built} days and periods rebuilt." if built else "Everything is current.")
+                run = _Run(store, progress)
+                for one in [tenant] if tenant else find_tenants(store):
+                    run.rebuild_tenant(one, first=first, last=last)
+        except (StoreError, OperationalError, InterfaceError) as error:
+            raise CommandError(f"{error}. {_AGAIN}") from error
+        if run.failures:
+            failures = "".join(f"\n{place}: {failure}" for place, failure in run.failures.items())
+            raise CommandError(
+                f"{run.built} days and periods rebuilt, {len(run.failures)} not:{failures}\n{_AGAIN}"
+            )
+        self.stdout.write(f"{run.built} days and periods rebuilt." if run.built else "Everything is current.")
 
 
-def _rebuild_tenant(
-    store: ObjectStore, progress: Progress, *, tenant: UUID, first: date | None, last: date | None
-) -> int:
-    """Rebuild what is stale of one tenant; returns how much that was."""
-    task = progress.add_task(f"{tenant} listing", total=None)
-    days = find_stale_days(store, tenant=tenant, first=first, last=last)
-    progress.update(task, description=f"{tenant} days", total=len(days))
-    for day in days:
-        rebuild_day(store, tenant=tenant, day=day, wait=True)
-        progress.advance(task)
-    built = len(days)
-    for is_last in (False, True):
-        periods = find_stale_periods(tenant=tenant)
-        progress.update(task, total=built + len(periods), completed=built)
-        for period in periods:
-            progress.update(task, description=f"{tenant} {period or 'users'}")
-            try:
-                built += rebuild_period(store, tenant=tenant, period=period, wait=True)
-            except Busy:
-                # A worker published another day meanwhile.
-                if is_last:
-                    raise
-            progress.advance(task)
-    rows = sum(Partition.objects.filter(tenant_id=tenant).values_list("rows", flat=True))
-    progress.update(task, description=f"{tenant} done, {rows} rows")
-    return built
+class _Run:
+    """Rebuilds tenants one after another; what fails is told at once, counted, and left out."""
+
+    def __init__(self, store: ObjectStore, progress: Progress) -> None:
+        self._store, self._progress = store, progress
+        self.built = 0
+        #: What is still not built, by its place, and why.
+        self.failures: dict[str, str] = {}
+
+    def rebuild_tenant(self, tenant: UUID, *, first: date | None, last: date | None) -> None:
+        """Rebuild what is stale of one tenant."""
+        task = self._progress.add_task(f"{tenant} listing", total=None)
+        days: list[date] = []
+        with self._noted(f"{tenant} listing"):
+            days = find_stale_days(self._store, tenant=tenant, first=first, last=last)
+        self._progress.update(task, description=f"{tenant} days", total=len(days))
+        for day in days:
+            self._rebuild_day(tenant, day)
+            self._progress.advance(task)
+        self._rebuild_periods(tenant, task)
+        rows = sum(Partition.objects.filter(tenant_id=tenant).values_list("rows", flat=True))
+        self._progress.update(task, description=f"{tenant} done, {rows} rows")
+
+    def _rebuild_day(self, tenant: UUID, day: date) -> None:
+        with self._noted(f"{tenant} {day}"):
+            self.built += rebuild_day(self._store, tenant=tenant, day=day, wait=True)
+
+    def _rebuild_periods(self, tenant: UUID, task: TaskID) -> None:
+        for number in range(_ROUNDS):
+            periods = find_stale_periods(tenant=tenant)
+            self._progress.update(task, total=len(periods), completed=0)
+            is_again = False
+            for period in periods:
+                self._progress.update(task, description=f"{tenant} {period or 'users'}")
+                with self._noted(f"{tenant} {period or 'users'}"):
+                    try:
+                        self.built += rebuild_period(self._store, tenant=tenant, period=period, wait=True)
+                    except (Busy, LostRollups) as error:
+                        if number == _ROUNDS - 1:
+                            raise
+                        # A worker published another day meanwhile, or what this one is made of failed.
+                        is_again = True
+                        for day in error.days if isinstance(error, LostRollups) else ():
+                            self._rebuild_day(tenant, day)
+                self._progress.advance(task)
+            if not is_again:
+                return
+
+    @contextmanager
+    def _noted(self, place: str) -> Iterator[None]:
+        """Go on after a failure, but for one of the database."""
+        try:
+            yield
+        except (OperationalError, InterfaceError):
+            raise
+        except Exception as error:  # noqa: BLE001  # one that no one thought of ends no other day either
+            failure = f"{type(error).__name__}: {error}"
+            if self.failures.get(place) != failure:
+                self._progress.console.print(f"{place}: {failure}", markup=False, soft_wrap=True)
+            self.failures[place] = failure
+        else:
+            self.failures.pop(place, None)
 
 
 def _day(text: str) -> date:

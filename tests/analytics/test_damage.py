@@ -1,0 +1,215 @@
+"""Rollups that are lost: found by what fails for want of them, marked, and made again."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+from django.core.cache import cache
+
+from analytics import tasks
+from analytics.damage import LostRollups
+from analytics.days import find_stale_days, rebuild_day
+from analytics.models import DayRollup, Kind, MergedRollup, SummaryDocument
+from analytics.rebuild import find_stale_periods, rebuild_period
+from analytics.rollup_tables import NO_VERSION
+from analytics.userdocs import find_user_source, user_document
+from tenantadmin.objectstore import ObjectStore, StoreError, default_store
+from tests.analytics import oracle
+from tests.analytics.pipeline import TENANT
+from tests.analytics.test_rebuild import document, entry, put, rebuild_all, rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from analytics.source import Rollups
+
+pytestmark = pytest.mark.django_db
+
+DAY, NEXT, FEBRUARY = date(2026, 1, 1), date(2026, 1, 2), date(2026, 2, 1)
+
+
+def remove(file: Path) -> None:
+    file.unlink()
+
+
+def empty(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def overwrite_pages(file: Path) -> None:
+    """The footer stays: the file opens, and fails when it is read."""
+    columns = pq.read_metadata(file).row_group(0)
+    body = bytearray(file.read_bytes())
+    for number in range(columns.num_columns):
+        chunk = columns.column(number)
+        start = chunk.dictionary_page_offset or chunk.data_page_offset
+        body[start : start + 8] = b"\xff" * 8
+    file.write_bytes(body)
+
+
+class BrokenStore:
+    """A store that no longer gives the objects for which ``is_broken`` holds, to the engine or to anyone."""
+
+    def __init__(self, store: ObjectStore, is_broken: Callable[[str], object]) -> None:
+        self._store, self._is_broken = store, is_broken
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def uri(self, key: str) -> str:
+        return f"/dev/null/{key}" if self._is_broken(key) else self._store.uri(key)
+
+    def open(self, key: str) -> Any:
+        if self._is_broken(key):
+            raise StoreError(f"cannot read {key!r}: Input/output error")
+        return self._store.open(key)
+
+
+@pytest.fixture
+def repairs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """The days that the job for periods asks to be made again; everything was built before."""
+    cache.clear()
+    asked: list[tuple[str, str]] = []
+
+    def record(given: tuple[str, str], *, countdown: float) -> None:
+        assert countdown == tasks.REPAIR_SECONDS
+        asked.append(given)
+
+    monkeypatch.setattr(tasks.refresh_day, "apply_async", record)
+    monkeypatch.setattr(tasks.refresh_periods, "apply_async", lambda *_, **__: None)
+    for day in (DAY, NEXT):
+        put("00/a.json", entry(day), day=day)
+    rebuild_all()
+    return asked
+
+
+def change_a_day() -> None:
+    """One day of January anew, and the first of February."""
+    put("01/late.json", entry(NEXT, userName="Bo"), day=NEXT)
+    put("00/a.json", entry(FEBRUARY), day=FEBRUARY)
+    for day in (NEXT, FEBRUARY):
+        assert rebuild_day(default_store(), tenant=TENANT, day=day)
+
+
+def assert_all_is_right() -> None:
+    rows = rows_of(DAY, NEXT, FEBRUARY)
+    assert document(Kind.MONTH, "2026-01") == oracle.month_document(rows[:3], 1)
+    assert document(Kind.YEAR, "2026") == oracle.year_document(rows, tenant=str(TENANT), year=2026)
+    assert document(Kind.USERS, "")["totalUsers"] == 2
+    assert (find_stale_days(default_store(), tenant=TENANT), find_stale_periods(tenant=TENANT)) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("table", "damage"), [("statements", remove), ("users", empty), ("activity", overwrite_pages)]
+)
+def test_a_days_lost_rollups_hold_up_what_shows_it_alone_and_are_made_again(
+    damage: Callable[[Path], None], table: str, object_store: Path, repairs: list[tuple[str, str]]
+) -> None:
+    lost = DayRollup.objects.get(day=DAY)
+    damage(object_store / lost.files[table])
+    change_a_day()
+
+    with pytest.raises(LostRollups, match="2026-01-01"):
+        tasks.refresh_periods(str(TENANT))
+    assert document(Kind.MONTH, "2026-02")["totalHits"] == 1
+    assert repairs == [(str(TENANT), "2026-01-01")]
+    assert find_stale_days(default_store(), tenant=TENANT) == [DAY]
+    # What waits for the day is not tried before.
+    assert find_stale_periods(tenant=TENANT) == []
+    source = find_user_source(tenant=TENANT, user="Ana", period="2026-01-01")
+    assert source is not None
+    body = user_document(default_store(), source)
+    assert isinstance(body, bytes)
+    assert json.loads(body) == oracle.day_document(rows_of(DAY))
+
+    tasks.refresh_day(*repairs.pop())
+    tasks.refresh_periods(str(TENANT))
+    assert_all_is_right()
+    assert repairs == []
+
+
+def test_a_months_lost_rollups_are_merged_again(object_store: Path, repairs: list[tuple[str, str]]) -> None:
+    remove(object_store / MergedRollup.objects.get(period="2026-01").files["users"])
+    put("00/a.json", entry(FEBRUARY, userName="Bo"), day=FEBRUARY)
+    rebuild_day(default_store(), tenant=TENANT, day=FEBRUARY)
+
+    with pytest.raises(LostRollups, match=r"2026-01$"):
+        tasks.refresh_periods(str(TENANT))
+    assert find_stale_periods(tenant=TENANT) == ["2026-01", "2026", ""]
+    assert document(Kind.MONTH, "2026-01")["totalHits"] == 2
+
+    tasks.refresh_periods(str(TENANT))
+    put("01/late.json", entry(NEXT), day=NEXT)
+    rebuild_all()
+    assert_all_is_right()
+    assert repairs == []
+
+
+def test_texts_that_a_year_shows_are_made_again(
+    object_store: Path, repairs: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change_a_day()
+    rebuild_all()
+    # A year is made of its months, and of a day reads the texts alone.
+    overwrite_pages(object_store / DayRollup.objects.get(day=FEBRUARY).files["statements"])
+    SummaryDocument.objects.filter(period="2026", kind=Kind.OPPORTUNITIES).update(source="")
+
+    def show_every_text(own: Rollups, *, text_file: Callable[[date], str]) -> dict[str, Any]:
+        statements = [
+            row["id"] for row in own.rows("SELECT replace(statement::TEXT, '-', '') AS id FROM <statements>")
+        ]
+        return own.texts([text_file(day) for day in (DAY, FEBRUARY)], statements)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("analytics.rebuild.opportunities_document", show_every_text)
+        with pytest.raises(LostRollups, match="again: 2026-02-01"):
+            tasks.refresh_periods(str(TENANT))
+
+    tasks.refresh_day(*repairs.pop())
+    tasks.refresh_periods(str(TENANT))
+    assert_all_is_right()
+
+
+def test_a_store_that_gives_nothing_has_lost_nothing(repairs: list[tuple[str, str]]) -> None:
+    change_a_day()
+    store = BrokenStore(default_store(), lambda _: True)
+    with pytest.raises(StoreError) as failed:
+        rebuild_period(store, tenant=TENANT, period="2026-01")
+    assert not isinstance(failed.value, LostRollups)
+    assert not DayRollup.objects.filter(version=NO_VERSION).exists()
+
+    rebuild_all()
+    assert_all_is_right()
+    assert repairs == []
+
+
+@pytest.mark.usefixtures("repairs")
+@pytest.mark.parametrize("name", ["statements", "activity"], ids=["first", "last"])
+def test_a_file_that_the_store_does_not_give_though_it_gives_others_is_lost(name: str) -> None:
+    change_a_day()
+    lost = DayRollup.objects.get(day=DAY).files[name]
+    store = BrokenStore(default_store(), lambda key: key == lost)
+    with pytest.raises(LostRollups, match="again: 2026-01-01") as failed:
+        rebuild_period(store, tenant=TENANT, period="2026-01")
+    assert failed.value.days == [DAY]
+    assert find_stale_days(default_store(), tenant=TENANT) == [DAY]
+
+
+def test_a_store_whose_folder_is_not_there_has_lost_nothing(
+    object_store: Path, repairs: list[tuple[str, str]]
+) -> None:
+    change_a_day()
+    away = object_store.rename(object_store.with_name("away"))
+    with pytest.raises(StoreError):
+        tasks.refresh_periods(str(TENANT))
+    assert not DayRollup.objects.filter(version=NO_VERSION).exists()
+
+    away.rename(object_store)
+    tasks.refresh_periods(str(TENANT))
+    assert_all_is_right()
+    assert repairs == []
