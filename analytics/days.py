@@ -28,7 +28,7 @@ from logs.partitions import Build, partition_base, publish_partition, supersede,
 from tenantadmin.http.timestamps import now
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from datetime import date
     from pathlib import Path
 
@@ -52,14 +52,28 @@ class _Known:
 
 
 def find_stale_days(
-    store: ObjectStore, *, tenant: uuid.UUID, first: date | None = None, last: date | None = None
+    store: ObjectStore,
+    *,
+    tenant: uuid.UUID,
+    first: date | None = None,
+    last: date | None = None,
+    is_wanted: Callable[[date], bool] = lambda _: True,
 ) -> list[date]:
-    """The days from ``first`` to ``last`` that are not current, oldest first. Lists objects, reads none."""
+    """The days that are not current, oldest first. Lists the objects of those it looks at, reads none.
+
+    Args:
+        first, last: bounds, both included.
+        is_wanted: which of the days to look at.
+    """
     known = _known_days(tenant, first=first, last=last)
     present = find_days(store, tenant=tenant, first=first, last=last)
     gone = known.keys() - set(present)
-    stale = [day for day in present if _find_changes(store, known.get(day), tenant=tenant, day=day)]
-    return sorted([*gone, *stale])
+    stale = (
+        day
+        for day in sorted([*gone, *present])
+        if is_wanted(day) and (day in gone or _find_changes(store, known.get(day), tenant=tenant, day=day))
+    )
+    return list(stale)
 
 
 def rebuild_day(store: ObjectStore, *, tenant: uuid.UUID, day: date, wait: bool = False) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from datetime import UTC, date, datetime, timedelta
+from time import time
 from typing import Any, Final
 from uuid import UUID
 
@@ -22,8 +23,13 @@ from tenantadmin.objectstore import StoreError, default_store
 
 logger = logging.getLogger(__name__)
 
-#: Days that the frequent look covers; older ones are looked at by the full sweep.
+#: Days that the look of every minute covers, today among them.
 RECENT_DAYS: Final = 3
+#: Days that the look at older ones covers each time, for objects that come late; of those before, a part.
+LATE_DAYS: Final = 10
+#: Seconds from one look at older days to the next; in so many of them it has seen every day.
+OLDER_SECONDS: Final = 300
+OLDER_PARTS: Final = 12
 #: Days that end within this time share one rebuild of the months and years they belong to.
 GATHER_SECONDS: Final = 5
 #: How much later lost rollups are made again: a store that loses them each time is not kept busy with it.
@@ -51,17 +57,30 @@ def refresh_recent() -> None:
 
 
 @shared_task
-def refresh_all() -> None:
-    """Look at every day of every tenant."""
+def refresh_older() -> None:
+    """Look at those of every tenant's older days whose turn it is, by the clock: beat may start any time."""
+    part = int(time() / OLDER_SECONDS) % OLDER_PARTS
     for tenant in find_tenants(default_store()):
-        refresh_tenant.delay(str(tenant), None)
+        refresh_tenant.delay(str(tenant), None, part)
 
 
 @shared_task(base=RetriedTask)
-def refresh_tenant(tenant: str, first: str | None) -> None:
-    """Find a tenant's stale days from ``first`` on, and fan out one job for each; then its periods."""
+def refresh_tenant(tenant: str, first: str | None, part: int | None = None) -> None:
+    """Find a tenant's stale days, and fan out one job for each; then its periods.
+
+    Args:
+        first: only days from then on; else all of them.
+        part: only older days, and of those that are no longer late this part, 0 to `OLDER_PARTS` - 1.
+    """
     since = date.fromisoformat(first) if first else None
-    days = find_stale_days(default_store(), tenant=UUID(tenant), first=since)
+    today = datetime.now(UTC).date()
+
+    def is_due(day: date) -> bool:
+        age = (today - day).days
+        is_its_turn = age < LATE_DAYS or day.toordinal() % OLDER_PARTS == part
+        return part is None or (age >= RECENT_DAYS and is_its_turn)
+
+    days = find_stale_days(default_store(), tenant=UUID(tenant), first=since, is_wanted=is_due)
     for day in days:
         refresh_day.delay(tenant, day.isoformat())
     # Those of days built before: their task may be lost, and none of these days need ever be built.

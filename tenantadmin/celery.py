@@ -19,10 +19,10 @@ app.conf.beat_schedule = {
         "schedule": 60.0,
         "options": {"expires": 55},
     },
-    "refresh-all-days": {
-        "task": "analytics.tasks.refresh_all",
-        "schedule": 3600.0,
-        "options": {"expires": 3500},
+    "refresh-older-days": {
+        "task": "analytics.tasks.refresh_older",
+        "schedule": 300.0,
+        "options": {"expires": 290},
     },
     "delete-superseded-files": {
         "task": "analytics.tasks.clean_up",

@@ -25,6 +25,7 @@ def main(database: str, store_url: str) -> None:
     from analytics import tasks
     from tenantadmin.celery import app
     from tenantadmin.objectstore import LocalStore
+    from tests.analytics.pipeline import TENANT
 
     tasks.GATHER_SECONDS = 0  # type: ignore[misc]
     goes_on = Event()
@@ -40,7 +41,7 @@ def main(database: str, store_url: str) -> None:
             if line == "go\n":
                 goes_on.set()
             else:
-                tasks.refresh_all.delay()
+                tasks.refresh_tenant.delay(str(TENANT), None)
 
     write = LocalStore.write
     LocalStore.write = write_when_told  # type: ignore[method-assign,assignment]

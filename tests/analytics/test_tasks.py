@@ -44,11 +44,11 @@ def _at_once() -> Iterator[None]:
     app.conf.task_eager_propagates = False
 
 
-def test_the_full_sweep_builds_every_day_and_what_shows_it() -> None:
+def test_a_look_at_all_days_builds_them_and_what_shows_them() -> None:
     for day in (date(2025, 12, 31), date(2026, 1, 1)):
         put("00/a.json", entry(day), day=day)
 
-    tasks.refresh_all.delay()
+    tasks.refresh_tenant.delay(str(TENANT), None)
 
     assert document(Kind.YEAR, "2026")["totalHits"] == 1
     assert len(document(Kind.YEAR, "2026")["last365daysQueryActivity"]) == 2
@@ -66,6 +66,48 @@ def test_the_frequent_look_covers_the_last_days_alone() -> None:
     assert list(Partition.objects.values_list("day", flat=True)) == [today]
 
 
+def test_older_days_are_all_looked_at_within_the_hour_and_late_ones_each_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    today = datetime.now(UTC).date()
+    for age in range(40):
+        put("00/a.json", entry(today), day=today - timedelta(days=age))
+    # A day whose objects are gone is one of them.
+    gone = today - timedelta(days=50)
+    counts = dict.fromkeys(("rows", "bytes", "objects_read", "duplicates", "quarantined"), 0)
+    Partition.objects.create(tenant_id=TENANT, day=gone, build="b", **counts)
+    looks: list[list[int]] = []
+
+    def look(number: int) -> None:
+        looks.append([])
+        monkeypatch.setattr(tasks, "time", lambda: 1_800_000_000 + 300.0 * number)
+        tasks.refresh_older.delay()
+
+    def record(_: str, day: str) -> None:
+        looks[-1].append((today - date.fromisoformat(day)).days)
+
+    monkeypatch.setattr(tasks.refresh_day, "delay", record)
+    for number in range(tasks.OLDER_PARTS):
+        look(number)
+
+    late = set(range(tasks.RECENT_DAYS, tasks.LATE_DAYS))
+    assert all(late <= set(ages) for ages in looks)
+    others = [age for ages in looks for age in ages if age not in late]
+    assert sorted(others) == [*range(tasks.LATE_DAYS, 40), 50]
+    assert max(len(ages) for ages in looks) <= len(late) + 4
+    look(tasks.OLDER_PARTS)
+    assert looks[-1] == looks[0]
+
+
+def test_beat_looks_at_older_days_as_often_as_they_are_parted() -> None:
+    app.loader.import_default_modules()
+    schedule = app.conf.beat_schedule
+    assert schedule["refresh-older-days"]["schedule"] == tasks.OLDER_SECONDS
+    for planned in schedule.values():
+        assert planned["task"] in app.tasks
+        assert planned["options"]["expires"] < planned["schedule"]
+
+
 def test_days_that_end_together_share_one_rebuild_of_their_periods(monkeypatch: pytest.MonkeyPatch) -> None:
     runs: list[str] = []
 
@@ -78,13 +120,13 @@ def test_days_that_end_together_share_one_rebuild_of_their_periods(monkeypatch: 
     for day in days:
         put("00/a.json", entry(day), day=day)
 
-    tasks.refresh_all.delay()
+    tasks.refresh_tenant.delay(str(TENANT), None)
     assert runs == [str(TENANT)]
 
     tasks.refresh_periods.apply(args=(str(TENANT),))
     assert document(Kind.MONTH, "2026-01")["totalHits"] == 5
     put("01/late.json", entry(days[0]), day=days[0])
-    tasks.refresh_all.delay()
+    tasks.refresh_tenant.delay(str(TENANT), None)
     assert runs == [str(TENANT)] * 2
 
 
