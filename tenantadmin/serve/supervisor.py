@@ -111,6 +111,9 @@ class Supervisor(Manager):  # type: ignore[misc] # honcho has no types
         previous = {signum: signal.getsignal(signum) for signum in (signal.SIGINT, signal.SIGTERM)}
         try:
             self.loop()
+        except BaseException:
+            self._abandon()
+            raise
         finally:
             for signum, handler in previous.items():
                 signal.signal(signum, handler)
@@ -130,6 +133,16 @@ class Supervisor(Manager):  # type: ignore[misc] # honcho has no types
             self._system_print(f"{self.failure}. Stopping everything else.\n")
         if self._all_started():
             super().terminate()
+
+    def _abandon(self) -> None:
+        """End everything where nobody listens to honcho's processes any more.
+
+        They hold the reaper's input, and Python waits for them when it exits.
+        """
+        self._stopping.set()
+        for state in self._processes.values():
+            if process := state.get("process"):
+                process.kill()
 
     def _start(self) -> None:
         super()._start()

@@ -77,24 +77,26 @@ class Service:
             self.read_until(r"celery@.* ready\.")
 
     def left_behind(self) -> list[str]:
-        """The command lines of processes that still name the `var` directory, or work in it."""
-        deadline = time.monotonic() + 30
-        while (left := self._processes()) and time.monotonic() < deadline:
-            psutil.wait_procs(left, timeout=0.1)
-        return [" ".join(process.cmdline()) for process in left]
+        return left_behind(self.var_dir)
 
-    def _processes(self) -> list[psutil.Process]:
-        found = []
-        for process in psutil.process_iter():
-            try:
-                if (
-                    process.environ().get("VAR_DIR") == str(self.var_dir)
-                    or str(self.var_dir) in process.cwd()
-                ):
-                    found.append(process)
-            except (psutil.Error, OSError):
-                continue
-        return found
+
+def left_behind(var_dir: Path) -> list[str]:
+    """The command lines of processes that still name the `var` directory, or work in it."""
+    deadline = time.monotonic() + 30
+    while (left := _processes(var_dir)) and time.monotonic() < deadline:
+        psutil.wait_procs(left, timeout=0.1)
+    return [" ".join(process.cmdline()) for process in left]
+
+
+def _processes(var_dir: Path) -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("VAR_DIR") == str(var_dir) or str(var_dir) in process.cwd():
+                found.append(process)
+        except (psutil.Error, OSError):
+            continue
+    return found
 
 
 @pytest.fixture
@@ -116,7 +118,7 @@ def service(var_dir: Path, free_port: int) -> Iterator[Service]:
     yield service
     if service.process.poll() is None:
         service.process.terminate()
-        service.wait()
+        service.process.communicate(timeout=30)
 
 
 @pytest.mark.parametrize("name", PROCESSES)
@@ -150,6 +152,37 @@ def test_told_to_stop_it_leaves_nothing_behind(service: Service) -> None:
     service.process.send_signal(signal.SIGINT)
     assert service.wait() == 0
     assert service.left_behind() == []
+
+
+def test_told_to_stop_when_nobody_reads_any_more_it_leaves_nothing_behind(service: Service) -> None:
+    assert service.process.stdout is not None
+    service.read_until(r"Redis runs \(pid=")
+    service.process.stdout.close()
+    service.process.send_signal(signal.SIGINT)
+    assert service.process.wait(timeout=30) == 0
+    assert service.left_behind() == []
+
+
+def test_a_supervisor_that_fails_itself_leaves_nothing_behind(tmp_path: Path) -> None:
+    program = (
+        "import os; from tenantadmin.serve import supervisor; "
+        "supervisor.run({'one': 'sleep 600', 'two': 'sleep 600'}, servers=[], env=os.environ, "
+        "on_start=lambda stopping: None)"
+    )
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=ROOT,
+            env={**os.environ, "VAR_DIR": str(tmp_path)},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert ended.returncode != 0
+    assert "No space left on device" in ended.stderr
+    assert left_behind(tmp_path) == []
 
 
 def test_a_killed_supervisor_leaves_nothing_behind(service: Service) -> None:

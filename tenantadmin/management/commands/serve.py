@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import shlex
 import sys
@@ -50,9 +49,6 @@ class Command(BaseCommand):
             check_is_free(address)
         except AddressError as error:
             raise CommandError(str(error)) from None
-        if isinstance(sys.stdout, io.TextIOWrapper):
-            # In a pipe, too, what happens is shown when it happens.
-            sys.stdout.reconfigure(line_buffering=True)
         needs = embedded.unconfigured(os.environ)
         with embedded.running(settings.VAR_DIR, database=needs.database, redis=needs.redis) as servers:
             self._prepare(demo=demo)
