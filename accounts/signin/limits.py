@@ -1,4 +1,7 @@
-"""Rate limits of magic links: exact under concurrency, closed on failure. Contract: Errors (429, 500)."""
+"""Rate limits of magic links and passwords: exact under concurrency, closed on failure.
+
+Contract: Errors (429, 500).
+"""
 
 from __future__ import annotations
 
@@ -32,8 +35,7 @@ def spend(*, limit: str, kind: str, key: str) -> None:
         InternalError: the limit is not one, or Redis does not answer: nothing is let through uncounted.
     """
     try:
-        item = limits.parse(limit)
-        limiter = MovingWindowRateLimiter(_storage(settings.REDIS_URL, settings.RATE_LIMIT_NAMESPACE))
+        item, limiter = limits.parse(limit), _limiter()
         if limiter.hit(item, kind, key):
             return
         resets_at = limiter.get_window_stats(item, kind, key).reset_time
@@ -41,6 +43,21 @@ def spend(*, limit: str, kind: str, key: str) -> None:
         logger.exception("The rate limit %r of %s cannot be applied", limit, kind)
         raise InternalError("The rate limit cannot be applied.") from error
     raise RateLimited(retry_after=max(1, math.ceil(resets_at - time.time())))
+
+
+def forget(*, limit: str, kind: str, key: str) -> None:
+    """Take back every use of ``key`` that `spend` counted.
+
+    Where Redis does not answer, they stay counted.
+    """
+    try:
+        _limiter().clear(limits.parse(limit), kind, key)
+    except (StorageError, RedisError):
+        logger.exception("The rate limit %r of %s cannot be cleared", limit, kind)
+
+
+def _limiter() -> MovingWindowRateLimiter:
+    return MovingWindowRateLimiter(_storage(settings.REDIS_URL, settings.RATE_LIMIT_NAMESPACE))
 
 
 @lru_cache(maxsize=8)

@@ -65,6 +65,8 @@ VARIABLES: Final = (
     Variable("EMAIL_FROM", kinds.sender, "Tenant administration <no-reply@localhost>"),
     Variable("MAGIC_LINK_EMAIL_LIMIT", kinds.rate_limit, "5 per 15 minutes"),
     Variable("MAGIC_LINK_ADDRESS_LIMIT", kinds.rate_limit, "20 per 15 minutes"),
+    Variable("PASSWORD_EMAIL_LIMIT", kinds.rate_limit, "5 per 15 minutes"),
+    Variable("PASSWORD_ADDRESS_LIMIT", kinds.rate_limit, "20 per 15 minutes"),
     Variable("TOS_REFRESH_SECONDS", kinds.seconds(0, 86_400), 30.0),
     # Tenants
     Variable("TOMBSTONE_DAYS", kinds.whole(1, _CENTURY_DAYS), 30),

@@ -1,0 +1,83 @@
+"""Signing in to the admin site: a few wrong passwords, then a pause."""
+
+from __future__ import annotations
+
+import uuid
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.test import Client
+
+from tests import factories
+from tests.accounts.support import at_once
+
+if TYPE_CHECKING:
+    from django.test.client import _MonkeyPatchedWSGIResponse as Answer
+
+    from accounts.models import User
+
+
+@pytest.fixture(autouse=True)
+def _unspent_limits(settings: Any) -> None:
+    settings.RATE_LIMIT_NAMESPACE = f"test-{uuid.uuid4().hex}"
+
+
+def make_admin(email: str = "ada@example.org", role: str = "admin") -> User:
+    user = factories.make_user(email, role=role)
+    user.set_password("right")
+    user.save()
+    return user
+
+
+def try_password(password: str, email: str = "ada@example.org", address: str = "192.0.2.1") -> Answer:
+    form = {"username": email, "password": password, "next": "/admin/"}
+    return Client().post("/admin/login/", form, REMOTE_ADDR=address)
+
+
+def test_after_five_wrong_passwords_the_right_one_is_refused_too(db: None) -> None:
+    make_admin()
+    make_admin("bob@example.org")
+    assert [try_password("wrong").status_code for _ in range(5)] == [200] * 5
+    refused = try_password("right", email="Ada@Example.org", address="192.0.2.2")
+    assert refused.status_code == 429
+    assert 890 <= int(refused.headers["Retry-After"]) <= 900
+    assert "Too many tries. Try again in 15 minutes." in refused.content.decode()
+    assert "_auth_user_id" not in refused.wsgi_request.session
+    assert try_password("right", email="bob@example.org").status_code == 302
+
+
+def test_the_right_password_clears_the_count(db: None) -> None:
+    make_admin()
+    for _ in range(3):
+        assert [try_password("wrong").status_code for _ in range(4)] == [200] * 4
+        assert try_password("right").status_code == 302
+
+
+def test_an_address_gets_twenty_tries_whomever_it_tries(db: None) -> None:
+    make_admin()
+    answers = [try_password("wrong", email=f"user-{n}@example.org").status_code for n in range(21)]
+    assert answers == [200] * 20 + [429]
+    assert try_password("right").status_code == 429
+    assert try_password("right", address="192.0.2.2").status_code == 302
+
+
+def test_somebody_who_is_no_admin_learns_nothing_and_clears_nothing(db: None) -> None:
+    make_admin("eve@example.org", role="user")
+    answers = [try_password("right", email="eve@example.org") for _ in range(6)]
+    assert [answer.status_code for answer in answers] == [200] * 5 + [429]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_tries_at_the_same_moment_are_counted_too() -> None:
+    make_admin()
+    answers = at_once([partial(try_password, "wrong")] * 12)
+    assert sorted(answer.status_code for answer in answers) == [200] * 5 + [429] * 7
+
+
+def test_without_redis_nobody_gets_in(db: None, settings: Any, tmp_path: Any) -> None:
+    make_admin()
+    settings.REDIS_URL = f"unix://{tmp_path}/nobody.sock"
+    refused = try_password("right")
+    assert refused.status_code == 500
+    assert "Nobody can sign in at the moment." in refused.content.decode()
