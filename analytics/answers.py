@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from django.http import StreamingHttpResponse
@@ -12,10 +11,11 @@ from analytics.store import read_document, read_etag
 from analytics.userdocs import find_user_source, user_document
 from tenantadmin.http.errors import NotFound
 from tenantadmin.http.etags import not_modified
+from tenantadmin.http.streaming import FileChunks
 from tenantadmin.objectstore import default_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
     from uuid import UUID
 
     from django.http import HttpResponseBase
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from analytics.models import Kind
 
 _NO_DATA: Final = "There is no log entry in this period."
-_CHUNK: Final = 1 << 16
 
 
 def answer_stored(request: Request, *, tenant: UUID, kind: Kind, period: str) -> HttpResponseBase:
@@ -44,9 +43,7 @@ def answer_stored(request: Request, *, tenant: UUID, kind: Kind, period: str) ->
         raise NotFound(_NO_DATA)
     if not document.file:
         return Response(document.body, headers={"ETag": document.etag})
-    with ExitStack() as opening:
-        stream = opening.enter_context(default_store().open(document.file))
-        return _send(stream, etag=document.etag, size=document.bytes, opened=opening.pop_all())
+    return _send(default_store().open(document.file), etag=document.etag, size=document.bytes)
 
 
 def answer_user(request: Request, *, tenant: UUID, user: str, period: str) -> HttpResponseBase:
@@ -65,25 +62,20 @@ def answer_user(request: Request, *, tenant: UUID, user: str, period: str) -> Ht
     document = user_document(default_store(), source)
     if document is None:
         raise NotFound(_NO_DATA)
+    unchanged = not_modified(request, source.etag)
     if isinstance(document, bytes):
-        return not_modified(request, source.etag) or Response(document, headers={"ETag": source.etag})
-    with ExitStack() as opening:
-        opening.enter_context(document)
-        size = document.seek(0, 2)
-        document.seek(0)
-        return not_modified(request, source.etag) or _send(
-            document, etag=source.etag, size=size, opened=opening.pop_all()
-        )
+        return unchanged or Response(document, headers={"ETag": source.etag})
+    if unchanged is not None:
+        document.close()
+        return unchanged
+    size = document.seek(0, 2)
+    document.seek(0)
+    return _send(document, etag=source.etag, size=size)
 
 
-def _send(stream: BinaryIO, *, etag: str, size: int, opened: ExitStack) -> StreamingHttpResponse:
-    def chunks() -> Iterator[bytes]:
-        with opened:
-            while chunk := stream.read(_CHUNK):
-                yield chunk
-
+def _send(opening: AbstractContextManager[BinaryIO], *, etag: str, size: int) -> StreamingHttpResponse:
     return StreamingHttpResponse(
-        chunks(),
+        FileChunks(opening, size=size),
         content_type="application/json",
         headers={"ETag": etag, "Content-Length": str(size)},
     )

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from uuid import UUID
 
+    from django.http import HttpResponseBase
     from rest_framework.request import Request
 
     from logs.sql.protocol import QueryResult
@@ -170,11 +171,12 @@ class ObjectView(AppView):
     )
     def get(
         self, request: Request, tenant: UUID, *, year: int, month: int, day: int, hour: int, file: str
-    ) -> HttpResponse:
+    ) -> HttpResponseBase:
         read_query(None, request)
         path = (f"{year:04}", f"{month:02}", f"{day:02}", f"{hour:02}")
         raw = read_object(default_store(), tenant=tenant, path=path, file=file, reader=reader_of(self))
-        return HttpResponse(raw.body, content_type=raw.media_type)
+        answer = HttpResponse if isinstance(raw.body, bytes) else StreamingHttpResponse
+        return answer(raw.body, content_type=raw.media_type, headers={"Content-Length": str(raw.size)})
 
 
 class StatementField(StrictCharField):

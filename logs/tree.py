@@ -1,30 +1,37 @@
 """The raw log tree: years down to one object. Contract: "Raw logs".
 
-A listing costs with the children of its level, not with the objects below. Every read is audited first.
+A listing costs with the children of its level, not with the objects below: one look into each. Every read is
+audited first.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
 from logs.audit import Reader, record_read
+from logs.jsonvalue import is_one_value
 from logs.layout import logs_prefix, parse_raw_key
 from tenantadmin.http import hal
 from tenantadmin.http.errors import NotFound
+from tenantadmin.http.streaming import FileChunks
 from tenantadmin.objectstore import InvalidKey, ObjectNotFound
 
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from tenantadmin.objectstore import ObjectStore
+    from tenantadmin.objectstore import Child, ObjectStore
 
 JSON: Final = "application/json"
 NDJSON: Final = "application/x-ndjson"
 
+#: Larger objects, in bytes, are not held whole.
+_WHOLE: Final = 1 << 20
+_PIECE: Final = 1 << 18
+#: How many objects below a level are looked at for one that is a log: a page of a listing on S3.
+_LOOK: Final = 1000
 #: What may stand at each level below the year: month, day, hour.
 _LEVELS: Final = (
     re.compile(r"0[1-9]|1[0-2]"),
@@ -35,9 +42,10 @@ _LEVELS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class RawLog:
-    """One raw log object as stored, and its media type."""
+    """One raw log object as stored: whole where it is small, its size in bytes, and its media type."""
 
-    body: bytes
+    body: bytes | FileChunks
+    size: int
     media_type: str
 
 
@@ -52,7 +60,7 @@ def list_level(store: ObjectStore, *, tenant: UUID, path: tuple[str, ...], reade
     names = sorted(
         child.name
         for child in store.children(prefix)
-        if _belongs(child.name, prefix=prefix, depth=len(path), is_object=child.is_object)
+        if _belongs(store, child, prefix=prefix, depth=len(path))
     )
     if not names:
         raise NotFound("There are no logs at this address.")
@@ -81,21 +89,26 @@ def read_object(
     if parse_raw_key(key) is None:
         raise NotFound("There is no such log object.")
     try:
-        body = store.read(key)
+        size = store.stat(key).size
+        if size <= _WHOLE:
+            body = store.read(key)
+            return RawLog(body, len(body), JSON if is_one_value([body]) else NDJSON)
+        # Lines show in the first piece; one value is read twice.
+        with store.open(key) as stream:
+            is_json = is_one_value(iter(partial(stream.read, _PIECE), b""))
+        return RawLog(FileChunks(store.open(key), size=size), size, JSON if is_json else NDJSON)
     except (ObjectNotFound, InvalidKey):
         raise NotFound("There is no such log object.") from None
-    return RawLog(body, JSON if _is_one_value(body) else NDJSON)
 
 
-def _belongs(name: str, *, prefix: str, depth: int, is_object: bool) -> bool:
-    if depth <= len(_LEVELS):
-        return not is_object and _LEVELS[depth - 1].fullmatch(name) is not None
-    return is_object and parse_raw_key(prefix + name) is not None
-
-
-def _is_one_value(body: bytes) -> bool:
-    try:
-        msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+def _belongs(store: ObjectStore, child: Child, *, prefix: str, depth: int) -> bool:
+    """Whether a child is a log object, or a level that leads to one."""
+    if depth > len(_LEVELS):
+        return child.is_object and parse_raw_key(prefix + child.name) is not None
+    if child.is_object or _LEVELS[depth - 1].fullmatch(child.name) is None:
         return False
-    return True
+    for looked, entry in enumerate(store.list(f"{prefix}{child.name}/"), start=1):
+        # Behind so many others there may be one: rather a level too many than one that hides its logs.
+        if parse_raw_key(entry.key) is not None or looked == _LOOK:
+            return True
+    return False

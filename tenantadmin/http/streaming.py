@@ -1,4 +1,4 @@
-"""Lists of any length in bounded memory: written item by item while the database is read."""
+"""Lists and files of any length in bounded memory: sent as they are read."""
 
 from __future__ import annotations
 
@@ -11,9 +11,42 @@ from tenantadmin.http.hal import link
 from tenantadmin.http.renderers import dump_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Generator, Iterable, Iterator, Mapping
+    from contextlib import AbstractContextManager
+    from typing import BinaryIO
 
 _BATCH = 500
+_CHUNK = 1 << 16
+
+
+class FileChunks:
+    """The content of a file in chunks, for a `StreamingHttpResponse`, which closes it.
+
+    The file is opened and its first chunk read at once: what fails until then is answered as an error. Later
+    failures, and a file that has not ``size`` bytes, end the connection: send ``size`` as Content-Length too,
+    or the client takes what it has for the whole.
+    """
+
+    def __init__(self, opening: AbstractContextManager[BinaryIO], *, size: int) -> None:
+        self._chunks = _read(opening, size)
+        self._first = next(self._chunks, b"")
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield self._first
+        yield from self._chunks
+
+    def close(self) -> None:
+        """Close the file, read to its end or not."""
+        self._chunks.close()
+
+
+def _read(opening: AbstractContextManager[BinaryIO], size: int) -> Generator[bytes]:
+    with opening as stream:
+        while size and (chunk := stream.read(min(_CHUNK, size))):
+            size -= len(chunk)
+            yield chunk
+        if size or stream.read(1):
+            raise EOFError("the file changed while it was sent")
 
 
 def stream_links(

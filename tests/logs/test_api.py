@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import io
+import tracemalloc
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import pytest
 from django.db import DatabaseError
 
+from logs import tree
+from logs.audit import Reader
 from logs.models import LogRead, QueryRun
-from tenantadmin.objectstore import default_store
+from tenantadmin.http.streaming import FileChunks
+from tenantadmin.objectstore import Entry, LocalStore, StoreError, default_store, open_store
+from tenantadmin.objectstore.s3 import S3Store
 from tests import factories
 from tests.conftest import ApiClient
+from tests.s3 import s3_endpoint, s3_url  # noqa: F401  # fixtures
 
 if TYPE_CHECKING:
     from tests.factories import World
@@ -114,6 +121,165 @@ def test_odd_names_are_listed_and_followed(world: World, member: ApiClient) -> N
     for item in listing.json()["_links"]["items"]:
         assert member.get(item["href"]).content == item["name"].encode()
     assert names(member.get(f"/tenants/{world.tenant.pk}/logs/2026/03/01")) == ["07"]
+
+
+def test_a_listing_shows_only_what_leads_to_a_log(world: World, member: ApiClient) -> None:
+    for key in (
+        "2026/03/01/05/readme.txt",
+        "2026/03/02/05/readme.txt",
+        "2026/03/02/06/a.json",
+        "2026/03/02/24/a.json",
+        "2026/02/30/00/a.json",
+        "2026/04/31/01/a.json",
+        "2026/05/x.json",
+        "2026/06/01/07/deeper/x.json",
+        "2028/02/29/00/a.json",
+    ):
+        put(world, key)
+    base = f"/tenants/{world.tenant.pk}/logs"
+
+    found, todo = [], [f"{base}/2026", f"{base}/2028"]
+    while todo:
+        href = todo.pop()
+        answer = member.get(href)
+        assert answer.status_code == 200, href
+        if href.endswith(".json"):
+            found.append(href.removeprefix(base))
+        else:
+            todo += [item["href"] for item in answer.json()["_links"]["items"]]
+    assert sorted(found) == ["/2026/03/02/06/a.json", "/2028/02/29/00/a.json"]
+    for path in ("2026/02", "2026/02/30", "2026/02/30/00", "2026/03/01", "2026/05", "2027"):
+        assert member.get(f"{base}/{path}").status_code == 404, path
+
+
+def test_a_level_behind_very_many_other_objects_is_not_hidden(
+    world: World, member: ApiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tree, "_LOOK", 2)
+    for name in ("a.txt", "b.txt"):
+        put(world, f"2026/03/01/07/{name}")
+    put(world, "2026/03/01/08/a.txt")
+
+    assert names(member.get(f"/tenants/{world.tenant.pk}/logs/2026/03/01")) == ["07"]
+
+
+@pytest.mark.parametrize(
+    ("level", "items", "requests"), [("2026", ["03", "04"], 3), ("2026/03", ["01", "02"], 3)]
+)
+def test_on_s3_a_listing_costs_one_request_and_one_for_each_child(
+    world: World, request: pytest.FixtureRequest, level: str, items: list[str], requests: int
+) -> None:
+    store = open_store(request.getfixturevalue("s3_url"))
+    assert isinstance(store, S3Store)
+    for name in ("03/01/07/a", "03/01/07/b", "03/01/08/a", "03/02/00/a", "04/01/00/a"):
+        store.write(f"{world.tenant.pk}/logs/2026/{name}.json", b"{}")
+    asked: list[Any] = []
+    store.client.meta.events.register("before-call.s3", lambda **call: asked.append(call["model"].name))
+
+    listing = tree.list_level(
+        store, tenant=world.tenant.pk, path=tuple(level.split("/")), reader=Reader("ana@example.org", "")
+    )
+    assert [item["name"] for item in listing["_links"]["items"]] == items
+    assert asked == ["ListObjectsV2"] * requests
+
+
+LINES = b'{"userName": "Ana", "standardizedSql": "SELECT [1, {2}] -- \\"\xc3\xa9\\""}\n' * 20_000
+ARRAY = b"[" + LINES.rstrip().replace(b"\n", b",\n") + b"]\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "media_type"),
+    [(LINES, "application/x-ndjson"), (ARRAY, "application/json"), (ARRAY + b"[]", "application/x-ndjson")],
+    ids=["lines", "array", "array-and-more"],
+)
+@pytest.mark.parametrize("where", ["file", "s3"])
+def test_a_large_object_is_streamed(
+    world: World,
+    member: ApiClient,
+    request: pytest.FixtureRequest,
+    settings: Any,
+    *,
+    where: str,
+    body: bytes,
+    media_type: str,
+) -> None:
+    if where == "s3":
+        settings.OBJECT_STORE_URL = request.getfixturevalue("s3_url")
+    put(world, "2026/03/01/07/a.json", body)
+    address = f"/tenants/{world.tenant.pk}/logs/2026/03/01/07/a.json"
+
+    answer = member.get(address)
+    assert (answer.status_code, answer["Content-Type"]) == (200, media_type)
+    assert answer["Content-Length"] == str(len(body))
+    pieces = list(answer)
+    assert max(map(len, pieces)) <= 1 << 16
+    assert b"".join(pieces) == body
+    head = member.request("HEAD", address)
+    assert (head["Content-Type"], head["Content-Length"]) == (media_type, str(len(body)))
+    assert LogRead.objects.count() == 2
+
+
+def test_a_large_object_is_never_held_whole(world: World, member: ApiClient) -> None:
+    body = b"[" + b",\n".join([b'{"userName": "%s"}' % (b"Ana" * 300)] * 16_000) + b"]"
+    put(world, "2026/03/01/07/a.json", body)
+    size = len(body)
+    del body
+
+    tracemalloc.start()
+    answer = member.get(f"/tenants/{world.tenant.pk}/logs/2026/03/01/07/a.json")
+    assert sum(map(len, answer)) == size
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert answer["Content-Type"] == "application/json"
+    assert peak < size / 3
+
+
+class _Failing(io.RawIOBase):
+    """A file that fails after some bytes, or ends."""
+
+    def __init__(self, good: int, *, error: Exception | None = None) -> None:
+        self.good, self.error = good, error
+
+    def read(self, size: int = -1) -> bytes:
+        if not self.good and self.error:
+            raise self.error
+        part = min(size, self.good)
+        self.good -= part
+        return b"1" * part
+
+
+def test_what_fails_before_the_first_byte_is_an_error_answer(
+    world: World, member: ApiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(world, "2026/03/01/07/a.json", LINES)
+    monkeypatch.setattr(LocalStore, "open", lambda *_: _Failing(0, error=StoreError("away")))
+    monkeypatch.setattr(LocalStore, "stat", lambda _, key: Entry(key, len(LINES), ""))
+
+    answer = member.get(f"/tenants/{world.tenant.pk}/logs/2026/03/01/07/a.json")
+    assert (answer.status_code, answer.json()["error"]) == (500, "internal_error")
+    assert LogRead.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("file", "error"),
+    [
+        pytest.param(_Failing(100_000, error=StoreError("away")), StoreError, id="away"),
+        pytest.param(_Failing(100_000), EOFError, id="shorter"),
+        pytest.param(_Failing(300_000), EOFError, id="longer"),
+    ],
+)
+def test_what_fails_later_ends_the_answer_and_closes_the_file(file: _Failing, error: type[Exception]) -> None:
+    chunks = FileChunks(cast("BinaryIO", file), size=200_000)
+    with pytest.raises(error):
+        list(chunks)
+    chunks.close()
+    assert file.closed
+
+
+def test_a_file_that_nobody_reads_is_closed() -> None:
+    file = _Failing(200_000)
+    FileChunks(cast("BinaryIO", file), size=200_000).close()
+    assert file.closed
 
 
 def test_every_read_is_audited_with_who_and_what(world: World, member: ApiClient) -> None:
