@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from datetime import date
 from typing import TYPE_CHECKING, Final
 
 import duckdb
 
 from analytics.files import scratch_directory
-from analytics.models import DayRollup, MergedRollup, SummaryDocument
+from analytics.models import DayRollup, Kind, MergedRollup, SummaryDocument
 from analytics.rollup_tables import NO_VERSION
 from logs.compaction.engine import connect, text
 from logs.layout import logs_prefix
+from logs.models import Partition
 from tenantadmin.objectstore import ObjectNotFound, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
-    from datetime import date
     from pathlib import Path
     from uuid import UUID
 
@@ -60,20 +61,63 @@ def mark_lost_rollups(store: ObjectStore, *, tenant: UUID, sources: Iterable[Sou
         LostRollups: there were some.
         StoreError: the store fails altogether.
     """
-    lost = _find_lost(store, tenant=tenant, sources=sources)
-    days = [source.period for source in lost if not isinstance(source.period, str)]
-    periods = [source.period for source in lost if isinstance(source.period, str)]
-    # One that was built again meanwhile is another build.
-    builds = [source.build for source in lost]
-    own = {"tenant_id": tenant, "build__in": builds}
-    DayRollup.objects.filter(**own, day__in=days).update(version=NO_VERSION)
-    MergedRollup.objects.filter(**own, period__in=periods).update(source="")
-    SummaryDocument.objects.filter(tenant_id=tenant, period__in=periods).update(source="")
-    if lost:
+    lost = _find_lost(store, sources=sources)
+    if lost and _has_logs(store, tenant):
+        days, periods = _mark(lost, tenant=tenant)
         raise LostRollups(tenant=tenant, days=days, periods=periods)
 
 
-def _find_lost(store: ObjectStore, *, tenant: UUID, sources: Iterable[Source]) -> list[Source]:
+def mark_what_is_gone(store: ObjectStore, *, tenant: UUID) -> None:
+    """Mark as stale the days, months and years that name an object which is gone. Lists objects, reads none.
+
+    Raises:
+        StoreError: the object store failed.
+    """
+    # What is published from here on is not missed; what is replaced stays for a while.
+    named = _named_objects(tenant)
+    present = {
+        entry.key for folder in ("compacted", "rollups") for entry in store.list(f"{tenant}/{folder}/")
+    }
+    lost = [source for source in named if not present.issuperset(source.keys)]
+    if lost and _has_logs(store, tenant):
+        _mark(lost, tenant=tenant)
+        _log.warning("Objects of %d builds of tenant %s are gone and are made again", len(lost), tenant)
+
+
+def _named_objects(tenant: UUID) -> list[Source]:
+    days = DayRollup.objects.filter(tenant_id=tenant).values_list("day", "build", "files")
+    merged = MergedRollup.objects.filter(tenant_id=tenant).values_list("period", "build", "files")
+    logs = Partition.objects.filter(tenant_id=tenant).exclude(file="").values_list("day", "build", "file")
+    documents = SummaryDocument.objects.filter(tenant_id=tenant).exclude(file="")
+    return [
+        *(Source(day, build, files.values()) for day, build, files in days),
+        *(Source(period, build, files.values()) for period, build, files in merged),
+        *(Source(day, build, [file]) for day, build, file in logs),
+        *(
+            Source(date.fromisoformat(period) if kind == Kind.DAY else period, source, [file])
+            for kind, period, source, file in documents.values_list("kind", "period", "source", "file")
+        ),
+    ]
+
+
+def _mark(lost: Sequence[Source], *, tenant: UUID) -> tuple[list[date], list[str]]:
+    """Make the days, and the months, years and history, of ``lost`` stale; returns which."""
+    days = sorted({source.period for source in lost if not isinstance(source.period, str)})
+    periods = sorted({source.period for source in lost if isinstance(source.period, str)})
+    # One that was built again meanwhile is another build.
+    own = {"tenant_id": tenant, "build__in": [source.build for source in lost]}
+    DayRollup.objects.filter(**own, day__in=days).update(version=NO_VERSION)
+    MergedRollup.objects.filter(**own, period__in=periods).update(source="")
+    SummaryDocument.objects.filter(tenant_id=tenant, period__in=periods).update(source="")
+    return days, periods
+
+
+def _has_logs(store: ObjectStore, tenant: UUID) -> bool:
+    """Whether any raw log is there; if not, the store is not, or the tenant is leaving it."""
+    return next(iter(store.children(logs_prefix(tenant))), None) is not None
+
+
+def _find_lost(store: ObjectStore, *, sources: Iterable[Source]) -> list[Source]:
     lost: list[Source] = []
     failures: list[StoreError] = []
     good = ""
@@ -99,8 +143,7 @@ def _find_lost(store: ObjectStore, *, tenant: UUID, sources: Iterable[Source]) -
                 break
     if failures and not good:
         raise failures[0]
-    # No raw logs either: the store is not there, or the tenant is leaving it.
-    return lost if next(iter(store.children(logs_prefix(tenant))), None) is not None else []
+    return lost
 
 
 def _read(store: ObjectStore, key: str, *, directory: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from datetime import date
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -10,10 +11,11 @@ from uuid import UUID
 import pytest
 from django.core.management import CommandError, call_command
 
+from analytics.damage import mark_what_is_gone
 from analytics.days import rebuild_day
 from analytics.documents.month import month_document
 from analytics.models import DayRollup, Kind, MergedRollup
-from analytics.rebuild import rebuild_period
+from analytics.rebuild import find_stale_periods, rebuild_period
 from logs.compaction.build import compact_day
 from logs.models import Partition
 from tenantadmin.objectstore import StoreError, default_store
@@ -146,6 +148,30 @@ def test_lost_rollups_are_made_again_in_one_run(
     assert run(capsys) == "5 days and periods rebuilt."
     assert document(Kind.YEAR, "2026")["totalHits"] == 4
     assert run(capsys) == "Everything is current."
+
+
+@pytest.mark.parametrize("inline_bytes", [0, 1 << 20])
+def test_all_but_raw_logs_can_be_made_again(
+    inline_bytes: int,
+    capsys: pytest.CaptureFixture[str],
+    object_store: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("analytics.store.INLINE_BYTES", inline_bytes)
+    run(capsys)
+    own = object_store / str(TENANT)
+    for folder in ("compacted", "rollups"):
+        shutil.rmtree(own / folder)
+
+    assert run(capsys) == "6 days and periods rebuilt."
+    assert document(Kind.DAY, "2026-01-01")["totalHits"] == 1
+    assert document(Kind.YEAR, "2026")["totalHits"] == 3
+    assert run(capsys) == "Everything is current."
+
+    # Without its logs the store is taken to be away, and what it held not to be lost.
+    shutil.rmtree(own)
+    mark_what_is_gone(default_store(), tenant=TENANT)
+    assert find_stale_periods(tenant=TENANT) == []
 
 
 def test_a_day_that_a_worker_publishes_meanwhile_is_taken_in(

@@ -13,7 +13,7 @@ from django.db import InterfaceError, OperationalError
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from analytics.damage import LostRollups
+from analytics.damage import LostRollups, mark_what_is_gone
 from analytics.days import find_stale_days, rebuild_day
 from analytics.rebuild import find_stale_periods, rebuild_period
 from logs.listing import find_tenants
@@ -82,6 +82,8 @@ class _Run:
         task = self._progress.add_task(f"{tenant} listing", total=None)
         days: list[date] = []
         with self._noted(f"{tenant} listing"):
+            if first is last is None:
+                mark_what_is_gone(self._store, tenant=tenant)
             days = find_stale_days(self._store, tenant=tenant, first=first, last=last)
         self._progress.update(task, description=f"{tenant} days", total=len(days))
         for day in days:
