@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
@@ -16,7 +16,7 @@ import msgspec
 from logs.layout import HOUR_AND_FILE, day_prefix, logs_prefix
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from tenantadmin.objectstore import Entry, ObjectStore
 
@@ -106,9 +106,23 @@ def describe_day(found: Sequence[Entry], *, tenant: UUID, day: date) -> DayListi
         digest = hashlib.sha256(f"layout {LAYOUT_VERSION}\n{described}".encode())
         hours[hour] = HourObjects(digest.hexdigest(), sum(entry.size for entry in own))
         at = end
+    return DayListing(tenant, day, tuple(objects), hours, _digest_of(hours))
+
+
+def with_unsettled(listing: DayListing, hours: Collection[int]) -> DayListing:
+    """``listing`` with digests that no listing has: its day, and of that ``hours``, will be found changed."""
+    if not hours:
+        return listing
+    found = {
+        hour: replace(objects, digest="") if hour in hours else objects
+        for hour, objects in listing.hours.items()
+    }
+    return replace(listing, hours=found, digest=_digest_of(found))
+
+
+def _digest_of(hours: Mapping[int, HourObjects]) -> str:
     together = "".join(f"{hour} {found.digest}\n" for hour, found in hours.items())
-    whole = hashlib.sha256(f"layout {LAYOUT_VERSION}\n{together}".encode())
-    return DayListing(tenant, day, tuple(objects), hours, whole.hexdigest())
+    return hashlib.sha256(f"layout {LAYOUT_VERSION}\n{together}".encode()).hexdigest()
 
 
 def _is_raw(tenant: UUID, day: date) -> Callable[[str], object]:

@@ -17,7 +17,7 @@ from logs.compaction.batches import read_rows
 from logs.compaction.convert import SCHEMA
 from logs.compaction.merge import Merged, write_day
 from logs.layout import parse_raw_key
-from logs.listing import UnlistedDay, describe_day, read_day
+from logs.listing import UnlistedDay, describe_day, read_day, with_unsettled
 from tenantadmin.objectstore import StoreError
 
 if TYPE_CHECKING:
@@ -63,7 +63,8 @@ def compact_day(
     """Compact a day's objects into ``directory``, which the caller makes and removes.
 
     The rows are a pure function of the objects' names and bytes; ``base``, the build before, only spares
-    reading what was listed and has not changed. An object that is gone since the listing counts as absent.
+    reading what was listed and has not changed. An object that is gone since the listing counts as absent,
+    and its hour as changed when the day is looked at again.
 
     Raises:
         StoreError: an object could not be read, or the directory not be written.
@@ -98,10 +99,26 @@ def _compact_listed(
         base, changed = None, listing.hours.keys()
     objects = [item for item in listing.objects if item.hour in changed]
     bodies = store.read_many((item.key, item.size) for item in objects)
-    files = ((item, body) for item, body in zip(objects, bodies, strict=True) if body is not None)
+    unsettled: set[int] = set()
+    files = _those_there(objects, bodies, unsettled=unsettled)
     quarantined: list[Quarantined] = []
     merged = _write(files, day=listing.day, kept=kept, directory=directory, quarantined=quarantined)
+    listing = with_unsettled(listing, unsettled)
     return _compacted(listing, merged, quarantined, base=base, changed=changed)
+
+
+def _those_there(
+    objects: Iterable[RawObject], bodies: Iterable[bytes | None], *, unsettled: set[int]
+) -> Iterator[tuple[RawObject, bytes]]:
+    """The objects that are there, each whole; to ``unsettled`` the hours of those that are not as listed.
+
+    One that is gone may come back as it was. A listing that knew of it would hide that it was not read.
+    """
+    for item, body in zip(objects, bodies, strict=True):
+        if body is None or len(body) != item.size:
+            unsettled.add(item.hour)
+        if body is not None:
+            yield item, body
 
 
 def _write(

@@ -299,6 +299,56 @@ def test_a_disk_that_fails_is_no_damage(day: Day, tmp_path: Path) -> None:
     assert day.store.reads == []
 
 
+class ChangingStore(CountingStore):
+    """Finds one of the objects as something else when it is read: gone, or with other bytes."""
+
+    name, body = "", b""
+
+    def read_many(self, objects: Iterable[tuple[str, int]]) -> Iterator[bytes | None]:
+        listed = list(objects)
+        for (key, _), body in zip(listed, super().read_many(listed), strict=True):
+            yield (self.body or None) if key.endswith(self.name) else body
+
+
+@pytest.mark.parametrize("body", [b"", b'{"userName": "quite another"}'])
+def test_an_object_that_was_not_as_listed_is_read_again(day: Day, body: bytes) -> None:
+    day.put({f"{hour:02}/a.json": lines(entry(hour, userName=f"u{hour}")) for hour in range(24)})
+    day.rebuild()
+    day.put({"07/b.json": lines(entry(7, userName="away")), "09/a.json": b"{}"})
+    store = ChangingStore(day.root / "store")
+    store.name, store.body = "07/b.json", body
+    place = day.root / "away"
+    place.mkdir()
+    listing = list_day(store, tenant=TENANT, day=DAY)
+    built = compact_day(store, listing, directory=place, base=day.base)
+    assert "away" not in names_in_order(built)
+    assert built.listing.digest != listing.digest
+    assert built.file is not None
+    day.store.write("kept.parquet", built.file.read_bytes())
+    day.base = Base("kept.parquet", built.rows, built.hours, built.quarantined)
+
+    # It is there again, the same as it was when it was listed.
+    day.store.reads.clear()
+    built = day.rebuild()
+
+    assert day.store.reads == ["07/a.json", "07/b.json"]
+    assert built.listing.digest == listing.digest
+    assert rows_of(built) == rows_of(day.build())
+    assert "away" in names_in_order(built)
+
+
+def test_an_object_that_is_gone_for_good_is_looked_for_once(day: Day) -> None:
+    day.put({"00/a.json": b"{}", "07/b.json": b"{}"})
+    store = ChangingStore(day.root / "store")
+    store.name = "07/b.json"
+    found = compact_day(store, list_day(store, tenant=TENANT, day=DAY), directory=day.root, base=None)
+    assert found.rows == 1
+    day.put({"07/b.json": None})
+    listing = list_day(day.store, tenant=TENANT, day=DAY)
+    assert found.listing.digest != listing.digest
+    assert day.rebuild().listing.digest == listing.digest
+
+
 def test_a_day_that_changed_for_the_most_part_is_read_whole(day: Day) -> None:
     day.put({"00/a.json": lines(entry(0)), "01/a.json": lines(*[entry(1, userName="x" * 100)] * 5)})
     day.rebuild()
