@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from analytics.documents.opportunities import opportunities_document
 from analytics.documents.rules import rules_document
 from analytics.documents.users import users_document
 from analytics.documents.year import daily_activity, year_document
+from analytics.numbers import FIRST_MS, LAST_MS
 from analytics.rollup_tables import STATEMENTS
 from logs.columns import CACHE_STATUSES, COLUMNS
 from logs.layout import day_start_ms
@@ -33,7 +35,7 @@ from tests.analytics.pipeline import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 
 DOCUMENTATION = Path(__file__).resolve().parents[2] / "docs" / "analytics.md"
@@ -41,6 +43,9 @@ QUERIES = {
     match[1]: match[2]
     for match in re.finditer(r"```sql\n-- (\S+)\n(.*?)\n```", DOCUMENTATION.read_text(), re.DOTALL)
 }
+#: Of a rule of its own: 2 hits x the mean of -1, -1 and -2 is -2.67.
+NEGATIVE = (("HIT", 5), ("HIT", None), ("MISS", -1), ("MISS", -1), ("MISS", -2))
+USERS = ("Ana", "Bo", "Zoë")
 DAYS = (date(2026, 3, 1), date(2026, 3, 17), date(2026, 5, 2))
 
 
@@ -54,8 +59,10 @@ class Log:
         self.month = merge([days[DAYS[0]], days[DAYS[1]]], directory=directory / "month")
         self.year = merge_year(days, directory=directory / "year")
 
-    def run(self, name: str, first: date, last: date) -> list[dict[str, Any]]:
+    def run(self, name: str, first: date, last: date, *, user: str | None = None) -> list[dict[str, Any]]:
         statement = QUERIES[name].replace("$first", f"'{first}'").replace("$last", f"'{last}'")
+        if user is not None:
+            statement = statement.replace("WHERE day", f"WHERE userName = '{user}' AND day")
         guard.check(statement, self._connection)
         result = self._connection.execute(statement)
         names = [column[0] for column in result.description]
@@ -64,9 +71,15 @@ class Log:
 
 @pytest.fixture(scope="module", params=[1, 2, 3])
 def log(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Log]:
-    directory = tmp_path_factory.mktemp("log")
     chance = random.Random(request.param)  # noqa: S311  # reproducible, not secret
-    files = {day: {"00/a.json": json.dumps(random_entries(chance, day)).encode()} for day in DAYS}
+    entries = {day: random_entries(chance, day) for day in DAYS}
+    with made_log(entries, tmp_path_factory.mktemp("log")) as log:
+        yield log
+
+
+@contextmanager
+def made_log(entries: Mapping[date, list[dict[str, Any]]], directory: Path) -> Iterator[Log]:
+    files = {day: {"00/a.json": json.dumps(entries[day]).encode()} for day in DAYS}
     store = store_files(directory / "store", files)
     rolled = {}
     for day in DAYS:
@@ -84,11 +97,21 @@ def log(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 def random_entries(chance: random.Random, day: date) -> list[dict[str, Any]]:
     """Every status; statements that meet each list's condition; each logId once, each time in its day."""
-    return [
+    own = [
+        {
+            "timestamp": day_start_ms(day) + number,
+            "logId": f"r3-{number}",
+            "cacheStatus": status,
+            "matchedRule": "r3",
+            "warehouseExecutionTimeMs": time,
+        }
+        for number, (status, time) in enumerate(NEGATIVE if day == DAYS[0] else ())
+    ]
+    return own + [
         {
             "timestamp": day_start_ms(day) + 1000 * chance.randrange(86_400),
             "logId": f"{chance.getrandbits(64):016x}",
-            "userName": chance.choice([None, "Ana", "Bo", "Zoë"]),
+            "userName": chance.choice([None, *USERS]),
             "standardizedSql": chance.choice([None, *(f"SELECT {n} -- ü" for n in range(12))]),
             "cacheStatus": chance.choice([None, *CACHE_STATUSES, "HIT", *["MISS", "PASSTHROUGH"] * 4]),
             "cacheKey": chance.choice([None, "k1", "k2", "k3"]),
@@ -97,35 +120,99 @@ def random_entries(chance: random.Random, day: date) -> list[dict[str, Any]]:
             "statusCode": chance.choice([None, 200, 500]),
             "responseSize": chance.choice([None, -1, 0, 1, 1000, 2**40]),
             "responseTimeMs": chance.choice([None, 0, 1, 2, 15, 999]),
-            "warehouseExecutionTimeMs": chance.choice([None, 0, 3, 2**31 - 1]),
+            "warehouseExecutionTimeMs": chance.choice([None, 0, 3, 2**31 - 1, -1, -8]),
         }
         for _ in range(400)
     ]
 
 
-def test_a_day(log: Log) -> None:
+@pytest.mark.parametrize("user", [None, *USERS])
+def test_a_day(log: Log, user: str | None) -> None:
     day = DAYS[0]
-    document = day_json(log.days[day])
+    document = day_json(log.days[day], user=user)
     records, hours = document.pop("queries"), document.pop("hourlyActivity")
 
-    assert log.run("day", day, day) == [document]
-    assert log.run("day.queries", day, day) == records
-    assert log.run("day.hourlyActivity", day, day) == hours
+    assert log.run("day", day, day, user=user) == [document]
+    assert log.run("day.queries", day, day, user=user) == records
+    assert with_every_hour(log.run("day.hourlyActivity", day, day, user=user)) == hours
 
 
-def test_a_month(log: Log) -> None:
+def with_every_hour(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What the query gives, and zeros for the hours without entries."""
+    found = {row["hour"]: row for row in rows}
+    return [found.get(hour, {**dict.fromkeys(rows[0], 0), "hour": hour}) for hour in range(24)]
+
+
+@pytest.mark.parametrize("user", [None, *USERS])
+def test_a_month(log: Log, user: str | None) -> None:
     first, last = date(2026, 3, 1), date(2026, 3, 31)
-    with opened(log.month) as rollups:
+    with opened(log.month, user=user) as rollups:
         document = month_document(rollups, month=3)
     assert document is not None
     hours = document.pop("hourlyActivity")
 
     assert document.pop("month") == 3
-    assert log.run("month", first, last) == [document]
+    assert log.run("month", first, last, user=user) == [document]
     for hour in hours:
         for name in ("cacheHitAverageResponseTime", "cacheMissAverageResponseTime"):
             hour[name] = hour[name] or 0
-    assert log.run("day.hourlyActivity", first, last) == hours
+    assert with_every_hour(log.run("day.hourlyActivity", first, last, user=user)) == hours
+
+
+@pytest.mark.parametrize("user", USERS)
+def test_a_users_year(log: Log, user: str) -> None:
+    first, last = date(2026, 1, 1), date(2026, 12, 31)
+    with opened(log.year, user=user) as rollups:
+        document = year_document(rollups, tenant=TENANT, year=2026, activity=daily_activity(rollups))
+    for name in ("tenantSummaryReportID", "tenantId", "reportyears"):
+        document.pop(name)
+
+    assert log.run("year.activity", first, last, user=user) == document.pop("last365daysQueryActivity")
+    assert log.run("year", first, last, user=user) == [document]
+
+
+def test_negative_warehouse_times_round_half_up_as_well(log: Log) -> None:
+    (rule,) = (rule for rule in log.run("rules.rules", DAYS[0], DAYS[-1]) if rule["ruleId"] == "r3")
+
+    assert rule["warehouseTimeSavedMs"] == -3
+    with opened(log.year) as rollups:
+        assert rule in rules_document(rollups)["rules"]
+
+
+def test_times_that_no_calendar_has(tmp_path: Path) -> None:
+    day = DAYS[0]
+    times: list[list[int | None]] = [
+        [2**62],
+        [-(2**62)],
+        [FIRST_MS],
+        [FIRST_MS - 1],
+        [LAST_MS],
+        [LAST_MS + 1],
+        [None],
+        [2**62, 5, None],
+    ]
+    entries = [
+        {"timestamp": time, "standardizedSql": f"SELECT {number}", "userName": "Ana"}
+        for number, several in enumerate(times)
+        for time in several
+    ]
+    with made_log(dict.fromkeys(DAYS, entries), tmp_path) as log:
+        for user in (None, "Ana"):
+            records = day_json(log.days[day], user=user)["queries"]
+            assert log.run("day.queries", day, day, user=user) == records
+    shown = {
+        record["statement"]: (record["firstRequestTime"], record["lastRequestTime"]) for record in records
+    }
+    assert [shown[f"SELECT {number}"] for number in range(len(times))] == [
+        (None, None),
+        (None, None),
+        ("0001-01-01T00:00:00.000Z",) * 2,
+        (None, None),
+        ("9999-12-31T23:59:59.999Z",) * 2,
+        (None, None),
+        (None, None),
+        ("1970-01-01T00:00:00.005Z", None),
+    ]
 
 
 def test_a_year(log: Log) -> None:
@@ -153,6 +240,8 @@ def test_all_users(log: Log) -> None:
         document = users_document(rollups, tenant=TENANT, generated_at=datetime(2026, 5, 3, tzinfo=UTC))
 
     assert log.run("users", DAYS[0], DAYS[-1]) == document["users"]
+    for user in document["users"]:
+        assert log.run("users", DAYS[0], DAYS[-1], user=user["userId"]) == [user]
 
 
 def test_every_published_query_is_compared() -> None:
