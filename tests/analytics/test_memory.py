@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 #: Of one statement.
 BYTES = 100_000
-FEW = 160
+FEW = 120
 
 
 def test_documents_take_as_much_memory_whatever_the_statements_come_to(tmp_path: Path) -> None:
