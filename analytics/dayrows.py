@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analytics.grouping import Array, Numbering
+from analytics.grouping import Array, Numbering, Statements
 from tenantadmin.arrow import pc
 
 if TYPE_CHECKING:
@@ -23,26 +23,30 @@ BYTES: Final = 256 << 20
 
 #: Columns of texts that are numbered, and those that repeat, which are read as what they are stored as: a
 #: dictionary and numbers.
-_NUMBERED: Final = ("userName", "standardizedSql", "matchedRule", "cacheStatus", "cacheKey")
-_REPEATING: Final = (*_NUMBERED, "matchedRuleName")
-#: The texts that a day has most of; they are held once, in their numbering.
-_LARGE: Final = "standardizedSql"
+_NUMBERED: Final = ("userName", "matchedRule", "cacheStatus", "cacheKey")
+_STATEMENT: Final = "standardizedSql"
+_REPEATING: Final = (*_NUMBERED, _STATEMENT, "matchedRuleName")
+#: Bytes of the statements of a part above which few repeat, so that they are read as texts, some at a time.
+STATEMENT_BYTES: Final = 64 << 20
+_BATCH_BYTES: Final = 16 << 20
 
 
 class DayRows:
     """A day's file, whose rows stand in the order that decides which is the latest. Threads may share it.
 
     Args:
-        columns: those that are read.
+        columns: those that are read beside the statements.
     """
 
     def __init__(self, path: Path, *, columns: Sequence[str]) -> None:
+        self._path = path
         self._file = pq.ParquetFile(path, read_dictionary=list(_REPEATING))
         self._columns = list(columns)
-        self._groups = list(_batched(self._file.metadata, self._columns))
+        self._groups = list(_batched(self._file.metadata, [*columns, _STATEMENT]))
         self._held: tuple[int, pa.Table] | None = None
         self._reading = Lock()
         self.texts = {name: Numbering() for name in _NUMBERED}
+        self.statements = Statements()
 
     def __enter__(self) -> Self:
         return self
@@ -51,12 +55,12 @@ class DayRows:
         self._file.close()
 
     def parts(self) -> Iterator[pa.Table]:
-        """All rows: texts that repeat by their number in ``texts``, and the number of the row as ``row``."""
+        """All rows: texts by their numbers in ``texts`` and ``statements``, the row's own as ``row``."""
         start = 0
         for groups in self._groups:
             table = self._file.read_row_groups(groups, columns=self._columns)
             numbers = {name: numbering.encode(table[name]) for name, numbering in self.texts.items()}
-            table = table.drop_columns([_LARGE])
+            numbers[_STATEMENT] = self._number_statements(groups)
             # The last is held: most days have one.
             self._held = groups[0], table
             rows = _arange(start, start + table.num_rows)
@@ -65,8 +69,22 @@ class DayRows:
                 {**dict(zip(table.column_names, table.columns, strict=True)), **numbers, "row": rows}
             )
 
+    def _number_statements(self, groups: list[int]) -> Array:
+        held = [self._file.metadata.row_group(number) for number in groups]
+        place = self._file.schema.names.index(_STATEMENT)
+        size = sum(group.column(place).total_uncompressed_size for group in held)
+        if size <= STATEMENT_BYTES:
+            chunks = self._file.read_row_groups(groups, columns=[_STATEMENT])[_STATEMENT].chunks
+            return pa.concat_arrays([self.statements.encode(chunk) for chunk in chunks])
+        rows = max(1, _BATCH_BYTES * sum(group.num_rows for group in held) // size)
+        with pq.ParquetFile(self._path) as file:
+            batches = file.iter_batches(rows, row_groups=groups, columns=[_STATEMENT], use_threads=False)
+            return pa.concat_arrays(
+                [self.statements.encode(batch.column(0).dictionary_encode()) for batch in batches]
+            )
+
     def at(self, rows: Array, columns: Sequence[str]) -> pa.Table:
-        """``columns`` of the rows of these numbers, in that order; not of statements."""
+        """``columns`` of the rows of these numbers, in that order."""
         wanted = rows.unique()
         wanted = wanted.take(pc.sort_indices(wanted))
         found = []

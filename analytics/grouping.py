@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
@@ -64,17 +65,14 @@ def means(sums: Array, counts: Array) -> Array:
 
 
 class Numbering:
-    """Numbers texts from 0 in the order in which they are met, over all parts of the rows.
-
-    Offsets of 64 bits: the texts of a day may come to more than 2 GiB.
-    """
+    """Numbers texts from 0 in the order in which they are met, over all parts of the rows."""
 
     def __init__(self) -> None:
-        self.texts: Array = pa.array([], pa.large_string())
+        self.texts: Array = pa.array([], pa.string())
 
     def encode(self, column: Array) -> Array:
         """The number of each value of a column of dictionaries; null of null."""
-        coded = _with_large_texts(column).unify_dictionaries().combine_chunks()
+        coded = column.unify_dictionaries().combine_chunks()
         if not len(self.texts) and len(coded.dictionary.unique()) == len(coded.dictionary):
             self.texts = coded.dictionary
             return coded.indices
@@ -84,7 +82,7 @@ class Numbering:
 
     def number(self, text: str) -> int:
         """The number of ``text``; -1 where it was not met."""
-        return int(pc.index(self.texts, pa.scalar(text, self.texts.type)).as_py())
+        return int(pc.index(self.texts, text).as_py())
 
     def ranks(self) -> Array:
         """By number, the place of each text in the order of all."""
@@ -92,11 +90,36 @@ class Numbering:
         return pc.index_in(self.texts, value_set=self.texts.take(order))
 
 
-def _with_large_texts(column: Array) -> Array:
-    """A column of dictionaries, the offsets of whose texts have 64 bits. Texts are not copied."""
-    kind: Any = pa.large_string()
-    chunks = [
-        pa.DictionaryArray.from_arrays(chunk.indices, chunk.dictionary.cast(kind)) for chunk in column.chunks
-    ]
-    chunked: Any = pa.chunked_array
-    return chunked(chunks, pa.dictionary(column.type.index_type, kind))
+class Statements:
+    """Numbers long texts from 0 by their MD5, which is what tells them apart, and holds each once.
+
+    They may come to more than the 2 GiB of `Numbering`, which compares the texts themselves.
+    """
+
+    def __init__(self) -> None:
+        #: By number.
+        self.digests: Array = pa.array([], pa.binary(16))
+        self._texts: list[Array] = [pa.array([], pa.large_string())]
+
+    def encode(self, chunk: Array) -> Array:
+        """The number of each value of an array of dictionary type; null of null."""
+        texts = chunk.dictionary.cast(pa.large_string())
+        # Looked at where they lie: as Python's texts they would be as much again.
+        digests = pa.array(
+            [
+                hashlib.md5(text.as_buffer(), usedforsecurity=False).digest()
+                for text in texts.cast(pa.large_binary())
+            ],
+            pa.binary(16),
+        )
+        new = digests.filter(pc.invert(pc.is_in(digests, value_set=self.digests))).unique()
+        if len(new):
+            is_all = len(new) == len(texts)
+            self._texts.append(texts if is_all else texts.take(pc.index_in(new, value_set=digests)))
+            self.digests = pa.concat_arrays([self.digests, new])
+        return pc.index_in(digests, value_set=self.digests).take(chunk.indices)
+
+    def texts(self) -> Array:
+        """By number; in one piece from then on."""
+        self._texts = [pa.concat_arrays(self._texts)]
+        return self._texts[0]

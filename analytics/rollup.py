@@ -5,7 +5,6 @@ Grouping is Arrow's over numbers that stand for texts, a quarter of what the que
 
 from __future__ import annotations
 
-import hashlib
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,9 +34,9 @@ if TYPE_CHECKING:
 
     from analytics.grouping import Array, Measures
 
-#: What is read of the log.
+#: What is read of the log, beside the statements.
 _COLUMNS: Final = (
-    *("userName", "standardizedSql", "matchedRule", "matchedRuleName", "cacheStatus", "cacheKey"),
+    *("userName", "matchedRule", "matchedRuleName", "cacheStatus", "cacheKey"),
     *("timestamp", "logId", "responseTimeMs", "warehouseExecutionTimeMs", "responseSize", "statusCode"),
     HOUR_COLUMN,
 )
@@ -125,13 +124,7 @@ class _Day:
         self._asked, self._ruled, self._hours, self._kept = (
             _joined(parts, *how) for parts, how in zip(zip(*found, strict=True), _GROUPINGS, strict=True)
         )
-        self._texts = rows.texts[_SQL].texts
-        # Looked at where they lie: all of them as Python's texts would be as much again.
-        digests = [
-            hashlib.md5(sql.as_buffer(), usedforsecurity=False).digest()
-            for sql in self._texts.cast(pa.large_binary())
-        ]
-        self._statements = pa.array(digests, pa.binary(16))
+        self._texts, self._statements = rows.statements.texts(), rows.statements.digests
 
     def tables(self) -> dict[str, Callable[[], pa.Table]]:
         """What makes each table, its rows in order. Those that take longest stand first."""
@@ -240,7 +233,7 @@ class _Day:
         return pa.concat_tables(
             [
                 self._activity(
-                    pa.nulls(1, pa.large_string()),
+                    pa.nulls(1, pa.string()),
                     {"users": pa.array([len(users.texts)]), "queries": pa.array([len(self._texts)])},
                     aligned(everyone, _ALL, zero, names=served),
                     aligned(whole, _ALL, zero, names=sums),
