@@ -268,8 +268,7 @@ def _create_user(principal: Principal, email: str) -> User:
         check_email(email)
     except ValueError as error:
         raise _invalid("/email", "invalid-email", str(error)) from error
-    user, _ = User.objects.get_or_create(email=email)
-    return User.objects.select_for_update(no_key=True).get(pk=user.pk)
+    return User.objects.lock_or_create(email)
 
 
 def _require_writable(principal: Principal, user: User, change: UserChange) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -36,6 +37,14 @@ class UserManager(BaseUserManager["User"]):
         user.set_password(password)
         user.save(using=self._db)
         return user
+
+    def lock_or_create(self, email: str) -> User:
+        """Return the locked row of the user with this email, made with the defaults where there is none.
+
+        Whoever was first wins. Whoever is made so has no password.
+        """
+        user, _ = self.get_or_create(email=email, defaults={"password": make_password(None)})
+        return self.select_for_update(no_key=True).get(pk=user.pk)
 
     def create_superuser(self, email: str, password: str | None = None, **fields: Any) -> User:
         return self.create_user(email, password, **{**fields, "role": PrimaryRole.ADMIN})
@@ -91,6 +100,10 @@ class User(AbstractBaseUser):
     @property
     def is_superuser(self) -> bool:
         return self.is_staff
+
+    def has_usable_password(self) -> bool:
+        """Tell whether there is one. Rows of earlier versions have an empty text where there is none."""
+        return bool(self.password) and super().has_usable_password()
 
     def has_perm(self, perm: str, obj: object = None) -> bool:  # noqa: ARG002
         return self.is_staff

@@ -111,13 +111,12 @@ def require_permitted(email: str) -> None:
 
 def _find_or_create(identity: Identity, email: str) -> User:
     """Return the locked row of the user: by the provider's subject, else by the address."""
-    locked = User.objects.select_for_update(no_key=True)
     if identity.subject:
+        locked = User.objects.select_for_update(no_key=True)
         known = locked.filter(identity_provider=identity.provider, identity_subject=identity.subject).first()
         if known is not None:
             return known
-    user, _ = User.objects.get_or_create(email=email)
-    return locked.get(pk=user.pk)
+    return User.objects.lock_or_create(email)
 
 
 def _remember(user: User, identity: Identity, moment: dt.datetime) -> None:

@@ -11,6 +11,7 @@ from django.core.management import CommandError, call_command
 
 from accounts.access.credentials import exchange_pat
 from accounts.models import PersonalAccessToken, User
+from accounts.signin.flow import Identity, complete_sign_in
 from tenantadmin.http.timestamps import now
 
 if TYPE_CHECKING:
@@ -40,6 +41,21 @@ class TestCreateAdmin:
         before = User.objects.get().password
         assert run("create_admin", "ada@example.org") == "ada@example.org is a platform admin.\n"
         assert User.objects.get().password == before
+
+    @pytest.mark.parametrize("stored", [None, ""])
+    def test_makes_a_password_for_who_signed_in_without_one(
+        self, monkeypatch: pytest.MonkeyPatch, stored: str | None
+    ) -> None:
+        complete_sign_in(Identity(email="ada@example.org", email_verified=True))
+        assert not User.objects.get().has_usable_password()
+        if stored is not None:
+            # As earlier versions left it.
+            User.objects.update(password=stored)
+
+        monkeypatch.setattr("sys.stdin", io.StringIO())
+        first, second = run("create_admin", "ada@example.org").splitlines()
+        assert first == "ada@example.org is a platform admin."
+        assert User.objects.get().check_password(second.removeprefix("Password for the admin site: "))
 
     def test_promotes_and_activates_an_existing_user(self, monkeypatch: pytest.MonkeyPatch) -> None:
         User.objects.create(email="ada@example.org", role="guest", is_active=False)
