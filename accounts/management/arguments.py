@@ -1,0 +1,26 @@
+"""Arguments that several commands take."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError
+from uuid import UUID
+
+from accounts.models import Revision, Tenant
+
+
+def tenant_id(text: str) -> UUID:
+    """Return the id of a tenant; argparse's type of ``--tenant``.
+
+    A deleted one counts as long as its history stands, which is longer than its tombstone: its logs and
+    summaries stay (contract: "Tenant lifecycle").
+
+    Raises:
+        ArgumentTypeError: it is no UUID, or there never was such a tenant.
+    """
+    try:
+        tenant = UUID(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is no tenant's id, which is a UUID.") from None
+    if not (Tenant.objects.filter(pk=tenant).exists() or Revision.objects.filter(tenant_id=tenant).exists()):
+        raise ArgumentTypeError(f"There is no tenant {tenant}.")
+    return tenant

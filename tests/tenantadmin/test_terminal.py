@@ -1,0 +1,30 @@
+"""Text from data for a person's terminal."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tenantadmin.terminal import visible
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b]0;pwned\x07", r"\x1b]0;pwned\x07"),
+        ("\x9b31m\x7f", r"\x9b31m\x7f"),
+        ("a\tb\r\nc", r"a\tb\r\nc"),
+        ("\u202eabc\u2028\ufeff", r"\u202eabc\u2028\ufeff"),
+        ("\ud800 \U000e0041", r"\ud800 \U000e0041"),
+        ("Müller, 東京 🙂 C:\\x1b", "Müller, 東京 🙂 C:\\x1b"),
+        ("", ""),
+    ],
+)
+def test_what_does_not_show_is_escaped(text: str, shown: str) -> None:
+    assert visible(text) == shown
+
+
+@given(st.text())
+def test_nothing_that_is_left_drives_a_terminal(text: str) -> None:
+    assert visible(text).isprintable()
