@@ -40,31 +40,43 @@ def find_log_files(directory: Path, *, tenant: UUID) -> list[LogFile]:
     """The files of the tree ``directory/logs/YYYY/MM/DD/HH/<file>.json``, in key order.
 
     Raises:
-        BadTree: there is no such tree, it is empty, or a file lies at another place.
+        BadTree: there is no such tree, it is empty, a file lies at another place, or is none: a link would
+            show the tenant's members whatever it leads to.
     """
     root = directory / "logs"
+    if root.is_symlink():
+        raise BadTree(f"{root} is a symbolic link; give the folder above the one that it leads to.")
     if not root.is_dir():
         raise BadTree(f"{directory} holds no folder 'logs'; give the folder above logs/YYYY/MM/DD/HH/.")
     files: list[LogFile] = []
     misplaced: list[str] = []
-    for folder, _, names in os.walk(root):
-        for name in names:
-            path = Path(folder) / name
-            key = logs_prefix(tenant) + path.relative_to(root).as_posix()
-            if parse_raw_key(key) is None:
-                misplaced.append(str(path.relative_to(directory)))
-            else:
-                files.append(LogFile(path, key))
-    if misplaced:
-        named = ", ".join(sorted(misplaced)[:_NAMED])
-        more = f" and {len(misplaced) - _NAMED} more" if len(misplaced) > _NAMED else ""
-        raise BadTree(
-            f"{directory}: not at logs/YYYY/MM/DD/HH/<file>.json: {named}{more}. Move or remove them; "
-            "nothing was imported."
-        )
+    special: list[str] = []
+    for path, is_file in _walk(root):
+        key = logs_prefix(tenant) + path.relative_to(root).as_posix()
+        if not is_file:
+            special.append(str(path.relative_to(directory)))
+        elif parse_raw_key(key) is None:
+            misplaced.append(str(path.relative_to(directory)))
+        else:
+            files.append(LogFile(path, key))
+    for bad, fault in ((special, "no plain files"), (misplaced, "not at logs/YYYY/MM/DD/HH/<file>.json")):
+        if bad:
+            named = ", ".join(sorted(bad)[:_NAMED])
+            more = f" and {len(bad) - _NAMED} more" if len(bad) > _NAMED else ""
+            raise BadTree(f"{directory}: {fault}: {named}{more}. Move or remove them; nothing was imported.")
     if not files:
         raise BadTree(f"{root} holds no file; expected logs/YYYY/MM/DD/HH/<file>.json.")
     return sorted(files, key=lambda file: file.key)
+
+
+def _walk(folder: Path) -> Iterator[tuple[Path, bool]]:
+    """What lies in the folders below ``folder``, and whether it is a file itself; no link is followed."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield from _walk(Path(entry.path))
+            else:
+                yield Path(entry.path), entry.is_file(follow_symlinks=False)
 
 
 def import_files(store: ObjectStore, files: list[LogFile]) -> Iterator[bool]:
@@ -83,7 +95,8 @@ def import_files(store: ObjectStore, files: list[LogFile]) -> Iterator[bool]:
 
 
 def _import_file(store: ObjectStore, file: LogFile) -> bool:
-    body = file.path.read_bytes()
+    with open(file.path, "rb", opener=_open_plain) as opened:
+        body = opened.read()
     try:
         if store.stat(file.key).size == len(body) and store.read(file.key) == body:
             return False
@@ -91,3 +104,8 @@ def _import_file(store: ObjectStore, file: LogFile) -> bool:
         pass
     store.write(file.key, body)
     return True
+
+
+def _open_plain(path: str, flags: int) -> int:
+    # What was a file when it was found may be a link by now.
+    return os.open(path, flags | os.O_NOFOLLOW)

@@ -11,6 +11,7 @@ from uuid import UUID
 import pytest
 from django.core.management import CommandError, call_command
 
+from accounts.models import Tenant
 from analytics.damage import mark_what_is_gone
 from analytics.days import rebuild_day
 from analytics.documents.month import month_document
@@ -21,6 +22,7 @@ from logs.models import Partition
 from tenantadmin.objectstore import StoreError, default_store
 from tests.analytics.pipeline import TENANT
 from tests.analytics.test_rebuild import document, entry, put
+from tests.factories import make_account, make_tenant
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,8 +50,10 @@ def test_everything_then_nothing(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_one_tenant_within_bounds(capsys: pytest.CaptureFixture[str]) -> None:
-    other = "99999999-2222-4333-8444-555555555555"
-    assert run(capsys, "--tenant", other) == "Everything is current."
+    account = make_account()
+    Tenant.objects.create(pk=TENANT, account=account)
+    other = make_tenant(account)
+    assert run(capsys, "--tenant", str(other.pk)) == "Everything is current."
 
     run(capsys, "--tenant", str(TENANT), "--from", "2026-01-02", "--to", "2026-01-02")
     assert list(Partition.objects.values_list("day", flat=True)) == [DAYS[1]]
@@ -63,7 +67,7 @@ def test_one_tenant_within_bounds(capsys: pytest.CaptureFixture[str]) -> None:
         (("--from", "2026-02-30"), "'2026-02-30' is no day"),
         (("--to", "yesterday"), "'yesterday' is no day"),
         (("--from", "2026-01-02", "--to", "2026-01-01"), "--from 2026-01-02 is after --to 2026-01-01"),
-        (("--tenant", "x"), "invalid UUID value"),
+        (("--tenant", "x"), "'x' is no tenant's id"),
     ],
 )
 def test_bad_arguments_are_named(arguments: tuple[str, ...], message: str) -> None:

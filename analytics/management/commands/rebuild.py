@@ -6,13 +6,13 @@ from argparse import ArgumentParser, ArgumentTypeError
 from contextlib import contextmanager
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final
-from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 from django.db import InterfaceError, OperationalError
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from accounts.management.arguments import tenant_id
 from analytics.damage import LostRollups, mark_what_is_gone
 from analytics.days import find_stale_days, rebuild_day
 from analytics.rebuild import find_stale_periods, rebuild_period
@@ -20,9 +20,11 @@ from logs.listing import find_tenants
 from logs.locks import Busy
 from logs.models import Partition
 from tenantadmin.objectstore import StoreError, default_store
+from tenantadmin.terminal import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from uuid import UUID
 
     from rich.progress import TaskID
 
@@ -38,7 +40,7 @@ class Command(BaseCommand):
     help = "Compacts the days whose raw logs changed and brings their summaries up to date. May be stopped."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--tenant", type=UUID, metavar="ID", help="one tenant; default: all")
+        parser.add_argument("--tenant", type=tenant_id, metavar="ID", help="one tenant; default: all")
         parser.add_argument("--from", type=_day, dest="first", metavar="DAY", help="YYYY-MM-DD")
         parser.add_argument("--to", type=_day, dest="last", metavar="DAY", help="YYYY-MM-DD")
 
@@ -59,7 +61,7 @@ class Command(BaseCommand):
                 for one in [tenant] if tenant else find_tenants(store):
                     run.rebuild_tenant(one, first=first, last=last)
         except (StoreError, OperationalError, InterfaceError) as error:
-            raise CommandError(f"{error}. {_AGAIN}") from error
+            raise CommandError(f"{visible(str(error))}. {_AGAIN}") from error
         if run.failures:
             failures = "".join(f"\n{place}: {failure}" for place, failure in run.failures.items())
             raise CommandError(
@@ -126,7 +128,7 @@ class _Run:
         except (OperationalError, InterfaceError):
             raise
         except Exception as error:  # noqa: BLE001  # one that no one thought of ends no other day either
-            failure = f"{type(error).__name__}: {error}"
+            failure = visible(f"{type(error).__name__}: {error}")
             if self.failures.get(place) != failure:
                 self._progress.console.print(f"{place}: {failure}", markup=False, soft_wrap=True)
             self.failures[place] = failure

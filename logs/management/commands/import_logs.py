@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 from rich.console import Console
 from rich.progress import track
 
+from accounts.management.arguments import tenant_id
 from logs.importing import BadTree, find_log_files, import_files
 from tenantadmin.objectstore import StoreError, default_store
+from tenantadmin.terminal import visible
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
+    from uuid import UUID
 
 
 class Command(BaseCommand):
@@ -22,7 +24,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("directory", type=Path, metavar="DIR")
-        parser.add_argument("--tenant", type=UUID, required=True, metavar="ID")
+        parser.add_argument("--tenant", type=tenant_id, required=True, metavar="ID")
 
     def handle(self, *, directory: Path, tenant: UUID, **_: Any) -> None:
         console = Console(stderr=True, highlight=False)
@@ -36,6 +38,7 @@ class Command(BaseCommand):
             )
             written = sum(steps)
         except (BadTree, StoreError, OSError) as error:
-            raise CommandError(str(error)) from error
+            raise CommandError(visible(str(error))) from error
         kept = len(files) - written
-        self.stdout.write(f"{written} files imported, {kept} were there already. Next: manage.py rebuild")
+        files_word = "file" if written == 1 else "files"
+        self.stdout.write(f"{written} {files_word} imported, {kept} there already. Next: manage.py rebuild")
