@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any, cast
 from rest_framework.permissions import BasePermission
 
 from accounts.access.policy import POLICIES, On, Policy
-from accounts.access.principal import Principal
-from accounts.access.resources import require_account_scope
+from accounts.access.principal import Claims, Principal
+from accounts.access.resources import granted_after_minting, require_account_scope
+from accounts.access.rights import read_rights
+from accounts.access.scopes import PAT_ONLY
 from accounts.authentication import read_bearer
 from accounts.models import Tenant
 from tenantadmin.http.errors import ApiError, Forbidden, TosRequired, Unauthorized
@@ -54,7 +56,9 @@ class AppView(ApiView):
 
     def is_public(self, method: str) -> bool:
         name = self.operations.get("GET" if method == "HEAD" else method)
-        return name is not None and POLICIES[name].on is On.NOTHING
+        # A method that there is not: public where all others are.
+        names = self.operations.values() if name is None else (name,)
+        return bool(names) and all(POLICIES[name].on is On.NOTHING for name in names)
 
     def get_authenticators(self) -> list[BaseAuthentication]:
         """Return nothing to authenticate with where this operation is public: no header is looked at."""
@@ -158,11 +162,22 @@ def require_tenant_scope(principal: Principal, *, tenant_id: UUID, scope: Scope)
     """Refuse a caller who does not hold ``scope`` on a tenant.
 
     Raises:
-        Forbidden: the scope is missing, or the tenant is unknown and the caller may not know.
+        Forbidden: the scope is missing, or the tenant is unknown and the caller may not know. Where a token
+            minted now would hold the scope, it says so; to others an unknown tenant reads like any.
     """
     account_id = _account_of(principal, tenant_id)
     if scope not in principal.scopes_on_tenant(tenant_id=tenant_id, account_id=account_id):
+        if principal.claims.is_sign_in and scope not in PAT_ONLY:
+            _tell_later_grant(principal.claims, tenant_id=tenant_id, scope=scope)
         raise Forbidden(f"This needs '{scope}' on the tenant.")
+
+
+def _tell_later_grant(claims: Claims, *, tenant_id: UUID, scope: Scope) -> None:
+    """Refuse in other words whom the database allows ``scope`` by now, however lately."""
+    latest = Principal(claims=claims, rights=read_rights(claims))
+    account_id = _account_of(latest, tenant_id)
+    if scope in latest.rights.on_tenant(tenant_id=tenant_id, account_id=account_id):
+        raise granted_after_minting(scope, "tenant")
 
 
 def _account_of(principal: Principal, tenant_id: UUID) -> UUID | None:

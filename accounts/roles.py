@@ -62,16 +62,17 @@ def replace_roles(email: str, *, primary: str | None, scopes: Iterable[str] | No
         roles = make_roles(
             stored.primary if primary is None else primary, stored.scopes if scopes is None else scopes
         )
-        apply_roles(user, roles=roles, active=user.is_active)
+        apply_roles(user, roles=roles, active=user.is_active, path="")
         user.modified_at = now()
         user.save()
     return roles
 
 
-def apply_roles(user: User, *, roles: Roles, active: bool) -> None:
+def apply_roles(user: User, *, roles: Roles, active: bool, path: str) -> None:
     """Set roles and activity on the locked row ``user``, which the caller saves.
 
-    The caller holds `lock_admins` where either may change.
+    The caller holds `lock_admins` where either may change. ``path`` is the JSON Pointer of the roles in the
+    request.
 
     Raises:
         ValidationFailed: no active platform admin would remain.
@@ -83,7 +84,7 @@ def apply_roles(user: User, *, roles: Roles, active: bool) -> None:
                 "The last active platform admin can be neither demoted nor deactivated.",
                 details=[
                     Detail(
-                        "/active" if roles.primary == PrimaryRole.ADMIN else "/roles/primary",
+                        "/active" if roles.primary == PrimaryRole.ADMIN else f"{path}/primary",
                         "last-admin",
                         "Make another user a platform admin first.",
                     )

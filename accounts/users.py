@@ -296,7 +296,7 @@ def _apply(user: User, change: UserChange) -> None:
         user.display_name = change.display_name
     roles = change.roles if change.roles is not None else roles_of(user)
     active = user.is_active if change.active is None else change.active
-    apply_roles(user, roles=roles, active=active)
+    apply_roles(user, roles=roles, active=active, path="/roles")
 
 
 def _invalid(path: str, code: str, message: str) -> ValidationFailed:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from accounts.access.principal import WILDCARD
+from accounts.access.rights import read_rights
 from accounts.access.scopes import MEMBERS_ONLY, PLATFORM_ADMIN_SCOPES, Scope
 from accounts.models.users import MembershipRole, PrimaryRole
 from tenantadmin.http.errors import Forbidden
@@ -15,7 +16,7 @@ from tenantadmin.http.errors import Forbidden
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from accounts.access.principal import Principal
+    from accounts.access.principal import Principal, Rights
 
 #: What owning an account brings on the account itself.
 ACCOUNT_OWNER_SCOPES: Final = frozenset({Scope.CONFIG_READ, Scope.CONFIG_WRITE})
@@ -23,9 +24,13 @@ ACCOUNT_OWNER_SCOPES: Final = frozenset({Scope.CONFIG_READ, Scope.CONFIG_WRITE})
 
 def scopes_on_account(principal: Principal, account_id: UUID) -> frozenset[Scope]:
     """Return what the caller may do on an account: what its token reaches and the database allows."""
-    rights, claims = principal.rights, principal.claims
     if not token_names_account(principal, account_id):
         return frozenset()
+    allowed = _rights_on_account(principal.rights, account_id)
+    return allowed if principal.claims.is_sign_in else allowed & principal.claims.scopes
+
+
+def _rights_on_account(rights: Rights, account_id: UUID) -> frozenset[Scope]:
     allowed = rights.account_grants.get(account_id, frozenset()) - MEMBERS_ONLY
     if rights.is_platform_admin:
         allowed |= PLATFORM_ADMIN_SCOPES
@@ -35,7 +40,7 @@ def scopes_on_account(principal: Principal, account_id: UUID) -> frozenset[Scope
             if rights.role == PrimaryRole.GUEST
             else ACCOUNT_OWNER_SCOPES
         )
-    return allowed if claims.is_sign_in else allowed & claims.scopes
+    return allowed
 
 
 def token_names_account(principal: Principal, account_id: UUID) -> bool:
@@ -55,7 +60,19 @@ def require_account_scope(principal: Principal, *, account_id: UUID, scope: Scop
         Forbidden: neither owner nor platform admin, no grant, or the token does not reach the account.
     """
     if scope not in scopes_on_account(principal, account_id):
+        if principal.claims.is_sign_in and scope in _rights_on_account(
+            read_rights(principal.claims), account_id
+        ):
+            raise granted_after_minting(scope, "account")
         raise Forbidden(f"This needs '{scope}' on the account: its owners hold it.")
+
+
+def granted_after_minting(scope: Scope, where: str) -> Forbidden:
+    """Return the refusal of one who holds ``scope`` by now, but whose sign-in token does not say so yet."""
+    return Forbidden(
+        f"'{scope}' on the {where} was granted after this token was minted."
+        " Refresh the token: POST /oauth/token."
+    )
 
 
 def require_tenant_owner(principal: Principal, tenant_id: UUID) -> None:

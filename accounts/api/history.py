@@ -34,7 +34,7 @@ from accounts.tenants.restore import restore_config
 from accounts.tenants.schema import TenantConfigDocument
 from tenantadmin.http.errors import BadRequest, Detail
 from tenantadmin.http.etags import require_match
-from tenantadmin.http.fields import StrictIntegerField
+from tenantadmin.http.fields import OneOfField, StrictIntegerField
 from tenantadmin.http.hal import link, links
 from tenantadmin.http.serializers import StrictCharField, StrictSerializer, TimestampField, read_query
 
@@ -54,7 +54,7 @@ class ChangeParameters(PageParameters):
 
     to = TimestampField(required=False, help_text="Inclusive.")
     userId = StrictCharField(required=False, max_length=320, help_text="Who made the change.")
-    kind = serializers.ChoiceField(choices=RevisionKind.values, required=False)
+    kind = OneOfField(choices=RevisionKind.values, required=False)
 
     def get_fields(self) -> dict[str, Any]:
         return {"from": TimestampField(required=False, help_text="Inclusive."), **super().get_fields()}
@@ -73,12 +73,12 @@ class Change(serializers.Serializer[Any]):
     """One recorded change."""
 
     seq = serializers.IntegerField(min_value=0)
-    kind = serializers.ChoiceField(choices=RevisionKind.values)
+    kind = OneOfField(choices=RevisionKind.values)
     tenantId = serializers.UUIDField(required=False)
     accountId = serializers.UUIDField()
     userId = serializers.CharField()
     changedAt = serializers.DateTimeField()
-    action = serializers.ChoiceField(choices=RevisionAction.values)
+    action = OneOfField(choices=RevisionAction.values)
     restoredFrom = serializers.IntegerField(min_value=0, required=False)
     summary = serializers.DictField(help_text="Counts and names of what changed.")
 
@@ -124,7 +124,7 @@ class DiffLinks(serializers.Serializer[Any]):
 
 class DiffHead(serializers.Serializer[Any]):
     to = serializers.IntegerField(min_value=0)
-    kind = serializers.ChoiceField(choices=RevisionKind.values)
+    kind = OneOfField(choices=RevisionKind.values)
     _links = DiffLinks()
 
     def get_fields(self) -> dict[str, Any]:

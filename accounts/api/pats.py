@@ -15,6 +15,7 @@ from accounts.api.schema import HalLinks, Success
 from accounts.pats import PatRequest, create_own_pat, list_pats, pat_item, revoke_pat
 from accounts.permissions import AppView
 from tenantadmin.http import hal
+from tenantadmin.http.fields import OneOfField
 from tenantadmin.http.serializers import (
     StrictCharField,
     StrictSerializer,
@@ -42,14 +43,15 @@ class Ids(serializers.ListField):
             return names
         if WILDCARD in names:
             raise serializers.ValidationError("The wildcard '*' stands alone.", code="wildcard-not-alone")
-        field = serializers.UUIDField()
-        return list(dict.fromkeys(str(field.run_validation(name)) for name in names))
+        # An array of ids with each one's own finding, at its place in the array.
+        ids = serializers.ListField(child=serializers.UUIDField()).run_validation(names)
+        return list(dict.fromkeys(map(str, ids)))
 
 
 class Endpoint(StrictSerializer):
     """Methods and paths that a PAT is bound to; no method means every one."""
 
-    methods = serializers.ListField(child=serializers.ChoiceField(choices=_METHODS), required=False)
+    methods = serializers.ListField(child=OneOfField(choices=_METHODS), required=False)
     path = serializers.RegexField(r"^/[^\x00-\x1f]*$", max_length=500, help_text="A glob: '/tenants/*'.")
 
 
@@ -57,9 +59,7 @@ class PatBody(StrictSerializer):
     """A new PAT. ``endpoints`` empty means all; without ``expiresAt`` it stands until it is revoked."""
 
     name = StrictCharField(max_length=100)
-    scopes = serializers.ListField(
-        child=serializers.ChoiceField(choices=SCOPES), allow_empty=False, max_length=100
-    )
+    scopes = serializers.ListField(child=OneOfField(choices=SCOPES), allow_empty=False, max_length=100)
     tenants = Ids(help_text='Tenant ids, or `["*"]` (platform admins).')
     accounts = Ids(help_text='Account ids, or `["*"]` (platform admins).')
     endpoints = Endpoint(many=True, required=False)
@@ -73,7 +73,7 @@ class PatDocument(serializers.Serializer[Any]):
     name = serializers.CharField()
     owner = serializers.EmailField()
     prefix = serializers.CharField()
-    scopes = serializers.ListField(child=serializers.ChoiceField(choices=SCOPES))
+    scopes = serializers.ListField(child=OneOfField(choices=SCOPES))
     tenants = serializers.ListField(child=serializers.CharField())
     accounts = serializers.ListField(child=serializers.CharField())
     endpoints = Endpoint(many=True)

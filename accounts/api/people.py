@@ -10,6 +10,7 @@ from rest_framework import serializers
 
 from accounts.access.scopes import Scope
 from accounts.models.users import MembershipRole, PrimaryRole
+from tenantadmin.http.fields import OneOfField
 from tenantadmin.http.serializers import (
     StrictBooleanField,
     StrictCharField,
@@ -37,33 +38,31 @@ class IgnoredField(serializers.Field[Any, Any, Any, Any]):
 class RolesBody(StrictSerializer):
     """A user's roles: the primary one decides access, ``scopes`` add to the sign-in token's claim."""
 
-    primary = serializers.ChoiceField(choices=PrimaryRole.choices)
+    primary = OneOfField(choices=PrimaryRole.choices)
     scopes = serializers.ListField(
-        child=serializers.ChoiceField(choices=SCOPES), required=False, default=list, max_length=100
+        child=OneOfField(choices=SCOPES), required=False, default=list, max_length=100
     )
 
 
 class RolesPatch(StrictSerializer):
     """The keys of a user's roles to change."""
 
-    primary = serializers.ChoiceField(choices=PrimaryRole.choices, required=False)
-    scopes = serializers.ListField(
-        child=serializers.ChoiceField(choices=SCOPES), required=False, max_length=100
-    )
+    primary = OneOfField(choices=PrimaryRole.choices, required=False)
+    scopes = serializers.ListField(child=OneOfField(choices=SCOPES), required=False, max_length=100)
 
 
 class MembershipBody(StrictSerializer):
     """One user's role in one tenant."""
 
     tenantId = serializers.UUIDField()  # noqa: N815
-    role = serializers.ChoiceField(choices=MembershipRole.choices)
+    role = OneOfField(choices=MembershipRole.choices)
 
 
 class UserBody(StrictSerializer):
     """A User as it is sent: an absent member stays as it is, read-only ones may be sent back."""
 
     email = StrictCharField(required=False, help_text="The address in the path, or absent.")
-    type = serializers.ChoiceField(choices=["user"], required=False)
+    type = OneOfField(choices=["user"], required=False)
     displayName = StrictCharField(required=False, allow_blank=True, max_length=200)  # noqa: N815
     roles = RolesBody(required=False)
     tenants = MembershipBody(many=True, required=False)
@@ -87,7 +86,7 @@ class UserDocument(serializers.Serializer[Any]):
     """A User. ``tenants`` holds what the caller may see."""
 
     email = serializers.EmailField()
-    type = serializers.ChoiceField(choices=["user"])
+    type = OneOfField(choices=["user"])
     displayName = serializers.CharField(allow_blank=True)  # noqa: N815
     roles = RolesBody()
     tenants = MembershipBody(many=True)

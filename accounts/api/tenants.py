@@ -94,6 +94,8 @@ class TenantsView(AppView):
     @extend_schema(
         tags=["Tenants"],
         summary="Create a tenant in an account",
+        description="The caller becomes the tenant's owner, unless it is a platform admin. Its token does "
+        "not name the new tenant yet: refresh it before the next request.",
         parameters=[ETAG],
         request=TenantCreate,
         responses={

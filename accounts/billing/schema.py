@@ -12,7 +12,7 @@ from accounts.access.scopes import GRANTABLE
 from accounts.emails import check_email
 from accounts.models.billing import GrantResource, Plan
 from accounts.tenants.schema import FqdnField, IgnoredField, TenantNameField
-from tenantadmin.http.fields import JsonBooleanField, JsonIntegerField, StrictUuidField
+from tenantadmin.http.fields import JsonBooleanField, JsonIntegerField, OneOfField, StrictUuidField
 from tenantadmin.http.serializers import StrictCharField, StrictSerializer, TimestampField
 
 
@@ -45,7 +45,7 @@ class WritableAccount(StrictSerializer):
 class AccountCreate(WritableAccount):
     """The body of ``POST /config/accounts``."""
 
-    plan = serializers.ChoiceField(choices=Plan.values, required=False)
+    plan = OneOfField(choices=Plan.values, required=False)
 
 
 @extend_schema_serializer(component_name="Account")
@@ -64,7 +64,7 @@ class AccountDocument(serializers.Serializer[Any]):
 
     accountId = serializers.UUIDField()
     name = serializers.CharField()
-    plan = serializers.ChoiceField(choices=Plan.values)
+    plan = OneOfField(choices=Plan.values)
     owners = serializers.ListField(child=serializers.EmailField())
     billingEmail = serializers.CharField(allow_blank=True)
     createdAt = serializers.DateTimeField()
@@ -87,7 +87,7 @@ class DomainVerify(StrictSerializer):
 class DomainChallenge(serializers.Serializer[Any]):
     """The DNS record that proves control of the domain."""
 
-    type = serializers.ChoiceField(choices=["TXT"])
+    type = OneOfField(choices=["TXT"])
     name = serializers.CharField()
     value = serializers.CharField()
 
@@ -98,7 +98,7 @@ class DomainDocument(serializers.Serializer[Any]):
 
     domain = serializers.CharField()
     accountId = serializers.UUIDField()
-    state = serializers.ChoiceField(choices=["pending", "verified"])
+    state = OneOfField(choices=["pending", "verified"])
     challenge = DomainChallenge()
     createdAt = serializers.DateTimeField()
     verifiedAt = serializers.DateTimeField(required=False)
@@ -110,7 +110,7 @@ class FqdnDocument(serializers.Serializer[Any]):
 
     fqdn = serializers.CharField()
     tenantId = serializers.UUIDField()
-    state = serializers.ChoiceField(choices=["claimed", "tombstoned"])
+    state = OneOfField(choices=["claimed", "tombstoned"])
     until = serializers.DateTimeField(required=False, help_text="When a tombstone frees the name.")
 
 
@@ -118,10 +118,10 @@ class GrantCreate(StrictSerializer):
     """Permissions to delegate."""
 
     grantee = EmailField(help_text="Email of an existing user.")
-    resource = serializers.ChoiceField(choices=GrantResource.values)
+    resource = OneOfField(choices=GrantResource.values)
     resourceId = StrictUuidField()
     permissions = serializers.ListField(
-        child=serializers.ChoiceField(choices=sorted(GRANTABLE)), allow_empty=False, max_length=20
+        child=OneOfField(choices=sorted(GRANTABLE)), allow_empty=False, max_length=20
     )
     expiresAt = TimestampField(required=False)
 
@@ -132,7 +132,7 @@ class GrantDocument(serializers.Serializer[Any]):
 
     id = serializers.UUIDField()
     grantee = serializers.EmailField()
-    resource = serializers.ChoiceField(choices=GrantResource.values)
+    resource = OneOfField(choices=GrantResource.values)
     resourceId = serializers.UUIDField()
     permissions = serializers.ListField(child=serializers.CharField())
     grantedBy = serializers.EmailField(allow_null=True)

@@ -12,7 +12,7 @@ from rest_framework import serializers
 from accounts.models.billing import Plan
 from accounts.tenants.names import MAX_TENANT_NAME, normalize_fqdn, normalize_tenant_name
 from accounts.tenants.secrets import looks_like_secret
-from tenantadmin.http.fields import JsonBooleanField, JsonIntegerField, StrictUuidField
+from tenantadmin.http.fields import JsonBooleanField, JsonIntegerField, OneOfField, StrictUuidField
 from tenantadmin.http.serializers import StrictCharField, StrictSerializer, TimestampField
 
 DEFAULT_CACHING = {"cacheEnabled": True, "ttlSeconds": 86_400}
@@ -87,7 +87,7 @@ class IgnoredField(serializers.Field[Any, Any, Any, Any]):
 class Warehouse(StrictSerializer):
     """How the Gateway reaches the warehouse; never a secret."""
 
-    adapterType = serializers.ChoiceField(choices=["databricks", "snowflake", "postgresql"])
+    adapterType = OneOfField(choices=["databricks", "snowflake", "postgresql"])
     serverHostname = PlainText(max_length=253)
     port = JsonIntegerField(required=False, min_value=1, max_value=65_535)
     httpPath = PlainText(required=False, max_length=500)
@@ -172,7 +172,7 @@ class TenantConfigDocument(serializers.Serializer[Any]):
     defaults = Caching()
     logging = Logging()
     labels = serializers.DictField(child=serializers.CharField())
-    plan = serializers.ChoiceField(choices=Plan.values)
+    plan = OneOfField(choices=Plan.values)
     createdAt = serializers.DateTimeField()
     modifiedAt = serializers.DateTimeField()
     seq = serializers.IntegerField(min_value=0)

@@ -23,6 +23,7 @@ from rules.markers import (
     read_marker,
     update_marker,
 )
+from tenantadmin.http.fields import OneOfField
 from tenantadmin.http.hal import item, links, path
 from tenantadmin.http.serializers import StrictCharField, StrictSerializer, read_body, read_query
 from tenantadmin.http.streaming import stream_links
@@ -101,7 +102,7 @@ class MarkerDocument(serializers.Serializer[Any]):
 
 
 class MarkerParameters(StrictSerializer):
-    status = serializers.ChoiceField(choices=["active", "expired"], required=False)
+    status = OneOfField(choices=["active", "expired"], required=False)
     targetRuleId = StrictCharField(required=False, max_length=128)
 
 
@@ -135,6 +136,8 @@ class MarkersView(AppView):
     @extend_schema(
         tags=["Cache"],
         summary="Mark a rule's cached results as stale",
+        description="The target may be any rule of the ruleset, whatever its action is now: what it cached "
+        "while that was `cache` may still be stored.",
         request=MarkerCreate,
         responses={201: MarkerDocument},
         examples=[

@@ -11,7 +11,23 @@ if TYPE_CHECKING:
     from uuid import UUID
 
 _DIGITS: Final = re.compile(r"-?[0-9]+")
+
+#: How many choices a message lists.
+_LISTED: Final = 20
 _CANONICAL_UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+class OneOfField(serializers.ChoiceField):
+    """One of a few words, which the refusal of anything else lists."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if not isinstance(data, str) or data not in self.choices:
+            names = [str(name) for name in self.choices]
+            others = f" and {len(names) - _LISTED} others" if len(names) > _LISTED else ""
+            raise serializers.ValidationError(
+                f"Give one of: {', '.join(names[:_LISTED])}{others}.", code="invalid_choice"
+            )
+        return super().to_internal_value(data)
 
 
 class StrictIntegerField(serializers.IntegerField):

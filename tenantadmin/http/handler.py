@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 
 from django.core.exceptions import PermissionDenied
 from django.http import Http404
@@ -27,6 +27,9 @@ from tenantadmin.http.errors import (
     Unauthorized,
     ValidationFailed,
 )
+
+#: For those of DRF's messages that name Python's types.
+_PLAIN_MESSAGES: Final = {"not-a-list": "Send an array.", "not-a-dict": "Send a JSON object."}
 
 logger = logging.getLogger(__name__)
 
@@ -72,16 +75,17 @@ def validation_details(detail: Any, path: str = "") -> list[Detail]:
         return rows
     if isinstance(detail, list):
         if all(isinstance(entry, str) for entry in detail):
-            return [Detail(path, _code(entry), str(entry)) for entry in detail]
+            return [_row(path, entry) for entry in detail]
         return [
             row for index, entry in enumerate(detail) for row in validation_details(entry, f"{path}/{index}")
         ]
-    return [Detail(path, _code(detail), str(detail))]
+    return [_row(path, detail)]
+
+
+def _row(path: str, entry: Any) -> Detail:
+    code = str(getattr(entry, "code", "invalid")).replace("_", "-")
+    return Detail(path, code, _PLAIN_MESSAGES.get(code, str(entry)))
 
 
 def _escape(key: str) -> str:
     return key.replace("~", "~0").replace("/", "~1")
-
-
-def _code(entry: Any) -> str:
-    return str(getattr(entry, "code", "invalid")).replace("_", "-")

@@ -78,6 +78,7 @@ def test_an_expired_grant_gives_nothing(world: factories.World) -> None:
         ({"permissions": ["cache-admin"]}, "/permissions/0"),
         ({"permissions": ["config:red"]}, "/permissions/0"),
         ({"resource": "user"}, "/resource"),
+        ({"resource": {"tenant": "x"}}, "/resource"),
         ({"expiresAt": "2020-01-01T00:00:00Z"}, "/expiresAt"),
         ({"expiresAt": "2030-01-01"}, "/expiresAt"),
         ({"until": "x"}, "/until"),
@@ -89,6 +90,11 @@ def test_what_does_not_hold_is_a_400_that_names_the_place(
     answer = client_of(world.owner).post("/config/grants", grant_of(world, **change))
     assert (answer.status_code, answer.json()["error"]) == (400, "validation_failed")
     assert [detail["path"] for detail in answer.json()["details"]] == [path]
+
+
+def test_the_resources_that_there_are_are_listed(world: factories.World) -> None:
+    answer = client_of(world.owner).post("/config/grants", grant_of(world, resource={"tenant": "x"}))
+    assert answer.json()["details"][0]["message"] == "Give one of: tenant, account."
 
 
 def test_nobody_delegates_more_than_they_hold(world: factories.World) -> None:

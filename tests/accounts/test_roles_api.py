@@ -68,7 +68,8 @@ def test_the_last_admin_stays(world: factories.World) -> None:
     admin = signed_in(world.platform_admin)
     for method in ("PUT", "PATCH"):
         answer = admin.request(method, "/users/admin@example.org/roles", {"primary": "user"})
-        assert (answer.status_code, answer.json()["details"][0]["code"]) == (400, "last-admin")
+        (detail,) = answer.json()["details"]
+        assert (answer.status_code, detail["code"], detail["path"]) == (400, "last-admin", "/primary")
     assert admin.patch("/users/admin@example.org/roles", {"scopes": ["logs:read"]}).status_code == 200
 
 

@@ -118,6 +118,37 @@ def test_creating_a_tenant_stores_both_documents_and_makes_the_caller_its_owner(
     assert (fqdn.tenant_id, fqdn.released_at) == (tenant_id, None)
 
 
+def test_a_token_from_before_a_grant_says_to_refresh_it(world: factories.World) -> None:
+    before = client_of(world.owner)
+    made = before.post("/config/tenants", {"accountId": str(world.account.pk), "tenantName": "New"})
+
+    refused = before.get(made["Location"])
+    assert (refused.status_code, refused.json()["message"]) == (
+        403,
+        """'config:read' on the tenant was granted after this token was minted. \
+Refresh the token: POST /oauth/token.""",
+    )
+    assert client_of(world.owner).get(made["Location"]).status_code == 200
+
+
+def test_a_stranger_learns_of_no_tenant(world: factories.World) -> None:
+    for tenant_id in (world.tenant.pk, "99999999-9999-4999-8999-999999999999"):
+        refused = client_of(world.stranger).get(f"/config/tenants/{tenant_id}/config")
+        assert (refused.status_code, refused.json()["message"]) == (
+            403,
+            "This needs 'config:read' on the tenant.",
+        )
+
+
+def test_a_token_without_the_tenant_from_a_pat_is_not_told_to_refresh(world: factories.World) -> None:
+    token = factories.pat_token(world.owner, "config:read")
+    refused = ApiClient(token).get(f"/config/tenants/{world.tenant.pk}/config")
+    assert (refused.status_code, refused.json()["message"]) == (
+        403,
+        "This needs 'config:read' on the tenant.",
+    )
+
+
 def test_a_platform_admin_creates_a_tenant_for_others_and_is_no_member(world: factories.World) -> None:
     answer = client_of(world.platform_admin).post(
         "/config/tenants", {"accountId": str(world.account.pk), "tenantName": "Theirs"}

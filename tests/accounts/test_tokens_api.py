@@ -12,10 +12,10 @@ from accounts.access.credentials import create_pat, create_refresh_token
 from accounts.access.scopes import Scope
 from accounts.models import PersonalAccessToken, RefreshToken
 from tenantadmin.http.timestamps import now
+from tests.conftest import ApiClient
 
 if TYPE_CHECKING:
     from tests import factories
-    from tests.conftest import ApiClient
 
 pytestmark = pytest.mark.django_db
 
@@ -107,6 +107,14 @@ def test_a_form_field_that_stands_twice_is_refused(
     assert (answer.status_code, body["error"]) == (400, "invalid_request")
     assert body["error_description"] == f"A form field stands twice: {field}."
     assert RefreshToken.objects.get().revoked_at is None
+
+
+@pytest.mark.parametrize("path", ["/oauth/token", "/auth/logout"])
+@pytest.mark.parametrize("method", ["GET", "PUT"])
+@pytest.mark.parametrize("bearer", [None, "nonsense"])
+def test_a_wrong_method_is_a_405_whatever_the_bearer(path: str, method: str, bearer: str | None) -> None:
+    answer = ApiClient(bearer).request(method, path)
+    assert (answer.status_code, answer.json()["error"]) == (405, "method_not_allowed")
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
+from uuid import UUID
 
 import pytest
 
@@ -265,6 +266,25 @@ class TestWrite:
         assert (answer.status_code, answer.json()["error"]) == (400, "validation_failed")
         assert [(row["path"], row["code"]) for row in answer.json()["details"]][:1] == [(path, code)]
 
+    @pytest.mark.parametrize(
+        ("body", "message"),
+        [
+            ({"roles": {"primary": "boss"}}, "Give one of: admin, user, guest."),
+            ({"roles": {"primary": {"a": 1}}}, "Give one of: admin, user, guest."),
+            (
+                {"roles": {"primary": "user", "scopes": ["all"]}},
+                """Give one of: analytics:read, analytics:users, cache-admin, config:read, config:write, \
+logs:query, logs:read, tos:publish, users:read, users:write.""",
+            ),
+            ({"tenants": [{"tenantId": str(UUID(int=1)), "role": ""}]}, "Give one of: owner, admin, member."),
+            ({"tenants": {}}, "Send an array."),
+            ({"roles": "user"}, "Send a JSON object."),
+        ],
+    )
+    def test_what_may_stand_there_is_listed(self, world: factories.World, body: object, message: str) -> None:
+        answer = signed_in(world.platform_admin).put("/users/member@example.org", body)
+        assert [row["message"] for row in answer.json()["details"]] == [message]
+
     def test_an_unknown_property_names_the_nearest_known_one(self, world: factories.World) -> None:
         answer = signed_in(world.member).put("/users/member@example.org", {"displayname": "x"})
         assert answer.json()["details"][0]["message"] == (
@@ -315,12 +335,17 @@ class TestWrite:
 
 
 class TestLastAdmin:
-    @pytest.mark.parametrize("body", [{"active": False}, {"roles": {"primary": "user"}}])
-    def test_is_neither_demoted_nor_deactivated(self, world: factories.World, body: object) -> None:
+    @pytest.mark.parametrize(
+        ("body", "path"), [({"active": False}, "/active"), ({"roles": {"primary": "user"}}, "/roles/primary")]
+    )
+    def test_is_neither_demoted_nor_deactivated(
+        self, world: factories.World, body: object, path: str
+    ) -> None:
         client = signed_in(world.platform_admin)
         factories.make_user("sleeping@example.org", role="admin", is_active=False)
         answer = client.put("/users/admin@example.org", body)
-        assert (answer.status_code, answer.json()["details"][0]["code"]) == (400, "last-admin")
+        (detail,) = answer.json()["details"]
+        assert (answer.status_code, detail["code"], detail["path"]) == (400, "last-admin", path)
         assert client.delete("/users/admin@example.org").status_code == 403
         world.platform_admin.refresh_from_db()
         assert world.platform_admin.is_staff
