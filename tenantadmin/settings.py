@@ -146,6 +146,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "tenantadmin.http.middleware.request_id",
+    "tenantadmin.http.health.health",
     "tenantadmin.http.middleware.body_limit",
     "tenantadmin.http.middleware.json_errors",
     "django.middleware.security.SecurityMiddleware",

@@ -40,7 +40,14 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Response:
     error = as_api_error(exc)
     if error is None:
         logger.error("Unhandled error in %s", type(context.get("view")).__name__, exc_info=exc)
-        error = InternalError()
+        response = _response(InternalError())
+        # Django would log it again, without its traceback.
+        response._has_been_logged = True  # type: ignore[attr-defined]
+        return response
+    return _response(error)
+
+
+def _response(error: ApiError) -> Response:
     return Response(error.body(), status=error.status, headers=error.headers)
 
 

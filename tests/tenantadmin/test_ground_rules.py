@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.conf import settings
 from django.core.handlers.wsgi import WSGIHandler
 from django.test import RequestFactory
 
@@ -95,7 +97,7 @@ class TestErrorBody:
         assert answer.json()["message"] == message
 
     def test_a_fault_of_ours_is_a_500_that_tells_nothing(
-        self, anonymous: ApiClient, monkeypatch: pytest.MonkeyPatch
+        self, anonymous: ApiClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
         def fail() -> None:
             raise RuntimeError("the secret is hunter2")
@@ -104,6 +106,17 @@ class TestErrorBody:
         answer = anonymous.get("/.well-known/jwks.json")
         assert (answer.status_code, answer.json()["error"]) == (500, "internal_error")
         assert "hunter2" not in answer.content.decode()
+        # The log has it once, with its traceback.
+        assert [(it.name, bool(it.exc_info)) for it in caplog.records if it.levelname == "ERROR"] == [
+            ("tenantadmin.http.handler", True)
+        ]
+
+    def test_no_line_goes_past_the_handler_that_adds_the_id(self) -> None:
+        ids = "tenantadmin.http.request_ids.RequestIdFilter"
+        assert logging.getLogger("django").handlers == []
+        configured: Any = settings.LOGGING
+        assert configured["handlers"]["stderr"]["filters"] == ["request_id"]
+        assert configured["filters"]["request_id"]["()"] == ids
 
 
 class TestStrictJson:

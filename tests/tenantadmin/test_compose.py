@@ -1,0 +1,95 @@
+"""The deployment that docker/compose.yaml describes takes every documented variable."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import dotenv
+import pytest
+import yaml
+
+from logs.sql.service import make_application
+from tenantadmin.conf.reading import ConfigurationError, read_configuration
+from tenantadmin.conf.variables import VARIABLES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ROOT = Path(__file__).resolve().parents[2]
+SERVICES: dict[str, Any] = yaml.safe_load((ROOT / "docker/compose.yaml").read_text())["services"]
+OURS = ["migrate", "web", "worker", "beat"]
+#: What compose.yaml sets itself: where its own servers and the folders of the image are.
+OWN = {"DATABASE_URL", "REDIS_URL", "OBJECT_STORE_URL", "VAR_DIR", "STATIC_ROOT"}
+
+
+def interpolate(text: str, values: Mapping[str, str]) -> str:
+    """Do what compose does with ``${NAME}``, ``${NAME:-default}`` and ``${NAME:?}``."""
+
+    def value(match: re.Match[str]) -> str:
+        given = values.get(match[1], "")
+        assert given or match[2] != ":?", f"{match[1]} is required"
+        return given or match[3]
+
+    return re.sub(r"\$\{([A-Z0-9_]+)(:[-?])?([^}]*)\}", value, text)
+
+
+def environment(service: str, values: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a container when ``values`` stand in ``.env``."""
+    file = values if SERVICES[service].get("env_file") == ".env" else {}
+    own = SERVICES[service].get("environment", {})
+    return {**file, **{name: interpolate(text, values) for name, text in own.items()}}
+
+
+@pytest.fixture(scope="module")
+def documented(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The values of the ``.env`` that docs/operating.md has one write."""
+    text = (ROOT / "docs/operating.md").read_text()
+    command = re.search(r"^cat > \.env <<EOF\n.*?^EOF$", text, re.MULTILINE | re.DOTALL)
+    assert command is not None
+    folder = tmp_path_factory.mktemp("docker")
+    subprocess.run(["sh", "-ec", command[0]], cwd=folder, check=True, capture_output=True)
+    return {name: value or "" for name, value in dotenv.dotenv_values(folder / ".env").items()}
+
+
+@pytest.mark.parametrize("service", OURS)
+@pytest.mark.parametrize("variable", sorted({it.name for it in VARIABLES} - OWN))
+def test_a_variable_in_the_file_reaches_the_service(
+    service: str, variable: str, documented: dict[str, str]
+) -> None:
+    assert environment(service, {**documented, variable: "given"})[variable] == "given"
+
+
+@pytest.mark.parametrize("service", OURS)
+def test_the_documented_file_makes_a_deployment(service: str, documented: dict[str, str]) -> None:
+    values = read_configuration({"DJANGO_DEBUG": "false", **environment(service, documented)})
+    assert values["DATABASE_URL"]["PASSWORD"] == documented["POSTGRES_PASSWORD"]
+    assert values["OBJECT_STORE_URL"] == "s3://tenantadmin"
+    assert values["TRUSTED_PROXIES"] == ["172.16.0.0/12"]
+    assert values["EMAIL_URL"]["EMAIL_HOST"] == "mail.example.com"
+
+
+def test_the_sql_service_gets_what_it_reads_and_no_secret_but_its_own(documented: dict[str, str]) -> None:
+    page = (ROOT / "docs/configuration.md").read_text()
+    sentence = re.search(r"the SQL service reads (.*?);", page, re.DOTALL)
+    assert sentence is not None
+    wanted = {*re.findall(r"`(SQL_[A-Z_]+)`", sentence[1]), "SQL_SERVICE_SECRET", "LOG_LEVEL"}
+    given = environment("sql", {**documented, **dict.fromkeys(wanted, "given")})
+    assert {name for name, value in given.items() if value == "given"} == wanted
+    assert set(given) - wanted == {
+        "OBJECT_STORE_URL",
+        "AWS_ENDPOINT_URL",
+        "AWS_ACCESS_KEY_ID",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_REGION",
+    }
+    # What is not in the file counts as not set.
+    with pytest.raises(ConfigurationError) as caught:
+        make_application(environment("sql", documented))
+    assert caught.value.problems == ["SQL_SERVICE_SECRET is missing. Set it to the web processes' own."]
+
+
+def test_the_web_process_is_asked_whether_it_is_ready() -> None:
+    assert "http://127.0.0.1:8000/health/ready" in SERVICES["web"]["healthcheck"]["test"][-1]
