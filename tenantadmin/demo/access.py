@@ -24,6 +24,7 @@ from tenantadmin.http.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import date
 
 FILE_NAME: Final = "demo.json"
 PAT_NAME: Final = "Demo"
@@ -47,11 +48,11 @@ def demo_file() -> Path:
     return Path(settings.VAR_DIR) / FILE_NAME
 
 
-def ensure_access(tenants: Sequence[tuple[str, str]]) -> bool:
+def ensure_access(tenants: Sequence[tuple[str, str]], *, last_day: date) -> bool:
     """Leave a file whose password and PAT open this database; returns whether it had to be made.
 
-    ``tenants``: id and name of each. The file: ``{adminEmail, adminPassword, pat, tenants: [{tenantId,
-    name}]}``, mode 0600.
+    ``tenants``: id and name of each; ``last_day``: the last with logs. The file: ``{adminEmail,
+    adminPassword, pat, tenants: [{tenantId, name}], lastDay}``, mode 0600.
 
     Raises:
         DemoGone: the admin or the owner was removed.
@@ -82,7 +83,16 @@ def ensure_access(tenants: Sequence[tuple[str, str]]) -> bool:
             tenants=[tenant_id for tenant_id, _ in tenants],
         )
         # Before the commit: a failure to write leaves the old password and token in force.
-        _write(path, {"adminEmail": admin.email, "adminPassword": password, "pat": pat, "tenants": listed})
+        _write(
+            path,
+            {
+                "adminEmail": admin.email,
+                "adminPassword": password,
+                "pat": pat,
+                "tenants": listed,
+                "lastDay": last_day.isoformat(),
+            },
+        )
     return True
 
 

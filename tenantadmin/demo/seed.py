@@ -60,6 +60,10 @@ class SeedRecord:
     complete: bool = False
 
     @property
+    def last_day(self) -> date:
+        return date.fromisoformat(self.first_day) + timedelta(days=self.days - 1)
+
+    @property
     def tenants(self) -> list[tuple[str, str]]:
         """Id and name of each demo tenant."""
         return [
@@ -96,7 +100,7 @@ def seed_demo(
             yield from _seed_logs(store, record)
             record = replace(record, complete=True)
             _write_record(store, record)
-        ensure_access(record.tenants)
+        ensure_access(record.tenants, last_day=record.last_day)
 
 
 def _seed_documents(started: SeedRecord | None, *, today: date, days: int, share: float) -> SeedRecord:

@@ -38,22 +38,28 @@ def wait_until_it_answers(url: str, *, stopping: threading.Event) -> bool:
 def describe(url: str, *, demo_file: Path) -> str:
     """Return the text for the person who started the service.
 
-    `demo_file` is what `seed_demo` left: `{adminEmail, adminPassword, pat, tenants: [{tenantId, name}]}`.
+    `demo_file` is what `seed_demo` left: `{adminEmail, adminPassword, pat, tenants: [{tenantId, name}],
+    lastDay}`.
     """
     lines = ["", f"  The service answers at {url}", f"  Contract: {url}/   Docs: {url}/docs"]
     if not demo_file.exists():
         return "\n".join([*lines, "  Demo data: stop it and run  make run", "", ""])
     demo: dict[str, Any] = json.loads(demo_file.read_text())
     tenant = demo["tenants"][0]["tenantId"]
-    yesterday = datetime.now(tz=UTC).date() - timedelta(days=1)
+    # Files that were made before they named it: the demo is made up to the day before.
+    made = datetime.fromtimestamp(demo_file.stat().st_mtime, tz=UTC).date()
+    day = date.fromisoformat(demo.get("lastDay") or (made - timedelta(days=1)).isoformat())
     lines += [
         f"  Admin site: {url}/admin/   {demo['adminEmail']} / {demo['adminPassword']}",
-        f"  Demo PAT: {demo['pat']}",
         "",
-        "  Three commands to try:",
+        "  For the tour in README.md, paste into another shell:",
+        "",
+        f"export URL={url} PAT={demo['pat']} TENANT={tenant} DAY={day}",
+        "",
+        "  Three commands to try, in any shell:",
         "",
     ]
-    for title, command in try_commands(url, pat=demo["pat"], tenant=tenant, day=yesterday):
+    for title, command in try_commands(url, pat=demo["pat"], tenant=tenant, day=day):
         lines += [f"  # {title}", command, ""]
     return "\n".join([*lines, ""])
 
@@ -65,11 +71,11 @@ def try_commands(url: str, *, pat: str, tenant: str, day: date) -> list[tuple[st
     return [
         ("The tenants that the token reaches", command(url, "/config/tenants", pat=pat)),
         (
-            "Yesterday's usage",
+            f"The usage of {day}, the last day with demo data",
             command(url, f"/tenants/{tenant}/summaries/{day:%Y/%m/%d}", pat=pat),
         ),
         (
-            "SQL over yesterday's requests",
+            "SQL over the requests of that day",
             command(url, f"/tenants/{tenant}/query", pat=pat, body=query),
         ),
     ]

@@ -238,6 +238,7 @@ def test_the_file_opens_the_admin_site_and_the_api_and_is_private(store: ObjectS
     seed(store)
     content = demo()
     assert demo_file().stat().st_mode & 0o777 == 0o600
+    assert content["lastDay"] == "2026-11-20"
     admin = User.objects.get(email=content["adminEmail"])
     assert admin.is_staff
     assert admin.check_password(content["adminPassword"])

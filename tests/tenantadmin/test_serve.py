@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import socket
 import subprocess
 import threading
 from datetime import date
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,9 +20,15 @@ from tenantadmin.serve.address import Address, AddressError, check_is_free
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 TENANT = "5f0c6f3e-0a55-4b0c-8a43-3c9b6f0f6d11"
+DEMO = {
+    "adminEmail": "admin@demo.example",
+    "adminPassword": "a password",
+    "pat": "tas_pat_demo",
+    "tenants": [{"tenantId": TENANT, "name": "Demo"}],
+    "lastDay": "2026-03-09",
+}
 
 
 class Recorder(BaseHTTPRequestHandler):
@@ -84,18 +93,20 @@ def test_the_printed_commands_work_as_pasted(
 
 
 def test_the_announcement_names_address_login_and_token(tmp_path: Path) -> None:
-    demo = {
-        "adminEmail": "admin@demo.example",
-        "adminPassword": "a password",
-        "pat": "tas_pat_demo",
-        "tenants": [{"tenantId": TENANT, "name": "Demo"}],
-    }
-    (tmp_path / "demo.json").write_text(json.dumps(demo))
+    (tmp_path / "demo.json").write_text(json.dumps(DEMO))
     text = announce.describe("http://127.0.0.1:8000", demo_file=tmp_path / "demo.json")
     assert "The service answers at http://127.0.0.1:8000\n" in text
     assert "Admin site: http://127.0.0.1:8000/admin/   admin@demo.example / a password\n" in text
-    assert "Demo PAT: tas_pat_demo\n" in text
+    assert f"\nexport URL=http://127.0.0.1:8000 PAT=tas_pat_demo TENANT={TENANT} DAY=2026-03-09\n" in text
+    assert f"/tenants/{TENANT}/summaries/2026/03/09 " in text
     assert text.count("  # ") == 3
+
+
+def test_a_demo_file_of_before_leads_to_the_day_before_it_was_made(tmp_path: Path) -> None:
+    path = tmp_path / "demo.json"
+    path.write_text(json.dumps({name: value for name, value in DEMO.items() if name != "lastDay"}))
+    os.utime(path, (1_773_100_800, 1_773_100_800))  # 2026-03-10
+    assert " DAY=2026-03-09\n" in announce.describe("http://127.0.0.1:8000", demo_file=path)
 
 
 def test_without_demo_data_the_announcement_says_how_to_get_them(tmp_path: Path) -> None:
@@ -135,3 +146,17 @@ def test_an_address_of_another_machine_is_refused() -> None:
     # TEST-NET-1, which no machine has.
     with pytest.raises(AddressError, match=r"^Cannot listen on 192\.0\.2\.1, port 8000: cannot assign"):
         check_is_free(Address("192.0.2.1", 8000))
+
+
+def test_the_tour_of_the_readme_uses_what_is_printed_for_it(tmp_path: Path) -> None:
+    """And names no day of its own: on any other the demo would have no data there."""
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    commands = re.findall(r"^\$ (.*(?:\n    .*)*)", readme, re.MULTILINE)
+    assert len(commands) >= 5
+    used = set(re.findall(r"\$\{?([A-Z]+)", "\n".join(commands)))
+    (tmp_path / "demo.json").write_text(json.dumps(DEMO))
+    printed = announce.describe("http://127.0.0.1:8000", demo_file=tmp_path / "demo.json")
+    line = re.search(r"^export (.*)$", printed, re.MULTILINE)
+    assert line is not None
+    assert used - {"TOKEN"} == set(re.findall(r"([A-Z]+)=", line[1]))
+    assert not re.search(r"20\d\d", "\n".join(commands))
