@@ -91,5 +91,11 @@ def test_the_sql_service_gets_what_it_reads_and_no_secret_but_its_own(documented
     assert caught.value.problems == ["SQL_SERVICE_SECRET is missing. Set it to the web processes' own."]
 
 
+def test_only_the_machine_itself_reaches_the_port_unless_told_otherwise(documented: dict[str, str]) -> None:
+    [port] = SERVICES["web"]["ports"]
+    assert interpolate(port, documented) == "127.0.0.1:8000:8000"
+    assert interpolate(port, {"PUBLISH_ADDRESS": "0.0.0.0"}) == "0.0.0.0:8000:8000"  # noqa: S104 - a text
+
+
 def test_the_web_process_is_asked_whether_it_is_ready() -> None:
     assert "http://127.0.0.1:8000/health/ready" in SERVICES["web"]["healthcheck"]["test"][-1]
