@@ -1,7 +1,7 @@
 """Admin pages of people, tokens, accounts, tenants and history.
 
-Documents and rights change through the API's own functions, which check and record them; here staff look,
-search, and revoke.
+Documents change through the API alone. Here staff look and search, end rights and verify domains: by the
+functions that the API calls (`accounts.staff.acts`).
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ from accounts.models import (
     User,
 )
 from accounts.models.signin import MagicLink
+from accounts.staff.acts import DOMAIN_ACTS, USER_ACTS
 from accounts.staff.names import NamingAdmin, revisions_address
-from tenantadmin.http.admin import ReadOnlyAdmin, ReadOnlyInline, RevocableAdmin
+from tenantadmin.http.admin import ReadOnlyAdmin, ReadOnlyInline
+from tenantadmin.http.admin_actions import revocation
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -51,6 +53,7 @@ class UserAdmin(ReadOnlyAdmin):
     search_fields = ("email", "display_name", "identity_subject")
     exclude = ("password",)
     inlines = (MembershipInline,)
+    actions = USER_ACTS
 
 
 @admin.register(Membership)
@@ -63,7 +66,8 @@ class MembershipAdmin(NamingAdmin):
 
 
 @admin.register(PersonalAccessToken)
-class PersonalAccessTokenAdmin(RevocableAdmin, NamingAdmin):
+class PersonalAccessTokenAdmin(NamingAdmin):
+    actions = (revocation("Access tokens minted from it end within five seconds."),)
     named = ("tenants", "accounts")
     list_display = (
         *("prefix", "name", "owner", "scopes", "tenants", "accounts"),
@@ -75,7 +79,8 @@ class PersonalAccessTokenAdmin(RevocableAdmin, NamingAdmin):
 
 
 @admin.register(RefreshToken)
-class RefreshTokenAdmin(RevocableAdmin):
+class RefreshTokenAdmin(ReadOnlyAdmin):
+    actions = (revocation("Access tokens that it was exchanged for run out by themselves."),)
     list_display = ("prefix", "user", "created_at", "expires_at", "last_used_at", "revoked_at")
     list_select_related = ("user",)
     search_fields = ("prefix", "user__email")
@@ -83,7 +88,8 @@ class RefreshTokenAdmin(RevocableAdmin):
 
 
 @admin.register(PermissionGrant)
-class PermissionGrantAdmin(RevocableAdmin, NamingAdmin):
+class PermissionGrantAdmin(NamingAdmin):
+    actions = (revocation("It acts within five seconds, on tokens that are out already."),)
     named = ("resource_id",)
     list_display = (
         *("grantee", "resource", "resource_id", "permissions"),
@@ -124,6 +130,7 @@ class AccountAdmin(ReadOnlyAdmin):
 
 @admin.register(Domain)
 class DomainAdmin(ReadOnlyAdmin):
+    actions = DOMAIN_ACTS
     list_display = ("name", "account", "verified_at", "created_at")
     list_select_related = ("account",)
     search_fields = ("name", "account__name")

@@ -21,6 +21,8 @@ from tenantadmin.http.timestamps import now
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from django.db.models import QuerySet
+
 #: Under this advisory lock it is decided whether another admin remains. Any constant will do.
 _ADMINS_LOCK: Final = 4_202_301
 
@@ -46,8 +48,10 @@ def roles_of(user: User) -> Roles:
     return make_roles(user.role, user.scopes)
 
 
-def replace_roles(email: str, *, primary: str | None, scopes: Iterable[str] | None) -> Roles:
-    """Set a user's roles, keeping what is None. For platform admins.
+def replace_roles(
+    email: str, *, primary: str | None, scopes: Iterable[str] | None, active: bool | None = None
+) -> Roles:
+    """Set a user's roles and activity, keeping what is None. For platform admins.
 
     Raises:
         NotFound: there is no such user.
@@ -62,7 +66,7 @@ def replace_roles(email: str, *, primary: str | None, scopes: Iterable[str] | No
         roles = make_roles(
             stored.primary if primary is None else primary, stored.scopes if scopes is None else scopes
         )
-        apply_roles(user, roles=roles, active=user.is_active, path="")
+        apply_roles(user, roles=roles, active=user.is_active if active is None else active, path="")
         user.modified_at = now()
         user.save()
     return roles
@@ -107,7 +111,10 @@ def has_other_active_admin(user: User) -> bool:
 
 def end_wildcard_tokens(user: User) -> int:
     """Revoke the wildcard PATs of a user who ceases to be an active platform admin; returns how many."""
+    return wildcard_tokens(user).update(revoked_at=now())
+
+
+def wildcard_tokens(user: User) -> QuerySet[PersonalAccessToken]:
+    """Return the PATs of a user that reach every tenant or account and are not revoked."""
     live = PersonalAccessToken.objects.filter(owner=user, revoked_at__isnull=True)
-    return live.filter(Q(tenants__contains=[WILDCARD]) | Q(accounts__contains=[WILDCARD])).update(
-        revoked_at=now()
-    )
+    return live.filter(Q(tenants__contains=[WILDCARD]) | Q(accounts__contains=[WILDCARD]))

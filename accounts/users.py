@@ -129,14 +129,18 @@ def delete_user(email: str) -> None:
 
 def _require_other_owners(user: User) -> None:
     """Refuse to leave an account without owners."""
-    shared = Account.owners.through.objects.exclude(user=user).values("account")
-    orphans = user.owned_accounts.filter(deleted_at__isnull=True).exclude(pk__in=shared)
-    names = [f"'{account.name}' ({account.pk})" for account in orphans.order_by("pk")[:5]]
+    names = [f"'{account.name}' ({account.pk})" for account in accounts_owned_alone(user)[:5]]
     if names:
         raise Forbidden(
             f"{user.email} is the only owner of {', '.join(names)}. Give each account another owner, "
             "or delete the account, first."
         )
+
+
+def accounts_owned_alone(user: User) -> QuerySet[Account]:
+    """Return the accounts that ``user`` alone owns, by id."""
+    shared = Account.owners.through.objects.exclude(user=user).values("account")
+    return user.owned_accounts.filter(deleted_at__isnull=True).exclude(pk__in=shared).order_by("pk")
 
 
 def readable_user(principal: Principal, email: str) -> User:

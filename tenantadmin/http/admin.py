@@ -6,13 +6,12 @@ import json
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from django.contrib import admin, messages
+from django.contrib import admin
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.views.main import ChangeList
 from django.db import models
 from django.utils.html import format_html
 from django.utils.text import Truncator
-
-from tenantadmin.http.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -103,7 +102,8 @@ class ReadOnlyAdmin(_ModelAdmin):
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
         context["revisions_address"] = self.revisions_address(context["original"])
-        context["has_staff_history"] = bool(self.actions)
+        context["staff_actions"] = [(name, title) for name, title in self.get_action_choices(request) if name]
+        context["action_checkbox_name"] = ACTION_CHECKBOX_NAME
         answer: HttpResponse = super().render_change_form(request, context, *args, **kwargs)
         return answer
 
@@ -131,17 +131,6 @@ class ReadOnlyInline(_TabularInline):
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ARG002
         return False
-
-
-class RevocableAdmin(ReadOnlyAdmin):
-    """Read-only rows with ``revoked_at``, which staff may revoke; what is revoked stays so."""
-
-    actions = ("revoke",)
-
-    @admin.action(description="Revoke the selected rows")
-    def revoke(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        revoked = queryset.filter(revoked_at__isnull=True).update(revoked_at=now())
-        messages.success(request, f"Revoked: {revoked}. This acts within five seconds.")
 
 
 def indented(field: models.Field[Any, Any]) -> Callable[[Any], str]:

@@ -1,0 +1,195 @@
+"""What platform admins do to users and domains on the admin site, by the functions that the API calls too.
+
+Contract: Users, roles; decisions on what ends with whom: docs/permissions.md.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from django.db.models import Count, Q
+
+from accounts.billing.domains import verify_domain
+from accounts.models import Domain, Membership, Tenant, User
+from accounts.models.users import MembershipRole, PrimaryRole
+from accounts.roles import has_other_active_admin, lock_admins, replace_roles, wildcard_tokens
+from accounts.users import accounts_owned_alone, delete_user
+from tenantadmin.http.admin_actions import Act, Refused, confirmed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from django.http import HttpRequest
+
+_MOST_NAMES: Final = 10
+
+
+def _demote(_request: HttpRequest, user: User) -> None:
+    # A late click does not make a user of a guest.
+    _require(user, "This user is no platform admin.", role=PrimaryRole.ADMIN)
+    replace_roles(user.email, primary=PrimaryRole.USER, scopes=None)
+
+
+def _deactivate(_request: HttpRequest, user: User) -> None:
+    _require(user, "This user is deactivated already.", is_active=True)
+    replace_roles(user.email, primary=None, scopes=None, active=False)
+
+
+def _activate(_request: HttpRequest, user: User) -> None:
+    _require(user, "This user is active already.", is_active=False)
+    replace_roles(user.email, primary=None, scopes=None, active=True)
+
+
+def _delete(request: HttpRequest, user: User) -> None:
+    if user.pk == request.user.pk:
+        raise Refused("Another platform admin deletes you: what is done here is recorded under who did it.")
+    delete_user(user.email)
+
+
+def _require(user: User, refusal: str, **condition: object) -> None:
+    """Refuse what has no effect any more; nobody changes roles or activity until the transaction ends."""
+    lock_admins()
+    if not User.objects.filter(pk=user.pk, **condition).exists():
+        raise Refused(refusal)
+
+
+def _warn_of_demotion(request: HttpRequest, user: User) -> list[str]:
+    if user.role != PrimaryRole.ADMIN:
+        return ["Is no platform admin: will be refused."]
+    return _warn_of_admin(request, user)
+
+
+def _warn_of_deactivation(request: HttpRequest, user: User) -> list[str]:
+    if not user.is_active:
+        return ["Is deactivated already: will be refused."]
+    return [*_warn_of_admin(request, user), *_warn_of_tenants(user)]
+
+
+def _warn_of_activation(_request: HttpRequest, user: User) -> list[str]:
+    return ["Is active already: will be refused."] if user.is_active else []
+
+
+def _warn_of_deletion(request: HttpRequest, user: User) -> list[str]:
+    if user.pk == request.user.pk:
+        return ["This is you: will be refused."]
+    held = User.objects.filter(pk=user.pk).aggregate(
+        Memberships=Count("memberships", distinct=True),
+        tokens=Count("personal_access_tokens", distinct=True),
+        grants=Count("grants", distinct=True),
+    )
+    alone = [account.name for account in accounts_owned_alone(user)]
+    return [
+        *([f"Is the only owner of the accounts {_some(alone)}: will be refused."] if alone else []),
+        *_warn_of_admin(request, user),
+        *_warn_of_tenants(user),
+        ", ".join(f"{what}: {number}" for what, number in held.items()) + " go with the user.",
+    ]
+
+
+def _warn_of_admin(request: HttpRequest, user: User) -> list[str]:
+    """Say what ends when an active platform admin ceases to be one."""
+    if not user.is_staff:
+        return []
+    if not has_other_active_admin(user):
+        return ["Is the last active platform admin: will be refused."]
+    tokens = [f"{token.name} ({token})" for token in wildcard_tokens(user)]
+    return [
+        *(["This is you: you leave this site at once."] if user.pk == request.user.pk else []),
+        *([f"These personal access tokens with a wildcard end for good: {_some(tokens)}."] if tokens else []),
+    ]
+
+
+def _warn_of_tenants(user: User) -> list[str]:
+    owned = Membership.objects.filter(user=user, role=MembershipRole.OWNER).values("tenant")
+    others = Count(
+        "memberships", filter=Q(memberships__role=MembershipRole.OWNER) & ~Q(memberships__user=user)
+    )
+    left = Tenant.objects.filter(pk__in=owned, deleted_at__isnull=True).annotate(others=others)
+    names = [tenant.name for tenant in left.filter(others=0)[: _MOST_NAMES + 1]]
+    return [f"Nobody else owns the tenants {_some(names)}."] if names else []
+
+
+def _verify(_request: HttpRequest, domain: Domain) -> None:
+    if domain.verified_at is not None:
+        raise Refused("It is verified already.")
+    verify_domain(account_id=domain.account_id, name=domain.name, by_hand=True, may_verify_by_hand=True)
+
+
+def _warn_of_verification(_request: HttpRequest, domain: Domain) -> list[str]:
+    if domain.verified_at is not None:
+        return ["Is verified already: will be refused."]
+    others = Domain.objects.filter(name=domain.name).exclude(pk=domain.pk).select_related("account")
+    taken = [it.account.name for it in others if it.verified_at is not None]
+    if taken:
+        return [f"Is verified for the account {taken[0]}: will be refused."]
+    return [
+        f"Goes to the account {domain.account.name} ({domain.account_id}).",
+        *([f"Also registered by {_some(it.account.name for it in others)}."] if others else []),
+    ]
+
+
+def _some(names: Iterable[str]) -> str:
+    listed = list(names)
+    more = len(listed) - _MOST_NAMES
+    return ", ".join(listed[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+USER_ACTS: Final = (
+    confirmed(
+        Act(
+            name="demote",
+            title="Demote to user",
+            done="Demoted to user",
+            follows="A platform admin becomes a user, within five seconds for tokens that are out already. "
+            "Personal access tokens with a wildcard are revoked.",
+            do=_demote,
+            warn=_warn_of_demotion,
+        )
+    ),
+    confirmed(
+        Act(
+            name="deactivate",
+            title="Deactivate",
+            done="Deactivated",
+            follows="Who is deactivated does not get in, and within five seconds no token works. Activated "
+            "again, tokens work until they expire; those that a platform admin had with a wildcard do not.",
+            do=_deactivate,
+            warn=_warn_of_deactivation,
+        )
+    ),
+    confirmed(
+        Act(
+            name="activate",
+            title="Activate",
+            done="Activated",
+            follows="Who is activated may sign in again, and tokens that have neither expired nor been "
+            "revoked work again.",
+            do=_activate,
+            warn=_warn_of_activation,
+        )
+    ),
+    confirmed(
+        Act(
+            name="delete",
+            title="Delete",
+            done="Deleted",
+            follows="A deleted user does not come back. The history of documents keeps the email.",
+            do=_delete,
+            warn=_warn_of_deletion,
+            deletes=True,
+        )
+    ),
+)
+DOMAIN_ACTS: Final = (
+    confirmed(
+        Act(
+            name="verify",
+            title="Verify by hand",
+            done="Verified by hand",
+            follows="The account's tenants may claim every FQDN in the domain, and no other account can "
+            "verify it, though the DNS does not prove who controls it.",
+            do=_verify,
+            warn=_warn_of_verification,
+        )
+    ),
+)

@@ -1,0 +1,118 @@
+"""What staff do on the admin site: a page first says what follows, then the service's own functions act."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.db import transaction
+from django.template.response import TemplateResponse
+
+from tenantadmin.http.errors import ApiError
+from tenantadmin.http.timestamps import now
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.db.models import QuerySet
+    from django.http import HttpRequest
+
+    Action = Callable[[Any, HttpRequest, QuerySet[Any]], TemplateResponse | None]
+
+logger = logging.getLogger(__name__)
+#: A confirmation says of each row what follows: more of them nobody reads.
+_MOST_ROWS: Final = 100
+
+
+class Refused(ApiError):
+    """Staff asked for what the row does not allow."""
+
+    status = 400
+    code = "bad_request"
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """Something that staff may do to rows.
+
+    ``follows`` says what it does to any row; ``warn`` what more it does to this one; ``do`` does it, or
+    raises an `ApiError`, inside a transaction that records it too.
+    """
+
+    name: str
+    title: str
+    done: str
+    follows: str
+    do: Callable[[HttpRequest, Any], None]
+    warn: Callable[[HttpRequest, Any], list[str]] = field(default=lambda _request, _row: [])
+    deletes: bool = False
+
+
+def confirmed(act: Act) -> Action:
+    """Return ``act`` as an action of the admin site that asks before it acts."""
+
+    @admin.action(description=act.title)
+    def run(model_admin: Any, request: HttpRequest, queryset: QuerySet[Any]) -> TemplateResponse | None:
+        rows = list(queryset[: _MOST_ROWS + 1])
+        if len(rows) > _MOST_ROWS:
+            messages.error(request, f"Choose at most {_MOST_ROWS}. Nothing was done.")
+            return None
+        if "confirmed" not in request.POST:
+            return _ask(model_admin, request, act, rows)
+        for row in rows:
+            _run(model_admin, request, act, row)
+        return None
+
+    run.__name__ = act.name
+    return run
+
+
+def _ask(model_admin: Any, request: HttpRequest, act: Act, rows: list[Any]) -> TemplateResponse:
+    context = {
+        **model_admin.admin_site.each_context(request),
+        "title": act.title,
+        "act": act,
+        "rows": [(row, act.warn(request, row)) for row in rows],
+        "opts": model_admin.opts,
+        "action_checkbox_name": ACTION_CHECKBOX_NAME,
+        "media": model_admin.media,
+    }
+    return TemplateResponse(request, "admin/confirm_action.html", context)
+
+
+def _run(model_admin: Any, request: HttpRequest, act: Act, row: Any) -> None:
+    """Do it to one row and record it, or say why not; the other rows do not depend on it."""
+    try:
+        with transaction.atomic():
+            act.do(request, row)
+            if act.deletes:
+                model_admin.log_deletions(request, [row])
+            else:
+                model_admin.log_change(request, row, f"{act.done}.")
+    except ApiError as error:
+        messages.error(request, f"Refused for {row}: {error.text}")
+        return
+    # What an admin did on this site goes with the admin's own row; the log keeps it.
+    logger.info("%s on the admin site: %s %s", request.user, act.name, row)
+    messages.success(request, f"{act.done}: {row}.")
+
+
+def revocation(follows: str) -> Action:
+    """Return the action that revokes rows with ``revoked_at``; ``follows`` says when that acts."""
+    return confirmed(
+        Act(
+            name="revoke",
+            title="Revoke",
+            done="Revoked",
+            follows=f"What is revoked stays so. {follows}",
+            do=_revoke,
+        )
+    )
+
+
+def _revoke(_request: HttpRequest, row: Any) -> None:
+    if not type(row)._default_manager.filter(pk=row.pk, revoked_at__isnull=True).update(revoked_at=now()):
+        raise Refused("It was revoked before.")

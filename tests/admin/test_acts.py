@@ -1,0 +1,208 @@
+"""What staff do on the admin site: it warns first, acts as the API does, and leaves a trace."""
+
+from __future__ import annotations
+
+from html import unescape
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.urls import reverse
+
+from accounts.access.credentials import create_pat, exchange_pat
+from accounts.access.scopes import Scope
+from accounts.models import Domain, PermissionGrant, PersonalAccessToken, RefreshToken, User
+from tests import factories
+from tests.admin.rows import make_row
+from tests.conftest import ApiClient
+
+if TYPE_CHECKING:
+    from django.db.models import Model
+    from django.test import Client
+
+SCOPES = [Scope.CONFIG_READ]
+
+
+def act(staff: Client, name: str, *rows: Model, confirmed: bool = True) -> str:
+    """Choose ``rows`` in their list and do ``name`` to them; returns what the page says then."""
+    options = rows[0]._meta
+    form: dict[str, Any] = {"action": name, "_selected_action": [str(row.pk) for row in rows]}
+    if confirmed:
+        form["confirmed"] = "yes"
+    address = reverse(f"admin:{options.app_label}_{options.model_name}_changelist")
+    return unescape(staff.post(address, form, follow=True).content.decode())
+
+
+def traces() -> list[tuple[str, str, str]]:
+    """Return who did what to what on the site, oldest first."""
+    entries = LogEntry.objects.order_by("pk").select_related("user")
+    return [(str(it.user), it.object_repr, it.get_change_message() or str(it.action_flag)) for it in entries]
+
+
+def is_revoked(row: Model) -> bool:
+    return type(row)._default_manager.filter(pk=row.pk, revoked_at__isnull=False).exists()
+
+
+@pytest.fixture
+def second_admin(world: factories.World) -> User:
+    return factories.make_user("second@example.org", role="admin")
+
+
+def wildcard_pat(owner: User, name: str = "gateway") -> tuple[PersonalAccessToken, str]:
+    return create_pat(owner=owner, name=name, scopes=SCOPES, tenants=["*"], accounts=[], endpoints=[])
+
+
+def test_a_demotion_warns_first_and_changes_nothing_until_confirmed(
+    staff: Client, second_admin: User, world: factories.World
+) -> None:
+    pat, _ = wildcard_pat(second_admin)
+    shown = act(staff, "demote", second_admin, world.member, confirmed=False)
+    assert "Personal access tokens with a wildcard are revoked." in shown
+    assert f"These personal access tokens with a wildcard end for good: gateway ({pat.prefix}…)." in shown
+    assert "Is no platform admin: will be refused." in shown
+    second_admin.refresh_from_db()
+    assert second_admin.role == "admin"
+    assert traces() == []
+
+
+@pytest.mark.parametrize("name", ["demote", "deactivate"])
+def test_tokens_of_an_admin_end_with_the_office(
+    staff: Client, second_admin: User, world: factories.World, name: str
+) -> None:
+    _, text = wildcard_pat(second_admin)
+    caller = ApiClient(exchange_pat(text).access_token)
+    assert caller.get(f"/config/tenants/{world.tenant.pk}/config").status_code == 200
+    done = {"demote": "Demoted to user", "deactivate": "Deactivated"}[name]
+    assert f"{done}: second@example.org." in act(staff, name, second_admin)
+    assert caller.get(f"/config/tenants/{world.tenant.pk}/config").status_code == 401
+    assert PersonalAccessToken.objects.get(owner=second_admin).revoked_at is not None
+    assert traces() == [("admin@example.org", "second@example.org", f"{done}.")]
+
+
+def test_who_is_demoted_is_out_of_the_site_at_once(staff: Client, second_admin: User, client: Client) -> None:
+    other = type(client)()
+    other.force_login(second_admin)
+    assert other.get("/admin/").status_code == 200
+    act(staff, "demote", second_admin)
+    assert other.get("/admin/").status_code == 302
+
+
+@pytest.mark.parametrize("name", ["demote", "deactivate"])
+def test_the_last_admin_stays(staff: Client, world: factories.World, name: str) -> None:
+    shown = act(staff, name, world.platform_admin, confirmed=False)
+    assert "Is the last active platform admin: will be refused." in shown
+    shown = act(staff, name, world.platform_admin)
+    assert "The last active platform admin can be neither demoted nor deactivated." in shown
+    world.platform_admin.refresh_from_db()
+    assert world.platform_admin.is_staff
+    assert traces() == []
+
+
+def test_all_admins_at_once_leave_one(staff: Client, second_admin: User, world: factories.World) -> None:
+    shown = act(staff, "demote", second_admin, world.platform_admin, confirmed=False)
+    assert "This is you: you leave this site at once." in shown
+    act(staff, "demote", second_admin, world.platform_admin)
+    assert User.objects.filter(role="admin").count() == 1
+
+
+def test_a_guest_is_not_made_a_user_by_a_demotion(staff: Client, db: None) -> None:
+    guest = factories.make_user("guest@example.org", role="guest")
+    assert "Refused for guest@example.org: This user is no platform admin." in act(staff, "demote", guest)
+    guest.refresh_from_db()
+    assert guest.role == "guest"
+
+
+def test_a_deactivated_user_is_active_again(staff: Client, world: factories.World) -> None:
+    caller = ApiClient(factories.sign_in(world.member))
+    shown = act(staff, "deactivate", world.owner, world.member, confirmed=False)
+    assert shown.count("Nobody else owns the tenants Warehouse.") == 1
+    act(staff, "deactivate", world.member)
+    assert caller.get("/users/member@example.org").status_code == 401
+    assert "This user is deactivated already." in act(staff, "deactivate", world.member)
+    act(staff, "activate", world.member)
+    assert caller.get("/users/member@example.org").status_code == 200
+    assert [message for *_, message in traces()] == ["Deactivated.", "Activated."]
+
+
+def test_a_user_is_deleted_unless_an_account_would_have_no_owner(
+    staff: Client, world: factories.World
+) -> None:
+    factories.pat_token(world.member, "config:read", tenants=[str(world.tenant.pk)])
+    shown = act(staff, "delete", world.member, world.owner, confirmed=False)
+    assert "Memberships: 1, tokens: 1, grants: 0 go with the user." in shown
+    assert "Is the only owner of the accounts Acme: will be refused." in shown
+    shown = act(staff, "delete", world.member, world.owner)
+    assert "Deleted: member@example.org." in shown
+    assert "Refused for owner@example.org: owner@example.org is the only owner of 'Acme'" in shown
+    assert not User.objects.filter(email="member@example.org").exists()
+    assert User.objects.filter(email="owner@example.org").exists()
+    assert [(row, message) for _, row, message in traces()] == [("member@example.org", "3")]
+
+
+def test_nobody_deletes_themselves(staff: Client, second_admin: User, world: factories.World) -> None:
+    assert "This is you: will be refused." in act(staff, "delete", world.platform_admin, confirmed=False)
+    assert "Another platform admin deletes you" in act(staff, "delete", world.platform_admin)
+    assert User.objects.filter(pk=world.platform_admin.pk).exists()
+
+
+def test_a_domain_is_verified_by_hand_for_one_account(staff: Client, world: factories.World) -> None:
+    mine, theirs = (
+        Domain.objects.create(account=account, name="example.com", challenge="c")
+        for account in (world.account, world.stranger_tenant.account)
+    )
+    shown = act(staff, "verify", mine, confirmed=False)
+    assert f"Goes to the account Acme ({world.account.pk})." in shown
+    assert "Also registered by Elsewhere." in shown
+    assert "Verified by hand: example.com." in act(staff, "verify", mine)
+    mine.refresh_from_db()
+    assert mine.verified_at is not None
+    assert "Is verified for the account Acme: will be refused." in act(
+        staff, "verify", theirs, confirmed=False
+    )
+    assert "'example.com' is verified for another account." in act(staff, "verify", theirs)
+    assert "It is verified already." in act(staff, "verify", mine)
+    assert traces() == [("admin@example.org", "example.com", "Verified by hand.")]
+
+
+def test_what_is_revoked_is_recorded_once(staff: Client, world: factories.World) -> None:
+    pat, text = create_pat(
+        owner=world.member,
+        name="ci",
+        scopes=SCOPES,
+        tenants=[str(world.tenant.pk)],
+        accounts=[],
+        endpoints=[],
+    )
+    caller = ApiClient(exchange_pat(text).access_token)
+    refresh = make_row(RefreshToken, revoked_at=None)
+    grant = PermissionGrant.objects.create(
+        grantee=world.stranger, resource="tenant", resource_id=world.tenant.pk, permissions=["config:read"]
+    )
+    for row in (pat, refresh, grant):
+        assert "What is revoked stays so." in act(staff, "revoke", row, confirmed=False)
+        assert not is_revoked(row)
+        assert f"Revoked: {row}." in act(staff, "revoke", row)
+        assert is_revoked(row)
+        assert "It was revoked before." in act(staff, "revoke", row)
+    assert caller.get(f"/config/tenants/{world.tenant.pk}/config").status_code == 401
+    assert [message for *_, message in traces()] == ["Revoked."] * 3
+
+
+def test_a_page_offers_what_its_list_does_and_shows_what_was_done(
+    staff: Client, world: factories.World
+) -> None:
+    address = reverse("admin:accounts_user_change", args=[world.member.pk])
+    shown = staff.get(address).content.decode()
+    for name in ("demote", "deactivate", "activate", "delete"):
+        assert f'<button name="action" value="{name}">' in shown
+    history = reverse("admin:accounts_user_history", args=[world.member.pk])
+    assert f'href="{history}"' in shown
+    assert "Nothing was done to it on this site." in staff.get(history).content.decode()
+    act(staff, "deactivate", world.member)
+    assert "<td>Deactivated.</td>" in staff.get(history).content.decode()
+
+
+def test_more_rows_than_anybody_reads_are_refused(staff: Client, db: None) -> None:
+    users = [factories.make_user(f"user-{number}@example.org") for number in range(101)]
+    assert "Choose at most 100. Nothing was done." in act(staff, "deactivate", *users)
+    assert not User.objects.filter(is_active=False).exists()
