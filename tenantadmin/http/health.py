@@ -84,11 +84,12 @@ def health(
         if request.path_info not in {"/health", "/health/ready"} or request.method not in {"GET", "HEAD"}:
             return get_response(request)
         if request.path_info == "/health/ready" and not database.ask():
-            return error_response(DatabaseUnreachable())
-        return HttpResponse(
-            dump_json({"status": "ok"}),
-            content_type="application/json",
-            headers={"Cache-Control": "no-store"},
-        )
+            response = error_response(DatabaseUnreachable())
+        else:
+            response = HttpResponse(dump_json({"status": "ok"}), content_type="application/json")
+        response["Cache-Control"] = "no-store"
+        # The middleware that sets it comes later.
+        response["Content-Length"] = str(len(response.content))
+        return response
 
     return middleware

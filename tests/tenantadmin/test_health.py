@@ -41,6 +41,7 @@ def test_a_probe_needs_neither_token_nor_the_public_host(
     assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
     assert answer["Content-Type"] == "application/json"
     assert answer["Cache-Control"] == "no-store"
+    assert answer["Content-Length"] == "15"
     assert anonymous.request("HEAD", path).status_code == 200
 
 
