@@ -17,6 +17,9 @@ _WORD: Final = re.compile(rb"[A-Za-z_]+")
 #: The characters of an operator; a comment ends one.
 _OPERATOR: Final = re.compile(rb"(?:(?!--|/\*)[~!@#^&|`?+*/%<>=-])+")
 
+#: What the parser takes for a space and the lexer alone for a letter.
+_SPACE: Final = re.compile("[\u00a0\u2000-\u200b\u202f\u205f\u2060\u3000\ufeff]")
+
 _ONE_SELECT: Final = "Send one SELECT, or WITH … SELECT, over proxy_logs."
 _SELECT_ALONE: Final = "Send the SELECT alone."
 _OTHER_FORM: Final = f"{_SELECT_ALONE} The header Accept chooses CSV, NDJSON or Parquet for its result."
@@ -102,5 +105,6 @@ def _tokens(text: bytes) -> Iterator[tuple[int, bool]]:
     import _duckdb  # noqa: PLC0415
 
     kinds = {_duckdb.token_type.keyword, _duckdb.token_type.identifier}
-    for start, kind in _duckdb.tokenize(text.decode()):
+    spaced = _SPACE.sub(lambda space: " " * len(space[0].encode()), text.decode())
+    for start, kind in _duckdb.tokenize(spaced):
         yield start, kind in kinds

@@ -131,6 +131,7 @@ _BEYOND = "Send one SELECT, or WITH … SELECT, over proxy_logs."
             "WITH x AS (SELECT 1 UNION SELECT 2) DELETE FROM proxy_logs",
             f"DELETE is not allowed. {_BEYOND}",
         ),
+        ("\u200b\u00a0DELETE\u3000FROM proxy_logs", f"DELETE is not allowed. {_BEYOND}"),
         ("ATTACH 'x.db'", f"ATTACH is not allowed. {_BEYOND}"),
         ("BEGIN;", f"BEGIN is not allowed. {_BEYOND}"),
         ("SET threads = 1", f"SET is not allowed. Settings are fixed. {_BEYOND}"),
