@@ -56,7 +56,10 @@ class Endpoint(StrictSerializer):
 
 
 class PatBody(StrictSerializer):
-    """A new PAT. ``endpoints`` empty means all; without ``expiresAt`` it stands until it is revoked."""
+    """A new PAT. ``endpoints`` empty means all; without ``expiresAt`` it stands until it is revoked.
+
+    Without ``tenants`` and ``accounts`` it reaches at most what is its owner's own.
+    """
 
     name = StrictCharField(max_length=100)
     scopes = serializers.ListField(child=OneOfField(choices=SCOPES), allow_empty=False, max_length=100)

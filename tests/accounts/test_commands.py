@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import io
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +14,7 @@ from accounts.access.credentials import exchange_pat
 from accounts.models import PersonalAccessToken, User
 from accounts.signin.flow import Identity, complete_sign_in
 from tenantadmin.http.timestamps import now
+from tests.conftest import ApiClient
 
 if TYPE_CHECKING:
     from tests import factories
@@ -95,6 +97,23 @@ class TestCreatePat:
         assert pat.tenants == ["*"]
         assert pat.expires_at is not None
         assert abs(pat.expires_at - now() - dt.timedelta(days=2)) < dt.timedelta(minutes=1)
+
+    @pytest.mark.parametrize("reach", ["--tenant", "--account"])
+    def test_says_what_a_token_without_tenants_and_accounts_reaches(
+        self, reach: str, world: factories.World, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        call_command("create_pat", "--owner", "admin@example.org", "--scope", "config:read", "users:read")
+        printed = capsys.readouterr()
+        assert printed.err.startswith("This token names no tenant and no account: it reaches at most what")
+        client = ApiClient(exchange_pat(printed.out.removesuffix("\n")).access_token)
+        listing = client.get("/config/tenants")
+        assert json.loads(listing.getvalue())["_links"]["items"] == []
+        assert client.get(f"/config/tenants/{world.tenant.pk}").status_code == 403
+        assert client.get("/users/member@example.org").status_code == 403
+        assert client.get("/users/admin@example.org/tokens").status_code == 200
+
+        call_command("create_pat", "--owner", "admin@example.org", "--scope", "config:read", reach, "*")
+        assert capsys.readouterr().err == ""
 
     def test_several_values_may_follow_one_option(self, world: factories.World) -> None:
         tenant = str(world.tenant.pk)

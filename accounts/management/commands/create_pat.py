@@ -80,6 +80,11 @@ class Command(BaseCommand):
             accounts=wanted.accounts,
             expires_at=wanted.expires_at,
         )
+        if not wanted.tenants and not wanted.accounts:
+            self.stderr.write(
+                "This token names no tenant and no account: it reaches at most what is its owner's own. "
+                "For more make another with --tenant or --account."
+            )
         self.stdout.write(text)
 
 
