@@ -211,7 +211,14 @@ SECURE_HSTS_SECONDS = env["HSTS_SECONDS"]
 # preload lists are the domain owner's to decide.
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W008", "security.W021"]
 
-CACHES = {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}}
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": REDIS_URL,
+        # Nothing waits for long on what only saves work.
+        "OPTIONS": {"socket_timeout": 2.0, "socket_connect_timeout": 2.0},
+    }
+}
 
 # --- API --------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """The active terms as this process knows them: read again when older than the refresh interval.
 
-What another process publishes is adopted within `TOS_REFRESH_SECONDS`. While the store fails, the document
-that is known stays in force.
+What another process publishes is adopted at once where it was announced, else within `TOS_REFRESH_SECONDS`.
+While the store fails, the document that is known stays in force.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from django.conf import settings
 
 from tenantadmin.http.errors import ApiError
 from tenantadmin.objectstore import StoreError, open_store
+from tosapp.announcement import announced_hash
 from tosapp.store import read_current
 
 if TYPE_CHECKING:
@@ -39,11 +40,17 @@ class ActiveTerms:
     """One process's view of the active document; safe between threads."""
 
     def __init__(
-        self, store: ObjectStore, *, refresh_seconds: float, clock: Callable[[], float] = time.monotonic
+        self,
+        store: ObjectStore,
+        *,
+        refresh_seconds: float,
+        clock: Callable[[], float] = time.monotonic,
+        announced: Callable[[], str | None] = lambda: None,
     ) -> None:
         self._store = store
         self._refresh_seconds = refresh_seconds
         self._clock = clock
+        self._announced = announced
         self._lock = threading.Lock()
         self._terms: Terms | None = None
         self._read_at: float | None = None
@@ -54,9 +61,11 @@ class ActiveTerms:
         Raises:
             TosNotLoaded: it could never be read.
         """
+        announced = self._announced()
         with self._lock:
             known = self._read_at is not None
-            if fresh or self._is_stale():
+            is_superseded = announced is not None and (self._terms is None or self._terms.hash != announced)
+            if fresh or is_superseded or self._is_stale():
                 try:
                     self._adopt(read_current(self._store))
                 except StoreError:
@@ -85,4 +94,4 @@ def active_terms() -> ActiveTerms:
 
 @lru_cache(maxsize=8)
 def _of_store(url: str, refresh_seconds: float) -> ActiveTerms:
-    return ActiveTerms(open_store(url), refresh_seconds=refresh_seconds)
+    return ActiveTerms(open_store(url), refresh_seconds=refresh_seconds, announced=announced_hash)

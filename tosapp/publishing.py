@@ -11,6 +11,7 @@ from tenantadmin.http.errors import BadRequest, Detail, NotFound, ValidationFail
 from tenantadmin.http.timestamps import now
 from tenantadmin.objectstore import default_store
 from tosapp.active import TosNotLoaded, active_terms
+from tosapp.announcement import announce
 from tosapp.normal import HASH, Terms, terms_of
 from tosapp.store import (
     Publication,
@@ -58,6 +59,7 @@ def publish(markdown: str, *, actor: str) -> PublishResult:
         known = last_publication(store, terms.hash) if current == terms else None
         publication = known or write_publication(store, terms, at=now(), by=actor)
     active_terms().adopt(terms)
+    announce(terms.hash)
     return PublishResult(published=known is None, publication=publication)
 
 

@@ -75,6 +75,23 @@ def test_another_process_adopts_a_publication_within_the_interval(object_store: 
     assert other.get(fresh=True) == SECOND
 
 
+def test_another_process_adopts_at_once_what_was_announced(object_store: Path) -> None:
+    announced: list[str | None] = [None]
+    store = LocalStore(object_store)
+    other = ActiveTerms(
+        LocalStore(object_store), refresh_seconds=30, clock=Clock(), announced=lambda: announced[0]
+    )
+    publish(store, FIRST)
+    assert other.get() == FIRST
+    publish(store, SECOND)
+    assert other.get() == FIRST
+    announced[0] = SECOND.hash
+    assert other.get() == SECOND
+    # What is announced may go before what was there in the store: known terms are not lost by it.
+    announced[0] = FIRST.hash
+    assert other.get() == SECOND
+
+
 def test_known_terms_stay_in_force_while_the_store_fails(object_store: Path) -> None:
     clock = Clock()
     store = Failing(object_store, 100)

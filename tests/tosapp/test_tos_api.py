@@ -15,7 +15,8 @@ from tenantadmin.objectstore import LocalStore
 from tests import factories
 from tests.accounts.support import at_once, signed_in
 from tests.conftest import ApiClient
-from tosapp.active import active_terms
+from tosapp.active import ActiveTerms, active_terms
+from tosapp.announcement import announced_hash
 from tosapp.models import Acknowledgement
 from tosapp.normal import terms_of
 
@@ -44,7 +45,32 @@ def claims(token: str) -> dict[str, Any]:
     return decoded
 
 
+@pytest.fixture
+def other_worker(object_store: Path) -> ActiveTerms:
+    """What another process knows, which asked the store just before."""
+    other = ActiveTerms(LocalStore(object_store), refresh_seconds=3600, announced=announced_hash)
+    other.get()
+    return other
+
+
 class TestPublish:
+    def test_then_another_process_knows_it_at_once(
+        self, publisher: ApiClient, other_worker: ActiveTerms
+    ) -> None:
+        for text in ("# One", "# Two", "# One"):
+            publisher.post("/tos", {"markdown": text})
+            assert other_worker.get() == terms_of(text)
+
+    def test_it_succeeds_without_redis_and_others_adopt_it_later(
+        self, publisher: ApiClient, anonymous: ApiClient, other_worker: ActiveTerms, settings: Any
+    ) -> None:
+        [with_redis] = settings.CACHES.values()
+        settings.CACHES = {"default": {**with_redis, "LOCATION": "redis://127.0.0.1:1/0"}}
+        assert publisher.post("/tos", {"markdown": TEXT}).status_code == 201
+        assert anonymous.get("/tos").content.decode() == NORMAL
+        assert other_worker.get() is None
+        assert other_worker.get(fresh=True) == terms_of(TEXT)
+
     def test_then_everyone_reads_it(self, publisher: ApiClient, anonymous: ApiClient) -> None:
         answer = publisher.post("/tos", {"markdown": TEXT})
         assert answer.status_code == 201
