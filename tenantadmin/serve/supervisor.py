@@ -15,10 +15,12 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from honcho.manager import Manager
+from honcho.printer import Printer
 from honcho.process import Process
 
 from tenantadmin.embedded.keeper import describe_end, die_with_parent
 from tenantadmin.serve import reaper
+from tenantadmin.terminal import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -69,6 +71,16 @@ class _WatchedProcess(Process):  # type: ignore[misc] # honcho has no types
         super().run(*args, **kwargs)
 
 
+class _Printer(Printer):  # type: ignore[misc] # honcho has no types
+    """honcho's printer for a terminal that no line of a log drives."""
+
+    def write(self, message: Any) -> None:
+        data = message.data
+        text = data.decode(errors="replace") if isinstance(data, bytes) else data
+        lines = [f"{visible(line.expandtabs())}\n" for line in text.splitlines()]
+        super().write(message._replace(data="".join(lines)))
+
+
 class _Signals:
     """How honcho stops a process: by asking its first one, which ends its own children in order."""
 
@@ -91,7 +103,7 @@ class Supervisor(Manager):  # type: ignore[misc] # honcho has no types
     failure: str | None = None
 
     def __init__(self, *, servers: Sequence[Server], on_start: Callable[[threading.Event], None]) -> None:
-        super().__init__()
+        super().__init__(printer=_Printer(sys.stdout))
         self._process_ctor = _WatchedProcess
         self._procmgr = _Signals()
         self._servers = servers

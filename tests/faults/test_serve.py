@@ -11,7 +11,7 @@ import sys
 import time
 import urllib.request
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
@@ -163,26 +163,37 @@ def test_told_to_stop_when_nobody_reads_any_more_it_leaves_nothing_behind(servic
     assert service.left_behind() == []
 
 
-def test_a_supervisor_that_fails_itself_leaves_nothing_behind(tmp_path: Path) -> None:
+def supervise(commands: dict[str, str], *, var_dir: Path, stdout: Any) -> subprocess.CompletedProcess[str]:
+    """Run `commands` under a supervisor of their own."""
     program = (
         "import os; from tenantadmin.serve import supervisor; "
-        "supervisor.run({'one': 'sleep 600', 'two': 'sleep 600'}, servers=[], env=os.environ, "
-        "on_start=lambda stopping: None)"
+        f"supervisor.run({commands!r}, servers=[], env=os.environ, on_start=lambda stopping: None)"
     )
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        env={**os.environ, "VAR_DIR": str(var_dir)},
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_a_supervisor_that_fails_itself_leaves_nothing_behind(tmp_path: Path) -> None:
     with Path("/dev/full").open("w") as full:
-        ended = subprocess.run(
-            [sys.executable, "-c", program],
-            cwd=ROOT,
-            env={**os.environ, "VAR_DIR": str(tmp_path)},
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        ended = supervise({"one": "sleep 600", "two": "sleep 600"}, var_dir=tmp_path, stdout=full)
     assert ended.returncode != 0
     assert "No space left on device" in ended.stderr
     assert left_behind(tmp_path) == []
+
+
+def test_what_a_process_says_does_not_drive_the_terminal(tmp_path: Path) -> None:
+    command = r"printf 'a\tb \033]0;pwned\007 \303\274 \377\n\n'"
+    ended = supervise({"one": command}, var_dir=tmp_path, stdout=subprocess.PIPE)
+    said = re.findall(r" one +\| (.*)\n", ended.stdout)
+    assert said == [r"a       b \x1b]0;pwned\x07 ü �", ""]
 
 
 def test_a_killed_supervisor_leaves_nothing_behind(service: Service) -> None:
