@@ -6,10 +6,10 @@ audited first.
 
 from __future__ import annotations
 
+import io
 import re
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from logs.audit import Reader, record_read
 from logs.jsonvalue import is_one_value
@@ -29,7 +29,6 @@ NDJSON: Final = "application/x-ndjson"
 
 #: Larger objects, in bytes, are not held whole.
 _WHOLE: Final = 1 << 20
-_PIECE: Final = 1 << 18
 #: How many objects below a level are looked at for one that is a log: a page of a listing on S3.
 _LOOK: Final = 1000
 #: What may stand at each level below the year: month, day, hour.
@@ -92,13 +91,17 @@ def read_object(
         size = store.stat(key).size
         if size <= _WHOLE:
             body = store.read(key)
-            return RawLog(body, len(body), JSON if is_one_value([body]) else NDJSON)
+            return RawLog(body, len(body), _media_type(io.BytesIO(body)))
         # Lines show in the first piece; one value is read twice.
         with store.open(key) as stream:
-            is_json = is_one_value(iter(partial(stream.read, _PIECE), b""))
-        return RawLog(FileChunks(store.open(key), size=size), size, JSON if is_json else NDJSON)
+            media_type = _media_type(stream)
+        return RawLog(FileChunks(store.open(key), size=size), size, media_type)
     except (ObjectNotFound, InvalidKey):
         raise NotFound("There is no such log object.") from None
+
+
+def _media_type(stream: BinaryIO) -> str:
+    return JSON if is_one_value(stream) else NDJSON
 
 
 def _belongs(store: ObjectStore, child: Child, *, prefix: str, depth: int) -> bool:
