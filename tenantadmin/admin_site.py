@@ -20,6 +20,8 @@ class StaffSite(admin.AdminSite):
     site_title = "Tenant administration"
     index_title = "Everything the service holds"
     site_url = "/docs"
+    #: Lists are wide; the first page leads to all of them.
+    enable_nav_sidebar = False
     login_form = PasswordForm
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
