@@ -209,7 +209,7 @@ network: Final = Kind(
     _checked(lambda value: ip_network(value, strict=False)), "an IP address or a network such as 10.0.0.0/8"
 )
 web_address: Final = Kind(_read_web_address, "an address such as https://tenants.example.com")
-origin: Final = Kind(_read_origin, "scheme and host, with its port, such as https://app.example.com")
+origin: Final = Kind(_read_origin, "scheme and host, and the port if any, such as https://app.example.com")
 database: Final = Kind(_read_database, "postgres://user:password@host:5432/name")
 redis_server: Final = Kind(_read_redis, "redis://host:6379/0, rediss://host:6379/0 or unix:///path?db=0")
 object_store: Final = Kind(_checked(check_store_url), "file:///directory or s3://bucket/prefix")

@@ -67,6 +67,7 @@ def test_the_documented_file_makes_a_deployment(service: str, documented: dict[s
     values = read_configuration({"DJANGO_DEBUG": "false", **environment(service, documented)})
     assert values["DATABASE_URL"]["PASSWORD"] == documented["POSTGRES_PASSWORD"]
     assert values["OBJECT_STORE_URL"] == "s3://tenantadmin"
+    assert values["PUBLIC_BASE_URL"] == "https://tenants.example.com"
     assert values["TRUSTED_PROXIES"] == ["172.16.0.0/12"]
     assert values["EMAIL_URL"]["EMAIL_HOST"] == "mail.example.com"
 
@@ -89,6 +90,12 @@ def test_the_sql_service_gets_what_it_reads_and_no_secret_but_its_own(documented
     with pytest.raises(ConfigurationError) as caught:
         make_application(environment("sql", documented))
     assert caught.value.problems == ["SQL_SERVICE_SECRET is missing. Set it to the web processes' own."]
+
+
+def test_the_public_address_is_required(documented: dict[str, str]) -> None:
+    without = {name: value for name, value in documented.items() if name != "PUBLIC_BASE_URL"}
+    with pytest.raises(AssertionError, match="PUBLIC_BASE_URL is required"):
+        environment("web", without)
 
 
 def test_only_the_machine_itself_reaches_the_port_unless_told_otherwise(documented: dict[str, str]) -> None:
