@@ -1,12 +1,13 @@
 """One raw object's bytes to entries, and what is wrong with them.
 
 Contract: "Query log entry and ``proxy_logs``". A file holds one JSON object, or several as lines or as an
-array. A file of which any line is not JSON is set aside whole; a value that is no object, or has a field of
-a wrong type, alone.
+array. A file of which any line is not JSON is set aside whole; a value that is no object, has a field of a
+wrong type (every time, where it stands twice), nests too deeply or holds half a surrogate pair, alone.
 """
 
 from __future__ import annotations
 
+import json
 import struct
 from collections import deque
 from functools import lru_cache
@@ -89,12 +90,14 @@ def split(body: bytes, *, known_utf8: bool = False) -> Values:
         is_array = body.lstrip(_SPACE).startswith(b"[")
         texts = list(map(bytes, _decode_array(body))) if is_array else [body]
         return Values(texts, find_wrong(texts), are_lines=False)
+    if (elements := _elements(body)) is not None:
+        return Values(elements, find_wrong(elements), are_lines=False)
     blank = set()
     for place in wrong:
         line = bytes(lines[place])
         if not line.strip(_SPACE):
             blank.add(place)
-        elif not _is_object(line) and (reason := _why_not_json(line)) is not None:
+        elif not (_is_object(line) or _is_json(line)) and (reason := _why_not_json(line)) is not None:
             raise BadFile(f"line {place + 1} is not JSON: {reason}")
     if not blank:
         return Values(lines, wrong, are_lines=True)
@@ -113,7 +116,8 @@ def find_wrong(texts: Sequence[Text]) -> dict[int, str]:
             deque(map(decode, islice(rest, _AT_ONCE)), maxlen=0)
         except _NOT_DECODED as error:
             # The iterator stands behind the one that failed.
-            wrong[len(texts) - length_hint(rest) - 1] = str(error)
+            place = len(texts) - length_hint(rest) - 1
+            wrong[place] = _why_refused(error, bytes(texts[place]))
     if max(map(len, texts), default=0) > MAX_ENTRY_BYTES:
         for place, text in enumerate(texts):
             if len(text) > MAX_ENTRY_BYTES and place not in wrong:
@@ -169,7 +173,45 @@ def _is_object(text: Text) -> bool:
     return True
 
 
+def _why_refused(error: Exception, text: bytes) -> str:
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    if not isinstance(error, msgspec.ValidationError) and _is_json(text):
+        return "half of a surrogate pair stands in it alone, which is no character"
+    return str(error)
+
+
+def _is_json(text: bytes) -> bool:
+    """Whether it is JSON by the grammar alone, which allows half a surrogate pair, and any depth."""
+    try:
+        _load(text)
+    except RecursionError:
+        return True
+    except ValueError:
+        return False
+    return True
+
+
+def _elements(text: bytes) -> list[bytes] | None:
+    """The elements, written anew, of an array that the grammar alone allows; None of what is none."""
+    if not text.lstrip(_SPACE).startswith(b"["):
+        return None
+    try:
+        return [json.dumps(element).encode() for element in _load(text)]
+    except (ValueError, RecursionError):
+        return None
+
+
+def _load(text: bytes) -> Any:
+    return json.loads(text.decode(), parse_constant=_refuse)
+
+
+def _refuse(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
 def _why_not_json(text: bytes) -> str | None:
+    """Why the decoder does not take it, which is more than the grammar asks."""
     try:
         _decode_any(text)
     except msgspec.DecodeError as error:

@@ -14,7 +14,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from logs.columns import COLUMNS, SqlType
+from logs.columns import BY_NAME, COLUMNS, SqlType
 
 Row = dict[str, Any]
 MISSES = {"MISS", "BYPASS", "PASSTHROUGH"}
@@ -63,16 +63,28 @@ def _values(body: bytes) -> list[Any]:
 
 
 def _loads(body: bytes) -> Any:
-    value = json.loads(body.decode(), parse_constant=_refuse, object_pairs_hook=_first_of_each)
-    json.dumps(value, ensure_ascii=False).encode()  # a lone surrogate is no text
-    return value
+    return json.loads(body.decode(), parse_constant=_refuse, object_pairs_hook=_Object)
 
 
-def _first_of_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields: dict[str, Any] = {}
-    for name, value in pairs:
-        fields.setdefault(name, value)
-    return fields
+class _Object(dict[str, Any]):
+    """Of a field that stands twice the first; ``pairs`` has all."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__()
+        self.pairs = pairs
+        for name, value in pairs:
+            self.setdefault(name, value)
+
+    def is_good(self) -> bool:
+        try:
+            json.dumps(self.pairs, ensure_ascii=False).encode()
+        except UnicodeEncodeError:  # half a surrogate pair is no text
+            return False
+        return all(
+            value is None or BY_NAME[name].json_text or _fits(value, BY_NAME[name].type)
+            for name, value in self.pairs
+            if name in BY_NAME
+        )
 
 
 def _refuse(name: str) -> Any:
@@ -80,7 +92,7 @@ def _refuse(name: str) -> Any:
 
 
 def _row(value: Any) -> Row | None:
-    if not isinstance(value, dict):
+    if not isinstance(value, _Object) or not value.is_good():
         return None
     row: Row = {}
     for column in COLUMNS:
@@ -93,8 +105,6 @@ def _row(value: Any) -> Row | None:
                 if isinstance(field, str)
                 else json.dumps(field, ensure_ascii=False, separators=(",", ":"))
             )
-        elif not _fits(field, column.type):
-            return None
         else:
             row[column.name] = field
     return row

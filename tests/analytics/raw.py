@@ -80,6 +80,21 @@ def _wrong_entries(day: date) -> st.SearchStrategy[Any]:
     return broken | st.sampled_from([None, 5, "text", [], [{}], True])
 
 
+#: Entries in which a field stands twice or a text is none, as they are written: not all are good.
+_ODD = st.sampled_from(
+    [
+        b'{"timestamp": 1, "timestamp": "x"}',
+        b'{"timestamp": "x", "timestamp": 1}',
+        b'{"userName": "a", "logId": "odd", "userName": null, "userName": "b", "tables": 1, "tables": []}',
+        b'{"userName": null, "userName": "a", "isDDL": true, "isDDL": 1}',
+        b'{"userName": "\\ud83d"}',
+        b'{"userName": "a", "x": [{"\\udc00": 1}]}',
+        b'{"userName": "\\ud83d\\ude00 \\\\ud83d", "logId": "pair"}',
+        b'"\\ud800"',
+    ]
+)
+
+
 def _bodies(day: date) -> st.SearchStrategy[bytes]:
     values = st.lists(entries(day) | entries(day) | entries(day) | _wrong_entries(day), max_size=6)
 
@@ -99,6 +114,8 @@ def _bodies(day: date) -> st.SearchStrategy[bytes]:
         entries(day).map(lambda entry: json.dumps(entry, indent=1).encode()),
         entries(day).map(twice),
         values.map(lambda many: b"\n".join(map(dump, many)) + b'\n{"cut'),
+        st.tuples(_ODD, values).map(lambda pair: b"\n".join([pair[0], *map(dump, pair[1])])),
+        st.tuples(_ODD, values).map(lambda pair: b"[%b]" % b" , ".join([*map(dump, pair[1]), pair[0]])),
         st.sampled_from([b"", b"\n", b"{}", b"\xff", b'{"userName": "\xff"}', b'{"x": "\\ud800"}', b"NaN"]),
     )
 

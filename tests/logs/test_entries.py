@@ -62,7 +62,7 @@ def test_one_object_lines_and_arrays_are_taken(body: bytes, lines: list[bytes] |
         (b'{}\n\n{"userName": 5, "a": [}\n', "line 3 is not JSON: invalid character (byte 22)"),
         (b'{}\n{"other": "\xff"}', "line 2 is not JSON: not UTF-8 at byte 14 of the file"),
         (b'{"a": NaN}', "line 1 is not JSON: invalid character (byte 6)"),
-        (b'{"a": ' + b"[" * 200_000 + b"]" * 200_000 + b"}", "line 1 is not JSON: nested too deeply"),
+        (b'["\\ud83d", NaN]', "line 1 is not JSON: unexpected end of escaped utf-16 surrogate pair (byte 8)"),
         (b'\xef\xbb\xbf{"a": 1}', "line 1 is not JSON: invalid character (byte 0)"),
     ],
 )
@@ -85,6 +85,26 @@ def test_a_wrong_entry_is_set_aside_alone() -> None:
         4: "Expected `object`, got `array`",
         5: "Expected `int | null`, got `str` - at `$.statusCode`",
     }
+
+
+LONE = b'{"userName": "a\\ud83d"}'
+NO_PAIR = "half of a surrogate pair stands in it alone, which is no character"
+
+
+@pytest.mark.parametrize(
+    ("body", "place", "reason"),
+    [
+        (LONE, 0, NO_PAIR),
+        (b"{}\n%b\n{}" % LONE, 1, NO_PAIR),
+        (b" [{},\r\n %b , {}]\n" % LONE, 1, NO_PAIR),
+        (b'{}\n{"a": %b%b}\n{}' % (b"[" * 20_000, b"]" * 20_000), 1, "nested too deeply"),
+    ],
+    ids=["alone", "line", "array", "deep"],
+)
+def test_json_that_cannot_be_decoded_is_set_aside_alone(body: bytes, place: int, reason: str) -> None:
+    values = split(body)
+    assert values.wrong == {place: reason}
+    assert list(map(bytes, values.texts[:place])) == [b"{}"] * place
 
 
 @pytest.mark.parametrize("count", [1, 499, 500, 501, 1500])
