@@ -23,10 +23,11 @@ import pyarrow as pa
 import pyarrow.compute
 
 from logs import columns
-from logs.sql import guard, pruning, sandbox, wire
+from logs.sql import guard, sandbox, wire
 from logs.sql.layout import elements, map_as_list
 from logs.sql.messages import character_offset, clean_message
-from logs.sql.names import quote_name, quote_text
+from logs.sql.names import quote_text
+from logs.sql.view import EMPTY_VIEW, USUAL_VIEW, files_read, make_careful_view, make_view, name_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -84,11 +85,11 @@ def connect() -> Any:
         # The engine wants to see a file when it makes a view. Each query names its own later.
         path = f"{folder}/{columns.DAY}=0000-00-00/empty.parquet"
         Path(path).parent.mkdir()
-        connection.execute(_EMPTY_VIEW)
+        connection.execute(EMPTY_VIEW)
         nothing = f"SELECT * EXCLUDE ({columns.DAY}) FROM proxy_logs"  # noqa: S608
         connection.execute(f"COPY ({nothing}) TO {quote_text(path)} (FORMAT parquet)")
-        _name_files(connection, [path, path])
-        connection.execute(_VIEW)
+        name_files(connection, [path, path])
+        connection.execute(USUAL_VIEW)
     return connection
 
 
@@ -99,7 +100,7 @@ def rehearse(connection: Any) -> Iterator[None]:
     to are the process's own before anybody waits for it.
     """
     guard.check("SELECT day, count(*) FROM proxy_logs WHERE day = 'x' GROUP BY 1", connection)
-    _name_files(connection, ["x"])
+    name_files(connection, ["x"])
     yield
     # Nothing grouped: that would clear megabytes for a hash table.
     result = connection.execute("SELECT 'x' || i AS t, i + 1 AS n FROM range(3) r(i) WHERE i > 0")
@@ -192,84 +193,17 @@ def _lock(connection: Any, request: wire.Request, preparation: wire.Preparation,
     )
 
 
-# The view ----------------------------------------------------------------------------------------
-
-_NAMES: Final = ", ".join(quote_name(column.name) for column in columns.COLUMNS)
-
-#: The columns in the contract's order, then ``day``: text from the path, so that it decides which files
-#: are opened. The guard keeps the variable out of a query's reach.
-_SOURCE: Final = "read_parquet(getvariable('files'), hive_partitioning = true, hive_types = {'day': VARCHAR})"
-_VIEW: Final = f"CREATE OR REPLACE VIEW proxy_logs AS SELECT {_NAMES}, day FROM {_SOURCE}"  # noqa: S608
-
-#: The same by a schema that is given, so that a file which is older than a column has null (or 0) in it, and
-#: with ``day`` computed, so that the engine takes nothing for known about it. Slower to plan.
-_SCHEMA: Final = ", ".join(
-    f"{quote_text(column.name)}: {{name: {quote_text(column.name)}, type: '{column.type}',"
-    f" default_value: {'0' if column.never_null else 'NULL'}}}"
-    for column in columns.COLUMNS
-)
-_CAREFUL_VIEW: Final = (
-    f"CREATE OR REPLACE VIEW proxy_logs AS SELECT {_NAMES},"  # noqa: S608
-    f" split_part(filename, '/', -2)[{len(columns.DAY) + 2}:] AS {columns.DAY}"
-    f" FROM read_parquet(getvariable('files'), schema = MAP {{{_SCHEMA}}}, filename = true)"
-)
-
-_EMPTY_VIEW: Final = (
-    "CREATE OR REPLACE VIEW proxy_logs AS SELECT {columns}, NULL::VARCHAR AS day WHERE false".format(
-        columns=", ".join(f"NULL::{column.type} AS {quote_name(column.name)}" for column in columns.COLUMNS)
-    )
-)
-
-
-def special_view(files: Sequence[str], days: Sequence[str]) -> str | None:
-    """Return the statement that replaces the view for no file, or one; None for more.
-
-    The pinned engine fails on ``min(day)`` where a partitioned view has exactly one file.
-    """
-    if not files:
-        return _EMPTY_VIEW
-    if len(files) > 1:
-        return None
-    source = f"read_parquet({quote_text(files[0])}, hive_partitioning = false)"
-    day = f"{quote_text(days[0])}::VARCHAR AS {columns.DAY}"
-    # Every part is quoted, and none comes from the query.
-    return f"CREATE OR REPLACE VIEW proxy_logs AS SELECT {_NAMES}, {day} FROM {source}"  # noqa: S608
-
-
-def files_read(tree: dict[str, Any], files: Sequence[str], days: Sequence[str]) -> list[str]:
-    """Return the files that the view must name for this statement: never exactly one of several."""
-    needed = set(pruning.days_read(tree, days))
-    named = [file for file, day in zip(files, days, strict=True) if day in needed]
-    others = (file for file, day in zip(files, days, strict=True) if day not in needed)
-    while len(named) < 2 and (other := next(others, None)):
-        named.append(other)
-    return named
-
-
-def _make_view(connection: Any, files: Sequence[str], days: Sequence[str]) -> None:
-    if view := special_view(files, days):
-        connection.execute(view)
-    else:
-        _name_files(connection, files)
-
-
-def _name_files(connection: Any, files: Sequence[str]) -> None:
-    # A literal: the engine would prepare and plan a parameter.
-    connection.execute(f"SET VARIABLE files = string_split({quote_text(chr(10).join(files))}, chr(10))")
-
-
 def _answer(
     connection: Any, request: wire.Request, files: Sequence[str]
 ) -> tuple[dict[str, Any], memoryview]:
     """Run the checked statement over ``files``: where their usual view fails it, by the careful one."""
     try:
-        _make_view(connection, files, request.days)
+        make_view(connection, files, request.days)
         return _run(connection, request)
     except (duckdb.Error, _ReadFailed) as error:
         if not files or not _is_of_view(error):
             raise
-    _name_files(connection, files)
-    connection.execute(_CAREFUL_VIEW)
+    make_careful_view(connection, files)
     return _run(connection, request)
 
 
