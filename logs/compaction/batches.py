@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import accumulate
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
 
 from logs.compaction.convert import Converter, Entries, connect
-from logs.compaction.entries import BadFile, Values, find_wrong, is_utf8, split
+from logs.compaction.entries import BadFile, Values, find_refused, is_utf8, split
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from datetime import date
-    from pathlib import Path
-
-    import pyarrow as pa
 
     from logs.compaction.entries import Text
     from logs.listing import RawObject
@@ -29,6 +28,8 @@ _PIECE_BYTES: Final = 8 << 20
 #: Threads that convert, which does not hold the interpreter, and pieces that may wait for them.
 _THREADS: Final = 2
 _AHEAD: Final = 2
+#: Entries that the engine parses at once.
+_PARSED_AT_ONCE: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +46,12 @@ def read_rows(
     *,
     day: date,
     quarantined: list[Quarantined],
-    directory: Path,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of ``files``, in order; what is set aside goes to ``quarantined``, in none.
-
-    ``directory`` takes files that are gone when this has ended.
-
-    Raises:
-        OSError: a file could not be written there.
-    """
-    with ExitStack() as stack, ThreadPoolExecutor(_THREADS) as pool:
-        engine = stack.enter_context(connect())
+    """The rows of ``files``, in order; what is set aside goes to ``quarantined``, in none."""
+    with connect() as engine, ThreadPoolExecutor(_THREADS) as pool:
         idle: SimpleQueue[Converter] = SimpleQueue()
-        for number in range(_THREADS):
-            converter = Converter(engine, day=day, file=directory / f"entries-{number}.json")
-            idle.put(stack.enter_context(converter))
+        for _ in range(_THREADS):
+            idle.put(Converter(engine, day=day))
         ahead: deque[Future[pa.RecordBatch]] = deque()
         for entries in _pieces(files, quarantined):
             ahead.append(pool.submit(_convert, entries, idle))
@@ -94,17 +86,13 @@ def _cut(files: Sequence[tuple[RawObject, bytes]], quarantined: list[Quarantined
     bodies = [body for _, body in files]
     known_utf8 = all(map(bytes.isascii, bodies)) or is_utf8(b"\n".join(bodies))
     # Most often each is an entry, by the thousand, or the only one is lines.
-    others = find_wrong(bodies) if known_utf8 else range(len(files))
+    others = find_refused(bodies) if known_utf8 and len(files) > 1 else range(len(files))
     texts: list[Text] = []
     hours = bytearray()
-    are_lines = True
     for place, (item, body) in enumerate(files):
         if place not in others:
-            # A break at its end is none within.
-            text = body.rstrip()
-            texts.append(text)
+            texts.append(body)
             hours.append(item.hour)
-            are_lines &= b"\n" not in text
             continue
         try:
             values = split(body, known_utf8=known_utf8)
@@ -118,32 +106,44 @@ def _cut(files: Sequence[tuple[RawObject, bytes]], quarantined: list[Quarantined
         good = [text for number, text in enumerate(values.texts) if number not in values.wrong]
         texts += good
         hours += bytes((item.hour,)) * len(good)
-        are_lines &= values.are_lines
-    ends = list(accumulate(map(len, texts), initial=0))
-    start = 0
-    while start < len(texts):
-        end = bisect_left(ends, ends[start] + _PIECE_BYTES, hi=len(texts))
-        some = texts[start:end]
-        yield Entries(some, hours[start:end], max(map(len, some)), are_lines)
-        start = end
+    for start, end in _cuts(list(map(len, texts))):
+        runs = range(start, end, _PARSED_AT_ONCE)
+        arrays = [_strung(texts[first : min(first + _PARSED_AT_ONCE, end)]) for first in runs]
+        yield Entries(arrays, hours[start:end])
 
 
 def _cut_lines(body: bytes, values: Values, *, hour: int) -> Iterator[Entries]:
-    """The lines of one file, of which nothing is copied."""
-    view = memoryview(body)
+    """The lines of one file, of which nothing is copied but where some are left out."""
     sizes = list(map(len, values.texts))
-    starts = list(accumulate((size + 1 for size in sizes), initial=0))
-    first = 0
-    while first < len(sizes):
-        end = bisect_left(starts, starts[first] + _PIECE_BYTES, hi=len(sizes))
-        runs: list[Text] = []
-        left_out = [place for place in values.wrong if first <= place < end]
-        at = first
-        for place in (*left_out, end):
-            if at < place:
-                runs.append(view[starts[at] : starts[place] - 1])
-            at = place + 1
-        if runs:
-            hours = bytes((hour,)) * (end - first - len(left_out))
-            yield Entries(runs, hours, max(sizes[first:end]), are_lines=True)
-        first = end
+    bounds = array("q", accumulate((size + 1 for size in sizes), initial=0))
+    # A break may be missing after the last.
+    bounds[-1] = len(body)
+    lines = _texts(bounds, body)
+    for start, end in _cuts(sizes):
+        some = lines.slice(start, end - start)
+        if left_out := [place for place in values.wrong if start <= place < end]:
+            stays = sorted({*range(start, end)} - {*left_out})
+            some = lines.take(pa.array(stays, pa.int64()))
+        if count := len(some):
+            runs = range(0, count, _PARSED_AT_ONCE)
+            yield Entries([some.slice(first, _PARSED_AT_ONCE) for first in runs], bytes((hour,)) * count)
+
+
+def _cuts(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Where to cut texts of these sizes into pieces: the first, and the one behind the last, of each."""
+    ends = list(accumulate(sizes, initial=0))
+    start = 0
+    while start < len(sizes):
+        end = bisect_left(ends, ends[start] + _PIECE_BYTES, hi=len(sizes))
+        yield start, end
+        start = end
+
+
+def _strung(texts: Sequence[Text]) -> pa.Array[Any]:
+    return _texts(array("q", accumulate(map(len, texts), initial=0)), b"".join(texts))
+
+
+def _texts(bounds: array[int], texts: bytes) -> pa.Array[Any]:
+    """What lies between ``bounds``, nothing of which is copied; it is known to be UTF-8."""
+    buffers = [None, pa.py_buffer(bounds), pa.py_buffer(texts)]
+    return pa.Array.from_buffers(pa.large_string(), len(bounds) - 1, buffers)

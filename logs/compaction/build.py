@@ -129,7 +129,7 @@ def _write(
     directory: Path,
     quarantined: list[Quarantined],
 ) -> Merged | None:
-    batches = read_rows(files, day=day, quarantined=quarantined, directory=directory)
+    batches = read_rows(files, day=day, quarantined=quarantined)
     rows = _hold(batches, directory / "rows.arrow")
     merged = write_day(rows, kept=kept, target=directory / "day.parquet")
     for source in (kept, rows):

@@ -108,22 +108,24 @@ def split(body: bytes, *, known_utf8: bool = False) -> Values:
 
 def find_wrong(texts: Sequence[Text]) -> dict[int, str]:
     """The places of what is no entry, in order, and why. That the texts are UTF-8 is not looked at."""
-    wrong: dict[int, str] = {}
+    return {place: _why_refused(bytes(texts[place])) for place in find_refused(texts)}
+
+
+def find_refused(texts: Sequence[Text]) -> list[int]:
+    """The places of what is no entry alone, which costs less where many are none."""
+    refused: list[int] = []
     decode = _entry_decoder(_order_of(texts[0]) if len(texts) >= _WORTH_AN_ORDER else ())
     rest = iter(texts)
     while length_hint(rest):
         try:
             deque(map(decode, islice(rest, _AT_ONCE)), maxlen=0)
-        except _NOT_DECODED as error:
+        except _NOT_DECODED:
             # The iterator stands behind the one that failed.
-            place = len(texts) - length_hint(rest) - 1
-            wrong[place] = _why_refused(error, bytes(texts[place]))
+            refused.append(len(texts) - length_hint(rest) - 1)
     if max(map(len, texts), default=0) > MAX_ENTRY_BYTES:
-        for place, text in enumerate(texts):
-            if len(text) > MAX_ENTRY_BYTES and place not in wrong:
-                wrong[place] = f"an entry of {len(text)} bytes; at most {MAX_ENTRY_BYTES} are taken"
-        wrong = dict(sorted(wrong.items()))
-    return wrong
+        too_long = (place for place, text in enumerate(texts) if len(text) > MAX_ENTRY_BYTES)
+        refused = sorted({*refused, *too_long})
+    return refused
 
 
 @lru_cache(maxsize=16)
@@ -173,12 +175,18 @@ def _is_object(text: Text) -> bool:
     return True
 
 
-def _why_refused(error: Exception, text: bytes) -> str:
-    if isinstance(error, RecursionError):
+def _why_refused(text: bytes) -> str:
+    try:
+        _entry_decoder(())(text)
+    except RecursionError:
         return "nested too deeply"
-    if not isinstance(error, msgspec.ValidationError) and _is_json(text):
-        return "half of a surrogate pair stands in it alone, which is no character"
-    return str(error)
+    except msgspec.ValidationError as error:
+        return str(error)
+    except _NOT_DECODED as error:
+        if _is_json(text):
+            return "half of a surrogate pair stands in it alone, which is no character"
+        return str(error)
+    return f"an entry of {len(text)} bytes; at most {MAX_ENTRY_BYTES} are taken"
 
 
 def _is_json(text: bytes) -> bool:
