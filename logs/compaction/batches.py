@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from logs.listing import RawObject
 
 #: Bytes of entries that are converted at once: each time costs the engine some for itself.
-_PIECE_BYTES: Final = 8 << 20
+_PIECE_BYTES: Final = 16 << 20
 #: Threads that convert, which does not hold the interpreter, and pieces that may wait for them.
 _THREADS: Final = 2
-_AHEAD: Final = 2
+_AHEAD: Final = 3
 #: Entries that the engine parses at once.
 _PARSED_AT_ONCE: Final = 256
 
