@@ -10,9 +10,11 @@ import stat
 import time
 import uuid
 from contextlib import contextmanager, suppress
+from itertools import chain, groupby, tee
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
+from tenantadmin.objectstore.files import READ, Found, Run, etag_of, read_run, read_whole
 from tenantadmin.objectstore.interface import (
     Child,
     Entry,
@@ -22,6 +24,7 @@ from tenantadmin.objectstore.interface import (
     check_key,
     check_prefix,
 )
+from tenantadmin.objectstore.reader import ReadingProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,8 +32,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-#: A symbolic link is no object.
-_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+#: Files in one folder that are worth a process which reads them, and what follows, ahead.
+_WORTH_A_PROCESS: Final = 1_000
 #: Where files are written before they are renamed into place; never listed.
 _STAGING: Final = ".staging"
 
@@ -88,7 +91,7 @@ class LocalStore:
                         status = item.stat(follow_symlinks=False)
                     except FileNotFoundError:
                         continue  # gone since the directory was read: as if it had never been listed
-                    yield Entry(at + item.name, status.st_size, _etag(status))
+                    yield Entry(at + item.name, status.st_size, etag_of(status))
 
     def children(self, prefix: str) -> Iterator[Child]:
         base = self._directory(prefix)
@@ -102,72 +105,70 @@ class LocalStore:
     def stat(self, key: str) -> Entry:
         with self.open(key) as stream:
             status = os.fstat(stream.fileno())
-            return Entry(key, status.st_size, _etag(status))
+            return Entry(key, status.st_size, etag_of(status))
 
     def read(self, key: str) -> bytes:
         descriptor, size = self._open(key)
         try:
-            return _read_whole(descriptor, size)
+            return read_whole(descriptor, size)
         except OSError as error:
             raise StoreError(f"cannot read {key!r}: {error.strerror}") from error
         finally:
             os.close(descriptor)
 
     def read_many(self, objects: Iterable[tuple[str, int]]) -> Iterator[bytes | None]:
-        # Called for all of a day: a folder is walked to once, no stream is made, and a file read at once.
-        folder, descriptor = "", -1
-        try:
-            for key, _ in objects:
-                parent, _, name = _check_names(key).rpartition("/")
-                if parent != folder or descriptor < 0:
-                    if descriptor >= 0:
-                        os.close(descriptor)
-                    descriptor, folder = self._open_folder(key), parent
-                found = None if descriptor < 0 else _read_in(descriptor, name, key)
-                yield None if found is None else found[1]
-        finally:
-            if descriptor >= 0:
-                os.close(descriptor)
+        for _, found in self._read(self._runs(key for key, _ in objects)):
+            yield None if found is None else found.body
 
     def read_all(self, prefix: str, wanted: Callable[[str], object]) -> Iterator[tuple[Entry, bytes]]:
         base = self._directory(prefix)
-        if base:
-            yield from self._read_below(base, prefix, wanted)
+        for key, found in self._read(self._runs_below(base, prefix, wanted)) if base else ():
+            if found is not None:
+                yield Entry(key, found.size, found.etag), found.body
 
-    def _read_below(
+    def _runs(self, keys: Iterable[str]) -> Iterator[tuple[str, Run]]:
+        """Keys that follow each other in one folder, as a run each, behind what they begin with."""
+        for at, own in groupby(keys, key=_folder_of):
+            names = [_check_names(key)[len(at) :] for key in own]
+            yield at, Run(self._path(at + names[0])[: -len(names[0]) - 1], names)
+
+    def _runs_below(
         self, directory: Path, at: str, wanted: Callable[[str], object]
-    ) -> Iterator[tuple[Entry, bytes]]:
+    ) -> Iterator[tuple[str, Run]]:
         # With its slash a folder's name sorts as the keys below it do.
         names = sorted(
             name
             for item in self._scan(directory)
             if (name := _name_in_keys(item)) and (name.endswith("/") or wanted(at + name))
         )
-        folder = -1
-        try:
-            for name in names:
-                if name.endswith("/"):
-                    yield from self._read_below(directory / name[:-1], at + name, wanted)
-                    continue
-                key = at + name
-                if folder < 0 and (folder := self._open_folder(key)) < 0:
-                    return
-                if (found := _read_in(folder, name, key)) is not None:
-                    status, body = found
-                    yield Entry(key, status.st_size, _etag(status)), body
-        finally:
-            if folder >= 0:
-                os.close(folder)
+        for is_folder, own in groupby(names, key=_is_folder):
+            if not is_folder:
+                yield at, Run(str(directory), list(own))
+                continue
+            for name in own:
+                yield from self._runs_below(directory / name[:-1], at + name, wanted)
 
-    def _open_folder(self, key: str) -> int:
-        """A descriptor of the folder that an object lies in; -1 where there is none."""
-        path = self._path(key).rpartition("/")[0]
+    def _read(self, runs: Iterator[tuple[str, Run]]) -> Iterator[tuple[str, Found | None]]:
+        """The files of runs, with their keys."""
         try:
-            return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except (FileNotFoundError, NotADirectoryError):
-            return -1
+            for at, run in runs:
+                if len(run.names) >= _WORTH_A_PROCESS:
+                    yield from self._read_ahead(chain([(at, run)], runs))
+                else:
+                    yield from zip((at + name for name in run.names), read_run(run), strict=True)
         except OSError as error:
-            raise StoreError(f"cannot read {key!r}: {error.strerror}") from error
+            what = repr(error.filename.removeprefix(f"{self._root_text}/")) if error.filename else "objects"
+            raise StoreError(f"cannot read {what}: {error.strerror}") from error
+
+    def _read_ahead(self, runs: Iterator[tuple[str, Run]]) -> Iterator[tuple[str, Found | None]]:
+        ours, theirs = tee(runs)
+        keys = (at + name for at, run in ours for name in run.names)
+        try:
+            process = ReadingProcess()
+        except OSError as error:
+            raise StoreError(f"cannot start a process to read objects: {error}") from error
+        with process:
+            yield from zip(keys, process.read(run for _, run in theirs), strict=True)
 
     @contextmanager
     def open(self, key: str) -> Iterator[BinaryIO]:
@@ -179,7 +180,7 @@ class LocalStore:
         """A descriptor of the object's file, and its size."""
         path = self._path(key)
         try:
-            descriptor = os.open(path, _READ)
+            descriptor = os.open(path, READ)
         except (FileNotFoundError, NotADirectoryError):
             raise ObjectNotFound(key) from None
         except OSError as error:
@@ -303,36 +304,12 @@ def _name_in_keys(item: os.DirEntry[str]) -> str:
     return item.name if item.is_file(follow_symlinks=False) else ""
 
 
-def _read_in(folder: int, name: str, key: str) -> tuple[os.stat_result, bytes] | None:
-    """A file of an open folder, and what it was before it was read; None where there is no such file."""
-    try:
-        descriptor = os.open(name, _READ, dir_fd=folder)
-        try:
-            status = os.fstat(descriptor)
-            return status, _read_whole(descriptor, status.st_size)
-        finally:
-            os.close(descriptor)
-    except (FileNotFoundError, IsADirectoryError):
-        return None
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            return None
-        raise StoreError(f"cannot read {key!r}: {error.strerror}") from error
+def _folder_of(key: str) -> str:
+    return key[: key.rfind("/") + 1]
 
 
-def _read_whole(descriptor: int, size: int) -> bytes:
-    """All bytes of a file that is likely to have ``size`` of them."""
-    body = os.read(descriptor, size + 1)
-    if len(body) == size:
-        return body
-    pieces = [body]
-    while piece := os.read(descriptor, size + 1):
-        pieces.append(piece)
-    return b"".join(pieces)
-
-
-def _etag(status: os.stat_result) -> str:
-    return f"{status.st_mtime_ns:x}-{status.st_ino:x}-{status.st_size:x}"
+def _is_folder(name: str) -> bool:
+    return name.endswith("/")
 
 
 def _is_unicode(name: str) -> bool:

@@ -7,6 +7,7 @@ import os
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -18,8 +19,11 @@ from tenantadmin.objectstore import (
     ObjectNotFound,
     ObjectStore,
     StoreError,
+    local,
     open_store,
+    reader,
 )
+from tenantadmin.objectstore.files import Run
 from tenantadmin.objectstore.s3 import S3Store
 from tests.s3 import s3_endpoint, s3_url  # noqa: F401  # fixtures
 
@@ -30,9 +34,19 @@ if TYPE_CHECKING:
 DAY, MINUTE = timedelta(days=1), timedelta(minutes=1)
 
 
-@pytest.fixture(params=["file", "s3"])
+@pytest.fixture
+def few_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let few files be as many as are worth a process of their own, two requests of 50 at a time."""
+    monkeypatch.setattr(local, "_WORTH_A_PROCESS", 1)
+    monkeypatch.setattr(reader, "_FILES", 50)
+    monkeypatch.setattr(reader, "_AHEAD", 2)
+
+
+@pytest.fixture(params=["file", "file, read ahead", "s3"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectStore:
-    if request.param == "file":
+    if request.param == "file, read ahead":
+        request.getfixturevalue("few_files")
+    if request.param.startswith("file"):
         return open_store((tmp_path / "objects").as_uri())
     return open_store(request.getfixturevalue("s3_url"))
 
@@ -155,6 +169,63 @@ def test_of_files_only_objects_are_read(tmp_path: Path) -> None:
     # No key is as long.
     (place / "/".join(["deep" * 50] * 8)).mkdir(parents=True)
     assert [body for _, body in store.read_all("", lambda _: True)] == [b".hidden/3", b"a/1", b"a/b/2"]
+
+
+@pytest.mark.usefixtures("few_files")
+def test_more_than_is_held_is_read_ahead_in_parts(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    bodies = {f"a/{number}": bytes([number]) * 5_000_000 for number in range(5)} | {
+        "b/large": b"x" * 20_000_000
+    }
+    for key, body in bodies.items():
+        store.write(key, body)
+
+    keys = [*bodies, "b/none", "c/none"]
+    assert list(store.read_many((key, 0) for key in keys)) == [*bodies.values(), None, None]
+
+
+def _processes_that_read() -> list[psutil.Process]:
+    children = psutil.Process().children()
+    return [child for child in children if any(reader.__name__ in part for part in child.cmdline())]
+
+
+@pytest.mark.usefixtures("few_files")
+def test_a_process_that_reads_ahead_goes_with_its_reader(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    for number in range(200):
+        store.write(f"a/{number:03}", b"x")
+    opened = psutil.Process().num_fds()
+
+    found = store.read_many((f"a/{number:03}", 1) for number in range(200))
+    assert next(found) == b"x"
+    (process,) = _processes_that_read()
+    del found
+
+    assert not process.is_running()
+    assert psutil.Process().num_fds() == opened
+
+
+@pytest.mark.usefixtures("few_files")
+def test_a_process_that_dies_while_it_reads_ahead_is_told_of(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    for number in range(200):
+        store.write(f"a/{number:03}", b"x")
+
+    found = store.read_all("a/", lambda _: True)
+    assert next(found)[1] == b"x"
+    (process,) = _processes_that_read()
+    process.kill()
+
+    with pytest.raises(StoreError, match="cannot read objects: the process that reads files ended"):
+        list(found)
+    assert not _processes_that_read()
+
+
+@pytest.mark.usefixtures("few_files")
+def test_what_cannot_be_read_ahead_is_named(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="File name too long") as refused, reader.ReadingProcess() as process:
+        list(process.read([Run(str(tmp_path), ["a", "n" * 300])]))
+    assert refused.value.filename == f"{tmp_path}/{'n' * 300}"
 
 
 def test_deleting_is_idempotent(store: ObjectStore) -> None:

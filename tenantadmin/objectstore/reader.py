@@ -1,0 +1,221 @@
+"""Many small files, read by a process of its own ahead of whoever takes them.
+
+To open, look at, read and close a small file takes longer than all that is done with it afterwards, and holds
+the interpreter for half of that time. What is asked for and what is found pass through files without names.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from collections import deque
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Final, Self
+
+import msgspec
+
+from tenantadmin.objectstore.files import Found, Run, read_run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+#: Where the packages of this project lie: the one path that the clean interpreter is told.
+_ROOT: Final = str(Path(__file__).resolve().parents[2])
+#: `-I` ignores the environment and the working directory; the rest comes from this line.
+_BOOT: Final = (
+    "import sys; sys.path.insert(0, {root!r}); "
+    "from tenantadmin.objectstore.reader import main; main({control}, {places})"
+)
+#: Requests on their way; files that each is for at most; bytes after which it is answered in part.
+_AHEAD: Final = 4
+_FILES: Final = 2_000
+_BYTES: Final = 8 << 20
+_MESSAGE_BYTES: Final = 1 << 16
+
+
+class _Request(msgspec.Struct, array_like=True):
+    """The names stand in the file of this place, in so many bytes."""
+
+    place: int
+    size: int
+
+
+class _Answer(msgspec.Struct, array_like=True, tag=0):
+    """In the file stand the bodies, one behind another, and then what each file was, in so many bytes."""
+
+    place: int
+    bodies: int
+    heads: int
+
+
+class _Failure(msgspec.Struct, array_like=True, tag=1):
+    """What an OSError says."""
+
+    number: int
+    reason: str
+    path: str
+
+
+_decode_run: Final = msgspec.msgpack.Decoder(Run).decode
+_decode_request: Final = msgspec.msgpack.Decoder(_Request).decode
+_decode_answer: Final = msgspec.msgpack.Decoder(_Answer | _Failure).decode
+#: The size of each file before it was read, its etag and how many bytes there are; None of what is none.
+_decode_heads: Final = msgspec.msgpack.Decoder(list[tuple[int, str, int] | None]).decode
+_encode: Final = msgspec.msgpack.Encoder().encode
+
+
+class ReadingProcess:
+    """Reads runs as `read_run` does. To be closed, after which nothing of it is left.
+
+    Raises:
+        OSError: the process cannot be started.
+    """
+
+    def __init__(self) -> None:
+        with ExitStack() as stack:
+            self._files = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(_AHEAD)]
+            self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            stack.enter_context(self._control)
+            places = [file.fileno() for file in self._files]
+            with theirs:
+                boot = _BOOT.format(root=_ROOT, control=theirs.fileno(), places=places)
+                self._process = subprocess.Popen(
+                    [sys.executable, "-I", "-c", boot],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    # Its errors go where ours do, so that what goes wrong there stands in the log.
+                    cwd="/",
+                    env={"LANG": "C.UTF-8", "TZ": "UTC"},
+                    pass_fds=[theirs.fileno(), *places],
+                    # Out of the terminal's reach.
+                    process_group=0,
+                )
+            self._stack = stack.pop_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._stack.close()
+
+    def read(self, runs: Iterable[Run]) -> Iterator[Found | None]:
+        """The files of all runs, in order. Runs are taken as there is room for them.
+
+        Raises:
+            OSError: a file could not be read, or the process died.
+        """
+        parts = (
+            Run(run.folder, run.names[start : start + _FILES])
+            for run in runs
+            for start in range(0, len(run.names), _FILES)
+        )
+        free = deque(range(_AHEAD))
+        asked: deque[tuple[int, Run]] = deque()
+        answers: dict[int, _Answer] = {}
+        while True:
+            while free and (part := next(parts, None)) is not None:
+                asked.append((free[0], part))
+                self._ask(free.popleft(), part)
+            if not asked:
+                return
+            place, part = asked.popleft()
+            while place not in answers:
+                answer = self._receive()
+                answers[answer.place] = answer
+            found = self._take(answers.pop(place))
+            if len(found) < len(part.names):
+                asked.appendleft((place, Run(part.folder, part.names[len(found) :])))
+                self._ask(*asked[0])
+            else:
+                free.append(place)
+            yield from found
+
+    def _ask(self, place: int, run: Run) -> None:
+        wanted = _encode(run)
+        if os.pwrite(self._files[place].fileno(), wanted, 0) < len(wanted):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        with _told_of_death():
+            self._control.send(_encode(_Request(place, len(wanted))))
+
+    def _receive(self) -> _Answer:
+        with _told_of_death():
+            if not (message := self._control.recv(_MESSAGE_BYTES)):
+                raise BrokenPipeError
+        answer: _Answer | _Failure = _decode_answer(message)
+        if isinstance(answer, _Failure):
+            raise OSError(answer.number, answer.reason, answer.path)
+        return answer
+
+    def _take(self, answer: _Answer) -> list[Found | None]:
+        content = _read(self._files[answer.place].fileno(), answer.bodies + answer.heads)
+        found: list[Found | None] = []
+        start = 0
+        for head in _decode_heads(memoryview(content)[answer.bodies :]):
+            if head is None:
+                found.append(None)
+                continue
+            size, etag, length = head
+            found.append(Found(size, etag, content[start : start + length]))
+            start += length
+        return found
+
+
+def _read(descriptor: int, size: int) -> bytes:
+    """So many bytes from the beginning of a file, which may be more than the system gives at once."""
+    pieces = [os.pread(descriptor, size, 0)]
+    while (there := sum(map(len, pieces))) < size:
+        pieces.append(os.pread(descriptor, size - there, there))
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+@contextmanager
+def _told_of_death() -> Iterator[None]:
+    try:
+        yield
+    except (BrokenPipeError, ConnectionResetError) as error:
+        raise ChildProcessError(errno.ECHILD, "the process that reads files ended") from error
+
+
+def main(control: int, places: Sequence[int]) -> None:
+    """The process: answers requests until the other side is gone."""
+    with ExitStack() as stack:
+        channel = stack.enter_context(socket.socket(fileno=control))
+        files = [stack.enter_context(os.fdopen(place, "wb", buffering=1 << 20)) for place in places]
+        while message := channel.recv(_MESSAGE_BYTES):
+            request = _decode_request(message)
+            answer: _Answer | _Failure
+            try:
+                run = _decode_run(os.pread(places[request.place], request.size, 0))
+                answer = _answer(request.place, run, files[request.place])
+            except OSError as error:
+                answer = _Failure(error.errno or 0, error.strerror or str(error), str(error.filename or ""))
+            try:
+                channel.send(_encode(answer))
+            except BrokenPipeError:
+                return
+
+
+def _answer(place: int, run: Run, file: BinaryIO) -> _Answer:
+    file.seek(0)
+    heads: list[tuple[int, str, int] | None] = []
+    written = 0
+    for found in read_run(run):
+        if found is None:
+            heads.append(None)
+            continue
+        heads.append((found.size, found.etag, len(found.body)))
+        file.write(found.body)
+        written += len(found.body)
+        if written >= _BYTES:
+            break
+    listed = _encode(heads)
+    file.write(listed)
+    file.flush()
+    return _Answer(place, written, len(listed))
