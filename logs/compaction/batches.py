@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from logs.compaction.convert import Converter, Entries, connect
-from logs.compaction.entries import BadFile, Values, find_refused, is_utf8, split
+from logs.compaction.entries import BadFile, Lines, find_refused, is_utf8, split
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
     from datetime import date
 
     from logs.compaction.entries import Text
@@ -71,25 +71,29 @@ def _convert(entries: Entries, idle: SimpleQueue[Converter]) -> pa.RecordBatch:
 
 def _pieces(files: Iterable[tuple[RawObject, bytes]], quarantined: list[Quarantined]) -> Iterator[Entries]:
     """The entries of all files, about `_PIECE_BYTES` at a time: of many, or part of one."""
-    held: list[tuple[RawObject, bytes]] = []
+    objects: list[RawObject] = []
+    bodies: list[bytes] = []
     size = 0
     for item, body in files:
-        if held and size + len(body) > _PIECE_BYTES:
-            yield from _cut(held, quarantined)
-            held, size = [], 0
-        held.append((item, body))
+        if bodies and size + len(body) > _PIECE_BYTES:
+            yield from _cut(objects, bodies, quarantined)
+            objects, bodies, size = [], [], 0
+        objects.append(item)
+        bodies.append(body)
         size += len(body)
-    yield from _cut(held, quarantined)
+    yield from _cut(objects, bodies, quarantined)
 
 
-def _cut(files: Sequence[tuple[RawObject, bytes]], quarantined: list[Quarantined]) -> Iterator[Entries]:
-    bodies = [body for _, body in files]
+def _cut(
+    objects: Sequence[RawObject], bodies: Sequence[bytes], quarantined: list[Quarantined]
+) -> Iterator[Entries]:
     known_utf8 = all(map(bytes.isascii, bodies)) or is_utf8(b"\n".join(bodies))
     # Most often each is an entry, by the thousand, or the only one is lines.
-    others = find_refused(bodies) if known_utf8 and len(files) > 1 else range(len(files))
+    alone = known_utf8 and len(bodies) > 1
+    others = frozenset(find_refused(bodies) if alone else range(len(bodies)))
     texts: list[Text] = []
     hours = bytearray()
-    for place, (item, body) in enumerate(files):
+    for place, (item, body) in enumerate(zip(objects, bodies, strict=True)):
         if place not in others:
             texts.append(body)
             hours.append(item.hour)
@@ -100,43 +104,43 @@ def _cut(files: Sequence[tuple[RawObject, bytes]], quarantined: list[Quarantined
             quarantined.append(Quarantined(item.key, None, str(error)))
             continue
         quarantined += [Quarantined(item.key, number, reason) for number, reason in values.wrong.items()]
-        if len(files) == 1 and values.are_lines:
-            yield from _cut_lines(body, values, hour=item.hour)
+        if len(bodies) == 1 and isinstance(values.texts, Lines):
+            yield from _cut_lines(body, values.texts, left_out=values.wrong, hour=item.hour)
             return
         good = [text for number, text in enumerate(values.texts) if number not in values.wrong]
         texts += good
         hours += bytes((item.hour,)) * len(good)
-    for start, end in _cuts(list(map(len, texts))):
+    for start, end in _cuts(list(accumulate(map(len, texts), initial=0))):
         runs = range(start, end, _PARSED_AT_ONCE)
         arrays = [_strung(texts[first : min(first + _PARSED_AT_ONCE, end)]) for first in runs]
         yield Entries(arrays, hours[start:end])
 
 
-def _cut_lines(body: bytes, values: Values, *, hour: int) -> Iterator[Entries]:
+def _cut_lines(body: bytes, lines: Lines, *, left_out: Collection[int], hour: int) -> Iterator[Entries]:
     """The lines of one file, of which nothing is copied but where some are left out."""
-    sizes = list(map(len, values.texts))
-    bounds = array("q", accumulate((size + 1 for size in sizes), initial=0))
-    # A break may be missing after the last.
-    bounds[-1] = len(body)
-    lines = _texts(bounds, body)
-    for start, end in _cuts(sizes):
-        some = lines.slice(start, end - start)
-        if left_out := [place for place in values.wrong if start <= place < end]:
-            stays = sorted({*range(start, end)} - {*left_out})
-            some = lines.take(pa.array(stays, pa.int64()))
+    starts = lines.starts[:]
+    starts[-1] = len(body)
+    texts = _texts(starts, body)
+    for start, end in _cuts(starts):
+        some = texts.slice(start, end - start)
+        if own := [place for place in left_out if start <= place < end]:
+            some = texts.take(pa.array(sorted({*range(start, end)} - {*own}), pa.int64()))
         if count := len(some):
             runs = range(0, count, _PARSED_AT_ONCE)
             yield Entries([some.slice(first, _PARSED_AT_ONCE) for first in runs], bytes((hour,)) * count)
 
 
-def _cuts(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Where to cut texts of these sizes into pieces: the first, and the one behind the last, of each."""
-    ends = list(accumulate(sizes, initial=0))
-    start = 0
-    while start < len(sizes):
-        end = bisect_left(ends, ends[start] + _PIECE_BYTES, hi=len(sizes))
-        yield start, end
-        start = end
+def _cuts(starts: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Where to cut texts into pieces: the first, and the one behind the last, of each.
+
+    Args:
+        starts: where each text starts, and the last ends.
+    """
+    first, last = 0, len(starts) - 1
+    while first < last:
+        end = bisect_left(starts, starts[first] + _PIECE_BYTES, first + 1, last)
+        yield first, end
+        first = end
 
 
 def _strung(texts: Sequence[Text]) -> pa.Array[Any]:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import json
 import struct
+from array import array
 from collections import deque
+from collections.abc import Sequence
 from functools import lru_cache
-from itertools import islice
+from itertools import accumulate, islice
 from operator import length_hint
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, overload
 
 import msgspec
 import pyarrow as pa
@@ -21,7 +23,7 @@ import pyarrow as pa
 from logs.columns import COLUMNS, SqlType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     Text = bytes | memoryview
 
@@ -30,6 +32,8 @@ MAX_ENTRY_BYTES: Final = 16 * 1024 * 1024
 
 #: So many texts at least are worth a decoder for the order of their fields.
 _WORTH_AN_ORDER: Final = 200
+#: Bytes of a file whose lines are looked at together.
+_BLOCK_BYTES: Final = 128 << 10
 #: Texts that are looked at before another thread may have the interpreter.
 _AT_ONCE: Final = 500
 
@@ -57,18 +61,40 @@ class BadFile(Exception):
     """A file that is set aside whole; the message says why."""
 
 
+class Lines(Sequence[memoryview]):
+    """The lines of a file, where they stand in it.
+
+    Attributes:
+        starts: of each line, and behind the break of the last, be there one or not.
+    """
+
+    def __init__(self, body: bytes, starts: array[int]) -> None:
+        self._body = memoryview(body)
+        self.starts = starts
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @overload
+    def __getitem__(self, place: int) -> memoryview: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[memoryview]: ...
+    def __getitem__(self, place: int | slice) -> memoryview | list[memoryview]:
+        if isinstance(place, slice):
+            return [self[number] for number in range(*place.indices(len(self)))]
+        return self._body[self.starts[place] : self.starts[place + 1] - 1]
+
+
 class Values(NamedTuple):
     """The JSON values of a file in their order.
 
     Attributes:
-        texts: the values; they may be views of the file.
+        texts: the values; `Lines` where they are the lines of the file, all of them.
         wrong: by their places in order, why some are no entries.
-        are_lines: that they are the lines of the file, all of them.
     """
 
     texts: Sequence[Text]
     wrong: Mapping[int, str]
-    are_lines: bool
 
 
 def split(body: bytes, *, known_utf8: bool = False) -> Values:
@@ -79,19 +105,18 @@ def split(body: bytes, *, known_utf8: bool = False) -> Values:
     """
     if not known_utf8 and not is_utf8(body):
         raise BadFile(_why_not_utf8(body))
-    lines = _lines(body)
-    wrong = find_wrong(lines)
+    lines, wrong = _check_lines(body)
     if lines and not wrong:
-        return Values(lines, wrong, are_lines=True)
+        return Values(lines, wrong)
     if not body.strip(_SPACE):
         raise BadFile("the file is empty")
     texts: Sequence[Text]
     if _why_not_json(body) is None:
         is_array = body.lstrip(_SPACE).startswith(b"[")
         texts = list(map(bytes, _decode_array(body))) if is_array else [body]
-        return Values(texts, find_wrong(texts), are_lines=False)
+        return Values(texts, find_wrong(texts))
     if (elements := _elements(body)) is not None:
-        return Values(elements, find_wrong(elements), are_lines=False)
+        return Values(elements, find_wrong(elements))
     blank = set()
     for place in wrong:
         line = bytes(lines[place])
@@ -100,10 +125,10 @@ def split(body: bytes, *, known_utf8: bool = False) -> Values:
         elif not (_is_object(line) or _is_json(line)) and (reason := _why_not_json(line)) is not None:
             raise BadFile(f"line {place + 1} is not JSON: {reason}")
     if not blank:
-        return Values(lines, wrong, are_lines=True)
+        return Values(lines, wrong)
     kept = [place for place in range(len(lines)) if place not in blank]
     reasons = {number: wrong[place] for number, place in enumerate(kept) if place in wrong}
-    return Values([lines[place] for place in kept], reasons, are_lines=False)
+    return Values([lines[place] for place in kept], reasons)
 
 
 def find_wrong(texts: Sequence[Text]) -> dict[int, str]:
@@ -111,10 +136,15 @@ def find_wrong(texts: Sequence[Text]) -> dict[int, str]:
     return {place: _why_refused(bytes(texts[place])) for place in find_refused(texts)}
 
 
-def find_refused(texts: Sequence[Text]) -> list[int]:
-    """The places of what is no entry alone, which costs less where many are none."""
+def find_refused(texts: Sequence[Text], decode: Callable[[Text], Any] | None = None) -> list[int]:
+    """The places of what is no entry alone, which costs less where many are none.
+
+    Args:
+        texts: what may be entries.
+        decode: decodes them, best in the order of their fields.
+    """
     refused: list[int] = []
-    decode = _entry_decoder(_order_of(texts[0]) if len(texts) >= _WORTH_AN_ORDER else ())
+    decode = decode or _decoder_for(texts[0] if len(texts) >= _WORTH_AN_ORDER else b"")
     rest = iter(texts)
     while length_hint(rest):
         try:
@@ -139,12 +169,12 @@ def _entry_decoder(order: tuple[str, ...]) -> Callable[[Text], Any]:
     return msgspec.json.Decoder(entry).decode
 
 
-def _order_of(text: Text) -> tuple[str, ...]:
-    """The order of an entry's fields."""
+def _decoder_for(text: Text) -> Callable[[Text], Any]:
+    """What decodes entries whose fields stand in the order of this one's."""
     try:
-        return tuple(name for name in _decode_members(text) if name in _FIELDS)
+        return _entry_decoder(tuple(name for name in _decode_members(text) if name in _FIELDS))
     except _NOT_DECODED:
-        return ()
+        return _entry_decoder(())
 
 
 def is_utf8(body: bytes) -> bool:
@@ -159,12 +189,26 @@ def is_utf8(body: bytes) -> bool:
     return True
 
 
-def _lines(body: bytes) -> list[memoryview]:
-    view, lines, start = memoryview(body), [], 0
-    while (end := body.find(b"\n", start)) >= 0:
-        lines.append(view[start:end])
-        start = end + 1
-    return [*lines, view[start:]] if start < len(body) else lines
+def _check_lines(body: bytes) -> tuple[Lines, dict[int, str]]:
+    """The lines of a file, and which are no entries, and why.
+
+    A block at a time, which stays in the processor's cache, is cut into texts. Views of them would be for the
+    garbage collector to look at, again and again.
+    """
+    starts = array("q", [0])
+    refused: list[int] = []
+    decode = None
+    while starts[-1] < len(body):
+        end = body.find(b"\n", starts[-1] + _BLOCK_BYTES)
+        lines = body[starts[-1] : end if end >= 0 else len(body)].split(b"\n")
+        if end < 0 and not lines[-1]:
+            lines.pop()
+        if decode is None and len(body) > _BLOCK_BYTES:
+            decode = _decoder_for(lines[0])
+        refused += [len(starts) - 1 + place for place in find_refused(lines, decode)]
+        starts.extend(islice(accumulate([len(line) + 1 for line in lines], initial=starts[-1]), 1, None))
+    found = Lines(body, starts)
+    return found, {place: _why_refused(bytes(found[place])) for place in refused}
 
 
 def _is_object(text: Text) -> bool:
