@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tempfile import SpooledTemporaryFile
-from typing import TYPE_CHECKING, Final, Self
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, BinaryIO, Final, Self
 
 import pyarrow as pa
 
@@ -29,32 +29,52 @@ class TextFile:
     """
 
     def __init__(self) -> None:
-        self._file = SpooledTemporaryFile(max_size=_HELD)  # noqa: SIM115  # closed with this
+        self._file: BinaryIO | None = None
         self._keys: list[Array] = []
+        self._held: list[Array] = []
+        self._held_bytes = 0
         self._lengths: list[Array] = []
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
+        if self._file is not None:
+            self._file.close()
 
     def add(self, keys: Array, texts: Array) -> None:
         """Add the text of each key."""
         if not len(texts):
             return
         self._keys.append(keys)
-        self._lengths.append(pc.binary_length(texts).cast(pa.int64()))
-        # One text, and thus in one piece, without copies of each.
-        (whole,) = pc.binary_join(pa.ListArray.from_arrays([0, len(texts)], texts), "")
-        self._file.write(whole.as_buffer())
+        self._held.append(texts)
+        self._held_bytes += texts.nbytes
+        if self._file is not None or self._held_bytes > _HELD:
+            self._write()
+
+    def _write(self) -> None:
+        """Write what is held."""
+        if self._file is None:
+            self._file = TemporaryFile()  # noqa: SIM115  # closed with this
+        for texts in self._held:
+            self._lengths.append(pc.binary_length(texts).cast(pa.int64()))
+            # One text, and thus in one piece, without copies of each.
+            (whole,) = pc.binary_join(pa.ListArray.from_arrays([0, len(texts)], texts), "")
+            self._file.write(whole.as_buffer())
+        self._held.clear()
 
     def read(self, keys: Array) -> Iterator[Array]:
         """The text of each of ``keys``, in order, some at a time."""
         if not self._keys:
             return
-        lengths = pa.concat_arrays(self._lengths)
         places = pc.index_in(keys, value_set=pa.concat_arrays(self._keys))
+        if self._file is None:
+            yield pa.concat_arrays(self._held).take(places)
+        else:
+            yield from self._read(self._file, places)
+
+    def _read(self, file: BinaryIO, places: Array) -> Iterator[Array]:
+        lengths = pa.concat_arrays(self._lengths)
         starts = pc.subtract(pc.cumulative_sum(lengths), lengths).take(places).to_pylist()
         texts: list[bytes] = []
         held = 0
@@ -62,8 +82,8 @@ class TextFile:
             if texts and (len(texts) == _READ or held + length > _READ_BYTES):
                 yield pa.array(texts, pa.binary()).cast(pa.string())
                 texts, held = [], 0
-            self._file.seek(start)
-            texts.append(self._file.read(length))
+            file.seek(start)
+            texts.append(file.read(length))
             held += length
         if texts:
             yield pa.array(texts, pa.binary()).cast(pa.string())
