@@ -24,7 +24,7 @@ from tenantadmin.objectstore.interface import (
     check_key,
     check_prefix,
 )
-from tenantadmin.objectstore.reader import ReadingProcess
+from tenantadmin.objectstore.reader import ReadAhead
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-#: Files in one folder that are worth a process which reads them, and what follows, ahead.
-_WORTH_A_PROCESS: Final = 1_000
+#: Files in one folder that are worth processes which read them, and what follows, ahead.
+_WORTH_PROCESSES: Final = 1_000
 #: Where files are written before they are renamed into place; never listed.
 _STAGING: Final = ".staging"
 
@@ -152,7 +152,7 @@ class LocalStore:
         """The files of runs, with their keys."""
         try:
             for at, run in runs:
-                if len(run.names) >= _WORTH_A_PROCESS:
+                if len(run.names) >= _WORTH_PROCESSES:
                     yield from self._read_ahead(chain([(at, run)], runs))
                 else:
                     yield from zip((at + name for name in run.names), read_run(run), strict=True)
@@ -164,11 +164,11 @@ class LocalStore:
         ours, theirs = tee(runs)
         keys = (at + name for at, run in ours for name in run.names)
         try:
-            process = ReadingProcess()
+            ahead = ReadAhead()
         except OSError as error:
-            raise StoreError(f"cannot start a process to read objects: {error}") from error
-        with process:
-            yield from zip(keys, process.read(run for _, run in theirs), strict=True)
+            raise StoreError(f"cannot start processes that read objects: {error}") from error
+        with ahead:
+            yield from zip(keys, ahead.read(run for _, run in theirs), strict=True)
 
     @contextmanager
     def open(self, key: str) -> Iterator[BinaryIO]:
