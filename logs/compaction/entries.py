@@ -230,7 +230,10 @@ def _why_refused(text: bytes) -> str:
         if _is_json(text):
             return "half of a surrogate pair stands in it alone, which is no character"
         return str(error)
-    return f"an entry of {len(text)} bytes; at most {MAX_ENTRY_BYTES} are taken"
+    if len(text) > MAX_ENTRY_BYTES:
+        return f"an entry of {len(text)} bytes; at most {MAX_ENTRY_BYTES} are taken"
+    # At the very limit, which counts the calls that lead to the decoder too.
+    return "nested too deeply"
 
 
 def _is_json(text: bytes) -> bool:

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections import deque
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, Self
 
@@ -207,6 +207,8 @@ def _told_of_death() -> Iterator[None]:
 def main(control: int, places: Sequence[int]) -> None:
     """The process: answers requests until the other side is gone."""
     with ExitStack() as stack:
+        # It is gone while answers are unread, or while one is on its way.
+        stack.enter_context(suppress(ConnectionResetError, BrokenPipeError))
         channel = stack.enter_context(socket.socket(fileno=control))
         files = [stack.enter_context(os.fdopen(place, "wb", buffering=1 << 20)) for place in places]
         while message := channel.recv(_MESSAGE_BYTES):
@@ -217,10 +219,7 @@ def main(control: int, places: Sequence[int]) -> None:
                 answer = _answer(request.place, run, files[request.place])
             except OSError as error:
                 answer = _Failure(error.errno or 0, error.strerror or str(error), str(error.filename or ""))
-            try:
-                channel.send(_encode(answer))
-            except BrokenPipeError:
-                return
+            channel.send(_encode(answer))
 
 
 def _answer(place: int, run: Run, file: BinaryIO) -> _Answer:

@@ -107,6 +107,13 @@ def test_json_that_cannot_be_decoded_is_set_aside_alone(body: bytes, place: int,
     assert list(map(bytes, values.texts[:place])) == [b"{}"] * place
 
 
+def test_what_is_refused_at_the_very_limit_of_nesting_nests_too_deeply() -> None:
+    # Where that is depends on how deep the caller stands, and on how often the code has run.
+    bodies = [b'{"x": %b%b}' % (b"[" * depth, b"]" * depth) for depth in range(850, 1100)]
+    reasons = {reason for body in bodies * 2 for reason in split(body).wrong.values()}
+    assert reasons == {"nested too deeply"}
+
+
 @pytest.mark.parametrize("count", [1, 499, 500, 501, 1500])
 def test_all_that_are_wrong_are_found_where_they_stand(count: int) -> None:
     places = {0, count // 2, count - 1, min(count - 1, 499), min(count - 1, 500)}
