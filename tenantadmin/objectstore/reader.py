@@ -11,27 +11,19 @@ import errno
 import os
 import socket
 import subprocess
-import sys
 import tempfile
 from collections import deque
 from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, Self
 
 import msgspec
 
+from tenantadmin.interpreter import clean_command
 from tenantadmin.objectstore.files import Found, Run, read_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-#: Where the packages of this project lie: the one path that the clean interpreter is told.
-_ROOT: Final = str(Path(__file__).resolve().parents[2])
-#: `-I` ignores the environment and the working directory; the rest comes from this line.
-_BOOT: Final = (
-    "import sys; sys.path.insert(0, {root!r}); "
-    "from tenantadmin.objectstore.reader import main; main({control}, {places})"
-)
 #: More help with a cold disk alone, where 200,000 files took one 29 s, two 14 and four 11.
 _PROCESSES: Final = 2
 #: Requests on their way to each; files that one is for at most; bytes after which it is answered in part.
@@ -129,9 +121,8 @@ class _Process:
             stack.enter_context(self._control)
             places = [file.fileno() for file in self._files]
             with theirs:
-                boot = _BOOT.format(root=_ROOT, control=theirs.fileno(), places=places)
                 self._process = subprocess.Popen(
-                    [sys.executable, "-I", "-c", boot],
+                    clean_command(__name__, theirs.fileno(), places),
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     # Its errors go where ours do, so that what goes wrong there stands in the log.
