@@ -6,6 +6,7 @@ Contract: Authentication; the rows are in `accounts.access.policy`.
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from contextlib import suppress
 from fnmatch import translate
 from functools import lru_cache
@@ -73,13 +74,14 @@ class AppView(ApiView):
         return cast("Principal", self.request.auth)
 
 
-class PolledView(AppView):
+class PolledView(AppView, ABC):
     """A view whose GET is asked all the time: it is answered ahead of DRF, whose own part takes longer.
 
     Who asks, and whether they may, is found as for every view. What is not answered here goes DRF's way:
     other methods, requests with a query, and every refusal.
     """
 
+    @abstractmethod
     def answer_poll(
         self, request: HttpRequest | Request, *, principal: Principal, **arguments: Any
     ) -> HttpResponse:
@@ -88,7 +90,6 @@ class PolledView(AppView):
         Raises:
             ApiError: there is none.
         """
-        raise NotImplementedError
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if request.method == "GET" and not request.META.get("QUERY_STRING"):
