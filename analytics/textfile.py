@@ -32,7 +32,7 @@ class TextFile:
         self._file: BinaryIO | None = None
         self._keys: list[Array] = []
         self._held: list[Array] = []
-        self._held_bytes = 0
+        self._bytes = 0
         self._lengths: list[Array] = []
 
     def __enter__(self) -> Self:
@@ -48,8 +48,8 @@ class TextFile:
             return
         self._keys.append(keys)
         self._held.append(texts)
-        self._held_bytes += texts.nbytes
-        if self._file is not None or self._held_bytes > _HELD:
+        self._bytes += texts.nbytes
+        if self._bytes > _HELD:
             self._write()
 
     def _write(self) -> None:

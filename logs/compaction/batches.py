@@ -42,10 +42,7 @@ class Quarantined:
 
 
 def read_rows(
-    files: Iterable[tuple[RawObject, bytes]],
-    *,
-    day: date,
-    quarantined: list[Quarantined],
+    files: Iterable[tuple[RawObject, bytes]], *, day: date, quarantined: list[Quarantined]
 ) -> Iterator[pa.RecordBatch]:
     """The rows of ``files``, in order; what is set aside goes to ``quarantined``, in none."""
     with connect() as engine, ThreadPoolExecutor(_THREADS) as pool:

@@ -81,8 +81,9 @@ class Lines(Sequence[memoryview]):
     def __getitem__(self, place: slice) -> list[memoryview]: ...
     def __getitem__(self, place: int | slice) -> memoryview | list[memoryview]:
         if isinstance(place, slice):
-            return [self[number] for number in range(*place.indices(len(self)))]
-        return self._body[self.starts[place] : self.starts[place + 1] - 1]
+            return [self[number] for number in range(len(self))[place]]
+        number = range(len(self))[place]
+        return self._body[self.starts[number] : self.starts[number + 1] - 1]
 
 
 class Values(NamedTuple):

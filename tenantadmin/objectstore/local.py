@@ -139,7 +139,7 @@ class LocalStore:
         names = sorted(
             name
             for item in self._scan(directory)
-            if (name := _name_in_keys(item)) and (name.endswith("/") or wanted(at + name))
+            if (name := _name_in_keys(item)) and (_is_folder(name) or wanted(at + name))
         )
         for is_folder, own in groupby(names, key=_is_folder):
             if not is_folder:
