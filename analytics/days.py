@@ -118,7 +118,7 @@ def _find_changes(
     if known is None:
         return UnlistedDay(tenant, day) if has_objects(store, tenant=tenant, day=day) else None
     listing = list_day(store, tenant=tenant, day=day)
-    is_current = bool(listing.objects) and known.digest == listing.digest and known.is_whole
+    is_current = bool(listing.hours) and known.digest == listing.digest and known.is_whole
     return None if is_current else listing
 
 
@@ -160,7 +160,7 @@ def _build(store: ObjectStore, found: DayListing | UnlistedDay) -> int:
 
 def _publish_without_rows(compacted: CompactedDay, *, name: str) -> None:
     listing = compacted.listing
-    if not listing.objects:
+    if not listing.hours:
         withdraw_partition(tenant=listing.tenant, day=listing.day)
         return
     nothing = Build(

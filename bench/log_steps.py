@@ -81,7 +81,7 @@ def measure(directory: Path, *, entries: int, days: int, runs: int) -> list[Row]
 
 def compaction(directory: Path, *, ndjson: LocalStore, objects: LocalStore, runs: int) -> list[Row]:
     """A day's raw objects to Parquet, beside the engine's own COPY, which neither checks nor sorts."""
-    batches = [ndjson.uri(item.key) for item in list_day(ndjson, tenant=TENANT, day=DAY).objects]
+    batches = [ndjson.uri(item.key) for item in list_day(ndjson, tenant=TENANT, day=DAY).entries]
     types = {column.name: column.type.value for column in COLUMNS}
     place = directory / f"built/day={DAY}"
     folders = sorted((directory / "objects" / day_prefix(TENANT, DAY)).iterdir())

@@ -18,6 +18,8 @@ DAY_MS: Final = 24 * HOUR_MS
 
 #: What stands below a day's prefix.
 HOUR_AND_FILE: Final = re.compile(r"(?P<hour>[01]\d|2[0-3])/(?P<file>[^/]+\.json)", re.ASCII | re.DOTALL)
+#: Where the hour stands in a raw log object's key: behind ``<tenantId>/logs/YYYY/MM/DD/``.
+_HOUR: Final = slice(53, 55)
 _RAW_KEY: Final = re.compile(
     rf"(?P<tenant>[0-9a-f-]{{36}})/logs/(?P<day>\d{{4}}/\d{{2}}/\d{{2}})/{HOUR_AND_FILE.pattern}",
     re.ASCII | re.DOTALL,
@@ -55,6 +57,11 @@ def day_prefix(tenant: UUID, day: date) -> str:
     """The prefix above the raw logs of one day."""
     # Not by ``strftime``, which writes the year 999 in three digits.
     return f"{tenant}/logs/{day.isoformat().replace('-', '/')}/"
+
+
+def hour_of(key: str) -> int:
+    """The hour (0 to 23, UTC) of a raw log object's prefix."""
+    return int(key[_HOUR])
 
 
 def compacted_prefix(tenant: UUID, day: date) -> str:

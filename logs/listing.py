@@ -7,18 +7,17 @@ import re
 from bisect import bisect_left
 from dataclasses import dataclass, replace
 from datetime import date
+from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-import msgspec
-
-from logs.layout import HOUR_AND_FILE, day_prefix, logs_prefix
+from logs.layout import HOUR_AND_FILE, day_prefix, hour_of, logs_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from tenantadmin.objectstore import Entry, ObjectStore
+    from tenantadmin.objectstore import Batch, Entry, ObjectStore
 
 #: Goes into every digest: raise it when the same objects must give other rows, and every day is rebuilt.
 LAYOUT_VERSION: Final = 2
@@ -27,31 +26,28 @@ _key = attrgetter("key")
 _DIGITS = re.compile(r"\d+", re.ASCII)
 
 
-class RawObject(msgspec.Struct, frozen=True, gc=False):
-    """One raw log object of a day: its key, the hour of its prefix (0 to 23) and its size in bytes."""
-
-    key: str
-    hour: int
-    size: int
-
-
 @dataclass(frozen=True, slots=True)
 class HourObjects:
-    """The raw objects under one hour's prefix: a digest over names, sizes and etags, and their bytes."""
+    """The raw objects under one hour's prefix in key order: a digest over them, and their bytes together."""
 
+    entries: tuple[Entry, ...]
     digest: str
     size: int
 
 
 @dataclass(frozen=True, slots=True)
 class DayListing:
-    """The raw log objects of a day in key order; the hours that have some; a digest over all of them."""
+    """The raw log objects of a day: the hours (0 to 23) that have some, in order; a digest over all."""
 
     tenant: UUID
     day: date
-    objects: tuple[RawObject, ...]
     hours: Mapping[int, HourObjects]
     digest: str
+
+    @property
+    def entries(self) -> list[Entry]:
+        """All of them, in key order."""
+        return list(chain.from_iterable(hour.entries for hour in self.hours.values()))
 
     @property
     def size(self) -> int:
@@ -74,14 +70,11 @@ def list_day(store: ObjectStore, *, tenant: UUID, day: date) -> DayListing:
     return describe_day(sorted(found, key=_key), tenant=tenant, day=day)
 
 
-def read_day(
-    store: ObjectStore, *, tenant: UUID, day: date, found: list[Entry]
-) -> Iterator[tuple[RawObject, bytes]]:
-    """The raw objects of one day in key order, each whole; what `describe_day` takes goes to ``found``."""
-    start = len(day_prefix(tenant, day))
-    for entry, body in store.read_all(day_prefix(tenant, day), _is_raw(tenant, day)):
-        found.append(entry)
-        yield RawObject(entry.key, int(entry.key[start : start + 2]), entry.size), body
+def read_day(store: ObjectStore, *, tenant: UUID, day: date, found: list[Entry]) -> Iterator[Batch]:
+    """The raw objects of one day in key order; what `describe_day` takes goes to ``found``."""
+    for batch in store.read_all(day_prefix(tenant, day), _is_raw(tenant, day)):
+        found += batch.entries
+        yield batch
 
 
 def has_objects(store: ObjectStore, *, tenant: UUID, day: date) -> bool:
@@ -92,21 +85,18 @@ def has_objects(store: ObjectStore, *, tenant: UUID, day: date) -> bool:
 
 def describe_day(found: Sequence[Entry], *, tenant: UUID, day: date) -> DayListing:
     """The listing of one day, of its raw objects in key order."""
-    start = len(day_prefix(tenant, day))
-    objects: list[RawObject] = []
     hours: dict[int, HourObjects] = {}
     at = 0
     while at < len(found):
-        hour = int(found[at].key[start : start + 2])
+        hour = hour_of(found[at].key)
         # What follows an hour's slash in the order of characters is behind all of its keys.
-        end = bisect_left(found, f"{found[at].key[: start + 2]}0", lo=at, key=_key)
-        own = found[at:end]
-        objects += [RawObject(entry.key, hour, entry.size) for entry in own]
+        end = bisect_left(found, f"{day_prefix(tenant, day)}{hour:02}0", lo=at, key=_key)
+        own = tuple(found[at:end])
         described = "".join([f"{entry.key}\0{entry.size}\0{entry.etag}\0" for entry in own])
         digest = hashlib.sha256(f"layout {LAYOUT_VERSION}\n{described}".encode())
-        hours[hour] = HourObjects(digest.hexdigest(), sum(entry.size for entry in own))
+        hours[hour] = HourObjects(own, digest.hexdigest(), sum(entry.size for entry in own))
         at = end
-    return DayListing(tenant, day, tuple(objects), hours, _digest_of(hours))
+    return DayListing(tenant, day, hours, _digest_of(hours))
 
 
 def with_unsettled(listing: DayListing, hours: Collection[int]) -> DayListing:
@@ -127,8 +117,9 @@ def _digest_of(hours: Mapping[int, HourObjects]) -> str:
 
 def _is_raw(tenant: UUID, day: date) -> Callable[[str], object]:
     """Whether a key under the day's prefix is a raw object's."""
-    start = len(day_prefix(tenant, day))
-    return lambda key: HOUR_AND_FILE.fullmatch(key, start)
+    return re.compile(
+        re.escape(day_prefix(tenant, day)) + HOUR_AND_FILE.pattern, HOUR_AND_FILE.flags
+    ).fullmatch
 
 
 def find_tenants(store: ObjectStore) -> list[UUID]:

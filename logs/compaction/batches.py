@@ -15,13 +15,14 @@ import pyarrow as pa
 
 from logs.compaction.convert import Converter, Entries, connect
 from logs.compaction.entries import BadFile, Lines, find_refused, is_utf8, split
+from logs.layout import hour_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import date
 
     from logs.compaction.entries import Text
-    from logs.listing import RawObject
+    from tenantadmin.objectstore import Batch, Entry
 
 #: Bytes of entries that are converted at once: each time costs the engine some for itself.
 _PIECE_BYTES: Final = 16 << 20
@@ -42,15 +43,15 @@ class Quarantined:
 
 
 def read_rows(
-    files: Iterable[tuple[RawObject, bytes]], *, day: date, quarantined: list[Quarantined]
+    batches: Iterable[Batch], *, day: date, quarantined: list[Quarantined]
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of ``files``, in order; what is set aside goes to ``quarantined``, in none."""
+    """The rows of all objects, in order; what is set aside goes to ``quarantined``, in none."""
     with connect() as engine, ThreadPoolExecutor(_THREADS) as pool:
         idle: SimpleQueue[Converter] = SimpleQueue()
         for _ in range(_THREADS):
             idle.put(Converter(engine, day=day))
         ahead: deque[Future[pa.RecordBatch]] = deque()
-        for entries in _pieces(files, quarantined):
+        for entries in _pieces(batches, quarantined):
             ahead.append(pool.submit(_convert, entries, idle))
             if len(ahead) > _AHEAD:
                 yield ahead.popleft().result()
@@ -66,82 +67,97 @@ def _convert(entries: Entries, idle: SimpleQueue[Converter]) -> pa.RecordBatch:
         idle.put(converter)
 
 
-def _pieces(files: Iterable[tuple[RawObject, bytes]], quarantined: list[Quarantined]) -> Iterator[Entries]:
-    """The entries of all files, about `_PIECE_BYTES` at a time: of many, or part of one."""
-    objects: list[RawObject] = []
-    bodies: list[bytes] = []
-    size = 0
-    for item, body in files:
-        if bodies and size + len(body) > _PIECE_BYTES:
-            yield from _cut(objects, bodies, quarantined)
-            objects, bodies, size = [], [], 0
-        objects.append(item)
-        bodies.append(body)
-        size += len(body)
-    yield from _cut(objects, bodies, quarantined)
-
-
-def _cut(
-    objects: Sequence[RawObject], bodies: Sequence[bytes], quarantined: list[Quarantined]
-) -> Iterator[Entries]:
-    known_utf8 = all(map(bytes.isascii, bodies)) or is_utf8(b"\n".join(bodies))
-    # Most often each is an entry, by the thousand, or the only one is lines.
-    alone = known_utf8 and len(bodies) > 1
-    others = frozenset(find_refused(bodies) if alone else range(len(bodies)))
-    texts: list[Text] = []
+def _pieces(batches: Iterable[Batch], quarantined: list[Quarantined]) -> Iterator[Entries]:
+    """The entries of all objects, about `_PIECE_BYTES` at a time: of many, or part of one."""
+    texts: list[pa.Array[Any]] = []
     hours = bytearray()
-    for place, (item, body) in enumerate(zip(objects, bodies, strict=True)):
-        if place not in others:
-            texts.append(body)
-            hours.append(item.hour)
-            continue
+    size = 0
+    for batch in batches:
+        for some, own in _cut(batch, quarantined):
+            texts.append(some)
+            hours += own
+            size += some.nbytes
+            if size >= _PIECE_BYTES:
+                yield Entries(texts, hours)
+                texts, hours, size = [], bytearray(), 0
+    if texts:
+        yield Entries(texts, hours)
+
+
+def _cut(batch: Batch, quarantined: list[Quarantined]) -> Iterator[tuple[pa.Array[Any], bytes | bytearray]]:
+    """The entries of some objects, a few at a time, and the hours of their prefixes."""
+    count = len(batch.entries)
+    hours = _hours_of(batch.entries)
+    # Most often each is an entry, by the thousand, or the only one is lines.
+    alone = count > 1 and is_utf8(batch.content)
+    others: dict[int, Sequence[Text]] = {}
+    for place in find_refused(batch.content, batch.starts) if alone else range(count):
+        key = batch.entries[place].key
         try:
-            values = split(body, known_utf8=known_utf8)
+            values = split(batch.body(place), known_utf8=alone)
         except BadFile as error:
-            quarantined.append(Quarantined(item.key, None, str(error)))
+            quarantined.append(Quarantined(key, None, str(error)))
+            others[place] = ()
             continue
-        quarantined += [Quarantined(item.key, number, reason) for number, reason in values.wrong.items()]
-        if len(bodies) == 1 and isinstance(values.texts, Lines):
-            yield from _cut_lines(body, values.texts, left_out=values.wrong, hour=item.hour)
+        quarantined += [Quarantined(key, number, reason) for number, reason in values.wrong.items()]
+        if count == 1 and isinstance(values.texts, Lines):
+            left_out: dict[int, Sequence[Text]] = dict.fromkeys(values.wrong, ())
+            yield from _arrays(batch.content, values.texts.starts, hours * len(values.texts), left_out)
             return
-        good = [text for number, text in enumerate(values.texts) if number not in values.wrong]
-        texts += good
-        hours += bytes((item.hour,)) * len(good)
-    for start, end in _cuts(list(accumulate(map(len, texts), initial=0))):
-        runs = range(start, end, _PARSED_AT_ONCE)
-        arrays = [_strung(texts[first : min(first + _PARSED_AT_ONCE, end)]) for first in runs]
-        yield Entries(arrays, hours[start:end])
+        others[place] = [text for number, text in enumerate(values.texts) if number not in values.wrong]
+    yield from _arrays(batch.content, batch.starts, hours, others)
 
 
-def _cut_lines(body: bytes, lines: Lines, *, left_out: Collection[int], hour: int) -> Iterator[Entries]:
-    """The lines of one file, of which nothing is copied but where some are left out."""
-    starts = lines.starts[:]
-    starts[-1] = len(body)
-    texts = _texts(starts, body)
-    for start, end in _cuts(starts):
-        some = texts.slice(start, end - start)
-        if own := [place for place in left_out if start <= place < end]:
-            some = texts.take(pa.array(sorted({*range(start, end)} - {*own}), pa.int64()))
-        if count := len(some):
-            runs = range(0, count, _PARSED_AT_ONCE)
-            yield Entries([some.slice(first, _PARSED_AT_ONCE) for first in runs], bytes((hour,)) * count)
+def _hours_of(entries: Sequence[Entry]) -> bytes:
+    first, last = hour_of(entries[0].key), hour_of(entries[-1].key)
+    # They come in the order of their keys.
+    return bytes([first] * len(entries) if first == last else [hour_of(entry.key) for entry in entries])
 
 
-def _cuts(starts: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Where to cut texts into pieces: the first, and the one behind the last, of each.
+def _arrays(
+    strung: bytes, starts: array[int], hours: bytes, others: Mapping[int, Sequence[Text]]
+) -> Iterator[tuple[pa.Array[Any], bytes | bytearray]]:
+    """Texts as the engine parses them at once, nothing of which is copied but near those with ``others``.
 
     Args:
-        starts: where each text starts, and the last ends.
+        strung: texts, with a line break between two.
+        starts: where each begins, and one more would behind a line break.
+        hours: one of each.
+        others: texts that stand in place of one.
     """
-    first, last = 0, len(starts) - 1
+    bounds = starts[:]
+    bounds[-1] = min(bounds[-1], len(strung))
+    texts = _texts(bounds, strung)
+    places = sorted(others)
+    for first, end in _cuts(bounds):
+        replaced = places[bisect_left(places, first) : bisect_left(places, end)]
+        if not replaced:
+            yield texts.slice(first, end - first), hours[first:end]
+            continue
+        gathered: list[Text] = []
+        own = bytearray()
+        for place in range(first, end):
+            some = others.get(place, (strung[bounds[place] : bounds[place + 1]],))
+            gathered += some
+            own += hours[place : place + 1] * len(some)
+        together = array("q", accumulate(map(len, gathered), initial=0))
+        of_gathered = _texts(together, b"".join(gathered))
+        for start, behind in _cuts(together):
+            yield of_gathered.slice(start, behind - start), own[start:behind]
+
+
+def _cuts(bounds: array[int]) -> Iterator[tuple[int, int]]:
+    """Where to cut texts: the first, and the one behind the last, of what the engine parses at once.
+
+    Args:
+        bounds: where each text begins, and the last ends.
+    """
+    first, last = 0, len(bounds) - 1
     while first < last:
-        end = bisect_left(starts, starts[first] + _PIECE_BYTES, first + 1, last)
+        end = bisect_left(bounds, bounds[first] + _PIECE_BYTES, first + 1, last)
+        end = min(end, first + _PARSED_AT_ONCE)
         yield first, end
         first = end
-
-
-def _strung(texts: Sequence[Text]) -> pa.Array[Any]:
-    return _texts(array("q", accumulate(map(len, texts), initial=0)), b"".join(texts))
 
 
 def _texts(bounds: array[int], texts: bytes) -> pa.Array[Any]:

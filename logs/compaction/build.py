@@ -6,7 +6,9 @@ Where only some hours changed since the last build, the rows of the others are t
 from __future__ import annotations
 
 from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,18 +18,17 @@ from logs.compaction.base import Base, HourState, hours_to_read, write_kept_rows
 from logs.compaction.batches import read_rows
 from logs.compaction.convert import SCHEMA
 from logs.compaction.merge import Merged, write_day
-from logs.layout import parse_raw_key
+from logs.layout import hour_of
 from logs.listing import UnlistedDay, describe_day, read_day, with_unsettled
 from tenantadmin.objectstore import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from collections.abc import Set as AbstractSet
-    from datetime import date
 
     from logs.compaction.batches import Quarantined
-    from logs.listing import DayListing, RawObject
-    from tenantadmin.objectstore import Entry, ObjectStore
+    from logs.listing import DayListing
+    from tenantadmin.objectstore import Batch, Entry, ObjectStore
 
 #: Bytes of rows that are held in memory until they are written.
 _BYTES_IN_MEMORY: Final = 256 << 20
@@ -80,9 +81,13 @@ def compact_day(
 def _compact_unlisted(store: ObjectStore, day: UnlistedDay, *, directory: Path) -> CompactedDay:
     found: list[Entry] = []
     quarantined: list[Quarantined] = []
-    files = read_day(store, tenant=day.tenant, day=day.day, found=found)
-    merged = _write(files, day=day.day, kept=None, directory=directory, quarantined=quarantined)
-    listing = describe_day(found, tenant=day.tenant, day=day.day)
+    batches = read_day(store, tenant=day.tenant, day=day.day, found=found)
+    rows = _hold(read_rows(batches, day=day.day, quarantined=quarantined), directory)
+    with ThreadPoolExecutor(1) as pool:
+        # It holds the interpreter, of which writing needs little.
+        describing = pool.submit(describe_day, found, tenant=day.tenant, day=day.day)
+        merged = _write(rows, kept=None, directory=directory)
+    listing = describing.result()
     return _compacted(listing, merged, quarantined, base=None, changed=listing.hours.keys())
 
 
@@ -97,40 +102,33 @@ def _compact_listed(
             kept = write_kept_rows(store, base, without=changed, directory=directory)
     if kept is None:
         base, changed = None, listing.hours.keys()
-    objects = [item for item in listing.objects if item.hour in changed]
-    bodies = store.read_many((item.key, item.size) for item in objects)
+    wanted = [entry for hour, own in listing.hours.items() if hour in changed for entry in own.entries]
     unsettled: set[int] = set()
-    files = _those_there(objects, bodies, unsettled=unsettled)
+    batches = _those_there(wanted, store.read_many(wanted), unsettled=unsettled)
     quarantined: list[Quarantined] = []
-    merged = _write(files, day=listing.day, kept=kept, directory=directory, quarantined=quarantined)
+    rows = _hold(read_rows(batches, day=listing.day, quarantined=quarantined), directory)
+    merged = _write(rows, kept=kept, directory=directory)
     listing = with_unsettled(listing, unsettled)
     return _compacted(listing, merged, quarantined, base=base, changed=changed)
 
 
 def _those_there(
-    objects: Iterable[RawObject], bodies: Iterable[bytes | None], *, unsettled: set[int]
-) -> Iterator[tuple[RawObject, bytes]]:
-    """The objects that are there, each whole; to ``unsettled`` the hours of those that are not as listed.
+    wanted: Iterable[Entry], batches: Iterable[Batch], *, unsettled: set[int]
+) -> Iterator[Batch]:
+    """The batches; to ``unsettled`` the hours of what was wanted and is not there as it was listed.
 
     One that is gone may come back as it was. A listing that knew of it would hide that it was not read.
     """
-    for item, body in zip(objects, bodies, strict=True):
-        if body is None or len(body) != item.size:
-            unsettled.add(item.hour)
-        if body is not None:
-            yield item, body
+    others = {entry.key: entry.size for entry in wanted}
+    for batch in batches:
+        for entry, (start, end) in zip(batch.entries, pairwise(batch.starts), strict=True):
+            if others[entry.key] == end - start - 1:
+                del others[entry.key]
+        yield batch
+    unsettled.update(map(hour_of, others))
 
 
-def _write(
-    files: Iterable[tuple[RawObject, bytes]],
-    *,
-    day: date,
-    kept: Path | None,
-    directory: Path,
-    quarantined: list[Quarantined],
-) -> Merged | None:
-    batches = read_rows(files, day=day, quarantined=quarantined)
-    rows = _hold(batches, directory / "rows.arrow")
+def _write(rows: list[pa.RecordBatch] | Path, *, kept: Path | None, directory: Path) -> Merged | None:
     merged = write_day(rows, kept=kept, target=directory / "day.parquet")
     for source in (kept, rows):
         if isinstance(source, Path):
@@ -138,8 +136,8 @@ def _write(
     return merged
 
 
-def _hold(batches: Iterator[pa.RecordBatch], target: Path) -> list[pa.RecordBatch] | Path:
-    """All batches, or where they are too large for the memory an Arrow file of them, ``target``."""
+def _hold(batches: Iterator[pa.RecordBatch], directory: Path) -> list[pa.RecordBatch] | Path:
+    """All batches, or where they are too large for the memory an Arrow file of them."""
     held: deque[pa.RecordBatch] = deque()
     size = 0
     for batch in batches:
@@ -149,6 +147,7 @@ def _hold(batches: Iterator[pa.RecordBatch], target: Path) -> list[pa.RecordBatc
             break
     else:
         return list(held)
+    target = directory / "rows.arrow"
     with pa.OSFile(str(target), "wb") as sink, pa.ipc.new_file(sink, SCHEMA) as writer:
         while held:
             writer.write_batch(held.popleft())
@@ -166,7 +165,7 @@ def _compacted(
     changed: AbstractSet[int],
 ) -> CompactedDay:
     if base is not None:
-        quarantined += [item for item in base.quarantined if _hour_of(item) not in changed]
+        quarantined += [item for item in base.quarantined if hour_of(item.key) not in changed]
     quarantined.sort(key=lambda item: (item.key, -1 if item.position is None else item.position))
     return CompactedDay(
         None if merged is None else merged.path,
@@ -174,15 +173,8 @@ def _compacted(
         tuple(quarantined),
         listing,
         _hour_states(listing, base=base, changed=changed, merged=merged),
-        sum(item.hour in changed for item in listing.objects),
+        sum(len(objects.entries) for hour, objects in listing.hours.items() if hour in changed),
     )
-
-
-def _hour_of(item: Quarantined) -> int:
-    place = parse_raw_key(item.key)
-    if place is None:
-        raise AssertionError("a quarantined key is a raw log object's")
-    return place.hour
 
 
 def _hour_states(

@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import struct
 from array import array
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import accumulate, islice
+from itertools import islice, pairwise
 from operator import length_hint
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, overload
 
@@ -23,18 +24,19 @@ import pyarrow as pa
 from logs.columns import COLUMNS, SqlType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     Text = bytes | memoryview
+    _Decoder = msgspec.json.Decoder[Any]
 
 #: The largest entry taken, in bytes: what the engine is given room to hold at once.
 MAX_ENTRY_BYTES: Final = 16 * 1024 * 1024
 
 #: So many texts at least are worth a decoder for the order of their fields.
 _WORTH_AN_ORDER: Final = 200
-#: Bytes of a file whose lines are looked at together.
+#: Bytes of texts that are looked at together.
 _BLOCK_BYTES: Final = 128 << 10
-#: Texts that are looked at before another thread may have the interpreter.
+#: Texts that are looked at one by one before another thread may have the interpreter.
 _AT_ONCE: Final = 500
 
 _SPACE: Final = b" \t\r\n"
@@ -106,7 +108,8 @@ def split(body: bytes, *, known_utf8: bool = False) -> Values:
     """
     if not known_utf8 and not is_utf8(body):
         raise BadFile(_why_not_utf8(body))
-    lines, wrong = _check_lines(body)
+    lines = Lines(body, _starts_of_lines(body))
+    wrong = _reasons(lines, find_refused(body, lines.starts))
     if lines and not wrong:
         return Values(lines, wrong)
     if not body.strip(_SPACE):
@@ -134,22 +137,61 @@ def split(body: bytes, *, known_utf8: bool = False) -> Values:
 
 def find_wrong(texts: Sequence[Text]) -> dict[int, str]:
     """The places of what is no entry, in order, and why. That the texts are UTF-8 is not looked at."""
-    return {place: _why_refused(bytes(texts[place])) for place in find_refused(texts)}
+    decoder = _decoder_for(texts[0] if len(texts) >= _WORTH_AN_ORDER else b"")
+    return _reasons(texts, _find_refused_alone(texts, decoder))
 
 
-def find_refused(texts: Sequence[Text], decode: Callable[[Text], Any] | None = None) -> list[int]:
-    """The places of what is no entry alone, which costs less where many are none.
+def find_refused(strung: bytes, starts: array[int]) -> list[int]:
+    """The places of texts that are no entry each, in order.
 
     Args:
-        texts: what may be entries.
-        decode: decodes them, best in the order of their fields.
+        strung: the texts, UTF-8, with a line break between two.
+        starts: where each begins, and one more would behind a line break.
     """
     refused: list[int] = []
-    decode = decode or _decoder_for(texts[0] if len(texts) >= _WORTH_AN_ORDER else b"")
+    count, first = len(starts) - 1, 0
+    view = memoryview(strung)
+    decoder = _decoder_for(strung[: starts[1] - 1] if count >= _WORTH_AN_ORDER else b"")
+    while first < count:
+        # A block, which stays in the processor's cache, is decoded at once.
+        end = bisect_left(starts, starts[first] + _BLOCK_BYTES, first + 1, count)
+        bounds = starts[first : end + 1]
+        if not (
+            _are_apart(strung, bounds) and _are_entries(view[bounds[0] : bounds[-1]], decoder, end - first)
+        ):
+            texts = [strung[start : behind - 1] for start, behind in pairwise(bounds)]
+            refused += [first + place for place in _find_refused_alone(texts, decoder)]
+        first = end
+    return refused
+
+
+def _are_apart(strung: bytes, bounds: array[int]) -> bool:
+    """Whether each text begins and ends as an object does, so that no value goes on from one to the next."""
+    for start, behind in pairwise(bounds):
+        if not strung.startswith(b"{", start):
+            return False
+        if not (
+            strung.startswith(b"}", behind - 2) or strung[start : behind - 1].rstrip(_SPACE).endswith(b"}")
+        ):
+            return False
+    return True
+
+
+def _are_entries(strung: memoryview, decoder: _Decoder, count: int) -> bool:
+    """Whether so many texts, in each of which some value stands, are an entry each."""
+    try:
+        # That they are lines is not looked at: it takes one value after another, with space between or none.
+        return len(strung) <= MAX_ENTRY_BYTES and len(decoder.decode_lines(strung)) == count
+    except _NOT_DECODED:
+        return False
+
+
+def _find_refused_alone(texts: Sequence[Text], decoder: _Decoder) -> list[int]:
+    refused: list[int] = []
     rest = iter(texts)
     while length_hint(rest):
         try:
-            deque(map(decode, islice(rest, _AT_ONCE)), maxlen=0)
+            deque(map(decoder.decode, islice(rest, _AT_ONCE)), maxlen=0)
         except _NOT_DECODED:
             # The iterator stands behind the one that failed.
             refused.append(len(texts) - length_hint(rest) - 1)
@@ -159,18 +201,22 @@ def find_refused(texts: Sequence[Text], decode: Callable[[Text], Any] | None = N
     return refused
 
 
+def _reasons(texts: Sequence[Text], refused: Iterable[int]) -> dict[int, str]:
+    return {place: _why_refused(bytes(texts[place])) for place in refused}
+
+
 @lru_cache(maxsize=16)
-def _entry_decoder(order: tuple[str, ...]) -> Callable[[Text], Any]:
+def _entry_decoder(order: tuple[str, ...]) -> _Decoder:
     """Decodes entries, in a third less time where their fields stand in this order.
 
     Each field is looked for from where the one before it was found.
     """
     names = dict.fromkeys([*order, *_FIELDS])
     entry = msgspec.defstruct("Entry", [(name, _FIELDS[name], None) for name in names], gc=False)
-    return msgspec.json.Decoder(entry).decode
+    return msgspec.json.Decoder(entry)
 
 
-def _decoder_for(text: Text) -> Callable[[Text], Any]:
+def _decoder_for(text: Text) -> _Decoder:
     """What decodes entries whose fields stand in the order of this one's."""
     try:
         return _entry_decoder(tuple(name for name in _decode_members(text) if name in _FIELDS))
@@ -190,26 +236,14 @@ def is_utf8(body: bytes) -> bool:
     return True
 
 
-def _check_lines(body: bytes) -> tuple[Lines, dict[int, str]]:
-    """The lines of a file, and which are no entries, and why.
-
-    A block at a time, which stays in the processor's cache, is cut into texts. Views of them would be for the
-    garbage collector to look at, again and again.
-    """
+def _starts_of_lines(body: bytes) -> array[int]:
     starts = array("q", [0])
-    refused: list[int] = []
-    decode = None
-    while starts[-1] < len(body):
-        end = body.find(b"\n", starts[-1] + _BLOCK_BYTES)
-        lines = body[starts[-1] : end if end >= 0 else len(body)].split(b"\n")
-        if end < 0 and not lines[-1]:
-            lines.pop()
-        if decode is None and len(body) > _BLOCK_BYTES:
-            decode = _decoder_for(lines[0])
-        refused += [len(starts) - 1 + place for place in find_refused(lines, decode)]
-        starts.extend(islice(accumulate([len(line) + 1 for line in lines], initial=starts[-1]), 1, None))
-    found = Lines(body, starts)
-    return found, {place: _why_refused(bytes(found[place])) for place in refused}
+    find, at = body.find, 0
+    while at := find(b"\n", at) + 1:
+        starts.append(at)
+    if starts[-1] < len(body):
+        starts.append(len(body) + 1)
+    return starts
 
 
 def _is_object(text: Text) -> bool:
@@ -222,7 +256,7 @@ def _is_object(text: Text) -> bool:
 
 def _why_refused(text: bytes) -> str:
     try:
-        _entry_decoder(())(text)
+        _entry_decoder(()).decode(text)
     except RecursionError:
         return "nested too deeply"
     except msgspec.ValidationError as error:

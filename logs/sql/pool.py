@@ -12,6 +12,7 @@ import select
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 import weakref
@@ -22,10 +23,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from logs.sql import scheduling
-from tenantadmin.interpreter import clean_command
 
 if TYPE_CHECKING:
     from logs.sql.wire import Preparation
+
+#: Where the packages of this project lie: the one path that the clean interpreter is told.
+_ROOT: Final = str(Path(__file__).resolve().parents[2])
+
+#: `-I` ignores the environment and the working directory; the rest comes from this line.
+_BOOT: Final = (
+    "import sys; sys.path.insert(0, {root!r}); from logs.sql.forkserver import main; main({control})"
+)
 
 _ENVIRONMENT: Final = {
     "LANG": "C.UTF-8",
@@ -209,7 +217,7 @@ class ProcessPool:
         ours.settimeout(_START_SECONDS)
         with theirs:
             self._server = subprocess.Popen(
-                clean_command("logs.sql.forkserver", theirs.fileno()),
+                [sys.executable, "-I", "-c", _BOOT.format(root=_ROOT, control=theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 # Left as it is, so that a server which cannot start says why in the service's log.

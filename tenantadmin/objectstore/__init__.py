@@ -6,6 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from tenantadmin.objectstore.batch import Batch
 from tenantadmin.objectstore.interface import (
     Child,
     Entry,
@@ -17,6 +18,7 @@ from tenantadmin.objectstore.interface import (
 from tenantadmin.objectstore.local import LocalStore
 
 __all__ = [
+    "Batch",
     "Child",
     "Entry",
     "InvalidKey",

@@ -4,34 +4,27 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
+from tenantadmin.objectstore.interface import Entry
+from tenantadmin.objectstore.reading import OPEN, etag_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: A symbolic link is no object.
-READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
-
 
 class Run(NamedTuple):
-    """Files of one folder, in the order in which they are wanted."""
+    """Files of one folder, in the order in which they are wanted; ``at`` is what their keys begin with."""
 
     folder: str
+    at: str
     names: list[str]
 
 
-class Found(msgspec.Struct, frozen=True, gc=False):
-    """A file's bytes, and its size and etag before they were read; the etag changes whenever they do."""
+def read_run(run: Run) -> Iterator[tuple[Entry, bytes]]:
+    """The files of a run that are there, in order, each as it was before it was read.
 
-    size: int
-    etag: str
-    body: bytes
-
-
-def read_run(run: Run) -> Iterator[Found | None]:
-    """The files of a run, in order; None in place of what is no file. The folder is walked to once.
+    The folder is walked to once.
 
     Raises:
         OSError: the folder or a file, which it names, could not be read.
@@ -39,9 +32,11 @@ def read_run(run: Run) -> Iterator[Found | None]:
     path, folder = run.folder, -1
     try:
         folder = _open_folder(path)
-        for name in run.names:
+        for name in run.names if folder >= 0 else ():
             path = f"{run.folder}/{name}"
-            yield None if folder < 0 else _read(folder, name)
+            if (found := _read(folder, name)) is not None:
+                status, body = found
+                yield Entry(run.at + name, status.st_size, etag_of(status)), body
     except OSError as error:
         raise OSError(error.errno, error.strerror, path) from error
     finally:
@@ -56,12 +51,12 @@ def _open_folder(path: str) -> int:
         return -1
 
 
-def _read(folder: int, name: str) -> Found | None:
+def _read(folder: int, name: str) -> tuple[os.stat_result, bytes] | None:
     try:
-        descriptor = os.open(name, READ, dir_fd=folder)
+        descriptor = os.open(name, OPEN, dir_fd=folder)
         try:
             status = os.fstat(descriptor)
-            return Found(status.st_size, etag_of(status), read_whole(descriptor, status.st_size))
+            return status, read_whole(descriptor, status.st_size)
         finally:
             os.close(descriptor)
     except (FileNotFoundError, IsADirectoryError):
@@ -81,8 +76,3 @@ def read_whole(descriptor: int, size: int) -> bytes:
     while piece := os.read(descriptor, size + 1):
         pieces.append(piece)
     return b"".join(pieces)
-
-
-def etag_of(status: os.stat_result) -> str:
-    """What changes whenever the content of a file does."""
-    return f"{status.st_mtime_ns:x}-{status.st_ino:x}-{status.st_size:x}"

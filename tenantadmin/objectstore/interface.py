@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from datetime import timedelta
 
+    from tenantadmin.objectstore.batch import Batch
+
 MAX_KEY_BYTES: Final = 1024
 _NOT_SEGMENTS: Final = frozenset({"", ".", ".."})
 
@@ -85,15 +87,15 @@ class ObjectStore(Protocol):
             ObjectNotFound: there is none.
         """
 
-    def read_many(self, objects: Iterable[tuple[str, int]]) -> Iterator[bytes | None]:
-        """Each object, whole, in the given order; None in place of one that is not there.
+    def read_many(self, objects: Iterable[Entry]) -> Iterator[Batch]:
+        """Those of the objects that are there, in the given order.
 
         Args:
-            objects: keys, best sorted, and what sizes were listed. Taken as they are needed.
+            objects: what was listed, best sorted by key. Taken as they are needed.
         """
 
-    def read_all(self, prefix: str, wanted: Callable[[str], object]) -> Iterator[tuple[Entry, bytes]]:
-        """The objects under ``prefix``, at any depth, whose keys are ``wanted``, sorted by key, each whole.
+    def read_all(self, prefix: str, wanted: Callable[[str], object]) -> Iterator[Batch]:
+        """The objects under ``prefix``, at any depth, whose keys are ``wanted``, sorted by key.
 
         An object that changes meanwhile may come with the entry of before. One that is gone does not come.
         """

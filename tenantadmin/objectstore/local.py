@@ -9,12 +9,14 @@ import shutil
 import stat
 import time
 import uuid
+from bisect import bisect_left
 from contextlib import contextmanager, suppress
-from itertools import chain, groupby, tee
+from itertools import chain, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from tenantadmin.objectstore.files import READ, Found, Run, etag_of, read_run, read_whole
+from tenantadmin.objectstore.batch import in_batches
+from tenantadmin.objectstore.files import Run, read_run, read_whole
 from tenantadmin.objectstore.interface import (
     Child,
     Entry,
@@ -25,10 +27,13 @@ from tenantadmin.objectstore.interface import (
     check_prefix,
 )
 from tenantadmin.objectstore.reader import ReadAhead
+from tenantadmin.objectstore.reading import OPEN, etag_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from datetime import timedelta
+
+    from tenantadmin.objectstore.batch import Batch
 
 _log = logging.getLogger(__name__)
 
@@ -116,59 +121,48 @@ class LocalStore:
         finally:
             os.close(descriptor)
 
-    def read_many(self, objects: Iterable[tuple[str, int]]) -> Iterator[bytes | None]:
-        for _, found in self._read(self._runs(key for key, _ in objects)):
-            yield None if found is None else found.body
+    def read_many(self, objects: Iterable[Entry]) -> Iterator[Batch]:
+        return self._read(self._runs(entry.key for entry in objects))
 
-    def read_all(self, prefix: str, wanted: Callable[[str], object]) -> Iterator[tuple[Entry, bytes]]:
+    def read_all(self, prefix: str, wanted: Callable[[str], object]) -> Iterator[Batch]:
         base = self._directory(prefix)
-        for key, found in self._read(self._runs_below(base, prefix, wanted)) if base else ():
-            if found is not None:
-                yield Entry(key, found.size, found.etag), found.body
+        return self._read(self._runs_below(base, prefix, wanted) if base else iter(()))
 
-    def _runs(self, keys: Iterable[str]) -> Iterator[tuple[str, Run]]:
-        """Keys that follow each other in one folder, as a run each, behind what they begin with."""
+    def _runs(self, keys: Iterable[str]) -> Iterator[Run]:
+        """Keys that follow each other in one folder, as a run each."""
         for at, own in groupby(keys, key=_folder_of):
             names = [_check_names(key)[len(at) :] for key in own]
-            yield at, Run(self._path(at + names[0])[: -len(names[0]) - 1], names)
+            yield Run(self._path(at + names[0])[: -len(names[0]) - 1], at, names)
 
-    def _runs_below(
-        self, directory: Path, at: str, wanted: Callable[[str], object]
-    ) -> Iterator[tuple[str, Run]]:
-        # With its slash a folder's name sorts as the keys below it do.
-        names = sorted(
-            name
-            for item in self._scan(directory)
-            if (name := _name_in_keys(item)) and (_is_folder(name) or wanted(at + name))
-        )
-        for is_folder, own in groupby(names, key=_is_folder):
-            if not is_folder:
-                yield at, Run(str(directory), list(own))
-                continue
-            for name in own:
-                yield from self._runs_below(directory / name[:-1], at + name, wanted)
+    def _runs_below(self, directory: Path, at: str, wanted: Callable[[str], object]) -> Iterator[Run]:
+        files: list[str] = []
+        folders: list[str] = []
+        for item in self._scan(directory):
+            if item.is_file(follow_symlinks=False):
+                files.append(item.name)
+            elif item.is_dir(follow_symlinks=False):
+                # With its slash a folder's name sorts as the keys below it do.
+                folders.append(f"{item.name}/")
+        files = sorted(name for name in files if wanted(at + name))
+        start = 0
+        for folder in sorted(folders):
+            end = bisect_left(files, folder, lo=start)
+            yield Run(str(directory), at, files[start:end])
+            yield from self._runs_below(directory / folder[:-1], at + folder, wanted)
+            start = end
+        yield Run(str(directory), at, files[start:])
 
-    def _read(self, runs: Iterator[tuple[str, Run]]) -> Iterator[tuple[str, Found | None]]:
-        """The files of runs, with their keys."""
+    def _read(self, runs: Iterator[Run]) -> Iterator[Batch]:
+        """The files of runs that are there."""
         try:
-            for at, run in runs:
+            for run in runs:
                 if len(run.names) >= _WORTH_PROCESSES:
-                    yield from self._read_ahead(chain([(at, run)], runs))
+                    yield from _read_ahead(chain([run], runs))
                 else:
-                    yield from zip((at + name for name in run.names), read_run(run), strict=True)
+                    yield from in_batches(read_run(run))
         except OSError as error:
             what = repr(error.filename.removeprefix(f"{self._root_text}/")) if error.filename else "objects"
             raise StoreError(f"cannot read {what}: {error.strerror}") from error
-
-    def _read_ahead(self, runs: Iterator[tuple[str, Run]]) -> Iterator[tuple[str, Found | None]]:
-        ours, theirs = tee(runs)
-        keys = (at + name for at, run in ours for name in run.names)
-        try:
-            ahead = ReadAhead()
-        except OSError as error:
-            raise StoreError(f"cannot start processes that read objects: {error}") from error
-        with ahead:
-            yield from zip(keys, ahead.read(run for _, run in theirs), strict=True)
 
     @contextmanager
     def open(self, key: str) -> Iterator[BinaryIO]:
@@ -180,7 +174,7 @@ class LocalStore:
         """A descriptor of the object's file, and its size."""
         path = self._path(key)
         try:
-            descriptor = os.open(path, READ)
+            descriptor = os.open(path, OPEN)
         except (FileNotFoundError, NotADirectoryError):
             raise ObjectNotFound(key) from None
         except OSError as error:
@@ -283,6 +277,15 @@ class LocalStore:
             os.close(descriptor)
 
 
+def _read_ahead(runs: Iterator[Run]) -> Iterator[Batch]:
+    try:
+        ahead = ReadAhead()
+    except OSError as error:
+        raise StoreError(f"cannot start processes that read objects: {error}") from error
+    with ahead:
+        yield from ahead.read(runs)
+
+
 def _check_names(key: str) -> str:
     """Return ``key`` where files can have it.
 
@@ -297,19 +300,8 @@ def _check_names(key: str) -> str:
     return key
 
 
-def _name_in_keys(item: os.DirEntry[str]) -> str:
-    """What keys have for a file, or with a slash for a folder; empty for what is neither."""
-    if item.is_dir(follow_symlinks=False):
-        return f"{item.name}/"
-    return item.name if item.is_file(follow_symlinks=False) else ""
-
-
 def _folder_of(key: str) -> str:
     return key[: key.rfind("/") + 1]
-
-
-def _is_folder(name: str) -> bool:
-    return name.endswith("/")
 
 
 def _is_unicode(name: str) -> bool:

@@ -16,6 +16,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, IncompleteReadError
 
+from tenantadmin.objectstore.batch import in_batches
 from tenantadmin.objectstore.interface import (
     Child,
     Entry,
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_s3.type_defs import ListObjectsV2OutputTypeDef
+
+    from tenantadmin.objectstore.batch import Batch
 
 _log = logging.getLogger(__name__)
 
@@ -113,27 +116,28 @@ class S3Store:
                     _log.info("The body of %s was cut off; asking again", key)
         raise AssertionError("the last attempt returns or raises")
 
-    def read_many(self, objects: Iterable[tuple[str, int]]) -> Iterator[bytes | None]:
+    def read_many(self, objects: Iterable[Entry]) -> Iterator[Batch]:
+        return in_batches(self._read_many(objects))
+
+    def _read_many(self, objects: Iterable[Entry]) -> Iterator[tuple[Entry, bytes]]:
         waiting = iter(objects)
         following = next(waiting, None)
-        sizes: deque[int] = deque()
+        asked: deque[Entry] = deque()
         with ThreadPoolExecutor(_PARALLEL_READS) as pool:
             ahead: deque[Future[bytes | None]] = deque()
             while following is not None or ahead:
-                while following is not None and _has_room(sizes, following[1]):
-                    ahead.append(pool.submit(self._read_if_there, following[0]))
-                    sizes.append(following[1])
+                while following is not None and _has_room(asked, following):
+                    ahead.append(pool.submit(self._read_if_there, following.key))
+                    asked.append(following)
                     following = next(waiting, None)
                 # The caller alone holds it now, and until it asks for the next.
-                yield ahead.popleft().result()
-                sizes.popleft()
+                if (body := ahead.popleft().result()) is not None:
+                    yield asked[0], body
+                asked.popleft()
 
-    def read_all(self, prefix: str, wanted: Callable[[str], object]) -> Iterator[tuple[Entry, bytes]]:
-        entries = sorted((entry for entry in self.list(prefix) if wanted(entry.key)), key=attrgetter("key"))
-        bodies = self.read_many((entry.key, entry.size) for entry in entries)
-        for entry, body in zip(entries, bodies, strict=True):
-            if body is not None:
-                yield entry, body
+    def read_all(self, prefix: str, wanted: Callable[[str], object]) -> Iterator[Batch]:
+        entries = (entry for entry in self.list(prefix) if wanted(entry.key))
+        return self.read_many(sorted(entries, key=attrgetter("key")))
 
     def _read_if_there(self, key: str) -> bytes | None:
         try:
@@ -194,9 +198,10 @@ def _translated(key: str) -> Iterator[None]:
         raise StoreError(f"the object store failed at {key!r}: {error}") from error
 
 
-def _has_room(held: Collection[int], size: int) -> bool:
-    """Whether one more object of ``size`` bytes may be held beside those that are."""
-    return not held or (len(held) < _AHEAD and sum(held) + size <= _AHEAD_BYTES)
+def _has_room(held: Collection[Entry], another: Entry) -> bool:
+    """Whether one more object may be held beside those that are."""
+    size = sum(entry.size for entry in held) + another.size
+    return not held or (len(held) < _AHEAD and size <= _AHEAD_BYTES)
 
 
 def _is_key(key: str) -> bool:

@@ -24,12 +24,13 @@ from logs.compaction.build import CompactedDay, compact_day
 from logs.layout import day_prefix, day_start_ms
 from logs.listing import UnlistedDay, list_day
 from tenantadmin.objectstore import LocalStore, StoreError
+from tenantadmin.objectstore.batch import in_batches
 from tests.analytics import raw
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from tenantadmin.objectstore import Entry
+    from tenantadmin.objectstore import Batch, Entry
 
 TENANT = UUID("11111111-2222-4333-8444-555555555555")
 DAY = raw.DAYS[1]
@@ -43,15 +44,16 @@ class CountingStore(LocalStore):
         super().__init__(root)
         self.reads: list[str] = []
 
-    def read_many(self, objects: Iterable[tuple[str, int]]) -> Iterator[bytes | None]:
-        listed = list(objects)
-        self.reads += [key.removeprefix(day_prefix(TENANT, DAY)) for key, _ in listed]
-        return super().read_many(listed)
+    def read_many(self, objects: Iterable[Entry]) -> Iterator[Batch]:
+        return self._counted(super().read_many(objects))
 
-    def read_all(self, prefix: str, wanted: Callable[[str], object]) -> Iterator[tuple[Entry, bytes]]:
-        for entry, body in super().read_all(prefix, wanted):
-            self.reads.append(entry.key.removeprefix(day_prefix(TENANT, DAY)))
-            yield entry, body
+    def read_all(self, prefix: str, wanted: Callable[[str], object]) -> Iterator[Batch]:
+        return self._counted(super().read_all(prefix, wanted))
+
+    def _counted(self, batches: Iterable[Batch]) -> Iterator[Batch]:
+        for batch in batches:
+            self.reads += [entry.key.removeprefix(day_prefix(TENANT, DAY)) for entry in batch.entries]
+            yield batch
 
 
 class Day:
@@ -304,10 +306,12 @@ class ChangingStore(CountingStore):
 
     name, body = "", b""
 
-    def read_many(self, objects: Iterable[tuple[str, int]]) -> Iterator[bytes | None]:
-        listed = list(objects)
-        for (key, _), body in zip(listed, super().read_many(listed), strict=True):
-            yield (self.body or None) if key.endswith(self.name) else body
+    def read_many(self, objects: Iterable[Entry]) -> Iterator[Batch]:
+        for batch in super().read_many(objects):
+            found = [
+                (entry, self.body if entry.key.endswith(self.name) else body) for entry, body in batch.items()
+            ]
+            yield from in_batches((entry, body) for entry, body in found if body)
 
 
 @pytest.mark.parametrize("body", [b"", b'{"userName": "quite another"}'])

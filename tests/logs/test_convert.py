@@ -6,7 +6,9 @@ Contract: "Query log entry and ``proxy_logs``".
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import duckdb
 import pytest
@@ -14,12 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from logs.columns import COLUMNS
-from logs.compaction import batches
+from logs.compaction import batches, entries
 from logs.compaction.batches import Quarantined, read_rows
 from logs.compaction.convert import Converter, Entries
 from logs.compaction.entries import BadFile, find_wrong, split
-from logs.layout import HOUR_MS, day_start_ms
-from logs.listing import RawObject
+from logs.layout import HOUR_MS, day_prefix, day_start_ms
+from tenantadmin.objectstore import Entry
+from tenantadmin.objectstore.batch import in_batches
 from tests.analytics import raw
 
 if TYPE_CHECKING:
@@ -29,22 +32,40 @@ if TYPE_CHECKING:
 DAY = raw.DAYS[1]
 
 
-def read(files: Mapping[str, bytes], *, piece: int) -> tuple[list[dict[str, Any]], list[Quarantined]]:
-    """The rows of some files, and what is set aside."""
-    objects = [RawObject(key, number % 24, len(body)) for number, (key, body) in enumerate(files.items())]
-    pairs = list(zip(objects, files.values(), strict=True))
+def read(
+    files: Mapping[str, bytes], *, piece: int = 1 << 20, block: int = 1 << 20, at_once: int = 256
+) -> tuple[list[dict[str, Any]], list[Quarantined]]:
+    """The rows of some files, each under an hour of its own, and what is set aside, by their names.
+
+    Args:
+        piece: bytes that are converted at once.
+        block: bytes that are looked at together.
+        at_once: texts that the engine parses at once.
+    """
+    prefix = day_prefix(UUID(int=1), DAY)
+    found = [
+        (Entry(f"{prefix}{hour:02}/{name}", len(body), ""), body)
+        for hour, (name, body) in enumerate(files.items())
+    ]
     wrong: list[Quarantined] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(batches, "_PIECE_BYTES", piece)
-        rows = [row for batch in read_rows(pairs, day=DAY, quarantined=wrong) for row in batch.to_pylist()]
-    return rows, sorted(wrong, key=repr)
+        patch.setattr(batches, "_PARSED_AT_ONCE", at_once)
+        patch.setattr(entries, "_BLOCK_BYTES", block)
+        rows = [
+            row
+            for some in read_rows(in_batches(found), day=DAY, quarantined=wrong)
+            for row in some.to_pylist()
+        ]
+    named = [replace(item, key=item.key[len(prefix) + 3 :]) for item in wrong]
+    return rows, sorted(named, key=repr)
 
 
 def read_one_by_one(files: Mapping[str, bytes]) -> tuple[list[dict[str, Any]], list[Quarantined]]:
     """The same, each entry by itself and by the engine's function for one value."""
     rows: list[dict[str, Any]] = []
     wrong: list[Quarantined] = []
-    for number, (key, body) in enumerate(files.items()):
+    for hour, (key, body) in enumerate(files.items()):
         try:
             texts = split(body).texts
         except BadFile as error:
@@ -54,7 +75,7 @@ def read_one_by_one(files: Mapping[str, bytes]) -> tuple[list[dict[str, Any]], l
             if reasons := find_wrong([text]):
                 wrong.append(Quarantined(key, position, reasons[0]))
             else:
-                rows.append(row_of(bytes(text).decode(), hour=number % 24))
+                rows.append(row_of(bytes(text).decode(), hour=hour))
     return rows, sorted(wrong, key=repr)
 
 
@@ -189,10 +210,35 @@ def _bodies() -> st.SearchStrategy[bytes]:
 
 
 @settings(max_examples=120, deadline=None)
-@given(bodies=st.lists(_bodies(), min_size=1, max_size=4), piece=st.sampled_from([1, 40, 1 << 20]))
-def test_files_give_what_their_entries_give_one_by_one(bodies: list[bytes], piece: int) -> None:
+@given(
+    bodies=st.lists(_bodies(), min_size=1, max_size=4),
+    piece=st.sampled_from([1, 40, 1 << 20]),
+    block=st.sampled_from([1, 40, 1 << 20]),
+    at_once=st.sampled_from([1, 2, 256]),
+)
+def test_files_give_what_their_entries_give_one_by_one(
+    bodies: list[bytes], piece: int, block: int, at_once: int
+) -> None:
     files = {f"{number}.json": body for number, body in enumerate(bodies)}
-    assert read(files, piece=piece) == read_one_by_one(files)
+    assert read(files, piece=piece, block=block, at_once=at_once) == read_one_by_one(files)
+
+
+@pytest.mark.parametrize(
+    "bodies",
+    [
+        [b"{}", b"", b'{"userName": "a"}\n{"userName": "b"}', b"{}"],
+        [b"", b'{"userName": "a"}\n{"userName": "b"}\n'],
+        [b"\n", b"{}\n{}\n", b"\n{}\n"],
+        [b'{"userName": "a"}\n', b'{\n"userName": "b"\n}\n', b"{}\r\n"],
+        [b'{"userName": "a"', b'"logId": "b"}'],
+        [b'{"userName": "a', b'b"}'],
+        [b"[{}", b"{}]"],
+        [b"\xc3", b"\xbc"],
+    ],
+)
+def test_objects_read_together_are_looked_at_each(bodies: list[bytes]) -> None:
+    files = {f"{number}.json": body for number, body in enumerate([*bodies, b'{"userName": "good"}'])}
+    assert read(files) == read_one_by_one(files)
 
 
 @pytest.mark.parametrize(
@@ -213,7 +259,7 @@ def test_files_give_what_their_entries_give_one_by_one(bodies: list[bytes], piec
 def test_what_the_parser_would_take_but_is_no_entry(body: bytes) -> None:
     files = {"a.json": b'{"userName": "good"}', "b.json": body, "c.json": b'{"userName": "good"}\n{}'}
     expected = read_one_by_one(files)
-    assert read(files, piece=1 << 20) == expected
+    assert read(files) == expected
     # Where a field stands twice the first counts; what is JSON but no object is set aside alone.
     assert len(expected[0]) == (4 if b"timestamp" in body or body.endswith(b"\nnull") else 3)
 
@@ -230,7 +276,7 @@ def test_entries_are_converted_together(monkeypatch: pytest.MonkeyPatch) -> None
             return super().convert(entries)
 
     monkeypatch.setattr(batches, "Converter", Counting)
-    rows, wrong = read({"a.json": good, "b.json": lines, "c.json": b"[%b]" % good}, piece=1 << 20)
+    rows, wrong = read({"a.json": good, "b.json": lines, "c.json": b"[%b]" % good})
 
     written = '["a","b\\"\\\\","ü"]'
     assert [row["tables"] for row in rows] == [written, written, "[]", None, written]
@@ -242,9 +288,7 @@ def test_an_entry_may_be_as_large_as_is_taken() -> None:
     size = (16 << 20) - len(b'{"userName":""}')
     large = b'{"userName":"%b"}' % (b"x" * size)
 
-    rows, wrong = read(
-        {"a.json": large, "b.json": large + b"\n{}", "c.json": large[:-2] + b'x"}'}, piece=1 << 20
-    )
+    rows, wrong = read({"a.json": large, "b.json": large + b"\n{}", "c.json": large[:-2] + b'x"}'})
 
     assert [len(row["userName"] or "") for row in rows] == [size, size, 0]
     assert [(item.key, item.position) for item in wrong] == [("c.json", 0)]

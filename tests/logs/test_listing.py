@@ -40,11 +40,12 @@ def test_objects_stand_in_key_order_with_the_hour_of_their_prefix(tmp_path: Path
         "2026/03/02/00/a.json",
     )
     listing = list_day(store, tenant=TENANT, day=DAY)
-    assert [(item.key.removeprefix(f"{TENANT}/logs/2026/03/01/"), item.hour) for item in listing.objects] == [
-        ("00/z.json", 0),
-        ("00/é.json", 0),
-        ("23/a.json", 23),
-    ]
+    prefix = f"{TENANT}/logs/2026/03/01/"
+    names = {
+        hour: [entry.key.removeprefix(prefix) for entry in own.entries] for hour, own in listing.hours.items()
+    }
+    assert names == {0: ["00/z.json", "00/é.json"], 23: ["23/a.json"]}
+    assert [entry.key for entry in listing.entries] == [prefix + name for name in names[0] + names[23]]
     assert listing.size == 6
 
 
@@ -57,8 +58,8 @@ def test_reading_a_day_lists_it_too(tmp_path: Path) -> None:
 
     read = list(read_day(store, tenant=TENANT, day=DAY, found=found))
 
-    assert [item for item, _ in read] == list(listing.objects)
-    assert {body for _, body in read} == {b"{}"}
+    assert [entry for batch in read for entry in batch.entries] == listing.entries == found
+    assert {body for batch in read for _, body in batch.items()} == {b"{}"}
     assert describe_day(found, tenant=TENANT, day=DAY) == listing
     assert [has_objects(store, tenant=TENANT, day=date(2026, 3, day)) for day in (1, 2, 3)] == [
         *(True, True, False),

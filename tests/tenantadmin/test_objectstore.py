@@ -14,31 +14,51 @@ from hypothesis import strategies as st
 
 from tenantadmin.objectstore import (
     Child,
+    Entry,
     InvalidKey,
     LocalStore,
     ObjectNotFound,
     ObjectStore,
     StoreError,
+    batch,
     local,
     open_store,
     reader,
+    reading,
 )
 from tenantadmin.objectstore.files import Run
 from tenantadmin.objectstore.s3 import S3Store
 from tests.s3 import s3_endpoint, s3_url  # noqa: F401  # fixtures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
+    from tenantadmin.objectstore import Batch
+
 DAY, MINUTE = timedelta(days=1), timedelta(minutes=1)
+
+
+def keys_of(batches: Iterable[Batch]) -> list[str]:
+    return [entry.key for some in batches for entry in some.entries]
+
+
+def bodies_of(batches: Iterable[Batch]) -> list[bytes]:
+    return [body for some in batches for _, body in some.items()]
+
+
+def read_many(store: ObjectStore, sizes: Mapping[str, int]) -> list[tuple[str, bytes]]:
+    """What is there of keys that were listed with these sizes."""
+    found = store.read_many(Entry(key, size, "") for key, size in sizes.items())
+    return [(entry.key, body) for some in found for entry, body in some.items()]
 
 
 @pytest.fixture
 def few_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let few files be as many as are worth processes, of which each gets a request of 50 at a time."""
     monkeypatch.setattr(local, "_WORTH_PROCESSES", 1)
-    monkeypatch.setattr(reader, "_FILES", 50)
+    monkeypatch.setattr(batch, "OBJECTS", 50)
+    monkeypatch.setattr(reader, "OBJECTS", 50)
     monkeypatch.setattr(reader, "_AHEAD", 1)
 
 
@@ -83,31 +103,35 @@ def test_a_missing_object_is_not_found(store: ObjectStore) -> None:
 def test_many_are_read_in_their_order_whatever_is_gone_or_has_changed(store: ObjectStore) -> None:
     for key in ("top", "a/1", "a/2", "b/c/3"):
         store.write(key, key.encode() * 3)
-    wanted = [("a/1", 9), ("a/2", 1), ("a/gone", 9), ("b/c/3", 999), ("b/c", 0), ("a/1/x", 0), ("none/x", 0)]
+    sizes = {"a/1": 9, "a/2": 1, "a/gone": 9, "b/c/3": 999, "b/c": 0, "a/1/x": 0, "none/x": 0, "top": 9}
 
-    assert list(store.read_many(iter([*wanted, ("top", 9)]))) == [
-        *(b"a/1a/1a/1", b"a/2a/2a/2", None, b"b/c/3b/c/3b/c/3", None, None, None, b"toptoptop"),
-    ]
-    assert list(store.read_many([])) == []
+    found = read_many(store, sizes)
+
+    assert found == [(key, key.encode() * 3) for key in ("a/1", "a/2", "b/c/3", "top")]
+    assert read_many(store, {}) == []
 
 
-def test_of_many_no_more_bytes_are_held_than_may_be(s3_url: str) -> None:  # noqa: F811
+def test_of_many_no_more_bytes_are_held_than_may_be(
+    s3_url: str,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     class Unread(S3Store):
         def read(self, key: str) -> bytes:
             return key.encode()
 
     taken = 0
 
-    def objects() -> Iterator[tuple[str, int]]:
+    def objects() -> Iterator[Entry]:
         nonlocal taken
         for taken, size in enumerate(sizes):
-            yield str(taken), size
+            yield Entry(str(taken), size, "")
 
     sizes = [40 << 20, 20 << 20, 10 << 20, 90 << 20, *([1] * 40)]
+    monkeypatch.setattr(batch, "OBJECTS", 1)
     found = Unread(bucket=s3_url.split("/")[2], base="").read_many(objects())
     held = []
     for number in range(len(sizes)):
-        assert next(found) == str(number).encode()
+        assert next(found).content == str(number).encode()
         # The last that was taken waits for room.
         held.append(taken - number)
     # Of the fourth, which alone is more than that, nothing else is read; of small ones a certain number.
@@ -121,7 +145,7 @@ def test_names_too_long_for_files_are_those_of_objects_elsewhere(tmp_path: Path,
 
     assert [entry.key for entry in remote.list("t/")] == [key]
     assert list(remote.children("t/")) == [Child(key[2:], is_object=True)]
-    assert [body for _, body in remote.read_all("t/", lambda _: True)] == [remote.read(key)] == [b"x"]
+    assert bodies_of(remote.read_all("t/", lambda _: True)) == [remote.read(key)] == [b"x"]
     for operation in (local.read, local.stat, local.uri, local.delete):
         with pytest.raises(InvalidKey):
             operation(key)
@@ -137,23 +161,26 @@ def test_all_that_are_wanted_are_read_in_the_order_of_their_keys(store: ObjectSt
 
     found = list(store.read_all("a/", lambda _: True))
 
-    assert [entry.key for entry, _ in found] == below
-    assert [body for _, body in found] == [store.read(key) for key in below]
-    assert [entry for entry, _ in found] == sorted(store.list("a/"), key=lambda entry: entry.key)
-    wanted = store.read_all("", lambda key: key.endswith("x"))
-    assert [entry.key for entry, _ in wanted] == ["a!/x", "a/b/2/x", "b/x"]
+    assert keys_of(found) == below
+    assert bodies_of(found) == [store.read(key) for key in below]
+    listed = sorted(store.list("a/"), key=lambda entry: entry.key)
+    assert [entry for some in found for entry in some.entries] == listed
+    assert keys_of(store.read_all("", lambda key: key.endswith("x"))) == ["a!/x", "a/b/2/x", "b/x"]
     assert list(store.read_all("none/", lambda _: True)) == []
 
 
-def test_what_goes_while_all_are_read_does_not_come(store: ObjectStore) -> None:
+def test_what_goes_while_all_are_read_does_not_come(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batch, "OBJECTS", 50)
     keys = [f"a/{number:03}" for number in range(200)]
     for key in keys:
         store.write(key, key.encode())
     found = store.read_all("a/", lambda _: True)
-    assert next(found)[0].key == keys[0]
+    first = keys_of([next(found)])
     store.delete(keys[-1])
     store.write("a/zzz", b"later")
-    assert [entry.key for entry, _ in found] == keys[1:-1]
+    assert first + keys_of(found) == keys[:-1]
 
 
 def test_of_files_only_objects_are_read(tmp_path: Path) -> None:
@@ -168,7 +195,7 @@ def test_of_files_only_objects_are_read(tmp_path: Path) -> None:
     os.mkfifo(place / "pipe")
     # No key is as long.
     (place / "/".join(["deep" * 50] * 8)).mkdir(parents=True)
-    assert [body for _, body in store.read_all("", lambda _: True)] == [b".hidden/3", b"a/1", b"a/b/2"]
+    assert bodies_of(store.read_all("", lambda _: True)) == [b".hidden/3", b"a/1", b"a/b/2"]
 
 
 @pytest.mark.usefixtures("few_files")
@@ -180,13 +207,12 @@ def test_more_than_is_held_is_read_ahead_in_parts(tmp_path: Path) -> None:
     for key, body in bodies.items():
         store.write(key, body)
 
-    keys = [*bodies, "b/none", "c/none"]
-    assert list(store.read_many((key, 0) for key in keys)) == [*bodies.values(), None, None]
+    assert read_many(store, dict.fromkeys([*bodies, "b/none", "c/none"], 0)) == list(bodies.items())
 
 
 def _processes_that_read() -> list[psutil.Process]:
     children = psutil.Process().children()
-    return [child for child in children if any(reader.__name__ in part for part in child.cmdline())]
+    return [child for child in children if any(reading.__file__ in part for part in child.cmdline())]
 
 
 @pytest.mark.usefixtures("few_files")
@@ -196,8 +222,8 @@ def test_a_process_that_reads_ahead_goes_with_its_reader(tmp_path: Path) -> None
         store.write(f"a/{number:03}", b"x")
     opened = psutil.Process().num_fds()
 
-    found = store.read_many((f"a/{number:03}", 1) for number in range(200))
-    assert next(found) == b"x"
+    found = store.read_all("a/", lambda _: True)
+    assert len(next(found).entries) == 50
     processes = _processes_that_read()
     assert len(processes) == 2
     del found
@@ -213,7 +239,7 @@ def test_a_process_that_dies_while_it_reads_ahead_is_told_of(tmp_path: Path) -> 
         store.write(f"a/{number:03}", b"x")
 
     found = store.read_all("a/", lambda _: True)
-    assert next(found)[1] == b"x"
+    assert len(next(found).entries) == 50
     _processes_that_read()[1].kill()
 
     with pytest.raises(StoreError, match="cannot read objects: the process that reads files ended"):
@@ -224,7 +250,7 @@ def test_a_process_that_dies_while_it_reads_ahead_is_told_of(tmp_path: Path) -> 
 @pytest.mark.usefixtures("few_files")
 def test_what_cannot_be_read_ahead_is_named(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="File name too long") as refused, reader.ReadAhead() as ahead:
-        list(ahead.read([Run(str(tmp_path), ["a", "n" * 300])]))
+        list(ahead.read([Run(str(tmp_path), "", ["a", "n" * 300])]))
     assert refused.value.filename == f"{tmp_path}/{'n' * 300}"
 
 
