@@ -28,7 +28,7 @@ _DIGITS = re.compile(r"\d+", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class HourObjects:
-    """The raw objects under one hour's prefix in key order: a digest over them, and their bytes together."""
+    """The raw objects under one hour's prefix in key order, a digest over them, and their bytes in all."""
 
     entries: tuple[Entry, ...]
     digest: str

@@ -89,12 +89,12 @@ def _cut(batch: Batch, quarantined: list[Quarantined]) -> Iterator[tuple[pa.Arra
     count = len(batch.entries)
     hours = _hours_of(batch.entries)
     # Most often each is an entry, by the thousand, or the only one is lines.
-    alone = count > 1 and is_utf8(batch.content)
+    at_once = count > 1 and is_utf8(batch.content)
     others: dict[int, Sequence[Text]] = {}
-    for place in find_refused(batch.content, batch.starts) if alone else range(count):
+    for place in find_refused(batch.content, batch.starts) if at_once else range(count):
         key = batch.entries[place].key
         try:
-            values = split(batch.body(place), known_utf8=alone)
+            values = split(batch.body(place), known_utf8=at_once)
         except BadFile as error:
             quarantined.append(Quarantined(key, None, str(error)))
             others[place] = ()

@@ -6,9 +6,13 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from logs.columns import COLUMNS, Column, SqlType
-from logs.compaction.entries import BadFile, find_wrong, split
+from logs.compaction import entries
+from logs.compaction.entries import BadFile, find_refused, find_wrong, split
+from tenantadmin.objectstore.batch import starts_of
 
 WRONG: dict[SqlType, list[Any]] = {
     SqlType.VARCHAR: [1, True, [], {}],
@@ -122,11 +126,45 @@ def test_all_that_are_wrong_are_found_where_they_stand(count: int) -> None:
     assert find_wrong([b"7"] * count) == dict.fromkeys(range(count), "Expected `object`, got `int`")
 
 
+#: Texts of no value, of one, of two, and parts of one that two of them make.
+PARTS = [
+    "",
+    "\n",
+    "{}",
+    "{}\n",
+    "{\n}",
+    "{}{}",
+    "{}\n{}",
+    '{"a":1',
+    '"b":2}',
+    '{"a":{}',
+    "[{}",
+    "{}]",
+    "{",
+    "}",
+    '{"a":"}',
+    '"}',
+]
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    texts=st.lists(st.sampled_from(PARTS), min_size=1, max_size=5),
+    block=st.sampled_from([1, 10, 1_000]),
+)
+def test_texts_looked_at_together_are_refused_as_each_alone(texts: list[str], block: int) -> None:
+    bodies = [text.encode() for text in texts]
+    alone = [place for place, body in enumerate(bodies) if find_wrong([body])]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(entries, "_BLOCK_BYTES", block)
+        assert find_refused(b"\n".join(bodies), starts_of(map(len, bodies))) == alone
+
+
 @pytest.mark.parametrize("first", [{}, {"statement": [1]}, None])
 def test_the_order_of_fields_makes_no_difference(first: dict[str, Any] | None) -> None:
     names = [column.name for column in reversed(TYPED)]
     reversed_entry = dict.fromkeys(names)
-    entries = [
+    some = [
         first,
         reversed_entry,
         dict.fromkeys(sorted(names)),
@@ -134,7 +172,7 @@ def test_the_order_of_fields_makes_no_difference(first: dict[str, Any] | None) -
         {**dict.fromkeys(sorted(names)), "statusCode": "200"},
         {"statusCode": "200", "userName": 7},
     ]
-    texts = [json.dumps(entry).encode() for entry in entries] * 100
+    texts = [json.dumps(entry).encode() for entry in some] * 100
     alone = {place: reasons[0] for place, text in enumerate(texts) if (reasons := find_wrong([text]))}
     assert len(alone) == (400 if first is None else 300)
     assert find_wrong(texts) == alone
