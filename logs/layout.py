@@ -8,18 +8,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from uuid import UUID
+from typing import Final
+from uuid import UUID
 
 HOUR_MS: Final = 3_600_000
 DAY_MS: Final = 24 * HOUR_MS
 
 #: What stands below a day's prefix.
 HOUR_AND_FILE: Final = re.compile(r"(?P<hour>[01]\d|2[0-3])/(?P<file>[^/]+\.json)", re.ASCII | re.DOTALL)
-#: Where the hour stands in a raw log object's key: behind ``<tenantId>/logs/YYYY/MM/DD/``.
-_HOUR: Final = slice(53, 55)
 _RAW_KEY: Final = re.compile(
     rf"(?P<tenant>[0-9a-f-]{{36}})/logs/(?P<day>\d{{4}}/\d{{2}}/\d{{2}})/{HOUR_AND_FILE.pattern}",
     re.ASCII | re.DOTALL,
@@ -59,9 +55,14 @@ def day_prefix(tenant: UUID, day: date) -> str:
     return f"{tenant}/logs/{day.isoformat().replace('-', '/')}/"
 
 
+#: Where the hour stands in the key of a raw log object: all that is before it has one length.
+_HOUR_START: Final = len(day_prefix(UUID(int=0), date.min))
+_HOUR_END: Final = _HOUR_START + 2
+
+
 def hour_of(key: str) -> int:
-    """The hour (0 to 23, UTC) of a raw log object's prefix."""
-    return int(key[_HOUR])
+    """The hour (0 to 23, UTC) of a raw log object's prefix. That ``key`` is one is not looked at."""
+    return int(key[_HOUR_START:_HOUR_END])
 
 
 def compacted_prefix(tenant: UUID, day: date) -> str:

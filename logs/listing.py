@@ -50,6 +50,11 @@ class DayListing:
         return list(chain.from_iterable(hour.entries for hour in self.hours.values()))
 
     @property
+    def count(self) -> int:
+        """How many there are."""
+        return sum(len(hour.entries) for hour in self.hours.values())
+
+    @property
     def size(self) -> int:
         """Bytes of all objects."""
         return sum(hour.size for hour in self.hours.values())
@@ -117,9 +122,8 @@ def _digest_of(hours: Mapping[int, HourObjects]) -> str:
 
 def _is_raw(tenant: UUID, day: date) -> Callable[[str], object]:
     """Whether a key under the day's prefix is a raw object's."""
-    return re.compile(
-        re.escape(day_prefix(tenant, day)) + HOUR_AND_FILE.pattern, HOUR_AND_FILE.flags
-    ).fullmatch
+    start = len(day_prefix(tenant, day))
+    return lambda key: HOUR_AND_FILE.fullmatch(key, start)
 
 
 def find_tenants(store: ObjectStore) -> list[UUID]:

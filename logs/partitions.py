@@ -59,7 +59,7 @@ def publish_partition(listing: DayListing, build: Build) -> None:
                 "file": build.file,
                 "rows": build.rows,
                 "bytes": build.bytes,
-                "objects_read": len(listing.entries),
+                "objects_read": listing.count,
                 "duplicates": build.duplicates,
                 "quarantined": len(build.quarantined),
                 "hours": {str(hour): asdict(state) for hour, state in build.hours.items()},

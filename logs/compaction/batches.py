@@ -45,7 +45,7 @@ class Quarantined:
 def read_rows(
     batches: Iterable[Batch], *, day: date, quarantined: list[Quarantined]
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of all objects, in order; what is set aside goes to ``quarantined``, in none."""
+    """The rows of all objects, sorted by key as these come; what is set aside goes to ``quarantined``."""
     with connect() as engine, ThreadPoolExecutor(_THREADS) as pool:
         idle: SimpleQueue[Converter] = SimpleQueue()
         for _ in range(_THREADS):
@@ -71,7 +71,7 @@ def _pieces(batches: Iterable[Batch], quarantined: list[Quarantined]) -> Iterato
     """The entries of all objects, about `_PIECE_BYTES` at a time: of many, or part of one."""
     texts: list[pa.Array[Any]] = []
     hours = bytearray()
-    size = 0
+    size = held = 0
     for batch in batches:
         for some, own in _cut(batch, quarantined):
             texts.append(some)
@@ -79,7 +79,12 @@ def _pieces(batches: Iterable[Batch], quarantined: list[Quarantined]) -> Iterato
             size += some.nbytes
             if size >= _PIECE_BYTES:
                 yield Entries(texts, hours)
-                texts, hours, size = [], bytearray(), 0
+                texts, hours, size, held = [], bytearray(), 0, 0
+        # Few texts of a batch, where most is set aside, hold all of it.
+        held += len(batch.content)
+        if texts and held >= 2 * _PIECE_BYTES:
+            yield Entries(texts, hours)
+            texts, hours, size, held = [], bytearray(), 0, 0
     if texts:
         yield Entries(texts, hours)
 

@@ -122,7 +122,7 @@ def _those_there(
     others = {entry.key: entry.size for entry in wanted}
     for batch in batches:
         for entry, (start, end) in zip(batch.entries, pairwise(batch.starts), strict=True):
-            if others[entry.key] == end - start - 1:
+            if others.get(entry.key) == end - start - 1:
                 del others[entry.key]
         yield batch
     unsettled.update(map(hour_of, others))

@@ -40,6 +40,7 @@ _BLOCK_BYTES: Final = 128 << 10
 _AT_ONCE: Final = 500
 
 _SPACE: Final = b" \t\r\n"
+_ENDS: Final = frozenset({b"}\n", b"}\r"})
 _TYPES: Final[dict[SqlType, Any]] = {
     SqlType.VARCHAR: str,
     SqlType.BIGINT: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)],
@@ -109,9 +110,9 @@ def split(body: bytes, *, known_utf8: bool = False) -> Values:
     if not known_utf8 and not is_utf8(body):
         raise BadFile(_why_not_utf8(body))
     lines = Lines(body, _starts_of_lines(body))
-    wrong = _reasons(lines, find_refused(body, lines.starts))
-    if lines and not wrong:
-        return Values(lines, wrong)
+    refused = find_refused(body, lines.starts)
+    if lines and not refused:
+        return Values(lines, {})
     if not body.strip(_SPACE):
         raise BadFile("the file is empty")
     texts: Sequence[Text]
@@ -121,13 +122,14 @@ def split(body: bytes, *, known_utf8: bool = False) -> Values:
         return Values(texts, find_wrong(texts))
     if (elements := _elements(body)) is not None:
         return Values(elements, find_wrong(elements))
-    blank = set()
-    for place in wrong:
+    blank = {place for place in refused if not bytes(lines[place]).strip(_SPACE)}
+    for place in refused:
         line = bytes(lines[place])
-        if not line.strip(_SPACE):
-            blank.add(place)
-        elif not (_is_object(line) or _is_json(line)) and (reason := _why_not_json(line)) is not None:
+        if place in blank or _is_object(line) or _is_json(line):
+            continue
+        if (reason := _why_not_json(line)) is not None:
             raise BadFile(f"line {place + 1} is not JSON: {reason}")
+    wrong = _reasons(lines, (place for place in refused if place not in blank))
     if not blank:
         return Values(lines, wrong)
     kept = [place for place in range(len(lines)) if place not in blank]
@@ -170,9 +172,8 @@ def _are_apart(strung: bytes, bounds: array[int]) -> bool:
     for start, behind in pairwise(bounds):
         if not strung.startswith(b"{", start):
             return False
-        if not (
-            strung.startswith(b"}", behind - 2) or strung[start : behind - 1].rstrip(_SPACE).endswith(b"}")
-        ):
+        # A line break that is the text's own may stand behind.
+        if not strung.startswith(b"}", behind - 2) and strung[behind - 3 : behind - 1] not in _ENDS:
             return False
     return True
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from typing import TYPE_CHECKING, NamedTuple
 
 from tenantadmin.objectstore.interface import Entry
-from tenantadmin.objectstore.reading import OPEN, etag_of
+from tenantadmin.objectstore.reader_program import FILE_FLAGS, FOLDER_FLAGS, etag_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,16 +47,18 @@ def read_run(run: Run) -> Iterator[tuple[Entry, bytes]]:
 
 def _open_folder(path: str) -> int:
     try:
-        return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        return os.open(path, FOLDER_FLAGS)
     except (FileNotFoundError, NotADirectoryError):
         return -1
 
 
 def _read(folder: int, name: str) -> tuple[os.stat_result, bytes] | None:
     try:
-        descriptor = os.open(name, OPEN, dir_fd=folder)
+        descriptor = os.open(name, FILE_FLAGS, dir_fd=folder)
         try:
             status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                return None
             return status, read_whole(descriptor, status.st_size)
         finally:
             os.close(descriptor)

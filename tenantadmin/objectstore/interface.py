@@ -91,7 +91,7 @@ class ObjectStore(Protocol):
         """Those of the objects that are there, in the given order.
 
         Args:
-            objects: what was listed, best sorted by key. Taken as they are needed.
+            objects: what was listed, best sorted by key. They are taken as they are needed.
         """
 
     def read_all(self, prefix: str, wanted: Callable[[str], object]) -> Iterator[Batch]:

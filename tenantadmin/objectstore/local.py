@@ -27,7 +27,7 @@ from tenantadmin.objectstore.interface import (
     check_prefix,
 )
 from tenantadmin.objectstore.reader import ReadAhead
-from tenantadmin.objectstore.reading import OPEN, etag_of
+from tenantadmin.objectstore.reader_program import FILE_FLAGS, etag_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -96,6 +96,8 @@ class LocalStore:
                         status = item.stat(follow_symlinks=False)
                     except FileNotFoundError:
                         continue  # gone since the directory was read: as if it had never been listed
+                    except OSError as error:
+                        raise StoreError(f"cannot list {directory}: {error.strerror}") from error
                     yield Entry(at + item.name, status.st_size, etag_of(status))
 
     def children(self, prefix: str) -> Iterator[Child]:
@@ -147,10 +149,12 @@ class LocalStore:
         start = 0
         for folder in sorted(folders):
             end = bisect_left(files, folder, lo=start)
-            yield Run(str(directory), at, files[start:end])
+            if start < end:
+                yield Run(str(directory), at, files[start:end])
             yield from self._runs_below(directory / folder[:-1], at + folder, wanted)
             start = end
-        yield Run(str(directory), at, files[start:])
+        if start < len(files):
+            yield Run(str(directory), at, files[start:])
 
     def _read(self, runs: Iterator[Run]) -> Iterator[Batch]:
         """The files of runs that are there."""
@@ -174,7 +178,7 @@ class LocalStore:
         """A descriptor of the object's file, and its size."""
         path = self._path(key)
         try:
-            descriptor = os.open(path, OPEN)
+            descriptor = os.open(path, FILE_FLAGS)
         except (FileNotFoundError, NotADirectoryError):
             raise ObjectNotFound(key) from None
         except OSError as error:

@@ -17,11 +17,11 @@ from collections import deque
 from contextlib import ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
-from tenantadmin.objectstore import reading
+from tenantadmin.objectstore import reader_program
 from tenantadmin.objectstore.batch import OBJECTS, Batch, in_batches, starts_of
 from tenantadmin.objectstore.files import read_run
 from tenantadmin.objectstore.interface import Entry
-from tenantadmin.objectstore.reading import LIST_BYTES, MESSAGE_BYTES, NOT_READ, ROOM_BYTES
+from tenantadmin.objectstore.reader_program import LIST_BYTES, MESSAGE_BYTES, NOT_READ, ROOM_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 _PROCESSES: Final = 2
 #: Requests on their way to each, with a room for each.
 _AHEAD: Final = 3
+#: Linux's MFD_NOEXEC_SEAL: nothing in it can be executed.
+_NOEXEC_SEAL: Final = 8
 
 
 class ReadAhead:
@@ -110,7 +112,7 @@ def _with_the_rest(run: Run, answer: _Answer) -> Iterator[tuple[Entry, bytes]]:
 class _Process:
     def __init__(self) -> None:
         with ExitStack() as stack:
-            memory = os.memfd_create("tenantadmin-reader")
+            memory = _create_memory()
             stack.callback(os.close, memory)
             os.ftruncate(memory, _AHEAD * ROOM_BYTES)
             self._rooms = stack.enter_context(closing(mmap.mmap(memory, 0)))
@@ -119,7 +121,7 @@ class _Process:
             with theirs:
                 self._process = subprocess.Popen(
                     # Without the environment, and what is installed, of which it needs nothing.
-                    [sys.executable, "-I", "-S", reading.__file__, str(theirs.fileno()), str(memory)],
+                    [sys.executable, "-I", "-S", reader_program.__file__, str(theirs.fileno()), str(memory)],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     # Its errors go where ours do, so that what goes wrong there stands in the log.
@@ -143,6 +145,8 @@ class _Process:
     def ask(self, room: int, run: Run) -> None:
         """Ask for a run, to be answered in this room."""
         wanted = os.fsencode("\0".join([run.folder, *run.names]))
+        if len(wanted) > LIST_BYTES:
+            raise AssertionError(f"{len(run.names)} names of {len(wanted)} bytes do not fit into a room")
         start = room * ROOM_BYTES
         self._rooms[start : start + len(wanted)] = wanted
         with _told_of_death():
@@ -168,6 +172,16 @@ class _Process:
             if not (message := self._control.recv(MESSAGE_BYTES)):
                 raise BrokenPipeError
         return map(int, message.split())
+
+
+def _create_memory() -> int:
+    try:
+        return os.memfd_create("tenantadmin-reader", os.MFD_CLOEXEC | _NOEXEC_SEAL)
+    except OSError as error:
+        # A kernel before 6.3 does not know the flag, which others may insist on.
+        if error.errno != errno.EINVAL:
+            raise
+        return os.memfd_create("tenantadmin-reader")
 
 
 @contextmanager

@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
 _READ_ATTEMPTS: Final = 3
 #: Requests in flight where many objects are read.
 _PARALLEL_READS: Final = 16
-#: Objects, and bytes of them, that are held at a time; one larger than that is held alone.
+#: Objects, and bytes of them, that are read ahead at a time; one larger than that is read alone.
 _AHEAD: Final = 2 * _PARALLEL_READS
 _AHEAD_BYTES: Final = 64 << 20
 #: Seconds without a byte after which an answer is given up.
@@ -130,7 +130,7 @@ class S3Store:
                     ahead.append(pool.submit(self._read_if_there, following.key))
                     asked.append(following)
                     following = next(waiting, None)
-                # The caller alone holds it now, and until it asks for the next.
+                # The caller holds it now, and until it asks for the next.
                 if (body := ahead.popleft().result()) is not None:
                     yield asked[0], body
                 asked.popleft()

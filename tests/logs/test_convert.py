@@ -21,7 +21,7 @@ from logs.compaction.batches import Quarantined, read_rows
 from logs.compaction.convert import Converter, Entries
 from logs.compaction.entries import BadFile, find_wrong, split
 from logs.layout import HOUR_MS, day_prefix, day_start_ms
-from tenantadmin.objectstore import Entry
+from tenantadmin.objectstore import Entry, batch
 from tenantadmin.objectstore.batch import in_batches
 from tests.analytics import raw
 
@@ -282,6 +282,24 @@ def test_entries_are_converted_together(monkeypatch: pytest.MonkeyPatch) -> None
     assert [row["tables"] for row in rows] == [written, written, "[]", None, written]
     assert [(item.key, item.position) for item in wrong] == [("b.json", 2)]
     assert converted == [5]
+
+
+def test_entries_do_not_hold_on_to_much_that_is_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+    converted: list[int] = []
+
+    class Counting(Converter):
+        def convert(self, entries: Entries) -> Any:
+            converted.append(len(entries.hours))
+            return super().convert(entries)
+
+    monkeypatch.setattr(batches, "Converter", Counting)
+    monkeypatch.setattr(batch, "OBJECTS", 2)
+    # Two objects are read at once: one of two bytes, and one that is no entry and is large.
+    files = {f"{number:02}.json": b"{}" if number % 2 == 0 else b"x" * 1_000 for number in range(12)}
+    rows, wrong = read(files, piece=1_500, at_once=1)
+
+    assert (len(rows), len(wrong)) == (6, 6)
+    assert converted == [3, 3]
 
 
 def test_an_entry_may_be_as_large_as_is_taken() -> None:

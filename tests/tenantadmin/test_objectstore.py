@@ -24,7 +24,7 @@ from tenantadmin.objectstore import (
     local,
     open_store,
     reader,
-    reading,
+    reader_program,
 )
 from tenantadmin.objectstore.files import Run
 from tenantadmin.objectstore.s3 import S3Store
@@ -198,6 +198,23 @@ def test_of_files_only_objects_are_read(tmp_path: Path) -> None:
     assert bodies_of(store.read_all("", lambda _: True)) == [b".hidden/3", b"a/1", b"a/b/2"]
 
 
+@pytest.mark.parametrize("fixture", [None, "few_files"])
+def test_what_is_a_file_no_longer_is_not_waited_for(
+    tmp_path: Path, request: pytest.FixtureRequest, fixture: str | None
+) -> None:
+    if fixture is not None:
+        request.getfixturevalue(fixture)
+    store = LocalStore(tmp_path)
+    for key in ("a/1", "a/2", "a/3"):
+        store.write(key, b"" if key == "a/1" else b"x")
+    (tmp_path / "a/2").unlink()
+    os.mkfifo(tmp_path / "a/2")
+
+    assert read_many(store, {"a/1": 0, "a/2": 1, "a/3": 1}) == [("a/1", b""), ("a/3", b"x")]
+    with pytest.raises(ObjectNotFound):
+        store.read("a/2")
+
+
 @pytest.mark.usefixtures("few_files")
 def test_more_than_is_held_is_read_ahead_in_parts(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
@@ -212,7 +229,7 @@ def test_more_than_is_held_is_read_ahead_in_parts(tmp_path: Path) -> None:
 
 def _processes_that_read() -> list[psutil.Process]:
     children = psutil.Process().children()
-    return [child for child in children if any(reading.__file__ in part for part in child.cmdline())]
+    return [child for child in children if any(reader_program.__file__ in part for part in child.cmdline())]
 
 
 @pytest.mark.usefixtures("few_files")

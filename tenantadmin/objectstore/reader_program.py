@@ -20,8 +20,9 @@ ROOM_BYTES = LIST_BYTES + BODY_BYTES
 MESSAGE_BYTES = 64
 #: The size of a file that is left to the other side.
 NOT_READ = -1
-#: How files are opened: a symbolic link is no object.
-OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+#: How files and folders are opened: a symbolic link is no object, and nothing is waited for.
+FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+FOLDER_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_DIRECTORY
 
 _LINE_BREAK = ord("\n")
 
@@ -58,13 +59,13 @@ def main(control: int, memory: int) -> None:
 def _read(folder: bytes, names: list[bytes], room: memoryview) -> tuple[array[int], list[str]]:
     """Read files into a room: all, or the first for which it has room.
 
-    What is out of the ordinary is left to the other side: what is gone or no file, cannot be read, is changed
-    meanwhile, or fits into no room.
+    What is out of the ordinary is left to the other side: what is gone, empty or no file, cannot be read, is
+    changed meanwhile, or fits into no room.
     """
     sizes = array("q")
     etags: list[str] = []
     try:
-        place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        place = os.open(folder, FOLDER_FLAGS)
     except OSError:
         return array("q", [NOT_READ] * len(names)), [""] * len(names)
     end = 0
@@ -72,14 +73,16 @@ def _read(folder: bytes, names: list[bytes], room: memoryview) -> tuple[array[in
         for name in names:
             length, etag = NOT_READ, ""
             try:
-                descriptor = os.open(name, OPEN, dir_fd=place)
+                descriptor = os.open(name, FILE_FLAGS, dir_fd=place)
                 try:
                     status = os.fstat(descriptor)
                     behind = end + status.st_size
                     if behind >= BODY_BYTES and sizes:
                         break
                     # Room for a byte more than there were shows whether there are.
-                    if behind < BODY_BYTES and os.readv(descriptor, [room[end : behind + 1]]) == behind - end:
+                    if end < behind < BODY_BYTES and (
+                        os.readv(descriptor, [room[end : behind + 1]]) == behind - end
+                    ):
                         room[behind] = _LINE_BREAK
                         length, etag = behind - end, etag_of(status)
                         end = behind + 1
