@@ -264,18 +264,24 @@ def test_what_the_parser_would_take_but_is_no_entry(body: bytes) -> None:
     assert len(expected[0]) == (4 if b"timestamp" in body or body.endswith(b"\nnull") else 3)
 
 
-def test_entries_are_converted_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    entry = {"timestamp": 1, "tables": ["a", 'b"\\', "ü"], "parameterValues": "[1]", "statement": {"x": [1]}}
-    good = json.dumps(entry).encode()
-    lines = b"\n".join([good, b'{"tables": []}', b'{"statusCode": "1"}', b"", b'{"tables": null}'])
-    converted: list[int] = []
+@pytest.fixture
+def converted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many entries were converted each time."""
+    counts: list[int] = []
 
     class Counting(Converter):
         def convert(self, entries: Entries) -> Any:
-            converted.append(len(entries.hours))
+            counts.append(len(entries.hours))
             return super().convert(entries)
 
     monkeypatch.setattr(batches, "Converter", Counting)
+    return counts
+
+
+def test_entries_are_converted_together(converted: list[int]) -> None:
+    entry = {"timestamp": 1, "tables": ["a", 'b"\\', "ü"], "parameterValues": "[1]", "statement": {"x": [1]}}
+    good = json.dumps(entry).encode()
+    lines = b"\n".join([good, b'{"tables": []}', b'{"statusCode": "1"}', b"", b'{"tables": null}'])
     rows, wrong = read({"a.json": good, "b.json": lines, "c.json": b"[%b]" % good})
 
     written = '["a","b\\"\\\\","ü"]'
@@ -284,15 +290,9 @@ def test_entries_are_converted_together(monkeypatch: pytest.MonkeyPatch) -> None
     assert converted == [5]
 
 
-def test_entries_do_not_hold_on_to_much_that_is_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
-    converted: list[int] = []
-
-    class Counting(Converter):
-        def convert(self, entries: Entries) -> Any:
-            converted.append(len(entries.hours))
-            return super().convert(entries)
-
-    monkeypatch.setattr(batches, "Converter", Counting)
+def test_entries_do_not_hold_on_to_much_that_is_set_aside(
+    monkeypatch: pytest.MonkeyPatch, converted: list[int]
+) -> None:
     monkeypatch.setattr(batch, "OBJECTS", 2)
     # Two objects are read at once: one of two bytes, and one that is no entry and is large.
     files = {f"{number:02}.json": b"{}" if number % 2 == 0 else b"x" * 1_000 for number in range(12)}
