@@ -62,7 +62,7 @@ def _read(folder: int, name: str) -> tuple[os.stat_result, bytes] | None:
             return status, read_whole(descriptor, status.st_size)
         finally:
             os.close(descriptor)
-    except (FileNotFoundError, IsADirectoryError):
+    except FileNotFoundError:
         return None
     except OSError as error:
         if error.errno == errno.ELOOP:
