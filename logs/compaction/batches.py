@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_left
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import accumulate
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,8 +14,10 @@ import pyarrow as pa
 from logs.compaction.convert import Converter, Entries, connect
 from logs.compaction.entries import BadFile, Lines, find_refused, is_utf8, split
 from logs.layout import hour_of
+from tenantadmin.objectstore.batch import starts_of
 
 if TYPE_CHECKING:
+    from array import array
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import date
 
@@ -73,18 +73,15 @@ def _pieces(batches: Iterable[Batch], quarantined: list[Quarantined]) -> Iterato
     hours = bytearray()
     size = held = 0
     for batch in batches:
+        # Few texts of a batch, where most is set aside, hold all of it.
+        held += len(batch.content)
         for some, own in _cut(batch, quarantined):
             texts.append(some)
             hours += own
             size += some.nbytes
-            if size >= _PIECE_BYTES:
+            if size >= _PIECE_BYTES or held >= 2 * _PIECE_BYTES:
                 yield Entries(texts, hours)
                 texts, hours, size, held = [], bytearray(), 0, 0
-        # Few texts of a batch, where most is set aside, hold all of it.
-        held += len(batch.content)
-        if texts and held >= 2 * _PIECE_BYTES:
-            yield Entries(texts, hours)
-            texts, hours, size, held = [], bytearray(), 0, 0
     if texts:
         yield Entries(texts, hours)
 
@@ -120,7 +117,7 @@ def _hours_of(entries: Sequence[Entry]) -> bytes:
 
 
 def _arrays(
-    strung: bytes, starts: array[int], hours: bytes, others: Mapping[int, Sequence[Text]]
+    strung: bytes, starts: array[int], hours: bytes | bytearray, others: Mapping[int, Sequence[Text]]
 ) -> Iterator[tuple[pa.Array[Any], bytes | bytearray]]:
     """Texts as the engine parses them at once, nothing of which is copied but near those with ``others``.
 
@@ -135,8 +132,7 @@ def _arrays(
     texts = _texts(bounds, strung)
     places = sorted(others)
     for first, end in _cuts(bounds):
-        replaced = places[bisect_left(places, first) : bisect_left(places, end)]
-        if not replaced:
+        if bisect_left(places, first) == bisect_left(places, end):
             yield texts.slice(first, end - first), hours[first:end]
             continue
         gathered: list[Text] = []
@@ -145,10 +141,7 @@ def _arrays(
             some = others.get(place, (strung[bounds[place] : bounds[place + 1]],))
             gathered += some
             own += hours[place : place + 1] * len(some)
-        together = array("q", accumulate(map(len, gathered), initial=0))
-        of_gathered = _texts(together, b"".join(gathered))
-        for start, behind in _cuts(together):
-            yield of_gathered.slice(start, behind - start), own[start:behind]
+        yield from _arrays(b"\n".join(gathered), starts_of(map(len, gathered)), own, {})
 
 
 def _cuts(bounds: array[int]) -> Iterator[tuple[int, int]]:
