@@ -28,10 +28,18 @@ _ESCALATION = ((20.0, signal.SIGQUIT), (30.0, signal.SIGKILL))
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def die_with_parent(signum: int) -> None:
-    """Have the kernel send `signum` to this process when the thread that forked it ends (Linux only)."""
+def die_with_parent(signum: int, *, parent: int) -> None:
+    """Have the kernel send `signum` to this process when the thread that forked it ends (Linux only).
+
+    Where `parent`, the pid of the process that forked, has ended before, this one ends here.
+    """
+    if signum != signal.SIGKILL:
+        # A handler of the parent's would take the signal, and be forgotten with it by `exec`.
+        signal.signal(signum, signal.SIG_DFL)
     if sys.platform == "linux":
         _libc.prctl(_PR_SET_PDEATHSIG, signum, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 def describe_end(status: int) -> str:
@@ -80,9 +88,7 @@ def exec_server(options: argparse.Namespace) -> NoReturn:
             os.chdir(options.chdir)
         if options.lease:
             # After the change of identity, which clears it.
-            die_with_parent(options.stop_signal)
-            if os.getppid() != options.keeper_pid:
-                os._exit(1)
+            die_with_parent(options.stop_signal, parent=options.keeper_pid)
         os.execv(options.command[0], options.command)  # noqa: S606
     except OSError as error:
         sys.stderr.write(f"{error}\n")

@@ -7,11 +7,13 @@ a killed parent, which a `reaper` ends), and a sentence about what went wrong.
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from honcho.manager import Manager
@@ -45,7 +47,7 @@ class _Child(subprocess.Popen[bytes]):
             stderr=subprocess.STDOUT,
             start_new_session=True,
             # Safe: honcho starts every child from a process with a single thread.
-            preexec_fn=_end_with_honcho,
+            preexec_fn=partial(die_with_parent, signal.SIGTERM, parent=os.getpid()),
         )
         threading.Thread(target=self._end_group, daemon=True).start()
 
@@ -55,19 +57,16 @@ class _Child(subprocess.Popen[bytes]):
             os.killpg(self.pid, signal.SIGKILL)
 
 
-def _end_with_honcho() -> None:
-    die_with_parent(signal.SIGTERM)
-
-
 class _WatchedProcess(Process):  # type: ignore[misc] # honcho has no types
     """honcho's process, which ends when the supervisor is killed, and its child with it."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._child_ctor = _Child
+        self._supervisor = os.getpid()
 
     def run(self, *args: Any, **kwargs: Any) -> None:
-        die_with_parent(signal.SIGKILL)
+        die_with_parent(signal.SIGKILL, parent=self._supervisor)
         super().run(*args, **kwargs)
 
 
@@ -216,6 +215,8 @@ def run(
 
     Returns what failed as a sentence without its full stop, None when told to stop.
     """
+    # Python 3.14 forks from a process of its own unless told otherwise.
+    multiprocessing.set_start_method("fork", force=True)
     supervisor = Supervisor(servers=servers, on_start=on_start)
     for name, command in commands.items():
         supervisor.add_process(name, command, env=dict(env))

@@ -288,3 +288,41 @@ def test_the_servers_for_tests_can_be_stopped_twice(shared_var: Path) -> None:
     servers.stop()
     servers.stop()
     assert processes_in(shared_var) == []
+
+
+@pytest.mark.parametrize("too_late", [False, True], ids=["parent-ends-later", "parent-ended-before"])
+def test_an_orphan_ends_whenever_its_parent_did_and_whatever_that_made_of_the_signal(too_late: bool) -> None:
+    # The parent waits for the child, and the child for the end of the parent, before or after it asks.
+    script = """
+import os, signal, sys, time
+from tenantadmin.embedded.keeper import die_with_parent
+
+def await_orphanhood():
+    while os.getppid() == parent:
+        time.sleep(0.01)
+
+too_late = sys.argv[1] == "True"
+signal.signal(signal.SIGTERM, lambda *_: None)
+parent = os.getpid()
+ready, tell = os.pipe()
+if os.fork():
+    os.close(tell)
+    os.read(ready, 1)
+    os._exit(0)
+if too_late:
+    os.close(tell)
+    os.close(ready)
+    await_orphanhood()
+die_with_parent(signal.SIGTERM, parent=parent)
+if not too_late:
+    print("asked", flush=True)
+    os.write(tell, b".")
+    await_orphanhood()
+    time.sleep(0.2)
+print("survived")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(too_late)], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == ("" if too_late else "asked\n")
+    assert done.stderr == ""
