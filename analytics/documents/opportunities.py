@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from analytics.numbers import mean, rate
+from analytics.numbers import mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,7 +78,7 @@ def _repeat_misses_action(row: dict[str, Any]) -> str:
     return (
         f"Raise the TTL of {subject}, or invalidate it less often: {row['misses']} misses stand against "
         f"{row['hits']} hits, and each miss turned into a hit saves about "
-        f"{mean(row['time'], row['executions'])} ms of warehouse time."
+        f"{mean(row['time'], row['missed'])} ms of warehouse time."
     )
 
 
@@ -95,10 +95,9 @@ def _high_cost_action(row: dict[str, Any]) -> str:
 
 
 def _low_hit_rate_action(row: dict[str, Any]) -> str:
-    percent = round(100 * rate(row["hits"], row["executions"]))
     subject = "the rule that caches it" if row["rule"] is None else f"rule {row['rule']}"
     return (
-        f"Widen the key or raise the TTL of {subject}: {percent} % of {row['executions']} executions "
-        f"were hits, and each further hit saves about {mean(row['time'], row['executions'])} ms of "
+        f"Widen the key or raise the TTL of {subject}: only {row['hits']} of {row['executions']} executions "
+        f"were hits, and each further hit saves about {mean(row['time'], row['missed'])} ms of "
         "warehouse time."
     )
