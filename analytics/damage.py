@@ -68,34 +68,48 @@ def mark_lost_rollups(store: ObjectStore, *, tenant: UUID, sources: Iterable[Sou
 
 
 def mark_what_is_gone(store: ObjectStore, *, tenant: UUID) -> None:
-    """Mark as stale the days, months and years that name an object which is gone. Lists objects, reads none.
+    """Mark as stale the days, months and years that name an object which is gone, or not as long as it was.
+
+    Lists objects, reads none.
 
     Raises:
         StoreError: the object store failed.
     """
     # What is published from here on is not missed; what is replaced stays for a while.
     named = _named_objects(tenant)
-    present = {
-        entry.key for folder in ("compacted", "rollups") for entry in store.list(f"{tenant}/{folder}/")
+    sizes = {
+        entry.key: entry.size
+        for folder in ("compacted", "rollups")
+        for entry in store.list(f"{tenant}/{folder}/")
     }
-    lost = [source for source in named if not present.issuperset(source.keys)]
+    lost = [
+        source
+        for source, size in named
+        if not sizes.keys() >= set(source.keys) or sum(sizes[key] for key in source.keys) != size
+    ]
     if lost and _has_logs(store, tenant):
         _mark(lost, tenant=tenant)
-        _log.warning("Objects of %d builds of tenant %s are gone and are made again", len(lost), tenant)
+        _log.warning("Objects of %d builds of tenant %s are lost and are made again", len(lost), tenant)
 
 
-def _named_objects(tenant: UUID) -> list[Source]:
-    days = DayRollup.objects.filter(tenant_id=tenant).values_list("day", "build", "files")
-    merged = MergedRollup.objects.filter(tenant_id=tenant).values_list("period", "build", "files")
-    logs = Partition.objects.filter(tenant_id=tenant).exclude(file="").values_list("day", "build", "file")
+def _named_objects(tenant: UUID) -> list[tuple[Source, int]]:
+    """What is published, and the bytes of its objects in all."""
+    days = DayRollup.objects.filter(tenant_id=tenant).values_list("day", "build", "files", "bytes")
+    merged = MergedRollup.objects.filter(tenant_id=tenant).values_list("period", "build", "files", "bytes")
+    logs = Partition.objects.filter(tenant_id=tenant).exclude(file="")
     documents = SummaryDocument.objects.filter(tenant_id=tenant).exclude(file="")
     return [
-        *(Source(day, build, files.values()) for day, build, files in days),
-        *(Source(period, build, files.values()) for period, build, files in merged),
-        *(Source(day, build, [file]) for day, build, file in logs),
+        *((Source(day, build, files.values()), size) for day, build, files, size in days),
+        *((Source(period, build, files.values()), size) for period, build, files, size in merged),
         *(
-            Source(date.fromisoformat(period) if kind == Kind.DAY else period, source, [file])
-            for kind, period, source, file in documents.values_list("kind", "period", "source", "file")
+            (Source(day, build, [file]), size)
+            for day, build, file, size in logs.values_list("day", "build", "file", "bytes")
+        ),
+        *(
+            (Source(date.fromisoformat(period) if kind == Kind.DAY else period, source, [file]), size)
+            for kind, period, source, file, size in documents.values_list(
+                "kind", "period", "source", "file", "bytes"
+            )
         ),
     ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from datetime import date
 from typing import TYPE_CHECKING, Any
@@ -170,6 +171,13 @@ def test_all_but_raw_logs_can_be_made_again(
     assert run(capsys) == "6 days and periods rebuilt."
     assert document(Kind.DAY, "2026-01-01")["totalHits"] == 1
     assert document(Kind.YEAR, "2026")["totalHits"] == 3
+    assert run(capsys) == "Everything is current."
+
+    # What a full disk, or a copy that was broken off, leaves of them.
+    for path in (file for folder in ("compacted", "rollups") for file in (own / folder).rglob("*.*")):
+        os.truncate(path, path.stat().st_size // 2)
+    assert run(capsys) == "6 days and periods rebuilt."
+    assert document(Kind.DAY, "2026-01-01")["totalHits"] == 1
     assert run(capsys) == "Everything is current."
 
     # Without its logs the store is taken to be away, and what it held not to be lost.
