@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from logs.layout import logs_prefix, parse_raw_key
-from tenantadmin.objectstore import ObjectNotFound
+from tenantadmin.objectstore import InvalidKey, ObjectNotFound
+from tenantadmin.objectstore.interface import check_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,8 +41,8 @@ def find_log_files(directory: Path, *, tenant: UUID) -> list[LogFile]:
     """The files of the tree ``directory/logs/YYYY/MM/DD/HH/<file>.json``, in key order.
 
     Raises:
-        BadTree: there is no such tree, it is empty, a file lies at another place, or is none: a link would
-            show the tenant's members whatever it leads to.
+        BadTree: there is no such tree, it is empty, a file lies at another place, has a name that is no
+            object's, or is none: a link would show the tenant's members whatever it leads to.
     """
     root = directory / "logs"
     if root.is_symlink():
@@ -51,15 +52,22 @@ def find_log_files(directory: Path, *, tenant: UUID) -> list[LogFile]:
     files: list[LogFile] = []
     misplaced: list[str] = []
     special: list[str] = []
+    unnamable: list[str] = []
     for path, is_file in _walk(root):
         key = logs_prefix(tenant) + path.relative_to(root).as_posix()
         if not is_file:
             special.append(str(path.relative_to(directory)))
         elif parse_raw_key(key) is None:
             misplaced.append(str(path.relative_to(directory)))
+        elif not _is_key(key):
+            unnamable.append(str(path.relative_to(directory)))
         else:
             files.append(LogFile(path, key))
-    for bad, fault in ((special, "no plain files"), (misplaced, "not at logs/YYYY/MM/DD/HH/<file>.json")):
+    for bad, fault in (
+        (special, "no plain files"),
+        (misplaced, "not at logs/YYYY/MM/DD/HH/<file>.json"),
+        (unnamable, "names that are not UTF-8"),
+    ):
         if bad:
             named = ", ".join(sorted(bad)[:_NAMED])
             more = f" and {len(bad) - _NAMED} more" if len(bad) > _NAMED else ""
@@ -67,6 +75,14 @@ def find_log_files(directory: Path, *, tenant: UUID) -> list[LogFile]:
     if not files:
         raise BadTree(f"{root} holds no file; expected logs/YYYY/MM/DD/HH/<file>.json.")
     return sorted(files, key=lambda file: file.key)
+
+
+def _is_key(key: str) -> bool:
+    try:
+        check_key(key)
+    except InvalidKey:
+        return False
+    return True
 
 
 def _walk(folder: Path) -> Iterator[tuple[Path, bool]]:

@@ -117,6 +117,19 @@ def test_a_pipe_is_named_and_not_waited_for(tmp_path: Path, capsys: pytest.Captu
         run(tmp_path, capsys)
 
 
+def test_a_name_that_is_no_text_is_shown_and_nothing_is_imported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path / "logs/2026/03/01/00/good.json")
+    write(tmp_path / os.fsdecode(b"logs/2026/03/01/00/\xff.json"))
+    with pytest.raises(CommandError) as caught:
+        run(tmp_path, capsys)
+    assert r"names that are not UTF-8: logs/2026/03/01/00/\udcff.json. Move or remove them" in str(
+        caught.value
+    )
+    assert list(default_store().list("")) == []
+
+
 def test_a_file_that_became_a_link_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "logs/2026/03/01/00/a.json"
     write(path)
