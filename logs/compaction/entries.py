@@ -8,6 +8,7 @@ wrong type (every time, where it stands twice), nests too deeply or holds half a
 from __future__ import annotations
 
 import json
+import re
 import struct
 from array import array
 from bisect import bisect_left
@@ -40,6 +41,9 @@ _BLOCK_BYTES: Final = 128 << 10
 _AT_ONCE: Final = 500
 
 _SPACE: Final = b" \t\r\n"
+#: What the decoder says of a text that ends too early, and where it says where one is wrong.
+_TRUNCATED: Final = "Input data was truncated"
+_PLACE: Final = re.compile(r" \(byte (\d+)\)$")
 _ENDS: Final = frozenset({b"}\n", b"}\r"})
 _TYPES: Final[dict[SqlType, Any]] = {
     SqlType.VARCHAR: str,
@@ -122,13 +126,24 @@ def split(body: bytes, *, known_utf8: bool = False) -> Values:
         return Values(texts, find_wrong(texts))
     if (elements := _elements(body)) is not None:
         return Values(elements, find_wrong(elements))
+    return _split_lines(body, lines, refused)
+
+
+def _split_lines(body: bytes, lines: Lines, refused: Sequence[int]) -> Values:
     blank = {place for place in refused if not bytes(lines[place]).strip(_SPACE)}
     for place in refused:
         line = bytes(lines[place])
         if place in blank or _is_object(line) or _is_json(line):
             continue
-        if (reason := _why_not_json(line)) is not None:
-            raise BadFile(f"line {place + 1} is not JSON: {reason}")
+        if (reason := _why_not_json(line)) is None:
+            continue
+        may_go_on = len(refused) == len(lines) or line.lstrip(_SPACE).startswith(b"[")
+        if reason == _TRUNCATED and may_go_on and blank.issuperset(range(place)):
+            # One value over several lines, of which this is the first.
+            if _is_json(body):
+                return Values([body], find_wrong([body]))
+            raise BadFile(_why_not_one_value(body))
+        raise BadFile(f"line {place + 1} is not JSON: {reason}")
     wrong = _reasons(lines, (place for place in refused if place not in blank))
     if not blank:
         return Values(lines, wrong)
@@ -310,6 +325,15 @@ def _why_not_json(text: bytes) -> str | None:
     except RecursionError:
         return "nested too deeply"
     return None
+
+
+def _why_not_one_value(body: bytes) -> str:
+    reason = _why_not_json(body) or ""
+    place = _PLACE.search(reason)
+    end = int(place[1]) if place else len(body.rstrip(_SPACE))
+    line = body.count(b"\n", 0, end) + 1
+    reason = _PLACE.sub(r" at byte \1 of the file", reason)
+    return f"line {line} is not JSON: {reason}"
 
 
 def _why_not_utf8(body: bytes) -> str:

@@ -68,12 +68,28 @@ def test_one_object_lines_and_arrays_are_taken(body: bytes, lines: list[bytes] |
         (b'{"a": NaN}', "line 1 is not JSON: invalid character (byte 6)"),
         (b'["\\ud83d", NaN]', "line 1 is not JSON: unexpected end of escaped utf-16 surrogate pair (byte 8)"),
         (b'\xef\xbb\xbf{"a": 1}', "line 1 is not JSON: invalid character (byte 0)"),
+        (b'{\n "a": 1,\n "b": oops\n}\n', "line 3 is not JSON: invalid character at byte 17 of the file"),
+        (
+            b'\n[\n{"a": 1},\n{"b": 2},\n]\n',
+            "line 5 is not JSON: trailing comma in array at byte 23 of the file",
+        ),
+        (b'[\n{"a": 1}\n{"b": 2}\n]', "line 3 is not JSON: expected ',' or ']' at byte 11 of the file"),
+        (b'{\n "a": 1,\n', "line 2 is not JSON: Input data was truncated"),
+        (b'{"a": 1,\n{"b": 2}\n', "line 1 is not JSON: Input data was truncated"),
+        (b'{"b": 2}\n{"a": 1,\n', "line 2 is not JSON: Input data was truncated"),
+        (b'5\n{"a": 1,\n', "line 2 is not JSON: Input data was truncated"),
     ],
 )
 def test_a_file_that_is_not_json_is_set_aside_whole(body: bytes, reason: str) -> None:
     with pytest.raises(BadFile) as caught:
         split(body)
     assert str(caught.value) == reason
+
+
+def test_half_a_pair_in_an_object_of_several_lines_sets_that_aside_alone() -> None:
+    values = split(b'{\n "statement": "\\ud83d"\n}\n')
+    assert len(values.texts) == 1
+    assert values.wrong == {0: "half of a surrogate pair stands in it alone, which is no character"}
 
 
 def test_a_wrong_entry_is_set_aside_alone() -> None:
