@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib import admin
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.views.main import ChangeList
 from django.db import models
 from django.utils.html import format_html
@@ -36,6 +37,13 @@ class LightList(ChangeList):
     """A list that reads no large field which it does not show."""
 
     model_admin: ReadOnlyAdmin
+
+    def get_filters(self, request: HttpRequest) -> Any:
+        try:
+            return super().get_filters(request)
+        except (ValueError, OverflowError) as error:
+            # Of a period that ends behind the last year there is.
+            raise IncorrectLookupParameters(error) from error
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
         rows: QuerySet[Any] = super().get_queryset(request, exclude_parameters)

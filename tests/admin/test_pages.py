@@ -58,6 +58,17 @@ def test_a_page_names_the_tenant_beside_its_whole_id(staff: Client, tenant: Tena
     assert f'>Warehouse</a> <code title="{tenant.pk}">{tenant.pk}</code>' in shown
 
 
+@pytest.mark.parametrize(
+    "period",
+    [{"year": "9999"}, {"year": "9999", "month": "12"}, {"year": "9999", "month": "12", "day": "31"}],
+)
+def test_a_period_that_has_no_end_is_no_filter(staff: Client, tenant: Tenant, period: dict[str, str]) -> None:
+    run_query(tenant.pk)
+    address = reverse("admin:logs_queryrun_changelist")
+    answer = staff.get(address, {f"at__{part}": number for part, number in period.items()})
+    assert (answer.status_code, answer["Location"]) == (302, f"{address}?e=1")
+
+
 def test_rows_are_found_by_the_name_of_their_tenant(staff: Client, tenant: Tenant) -> None:
     run_query(tenant.pk, "SELECT 'mine'")
     run_query(uuid.uuid4(), "SELECT 'another'")
