@@ -56,7 +56,9 @@ class Log:
         self, connection: duckdb.DuckDBPyConnection, days: dict[date, Part], directory: Path
     ) -> None:
         self._connection, self.days = connection, days
-        self.month = merge([days[DAYS[0]], days[DAYS[1]]], directory=directory / "month")
+        first = min(days)
+        of_month = [part for day, part in days.items() if (day.year, day.month) == (first.year, first.month)]
+        self.month = merge(of_month, directory=directory / "month")
         self.year = merge_year(days, directory=directory / "year")
 
     def run(self, name: str, first: date, last: date, *, user: str | None = None) -> list[dict[str, Any]]:
@@ -79,10 +81,10 @@ def log(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 @contextmanager
 def made_log(entries: Mapping[date, list[dict[str, Any]]], directory: Path) -> Iterator[Log]:
-    files = {day: {"00/a.json": json.dumps(entries[day]).encode()} for day in DAYS}
+    files = {day: {"00/a.json": json.dumps(own).encode()} for day, own in entries.items()}
     store = store_files(directory / "store", files)
     rolled = {}
-    for day in DAYS:
+    for day in entries:
         _, part = roll_day(store, day, directory=directory / "built")
         assert part is not None
         rolled[day] = part
@@ -135,6 +137,15 @@ def test_a_day(log: Log, user: str | None) -> None:
     assert log.run("day", day, day, user=user) == [document]
     assert log.run("day.queries", day, day, user=user) == records
     assert with_every_hour(log.run("day.hourlyActivity", day, day, user=user)) == hours
+
+
+def test_a_day_before_1970(tmp_path: Path) -> None:
+    day = date(1969, 12, 31)
+    times = [-86_400_000, -82_800_001, -82_800_000, -3_600_001, -1]
+    with made_log({day: [{"timestamp": time, "cacheStatus": "HIT"} for time in times]}, tmp_path) as log:
+        hours = day_json(log.days[day])["hourlyActivity"]
+        assert with_every_hour(log.run("day.hourlyActivity", day, day)) == hours
+    assert [hour["totalHits"] for hour in hours] == [2, 1, *[0] * 20, 1, 1]
 
 
 def with_every_hour(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
