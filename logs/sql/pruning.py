@@ -34,23 +34,26 @@ _JOIN_KINDS: Final = frozenset({"REGULAR", "CROSS", "DEPENDENT"})
 
 def days_read(tree: dict[str, Any], days: Sequence[str]) -> list[str]:
     """Return those of ``days`` that the statement of ``tree`` may read, in their order."""
-    tests = list(_reference_tests(tree))
+    tests = _reference_tests(tree)
     return [day for day in days if any(test is None or test(day) for test in tests)]
 
 
-def _reference_tests(tree: dict[str, Any]) -> Iterator[DayTest | None]:
-    """Yield, for each reference to the log, the test that its rows must pass; None where there is none."""
+def _reference_tests(tree: dict[str, Any]) -> list[DayTest | None]:
+    """Return, for each reference to the log, the test that its rows must pass; None where there is none."""
+    tests: list[DayTest | None] = []
+    references = 0
     pending: list[Any] = [tree]
     while pending:
         record = pending.pop()
         if isinstance(record, list):
             pending.extend(record)
         elif isinstance(record, dict):
+            references += _is_log(record)
             if record.get("type") == "SELECT_NODE":
-                yield from _select_tests(record)
-            elif record.get("type") == "PIVOT" and _is_log(record.get("source")):
-                yield None
+                tests.extend(_select_tests(record))
             pending.extend(record.values())
+    # What stands in no FROM clause itself, but below a PIVOT there, say, has passed no condition.
+    return tests + [None] * (references - len(tests))
 
 
 def _select_tests(node: dict[str, Any]) -> Iterator[DayTest | None]:
@@ -83,12 +86,8 @@ def _joined_tables(source: dict[str, Any], *, plain: bool) -> Iterator[tuple[dic
     yield from _joined_tables(source["right"], plain=plain)
 
 
-def _is_log(table: Any) -> bool:
-    return (
-        isinstance(table, dict)
-        and table.get("type") == "BASE_TABLE"
-        and fold(table["table_name"]) == RELATION
-    )
+def _is_log(table: dict[str, Any]) -> bool:
+    return table.get("type") == "BASE_TABLE" and fold(table["table_name"]) == RELATION
 
 
 def _test(condition: dict[str, Any] | None, names: set[tuple[str, ...]]) -> DayTest | None:

@@ -94,6 +94,45 @@ def test_days_read(statement: str, days: list[str]) -> None:
     assert _read(statement) == days
 
 
+#: Ways of reading what stands at ``{}``, without a condition on its day.
+_FORMS = (
+    "SELECT * FROM {} a",
+    "SELECT * FROM {} a CROSS JOIN (SELECT '2026-01-02' AS x) b WHERE b.x = '2026-01-02'",
+    "SELECT * FROM (SELECT 1 AS x) b LEFT JOIN {} a ON b.x = a.statusCode",
+    "SELECT * FROM {} a SEMI JOIN (SELECT 1 AS x) b ON b.x = a.statusCode",
+    "SELECT a.* FROM range(2) r(i), LATERAL (SELECT * FROM {} q WHERE statusCode = r.i) a",
+    "SELECT * FROM {} a PIVOT (count(*) FOR statusCode IN (0, 1) GROUP BY day)",
+    "SELECT * FROM {} a JOIN (SELECT 1 AS s) v ON statusCode = s PIVOT (count(*) FOR s IN (1) GROUP BY day)",
+    "PIVOT {} a JOIN (VALUES (1)) v(s) ON a.statusCode = v.s ON s IN (1) USING count(*) GROUP BY day",
+    "SELECT * FROM {} a UNPIVOT (v FOR n IN (day, userName))",
+    "SELECT * FROM {} a CROSS JOIN (SELECT 1 AS x) UNPIVOT (v FOR n IN (statusCode, x))",
+    "SELECT * FROM {} a JOIN {} b USING (day) PIVOT (count(*) FOR day IN ('2026-01-02'))",
+    "SELECT * FROM (SELECT 1 AS x) b UNPIVOT (v FOR n IN (x)) JOIN {} a ON a.statusCode = v",
+    "UNPIVOT {} a ON day, userName",
+    "WITH c AS (SELECT * FROM {} a) SELECT * FROM c",
+    "WITH RECURSIVE c AS (SELECT 1 AS x UNION ALL SELECT x FROM c, {} a WHERE x > 3) SELECT * FROM c",
+    "SELECT 1 AS x UNION ALL SELECT 2 FROM {} a",
+    "SELECT (SELECT count(*) FROM {} a) AS x",
+    "SELECT 1 AS x WHERE 1 IN (SELECT statusCode FROM {} a)",
+    "SELECT list_transform([1], lambda y: (SELECT count(*) FROM {} a)) AS x",
+    "VALUES ((SELECT count(*) FROM {} a))",
+    "SELECT 1 AS x ORDER BY (SELECT count(*) FROM {} a)",
+    "SELECT 1 AS x LIMIT (SELECT count(*) FROM {} a)",
+    "SELECT * FROM generate_series(1, (SELECT count(*) FROM {} a))",
+)
+
+
+@given(st.lists(st.sampled_from(_FORMS), min_size=1, max_size=3), st.booleans())
+def test_a_reference_without_a_condition_reads_all_days(forms: list[str], beside_another: bool) -> None:
+    source = "proxy_logs"
+    for form in forms:
+        statement = form.replace("{}", source)
+        source = f"({statement})"
+    if beside_another:
+        statement = f"SELECT 1 FROM proxy_logs p, {source} q WHERE p.day = '2026-01-02'"
+    assert _read(statement) == _DAYS
+
+
 _texts = st.sampled_from([*_DAYS[:4], "2026-01", "2026", "", "z"])
 
 
