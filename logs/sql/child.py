@@ -58,8 +58,8 @@ class _Failed(Exception):
     """The query cannot be answered, for a reason that its author may read."""
 
 
-class _ReadFailed(Exception):
-    """The engine gave up while its result was read. Arrow passes on the message and nothing else."""
+class _EngineFailed(Exception):
+    """The engine gave up, and its message is all that Arrow, or its own binding, has passed on of that."""
 
 
 def connect() -> Any:
@@ -136,7 +136,7 @@ def serve(descriptor: int, connection: Any, preparation: wire.Preparation) -> No
         document = {"kind": "failed", "message": str(failure), "position": None}
     except MemoryError:
         document = {"kind": "memory"}
-    except (duckdb.Error, _ReadFailed) as error:
+    except (duckdb.Error, _EngineFailed) as error:
         document = _describe(str(error), request)
     except Exception:  # noqa: BLE001 - a fault of ours, which the service logs
         document = {"kind": "fault", "message": traceback.format_exc()}
@@ -200,7 +200,7 @@ def _answer(
     try:
         make_view(connection, files, request.days)
         return _run(connection, request)
-    except (duckdb.Error, _ReadFailed) as error:
+    except (duckdb.Error, _EngineFailed) as error:
         if not files or not _is_of_view(error):
             raise
     make_careful_view(connection, files)
@@ -210,7 +210,7 @@ def _answer(
 def _is_of_view(error: Exception) -> bool:
     """Whether the view may be at fault, and not the statement alone."""
     # The pinned engine plans ``min(day)`` wrongly where a condition leaves the first of its files alone.
-    if isinstance(error, duckdb.InternalException):
+    if str(error).startswith("INTERNAL Error: "):
         return True
     details = _details(str(error))
     # What the first of the files lacks cannot be named, what a later one lacks cannot be read.
@@ -222,19 +222,22 @@ def _is_of_view(error: Exception) -> bool:
 
 def _run(connection: Any, request: wire.Request) -> tuple[dict[str, Any], memoryview]:
     """Execute the checked statement and return the answer's JSON and its Arrow stream."""
-    result = connection.execute(request.statement)
-    described = _result_types(result)
-    if len(described) > request.max_columns:
-        raise _Failed(
-            f"The result has {len(described)} columns; at most {request.max_columns} are allowed."
-            " Name the columns that you need."
-        )
     try:
+        result = connection.execute(request.statement)
+        described = _result_types(result)
+        if len(described) > request.max_columns:
+            raise _Failed(
+                f"The result has {len(described)} columns; at most {request.max_columns} are allowed."
+                " Name the columns that you need."
+            )
         schema, batches, truncated = _collect(
             result.to_arrow_reader(_BATCH_ROWS), max_rows=request.max_rows, max_bytes=request.max_bytes
         )
     except (pa.ArrowException, OSError) as error:
-        raise _ReadFailed(str(error)) from error
+        raise _EngineFailed(str(error)) from error
+    except UnicodeDecodeError as error:
+        # The binding could not make its own error: the message, which is whole here, cuts a character.
+        raise _EngineFailed(error.object.decode(errors="replace")) from error
     document = {
         "kind": "result",
         "columns": described,

@@ -118,6 +118,12 @@ def test_what_a_statement_gets_wrong_stays_its_fault_over_old_files(
             _run(engine, source, statement)
 
 
+def test_a_message_that_cuts_a_character_is_told_over_old_files(engine: LocalEngine, tmp_path: Path) -> None:
+    source = LogSource("tenant", (write_day(tmp_path / "tenant", "2026-01-01", [{}], without=["tables"]),))
+    with pytest.raises(QueryFailed, match="string -> bit conversion: '\ufffd'"):
+        _run(engine, source, "SELECT tables, 'é'::BIT FROM proxy_logs")
+
+
 @pytest.mark.parametrize("statement", ALLOWED)
 def test_everything_the_guard_lets_through_runs(engine: LocalEngine, log: LogSource, statement: str) -> None:
     assert _run(engine, log, statement).columns
@@ -238,6 +244,36 @@ def test_errors_say_what_and_where(
         _run(engine, log, statement)
     assert message in caught.value.text
     assert "/" not in caught.value.text.replace("SELECT", "")
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("SELECT 'é'::BIT", "Invalid character encountered in string -> bit conversion: '\ufffd'"),
+        (
+            "SELECT if(i > 4000, 'é', '1')::BIT FROM range(5000) t(i)",
+            "Invalid character encountered in string -> bit conversion: '\ufffd'",
+        ),
+        ("SELECT unhex('éé')", "Invalid input for hex digit: \ufffd"),
+        (
+            "SELECT strftime(now(), '%é')",
+            """Failed to parse format specifier %é: \
+Unrecognized format for strftime/strptime: %\ufffd""",
+        ),
+        ("SELECT printf('%é', 1)", 'Invalid type specifier "\ufffd" for formatting a value of type int'),
+        (
+            "SELECT '', ('[1, ' || repeat('é', 200) || ']')::JSON",
+            f"""Malformed JSON at byte 4 of input: unexpected character. \
+ Input: "[1, {"é" * 21}\ufffd..." (line 1, column 47)""",
+        ),
+    ],
+)
+def test_a_message_that_cuts_a_character_is_told(
+    engine: LocalEngine, log: LogSource, statement: str, message: str
+) -> None:
+    with pytest.raises(QueryFailed) as caught:
+        _run(engine, log, statement)
+    assert caught.value.text == message
 
 
 def test_a_message_is_whole(engine: LocalEngine, log: LogSource) -> None:
