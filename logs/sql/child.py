@@ -24,7 +24,7 @@ import pyarrow.compute
 
 from logs import columns
 from logs.sql import guard, sandbox, wire
-from logs.sql.layout import elements, map_as_list
+from logs.sql.layout import as_integers, elements, map_as_list
 from logs.sql.messages import character_offset, clean_message
 from logs.sql.names import quote_text
 from logs.sql.view import EMPTY_VIEW, USUAL_VIEW, files_read, make_careful_view, make_view, name_files
@@ -266,12 +266,26 @@ def _collect(
         if weight + _weight(part) > max_bytes:
             part = part.slice(0, _rows_within(part, max_bytes - weight))
             truncated = True
+        _check_text(part)
         kept.append(part)
         rows += part.num_rows
         weight += _weight(part)
         if truncated:
             return reader.schema, kept, True
     return reader.schema, kept, False
+
+
+def _check_text(batch: pa.RecordBatch) -> None:
+    """Refuse text that is not UTF-8. Whatever else is wrong is a fault of ours, which the service finds."""
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        try:
+            as_integers(column).validate(full=True)
+        except pa.ArrowInvalid as error:
+            if "UTF8" in str(error):
+                raise _Failed(
+                    f'The column "{name}" holds text that is not UTF-8: \\C in a regular expression and %c in'
+                    " printf make single bytes. Use . and chr(…) in their place, or encode(…) for a BLOB."
+                ) from None
 
 
 def _weight(batch: pa.RecordBatch) -> int:

@@ -276,6 +276,34 @@ def test_a_message_that_cuts_a_character_is_told(
     assert caught.value.text == message
 
 
+@pytest.mark.parametrize(
+    "expression",
+    [
+        r"regexp_extract('é', '\C')",
+        r"regexp_replace('é', '\C', 'x')",
+        r"regexp_extract_all('é', '\C')",
+        "printf('%c', 200)",
+        # Times that Arrow itself does not know stand beside it.
+        "{'at': TIME '24:00:00', 'c': [printf('%c', 200)]}",
+        "if(i > 4000, printf('%c', 200), 'x')",
+    ],
+)
+def test_text_that_is_not_utf_8_is_its_authors_fault(
+    engine: LocalEngine, log: LogSource, expression: str
+) -> None:
+    with pytest.raises(QueryFailed) as caught:
+        _run(engine, log, f"SELECT 1 AS a, {expression} AS b FROM range(5000) t(i)")
+    assert caught.value.text == (
+        r'The column "b" holds text that is not UTF-8: \C in a regular expression and %c in printf make'
+        " single bytes. Use . and chr(…) in their place, or encode(…) for a BLOB."
+    )
+
+
+def test_what_is_proposed_for_text_that_is_not_utf_8_runs(engine: LocalEngine, log: LogSource) -> None:
+    statement = "SELECT regexp_extract('é', '.') AS a, chr(200) AS b, encode(printf('%c', 200)) AS c"
+    assert _rows(_run(engine, log, statement)) == [{"a": "é", "b": "È", "c": b"\xc8"}]
+
+
 def test_a_message_is_whole(engine: LocalEngine, log: LogSource) -> None:
     with pytest.raises(QueryFailed) as caught:
         _run(engine, log, "SELECT day\nFROM proxy_logs LIMIT -1")
