@@ -350,6 +350,8 @@ def _describe(text: str, request: wire.Request) -> dict[str, Any]:
         return {"kind": "fault", "message": text}
     if "Unsupported Arrow type" in message:
         message += ". Cast the column to VARCHAR."
+    if "Recursion level in ArrowSchema" in message:
+        message = "The result nests too deeply. Cast the column to JSON or VARCHAR."
     offset = str(details.get("position"))
     return {
         "kind": "failed",

@@ -73,9 +73,9 @@ def describe_statements(text: bytes) -> str:
     return f"{verb} is not allowed. {_CURES.get(verb, _ONE_SELECT)}"
 
 
-def has_word(text: bytes, word: str) -> bool:
-    """Whether a word, given in capitals, stands in the text as a keyword or a bare name."""
-    return any(found == word for words in _words_of_statements(text) for found, _ in words)
+def find_word(text: bytes, word: str) -> list[int]:
+    """Return the offsets in bytes of a word, given in capitals, that is a keyword or a bare name."""
+    return [start for start, is_word in _tokens(text) if is_word and _word(text, start) == word]
 
 
 def _words_of_statements(text: bytes) -> Iterator[list[tuple[str, int]]]:
@@ -93,10 +93,15 @@ def _words_of_statements(text: bytes) -> Iterator[list[tuple[str, int]]]:
                     yield words
                 words = []
             case _:
-                if is_word and (word := _WORD.match(text, start)):
-                    words.append((word[0].decode().upper(), depth))
+                if is_word and (word := _word(text, start)):
+                    words.append((word, depth))
     if words:
         yield words
+
+
+def _word(text: bytes, start: int) -> str | None:
+    found = _WORD.match(text, start)
+    return found[0].decode().upper() if found else None
 
 
 def _tokens(text: bytes) -> Iterator[tuple[int, bool]]:

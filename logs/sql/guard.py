@@ -36,6 +36,10 @@ _IMPLICIT_CALLS: Final = frozenset(
 #: All that the engine says where its parser has a hint, which it gives for LIMIT with two numbers.
 _NO_HINT: Final = "errhint NOT IMPLEMENTED"
 
+#: What it says of BETWEEN SYMMETRIC, and of a type with values inside another type.
+_NO_SYMMETRIC: Final = "Expression type T_List"
+_NO_NESTED_VALUES: Final = "Cannot serialize non-constant type parameter"
+
 _SERIALIZE: Final = (
     "SELECT json_serialize_sql($1::VARCHAR, skip_null := true, skip_empty := true, skip_default := true)"
 )
@@ -147,8 +151,19 @@ def _single_statement(document: dict[str, Any], text: bytes) -> dict[str, Any]:
         message = str(document.get("error_message", "it cannot be parsed"))
         if message.startswith("Only SELECT statements"):
             raise Refused(forms.describe_statements(text))
-        if message == _NO_HINT and forms.has_word(text, "LIMIT"):
+        if message == _NO_HINT and forms.find_word(text, "LIMIT"):
             raise Refused("LIMIT a, b is not supported. Write LIMIT b OFFSET a.")
+        if message.startswith(_NO_SYMMETRIC) and (found := forms.find_word(text, "SYMMETRIC")):
+            raise Refused(
+                "BETWEEN SYMMETRIC is not supported. Write BETWEEN least(a, b) AND greatest(a, b).",
+                position=character_offset(text, found[0]),
+            )
+        if message.startswith(_NO_NESTED_VALUES):
+            found = forms.find_word(text, "ENUM")
+            # Of several, some may stand alone.
+            raise Refused(
+                _NESTED_ENUM, position=character_offset(text, found[0]) if len(found) == 1 else None
+            )
         position = document.get("position")
         raise Refused(
             f"The statement cannot be parsed: {clean_message(message).rstrip('.!')}.",
@@ -298,6 +313,12 @@ def _refused_function(name: str, record: dict[str, Any], *, is_table_function: b
         message += f" Allowed: {', '.join(sorted(known))}."
     return Refused(message, position=record.get("query_location"))
 
+
+_NESTED_ENUM: Final = (
+    "A type with values, such as ENUM('a', 'b'), is not supported inside another type. Cast the values alone:"
+    " list_transform(x, lambda v: v::ENUM('a', 'b')) or struct_pack(k := x.k::ENUM('a', 'b'));"
+    " or use VARCHAR."
+)
 
 _BARE_TYPE: Final = "Name a type without a schema."
 

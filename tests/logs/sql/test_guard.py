@@ -19,6 +19,14 @@ _BACKQUOTES = """Backquotes quote nothing here. Quote a name that needs it with 
 _PIVOT = "PIVOT needs its values listed: PIVOT … ON column IN ('a', 'b')."
 
 
+_SYMMETRIC = "BETWEEN SYMMETRIC is not supported. Write BETWEEN least(a, b) AND greatest(a, b)."
+_NESTED_ENUM = (
+    "A type with values, such as ENUM('a', 'b'), is not supported inside another type. Cast the values alone:"
+    " list_transform(x, lambda v: v::ENUM('a', 'b')) or struct_pack(k := x.k::ENUM('a', 'b'));"
+    " or use VARCHAR."
+)
+
+
 def _refusal(statement: str) -> guard.Refused:
     with pytest.raises(guard.Refused) as caught:
         guard.check(statement, _connection)
@@ -108,6 +116,11 @@ and WITH names defined before their use. Did you mean "proxy_logs"?""",
         ("SELECT `order` FROM proxy_logs", _BACKQUOTES, 7),
         ("SELECT day=`host` FROM proxy_logs", _BACKQUOTES, 11),
         ("FROM proxy_logs LIMIT 5, 5", "LIMIT a, b is not supported. Write LIMIT b OFFSET a.", None),
+        ("SELECT 'é', 1 BETWEEN /* SYMMETRIC */ SYMMETRIC 3 AND 0", _SYMMETRIC, 38),
+        ("SELECT 1 not between symmetric 3 AND 0", _SYMMETRIC, 21),
+        ("SELECT 'é', ['a']::ENUM('a', 'b')[]", _NESTED_ENUM, 19),
+        ("SELECT {'a': 'x'}::STRUCT(a ENUM('x', 'y'))", _NESTED_ENUM, 28),
+        ("SELECT 'a'::ENUM('a'), NULL::MAP(VARCHAR, ENUM('a'))", _NESTED_ENUM, None),
         ("SELECT * FROM other.range(3)", 'Call the table function "range" without a schema.', 14),
         ("SELECT NULL::memory.main.x", "Name a type without a schema.", None),
         ("x" * 70_000, "The statement is longer than 65536 bytes. Shorten it.", None),

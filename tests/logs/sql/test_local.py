@@ -217,6 +217,9 @@ def test_unique_names(names: list[str], unique: list[str]) -> None:
     assert unique_names(names) == unique
 
 
+_TOO_DEEP = "The result nests too deeply. Cast the column to JSON or VARCHAR."
+
+
 @pytest.mark.parametrize(
     ("statement", "error", "message"),
     [
@@ -234,6 +237,8 @@ def test_unique_names(names: list[str], unique: list[str]) -> None:
         ),
         ("SELECT error('stop')", QueryFailed, "stop"),
         ("SELECT 9223372036854775807 + 1", QueryFailed, "Overflow in addition of INT64"),
+        (f"SELECT {'[' * 63}1{']' * 63}", QueryFailed, _TOO_DEEP),
+        (f"SELECT {'MAP {1: ' * 32}1{'}' * 32}", QueryFailed, _TOO_DEEP),
         ("SELECT 1::VARIANT", QueryFailed, "Unsupported Arrow type VARIANT. Cast the column to VARCHAR."),
     ],
 )
@@ -244,6 +249,23 @@ def test_errors_say_what_and_where(
         _run(engine, log, statement)
     assert message in caught.value.text
     assert "/" not in caught.value.text.replace("SELECT", "")
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("5 BETWEEN least(7, 3) AND greatest(7, 3)", True),
+        ("list_transform(['a'], lambda v: v::ENUM('a', 'b'))", ["a"]),
+        ("struct_pack(k := {'k': 'a'}.k::ENUM('a', 'b'))", {"k": "a"}),
+        (f"({'[' * 63}1{']' * 63})::JSON", "[" * 63 + "1" + "]" * 63),
+        (f"({'[' * 63}1{']' * 63})::VARCHAR", "[" * 63 + "1" + "]" * 63),
+        (f"length(({'MAP {1: ' * 32}1{'}' * 32})::JSON)", 32 * len('{"1":}') + 1),
+    ],
+)
+def test_what_messages_propose_runs(
+    engine: LocalEngine, log: LogSource, expression: str, value: object
+) -> None:
+    assert _rows(_run(engine, log, f"SELECT {expression} AS x")) == [{"x": value}]
 
 
 @pytest.mark.parametrize(
