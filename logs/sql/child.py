@@ -26,7 +26,7 @@ from logs import columns
 from logs.sql import guard, sandbox, wire
 from logs.sql.layout import as_integers, elements, map_as_list
 from logs.sql.messages import character_offset, clean_message
-from logs.sql.names import quote_text
+from logs.sql.names import quote_name, quote_text
 from logs.sql.view import EMPTY_VIEW, USUAL_VIEW, files_read, make_careful_view, make_view, name_files
 
 if TYPE_CHECKING:
@@ -81,6 +81,10 @@ def connect() -> Any:
     )
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute("SET enable_progress_bar = false")
+    for name in sorted(guard.IMPLICIT_CALLS):
+        # Found before the engine's own, should the guard have taken the name for a column's.
+        message = f'There is no column "{name}" here, and the session may not be read.'
+        connection.execute(f"CREATE MACRO {quote_name(name)}() AS error({quote_text(message)})")
     with tempfile.TemporaryDirectory() as folder:
         # The engine wants to see a file when it makes a view. Each query names its own later.
         path = f"{folder}/{columns.DAY}=0000-00-00/empty.parquet"

@@ -28,8 +28,9 @@ MAX_STATEMENT_BYTES: Final = 64 * 1024
 _HOME_SCHEMAS: Final = frozenset({("", ""), ("", "main"), ("memory", "main")})
 _BUILT_IN_SCHEMAS: Final = frozenset({("", ""), ("", "main"), ("system", "main")})
 
-#: Names that the binder turns into calls where no column has them.
-_IMPLICIT_CALLS: Final = frozenset(
+#: Names that the binder turns into calls where no column has them. The tree does not tell which column is in
+#: reach: a name that the statement gives to any passes, and `logs.sql.child` makes the calls fail.
+IMPLICIT_CALLS: Final = frozenset(
     {"current_catalog", "current_role", "current_schema", "current_user", "session_user", "user"}
 )
 
@@ -248,7 +249,7 @@ def _check_record(
     elif family == "expression" and variant == "COLUMN_REF":
         path = [fold(part) for part in record["column_names"]]
         found.names_day = found.names_day or path[-1] == columns.DAY
-        if len(path) == 1 and path[0] in _IMPLICIT_CALLS:
+        if len(path) == 1 and path[0] in IMPLICIT_CALLS:
             found.implicit.append((path[0], record))
     elif family == "type info" and variant == "UNBOUND_TYPE_INFO" and record.get("schema", "main") != "main":
         raise Refused(_BARE_TYPE)

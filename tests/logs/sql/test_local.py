@@ -12,6 +12,7 @@ import pytest
 
 from logs import columns
 from logs.sql.errors import EngineUnavailable, QueryFailed, QueryRejected, QueryTimeout
+from logs.sql.guard import IMPLICIT_CALLS
 from logs.sql.local import LocalEngine, unique_names
 from logs.sql.protocol import DayFiles, Limits, LogSource, QueryResult
 from tests.logs.sql.conftest import write_day
@@ -324,6 +325,20 @@ def test_text_that_is_not_utf_8_is_its_authors_fault(
 def test_what_is_proposed_for_text_that_is_not_utf_8_runs(engine: LocalEngine, log: LogSource) -> None:
     statement = "SELECT regexp_extract('é', '.') AS a, chr(200) AS b, encode(printf('%c', 200)) AS c"
     assert _rows(_run(engine, log, statement)) == [{"a": "é", "b": "È", "c": b"\xc8"}]
+
+
+@pytest.mark.parametrize("name", sorted(IMPLICIT_CALLS))
+def test_a_session_value_is_not_told_where_the_column_of_its_name_is_out_of_reach(
+    engine: LocalEngine, log: LogSource, name: str
+) -> None:
+    reached = f'SELECT "{name}", {name} AS b FROM (SELECT 1 AS "{name}")'
+    assert _rows(_run(engine, log, reached)) == [{name: 1, "b": 1}]
+    with pytest.raises(QueryRejected, match=f'"{name}" reads settings, the session or the catalog'):
+        _run(engine, log, f"SELECT {name}")
+    for reference in (name, f'"{name}"', name.upper()):
+        with pytest.raises(QueryFailed) as caught:
+            _run(engine, log, f'SELECT {reference}, (SELECT 1 AS "{name}") FROM proxy_logs')
+        assert caught.value.text == f'There is no column "{name}" here, and the session may not be read.'
 
 
 def test_a_message_is_whole(engine: LocalEngine, log: LogSource) -> None:
