@@ -126,7 +126,11 @@ POLICIES: Final[Mapping[str, Policy]] = {
     "listAccounts": Policy(On.SERVICE, Scope.CONFIG_READ),
     "createAccount": Policy(On.PLATFORM, Scope.CONFIG_WRITE),
     "getAccount": Policy(On.ACCOUNT, Scope.CONFIG_READ),
-    "replaceAccount": Policy(On.ACCOUNT, Scope.CONFIG_WRITE),
+    "replaceAccount": Policy(
+        On.ACCOUNT,
+        Scope.CONFIG_WRITE,
+        also="other owners: owners of the account and platform admins; another plan: platform admins",
+    ),
     "deleteAccount": Policy(On.PLATFORM, Scope.CONFIG_WRITE),
     "listDomains": Policy(On.ACCOUNT, Scope.CONFIG_READ),
     "registerDomain": Policy(On.ACCOUNT, Scope.CONFIG_WRITE),

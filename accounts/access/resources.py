@@ -75,6 +75,13 @@ def granted_after_minting(scope: Scope, where: str) -> Forbidden:
     )
 
 
+def owns_account(principal: Principal, account_id: UUID) -> bool:
+    """Tell whether the caller owns an account, guests apart, or is a platform admin. Grants do not count."""
+    rights = principal.rights
+    owns = account_id in rights.owned_accounts and rights.role != PrimaryRole.GUEST
+    return owns or principal.is_platform_admin
+
+
 def require_tenant_owner(principal: Principal, tenant_id: UUID) -> None:
     """Refuse a caller who is neither an owner of the tenant nor a platform admin.
 

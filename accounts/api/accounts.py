@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.response import Response
 
+from accounts.access.resources import owns_account
 from accounts.api.parameters import ETAG, IF_MATCH, IF_NONE_MATCH
 from accounts.api.schema import NOT_MODIFIED, STALE, ItemList, Success
 from accounts.billing.accounts import (
@@ -98,7 +99,8 @@ class AccountView(AppView):
     @extend_schema(
         tags=["Accounts"],
         summary="Replace an account",
-        description="An absent `plan` stays; another one is for platform admins.",
+        description="An absent `plan` stays; another one is for platform admins, "
+        "other `owners` for those who own the account too.",
         parameters=[IF_MATCH, ETAG],
         request=AccountBody,
         responses={200: AccountDocument, 409: STALE},
@@ -110,6 +112,7 @@ class AccountView(AppView):
             document=request.data,
             actor=self.principal.email,
             may_change_plan=self.principal.is_platform_admin,
+            may_change_owners=owns_account(self.principal, account),
             require=partial(require_match, request),
         )
         return account_response(written)

@@ -155,6 +155,7 @@ def write_account(
     document: Any,
     actor: str,
     may_change_plan: bool,
+    may_change_owners: bool,
     require: Callable[[str], None] | None = None,
 ) -> AccountState:
     """Replace an account's document; an absent ``plan`` stays. Appends the revision.
@@ -162,7 +163,8 @@ def write_account(
     Raises:
         AccountNotFound: there is no such account.
         ValidationFailed: the document does not hold.
-        Forbidden: another plan, where ``may_change_plan`` is false.
+        Forbidden: another plan, where ``may_change_plan`` is false, or other owners, where
+            ``may_change_owners`` is.
         Conflict: the account changed since it was read, or ``seq`` is stale.
     """
     stored = read_account(account_id)
@@ -172,6 +174,8 @@ def write_account(
     plan = checked.get("plan", stored.plan)
     if plan != stored.plan and not may_change_plan:
         raise Forbidden("Only a platform admin changes the plan of an account.")
+    if not may_change_owners and set(checked["owners"]) != set(stored.owners):
+        raise Forbidden("Only an owner of the account or a platform admin changes its owners.")
     with transaction.atomic():
         moment = later_than(stored.modified_at)
         written = Account.objects.filter(pk=account_id, seq=stored.seq, deleted_at__isnull=True).update(

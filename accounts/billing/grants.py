@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db.models import Q
 
-from accounts.access.resources import ACCOUNT_OWNER_SCOPES, token_names_account
+from accounts.access.resources import ACCOUNT_OWNER_SCOPES, owns_account, token_names_account
 from accounts.access.scopes import GRANTABLE, PLATFORM_ADMIN_SCOPES, Scope
 from accounts.billing.errors import GrantNotFound
 from accounts.models import Account, PermissionGrant, Tenant, User
@@ -120,12 +120,12 @@ def _owns(principal: Principal, *, resource: str, resource_id: UUID) -> bool:
     rights = principal.rights
     if not _token_reaches(principal, resource=resource, resource_id=resource_id):
         return False
+    if resource == GrantResource.ACCOUNT:
+        return owns_account(principal, resource_id)
     if principal.is_platform_admin:
         return True
     if rights.role == PrimaryRole.GUEST:
         return False
-    if resource == GrantResource.ACCOUNT:
-        return resource_id in rights.owned_accounts
     return rights.memberships.get(resource_id) == MembershipRole.OWNER
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from accounts.billing.accounts import create_account, remove_deleted_accounts
-from accounts.models import Account, Revision
+from accounts.models import Account, PermissionGrant, Revision, User
 from accounts.tenants.lifecycle import delete_tenant
 from tests import factories
 from tests.conftest import ApiClient
@@ -118,6 +118,50 @@ def test_an_owner_writes_everything_but_the_plan(
     assert owner.get(address).json() == body
     change = owner.get(f"{address}/history").json()["changes"][0]
     assert change["summary"] == {"changedFields": 2, "fields": ["/name", "/owners"]}
+
+
+def test_a_grant_writes_everything_but_the_owners(
+    world: factories.World, owner: ApiClient, address: str, account: AccountState
+) -> None:
+    PermissionGrant.objects.create(
+        grantee=world.stranger,
+        resource="account",
+        resource_id=account.account_id,
+        permissions=["config:read", "config:write"],
+    )
+    grantee = ApiClient(factories.sign_in(world.stranger))
+    for owners in (["stranger@example.org"], ["owner@example.org", "stranger@example.org"]):
+        refused = grantee.put(address, {"name": "Acme", "owners": owners})
+        assert (refused.status_code, refused.json()["message"]) == (
+            403,
+            "Only an owner of the account or a platform admin changes its owners.",
+        )
+    assert owner.get(address).json()["owners"] == ["owner@example.org"]
+    renamed = grantee.put(address, {"name": "Renamed", "owners": ["Owner@example.org"]})
+    assert (renamed.status_code, renamed.json()["name"]) == (200, "Renamed")
+
+
+def test_a_guest_who_owns_the_account_changes_no_owners_by_a_grant(
+    world: factories.World, owner: ApiClient, address: str, account: AccountState
+) -> None:
+    User.objects.filter(pk=world.owner.pk).update(role="guest")
+    PermissionGrant.objects.create(
+        grantee=world.owner, resource="account", resource_id=account.account_id, permissions=["config:write"]
+    )
+    world.owner.refresh_from_db()
+    guest = ApiClient(factories.sign_in(world.owner))
+    owners = ["owner@example.org", "stranger@example.org"]
+    assert guest.put(address, {"name": "Acme", "owners": owners}).status_code == 403
+    assert guest.put(address, {"name": "Acme", "owners": owners[:1]}).status_code == 200
+
+
+def test_a_token_of_the_owner_changes_owners_where_it_reaches_the_account(
+    world: factories.World, account: AccountState, address: str
+) -> None:
+    token = factories.pat_token(world.owner, "config:write", accounts=[str(account.account_id)])
+    owners = ["owner@example.org", "stranger@example.org"]
+    answer = ApiClient(token).put(address, {"name": "Acme", "owners": owners})
+    assert (answer.status_code, answer.json()["owners"]) == (200, owners)
 
 
 def test_a_platform_admin_changes_the_plan(admin: ApiClient, address: str) -> None:
