@@ -82,6 +82,16 @@ def owns_account(principal: Principal, account_id: UUID) -> bool:
     return owns or principal.is_platform_admin
 
 
+def require_account_owner(principal: Principal, account_id: UUID) -> None:
+    """Refuse a caller who neither owns the account nor is a platform admin.
+
+    Raises:
+        Forbidden: with who may.
+    """
+    if not owns_account(principal, account_id):
+        raise Forbidden("Only an owner of the account or a platform admin may do this.")
+
+
 def require_tenant_owner(principal: Principal, tenant_id: UUID) -> None:
     """Refuse a caller who is neither an owner of the tenant nor a platform admin.
 

@@ -9,7 +9,7 @@ from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from accounts.access.resources import require_account_scope, require_tenant_owner
+from accounts.access.resources import require_account_owner, require_account_scope, require_tenant_owner
 from accounts.access.scopes import Scope
 from accounts.api.parameters import ETAG, IF_NONE_MATCH
 from accounts.api.schema import NOT_MODIFIED, Deletion, ItemList, Link
@@ -123,6 +123,8 @@ class TenantsView(AppView):
         body = read_body(TenantCreate, request)
         account_id = body.pop("accountId")
         require_account_scope(self.principal, account_id=account_id, scope=Scope.CONFIG_WRITE)
+        # Who creates a tenant stays its owner, which a grant that ends must not bring.
+        require_account_owner(self.principal, account_id)
         created = create_tenant_for(self.principal, account_id=account_id, document=body)
         return Response(
             created.as_json(),

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from accounts.models import Fqdn, Membership, Revision, Tenant, TenantConfig
+from accounts.models import Fqdn, Membership, PermissionGrant, Revision, Tenant, TenantConfig
 from rules.models import Ruleset
 from tests import factories
 from tests.conftest import ApiClient
@@ -163,6 +163,40 @@ def test_only_owners_of_the_account_and_platform_admins_create_in_it(world: fact
         answer = client_of(user).post("/config/tenants", body)
         assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")
     assert not Tenant.objects.filter(name="New").exists()
+
+
+def test_a_grant_on_the_account_creates_no_tenant_in_it(world: factories.World) -> None:
+    PermissionGrant.objects.create(
+        grantee=world.stranger,
+        resource="account",
+        resource_id=world.account.pk,
+        permissions=["config:read", "config:write"],
+    )
+    body = {"accountId": str(world.account.pk), "tenantName": "New"}
+    answer = client_of(world.stranger).post("/config/tenants", body)
+    assert (answer.status_code, answer.json()["message"]) == (
+        403,
+        "Only an owner of the account or a platform admin may do this.",
+    )
+    assert not Tenant.objects.filter(name="New").exists()
+
+
+@pytest.mark.parametrize(
+    ("who", "accounts", "status"),
+    [
+        ("owner", "here", 201),
+        # A token of a platform admin acts as one only with a wildcard.
+        ("platform_admin", "here", 403),
+        ("platform_admin", "*", 201),
+    ],
+)
+def test_a_token_creates_a_tenant_where_it_stands_for_an_owner_or_a_platform_admin(
+    world: factories.World, who: str, accounts: str, status: int
+) -> None:
+    named = str(world.account.pk) if accounts == "here" else accounts
+    token = factories.pat_token(getattr(world, who), "config:write", accounts=[named])
+    body = {"accountId": str(world.account.pk), "tenantName": "New"}
+    assert ApiClient(token).post("/config/tenants", body).status_code == status
 
 
 def test_an_unknown_account_is_a_404(world: factories.World) -> None:
