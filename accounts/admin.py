@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
-from django.db.models import Count
+from django.db.models import Count, Q
 
 from accounts.models import (
     Account,
@@ -110,13 +110,14 @@ class TenantInline(ReadOnlyInline):
 
 @admin.register(Account)
 class AccountAdmin(ReadOnlyAdmin):
-    list_display = ("name", "id", "plan", "tenant_count", "billing_email", "modified_at")
-    list_filter = ("plan",)
+    list_display = ("name", "id", "plan", "tenant_count", "billing_email", "modified_at", "deleted_at")
+    list_filter = ("plan", ("deleted_at", admin.EmptyFieldListFilter))
     search_fields = ("name", "id", "owners__email", "billing_email")
     inlines = (TenantInline,)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        rows: QuerySet[Any] = super().get_queryset(request).annotate(tenants_held=Count("tenants"))
+        live = Count("tenants", filter=Q(tenants__deleted_at__isnull=True))
+        rows: QuerySet[Any] = super().get_queryset(request).annotate(tenants_held=live)
         return rows
 
     @admin.display(description="tenants", ordering="tenants_held")

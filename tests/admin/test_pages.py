@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from django.urls import reverse
 
-from accounts.models import PermissionGrant, PersonalAccessToken, Revision
+from accounts.models import Account, PermissionGrant, PersonalAccessToken, Revision, Tenant
 from analytics.models import Build
 from logs.models import QueryRun
 from rules.models import Ruleset
@@ -19,8 +19,6 @@ from tests import factories
 
 if TYPE_CHECKING:
     from django.test import Client
-
-    from accounts.models import Tenant
 
 
 def page(staff: Client, address: str, *arguments: object, **query: str) -> str:
@@ -94,6 +92,30 @@ def test_tokens_and_grants_name_what_they_reach(staff: Client, world: factories.
     wildcard = PersonalAccessToken.objects.get(owner=world.platform_admin)
     assert '<div class="readonly">*</div>' in page(staff, "accounts_personalaccesstoken_change", wildcard.pk)
     assert ">Acme</a>" in page(staff, "accounts_permissiongrant_changelist", q="acme")
+
+
+def test_a_deleted_account_says_so_and_counts_live_tenants_alone(
+    staff: Client, world: factories.World
+) -> None:
+    deleted_at = dt.datetime(2026, 11, 21, 2, 45, 7, tzinfo=dt.UTC)
+    gone = factories.make_account("Gone")
+    factories.make_tenant(gone, "Old")
+    gone.tenants.update(deleted_at=deleted_at)
+    Account.objects.filter(pk=gone.pk).update(deleted_at=deleted_at)
+    tombstone = factories.make_tenant(world.account, "Tombstone")
+    Tenant.objects.filter(pk=tombstone.pk).update(deleted_at=deleted_at)
+    listed = page(staff, "accounts_account_changelist", deleted_at__isempty="0")
+    assert re.findall(r'field-(tenant_count|deleted_at)[^"]*">([^<]*)<', listed) == [
+        ("tenant_count", "0"),
+        ("deleted_at", "2026-11-21 02:45:07 UTC"),
+    ]
+    assert ">Gone</a>" in listed
+    listed = page(staff, "accounts_account_changelist", deleted_at__isempty="1", q=str(world.account.pk))
+    assert re.findall(r'field-(tenant_count|deleted_at)[^"]*">([^<]*)<', listed) == [
+        ("tenant_count", "1"),
+        ("deleted_at", "-"),
+    ]
+    assert ">Gone</a>" not in listed
 
 
 def test_times_have_seconds_and_their_zone(staff: Client, tenant: Tenant) -> None:
