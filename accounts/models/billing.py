@@ -101,4 +101,4 @@ class PermissionGrant(models.Model):
         indexes = (models.Index(fields=["resource", "resource_id"], name="grant_resource"),)
 
     def __str__(self) -> str:
-        return f"{', '.join(self.permissions)} on {self.resource} {self.resource_id}"
+        return f"{', '.join(self.permissions)} on {self.resource} {self.resource_id} for {self.grantee}"

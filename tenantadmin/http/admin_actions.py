@@ -109,8 +109,13 @@ def revocation(follows: str) -> Action:
             done="Revoked",
             follows=f"What is revoked stays so. {follows}",
             do=_revoke,
+            warn=_warn_of_revocation,
         )
     )
+
+
+def _warn_of_revocation(_request: HttpRequest, row: Any) -> list[str]:
+    return ["Was revoked before: will be refused."] if row.revoked_at is not None else []
 
 
 def _revoke(_request: HttpRequest, row: Any) -> None:

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.contrib.admin.models import LogEntry
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from accounts.access.credentials import create_pat, exchange_pat
 from accounts.access.scopes import Scope
 from accounts.models import Domain, PermissionGrant, PersonalAccessToken, RefreshToken, User
+from tenantadmin.http.timestamps import now
 from tests import factories
 from tests.admin.rows import make_row
 from tests.conftest import ApiClient
@@ -186,6 +189,30 @@ def test_what_is_revoked_is_recorded_once(staff: Client, world: factories.World)
         assert "It was revoked before." in act(staff, "revoke", row)
     assert caller.get(f"/config/tenants/{world.tenant.pk}/config").status_code == 401
     assert [message for *_, message in traces()] == ["Revoked."] * 3
+
+
+def test_a_revocation_says_whose_grant_ends_and_what_will_be_refused(
+    staff: Client, world: factories.World
+) -> None:
+    standing, ended = (
+        PermissionGrant.objects.create(
+            grantee=grantee,
+            resource="tenant",
+            resource_id=world.tenant.pk,
+            permissions=["config:read"],
+            revoked_at=revoked_at,
+        )
+        for grantee, revoked_at in ((world.stranger, None), (world.member, now()))
+    )
+    with CaptureQueriesContext(connection) as one:
+        shown = act(staff, "revoke", standing, confirmed=False)
+    assert f"<strong>config:read on tenant {world.tenant.pk} for stranger@example.org</strong></li>" in shown
+    with CaptureQueriesContext(connection) as both:
+        shown = act(staff, "revoke", standing, ended, confirmed=False)
+    assert len(both) == len(one), "queries grow with the rows"
+    refused = shown.partition(f"{world.tenant.pk} for member@example.org</strong>")[2]
+    assert refused.startswith("<ul>\n<li>Was revoked before: will be refused.</li>")
+    assert shown.count("will be refused") == 1
 
 
 def test_a_page_offers_what_its_list_does_and_shows_what_was_done(
