@@ -20,4 +20,4 @@ class Acknowledgement(models.Model):
         ordering = ("-acknowledged_at", "-id")
 
     def __str__(self) -> str:
-        return f"{self.hash} by {self.user_id}"
+        return f"{self.hash} by {self.user}"

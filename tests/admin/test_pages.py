@@ -16,6 +16,7 @@ from analytics.models import Build
 from logs.models import QueryRun
 from rules.models import Ruleset
 from tests import factories
+from tosapp.models import Acknowledgement
 
 if TYPE_CHECKING:
     from django.test import Client
@@ -116,6 +117,14 @@ def test_a_deleted_account_says_so_and_counts_live_tenants_alone(
         ("deleted_at", "-"),
     ]
     assert ">Gone</a>" not in listed
+
+
+def test_an_acknowledgement_is_titled_by_the_address_of_its_user(
+    staff: Client, world: factories.World
+) -> None:
+    row = Acknowledgement.objects.create(user=world.member, hash="57d8f2e7" * 4)
+    shown = page(staff, "tosapp_acknowledgement_change", row.pk)
+    assert f"<h2>{row.hash} by member@example.org</h2>" in shown
 
 
 def test_times_have_seconds_and_their_zone(staff: Client, tenant: Tenant) -> None:
