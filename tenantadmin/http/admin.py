@@ -6,10 +6,11 @@ import json
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.views.main import ChangeList
+from django.core.exceptions import ValidationError
 from django.db import models
 from django.utils.html import format_html
 from django.utils.text import Truncator
@@ -105,6 +106,24 @@ class ReadOnlyAdmin(_ModelAdmin):
         if obj is not None:
             self.prepare([obj])
         return obj
+
+    def response_action(
+        self, request: HttpRequest, queryset: QuerySet[Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse | None:
+        # Django hands them to the database as they came, which fails on what is no key.
+        if not all(map(self._is_key, request.POST.getlist(ACTION_CHECKBOX_NAME))):
+            messages.error(request, "What was chosen is not in this list. Nothing was done.")
+            return None
+        answer: HttpResponse | None = super().response_action(request, queryset, *args, **kwargs)
+        return answer
+
+    def _is_key(self, text: str) -> bool:
+        try:
+            self.model._meta.pk.to_python(text)
+        except ValidationError:
+            return False
+        # PostgreSQL's texts hold none.
+        return "\0" not in text
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any

@@ -229,6 +229,29 @@ def test_a_page_offers_what_its_list_does_and_shows_what_was_done(
     assert "<td>Deactivated.</td>" in staff.get(history).content.decode()
 
 
+@pytest.mark.parametrize("model", [User, PermissionGrant], ids=lambda model: model.__name__)
+@pytest.mark.parametrize("key", ["zz", "\0", "1\0", "", "1.5", "9" * 5000])
+def test_what_is_no_key_is_refused_with_all_that_was_chosen(
+    staff: Client, model: type[Model], key: str
+) -> None:
+    row = make_row(model)
+    name = "delete" if model is User else "revoke"
+    address = reverse(f"admin:accounts_{model._meta.model_name}_changelist")
+    form = {"action": name, "_selected_action": [str(row.pk), key], "confirmed": "yes"}
+    for sent in (form, {**form, "index": "0"}):
+        answer = staff.post(address, sent, follow=True)
+        assert answer.status_code == 200
+        assert "What was chosen is not in this list. Nothing was done." in answer.content.decode()
+    assert model._default_manager.filter(pk=row.pk).exists()
+    assert traces() == []
+
+
+def test_a_key_that_no_row_has_does_nothing(staff: Client, db: None) -> None:
+    form = {"action": "delete", "_selected_action": "9" * 30, "confirmed": "yes"}
+    assert staff.post(reverse("admin:accounts_user_changelist"), form, follow=True).status_code == 200
+    assert traces() == []
+
+
 def test_more_rows_than_anybody_reads_are_refused(staff: Client, db: None) -> None:
     users = [factories.make_user(f"user-{number}@example.org") for number in range(101)]
     assert "Choose at most 100. Nothing was done." in act(staff, "deactivate", *users)
