@@ -61,9 +61,22 @@ def main(argv: Sequence[str]) -> None:
             # Before the settings keep a secret in it.
             embedded.prepare_var_dir(var_dir)
 
-        from django.core.management import execute_from_command_line
+        _execute(argv)
 
+
+def _execute(argv: Sequence[str]) -> None:
+    from django.core.management import execute_from_command_line
+    from django.db import ProgrammingError
+
+    try:
         execute_from_command_line(list(argv))
+    except ProgrammingError as error:
+        from tenantadmin.database.unmigrated import NOT_MIGRATED, is_for_want_of_migrations
+
+        # A migration that fails for its own sake says why.
+        if argv[1] == "migrate" or "--traceback" in argv or not is_for_want_of_migrations(error):
+            raise
+        sys.exit(f"manage.py: {NOT_MIGRATED}")
 
 
 def _exit_on_signal(signum: int, _frame: object) -> NoReturn:

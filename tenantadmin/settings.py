@@ -23,7 +23,8 @@ env = read_configuration(os.environ)
 
 # --- Where things are -------------------------------------------------------------------------
 
-VAR_DIR: Path = env["VAR_DIR"] or BASE_DIR / "var"
+DEFAULT_VAR_DIR = BASE_DIR / "var"
+VAR_DIR: Path = env["VAR_DIR"] or DEFAULT_VAR_DIR
 _EMBEDDED = embedded.endpoints(VAR_DIR)
 
 DEBUG: bool = env["DJANGO_DEBUG"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import shlex
 import shutil
 import urllib.error
 import urllib.request
@@ -35,9 +36,10 @@ def wait_until_it_answers(url: str, *, stopping: threading.Event) -> bool:
     return False
 
 
-def describe(url: str, *, demo_file: Path) -> str:
+def describe(url: str, *, demo_file: Path, var_dir: Path | None = None) -> str:
     """Return the text for the person who started the service.
 
+    `var_dir` is where the service keeps what it keeps, if that is not where commands look by themselves.
     `demo_file` is what `seed_demo` left: `{adminEmail, adminPassword, pat, tenants: [{tenantId, name}],
     lastDay}`.
     """
@@ -54,7 +56,8 @@ def describe(url: str, *, demo_file: Path) -> str:
         "",
         "  For the tour in README.md, paste into another shell:",
         "",
-        f"export URL={url} PAT={demo['pat']} TENANT={tenant} DAY={day}",
+        f"export URL={url} PAT={demo['pat']} TENANT={tenant} DAY={day}"
+        + (f" VAR_DIR={shlex.quote(str(var_dir))}" if var_dir else ""),
         "",
         "  Three commands to try, in any shell:",
         "",

@@ -1,10 +1,26 @@
-"""Which commands `manage.py` starts the servers for."""
+"""Which commands `manage.py` starts the servers for, and what it says where they cannot work."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import psycopg
 import pytest
+from django.db import ProgrammingError, connection, transaction
 
 from manage import needs_servers
+from tenantadmin.database.unmigrated import NOT_MIGRATED, is_for_want_of_migrations
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+TENANT = "11111111-2222-4333-8444-555555555555"
 
 
 @pytest.mark.parametrize(
@@ -35,3 +51,51 @@ def test_servers_start_for_commands_that_may_need_them(
 def test_a_supervised_command_has_its_servers_already(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TENANTADMIN_SUPERVISED", "1")
     assert needs_servers(["migrate"]) is False
+
+
+@pytest.fixture
+def bare_database(db: None) -> Iterator[str]:
+    """The URL of a database without tables."""
+    name = f"bare_{uuid4().hex}"
+    with psycopg.connect(**connection.get_connection_params(), autocommit=True) as server:
+        server.execute(f'CREATE DATABASE "{name}"')
+        yield f"{os.environ['DATABASE_URL'].rpartition('/')[0]}/{name}"
+        server.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+def run(command_line: list[str], *, database: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "manage.py", *command_line],
+        cwd=ROOT,
+        env={**os.environ, "DATABASE_URL": database, "DJANGO_SETTINGS_MODULE": "tenantadmin.settings"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    "command_line",
+    [
+        ["sql", "--tenant", TENANT, "SELECT 1"],
+        ["create_pat", "--owner", "ada@example.org", "--scope", "config:read"],
+        ["seed_demo"],
+    ],
+    ids=lambda command_line: command_line[0],
+)
+def test_a_database_that_is_not_migrated_is_one_sentence(command_line: list[str], bare_database: str) -> None:
+    answer = run(command_line, database=bare_database)
+    assert (answer.returncode, answer.stdout) == (1, "")
+    assert answer.stderr == f"manage.py: {NOT_MIGRATED}\n"
+
+
+def test_the_whole_of_it_is_told_on_demand(bare_database: str) -> None:
+    answer = run(["create_admin", "ada@example.org", "--traceback"], database=bare_database)
+    assert 'relation "accounts_user" does not exist' in answer.stderr
+
+
+def test_a_table_that_no_migration_makes_is_no_want_of_them(db: None) -> None:
+    with pytest.raises(ProgrammingError) as caught, transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT * FROM nothing_like_this")
+    assert is_for_want_of_migrations(caught.value) is False

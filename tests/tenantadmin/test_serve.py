@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tenantadmin.management.commands import serve
 from tenantadmin.serve import announce
 from tenantadmin.serve.address import Address, AddressError, check_is_free
 
@@ -100,6 +102,29 @@ def test_the_announcement_names_address_login_and_token(tmp_path: Path) -> None:
     assert f"\nexport URL=http://127.0.0.1:8000 PAT=tas_pat_demo TENANT={TENANT} DAY=2026-03-09\n" in text
     assert f"/tenants/{TENANT}/summaries/2026/03/09 " in text
     assert text.count("  # ") == 3
+
+
+@pytest.mark.parametrize("is_default", [True, False])
+def test_commands_of_another_shell_find_a_var_dir_that_was_set(
+    recorder: str, is_default: bool, tmp_path: Path, settings: Any
+) -> None:
+    settings.VAR_DIR = var_dir = tmp_path / "it's $HOME"
+    if is_default:
+        settings.DEFAULT_VAR_DIR = var_dir
+    var_dir.mkdir()
+    (var_dir / "demo.json").write_text(json.dumps(DEMO))
+    out = io.StringIO()
+    address = Address("127.0.0.1", int(recorder.rpartition(":")[2]))
+    serve.Command(stdout=out)._announce(address, stopping=threading.Event())
+    line = re.search(r"^export .*$", out.getvalue(), re.MULTILINE)
+    assert line is not None
+    shell = subprocess.run(
+        ["sh", "-c", f'unset VAR_DIR; {line[0]}; printf "%s %s" "$DAY" "${{VAR_DIR-none}}"'],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert shell.stdout == f"2026-03-09 {'none' if is_default else var_dir}"
 
 
 def test_a_demo_file_of_before_leads_to_the_day_before_it_was_made(tmp_path: Path) -> None:

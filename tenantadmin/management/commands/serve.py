@@ -19,6 +19,7 @@ from tenantadmin.serve.address import Address, AddressError, check_is_free
 if TYPE_CHECKING:
     import argparse
     import threading
+    from pathlib import Path
 
 #: For a machine of two cores: two web processes, and as many tasks at once.
 WEB_WORKERS = 2
@@ -75,7 +76,11 @@ class Command(BaseCommand):
 
     def _announce(self, address: Address, *, stopping: threading.Event) -> None:
         if announce.wait_until_it_answers(f"{address.url}/", stopping=stopping):
-            self.stdout.write(announce.describe(address.url, demo_file=settings.VAR_DIR / "demo.json"))
+            var_dir: Path = settings.VAR_DIR
+            set_dir = None if var_dir == settings.DEFAULT_VAR_DIR else var_dir
+            self.stdout.write(
+                announce.describe(address.url, demo_file=var_dir / "demo.json", var_dir=set_dir)
+            )
             self.stdout.flush()
 
 
