@@ -29,8 +29,8 @@ Written from `accounts/access/policy.py` and `accounts/access/scopes.py` by
 A request may do what both its token's claims (scope, tenants, accounts, endpoints) and the database allow.
 Rights are read at most a few seconds before they are used: changes of roles, memberships and grants,
 deactivation, deletion and revocation act on tokens already minted. Columns add up. Failing any of it is 403;
-without a good token it is 401. A user that the caller may not read is 403 whether it exists or not; only a
-platform admin is told 404.
+without a good token it is 401. A user that the caller may not read is 403 whether it exists or not; 404 is
+told to platform admins, and by `appendMemberships`, which is for any user, to owners of a tenant.
 
 - **Signed in** says who may call an operation with a token from signing in or refreshing. `member`, `admin`
   and `owner` are memberships of the tenant in the path; a guest's memberships bring the scopes marked as
