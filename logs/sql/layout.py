@@ -60,7 +60,13 @@ def _convert(array: Any, *, matches: Callable[[Any], bool], leaf: Callable[[Any]
         fields = [type_.field(i).with_type(child.type) for i, child in enumerate(children)]
         return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
     if pa.types.is_map(type_):
-        return _convert(map_as_list(array), matches=matches, leaf=leaf)
+        pairs = [_convert(child, matches=matches, leaf=leaf) for child in (array.keys, array.items)]
+        key, item = (
+            field.with_type(child.type)
+            for field, child in zip((type_.key_field, type_.item_field), pairs, strict=True)
+        )
+        entries = pa.StructArray.from_arrays(pairs, fields=[key, item])
+        return _rows_over(array, entries, type_=pa.map_(key, item))
     return _list_over(array, _convert(array.values, matches=matches, leaf=leaf))
 
 
@@ -76,11 +82,17 @@ def _contains(type_: Any, matches: Callable[[Any], bool]) -> bool:
 
 def _list_over(array: Any, values: Any) -> Any:
     """Return a list array with the rows of ``array`` and other values; a slice stays one."""
-    fixed = pa.types.is_fixed_size_list(array.type)
+    if pa.types.is_fixed_size_list(array.type):
+        return _rows_over(array, values, type_=pa.list_(values.type, array.type.list_size), buffers=1)
+    return _rows_over(array, values, type_=pa.list_(values.type))
+
+
+def _rows_over(array: Any, values: Any, *, type_: Any, buffers: int = 2) -> Any:
+    """Return an array of a list's or map's type, whose first ``buffers`` are those of ``array``."""
     return pa.Array.from_buffers(
-        pa.list_(values.type, array.type.list_size) if fixed else pa.list_(values.type),
+        type_,
         len(array),
-        array.buffers()[: 1 if fixed else 2],
+        array.buffers()[:buffers],
         null_count=array.null_count,
         offset=array.offset,
         children=[values],

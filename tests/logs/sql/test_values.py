@@ -151,6 +151,10 @@ _WIDE = {
     "list": "[i > 1, NULL, false]",
     "struct": "{'a': i > 1, 't': TIME '24:00:00'}",
     "deep": "[{'a': [i > 1]}, NULL]",
+    "map": "MAP {'a': i > 1, 't': NULL}",
+    "map of keys": "MAP {i > 1: 'x', false: 'y'}",
+    "maps within": "[{'m': MAP {'a': [MAP {TIME '24:00:00': i > 1}]}}, NULL]",
+    "empty map": "MAP {}::MAP(VARCHAR, BOOLEAN)",
 }
 
 
@@ -167,6 +171,7 @@ def test_nested_values_keep_their_shape_in_another_layout(
     converted = with_plain_booleans(array.slice(start))
     as_integers(converted).validate(full=True)
     assert "bool8" not in str(converted.type)
+    assert ("map<" in str(converted.type)) == ("MAP" in _WIDE[name])
     assert json_values(converted) == expected
 
 

@@ -1,0 +1,55 @@
+"""What the engine answers, as it is written in the four forms."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from logs.sql.protocol import Limits, LogSource
+from logs.sql.results import csv_pieces, ndjson_pieces, parquet_pieces
+
+if TYPE_CHECKING:
+    from logs.sql.local import LocalEngine
+    from logs.sql.protocol import QueryResult
+
+_NOBODY = LogSource("nobody", ())
+
+
+def _run(engine: LocalEngine, statement: str) -> QueryResult:
+    return engine.execute(source=_NOBODY, statement=statement, limits=Limits())
+
+
+def _rows(result: QueryResult) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in b"".join(ndjson_pieces(result)).splitlines()]
+
+
+def _parquet(result: QueryResult) -> pa.Table:
+    return pq.read_table(io.BytesIO(b"".join(parquet_pieces(result))))
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("MAP {'a': true}", {"a": True}),
+        ("MAP {'a': [true, NULL]}", {"a": [True, None]}),
+        ("MAP {}::MAP(VARCHAR, BOOLEAN)", {}),
+        ("{'m': [MAP {false: 1}]}", {"m": [{"false": 1}]}),
+        ("(SELECT histogram(i > 1) FROM range(5) t(i))", {"false": 2, "true": 3}),
+    ],
+)
+def test_a_map_of_booleans_is_an_object(engine: LocalEngine, expression: str, value: object) -> None:
+    result = _run(engine, f"SELECT {expression} AS m")
+    assert _rows(result) == [{"m": value}]
+    written = b"".join(csv_pieces(result)).decode().removeprefix("m\r\n").strip().strip('"')
+    assert json.loads(written.replace('""', '"')) == value
+
+
+def test_a_map_of_booleans_is_a_map_in_parquet(engine: LocalEngine) -> None:
+    table = _parquet(_run(engine, "SELECT if(i = 1, MAP {'a': true}, NULL) AS m FROM range(2) t(i)"))
+    assert pa.types.is_map(table.schema.types[0])
+    assert table.to_pylist() == [{"m": None}, {"m": [("a", True)]}]
