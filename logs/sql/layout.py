@@ -30,6 +30,12 @@ def map_as_list(array: Any) -> Any:
     return _list_over(array, pa.StructArray.from_arrays([array.keys, array.items], fields=fields))
 
 
+def member_codes(array: Any) -> Any:
+    """Return for each row of a union the code of its member. Arrow's own ``type_codes`` forgets a slice."""
+    codes = array.buffers()[1]
+    return pa.Array.from_buffers(pa.int8(), len(array), [None, codes.slice(array.offset)])
+
+
 def elements(array: Any) -> Any:
     """Return what the rows of a list array hold, one after the other.
 

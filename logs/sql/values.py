@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 import pyarrow as pa
 
-from logs.sql.layout import as_integers, elements, map_as_list
+from logs.sql.layout import as_integers, elements, map_as_list, member_codes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -260,7 +260,7 @@ def _maps(array: Any) -> list[Any]:
 def _unions(array: Any) -> list[Any]:
     members = [json_values(array.field(index)) for index in range(array.type.num_fields)]
     place = {code: index for index, code in enumerate(array.type.type_codes)}
-    return [members[place[code]][row] for row, code in enumerate(array.type_codes.to_pylist())]
+    return [members[place[code]][row] for row, code in enumerate(member_codes(array).to_pylist())]
 
 
 def _dictionaries(array: Any) -> list[Any]:

@@ -95,6 +95,16 @@ def test_json_of_every_type(expression: str, text: str) -> None:
     assert _json(expression) == text
 
 
+@given(st.lists(st.integers(0, 9) | st.text(), max_size=6), st.data())
+def test_unions_from_any_row_on(values: list[int | str], data: st.DataObject) -> None:
+    codes = pa.array([int(isinstance(value, str)) for value in values], pa.int8())
+    numbers = pa.array([value if isinstance(value, int) else None for value in values], pa.int64())
+    texts = pa.array([value if isinstance(value, str) else None for value in values], pa.string())
+    union = pa.UnionArray.from_sparse(codes, [numbers, texts])
+    start = data.draw(st.integers(0, len(values)))
+    assert json_values(union.slice(start)) == values[start:]
+
+
 def test_arrays_of_a_fixed_size() -> None:
     array = pa.array([None, [1, 2], [3, None]], pa.list_(pa.int32(), 2))
     assert json_values(array.slice(1)) == [[1, 2], [3, None]]

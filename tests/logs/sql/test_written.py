@@ -53,3 +53,9 @@ def test_a_map_of_booleans_is_a_map_in_parquet(engine: LocalEngine) -> None:
     table = _parquet(_run(engine, "SELECT if(i = 1, MAP {'a': true}, NULL) AS m FROM range(2) t(i)"))
     assert pa.types.is_map(table.schema.types[0])
     assert table.to_pylist() == [{"m": None}, {"m": [("a", True)]}]
+
+
+def test_a_union_of_many_rows_keeps_its_values(engine: LocalEngine) -> None:
+    union = "if(i < 1500, union_value(n := i), union_value(t := 'x')::UNION(n BIGINT, t VARCHAR))"
+    rows = _rows(_run(engine, f"SELECT {union} AS u FROM range(2500) t(i)"))
+    assert [row["u"] for row in rows] == [*range(1_500), *["x"] * 1_000]
