@@ -6,12 +6,21 @@ booleans of eight bits. Pure.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+_NESTING: Final = (
+    pa.types.is_struct,
+    pa.types.is_list,
+    pa.types.is_fixed_size_list,
+    pa.types.is_map,
+    pa.types.is_union,
+)
 
 
 def as_integers(array: Any) -> Any:
@@ -73,15 +82,19 @@ def _convert(array: Any, *, matches: Callable[[Any], bool], leaf: Callable[[Any]
         )
         entries = pa.StructArray.from_arrays(pairs, fields=[key, item])
         return _rows_over(array, entries, type_=pa.map_(key, item))
+    if pa.types.is_union(type_):
+        members = [_convert(array.field(i), matches=matches, leaf=leaf) for i in range(type_.num_fields)]
+        names = [type_.field(i).name for i in range(type_.num_fields)]
+        codes: Any = type_.type_codes
+        return pa.UnionArray.from_sparse(member_codes(array), members, names, codes)
     return _list_over(array, _convert(array.values, matches=matches, leaf=leaf))
 
 
 def _contains(type_: Any, matches: Callable[[Any], bool]) -> bool:
-    """Whether a list, map or struct holds a matching type; what unions and the like hold stays as it is."""
+    """Whether a type that the engine makes is a matching one or holds one."""
     if matches(type_):
         return True
-    nested = pa.types.is_struct(type_) or pa.types.is_list(type_) or pa.types.is_map(type_)
-    if not nested and not pa.types.is_fixed_size_list(type_):
+    if not any(nests(type_) for nests in _NESTING):
         return False
     return any(_contains(type_.field(i).type, matches) for i in range(type_.num_fields))
 

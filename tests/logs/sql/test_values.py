@@ -164,6 +164,8 @@ _WIDE = {
     "map": "MAP {'a': i > 1, 't': NULL}",
     "map of keys": "MAP {i > 1: 'x', false: 'y'}",
     "maps within": "[{'m': MAP {'a': [MAP {TIME '24:00:00': i > 1}]}}, NULL]",
+    "union": "if(v, union_value(t := TIME '24:00:00'), union_value(b := [v])::UNION(t TIME, b BOOL[]))",
+    "unions within": "[union_value(m := MAP {i > 1: TIME '24:00:00'}), NULL]",
     "empty map": "MAP {}::MAP(VARCHAR, BOOLEAN)",
 }
 

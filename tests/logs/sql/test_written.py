@@ -59,3 +59,15 @@ def test_a_union_of_many_rows_keeps_its_values(engine: LocalEngine) -> None:
     union = "if(i < 1500, union_value(n := i), union_value(t := 'x')::UNION(n BIGINT, t VARCHAR))"
     rows = _rows(_run(engine, f"SELECT {union} AS u FROM range(2500) t(i)"))
     assert [row["u"] for row in rows] == [*range(1_500), *["x"] * 1_000]
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("[union_value(a := TIME '24:00:00')]", ["24:00:00"]),
+        ("union_value(a := [TIME '24:00:00'])", ["24:00:00"]),
+        ("union_value(a := union_value(b := MAP {TIME '24:00:00': true}))", {"24:00:00": True}),
+    ],
+)
+def test_the_last_time_of_day_in_a_union(engine: LocalEngine, expression: str, value: object) -> None:
+    assert _rows(_run(engine, f"SELECT {expression} AS u")) == [{"u": value}]
