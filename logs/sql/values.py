@@ -252,9 +252,15 @@ def _maps(array: Any) -> list[Any]:
     """A map becomes an object; keys that are not text are written as their JSON."""
     lists = map_as_list(array)
     pairs = elements(lists)
-    keys = [key if isinstance(key, str) else as_text(key) for key in json_values(pairs.field(0))]
-    entries = list(zip(keys, json_values(pairs.field(1)), strict=True))
+    entries = list(zip(_keys(pairs.field(0)), json_values(pairs.field(1)), strict=True))
     return [None if row is None else dict(row) for row in _cut(lists, entries)]
+
+
+def _keys(array: Any) -> list[str]:
+    if pa.types.is_floating(array.type):
+        # NaN and infinities as the engine names them: as null they would be one key.
+        return [as_text(key) if math.isfinite(key) else str(key) for key in array.to_pylist()]
+    return [as_text(key) for key in json_values(array)]
 
 
 def _unions(array: Any) -> list[Any]:

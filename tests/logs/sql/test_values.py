@@ -85,6 +85,11 @@ def _json(expression: str) -> str:
         ("row(1, 'x')", '[1,"x"]'),
         ("MAP {'a': 1, 'b': NULL}", '{"a":1,"b":null}'),
         ("MAP {1: 'x'}", '{"1":"x"}'),
+        (
+            "MAP {'nan'::DOUBLE: 1, 'inf'::DOUBLE: 2, '-inf'::DOUBLE: 3, 0.5: 4, 1: 5}",
+            '{"nan":1,"inf":2,"-inf":3,"0.5":4,"1.0":5}',
+        ),
+        ("MAP {'nan'::FLOAT: 'nan'::FLOAT}", '{"nan":null}'),
         ("MAP {[1]: 2}", '{"[1]":2}'),
         ("MAP {'t': TIME '24:00:00'}", '{"t":"24:00:00"}'),
         ("union_value(a := 1)", "1"),
