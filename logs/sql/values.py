@@ -1,4 +1,6 @@
-"""Turn Arrow arrays into values that JSON can carry, losing nothing.
+"""Turn Arrow arrays into values that JSON can carry, losing nothing of what Arrow holds.
+
+The engine's own export overflows in intervals of more than 2,562,047 hours, which cannot be told from here.
 
 docs/decisions/0007-sql-guard-and-engine.md, "Results": numbers are written in full, NaN and infinities become
 null, times are ISO 8601 strings, blobs base64, nested types JSON. Pure.
