@@ -41,6 +41,9 @@ def map_as_list(array: Any) -> Any:
 
 def member_codes(array: Any) -> Any:
     """Return for each row of a union the code of its member. Arrow's own ``type_codes`` forgets a slice."""
+    if not len(array):
+        # Which may have no memory at all.
+        return pa.array([], pa.int8())
     codes = array.buffers()[1]
     return pa.Array.from_buffers(pa.int8(), len(array), [None, codes.slice(array.offset)])
 

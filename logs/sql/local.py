@@ -303,7 +303,7 @@ def _result(
             raise _crashed(limits)
     try:
         with pa.ipc.open_stream(pa.py_buffer(body)) as reader:
-            batches = tuple(_trusted(batch) for batch in reader)
+            batches = tuple(_trusted(batch) for batch in reader) or (_trusted(_no_rows(reader.schema)),)
     except pa.ArrowException:
         logger.exception("A query process sent a result that is not valid")
         raise EngineUnavailable from None
@@ -317,6 +317,11 @@ def _result(
         truncated=bool(document["truncated"]),
         elapsed_ms=elapsed_ms,
     )
+
+
+def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
+    # Not `Schema.empty_table`, which knows no unions.
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], names=schema.names)
 
 
 def _trusted(batch: pa.RecordBatch) -> pa.RecordBatch:

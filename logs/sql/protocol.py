@@ -81,7 +81,10 @@ class ResultColumn:
 
 @dataclass(frozen=True, slots=True)
 class QueryResult:
-    """The rows of one query, at most as many as the limits allow; ``truncated`` where that cut them."""
+    """The rows of one query, at most as many as the limits allow; ``truncated`` where that cut them.
+
+    ``batches`` has one at least, of no rows where there are none: they hold the types.
+    """
 
     columns: tuple[ResultColumn, ...]
     batches: tuple[pa.RecordBatch, ...]

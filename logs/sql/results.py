@@ -89,8 +89,6 @@ def _csv_field(value: Any) -> Any:
 
 
 def _parquet_column(chunks: list[pa.Array[Any]]) -> pa.ChunkedArray[Any]:
-    if not chunks:
-        return pa.chunked_array([], type=pa.null())
     if _fits_parquet(chunks[0].type):
         return pa.chunked_array(chunks)
     return pa.chunked_array(

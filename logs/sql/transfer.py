@@ -71,7 +71,7 @@ def encode_result(result: QueryResult) -> bytes:
         "truncated": result.truncated,
         "elapsed_ms": result.elapsed_ms,
     }
-    schema = result.batches[0].schema if result.batches else pa.schema([])
+    schema = result.batches[0].schema
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(
         sink, schema.with_metadata({_DESCRIPTION: json.dumps(description).encode()})

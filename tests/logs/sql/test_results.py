@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], names=schema.names)
+
+
 def _result(query: str, *, names: list[str] | None = None, truncated: bool = False) -> QueryResult:
     with duckdb.connect(config={"arrow_lossless_conversion": True}) as connection:
         executed = connection.execute(query)
@@ -27,7 +31,7 @@ def _result(query: str, *, names: list[str] | None = None, truncated: bool = Fal
         columns=tuple(
             ResultColumn(name, type_) for name, type_ in zip(names or table.column_names, types, strict=True)
         ),
-        batches=tuple(table.to_batches(max_chunksize=1_500)),
+        batches=tuple(table.to_batches(max_chunksize=1_500)) or (_no_rows(table.schema),),
         row_count=table.num_rows,
         truncated=truncated,
         elapsed_ms=1,

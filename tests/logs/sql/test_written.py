@@ -12,6 +12,7 @@ import pytest
 
 from logs.sql.protocol import Limits, LogSource
 from logs.sql.results import csv_pieces, ndjson_pieces, parquet_pieces
+from logs.sql.transfer import decode_result, encode_result
 
 if TYPE_CHECKING:
     from logs.sql.local import LocalEngine
@@ -71,3 +72,17 @@ def test_a_union_of_many_rows_keeps_its_values(engine: LocalEngine) -> None:
 )
 def test_the_last_time_of_day_in_a_union(engine: LocalEngine, expression: str, value: object) -> None:
     assert _rows(_run(engine, f"SELECT {expression} AS u")) == [{"u": value}]
+
+
+def test_no_rows_have_their_types_in_parquet(engine: LocalEngine) -> None:
+    aggregates = """
+        SELECT count(*) AS n, max('x') AS t, max(true) AS b, max(1::HUGEINT) AS h,
+               max(union_value(a := TIME '24:00:00')) AS u, max(1.5::DECIMAL(10, 2)) AS d,
+               max(TIMESTAMP_S '2026-01-01') AS s, max('a'::ENUM ('a')) AS e,
+               histogram(i > 1) AS m, list({'a': [i]}) AS l
+        FROM range(3) t(i)"""
+    full, empty = (_run(engine, f"{aggregates} HAVING {condition}") for condition in ("true", "false"))
+    for result in (empty, decode_result(encode_result(empty))):
+        assert _parquet(result).schema == _parquet(full).schema
+        assert _parquet(result).num_rows == 0
+    assert _parquet(empty).schema.types[:5] == [pa.int64(), pa.string(), pa.bool_(), pa.string(), pa.string()]
