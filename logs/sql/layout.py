@@ -9,10 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+
+#: The engine's infinite timestamp, and negated the other one.
+_INFINITE: Final = pa.scalar(2**63 - 1, pa.int64())
 
 _NESTING: Final = (
     pa.types.is_struct,
@@ -31,6 +35,11 @@ def as_integers(array: Any) -> Any:
 def with_plain_booleans(array: Any) -> Any:
     """Return the array with booleans of one bit; other arrays as they are."""
     return _convert(array, matches=_is_wide_boolean, leaf=lambda wide: wide.storage.cast(pa.bool_()))
+
+
+def with_milliseconds(array: Any) -> Any:
+    """Return the array with timestamps in seconds as milliseconds; other arrays as they are."""
+    return _convert(array, matches=_is_in_seconds, leaf=_in_milliseconds)
 
 
 def map_as_list(array: Any) -> Any:
@@ -64,6 +73,18 @@ def elements(array: Any) -> Any:
 
 def _is_wide_boolean(type_: Any) -> bool:
     return isinstance(type_, pa.Bool8Type)
+
+
+def _is_in_seconds(type_: Any) -> bool:
+    return pa.types.is_timestamp(type_) and type_.unit == "s"
+
+
+def _in_milliseconds(seconds: Any) -> Any:
+    """Cast all but the infinities, which are the same integer in every unit."""
+    counts = seconds.view(pa.int64())
+    infinite = pc.equal(pc.abs(counts), _INFINITE)
+    finite = pc.if_else(infinite, 0, counts).view(seconds.type).cast(pa.timestamp("ms"))
+    return pc.if_else(infinite, counts, finite.view(pa.int64())).view(finite.type)
 
 
 def _convert(array: Any, *, matches: Callable[[Any], bool], leaf: Callable[[Any], Any]) -> Any:

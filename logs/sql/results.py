@@ -14,6 +14,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from logs.sql.layout import with_milliseconds
 from logs.sql.values import as_text, json_values
 
 if TYPE_CHECKING:
@@ -52,14 +53,17 @@ def csv_pieces(result: QueryResult) -> Iterator[bytes]:
 
 
 def parquet_pieces(result: QueryResult) -> Iterator[bytes]:
-    """Yield a Parquet file. Types that Parquet does not know become text, as JSON writes them."""
+    """Return a Parquet file. Types that Parquet does not know become text, as JSON writes them.
+
+    It is written at once and not when it is read: what fails, fails before an answer has begun.
+    """
     names = [column.name for column in result.columns]
     columns = [
         _parquet_column([batch.column(index) for batch in result.batches]) for index in range(len(names))
     ]
     sink = io.BytesIO()
     pq.write_table(pa.Table.from_arrays(columns, names=names), sink, compression="zstd")
-    yield sink.getvalue()
+    return iter([sink.getvalue()])
 
 
 def _column_pieces(result: QueryResult) -> Iterator[list[list[Any]]]:
@@ -90,7 +94,8 @@ def _csv_field(value: Any) -> Any:
 
 def _parquet_column(chunks: list[pa.Array[Any]]) -> pa.ChunkedArray[Any]:
     if _fits_parquet(chunks[0].type):
-        return pa.chunked_array(chunks)
+        # Parquet has no seconds, and Arrow casts no infinity.
+        return pa.chunked_array([with_milliseconds(chunk) for chunk in chunks])
     return pa.chunked_array(
         [
             pa.array([None if value is None else as_text(value) for value in json_values(chunk)], pa.string())

@@ -16,6 +16,7 @@ from logs.sql.results import csv_pieces, json_pieces, ndjson_pieces, parquet_pie
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
 
 def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
@@ -84,6 +85,32 @@ def test_parquet(query: str, rows: list[tuple[Any, ...]]) -> None:
         for row in table.to_pylist()
     ]
     assert found == rows
+
+
+def test_seconds_in_parquet(tmp_path: Path) -> None:
+    moments = "'infinity', '-infinity', '2026-01-31 01:02:03', '294247-01-10', NULL"
+    query = f"SELECT unnest([{moments}]::TIMESTAMP_S[]) AS t"
+    shapes = (("t", "t"), ("[t]", "t[1]"), ("MAP {'k': {'s': t}}", "t['k']['s']"))
+    for number, (selected, path) in enumerate(shapes):
+        file = tmp_path / f"{number}.parquet"
+        file.write_bytes(b"".join(parquet_pieces(_result(f"SELECT {selected} AS t FROM ({query})"))))
+        read = f"SELECT list({path}::VARCHAR) FROM read_parquet('{file}')"
+        assert duckdb.sql(read).fetchall() == [
+            (["infinity", "-infinity", "2026-01-31 01:02:03", "294247-01-10 00:00:00", None],)
+        ]
+
+
+def test_parquet_that_cannot_be_written_fails_before_an_answer_begins() -> None:
+    beyond = pa.array([2**62]).view(pa.timestamp("s"))
+    result = QueryResult(
+        columns=(ResultColumn("t", "TIMESTAMP_S"),),
+        batches=(pa.record_batch([beyond], ["t"]),),
+        row_count=1,
+        truncated=False,
+        elapsed_ms=1,
+    )
+    with pytest.raises(pa.ArrowInvalid):
+        parquet_pieces(result)
 
 
 def test_no_rows() -> None:
