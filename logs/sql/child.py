@@ -293,22 +293,35 @@ def _check_text(batch: pa.RecordBatch) -> None:
 
 
 def _weight(batch: pa.RecordBatch) -> int:
-    return int(batch.nbytes) + _VALUE_BYTES * sum(_values(column) for column in batch.columns)
+    """Return what a batch weighs: its bytes, 8 a value, and each name and ENUM text as often as written."""
+    names = batch.num_rows * sum(len(name.encode()) for name in batch.schema.names)
+    return int(batch.nbytes) + names + sum(_surplus(column) for column in batch.columns)
 
 
-def _values(array: pa.Array[Any]) -> int:
-    """Count the values of an array, those inside lists and structs included."""
+def _surplus(array: pa.Array[Any]) -> int:
+    """Return what an array weighs beyond its bytes, with all that lists, structs and the like hold."""
     if isinstance(array, pa.ExtensionArray):
-        return _values(array.storage)
-    if isinstance(array, pa.MapArray):
-        array = map_as_list(array)
-    if isinstance(array, pa.ListArray | pa.FixedSizeListArray):
-        return len(array) + _values(elements(array))
-    if isinstance(array, pa.StructArray):
-        return len(array) + sum(_values(array.field(i)) for i in range(array.type.num_fields))
+        return _surplus(array.storage)
     if isinstance(array, pa.UnionArray):
-        return sum(_values(array.field(index)) for index in range(array.type.num_fields))
-    return len(array)
+        return _surplus_of_fields(array)
+    weight = _VALUE_BYTES * len(array)
+    if isinstance(array, pa.MapArray):
+        pairs = elements(map_as_list(array))
+        return weight + _VALUE_BYTES * len(pairs) + _surplus_of_fields(pairs)
+    if isinstance(array, pa.ListArray | pa.FixedSizeListArray):
+        return weight + _surplus(elements(array))
+    if isinstance(array, pa.StructArray):
+        names = sum(len(field.name.encode()) for field in array.type)
+        return weight + names * (len(array) - array.null_count) + _surplus_of_fields(array)
+    if isinstance(array, pa.DictionaryArray):
+        texts: Any = array.dictionary
+        lengths = pyarrow.compute.binary_length(texts)
+        return weight + (pyarrow.compute.sum(lengths.take(array.indices)).as_py() or 0)
+    return weight
+
+
+def _surplus_of_fields(array: Any) -> int:
+    return sum(_surplus(array.field(index)) for index in range(array.type.num_fields))
 
 
 def _rows_within(batch: pa.RecordBatch, budget: int) -> int:

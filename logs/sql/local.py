@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: The Arrow stream may exceed the byte cap by its own framing.
+#: The Arrow stream may exceed the byte cap by its own framing, and so large may the frame's head be.
 _FRAMING_BYTES: Final = 8 << 20
 
 
@@ -234,7 +234,10 @@ class _Exchange:
             raise _crashed(self._limits) from None
 
     def _read_head(self) -> dict[str, Any]:
-        return wire.decode_head(self._read(wire.decode_length(self._read(wire.LENGTH_BYTES))))
+        length = wire.decode_length(self._read(wire.LENGTH_BYTES))
+        if length > _FRAMING_BYTES:
+            raise QueryFailed("The result's names and types are larger than those of a result may be.")
+        return wire.decode_head(self._read(length))
 
     def _read(self, length: int) -> bytearray:
         """Read ``length`` bytes before the deadline."""

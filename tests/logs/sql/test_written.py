@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from logs.sql.errors import QueryFailed
 from logs.sql.protocol import Limits, LogSource
 from logs.sql.results import csv_pieces, ndjson_pieces, parquet_pieces
 from logs.sql.transfer import decode_result, encode_result
@@ -86,3 +87,39 @@ def test_no_rows_have_their_types_in_parquet(engine: LocalEngine) -> None:
         assert _parquet(result).schema == _parquet(full).schema
         assert _parquet(result).num_rows == 0
     assert _parquet(empty).schema.types[:5] == [pa.int64(), pa.string(), pa.bool_(), pa.string(), pa.string()]
+
+
+_KEY = "k" * 3_000
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        f"SELECT list({{'{_KEY}': 1::TINYINT}}) AS l FROM range(60000)",
+        f"SELECT list('{_KEY}'::ENUM ('{_KEY}')) AS l FROM range(60000)",
+        f"SELECT {{'a': [MAP {{1: {{'{_KEY}': i}}}}]}} AS s FROM range(20000) t(i)",
+        f"SELECT [union_value(a := {{'{_KEY}': i}})] AS u FROM range(20000) t(i)",
+        f"SELECT '{_KEY}'::ENUM ('{_KEY}') AS e FROM range(20000)",
+        f'SELECT 1 AS "{_KEY}" FROM range(20000)',
+    ],
+)
+def test_what_is_written_of_names_is_within_the_cap(engine: LocalEngine, statement: str) -> None:
+    limits = Limits(max_rows=30_000, max_bytes=8 << 20)
+    result = engine.execute(source=_NOBODY, statement=statement, limits=limits)
+    assert result.truncated
+    written = sum(map(len, ndjson_pieces(result)))
+    assert written <= limits.max_bytes
+    # As many rows as fit, where one does.
+    assert result.row_count == 0 or written > limits.max_bytes * 0.98
+
+
+def test_names_that_are_not_written_weigh_nothing(engine: LocalEngine) -> None:
+    nulls = f"SELECT NULL::STRUCT({_KEY} INTEGER) AS s, NULL::ENUM ('{_KEY}') AS e FROM range(10000)"
+    result = engine.execute(source=_NOBODY, statement=nulls, limits=Limits(max_bytes=4 << 20))
+    assert (result.row_count, result.truncated) == (10_000, False)
+
+
+def test_a_name_beyond_all_measure_is_refused(engine: LocalEngine) -> None:
+    statement = """SELECT from_json('{}', '{"' || repeat('k', 9000000) || '": "INT"}') AS s"""
+    with pytest.raises(QueryFailed, match=r"^The result's names and types are larger"):
+        _run(engine, statement)
