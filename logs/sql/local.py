@@ -6,8 +6,10 @@ Nothing of the user's text is parsed here, and what comes back is bounded and va
 from __future__ import annotations
 
 import functools
+import json
 import logging
 import os
+import re
 import select
 import threading
 import time
@@ -36,6 +38,12 @@ logger = logging.getLogger(__name__)
 
 #: The Arrow stream may exceed the byte cap by its own framing, and so large may the frame's head be.
 _FRAMING_BYTES: Final = 8 << 20
+
+#: A quoted name in an engine type.
+_QUOTED: Final = re.compile(r'"((?:[^"]|"")*)"')
+
+#: Characters of a name that a message shows.
+_SHOWN_NAME: Final = 60
 
 
 class LocalEngine:
@@ -304,6 +312,8 @@ def _result(
             raise EngineUnavailable
         case _:
             raise _crashed(limits)
+    for name, type_ in document["columns"]:
+        _refuse_cut_name(name, type_)
     try:
         with pa.ipc.open_stream(pa.py_buffer(body)) as reader:
             batches = tuple(_trusted(batch) for batch in reader) or (_trusted(_no_rows(reader.schema)),)
@@ -320,6 +330,17 @@ def _result(
         truncated=bool(document["truncated"]),
         elapsed_ms=elapsed_ms,
     )
+
+
+def _refuse_cut_name(column: str, type_: str) -> None:
+    """Raise `QueryFailed` for a name with NUL. Arrow ends it there, so that two fields may be one."""
+    names = [column, *_QUOTED.findall(type_)] if "\0" in column + type_ else []
+    for name in names:
+        if "\0" in name:
+            raise QueryFailed(
+                f"The name {json.dumps(name[:_SHOWN_NAME], ensure_ascii=False)} holds NUL, which no name of a"
+                " result may. Name it otherwise, or cast what holds it to JSON."
+            )
 
 
 def _no_rows(schema: pa.Schema) -> pa.RecordBatch:

@@ -123,3 +123,15 @@ def test_a_name_beyond_all_measure_is_refused(engine: LocalEngine) -> None:
     statement = """SELECT from_json('{}', '{"' || repeat('k', 9000000) || '": "INT"}') AS s"""
     with pytest.raises(QueryFailed, match=r"^The result's names and types are larger"):
         _run(engine, statement)
+
+
+@pytest.mark.parametrize("expression", ["x", "[x]", "unnest(x)"])
+def test_a_name_that_arrow_would_cut_is_refused(engine: LocalEngine, expression: str) -> None:
+    two = """from_json('{"\\u0000b":1,"\\u0000c":2}', '{"\\u0000b":"INT","\\u0000c":"INT"}')"""
+    with pytest.raises(QueryFailed) as caught:
+        _run(engine, f"SELECT {expression} FROM (SELECT {two} AS x)")
+    assert caught.value.text == (
+        r'The name "\u0000b" holds NUL, which no name of a result may.'
+        " Name it otherwise, or cast what holds it to JSON."
+    )
+    assert _rows(_run(engine, f"SELECT {two}::JSON AS x")) == [{"x": r'{"\u0000b":1,"\u0000c":2}'}]
