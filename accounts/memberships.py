@@ -143,12 +143,12 @@ def _tenants_of(user: User) -> list[UUID]:
 
 
 def _require_own_rights(principal: Principal, *, tenant: Tenant, role: str) -> None:
-    """Nobody hands out more than they have."""
+    """Nobody hands out more than they have, nor for good what a grant brings for now."""
     if principal.rights.is_platform_admin:
         return
-    own = principal.rights.on_tenant(tenant_id=tenant.pk, account_id=tenant.account_id)
+    own = principal.rights.without_grants().on_tenant(tenant_id=tenant.pk, account_id=tenant.account_id)
     if not MEMBERSHIP_SCOPES[role] <= own:
-        raise Forbidden(f"You may not make anyone '{role}' of this tenant: it is more than you may do.")
+        raise Forbidden(f"You may not make anyone '{role}' of this tenant: your own membership brings less.")
 
 
 def _keep_last_owners(

@@ -6,7 +6,7 @@ of them sees a credential.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from accounts.access.scopes import (
@@ -69,6 +69,10 @@ class Rights:
     @property
     def is_platform_admin(self) -> bool:
         return self.role == "admin"
+
+    def without_grants(self) -> Rights:
+        """Return what role and memberships alone bring: what is handed on outlives a grant that ends."""
+        return replace(self, tenant_grants={}, account_grants={})
 
     def on_tenant(self, *, tenant_id: UUID, account_id: UUID | None) -> frozenset[Scope]:
         """Return what role, membership and grants together allow on a tenant."""

@@ -139,9 +139,10 @@ def _token_reaches(principal: Principal, *, resource: str, resource_id: UUID) ->
 def _own_scopes(principal: Principal, *, resource: str, resource_id: UUID) -> frozenset[Scope]:
     """Return what the caller may hand on.
 
-    A grant on an account reaches all its tenants: an owner hands on what it holds on every one of them.
+    A grant on an account reaches all its tenants: an owner hands on what it holds on every one of them. What
+    was granted to the caller itself is not for handing on.
     """
-    rights, claims = principal.rights, principal.claims
+    rights, claims = principal.rights.without_grants(), principal.claims
     if resource == GrantResource.TENANT:
         own = rights.on_tenant(tenant_id=resource_id, account_id=None)
     elif principal.is_platform_admin:

@@ -126,6 +126,27 @@ def test_a_grant_on_an_account_reaches_its_tenants(world: factories.World) -> No
     assert client_of(world.owner).post("/config/grants", more).status_code == 403
 
 
+@pytest.mark.parametrize("resource", ["tenant", "account"])
+def test_what_was_granted_is_not_granted_on(world: factories.World, resource: str) -> None:
+    resource_id = {"tenant": world.tenant, "account": world.account}[resource].pk
+    PermissionGrant.objects.create(
+        grantee=world.owner,
+        resource=resource,
+        resource_id=resource_id,
+        permissions=["tos:publish"],
+        expires_at=now() + dt.timedelta(hours=1),
+    )
+    for grantee in ("stranger@example.org", "owner@example.org"):
+        body = grant_of(
+            world,
+            grantee=grantee,
+            resource=resource,
+            resourceId=str(resource_id),
+            permissions=["tos:publish"],
+        )
+        assert client_of(world.owner).post("/config/grants", body).status_code == 403
+
+
 def test_an_unknown_resource_is_a_400_for_a_platform_admin(world: factories.World) -> None:
     unknown = {"resourceId": "00000000-0000-4000-8000-000000000000"}
     for resource in ("tenant", "account"):

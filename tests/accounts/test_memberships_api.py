@@ -6,6 +6,7 @@ from functools import partial
 
 import pytest
 
+from accounts.access.scopes import GRANTABLE
 from accounts.models import Membership, PermissionGrant, Tenant, User
 from tenantadmin.http.timestamps import now
 from tests import factories
@@ -154,6 +155,39 @@ class TestOthers:
         assert client.put(MEMBER, [entry(world.tenant, "member")]).status_code == 200
         assert client.put(MEMBER, []).status_code == 200
         assert stored(world.member) == {}
+
+    @pytest.mark.parametrize("method", ["PUT", "PATCH"])
+    def test_what_a_grant_brings_becomes_no_membership(self, world: factories.World, method: str) -> None:
+        for grantee in (world.stranger, world.tenant_admin):
+            PermissionGrant.objects.create(
+                grantee=grantee,
+                resource="account",
+                resource_id=world.account.pk,
+                permissions=sorted(GRANTABLE),
+            )
+        attempts = [
+            (world.stranger, "/users/stranger@example.org/tenants", "member"),
+            (world.stranger, MEMBER, "admin"),
+            (world.tenant_admin, "/users/tenant-admin@example.org/tenants", "owner"),
+            (world.tenant_admin, "/users/stranger@example.org/tenants", "owner"),
+        ]
+        before = set(Membership.objects.values_list("user", "tenant", "role"))
+        for user, path, role in attempts:
+            answer = signed_in(user).request(method, path, [entry(world.tenant, role)])
+            # Appending to a user who is in the tenant already changes nothing.
+            unchanged = method == "PATCH" and path != "/users/stranger@example.org/tenants"
+            assert answer.status_code == (200 if unchanged else 403)
+        assert set(Membership.objects.values_list("user", "tenant", "role")) == before
+
+    def test_an_admin_with_a_grant_hands_on_what_the_membership_brings(self, world: factories.World) -> None:
+        PermissionGrant.objects.create(
+            grantee=world.tenant_admin,
+            resource="tenant",
+            resource_id=world.tenant.pk,
+            permissions=["users:write"],
+        )
+        client = signed_in(world.tenant_admin)
+        assert client.put(MEMBER, [entry(world.tenant, "admin")]).json() == [entry(world.tenant, "admin")]
 
     def test_an_expired_or_revoked_grant_gives_nothing(self, world: factories.World) -> None:
         for ended in ({"expires_at": now()}, {"revoked_at": now()}):
