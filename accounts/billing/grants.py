@@ -113,7 +113,9 @@ def _require_within_own(principal: Principal, new: NewGrant) -> None:
     own = _own_scopes(principal, resource=new.resource, resource_id=new.resource_id) & GRANTABLE
     beyond = sorted(set(new.permissions) - own)
     if beyond:
-        raise Forbidden(f"You do not hold '{beyond[0]}' on the {new.resource} yourself.")
+        on_tenant = new.resource == GrantResource.TENANT
+        where = "the tenant yourself" if on_tenant else "every tenant of the account"
+        raise Forbidden(f"You do not hold '{beyond[0]}' on {where}.")
 
 
 def _owns(principal: Principal, *, resource: str, resource_id: UUID) -> bool:

@@ -120,10 +120,14 @@ def test_a_grant_on_an_account_reaches_its_tenants(world: factories.World) -> No
     assert grantee.get(f"/config/tenants/{world.tenant.pk}/rules").status_code == 200
     items = body_of(grantee.get("/config/tenants"))["_links"]["items"]
     assert {item["name"] for item in items} == {str(world.tenant.pk), str(world.stranger_tenant.pk)}
-    # The owner of the account holds no logs of a tenant that it is no member of.
+    # The owner of the account holds no rights on a tenant that it is no member of.
     factories.make_tenant(world.account, "Second")
-    more = {**on_account, "permissions": ["logs:read"]}
-    assert client_of(world.owner).post("/config/grants", more).status_code == 403
+    for scope in ("logs:read", "config:read"):
+        refused = client_of(world.owner).post("/config/grants", {**on_account, "permissions": [scope]})
+        assert (refused.status_code, refused.json()["message"]) == (
+            403,
+            f"You do not hold '{scope}' on every tenant of the account.",
+        )
 
 
 @pytest.mark.parametrize("resource", ["tenant", "account"])
