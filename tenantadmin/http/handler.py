@@ -10,7 +10,8 @@ import logging
 from http import HTTPStatus
 from typing import Any, Final
 
-from django.core.exceptions import PermissionDenied
+from django.conf import settings
+from django.core.exceptions import PermissionDenied, SuspiciousOperation, TooManyFieldsSent
 from django.http import Http404
 from rest_framework import exceptions as drf
 from rest_framework.response import Response
@@ -65,10 +66,20 @@ def as_api_error(exc: Exception) -> ApiError | None:
         return MethodNotAllowed()
     if isinstance(exc, drf.ValidationError):
         return ValidationFailed(details=validation_details(exc.detail))
+    return _as_bad_request(exc)
+
+
+def _as_bad_request(exc: Exception) -> BadRequest | None:
     if isinstance(exc, drf.UnsupportedMediaType):
         return BadRequest("Send the body as 'Content-Type: application/json'.")
     if isinstance(exc, drf.APIException) and exc.status_code == HTTPStatus.BAD_REQUEST:
         return BadRequest(str(exc.detail))
+    if isinstance(exc, TooManyFieldsSent):
+        most = settings.DATA_UPLOAD_MAX_NUMBER_FIELDS
+        return BadRequest(f"The request holds more than {most} query parameters or form fields.")
+    if isinstance(exc, SuspiciousOperation):
+        # Django answers 400 to all of these; what they say may name files of ours.
+        return BadRequest()
     return None
 
 

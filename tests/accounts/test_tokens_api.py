@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tests import factories
 
 pytestmark = pytest.mark.django_db
+TOO_MANY = "The request holds more than 1000 query parameters or form fields."
 
 
 def test_a_pat_becomes_an_access_token_that_verifies_offline_by_the_published_key(
@@ -148,6 +149,23 @@ def test_a_malformed_token_request_is_a_400_under_its_oauth_name(
     assert answer.status_code == 400
     assert answer.json()["error"] == error
     assert answer.json()["error_description"].startswith(description)
+
+
+@pytest.mark.parametrize("path", ["/oauth/token", "/auth/logout"])
+def test_too_many_form_fields_are_a_400_under_its_oauth_name(anonymous: ApiClient, path: str) -> None:
+    form = "&".join(f"a{number}=1" for number in range(1001)).encode()
+    answer = anonymous.request(
+        "POST", path, form, headers={"Content-Type": "application/x-www-form-urlencoded"}
+    )
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
+    assert answer.json()["error_description"] == TOO_MANY
+
+
+@pytest.mark.parametrize("path", ["/oauth/token", "/auth/logout"])
+def test_too_many_query_parameters_are_a_400_under_its_oauth_name(anonymous: ApiClient, path: str) -> None:
+    answer = anonymous.post(f"{path}?{'&'.join(['a=1'] * 1001)}", {})
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
+    assert answer.json()["error_description"] == TOO_MANY
 
 
 def test_an_ended_credential_is_a_401_invalid_grant(anonymous: ApiClient, world: factories.World) -> None:

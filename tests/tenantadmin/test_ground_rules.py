@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.conf import settings
+from django.core.exceptions import SuspiciousOperation
 from django.core.handlers.wsgi import WSGIHandler
 from django.test import RequestFactory
 
@@ -117,6 +118,29 @@ class TestErrorBody:
         configured: Any = settings.LOGGING
         assert configured["handlers"]["stderr"]["filters"] == ["request_id"]
         assert configured["filters"]["request_id"]["()"] == ids
+
+
+class TestQuery:
+    @pytest.mark.parametrize("path", ["/tos", "/auth/login", "/auth/magic-link/verify"])
+    def test_too_many_parameters_are_a_400(
+        self, anonymous: ApiClient, path: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        answer = anonymous.get(f"{path}?{'&'.join(['a=1'] * 1001)}")
+        assert (answer.status_code, answer.json()["error"]) == (400, "bad_request")
+        assert answer.json()["message"] == (
+            "The request holds more than 1000 query parameters or form fields."
+        )
+        assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+    def test_what_django_holds_for_suspicious_is_a_400_that_tells_nothing(
+        self, anonymous: ApiClient, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refuse() -> None:
+            raise SuspiciousOperation("the secret is hunter2")
+
+        monkeypatch.setattr("accounts.api.tokens.current_keys", refuse)
+        answer = anonymous.get("/.well-known/jwks.json")
+        assert (answer.status_code, answer.json()["message"]) == (400, "The request is malformed.")
 
 
 class TestStrictJson:
