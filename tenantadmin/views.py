@@ -13,6 +13,7 @@ from accounts.api.schema import NOT_MODIFIED
 from accounts.permissions import AppView
 from tenantadmin.http.contract import published_contract
 from tenantadmin.http.etags import not_modified
+from tenantadmin.http.serializers import read_query
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
@@ -31,6 +32,7 @@ class ContractView(AppView):
         responses={200: OpenApiTypes.OBJECT, 304: NOT_MODIFIED},
     )
     def get(self, request: Request) -> HttpResponse | Response:
+        read_query(None, request)
         text, etag = published_contract()
         return not_modified(request, etag) or HttpResponse(
             text, content_type="application/json", headers={"ETag": etag}

@@ -99,6 +99,7 @@ class TosView(AppView):
         ],
     )
     def post(self, request: Request) -> Response:
+        read_query(None, request)
         result = publish(read_body(TosDocument, request)["markdown"], actor=self.principal.email)
         return Response(result.as_json(), status=201 if result.published else 200)
 
@@ -144,6 +145,7 @@ class AcknowledgementsView(AppView):
         ],
     )
     def post(self, request: Request, email: str) -> Response:  # noqa: ARG002
+        read_query(None, request)
         acknowledge(self.principal, markdown=read_body(TosDocument, request)["markdown"])
         return Response(status=204)
 

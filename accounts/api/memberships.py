@@ -48,6 +48,7 @@ class MembershipsView(AppView):
         examples=[_EXAMPLE],
     )
     def put(self, request: Request, email: str) -> Response:
+        read_query(None, request)
         entries = read_entries(read_items(MembershipBody, request))
         user = readable_user(self.principal, email)
         replace_memberships(self.principal, user=user, entries=entries)
@@ -62,6 +63,7 @@ class MembershipsView(AppView):
         examples=[_EXAMPLE],
     )
     def patch(self, request: Request, email: str) -> Response:
+        read_query(None, request)
         entries = read_entries(read_items(MembershipBody, request))
         append_memberships(self.principal, email=email, entries=entries)
         return Response(read_memberships(self.principal, email))

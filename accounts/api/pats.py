@@ -132,6 +132,7 @@ class PatsView(AppView):
         ],
     )
     def post(self, request: Request, email: str) -> Response:
+        read_query(None, request)
         wanted = read_pat_request(request)
         return Response(create_own_pat(self.principal, email=email, wanted=wanted), status=201)
 

@@ -33,6 +33,7 @@ class RolesView(AppView):
         examples=[OpenApiExample("A platform admin", value={"primary": "admin", "scopes": []})],
     )
     def put(self, request: Request, email: str) -> Response:
+        read_query(None, request)
         body = read_body(RolesBody, request)
         return Response(replace_roles(email, primary=body["primary"], scopes=body["scopes"]).as_json())
 
@@ -44,6 +45,7 @@ class RolesView(AppView):
         examples=[OpenApiExample("Only the primary role", value={"primary": "guest"}, request_only=True)],
     )
     def patch(self, request: Request, email: str) -> Response:
+        read_query(None, request)
         body = read_body(RolesPatch, request)
         roles = replace_roles(email, primary=body.get("primary"), scopes=body.get("scopes"))
         return Response(roles.as_json())

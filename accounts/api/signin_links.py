@@ -95,6 +95,7 @@ class MagicLinkView(AppView):
         ],
     )
     def post(self, request: Request) -> Response:
+        read_query(None, request)
         body = read_body(MagicLinkRequest, request)
         request_link(email=body["email"], redirect=body["redirect"], address=client_address(request._request))
         return Response({"status": "sent"}, status=202, headers=NO_STORE)
@@ -141,6 +142,7 @@ class MagicLinkVerifyView(AppView):
         ],
     )
     def post(self, request: Request) -> Response | HttpResponse:
+        read_query(None, request)
         body = read_body(MagicLinkProof, request)
         if _is_form(request) and not is_own_origin(request):
             raise Forbidden("The form was not sent by the page of the link.")

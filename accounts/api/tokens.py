@@ -163,5 +163,6 @@ class SigningKeysView(AppView):
         summary="The public keys of access tokens (JWKS)",
         responses={200: JsonWebKeySet},
     )
-    def get(self, request: Request) -> Response:  # noqa: ARG002
+    def get(self, request: Request) -> Response:
+        read_query(None, request)
         return Response(current_keys().as_jwks(), headers={"Cache-Control": "public, max-age=300"})

@@ -116,6 +116,7 @@ class UserView(PolledView):
         ],
     )
     def put(self, request: Request, email: str) -> Response:
+        read_query(None, request)
         change = read_user_change(request, email=email)
         return Response(write_user(self.principal, email=email, change=change))
 

@@ -19,6 +19,8 @@ from tests.conftest import ApiClient
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from django.test.client import _MonkeyPatchedWSGIResponse as Answer
+
 pytestmark = pytest.mark.django_db
 OPERATIONS = operations()
 REFUSED = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
@@ -32,15 +34,23 @@ def stage(django_db_setup: None, django_db_blocker: Any) -> Iterator[Stage]:
         transaction.set_rollback(True)
 
 
-def ask(operation: Operation, stage: Stage, caller: str) -> int:
-    """Return the status that a caller gets; what the request did is undone."""
+def send(operation: Operation, stage: Stage, caller: str, *, query: str = "") -> Answer:
+    """Return what a caller is answered; what the request did is undone."""
     who = stage.callers[caller]
+    path = operation.path(stage, who)
     with transaction.atomic():
         answer = ApiClient(who.token).request(
-            operation.method, operation.path(stage, who), bodies(stage).get(operation.name, {})
+            operation.method,
+            f"{path}{'&' if '?' in path else '?'}{query}" if query else path,
+            bodies(stage).get(operation.name, {}),
         )
         transaction.set_rollback(True)
-    return answer.status_code
+    return answer
+
+
+def ask(operation: Operation, stage: Stage, caller: str) -> int:
+    """Return the status that a caller gets."""
+    return send(operation, stage, caller).status_code
 
 
 PROTECTED = [operation for operation in OPERATIONS if POLICIES[operation.name].on is not On.NOTHING]
@@ -61,6 +71,20 @@ def test_a_public_operation_looks_at_no_token(operation: Operation, stage: Stage
     statuses = {ask(operation, stage, caller) for caller in ("anonymous", "expired", "bridge", "owner")}
     assert len(statuses) == 1
     assert not statuses & REFUSED
+
+
+@pytest.mark.parametrize(
+    "operation",
+    # Identity providers add parameters of their own to where they send the browser back to.
+    [operation for operation in OPERATIONS if operation.name != "finishSignIn"],
+    ids=lambda operation: operation.label,
+)
+def test_an_unknown_query_parameter_is_a_400(operation: Operation, stage: Stage) -> None:
+    for caller in sorted(EXPECTED.get(operation.label, {"anonymous"})):
+        answer = send(operation, stage, caller, query="x=1")
+        assert (answer.status_code, answer.json()["message"]) == (400, "A query parameter is not known."), (
+            caller
+        )
 
 
 def test_the_table_names_every_operation() -> None:
