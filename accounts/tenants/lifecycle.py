@@ -107,7 +107,7 @@ def create_tenant_for(principal: Principal, *, account_id: UUID, document: Mappi
     Raises:
         As `create_tenant`.
     """
-    owner = None if principal.is_platform_admin else User.objects.get(pk=principal.rights.user_id)
+    owner = None if principal.rights.is_platform_admin else User.objects.get(pk=principal.rights.user_id)
     return create_tenant(account_id=account_id, document=document, actor=principal.email, owner=owner)
 
 

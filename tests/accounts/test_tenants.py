@@ -185,18 +185,23 @@ def test_a_grant_on_the_account_creates_no_tenant_in_it(world: factories.World) 
     ("who", "accounts", "status"),
     [
         ("owner", "here", 201),
-        # A token of a platform admin acts as one only with a wildcard.
-        ("platform_admin", "here", 403),
+        ("platform_admin", "here", 201),
         ("platform_admin", "*", 201),
+        ("platform_admin", "elsewhere", 403),
     ],
 )
 def test_a_token_creates_a_tenant_where_it_stands_for_an_owner_or_a_platform_admin(
     world: factories.World, who: str, accounts: str, status: int
 ) -> None:
-    named = str(world.account.pk) if accounts == "here" else accounts
+    named = {"here": str(world.account.pk), "elsewhere": str(factories.make_account().pk)}.get(
+        accounts, accounts
+    )
     token = factories.pat_token(getattr(world, who), "config:write", accounts=[named])
     body = {"accountId": str(world.account.pk), "tenantName": "New"}
     assert ApiClient(token).post("/config/tenants", body).status_code == status
+    # Platform admins make tenants for others.
+    made = Membership.objects.filter(tenant__name="New").values_list("user__email", "role")
+    assert list(made) == ([(world.owner.email, "owner")] if who == "owner" else [])
 
 
 def test_an_unknown_account_is_a_404(world: factories.World) -> None:
