@@ -214,7 +214,7 @@ def _answer(
 def _is_of_view(error: Exception) -> bool:
     """Whether the view may be at fault, and not the statement alone."""
     # The pinned engine plans ``min(day)`` wrongly where a condition leaves the first of its files alone.
-    if str(error).startswith("INTERNAL Error: "):
+    if not str(error) or str(error).startswith("INTERNAL Error: "):
         return True
     details = _details(str(error))
     # What the first of the files lacks cannot be named, what a later one lacks cannot be read.
@@ -347,6 +347,13 @@ def _serialize(schema: pa.Schema, batches: list[pa.RecordBatch]) -> memoryview:
 # Errors ------------------------------------------------------------------------------------------
 
 
+#: Python 3.11.2, which is Debian's, drops a message that it cannot decode.
+_LOST: Final = (
+    "The engine's message is lost, for it cuts a character. Look for text beyond ASCII in what the query"
+    " converts, parses or formats."
+)
+
+
 def _describe(text: str, request: wire.Request) -> dict[str, Any]:
     """Turn the engine's error, ``<Title> Error: <JSON or text>``, into an answer.
 
@@ -354,7 +361,7 @@ def _describe(text: str, request: wire.Request) -> dict[str, Any]:
     """
     title, _, rest = text.partition(" Error: ")
     details = _details(rest or text)
-    message = str(details.get("exception_message") or "the engine gave no reason")
+    message = str(details.get("exception_message") or _LOST)
     if title == "Out of Memory" or "std::bad_alloc" in message:
         return {"kind": "memory"}
     if title in {"INTERNAL", "FATAL"}:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import pytest
 
 from logs import columns
@@ -121,8 +123,24 @@ def test_what_a_statement_gets_wrong_stays_its_fault_over_old_files(
 
 def test_a_message_that_cuts_a_character_is_told_over_old_files(engine: LocalEngine, tmp_path: Path) -> None:
     source = LogSource("tenant", (write_day(tmp_path / "tenant", "2026-01-01", [{}], without=["tables"]),))
-    with pytest.raises(QueryFailed, match="string -> bit conversion: '\ufffd'"):
+    with pytest.raises(QueryFailed) as caught:
         _run(engine, source, "SELECT tables, 'é'::BIT FROM proxy_logs")
+    told = "Invalid character encountered in string -> bit conversion: '\ufffd'"
+    assert caught.value.text == (told if _cut_messages_are_told() else _LOST)
+
+
+_LOST = (
+    "The engine's message is lost, for it cuts a character. Look for text beyond ASCII in what the query"
+    " converts, parses or formats."
+)
+
+
+@functools.cache
+def _cut_messages_are_told() -> bool:
+    """Whether this Python tells that it cannot decode a message; some versions drop it."""
+    with duckdb.connect() as connection, pytest.raises((duckdb.Error, UnicodeDecodeError)) as caught:
+        connection.execute("SELECT 'é'::BIT")
+    return isinstance(caught.value, UnicodeDecodeError)
 
 
 @pytest.mark.parametrize("statement", ALLOWED)
@@ -296,7 +314,7 @@ def test_a_message_that_cuts_a_character_is_told(
 ) -> None:
     with pytest.raises(QueryFailed) as caught:
         _run(engine, log, statement)
-    assert caught.value.text == message
+    assert caught.value.text == (message if _cut_messages_are_told() else _LOST)
 
 
 @pytest.mark.parametrize(
