@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from logs.layout import logs_prefix, parse_raw_key
-from tenantadmin.objectstore import InvalidKey, ObjectNotFound
-from tenantadmin.objectstore.interface import check_key
+from tenantadmin.objectstore import ObjectNotFound
+from tenantadmin.objectstore.interface import is_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +59,7 @@ def find_log_files(directory: Path, *, tenant: UUID) -> list[LogFile]:
             special.append(str(path.relative_to(directory)))
         elif parse_raw_key(key) is None:
             misplaced.append(str(path.relative_to(directory)))
-        elif not _is_key(key):
+        elif not is_key(key):
             unnamable.append(str(path.relative_to(directory)))
         else:
             files.append(LogFile(path, key))
@@ -75,14 +75,6 @@ def find_log_files(directory: Path, *, tenant: UUID) -> list[LogFile]:
     if not files:
         raise BadTree(f"{root} holds no file; expected logs/YYYY/MM/DD/HH/<file>.json.")
     return sorted(files, key=lambda file: file.key)
-
-
-def _is_key(key: str) -> bool:
-    try:
-        check_key(key)
-    except InvalidKey:
-        return False
-    return True
 
 
 def _walk(folder: Path) -> Iterator[tuple[Path, bool]]:

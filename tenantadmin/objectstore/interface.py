@@ -136,6 +136,15 @@ def check_key(key: str) -> str:
     return key
 
 
+def is_key(key: str) -> bool:
+    """Whether `check_key` takes it: markers of folders, say, name no object that could be read."""
+    try:
+        check_key(key)
+    except InvalidKey:
+        return False
+    return True
+
+
 def check_prefix(prefix: str) -> str:
     """Return ``prefix`` where it is empty, or a valid key followed by one slash.
 

@@ -20,11 +20,11 @@ from tenantadmin.objectstore.batch import in_batches
 from tenantadmin.objectstore.interface import (
     Child,
     Entry,
-    InvalidKey,
     ObjectNotFound,
     StoreError,
     check_key,
     check_prefix,
+    is_key,
 )
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class S3Store:
         for page in self._pages(prefix, delimiter=""):
             for item in page.get("Contents", ()):
                 key = item["Key"][len(self._base) :]
-                if _is_key(key):
+                if is_key(key):
                     yield Entry(key, item["Size"], item["ETag"].strip('"'))
 
     def children(self, prefix: str) -> Iterator[Child]:
@@ -93,11 +93,11 @@ class S3Store:
         for page in self._pages(prefix, delimiter="/"):
             for below in page.get("CommonPrefixes", ()):
                 name = below["Prefix"][start:-1]
-                if _is_key(prefix + name):
+                if is_key(prefix + name):
                     yield Child(name, is_object=False)
             for item in page.get("Contents", ()):
                 name = item["Key"][start:]
-                if _is_key(prefix + name):
+                if is_key(prefix + name):
                     yield Child(name, is_object=True)
 
     def stat(self, key: str) -> Entry:
@@ -202,12 +202,3 @@ def _has_room(held: Collection[Entry], another: Entry) -> bool:
     """Whether one more object may be held beside those that are."""
     size = sum(entry.size for entry in held) + another.size
     return not held or (len(held) < _AHEAD and size <= _AHEAD_BYTES)
-
-
-def _is_key(key: str) -> bool:
-    """Whether a listed key is one that could be read: markers of folders and the like are not."""
-    try:
-        check_key(key)
-    except InvalidKey:
-        return False
-    return True
