@@ -133,9 +133,7 @@ def _split_lines(body: bytes, lines: Lines, refused: Sequence[int]) -> Values:
     blank = {place for place in refused if not bytes(lines[place]).strip(_SPACE)}
     for place in refused:
         line = bytes(lines[place])
-        if place in blank or _is_object(line) or _is_json(line):
-            continue
-        if (reason := _why_not_json(line)) is None:
+        if place in blank or _is_object(line) or _is_json(line) or (reason := _why_not_json(line)) is None:
             continue
         may_go_on = len(refused) == len(lines) or line.lstrip(_SPACE).startswith(b"[")
         if reason == _TRUNCATED and may_go_on and blank.issuperset(range(place)):
