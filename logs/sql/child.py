@@ -267,13 +267,14 @@ def _collect(
     for batch in reader:
         part = batch.slice(0, max_rows - rows)
         truncated = part.num_rows < batch.num_rows
-        if weight + _weight(part) > max_bytes:
+        own = _weight(part)
+        if weight + own > max_bytes:
             part = part.slice(0, _rows_within(part, max_bytes - weight))
             truncated = True
         _check_text(part)
         kept.append(part)
         rows += part.num_rows
-        weight += _weight(part)
+        weight += own
         if truncated:
             return reader.schema, kept, True
     return reader.schema, kept, False

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 #: The engine's infinite timestamp, and negated the other one.
 _INFINITE: Final = pa.scalar(2**63 - 1, pa.int64())
 
+#: What `_convert` can rebuild. Arrow nests in other ways too, whose memory it would misread.
 _NESTING: Final = (
     pa.types.is_struct,
     pa.types.is_list,
@@ -40,6 +41,11 @@ def with_plain_booleans(array: Any) -> Any:
 def with_milliseconds(array: Any) -> Any:
     """Return the array with timestamps in seconds as milliseconds; other arrays as they are."""
     return _convert(array, matches=_is_in_seconds, leaf=_in_milliseconds)
+
+
+def no_rows(schema: pa.Schema) -> pa.RecordBatch:
+    """Return a batch that holds types alone. ``Schema.empty_table`` knows no unions."""
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], names=schema.names)
 
 
 def map_as_list(array: Any) -> Any:

@@ -23,7 +23,7 @@ from logs.sql import guard, wire
 from logs.sql.errors import EngineUnavailable, QueryFailed, QueryRejected, QueryTimeout
 from logs.sql.fairness import FairGate, GateAbandoned, GateFull, GateTimeout
 from logs.sql.lanes import Lanes
-from logs.sql.layout import as_integers, with_plain_booleans
+from logs.sql.layout import as_integers, no_rows, with_plain_booleans
 from logs.sql.messages import with_place
 from logs.sql.pool import PoolBroken, ProcessPool, QueryProcess
 from logs.sql.protocol import Limits, LogSource, QueryResult, ResultColumn
@@ -316,7 +316,7 @@ def _result(
         _refuse_cut_name(name, type_)
     try:
         with pa.ipc.open_stream(pa.py_buffer(body)) as reader:
-            batches = tuple(_trusted(batch) for batch in reader) or (_trusted(_no_rows(reader.schema)),)
+            batches = tuple(_trusted(batch) for batch in reader) or (_trusted(no_rows(reader.schema)),)
     except pa.ArrowException:
         logger.exception("A query process sent a result that is not valid")
         raise EngineUnavailable from None
@@ -334,18 +334,12 @@ def _result(
 
 def _refuse_cut_name(column: str, type_: str) -> None:
     """Raise `QueryFailed` for a name with NUL. Arrow ends it there, so that two fields may be one."""
-    names = [column, *_QUOTED.findall(type_)] if "\0" in column + type_ else []
-    for name in names:
+    for name in (column, *_QUOTED.findall(type_)):
         if "\0" in name:
             raise QueryFailed(
                 f"The name {json.dumps(name[:_SHOWN_NAME], ensure_ascii=False)} holds NUL, which no name of a"
                 " result may. Name it otherwise, or cast what holds it to JSON."
             )
-
-
-def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
-    # Not `Schema.empty_table`, which knows no unions.
-    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], names=schema.names)
 
 
 def _trusted(batch: pa.RecordBatch) -> pa.RecordBatch:

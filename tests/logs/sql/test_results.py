@@ -11,16 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from logs.sql.layout import no_rows
 from logs.sql.protocol import QueryResult, ResultColumn
 from logs.sql.results import csv_pieces, json_pieces, ndjson_pieces, parquet_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
-
-
-def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], names=schema.names)
 
 
 def _result(query: str, *, names: list[str] | None = None, truncated: bool = False) -> QueryResult:
@@ -32,7 +29,7 @@ def _result(query: str, *, names: list[str] | None = None, truncated: bool = Fal
         columns=tuple(
             ResultColumn(name, type_) for name, type_ in zip(names or table.column_names, types, strict=True)
         ),
-        batches=tuple(table.to_batches(max_chunksize=1_500)) or (_no_rows(table.schema),),
+        batches=tuple(table.to_batches(max_chunksize=1_500)) or (no_rows(table.schema),),
         row_count=table.num_rows,
         truncated=truncated,
         elapsed_ms=1,
