@@ -9,7 +9,7 @@ from rest_framework.authentication import BaseAuthentication, get_authorization_
 
 from accounts.access.credentials import PAT_PREFIX
 from accounts.access.rights import authenticate_token
-from tenantadmin.http.errors import InvalidToken
+from tenantadmin.core.errors import InvalidToken
 
 if TYPE_CHECKING:
     from typing import Any

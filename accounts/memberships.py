@@ -14,8 +14,8 @@ from accounts.access.reach import reach_of, visible_memberships
 from accounts.access.scopes import MEMBERSHIP_SCOPES, Scope
 from accounts.models import Membership, Tenant, User
 from accounts.models.users import MembershipRole
-from tenantadmin.http.errors import Detail, Forbidden, NotFound, ValidationFailed
-from tenantadmin.http.timestamps import now
+from tenantadmin.core.errors import Detail, Forbidden, NotFound, ValidationFailed
+from tenantadmin.core.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -15,9 +15,9 @@ from accounts.access.rights import rights_of
 from accounts.access.scopes import MEMBERSHIP_SCOPES, READ_SCOPES, Scope
 from accounts.models import Account, PersonalAccessToken, Tenant, User
 from accounts.users import readable_user, unreadable
+from tenantadmin.core.errors import Detail, Forbidden, NotFound, ValidationFailed
+from tenantadmin.core.timestamps import format_timestamp, now
 from tenantadmin.http import hal
-from tenantadmin.http.errors import Detail, Forbidden, NotFound, ValidationFailed
-from tenantadmin.http.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
     import datetime as dt

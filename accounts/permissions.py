@@ -21,7 +21,7 @@ from accounts.access.rights import read_rights
 from accounts.access.scopes import PAT_ONLY
 from accounts.authentication import read_bearer
 from accounts.models import Tenant
-from tenantadmin.http.errors import ApiError, Forbidden, TosRequired, Unauthorized
+from tenantadmin.core.errors import ApiError, Forbidden, TosRequired, Unauthorized
 from tenantadmin.http.views import ApiView
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from accounts.access.scopes import Scope
 from accounts.access.visible import readable_accounts, readable_by_tenant
 from accounts.models import Revision
 from accounts.models.history import RevisionKind
-from tenantadmin.http.errors import BadRequest, Detail, NotFound
+from tenantadmin.core.errors import BadRequest, Detail, NotFound
+from tenantadmin.core.timestamps import format_timestamp
 from tenantadmin.http.hal import item, path
-from tenantadmin.http.timestamps import format_timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -15,8 +15,8 @@ from accounts.access.principal import WILDCARD
 from accounts.access.scopes import Scope
 from accounts.models import PersonalAccessToken, User
 from accounts.models.users import PrimaryRole
-from tenantadmin.http.errors import Detail, NotFound, ValidationFailed
-from tenantadmin.http.timestamps import now
+from tenantadmin.core.errors import Detail, NotFound, ValidationFailed
+from tenantadmin.core.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -15,10 +15,10 @@ from accounts.emails import check_email
 from accounts.memberships import MembershipEntry, set_memberships
 from accounts.models import Account, Membership, User
 from accounts.roles import Roles, apply_roles, has_other_active_admin, lock_admins, roles_of
+from tenantadmin.core.errors import Detail, Forbidden, NotFound, ValidationFailed
+from tenantadmin.core.timestamps import format_timestamp, now
 from tenantadmin.database.prepared import PreparedQuery
 from tenantadmin.http import hal
-from tenantadmin.http.errors import Detail, Forbidden, NotFound, ValidationFailed
-from tenantadmin.http.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
     import datetime as dt

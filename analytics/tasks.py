@@ -12,10 +12,10 @@ from celery import Task, shared_task
 from django.core.cache import cache
 from django.db import InterfaceError, OperationalError
 
-from analytics.builds import delete_old_builds, end_killed_builds
-from analytics.damage import LostRollups
-from analytics.days import find_stale_days, rebuild_day
-from analytics.rebuild import find_stale_periods, rebuild_period
+from analytics.summaries.builds import delete_old_builds, end_killed_builds
+from analytics.summaries.damage import LostRollups
+from analytics.summaries.days import find_stale_days, rebuild_day
+from analytics.summaries.rebuild import find_stale_periods, rebuild_period
 from logs.listing import find_tenants
 from logs.locks import Busy
 from logs.partitions import delete_superseded

@@ -3,7 +3,7 @@ from __future__ import annotations
 from django.urls import path, register_converter
 
 import logs.converters  # noqa: F401  # both register what the paths below name
-from analytics.api import (
+from analytics.api.summaries import (
     DayView,
     MonthView,
     OpportunitiesView,

@@ -13,18 +13,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from analytics.days import find_stale_days, rebuild_day
-from analytics.daytables import DayTables
-from analytics.documents.day import day_document
-from analytics.documents.opportunities import opportunities_document
-from analytics.documents.rules import rules_document
-from analytics.documents.year import daily_activity, year_document
-from analytics.merge import MERGED_OPTIONS, merge_rollups
 from analytics.models import DayRollup
-from analytics.rebuild import find_stale_periods, rebuild_period
-from analytics.rollup import write_rollups
-from analytics.rollup_tables import ACTIVITY, RULES, STATEMENTS
-from analytics.source import Rollups
+from analytics.summaries.days import find_stale_days, rebuild_day
+from analytics.summaries.daytables import DayTables
+from analytics.summaries.documents.day import day_document
+from analytics.summaries.documents.opportunities import opportunities_document
+from analytics.summaries.documents.rules import rules_document
+from analytics.summaries.documents.year import daily_activity, year_document
+from analytics.summaries.merge import MERGED_OPTIONS, merge_rollups
+from analytics.summaries.rebuild import find_stale_periods, rebuild_period
+from analytics.summaries.rollup import write_rollups
+from analytics.summaries.rollup_tables import ACTIVITY, RULES, STATEMENTS
+from analytics.summaries.source import Rollups
 from bench import harness, raw_logs
 from logs.columns import COLUMNS
 from logs.compaction.build import CompactedDay, compact_day

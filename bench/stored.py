@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from analytics.models import Kind, SummaryDocument
-from analytics.store import read_document
-from analytics.userdocs import find_user_source, user_document
+from analytics.summaries.store import read_document
+from analytics.summaries.userdocs import find_user_source, user_document
 from logs.columns import COLUMNS
 from logs.models import Partition
 from tenantadmin.objectstore import default_store

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from logs.models import LogRead, QueryRun
+from tenantadmin.core.request_ids import current_request_id
 from tenantadmin.database.prepared import PreparedQuery
-from tenantadmin.http.request_ids import current_request_id
 
 if TYPE_CHECKING:
     from uuid import UUID

@@ -11,7 +11,7 @@ from django.db import transaction
 from logs.compaction.base import Base, HourState
 from logs.compaction.batches import Quarantined
 from logs.models import Partition, QuarantinedEntry, SupersededFile
-from tenantadmin.http.timestamps import now
+from tenantadmin.core.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

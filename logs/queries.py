@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from logs.audit import Reader, begin_query, end_query
 from logs.sources import log_source
 from logs.sql.engine import get_engine, get_limits
-from tenantadmin.http.errors import ApiError, InternalError
+from tenantadmin.core.errors import ApiError, InternalError
 
 if TYPE_CHECKING:
     from uuid import UUID

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from logs.audit import Reader, record_read
 from logs.jsonvalue import is_one_value
 from logs.layout import logs_prefix, parse_raw_key
+from tenantadmin.core.errors import NotFound
 from tenantadmin.http import hal
-from tenantadmin.http.errors import NotFound
 from tenantadmin.http.streaming import FileChunks
 from tenantadmin.objectstore import InvalidKey, ObjectNotFound
 

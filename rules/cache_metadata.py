@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from accounts.tenants.listing import require_live_tenant
 from rules.models import CacheMetadata
-from tenantadmin.http.errors import Detail, NotFound, ValidationFailed
-from tenantadmin.http.timestamps import format_timestamp, now
+from tenantadmin.core.errors import Detail, NotFound, ValidationFailed
+from tenantadmin.core.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

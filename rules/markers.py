@@ -18,9 +18,9 @@ from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.listing import require_live_tenant
 from rules.language import read_rule
 from rules.models import Marker, Ruleset
-from tenantadmin.http.errors import BadRequest, Detail, NotFound, ValidationFailed
+from tenantadmin.core.errors import BadRequest, Detail, NotFound, ValidationFailed
+from tenantadmin.core.timestamps import format_timestamp, now
 from tenantadmin.http.hal import item, path
-from tenantadmin.http.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
     import datetime as dt

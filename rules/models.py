@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 
 from accounts.models import Tenant
-from tenantadmin.http.timestamps import now
+from tenantadmin.core.timestamps import now
 
 
 class Ruleset(models.Model):

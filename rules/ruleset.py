@@ -15,10 +15,10 @@ from accounts.tenants.errors import TenantNotFound
 from rules.cache_bust import cache_bust
 from rules.models import Ruleset
 from rules.summary import summarize_rules
+from tenantadmin.core.etags import strong_etag
+from tenantadmin.core.jsontext import dump_json
+from tenantadmin.core.timestamps import format_timestamp
 from tenantadmin.database.prepared import PreparedQuery
-from tenantadmin.http.etags import strong_etag
-from tenantadmin.http.renderers import dump_json
-from tenantadmin.http.timestamps import format_timestamp
 
 if TYPE_CHECKING:
     import datetime as dt

@@ -19,7 +19,7 @@ from rules.markers import active_marker_targets
 from rules.models import Ruleset
 from rules.ruleset import RulesetState, read_ruleset
 from rules.summary import summarize_rules
-from tenantadmin.http.errors import Conflict, Detail, ValidationFailed
+from tenantadmin.core.errors import Conflict, Detail, ValidationFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

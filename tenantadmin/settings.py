@@ -298,7 +298,7 @@ CELERY_TIMEZONE = "UTC"
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "filters": {"request_id": {"()": "tenantadmin.http.request_ids.RequestIdFilter"}},
+    "filters": {"request_id": {"()": "tenantadmin.core.request_ids.RequestIdFilter"}},
     "formatters": {
         "line": {"format": "{asctime} {levelname} {name} [{request_id}] {message}", "style": "{"},
     },

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from django.db import transaction
 
 from accounts.models import User
-from tenantadmin.http.errors import ApiError, Forbidden, InternalError
-from tenantadmin.http.timestamps import format_timestamp, now
+from tenantadmin.core.errors import ApiError, Forbidden, InternalError
+from tenantadmin.core.timestamps import format_timestamp, now
 from tosapp.active import active_terms
 from tosapp.models import Acknowledgement
 from tosapp.publishing import require_active, require_terms

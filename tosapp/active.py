@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from django.conf import settings
 
-from tenantadmin.http.errors import ApiError
+from tenantadmin.core.errors import ApiError
 from tenantadmin.objectstore import StoreError, open_store
 from tosapp.announcement import announced_hash
 from tosapp.store import read_current

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from django.db import connection, transaction
 
-from tenantadmin.http.errors import BadRequest, Detail, NotFound, ValidationFailed
-from tenantadmin.http.timestamps import now
+from tenantadmin.core.errors import BadRequest, Detail, NotFound, ValidationFailed
+from tenantadmin.core.timestamps import now
 from tenantadmin.objectstore import default_store
 from tosapp.active import TosNotLoaded, active_terms
 from tosapp.announcement import announce

@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tenantadmin.http.timestamps import format_timestamp
+from tenantadmin.core.timestamps import format_timestamp
 from tenantadmin.objectstore import ObjectNotFound
 from tosapp.normal import Terms, terms_of
 

@@ -26,8 +26,8 @@ from accounts.access.scopes import (
 )
 from accounts.access.tokens import mint_access_token
 from accounts.models import PersonalAccessToken, RefreshToken, User
-from tenantadmin.http.errors import ApiError
-from tenantadmin.http.timestamps import now
+from tenantadmin.core.errors import ApiError
+from tenantadmin.core.timestamps import now
 
 if TYPE_CHECKING:
     import datetime as dt

@@ -11,7 +11,7 @@ from accounts.access.principal import WILDCARD
 from accounts.access.rights import read_rights
 from accounts.access.scopes import MEMBERS_ONLY, PLATFORM_ADMIN_SCOPES, Scope
 from accounts.models.users import MembershipRole, PrimaryRole
-from tenantadmin.http.errors import Forbidden
+from tenantadmin.core.errors import Forbidden
 
 if TYPE_CHECKING:
     from uuid import UUID

@@ -23,8 +23,8 @@ from accounts.access.tokens import verify_access_token
 from accounts.models import Account, Membership, PermissionGrant, PersonalAccessToken, User
 from accounts.models.billing import GrantResource
 from accounts.models.users import PrimaryRole
-from tenantadmin.http.errors import InvalidToken
-from tenantadmin.http.timestamps import now
+from tenantadmin.core.errors import InvalidToken
+from tenantadmin.core.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

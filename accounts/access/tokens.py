@@ -28,7 +28,7 @@ from rest_framework_simplejwt.tokens import Token
 from accounts.access.principal import Claims
 from accounts.access.scopes import Scope
 from tenantadmin.conf.secrets import read_public_keys, read_signing_key
-from tenantadmin.http.errors import InvalidToken, TokenExpired
+from tenantadmin.core.errors import InvalidToken, TokenExpired
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

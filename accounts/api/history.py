@@ -32,7 +32,7 @@ from accounts.revisions import (
 )
 from accounts.tenants.restore import restore_config
 from accounts.tenants.schema import TenantConfigDocument
-from tenantadmin.http.errors import BadRequest, Detail
+from tenantadmin.core.errors import BadRequest, Detail
 from tenantadmin.http.etags import require_match
 from tenantadmin.http.fields import OneOfField, StrictIntegerField
 from tenantadmin.http.hal import link, links

@@ -15,10 +15,11 @@ from accounts.api.tokens import NO_STORE
 from accounts.permissions import AppView
 from accounts.signin.callback import finish_sign_in
 from accounts.signin.providers import authorization_url, choose_provider
-from accounts.signin.redirects import origin_of, with_parameters
+from accounts.signin.redirects import with_parameters
 from accounts.signin.settings import return_address
 from accounts.signin.state import is_browser_id, new_browser_id
-from tenantadmin.http.errors import BadRequest
+from tenantadmin.core.errors import BadRequest
+from tenantadmin.core.hosts import origin_of
 from tenantadmin.http.schema import refusal
 from tenantadmin.http.serializers import StrictCharField, StrictSerializer, read_query
 

@@ -17,8 +17,8 @@ from accounts.emails import MAX_EMAIL_LENGTH, check_email
 from accounts.permissions import AppView
 from accounts.signin.links import request_link, require_links, verify_link
 from accounts.signin.redirects import MAX_REDIRECT_LENGTH
-from tenantadmin.http.addresses import client_address
-from tenantadmin.http.errors import ApiError, Forbidden
+from tenantadmin.core.addresses import client_address
+from tenantadmin.core.errors import ApiError, Forbidden
 from tenantadmin.http.handler import as_api_error
 from tenantadmin.http.parsers import StrictFormParser, StrictJsonParser
 from tenantadmin.http.schema import refusal

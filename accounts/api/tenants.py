@@ -17,7 +17,8 @@ from accounts.permissions import AppView
 from accounts.tenants.lifecycle import create_tenant_for, delete_tenant
 from accounts.tenants.listing import list_tenants, require_live_tenant, tenant_path
 from accounts.tenants.schema import TenantConfigDocument, TenantCreate
-from tenantadmin.http.etags import not_modified, strong_etag
+from tenantadmin.core.etags import strong_etag
+from tenantadmin.http.etags import not_modified
 from tenantadmin.http.hal import link
 from tenantadmin.http.schema import refusal
 from tenantadmin.http.serializers import read_body, read_query

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from accounts.access.credentials import AccessGrant, exchange_pat, exchange_refresh_token
 from accounts.access.tokens import current_keys
 from accounts.permissions import AppView
-from tenantadmin.http.errors import ApiError
+from tenantadmin.core.errors import ApiError
 from tenantadmin.http.handler import as_api_error
 from tenantadmin.http.parsers import StrictFormParser, StrictJsonParser
 from tenantadmin.http.serializers import StrictCharField, read_query, unknown_name_message

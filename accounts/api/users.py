@@ -16,9 +16,9 @@ from accounts.memberships import MembershipEntry
 from accounts.permissions import AppView, PolledView
 from accounts.roles import make_roles
 from accounts.users import UserChange, delete_user, list_users, read_user, write_user
+from tenantadmin.core.errors import Detail, ValidationFailed
+from tenantadmin.core.jsontext import dump_json
 from tenantadmin.http import hal
-from tenantadmin.http.errors import Detail, ValidationFailed
-from tenantadmin.http.renderers import dump_json
 from tenantadmin.http.serializers import StrictCharField, StrictSerializer, read_body, read_query
 
 if TYPE_CHECKING:

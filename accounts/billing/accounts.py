@@ -23,11 +23,11 @@ from accounts.models import Account, PermissionGrant, Tenant, User
 from accounts.models.billing import GrantResource, Plan
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.tenants.errors import AccountNotFound
-from tenantadmin.http.errors import Conflict, Detail, Forbidden, ValidationFailed
-from tenantadmin.http.etags import strong_etag
+from tenantadmin.core.errors import Conflict, Detail, Forbidden, ValidationFailed
+from tenantadmin.core.etags import strong_etag
+from tenantadmin.core.timestamps import format_timestamp, later_than, now
 from tenantadmin.http.hal import item, path
 from tenantadmin.http.handler import validation_details
-from tenantadmin.http.timestamps import format_timestamp, later_than, now
 
 if TYPE_CHECKING:
     import datetime as dt

@@ -13,10 +13,10 @@ from accounts.billing.dns import Challenge, require_challenge
 from accounts.billing.errors import DomainNotFound, InUse
 from accounts.models import Account, Domain, Fqdn, Tenant
 from accounts.tenants.errors import AccountNotFound
-from accounts.tenants.names import lies_in
-from tenantadmin.http.errors import Detail, Forbidden, ValidationFailed
+from tenantadmin.core.errors import Detail, Forbidden, ValidationFailed
+from tenantadmin.core.hosts import lies_in
+from tenantadmin.core.timestamps import format_timestamp, now
 from tenantadmin.http.hal import item
-from tenantadmin.http.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
     from uuid import UUID

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenantadmin.http.errors import ApiError, NotFound
+from tenantadmin.core.errors import ApiError, NotFound
 
 
 class InUse(ApiError):

@@ -11,8 +11,8 @@ from accounts.access.scopes import Scope
 from accounts.access.visible import readable_accounts
 from accounts.billing.errors import FqdnNotFound
 from accounts.models import Fqdn, Tenant
+from tenantadmin.core.timestamps import format_timestamp, now
 from tenantadmin.http.hal import item, path
-from tenantadmin.http.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

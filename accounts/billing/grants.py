@@ -13,9 +13,9 @@ from accounts.billing.errors import GrantNotFound
 from accounts.models import Account, PermissionGrant, Tenant, User
 from accounts.models.billing import GrantResource
 from accounts.models.users import MembershipRole, PrimaryRole
-from tenantadmin.http.errors import Detail, Forbidden, ValidationFailed
+from tenantadmin.core.errors import Detail, Forbidden, ValidationFailed
+from tenantadmin.core.timestamps import format_timestamp, now
 from tenantadmin.http.hal import item, path
-from tenantadmin.http.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
     import datetime as dt

@@ -8,7 +8,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from accounts.models.users import User
-from tenantadmin.http.timestamps import now
+from tenantadmin.core.timestamps import now
 
 
 class Plan(models.TextChoices):

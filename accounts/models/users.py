@@ -10,7 +10,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from accounts.emails import normalize_email
-from tenantadmin.http.timestamps import now
+from tenantadmin.core.timestamps import now
 
 
 class PrimaryRole(models.TextChoices):

@@ -17,8 +17,8 @@ from accounts.models import MagicLink, User
 from accounts.models.users import PrimaryRole
 from accounts.provisioning import provision_home
 from accounts.signin.settings import is_domain_permitted
-from tenantadmin.http.errors import Forbidden, Unauthorized
-from tenantadmin.http.timestamps import now
+from tenantadmin.core.errors import Forbidden, Unauthorized
+from tenantadmin.core.timestamps import now
 
 if TYPE_CHECKING:
     import datetime as dt

@@ -18,7 +18,7 @@ from limits.storage import RedisStorage
 from limits.strategies import MovingWindowRateLimiter
 from redis import ConnectionPool, RedisError
 
-from tenantadmin.http.errors import InternalError, RateLimited
+from tenantadmin.core.errors import InternalError, RateLimited
 
 logger = logging.getLogger(__name__)
 _TIMEOUT_SECONDS = 2.0

@@ -23,8 +23,8 @@ from accounts.signin.flow import Identity, SignIn, complete_sign_in, require_per
 from accounts.signin.limits import spend
 from accounts.signin.redirects import with_parameters
 from accounts.signin.settings import return_address
-from tenantadmin.http.errors import ApiError, Unauthorized
-from tenantadmin.http.timestamps import now
+from tenantadmin.core.errors import ApiError, Unauthorized
+from tenantadmin.core.timestamps import now
 
 if TYPE_CHECKING:
     from accounts.models.signin import MagicLink as Link

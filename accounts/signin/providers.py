@@ -21,7 +21,7 @@ from django.core.exceptions import ImproperlyConfigured, PermissionDenied
 
 from accounts.signin.flow import Identity, SignInFailed
 from accounts.signin.state import Begun, begin
-from tenantadmin.http.errors import ApiError
+from tenantadmin.core.errors import ApiError
 
 if TYPE_CHECKING:
     from django.http import HttpRequest

@@ -11,15 +11,15 @@ import re
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
 
+from tenantadmin.core.hosts import origin_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 #: Characters (contract: Limits).
 MAX_REDIRECT_LENGTH: Final = 2048
-_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 #: Visible ASCII without quotes, angle brackets, backslash, caret, backtick, braces and bar.
 _CLEAN: Final = re.compile(r"[!#-;=?-\[\]_a-z~]+")
-_HOST: Final = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\]")
 #: Routers that decode a path before they look at it would see ``//`` or ``/\`` here.
 _HIDDEN_SLASHES: Final = re.compile(r"/(/|%2f|%5c|%09|%0a|%0d|%00)", re.IGNORECASE)
 
@@ -41,24 +41,6 @@ def resolve_redirect(target: str, *, dashboard_url: str, allowed: Iterable[str])
     origin = origin_of(target)
     listed = {origin_of(entry if "://" in entry else f"https://{entry}") for entry in allowed}
     return target if origin is not None and origin in {home, *listed} else dashboard_url
-
-
-def origin_of(address: str) -> tuple[str, str, int] | None:
-    """Return scheme, host and port of an absolute http or https address; None for anything else."""
-    try:
-        parts = urlsplit(address)
-        port = parts.port
-    except ValueError:
-        return None
-    scheme = parts.scheme.lower()
-    host = parts.netloc.lower()
-    if scheme not in _DEFAULT_PORTS or not address[len(scheme) :].startswith("://"):
-        return None
-    if host.endswith(":"):
-        return None
-    if port is not None:
-        host = host.rpartition(":")[0]
-    return (scheme, host, port or _DEFAULT_PORTS[scheme]) if _HOST.fullmatch(host) else None
 
 
 def with_parameters(address: str, parameters: Mapping[str, str]) -> str:

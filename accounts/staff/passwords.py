@@ -11,8 +11,8 @@ from django.core.exceptions import ValidationError
 
 from accounts.emails import normalize_email
 from accounts.signin.limits import forget, spend
-from tenantadmin.http.addresses import client_address
-from tenantadmin.http.errors import ApiError, RateLimited
+from tenantadmin.core.addresses import client_address
+from tenantadmin.core.errors import ApiError, RateLimited
 
 if TYPE_CHECKING:
     from django.http import HttpRequest

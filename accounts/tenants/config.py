@@ -18,10 +18,10 @@ from accounts.tenants.fqdns import FqdnChange, apply_fqdns, require_domains
 from accounts.tenants.plans import limits_of, require_within
 from accounts.tenants.schema import TenantConfigBody, complete_config
 from accounts.tenants.stamps import stamp_tenant
-from tenantadmin.http.errors import Conflict, Detail, ValidationFailed
-from tenantadmin.http.etags import strong_etag
+from tenantadmin.core.errors import Conflict, Detail, ValidationFailed
+from tenantadmin.core.etags import strong_etag
+from tenantadmin.core.timestamps import format_timestamp
 from tenantadmin.http.handler import validation_details
-from tenantadmin.http.timestamps import format_timestamp
 
 if TYPE_CHECKING:
     import datetime as dt

@@ -24,9 +24,9 @@ from accounts.tenants.fqdns import FqdnChange, apply_fqdns, release_fqdns, requi
 from accounts.tenants.plans import limits_of, require_within
 from accounts.tenants.schema import WritableConfig, complete_config
 from accounts.tenants.stamps import new_stamp, stamp_tenant
-from tenantadmin.http.errors import ValidationFailed
+from tenantadmin.core.errors import ValidationFailed
+from tenantadmin.core.timestamps import now
 from tenantadmin.http.handler import validation_details
-from tenantadmin.http.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

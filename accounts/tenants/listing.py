@@ -17,9 +17,9 @@ from accounts.models import Tenant
 from accounts.models.tenants import fold_name
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.stamps import settled_before
-from tenantadmin.http.etags import strong_etag
+from tenantadmin.core.etags import strong_etag
+from tenantadmin.core.timestamps import format_timestamp
 from tenantadmin.http.hal import item, path
-from tenantadmin.http.timestamps import format_timestamp
 
 if TYPE_CHECKING:
     import datetime as dt

@@ -10,8 +10,9 @@ from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
 from accounts.models.billing import Plan
-from accounts.tenants.names import MAX_TENANT_NAME, normalize_fqdn, normalize_tenant_name
+from accounts.tenants.names import MAX_TENANT_NAME, normalize_tenant_name
 from accounts.tenants.secrets import looks_like_secret
+from tenantadmin.core.hosts import normalize_fqdn
 from tenantadmin.http.fields import JsonBooleanField, JsonIntegerField, OneOfField, StrictUuidField
 from tenantadmin.http.serializers import StrictCharField, StrictSerializer, TimestampField
 

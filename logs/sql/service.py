@@ -21,7 +21,7 @@ from logs.sql.local import Abandonment, LocalEngine, QueryAbandoned
 from logs.sql.options import options_from
 from logs.sql.places import locate
 from tenantadmin.conf.reading import ConfigurationError, read_variables
-from tenantadmin.http.errors import ApiError
+from tenantadmin.core.errors import ApiError
 from tenantadmin.objectstore import InvalidKey, ObjectStore, open_store
 from tenantadmin.objectstore.local_copies import LocalCopies
 

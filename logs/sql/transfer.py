@@ -17,7 +17,7 @@ from logs.sql.protocol import Limits, LogSource, QueryResult, ResultColumn
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tenantadmin.http.errors import ApiError
+    from tenantadmin.core.errors import ApiError
 
 PATH: Final = "/execute"
 RESULT_TYPE: Final = "application/vnd.apache.arrow.stream"

@@ -19,9 +19,8 @@ import redis.connection
 from django.core.exceptions import ImproperlyConfigured, ValidationError
 from django.core.validators import validate_email
 
-from accounts.signin.redirects import origin_of
-from accounts.tenants.names import normalize_fqdn
 from tenantadmin.conf.secrets import read_public_keys, read_signing_key
+from tenantadmin.core.hosts import normalize_fqdn, origin_of
 from tenantadmin.objectstore import check_store_url
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from django.db import transaction
 from accounts.access.credentials import create_pat, digest_of
 from accounts.access.scopes import Scope
 from accounts.models import PersonalAccessToken, User
+from tenantadmin.core.timestamps import now
 from tenantadmin.demo.people import ADMIN_EMAIL, OWNER_EMAIL
-from tenantadmin.http.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,8 +11,8 @@ from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.db import transaction
 from django.template.response import TemplateResponse
 
-from tenantadmin.http.errors import ApiError
-from tenantadmin.http.timestamps import now
+from tenantadmin.core.errors import ApiError
+from tenantadmin.core.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Callable

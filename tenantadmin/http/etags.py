@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING
 
 from django.utils.http import parse_etags
 from rest_framework.response import Response
 
-from tenantadmin.http.errors import Conflict
+from tenantadmin.core.errors import Conflict
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
     from rest_framework.request import Request
-
-
-def strong_etag(*parts: object) -> str:
-    """Return a strong ETag that changes whenever one of ``parts`` does."""
-    digest = hashlib.sha256("\x1f".join(str(part) for part in parts).encode()).hexdigest()[:32]
-    return f'"{digest}"'
 
 
 def holds(request: HttpRequest | Request, etag: str) -> bool:

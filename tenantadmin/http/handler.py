@@ -17,7 +17,7 @@ from rest_framework import exceptions as drf
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
-from tenantadmin.http.errors import (
+from tenantadmin.core.errors import (
     ApiError,
     BadRequest,
     Detail,

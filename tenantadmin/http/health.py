@@ -15,9 +15,9 @@ import psycopg
 from django.db import connection
 from django.http import HttpResponse
 
-from tenantadmin.http.errors import ApiError
+from tenantadmin.core.errors import ApiError
+from tenantadmin.core.jsontext import dump_json
 from tenantadmin.http.middleware import error_response
-from tenantadmin.http.renderers import dump_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.http import HttpResponse
 
-from tenantadmin.http.errors import (
+from tenantadmin.core.errors import (
     ApiError,
     BadRequest,
     InternalError,
@@ -16,9 +16,9 @@ from tenantadmin.http.errors import (
     NotFound,
     PayloadTooLarge,
 )
+from tenantadmin.core.jsontext import dump_json
+from tenantadmin.core.request_ids import HEADER, begin_request
 from tenantadmin.http.handler import as_api_error
-from tenantadmin.http.renderers import dump_json
-from tenantadmin.http.request_ids import HEADER, begin_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 from rest_framework.parsers import BaseParser, FormParser
 
-from tenantadmin.http.errors import BadRequest, Detail, InvalidJson
+from tenantadmin.core.errors import BadRequest, Detail, InvalidJson
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
-import orjson
 from rest_framework.renderers import BaseRenderer
+
+from tenantadmin.core.jsontext import dump_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-_OPTIONS = orjson.OPT_NON_STR_KEYS
-
-
-def dump_json(data: Any) -> bytes:
-    """Return ``data`` as compact UTF-8 JSON, integers of any size in full."""
-    try:
-        return orjson.dumps(data, option=_OPTIONS)
-    except orjson.JSONEncodeError:
-        # An integer of more than 64 bits; PostgreSQL gives 1e300 back as one.
-        return json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
 
 
 class JsonRenderer(BaseRenderer):

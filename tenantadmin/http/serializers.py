@@ -10,9 +10,9 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from tenantadmin.http.errors import BadRequest, Detail, ValidationFailed
+from tenantadmin.core.errors import BadRequest, Detail, ValidationFailed
+from tenantadmin.core.timestamps import format_timestamp, parse_timestamp
 from tenantadmin.http.handler import validation_details
-from tenantadmin.http.timestamps import format_timestamp, parse_timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

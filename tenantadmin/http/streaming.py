@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from django.http import StreamingHttpResponse
 
+from tenantadmin.core.jsontext import dump_json
 from tenantadmin.http.hal import link
-from tenantadmin.http.renderers import dump_json
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping

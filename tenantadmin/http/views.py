@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rest_framework.views import APIView
 
-from tenantadmin.http.errors import MethodNotAllowed
+from tenantadmin.core.errors import MethodNotAllowed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

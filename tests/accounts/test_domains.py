@@ -12,7 +12,7 @@ from dnslib.server import BaseResolver, DNSServer
 from accounts.billing.fqdns import remove_old_fqdns
 from accounts.models import Domain, Fqdn
 from accounts.tenants.config import write_config
-from tenantadmin.http.timestamps import format_timestamp, now
+from tenantadmin.core.timestamps import format_timestamp, now
 from tests import factories
 from tests.conftest import ApiClient
 from tests.streams import body_of

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from accounts.signin.limits import spend
-from tenantadmin.http.errors import InternalError, RateLimited
+from tenantadmin.core.errors import InternalError, RateLimited
 from tests.accounts.support import at_once
 
 LIMIT = "5 per 15 minutes"

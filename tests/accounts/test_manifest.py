@@ -13,7 +13,7 @@ from accounts.models import Tenant
 from accounts.tenants.config import write_config
 from accounts.tenants.lifecycle import create_tenant, delete_tenant
 from rules.write import write_ruleset
-from tenantadmin.http.timestamps import format_timestamp
+from tenantadmin.core.timestamps import format_timestamp
 from tests import factories
 from tests.conftest import ApiClient
 from tests.racing import all_at_once, uncommitted

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from accounts.models import PersonalAccessToken, User
-from tenantadmin.http.timestamps import format_timestamp, now
+from tenantadmin.core.timestamps import format_timestamp, now
 from tests import factories
 from tests.accounts.support import signed_in
 from tests.conftest import ApiClient

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from django.test import Client
 
 from accounts.models import Account, MagicLink, RefreshToken, Tenant, User
-from tenantadmin.http.timestamps import now
+from tenantadmin.core.timestamps import now
 from tests.accounts.issuer import Issuer, running_issuer
 from tests.accounts.support import at_once
 from tests.conftest import ApiClient

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accounts.models.tenants import tenant_name_key
-from accounts.tenants.names import lies_in, normalize_fqdn, normalize_tenant_name
+from accounts.tenants.names import normalize_tenant_name
+from tenantadmin.core.hosts import lies_in, normalize_fqdn
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from accounts.access.credentials import create_pat
 from accounts.access.scopes import Scope
 from accounts.access.tokens import current_keys, verify_access_token
 from tenantadmin.conf.secrets import new_signing_key
-from tenantadmin.http.errors import InvalidToken
+from tenantadmin.core.errors import InvalidToken
 from tests import factories
 from tests.conftest import ApiClient
 

@@ -14,7 +14,7 @@ from django.urls import reverse
 from accounts.access.credentials import create_pat, exchange_pat
 from accounts.access.scopes import Scope
 from accounts.models import Domain, PermissionGrant, PersonalAccessToken, RefreshToken, User
-from tenantadmin.http.timestamps import now
+from tenantadmin.core.timestamps import now
 from tests import factories
 from tests.admin.rows import make_row
 from tests.conftest import ApiClient

@@ -28,7 +28,7 @@ def main(database: str, store_url: str) -> None:
     """Answer each line of the input."""
     settings.DATABASES["default"]["NAME"], settings.OBJECT_STORE_URL = database, store_url
     django.setup()
-    from analytics import store  # needs Django
+    from analytics.summaries import store  # needs Django
     from tests.analytics import test_faults  # noqa: F401
 
     # Every document is large enough to be an object of its own.

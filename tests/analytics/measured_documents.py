@@ -10,8 +10,8 @@ import resource
 import sys
 from pathlib import Path
 
-from analytics.daytables import DayTables
-from analytics.documents.day import day_document
+from analytics.summaries.daytables import DayTables
+from analytics.summaries.documents.day import day_document
 
 
 def main(directories: list[str]) -> None:

@@ -11,11 +11,11 @@ from uuid import UUID
 
 import duckdb
 
-from analytics.daytables import DayTables
-from analytics.documents.day import day_document
-from analytics.merge import merge_rollups
-from analytics.rollup import write_rollups
-from analytics.source import Rollups
+from analytics.summaries.daytables import DayTables
+from analytics.summaries.documents.day import day_document
+from analytics.summaries.merge import merge_rollups
+from analytics.summaries.rollup import write_rollups
+from analytics.summaries.source import Rollups
 from logs.compaction.build import CompactedDay, compact_day
 from logs.listing import list_day
 from tenantadmin.objectstore import LocalStore

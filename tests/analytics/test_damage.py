@@ -11,12 +11,12 @@ import pytest
 from django.core.cache import cache
 
 from analytics import tasks
-from analytics.damage import LostRollups
-from analytics.days import find_stale_days, rebuild_day
 from analytics.models import DayRollup, Kind, MergedRollup, SummaryDocument
-from analytics.rebuild import find_stale_periods, rebuild_period
-from analytics.rollup_tables import NO_VERSION
-from analytics.userdocs import find_user_source, user_document
+from analytics.summaries.damage import LostRollups
+from analytics.summaries.days import find_stale_days, rebuild_day
+from analytics.summaries.rebuild import find_stale_periods, rebuild_period
+from analytics.summaries.rollup_tables import NO_VERSION
+from analytics.summaries.userdocs import find_user_source, user_document
 from tenantadmin.objectstore import ObjectStore, StoreError, default_store
 from tests.analytics import oracle
 from tests.analytics.pipeline import TENANT
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from analytics.source import Rollups
+    from analytics.summaries.source import Rollups
 
 pytestmark = pytest.mark.django_db
 
@@ -166,7 +166,7 @@ def test_texts_that_a_year_shows_are_made_again(
         return own.texts([text_file(day) for day in (DAY, FEBRUARY)], statements)
 
     with monkeypatch.context() as patch:
-        patch.setattr("analytics.rebuild.opportunities_document", show_every_text)
+        patch.setattr("analytics.summaries.rebuild.opportunities_document", show_every_text)
         with pytest.raises(LostRollups, match="again: 2026-02-01"):
             tasks.refresh_periods(str(TENANT))
 

@@ -10,12 +10,12 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 
-from analytics.documents.month import month_document
-from analytics.documents.opportunities import opportunities_document
-from analytics.documents.rules import rules_document
-from analytics.documents.users import users_document
-from analytics.documents.year import daily_activity, year_document
-from analytics.rollup_tables import STATEMENTS
+from analytics.summaries.documents.month import month_document
+from analytics.summaries.documents.opportunities import opportunities_document
+from analytics.summaries.documents.rules import rules_document
+from analytics.summaries.documents.users import users_document
+from analytics.summaries.documents.year import daily_activity, year_document
+from analytics.summaries.rollup_tables import STATEMENTS
 from logs.columns import COLUMNS
 from logs.layout import day_start_ms
 from tests.analytics import oracle, raw

@@ -11,8 +11,8 @@ from uuid import uuid4
 import duckdb
 import pytest
 
-from analytics.engine import lent_engine
-from analytics.userdocs import UserSource, user_document
+from analytics.summaries.engine import lent_engine
+from analytics.summaries.userdocs import UserSource, user_document
 from tenantadmin.objectstore import LocalStore
 from tests.analytics import oracle
 from tests.analytics.pipeline import TENANT, merge, roll_day, store_files

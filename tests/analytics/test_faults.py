@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.db import connection
 
-from analytics.days import find_stale_days, rebuild_day
 from analytics.models import Build, DayRollup, Kind, MergedRollup, SummaryDocument
-from analytics.rebuild import find_stale_periods, rebuild_period
+from analytics.summaries.days import find_stale_days, rebuild_day
+from analytics.summaries.rebuild import find_stale_periods, rebuild_period
 from logs.models import Partition, SupersededFile
 from tenantadmin.objectstore import ObjectStore, StoreError, default_store
 from tests.analytics import oracle
@@ -31,7 +31,7 @@ WRITES = 7 + 6 + 8 + 3 + 1
 @pytest.fixture(autouse=True)
 def _large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every document is large enough to be an object of its own."""
-    monkeypatch.setattr("analytics.store.INLINE_BYTES", 0)
+    monkeypatch.setattr("analytics.summaries.store.INLINE_BYTES", 0)
 
 
 class FailingStore:

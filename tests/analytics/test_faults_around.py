@@ -20,9 +20,9 @@ from django.core.cache import cache
 from django.db import Error, connection
 
 from analytics import tasks
-from analytics.days import rebuild_day
-from analytics.files import scratch_directory
 from analytics.models import Build, Kind
+from analytics.summaries.days import rebuild_day
+from analytics.summaries.files import scratch_directory
 from logs.locks import Busy
 from tenantadmin.objectstore import ObjectStore, StoreError, default_store
 from tests.analytics.pipeline import TENANT
@@ -129,11 +129,11 @@ def test_a_full_disk_at_any_step_shows_the_old_and_then_the_new_whole(
     rebuild_all()
     old = expected(rows_of(DAY, NEXT, LATER))
     steps = (
-        "analytics.days.compact_day",
-        "analytics.days.write_rollups",
-        "analytics.days.upload",
-        "analytics.rebuild.merge_rollups",
-        "analytics.rebuild.upload",
+        "analytics.summaries.days.compact_day",
+        "analytics.summaries.days.write_rollups",
+        "analytics.summaries.days.upload",
+        "analytics.summaries.rebuild.merge_rollups",
+        "analytics.summaries.rebuild.upload",
     )
     for number, step in enumerate(steps):
         put(f"01/{number}.json", entry(DAY, userName=f"u{number}"))

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from botocore.retries.standard import ExponentialBackoff
 
-from analytics.days import rebuild_day
 from analytics.models import Kind
-from analytics.userdocs import find_user_source, user_document
+from analytics.summaries.days import rebuild_day
+from analytics.summaries.userdocs import find_user_source, user_document
 from tenantadmin.objectstore import ObjectStore, StoreError, default_store, open_store
 from tenantadmin.objectstore.duck import attach_store
 from tests.analytics import oracle
@@ -47,7 +47,7 @@ def proxy(
     proxy, address = proxy_and_address
     monkeypatch.setenv("AWS_ENDPOINT_URL", address)
     monkeypatch.setattr(ExponentialBackoff, "delay_amount", lambda *_: 0)
-    monkeypatch.setattr("analytics.engine.attach_store", attach_impatiently)
+    monkeypatch.setattr("analytics.summaries.engine.attach_store", attach_impatiently)
     settings.OBJECT_STORE_URL = s3_url
     return proxy
 

@@ -99,10 +99,10 @@ def test_postgresql_restarted_within_a_build(postgresql: OwnServer, monkeypatch:
     rebuild_all()
     old = expected(rows_of(DAY, NEXT, LATER))
     steps = (
-        ("analytics.days.upload", signal.SIGQUIT),
-        ("analytics.days.save_document", signal.SIGKILL),
-        ("analytics.rebuild.upload", signal.SIGKILL),
-        ("analytics.rebuild.save_document", signal.SIGQUIT),
+        ("analytics.summaries.days.upload", signal.SIGQUIT),
+        ("analytics.summaries.days.save_document", signal.SIGKILL),
+        ("analytics.summaries.rebuild.upload", signal.SIGKILL),
+        ("analytics.summaries.rebuild.save_document", signal.SIGQUIT),
     )
     for number, (step, signum) in enumerate(steps):
         put(f"01/{number}.json", entry(DAY, userName=f"u{number}"))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analytics.rollup import write_rollups
-from analytics.rollup_tables import STATEMENTS
+from analytics.summaries.rollup import write_rollups
+from analytics.summaries.rollup_tables import STATEMENTS
 from logs.compaction.convert import SCHEMA
 from tests.analytics import measured_documents
 from tests.analytics.test_published_sql import DAYS

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pytest
 
-from analytics.documents.month import month_document
-from analytics.documents.opportunities import opportunities_document
-from analytics.documents.rules import rules_document
-from analytics.documents.users import users_document
-from analytics.documents.year import daily_activity, year_document
-from analytics.numbers import FIRST_MS, LAST_MS
-from analytics.rollup_tables import STATEMENTS
+from analytics.summaries.documents.month import month_document
+from analytics.summaries.documents.opportunities import opportunities_document
+from analytics.summaries.documents.rules import rules_document
+from analytics.summaries.documents.users import users_document
+from analytics.summaries.documents.year import daily_activity, year_document
+from analytics.summaries.numbers import FIRST_MS, LAST_MS
+from analytics.summaries.rollup_tables import STATEMENTS
 from logs.columns import CACHE_STATUSES, COLUMNS
 from logs.layout import day_start_ms
 from logs.sql import guard

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from analytics.days import find_stale_days, rebuild_day
 from analytics.models import Build, DayRollup, Kind, SummaryDocument
-from analytics.rebuild import find_stale_periods, rebuild_period
-from analytics.store import read_document
+from analytics.summaries.days import find_stale_days, rebuild_day
+from analytics.summaries.rebuild import find_stale_periods, rebuild_period
+from analytics.summaries.store import read_document
 from logs.layout import day_prefix, day_start_ms
 from logs.models import Partition, QuarantinedEntry, SupersededFile
 from logs.sources import log_source

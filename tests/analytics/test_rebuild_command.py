@@ -13,11 +13,11 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from accounts.models import Tenant
-from analytics.damage import mark_what_is_gone
-from analytics.days import rebuild_day
-from analytics.documents.month import month_document
 from analytics.models import DayRollup, Kind, MergedRollup
-from analytics.rebuild import find_stale_periods, rebuild_period
+from analytics.summaries.damage import mark_what_is_gone
+from analytics.summaries.days import rebuild_day
+from analytics.summaries.documents.month import month_document
+from analytics.summaries.rebuild import find_stale_periods, rebuild_period
 from logs.compaction.build import compact_day
 from logs.models import Partition
 from tenantadmin.objectstore import StoreError, default_store
@@ -94,7 +94,7 @@ def test_a_day_that_fails_is_told_and_ends_no_other(
 
     place = f"{TENANT} 2026-01-02: {type(failure).__name__}: {failure}"
     with monkeypatch.context() as patch:
-        patch.setattr("analytics.days.compact_day", fail_on_the_second_day)
+        patch.setattr("analytics.summaries.days.compact_day", fail_on_the_second_day)
         with pytest.raises(CommandError) as told:
             call_command("rebuild")
     assert str(told.value) == (
@@ -125,7 +125,7 @@ def test_a_period_that_fails_ends_no_other(
         return month_document(own, month=month)
 
     with monkeypatch.context() as patch:
-        patch.setattr("analytics.rebuild.month_document", fail_on_january)
+        patch.setattr("analytics.summaries.rebuild.month_document", fail_on_january)
         with pytest.raises(CommandError) as told:
             call_command("rebuild")
     assert str(told.value) == (
@@ -162,7 +162,7 @@ def test_all_but_raw_logs_can_be_made_again(
     object_store: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("analytics.store.INLINE_BYTES", inline_bytes)
+    monkeypatch.setattr("analytics.summaries.store.INLINE_BYTES", inline_bytes)
     run(capsys)
     own = object_store / str(TENANT)
     for folder in ("compacted", "rollups"):

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
-from analytics import dayrows
-from analytics.rollup import write_rollups
-from analytics.rollup_tables import TABLES
+from analytics.summaries import dayrows
+from analytics.summaries.rollup import write_rollups
+from analytics.summaries.rollup_tables import TABLES
 from tests.analytics.pipeline import day_json, roll_day, store_files
 from tests.analytics.test_published_sql import DAYS, random_entries
 

@@ -14,13 +14,13 @@ from django.core.cache import cache
 from django.db import InterfaceError, OperationalError, connection
 
 from analytics import tasks
-from analytics.days import rebuild_day
 from analytics.models import Build, Kind
+from analytics.summaries.days import rebuild_day
 from logs.locks import Busy, build_lock
 from logs.models import Partition, SupersededFile
 from logs.partitions import GRACE
 from tenantadmin.celery import app
-from tenantadmin.http.timestamps import now
+from tenantadmin.core.timestamps import now
 from tenantadmin.objectstore import ObjectNotFound, StoreError, default_store
 from tests.analytics.pipeline import TENANT
 from tests.analytics.test_rebuild import document, entry, put

@@ -9,11 +9,11 @@ import pytest
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-from analytics.days import find_stale_days
 from analytics.models import DayRollup, Kind
-from analytics.rebuild import find_stale_periods, rebuild_period
-from analytics.rollup_tables import ROLLUP_VERSION
-from analytics.userdocs import find_user_source, user_document
+from analytics.summaries.days import find_stale_days
+from analytics.summaries.rebuild import find_stale_periods, rebuild_period
+from analytics.summaries.rollup_tables import ROLLUP_VERSION
+from analytics.summaries.userdocs import find_user_source, user_document
 from tenantadmin.objectstore import default_store
 from tests import factories
 from tests.analytics import oracle

@@ -10,7 +10,7 @@ from accounts.access.credentials import create_pat, exchange_pat, mint_for_sign_
 from accounts.access.scopes import ALL_SCOPES, Scope
 from accounts.access.tokens import AccessToken, mint_access_token
 from accounts.models import Membership, PermissionGrant, PersonalAccessToken, User
-from tenantadmin.http.timestamps import now
+from tenantadmin.core.timestamps import now
 from tests import factories
 
 if TYPE_CHECKING:

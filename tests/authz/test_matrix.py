@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.db import transaction
 
-from accounts.access.documentation import permissions_markdown
 from accounts.access.policy import POLICIES, On
+from scripts.permissions import permissions_markdown
 from tests.authz.callers import GONE, Stage, set_stage
 from tests.authz.expected import EXPECTED
 from tests.authz.requests import Operation, bodies, operations
@@ -95,5 +95,5 @@ def test_the_table_names_every_operation() -> None:
 def test_the_documentation_is_current() -> None:
     page = Path(__file__).parents[2] / "docs" / "permissions.md"
     assert page.read_text() == permissions_markdown(), (
-        "run: python -m accounts.access.documentation > docs/permissions.md"
+        "run: python -m scripts.permissions > docs/permissions.md"
     )

@@ -10,7 +10,7 @@ import pytest
 from accounts.tenants.lifecycle import delete_tenant
 from rules.models import Marker
 from rules.write import write_ruleset
-from tenantadmin.http.timestamps import now, parse_timestamp
+from tenantadmin.core.timestamps import now, parse_timestamp
 from tests import factories
 from tests.conftest import ApiClient
 from tests.streams import body_of

@@ -13,7 +13,7 @@ from rules.models import Marker
 from rules.restore import restore_ruleset
 from rules.ruleset import read_ruleset
 from rules.write import write_ruleset
-from tenantadmin.http.errors import Conflict
+from tenantadmin.core.errors import Conflict
 from tests.racing import all_at_once, run_behind
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.test import RequestFactory
 
-from tenantadmin.http.addresses import client_address
+from tenantadmin.core.addresses import client_address
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from accounts.emails import check_email
 from accounts.models import User
 from accounts.models.users import PrimaryRole
 from accounts.roles import lock_admins
-from tenantadmin.http.timestamps import now
+from tenantadmin.core.timestamps import now
 
 if TYPE_CHECKING:
     from django.core.management.base import CommandParser

@@ -15,8 +15,8 @@ from accounts.access.scopes import Scope
 from accounts.emails import normalize_email
 from accounts.models import User
 from accounts.pats import PatRequest, require_grantable
-from tenantadmin.http.errors import ApiError
-from tenantadmin.http.timestamps import now
+from tenantadmin.core.errors import ApiError
+from tenantadmin.core.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from accounts.management.arguments import tenant_id
-from analytics.damage import LostRollups, mark_what_is_gone
-from analytics.days import find_stale_days, rebuild_day
-from analytics.rebuild import find_stale_periods, rebuild_period
+from analytics.summaries.damage import LostRollups, mark_what_is_gone
+from analytics.summaries.days import find_stale_days, rebuild_day
+from analytics.summaries.rebuild import find_stale_periods, rebuild_period
 from logs.listing import find_tenants
 from logs.locks import Busy
 from logs.models import Partition

@@ -12,7 +12,7 @@ from logs.audit import Reader
 from logs.display import print_result
 from logs.queries import run_query
 from logs.sql.results import csv_pieces, ndjson_pieces
-from tenantadmin.http.errors import ApiError
+from tenantadmin.core.errors import ApiError
 from tenantadmin.objectstore import default_store
 from tenantadmin.terminal import visible
 

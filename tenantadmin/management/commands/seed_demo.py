@@ -9,10 +9,10 @@ from django.core.management.base import BaseCommand, CommandError
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from tenantadmin.core.errors import ApiError
 from tenantadmin.demo.access import DemoGone, demo_file
 from tenantadmin.demo.profile import PROFILE_DAYS
 from tenantadmin.demo.seed import PROFILES, seed_demo
-from tenantadmin.http.errors import ApiError
 from tenantadmin.objectstore import StoreError, default_store
 
 

@@ -1,4 +1,4 @@
-"""Opens merged rollups as the tables that documents are computed from. A day's: `analytics.daytables`."""
+"""Opens merged rollups as the tables that documents are computed from. A day's: `daytables`."""
 
 # Statements are put together from constants and quoted paths.
 # ruff: noqa: S608
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from analytics.rollup_tables import ACTIVITY, HOURS, RULES, STATEMENTS, USERS
+from analytics.summaries.rollup_tables import ACTIVITY, HOURS, RULES, STATEMENTS, USERS
 from logs.compaction.engine import text, text_list
 
 if TYPE_CHECKING:

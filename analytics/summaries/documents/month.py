@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from analytics.documents.totals import averages, hourly_activity, read_totals
-from analytics.numbers import mean_or_none
+from analytics.summaries.documents.totals import averages, hourly_activity, read_totals
+from analytics.summaries.numbers import mean_or_none
 
 if TYPE_CHECKING:
-    from analytics.source import Rollups
+    from analytics.summaries.source import Rollups
 
 
 def month_document(rollups: Rollups, *, month: int) -> dict[str, Any] | None:

@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from analytics.daytables import DayTables
-from analytics.documents.day import day_document
-from analytics.documents.month import month_document
-from analytics.documents.year import daily_activity, year_document
 from analytics.encoding import encode_document
-from analytics.engine import lent_engine
-from analytics.files import scratch_directory
-from analytics.memory import recall, remember
-from analytics.periods import is_year, period_bounds, year_before
-from analytics.rollup import write_rollups
-from analytics.source import Rollups
-from analytics.store import (
+from analytics.summaries.daytables import DayTables
+from analytics.summaries.documents.day import day_document
+from analytics.summaries.documents.month import month_document
+from analytics.summaries.documents.year import daily_activity, year_document
+from analytics.summaries.engine import lent_engine
+from analytics.summaries.files import scratch_directory
+from analytics.summaries.memory import recall, remember
+from analytics.summaries.periods import is_year, period_bounds, year_before
+from analytics.summaries.rollup import write_rollups
+from analytics.summaries.source import Rollups
+from analytics.summaries.store import (
     day_builds,
     has_outdated_days,
     locate,
@@ -31,8 +31,8 @@ from analytics.store import (
     write_document,
 )
 from logs.sources import local_copies
-from tenantadmin.http.errors import ApiError
-from tenantadmin.http.etags import strong_etag
+from tenantadmin.core.errors import ApiError
+from tenantadmin.core.etags import strong_etag
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 import duckdb
 
-from analytics.files import scratch_directory
 from analytics.models import DayRollup, Kind, MergedRollup, SummaryDocument
-from analytics.rollup_tables import NO_VERSION
+from analytics.summaries.files import scratch_directory
+from analytics.summaries.rollup_tables import NO_VERSION
 from logs.compaction.engine import connect, text
 from logs.layout import logs_prefix
 from logs.models import Partition

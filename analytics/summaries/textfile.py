@@ -12,7 +12,7 @@ from tenantadmin.arrow import pc
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from analytics.grouping import Array
+    from analytics.summaries.grouping import Array
 
 #: Bytes that are held in memory; more are written to a file without a name.
 _HELD: Final = 4 << 20

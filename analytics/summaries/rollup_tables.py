@@ -1,7 +1,7 @@
 """What the rollups of a day, a month and a year hold, and how they are written. Contract: "Summary records".
 
 Five tables, all exact; no summary reads raw rows again. Days merge into months and months into years
-(`analytics.merge`), which have the same tables with fewer columns:
+(`analytics.summaries.merge`), which have the same tables with fewer columns:
 
 - ``statements``: one row per statement, in the order of the daily document, with its text;
 - ``users``: user x statement, by user, each one's in the order of the user's daily document;
@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analytics.grouping import WIDE
+from analytics.summaries.grouping import WIDE
 from tenantadmin.arrow import pc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from analytics.grouping import Array
+    from analytics.summaries.grouping import Array
 
 #: Raise it when the rollups' columns or meaning change: every day's are made anew.
 ROLLUP_VERSION: Final = 3

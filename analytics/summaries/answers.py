@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 from django.http import StreamingHttpResponse
 from rest_framework.response import Response
 
-from analytics.store import read_document, read_etag
-from analytics.userdocs import find_user_source, user_document
-from tenantadmin.http.errors import NotFound
+from analytics.summaries.store import read_document, read_etag
+from analytics.summaries.userdocs import find_user_source, user_document
+from tenantadmin.core.errors import NotFound
 from tenantadmin.http.etags import not_modified
 from tenantadmin.http.streaming import FileChunks
 from tenantadmin.objectstore import default_store

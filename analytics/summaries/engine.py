@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import duckdb
 
-from analytics.files import scratch_directory
+from analytics.summaries.files import scratch_directory
 from logs.compaction.engine import connect
 from tenantadmin.objectstore.duck import attach_store
 

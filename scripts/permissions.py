@@ -1,6 +1,6 @@
 """The permission table as text, from the rows that the service itself asks.
 
-``python -m accounts.access.documentation > docs/permissions.md``; a test holds the file current.
+``python -m scripts.permissions > docs/permissions.md``; a test holds the file current.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _INTRODUCTION: Final = """\
 # Permissions
 
 Written from `accounts/access/policy.py` and `accounts/access/scopes.py` by
-`python -m accounts.access.documentation > docs/permissions.md`; do not edit it.
+`python -m scripts.permissions > docs/permissions.md`; do not edit it.
 
 A request may do what both its token's claims (scope, tenants, accounts, endpoints) and the database allow.
 Rights are read at most a few seconds before they are used: changes of roles, memberships and grants,

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from analytics.numbers import mean
+from analytics.summaries.numbers import mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import date
 
-    from analytics.source import Rollups
+    from analytics.summaries.source import Rollups
 
 #: Entries in each of the three lists, at most.
 LIST_LENGTH: Final = 50

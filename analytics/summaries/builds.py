@@ -9,7 +9,7 @@ from django.conf import settings
 
 from analytics.models import Build
 from logs.locks import Busy, build_lock
-from tenantadmin.http.timestamps import now
+from tenantadmin.core.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

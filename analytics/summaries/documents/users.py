@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from analytics.numbers import mean
+from analytics.summaries.numbers import mean
 
 if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
-    from analytics.source import Rollups
+    from analytics.summaries.source import Rollups
 
 _USERS: Final = """
     WITH sums AS (

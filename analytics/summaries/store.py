@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final
 from django.db.models import Q
 
 from analytics.models import DayRollup, Kind, MergedRollup, SummaryDocument
-from analytics.periods import HISTORY, DayBuild, period_bounds
-from analytics.rollup_tables import FIRST_LOG_VERSION, NO_VERSION, ROLLUP_VERSION
+from analytics.summaries.periods import HISTORY, DayBuild, period_bounds
+from analytics.summaries.rollup_tables import FIRST_LOG_VERSION, NO_VERSION, ROLLUP_VERSION
 from logs.models import Partition
 from logs.partitions import supersede
-from tenantadmin.http.timestamps import now
+from tenantadmin.core.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING
 from django.db import transaction
 from django.db.models import Q
 
-from analytics.builds import locked_period, recorded_build
-from analytics.daytables import DayTables
-from analytics.documents.day import day_document
-from analytics.files import remove_orphans, scratch_directory, upload
 from analytics.models import DayRollup, Kind, SummaryDocument
-from analytics.rollup import write_rollups
-from analytics.rollup_tables import ROLLUP_VERSION
-from analytics.store import Written, save_document, withdraw_documents, write_document
+from analytics.summaries.builds import locked_period, recorded_build
+from analytics.summaries.daytables import DayTables
+from analytics.summaries.documents.day import day_document
+from analytics.summaries.files import remove_orphans, scratch_directory, upload
+from analytics.summaries.rollup import write_rollups
+from analytics.summaries.rollup_tables import ROLLUP_VERSION
+from analytics.summaries.store import Written, save_document, withdraw_documents, write_document
 from logs.compaction.build import CompactedDay, compact_day
 from logs.layout import compacted_prefix, partition_key, rollup_key, rollup_prefix
 from logs.listing import DayListing, UnlistedDay, find_days, has_objects, list_day
 from logs.models import Partition
 from logs.partitions import Build, partition_base, publish_partition, supersede, withdraw_partition
-from tenantadmin.http.timestamps import now
+from tenantadmin.core.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import pyarrow as pa
 
-from analytics.documents.totals import ADDITIVE, averages, hourly_activity, sum_hours
 from analytics.encoding import encode_document
-from analytics.grouping import group
-from analytics.numbers import FIRST_MS, LAST_MS, mean
+from analytics.summaries.documents.totals import ADDITIVE, averages, hourly_activity, sum_hours
+from analytics.summaries.grouping import group
+from analytics.summaries.numbers import FIRST_MS, LAST_MS, mean
 from tenantadmin.arrow import pc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from analytics.daytables import DayTables
-    from analytics.grouping import Array
+    from analytics.summaries.daytables import DayTables
+    from analytics.summaries.grouping import Array
 
 #: Records that are written at a time.
 _BATCH: Final = 256

@@ -13,12 +13,12 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema
 from accounts.api.parameters import ETAG, IF_NONE_MATCH
 from accounts.api.schema import NOT_MODIFIED
 from accounts.permissions import AppView
-from analytics import schemas
-from analytics.answers import answer_stored, answer_user
+from analytics import serializers as schemas
 from analytics.models import Kind
-from analytics.periods import HISTORY
+from analytics.summaries.answers import answer_stored, answer_user
+from analytics.summaries.periods import HISTORY
 from logs.api import DAY, MONTH, YEAR
-from tenantadmin.http.errors import NotFound
+from tenantadmin.core.errors import NotFound
 from tenantadmin.http.serializers import read_query
 
 if TYPE_CHECKING:

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 from django.db import transaction
 
-from analytics.builds import locked_period, recorded_build
-from analytics.damage import LostRollups, Source, mark_lost_rollups
-from analytics.documents.month import month_document
-from analytics.documents.opportunities import opportunities_document
-from analytics.documents.rules import rules_document
-from analytics.documents.users import users_document
-from analytics.documents.year import daily_activity, year_document
 from analytics.encoding import encode_document
-from analytics.engine import Engine, opened_engine
-from analytics.files import merged_prefix, remove_orphans, upload
-from analytics.merge import merge_rollups
 from analytics.models import Kind, MergedRollup, SummaryDocument
-from analytics.periods import (
+from analytics.summaries.builds import locked_period, recorded_build
+from analytics.summaries.damage import LostRollups, Source, mark_lost_rollups
+from analytics.summaries.documents.month import month_document
+from analytics.summaries.documents.opportunities import opportunities_document
+from analytics.summaries.documents.rules import rules_document
+from analytics.summaries.documents.users import users_document
+from analytics.summaries.documents.year import daily_activity, year_document
+from analytics.summaries.engine import Engine, opened_engine
+from analytics.summaries.files import merged_prefix, remove_orphans, upload
+from analytics.summaries.merge import merge_rollups
+from analytics.summaries.periods import (
     HISTORY,
     holds,
     is_year,
@@ -37,9 +37,9 @@ from analytics.periods import (
     waiting_periods,
     year_before,
 )
-from analytics.rollup_tables import STATEMENTS
-from analytics.source import Rollups
-from analytics.store import (
+from analytics.summaries.rollup_tables import STATEMENTS
+from analytics.summaries.source import Rollups
+from analytics.summaries.store import (
     Merged,
     Written,
     day_builds,
@@ -51,14 +51,14 @@ from analytics.store import (
 )
 from logs.locks import Busy
 from logs.partitions import supersede
-from tenantadmin.http.timestamps import now
+from tenantadmin.core.timestamps import now
 from tenantadmin.objectstore import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from analytics.periods import DayBuild
+    from analytics.summaries.periods import DayBuild
     from tenantadmin.objectstore import ObjectStore
 
 #: The documents of a period, by the period's length as text.

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from analytics.rollup_tables import ACTIVITY, HOURS, LATEST_ORDER, RULES, STATEMENTS, TABLES, USERS
+from analytics.summaries.rollup_tables import ACTIVITY, HOURS, LATEST_ORDER, RULES, STATEMENTS, TABLES, USERS
 from logs.compaction.engine import text, text_list
 
 if TYPE_CHECKING:

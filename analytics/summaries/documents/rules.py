@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from analytics.numbers import mean, rate
-from analytics.rollup_tables import LATEST_ORDER
+from analytics.summaries.numbers import mean, rate
+from analytics.summaries.rollup_tables import LATEST_ORDER
 
 if TYPE_CHECKING:
-    from analytics.source import Rollups
+    from analytics.summaries.source import Rollups
 
 _RULES: Final = f"""
     SELECT rule,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analytics.grouping import Array, Numbering, Statements
+from analytics.summaries.grouping import Array, Numbering, Statements
 from tenantadmin.arrow import pc
 
 if TYPE_CHECKING:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from analytics.numbers import mean
+from analytics.summaries.numbers import mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from analytics.source import Rollups
+    from analytics.summaries.source import Rollups
 
 #: There is one row per hour of day and user. Wide sums are DECIMAL; HUGEINT gives exact integers in Python.
 _SUMS: Final = """

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analytics.rollup_tables import HOURS, STATEMENTS, USERS
-from analytics.textfile import TextFile
+from analytics.summaries.rollup_tables import HOURS, STATEMENTS, USERS
+from analytics.summaries.textfile import TextFile
 from tenantadmin.arrow import pc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from analytics.grouping import Array
+    from analytics.summaries.grouping import Array
 
 _USER: Final = "user_name"
 

@@ -1,4 +1,4 @@
-"""A day's Parquet file to its rollups (`analytics.rollup_tables`).
+"""A day's Parquet file to its rollups (`analytics.summaries.rollup_tables`).
 
 Grouping is Arrow's over numbers that stand for texts, a quarter of what the query engine takes over texts.
 """
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from analytics.dayrows import DayRows
-from analytics.grouping import ROWS, WIDE, aligned, group, means, regroup
-from analytics.rollup_tables import (
+from analytics.summaries.dayrows import DayRows
+from analytics.summaries.grouping import ROWS, WIDE, aligned, group, means, regroup
+from analytics.summaries.rollup_tables import (
     ACTIVITY,
     COLUMNS_OF,
     HOURS,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from datetime import date
     from pathlib import Path
 
-    from analytics.grouping import Array, Measures
+    from analytics.summaries.grouping import Array, Measures
 
 #: What is read of the log, beside the statements.
 _COLUMNS: Final = (

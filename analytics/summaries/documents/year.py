@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from uuid import UUID
 
-    from analytics.source import Rollups
+    from analytics.summaries.source import Rollups
 
 #: Activity covers this many days, counted back from the last day with data.
 ACTIVITY_DAYS: Final = 365

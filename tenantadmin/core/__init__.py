@@ -1,0 +1,1 @@
+"""What every layer may use: errors, times, addresses, host names. Imports nothing else of the service."""

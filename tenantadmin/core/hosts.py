@@ -1,0 +1,67 @@
+"""Host names and origins in their one spelling. Contract: FQDNs; Authentication, 10."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+from urllib.parse import urlsplit
+
+import idna
+
+MAX_FQDN: Final = 253
+_DIGITS: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+_HOST: Final = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\]")
+
+
+def normalize_fqdn(name: str) -> str:
+    """Return a host name as it is stored: lower-case, its international labels in their ASCII form.
+
+    Raises:
+        ValueError: not a host name by IDNA 2008, with the reason.
+    """
+    if "*" in name:
+        raise ValueError("A wildcard is not a host name: name each host.")
+    if name.endswith("."):
+        raise ValueError("Leave out the dot at the end.")
+    if any(mark in name for mark in ":/@ \t\r\n"):
+        raise ValueError("Give a host name alone: no scheme, port, path, address or space.")
+    if any(not character.isascii() and character.lower()[0].isascii() for character in name):
+        raise ValueError("A letter only looks like an ASCII one.")
+    lowered = unicodedata.normalize("NFC", name.lower())
+    try:
+        ascii_name = idna.encode(lowered, strict=True, std3_rules=True).decode()
+    except (idna.IDNAError, UnicodeError) as error:
+        raise ValueError(f"Not a valid host name (IDNA 2008): {error}.") from error
+    if len(ascii_name) > MAX_FQDN:
+        raise ValueError(f"A host name has at most {MAX_FQDN} characters.")
+    labels = ascii_name.split(".")
+    if len(labels) < 2:
+        raise ValueError("A host name has at least two labels, like gateway.example.org.")
+    if _DIGITS.fullmatch(labels[-1]):
+        raise ValueError("An IP address is not a host name.")
+    return ascii_name
+
+
+def lies_in(name: str, domain: str) -> bool:
+    """Tell whether a normalized host name is ``domain`` or lies under it."""
+    return name == domain or name.endswith(f".{domain}")
+
+
+def origin_of(address: str) -> tuple[str, str, int] | None:
+    """Return scheme, host and port of an absolute http or https address; None for anything else."""
+    try:
+        parts = urlsplit(address)
+        port = parts.port
+    except ValueError:
+        return None
+    scheme = parts.scheme.lower()
+    host = parts.netloc.lower()
+    if scheme not in _DEFAULT_PORTS or not address[len(scheme) :].startswith("://"):
+        return None
+    if host.endswith(":"):
+        return None
+    if port is not None:
+        host = host.rpartition(":")[0]
+    return (scheme, host, port or _DEFAULT_PORTS[scheme]) if _HOST.fullmatch(host) else None
