@@ -1,4 +1,4 @@
-"""The one permission class: it finds the policy of the operation a view names, and asks the caller.
+"""The one permission class: it finds the policy of the operation, and asks the caller.
 
 Contract: Authentication; the rows are in `accounts.access.policy`.
 """
@@ -6,8 +6,6 @@ Contract: Authentication; the rows are in `accounts.access.policy`.
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
-from contextlib import suppress
 from fnmatch import translate
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
@@ -19,103 +17,78 @@ from accounts.access.principal import Claims, Principal
 from accounts.access.resources import granted_after_minting, require_account_scope
 from accounts.access.rights import read_rights
 from accounts.access.scopes import PAT_ONLY
-from accounts.authentication import read_bearer
 from accounts.models import Tenant
-from tenantadmin.core.errors import ApiError, Forbidden, TosRequired, Unauthorized
-from tenantadmin.http.views import ApiView
+from tenantadmin.core.errors import Forbidden, MethodNotAllowed, TosRequired, Unauthorized
+from tenantadmin.http.views import ApiView  # SHIM
 
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from django.http import HttpRequest, HttpResponse
-    from django.http.response import HttpResponseBase
-    from rest_framework.authentication import BaseAuthentication
     from rest_framework.request import Request
     from rest_framework.views import APIView
 
     from accounts.access.scopes import Scope
+    from tenantadmin.http.viewsets import ApiViewSet
 
 
 class OperationPermission(BasePermission):
     """Allows what the operation's `Policy` allows, refuses everything else by name."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
+        if isinstance(view, ApiView):  # SHIM
+            require_operation(
+                POLICIES[view.operation(request.method or "")],
+                principal=request.auth,
+                method=request.method or "",
+                path=request.path,
+                arguments=view.kwargs,
+            )
+            return True
+        viewset = cast("ApiViewSet", view)
+        if viewset.current_operation is None:
+            raise MethodNotAllowed
         require_operation(
-            cast("ApiView", view),
+            POLICIES[viewset.operation_id(viewset.action)],
             principal=request.auth,
             method=request.method or "",
             path=request.path,
-            arguments=view.kwargs,
+            arguments=viewset.kwargs,
         )
         return True
 
 
-class AppView(ApiView):
-    """The base of every app's views: `OperationPermission` has let the caller through."""
-
+class AppView(ApiView):  # SHIM
     permission_classes = (OperationPermission,)
 
     def is_public(self, method: str) -> bool:
         name = self.operations.get("GET" if method == "HEAD" else method)
-        # A method that there is not: public where all others are.
         names = self.operations.values() if name is None else (name,)
         return bool(names) and all(POLICIES[name].on is On.NOTHING for name in names)
 
-    def get_authenticators(self) -> list[BaseAuthentication]:
-        """Return nothing to authenticate with where this operation is public: no header is looked at."""
-        request: Request | None = self.request  # None while the contract is being written
+    def get_authenticators(self) -> Any:
+        request: Any = self.request
         if request is not None and self.is_public(request.method or ""):
             return []
         return super().get_authenticators()
 
     @property
     def principal(self) -> Principal:
-        """The authenticated caller."""
         return cast("Principal", self.request.auth)
 
 
-class PolledView(AppView, ABC):
-    """A view whose GET is asked all the time: it is answered ahead of DRF, whose own part takes longer.
-
-    Who asks, and whether they may, is found as for every view. What is not answered here goes DRF's way:
-    other methods, requests with a query, and every refusal.
-    """
-
-    @abstractmethod
-    def answer_poll(
-        self, request: HttpRequest | Request, *, principal: Principal, **arguments: Any
-    ) -> HttpResponse:
-        """Return the answer to ``principal``, who may ask; ``arguments`` are those of the path.
-
-        Raises:
-            ApiError: there is none.
-        """
-
-    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        if request.method == "GET" and not request.META.get("QUERY_STRING"):
-            with suppress(ApiError):
-                principal = read_bearer(request)
-                require_operation(
-                    self, principal=principal, method="GET", path=request.path, arguments=kwargs
-                )
-                response = self.answer_poll(request, principal=cast("Principal", principal), **kwargs)
-                response.headers["Allow"] = ", ".join(self.allowed_methods)
-                return response
-        return super().dispatch(request, *args, **kwargs)
+PolledView = AppView  # SHIM
 
 
 def require_operation(
-    view: ApiView, *, principal: object, method: str, path: str, arguments: dict[str, Any]
+    policy: Policy, *, principal: object, method: str, path: str, arguments: dict[str, Any]
 ) -> None:
-    """Refuse a caller who may not ask for an operation of ``view``.
+    """Refuse a caller whom the ``policy`` of an operation does not allow.
 
-    ``principal`` is None, or anything else that is no `Principal`, where nobody is known to ask;
-    ``arguments`` are those of the path.
+    ``principal`` is not a `Principal` where the request has no token; ``arguments`` are those of the path.
 
     Raises:
         Unauthorized, TosRequired, Forbidden: who asks, and what is missing.
     """
-    policy = POLICIES[view.operation(method)]
     if policy.on is On.NOTHING:
         return
     if not isinstance(principal, Principal):

@@ -17,7 +17,6 @@ from accounts.models import Revision
 from accounts.models.history import RevisionKind
 from tenantadmin.core.errors import BadRequest, Detail, NotFound
 from tenantadmin.core.timestamps import format_timestamp
-from tenantadmin.http.hal import item, path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,17 +41,6 @@ class Document:
     kind: RevisionKind
     #: The tenant's id, or the account's.
     id: UUID
-
-    @property
-    def path(self) -> str:
-        """The document's own address."""
-        if self.kind is RevisionKind.ACCOUNT:
-            return path("config", "accounts", str(self.id))
-        return path("config", "tenants", str(self.id), self.kind.value)
-
-    @property
-    def history_path(self) -> str:
-        return f"{self.path}/history"
 
     def revisions(self) -> QuerySet[Revision]:
         """Return the document's revisions, newest first, through the index that holds ``seq`` unique."""
@@ -89,9 +77,6 @@ class HistoryPage:
     changes: Sequence[Revision] = field(default=())
     cursor: str | None = None
 
-    def items(self) -> list[dict[str, Any]]:
-        return [item(str(change.seq), change_path(change)) for change in self.changes]
-
     def as_json(self) -> list[dict[str, Any]]:
         return [change_as_json(change) for change in self.changes]
 
@@ -99,11 +84,6 @@ class HistoryPage:
 def document_of(change: Revision) -> Document:
     """Return the document that a change belongs to."""
     return Document(RevisionKind(change.kind), change.tenant_id or change.account_id)
-
-
-def change_path(change: Revision) -> str:
-    """Return the address of a revision."""
-    return f"{document_of(change).history_path}/{change.seq}"
 
 
 def change_as_json(change: Revision) -> dict[str, Any]:

@@ -2,22 +2,13 @@ from __future__ import annotations
 
 from django.urls import include, path
 
-from accounts.api import converters  # noqa: F401 - importing registers them
+from accounts import converters  # noqa: F401 - importing registers them
 from accounts.api.accounts import AccountsView, AccountView
 from accounts.api.config import ConfigView
 from accounts.api.domains import DomainsView, DomainVerifyView, DomainView
 from accounts.api.fqdns import FqdnsView, FqdnView
 from accounts.api.grants import GrantsView, GrantView
-from accounts.api.history import (
-    AccountDiffView,
-    AccountHistoryView,
-    AccountRevisionView,
-    ChangesView,
-    ConfigDiffView,
-    ConfigHistoryView,
-    ConfigRestoreView,
-    ConfigRevisionView,
-)
+from accounts.api.history import AccountHistoryViewSet, ChangesViewSet, ConfigHistoryViewSet
 from accounts.api.logout import LogoutView
 from accounts.api.manifest import ManifestView
 from accounts.api.signin import CallbackView, LoginView
@@ -49,18 +40,46 @@ urlpatterns = [
             [
                 path("tenants", TenantsView.as_view()),
                 path("tenants/manifest", ManifestView.as_view()),
-                path("tenants/<uuid:tenant>", TenantView.as_view()),
-                path("tenants/<uuid:tenant>/config", ConfigView.as_view()),
-                path("tenants/<uuid:tenant>/config/history", ConfigHistoryView.as_view()),
-                path("tenants/<uuid:tenant>/config/history/diff", ConfigDiffView.as_view()),
-                path("tenants/<uuid:tenant>/config/history/<seq:seq>", ConfigRevisionView.as_view()),
-                path("tenants/<uuid:tenant>/config/history/<seq:seq>/restore", ConfigRestoreView.as_view()),
-                path("history", ChangesView.as_view()),
+                path("tenants/<uuid:tenant>", TenantView.as_view(), name="tenant"),
+                path("tenants/<uuid:tenant>/config", ConfigView.as_view(), name="config"),
+                path(
+                    "tenants/<uuid:tenant>/config/history",
+                    ConfigHistoryViewSet.as_view({"get": "list_history"}),
+                    name="config-history",
+                ),
+                path(
+                    "tenants/<uuid:tenant>/config/history/diff",
+                    ConfigHistoryViewSet.as_view({"get": "diff"}),
+                    name="config-diff",
+                ),
+                path(
+                    "tenants/<uuid:tenant>/config/history/<seq:seq>",
+                    ConfigHistoryViewSet.as_view({"get": "get_revision"}),
+                    name="config-revision",
+                ),
+                path(
+                    "tenants/<uuid:tenant>/config/history/<seq:seq>/restore",
+                    ConfigHistoryViewSet.as_view({"post": "restore"}),
+                    name="config-restore",
+                ),
+                path("history", ChangesViewSet.as_view({"get": "list_changes"}), name="changes"),
                 path("accounts", AccountsView.as_view()),
-                path("accounts/<uuid:account>", AccountView.as_view()),
-                path("accounts/<uuid:account>/history", AccountHistoryView.as_view()),
-                path("accounts/<uuid:account>/history/diff", AccountDiffView.as_view()),
-                path("accounts/<uuid:account>/history/<seq:seq>", AccountRevisionView.as_view()),
+                path("accounts/<uuid:account>", AccountView.as_view(), name="account"),
+                path(
+                    "accounts/<uuid:account>/history",
+                    AccountHistoryViewSet.as_view({"get": "list_history"}),
+                    name="account-history",
+                ),
+                path(
+                    "accounts/<uuid:account>/history/diff",
+                    AccountHistoryViewSet.as_view({"get": "diff"}),
+                    name="account-diff",
+                ),
+                path(
+                    "accounts/<uuid:account>/history/<seq:seq>",
+                    AccountHistoryViewSet.as_view({"get": "get_revision"}),
+                    name="account-revision",
+                ),
                 path("accounts/<uuid:account>/domains", DomainsView.as_view()),
                 path("accounts/<uuid:account>/domains/<fqdn:domain>", DomainView.as_view()),
                 path("accounts/<uuid:account>/domains/<fqdn:domain>/verify", DomainVerifyView.as_view()),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from accounts.api import converters  # noqa: F401 - importing registers them
+from accounts import converters  # noqa: F401 - importing registers them
 from accounts.api.memberships import MembershipsView
 from accounts.api.pats import PatsView, PatView
 from accounts.api.roles import RolesView

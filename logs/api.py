@@ -16,9 +16,11 @@ from logs.queries import run_query
 from logs.sql.results import csv_pieces, json_pieces, ndjson_pieces, parquet_pieces
 from logs.tree import list_level, read_object
 from tenantadmin.core.addresses import client_address
+from tenantadmin.http.fields import StrictCharField
 from tenantadmin.http.negotiation import preferred_media_type
 from tenantadmin.http.parsers import AnyTextJsonParser
-from tenantadmin.http.serializers import StrictCharField, StrictSerializer, read_body, read_query
+from tenantadmin.http.reading import read_body, read_query
+from tenantadmin.http.serializers import StrictSerializer
 from tenantadmin.objectstore import default_store
 
 if TYPE_CHECKING:

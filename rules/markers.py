@@ -20,7 +20,6 @@ from rules.language import read_rule
 from rules.models import Marker, Ruleset
 from tenantadmin.core.errors import BadRequest, Detail, NotFound, ValidationFailed
 from tenantadmin.core.timestamps import format_timestamp, now
-from tenantadmin.http.hal import item, path
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -68,11 +67,6 @@ def marker_as_json(marker: Marker, *, superseded: bool) -> dict[str, Any]:
     }
 
 
-def markers_path(tenant_id: UUID, *more: str) -> str:
-    """Return the address of a tenant's markers or of one of them."""
-    return path("tenants", str(tenant_id), "invalidation-markers", *more)
-
-
 def active_marker_targets(tenant_id: UUID) -> set[str]:
     """Return the ids of the rules that have an unexpired marker."""
     return set(
@@ -84,10 +78,8 @@ def active_marker_targets(tenant_id: UUID) -> set[str]:
     )
 
 
-def list_markers(
-    tenant_id: UUID, *, status: str | None, target_rule_id: str | None
-) -> Iterator[dict[str, Any]]:
-    """Return ``{name, href}`` of a tenant's markers, newest first, in bounded memory.
+def list_markers(tenant_id: UUID, *, status: str | None, target_rule_id: str | None) -> Iterator[str]:
+    """Return the ids of a tenant's markers, newest first, in bounded memory.
 
     Raises:
         TenantNotFound: there is no such live tenant.
@@ -99,8 +91,7 @@ def list_markers(
         markers = markers.filter(is_active if status == "active" else ~is_active)
     if target_rule_id is not None:
         markers = markers.filter(target_rule_id=target_rule_id)
-    ids = markers.values_list("marker_id", flat=True).iterator(chunk_size=2000)
-    return (item(marker_id, markers_path(tenant_id, marker_id)) for marker_id in ids)
+    return markers.values_list("marker_id", flat=True).iterator(chunk_size=2000)
 
 
 def read_marker(tenant_id: UUID, marker_id: str) -> dict[str, Any]:

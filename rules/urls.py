@@ -1,38 +1,53 @@
 from __future__ import annotations
 
-from django.urls import include, path
+from django.urls import path
 
-from accounts.api import converters  # noqa: F401 - importing registers them
-from rules.api.cache_metadata import CacheMetadataView
-from rules.api.history import RulesDiffView, RulesHistoryView, RulesRestoreView, RulesRevisionView
-from rules.api.markers import InvalidationsView, MarkersView, MarkerView
-from rules.api.rules import RulesView, ValidateRulesView
+from accounts import converters  # noqa: F401 - importing registers them
+from rules.api.cache_metadata import CacheMetadataViewSet
+from rules.api.history import RulesHistoryViewSet
+from rules.api.markers import MarkerViewSet
+from rules.api.rules import RulesetViewSet
 
-#: What every Gateway polls.
-polled = [path("config/tenants/<uuid:tenant>/rules", RulesView.as_view())]
-# Grouped by their first segment, so that an address is compared with few others.
+_RULES = "config/tenants/<uuid:tenant>/rules"
+_TENANT = "tenants/<uuid:tenant>"
+
 urlpatterns = [
     path(
-        "config/",
-        include(
-            [
-                path("tenants/<uuid:tenant>/rules/history", RulesHistoryView.as_view()),
-                path("tenants/<uuid:tenant>/rules/history/diff", RulesDiffView.as_view()),
-                path("tenants/<uuid:tenant>/rules/history/<seq:seq>", RulesRevisionView.as_view()),
-                path("tenants/<uuid:tenant>/rules/history/<seq:seq>/restore", RulesRestoreView.as_view()),
-                path("rules/validate", ValidateRulesView.as_view()),
-            ]
-        ),
+        _RULES,
+        RulesetViewSet.as_view({"get": "get_tenant_rules", "put": "replace_tenant_rules"}),
+        name="rules",
+    ),
+    path("config/rules/validate", RulesetViewSet.as_view({"post": "validate_rules"}), name="validate-rules"),
+    path(f"{_RULES}/history", RulesHistoryViewSet.as_view({"get": "list_history"}), name="rules-history"),
+    path(f"{_RULES}/history/diff", RulesHistoryViewSet.as_view({"get": "diff"}), name="rules-diff"),
+    path(
+        f"{_RULES}/history/<seq:seq>",
+        RulesHistoryViewSet.as_view({"get": "get_revision"}),
+        name="rules-revision",
     ),
     path(
-        "tenants/",
-        include(
-            [
-                path("<uuid:tenant>/invalidation-markers", MarkersView.as_view()),
-                path("<uuid:tenant>/invalidation-markers/<str:marker>", MarkerView.as_view()),
-                path("<uuid:tenant>/rules/<str:rule>/invalidations", InvalidationsView.as_view()),
-                path("<uuid:tenant>/cachekeys/<str:cachekey>", CacheMetadataView.as_view()),
-            ]
-        ),
+        f"{_RULES}/history/<seq:seq>/restore",
+        RulesHistoryViewSet.as_view({"post": "restore"}),
+        name="rules-restore",
+    ),
+    path(
+        f"{_TENANT}/invalidation-markers",
+        MarkerViewSet.as_view({"get": "list_markers", "post": "create_marker"}),
+        name="markers",
+    ),
+    path(
+        f"{_TENANT}/invalidation-markers/<str:marker>",
+        MarkerViewSet.as_view({"get": "get_marker", "put": "replace_marker", "delete": "delete_marker"}),
+        name="marker",
+    ),
+    path(
+        f"{_TENANT}/rules/<str:rule>/invalidations",
+        MarkerViewSet.as_view({"post": "invalidate_rules"}),
+        name="invalidations",
+    ),
+    path(
+        f"{_TENANT}/cachekeys/<str:cachekey>",
+        CacheMetadataViewSet.as_view({"get": "get_cache_metadata", "put": "replace_cache_metadata"}),
+        name="cache-metadata",
     ),
 ]

@@ -8,12 +8,12 @@ from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 
-from accounts.api.parameters import ETAG, IF_NONE_MATCH
-from accounts.api.schema import NOT_MODIFIED
 from accounts.permissions import AppView
 from tenantadmin.http.contract import published_contract
 from tenantadmin.http.etags import not_modified
-from tenantadmin.http.serializers import read_query
+from tenantadmin.http.parameters import ETAG, IF_NONE_MATCH
+from tenantadmin.http.reading import read_query
+from tenantadmin.http.schema import NOT_MODIFIED
 
 if TYPE_CHECKING:
     from rest_framework.request import Request

@@ -11,8 +11,10 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from accounts.permissions import AppView
+from tenantadmin.http.fields import StrictCharField
+from tenantadmin.http.reading import read_body, read_query
 from tenantadmin.http.schema import refusal
-from tenantadmin.http.serializers import StrictCharField, StrictSerializer, read_body, read_query
+from tenantadmin.http.serializers import StrictSerializer
 from tosapp.acknowledgements import acknowledge, list_acknowledgements
 from tosapp.publishing import publish, read_by_hash, require_active
 

@@ -9,8 +9,6 @@ from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.response import Response
 
 from accounts.access.resources import owns_account
-from accounts.api.parameters import ETAG, IF_MATCH, IF_NONE_MATCH
-from accounts.api.schema import NOT_MODIFIED, STALE, ItemList, Success
 from accounts.billing.accounts import (
     AccountState,
     account_path,
@@ -20,12 +18,14 @@ from accounts.billing.accounts import (
     read_account,
     write_account,
 )
-from accounts.billing.schema import AccountBody, AccountCreate, AccountDocument
 from accounts.models.billing import Plan
 from accounts.permissions import AppView
+from accounts.serializers.billing import AccountBody, AccountCreate, AccountDocument
 from tenantadmin.http.etags import not_modified, require_match
-from tenantadmin.http.schema import refusal
-from tenantadmin.http.serializers import read_body, read_query
+from tenantadmin.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH
+from tenantadmin.http.reading import read_body, read_query
+from tenantadmin.http.schema import NOT_MODIFIED, STALE, refusal
+from tenantadmin.http.serializers import ItemList, Success
 from tenantadmin.http.streaming import stream_links
 
 if TYPE_CHECKING:

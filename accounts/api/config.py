@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, ClassVar
 from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 
-from accounts.api.parameters import ETAG, IF_MATCH, IF_NONE_MATCH
-from accounts.api.schema import NOT_MODIFIED
 from accounts.permissions import AppView
+from accounts.serializers.tenants import TenantConfigBody, TenantConfigDocument, parse_config
 from accounts.tenants.config import ConfigState, config_etag, read_config, write_config
-from accounts.tenants.schema import TenantConfigBody, TenantConfigDocument
 from tenantadmin.http.etags import not_modified, require_match
-from tenantadmin.http.schema import refusal
-from tenantadmin.http.serializers import read_query
+from tenantadmin.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH
+from tenantadmin.http.reading import read_query
+from tenantadmin.http.schema import NOT_MODIFIED, refusal
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -66,6 +65,7 @@ class ConfigView(AppView):
         written = write_config(
             tenant_id=tenant,
             document=request.data,
+            parse=parse_config,
             actor=self.principal.email,
             require=partial(require_match, request),
         )

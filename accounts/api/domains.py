@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, ClassVar
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.response import Response
 
-from accounts.api.schema import ItemList, Success
 from accounts.billing.accounts import account_path
 from accounts.billing.domains import (
     delete_domain,
@@ -18,11 +17,12 @@ from accounts.billing.domains import (
     register_domain,
     verify_domain,
 )
-from accounts.billing.schema import DomainCreate, DomainDocument, DomainVerify
 from accounts.permissions import AppView
+from accounts.serializers.billing import DomainCreate, DomainDocument, DomainVerify
 from tenantadmin.http.hal import links
+from tenantadmin.http.reading import read_body, read_query
 from tenantadmin.http.schema import refusal
-from tenantadmin.http.serializers import read_body, read_query
+from tenantadmin.http.serializers import ItemList, Success
 
 if TYPE_CHECKING:
     from uuid import UUID

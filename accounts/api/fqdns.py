@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, ClassVar
 from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 
-from accounts.api.schema import ItemList
 from accounts.billing.fqdns import fqdn_as_json, list_fqdns, read_fqdn
-from accounts.billing.schema import FqdnDocument
 from accounts.permissions import AppView
+from accounts.serializers.billing import FqdnDocument
 from tenantadmin.http.fields import StrictUuidField
-from tenantadmin.http.serializers import StrictSerializer, read_query
+from tenantadmin.http.reading import read_query
+from tenantadmin.http.serializers import ItemList, StrictSerializer
 from tenantadmin.http.streaming import stream_links
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from drf_spectacular.utils import OpenApiExample, extend_schema, extend_schema_s
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from accounts.api.schema import Link, Success
 from accounts.billing.grants import NewGrant, create_grant, grant_as_json, list_grants, revoke_grant
-from accounts.billing.schema import GrantCreate, GrantDocument
 from accounts.permissions import AppView
-from tenantadmin.http.serializers import read_body, read_query
+from accounts.serializers.billing import GrantCreate, GrantDocument
+from tenantadmin.http.reading import read_body, read_query
+from tenantadmin.http.serializers import Link, Success
 from tenantadmin.http.streaming import stream_links
 
 if TYPE_CHECKING:

@@ -1,5 +1,4 @@
-"""The change history of configuration and of everything together. Contract: Change history."""
-# ruff: noqa: N815  (the members' names are those of the JSON)
+"""The history of documents. Contract: Change history."""
 
 from __future__ import annotations
 
@@ -7,223 +6,202 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlencode
 
-from drf_spectacular.utils import extend_schema
-from rest_framework import serializers
+from django.urls import reverse
 from rest_framework.response import Response
 
 from accounts.api.config import config_response
-from accounts.api.parameters import ETAG, IF_MATCH, SEQ
-from accounts.api.schema import STALE, HalItem, Link
 from accounts.diff import diff_documents
 from accounts.emails import normalize_email
-from accounts.models.history import RevisionAction, RevisionKind
-from accounts.permissions import AppView
+from accounts.models.history import RevisionKind
 from accounts.revisions import (
-    DEFAULT_LIMIT,
-    MAX_LIMIT,
     Document,
     HistoryFilter,
     HistoryPage,
     change_as_json,
+    document_of,
     read_changes,
     read_pair,
     read_revision,
     read_timeline,
 )
+from accounts.serializers.history import (
+    ChangeHistoryPage,
+    ChangeParameters,
+    ChangeRevision,
+    DiffParameters,
+    DocumentDiff,
+    PageParameters,
+)
+from accounts.serializers.tenants import TenantConfigDocument, parse_config
 from accounts.tenants.restore import restore_config
-from accounts.tenants.schema import TenantConfigDocument
+from accounts.viewsets import AppViewSet
 from tenantadmin.core.errors import BadRequest, Detail
 from tenantadmin.http.etags import require_match
-from tenantadmin.http.fields import OneOfField, StrictIntegerField
-from tenantadmin.http.hal import link, links
-from tenantadmin.http.serializers import StrictCharField, StrictSerializer, TimestampField, read_query
+from tenantadmin.http.hal import item, link, links
+from tenantadmin.http.parameters import ETAG, IF_MATCH, SEQ
+from tenantadmin.http.schema import STALE
+from tenantadmin.http.viewsets import operation
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from uuid import UUID
 
     from rest_framework.request import Request
 
-
-class PageParameters(StrictSerializer):
-    limit = StrictIntegerField(default=DEFAULT_LIMIT, min_value=1, max_value=MAX_LIMIT)
-    cursor = StrictCharField(required=False, max_length=200, help_text="From the `next` link of a page.")
+    from accounts.models import Revision
 
 
-class ChangeParameters(PageParameters):
-    """``from`` is a word of Python's; it joins the fields below."""
+class HistoryViewSet(AppViewSet):
+    """What every answer about changes is made of."""
 
-    to = TimestampField(required=False, help_text="Inclusive.")
-    userId = StrictCharField(required=False, max_length=320, help_text="Who made the change.")
-    kind = OneOfField(choices=RevisionKind.values, required=False)
+    tag = "History"
 
-    def get_fields(self) -> dict[str, Any]:
-        return {"from": TimestampField(required=False, help_text="Inclusive."), **super().get_fields()}
-
-
-class DiffParameters(StrictSerializer):
-    """``from`` is a word of Python's; it joins the field below."""
-
-    to = StrictIntegerField(min_value=0)
-
-    def get_fields(self) -> dict[str, Any]:
-        return {"from": StrictIntegerField(min_value=0), **super().get_fields()}
-
-
-class Change(serializers.Serializer[Any]):
-    """One recorded change."""
-
-    seq = serializers.IntegerField(min_value=0)
-    kind = OneOfField(choices=RevisionKind.values)
-    tenantId = serializers.UUIDField(required=False)
-    accountId = serializers.UUIDField()
-    userId = serializers.CharField()
-    changedAt = serializers.DateTimeField()
-    action = OneOfField(choices=RevisionAction.values)
-    restoredFrom = serializers.IntegerField(min_value=0, required=False)
-    summary = serializers.DictField(help_text="Counts and names of what changed.")
+    def page(self, page: HistoryPage, *, address: str, parent: str) -> Response:
+        """Answer a page; its ``next`` link repeats the question with the cursor in it."""
+        more = {}
+        if page.cursor is not None:
+            asked = {**self.request.query_params.dict(), "cursor": page.cursor}
+            more["next"] = link(f"{address}?{urlencode(asked)}")
+        items = [item(str(change.seq), _revision_href(change)) for change in page.changes]
+        return Response(
+            {
+                "_links": links(self_href=self.request.get_full_path(), parent=parent, items=items, **more),
+                "changes": page.as_json(),
+            }
+        )
 
 
-class ChangePageLinks(serializers.Serializer[Any]):
-    self = Link()
-    parent = Link()
-    next = Link(required=False)
-    items = HalItem(many=True)
+class ChangesViewSet(HistoryViewSet):
+    """The changes of all documents."""
 
-
-class ChangeHistoryPage(serializers.Serializer[Any]):
-    """Changes, newest first."""
-
-    _links = ChangePageLinks()
-    changes = Change(many=True)
-
-
-class ChangeRevision(Change):
-    """A change and the whole document after it; null after a deletion."""
-
-    document = serializers.DictField(allow_null=True)
-
-
-class FieldDifference(serializers.Serializer[Any]):
-    """``from`` and ``to`` are any JSON; null stands for absent too."""
-
-    path = serializers.CharField(help_text="JSON Pointer.")
-    to = serializers.JSONField(allow_null=True)
-
-    def get_fields(self) -> dict[str, Any]:
-        return {**super().get_fields(), "from": serializers.JSONField(allow_null=True)}
-
-
-class DiffLinks(serializers.Serializer[Any]):
-    self = Link()
-    parent = Link()
-    to = Link()
-
-    def get_fields(self) -> dict[str, Any]:
-        return {**super().get_fields(), "from": Link()}
-
-
-class DiffHead(serializers.Serializer[Any]):
-    to = serializers.IntegerField(min_value=0)
-    kind = OneOfField(choices=RevisionKind.values)
-    _links = DiffLinks()
-
-    def get_fields(self) -> dict[str, Any]:
-        return {"from": serializers.IntegerField(min_value=0), **super().get_fields()}
-
-
-class DocumentDiff(DiffHead):
-    """The fields that differ between two revisions."""
-
-    fields = FieldDifference(many=True)  # type: ignore[assignment]  # a member, not the property
-
-
-def page_response(request: Request, page: HistoryPage, *, address: str, parent: str) -> Response:
-    """Answer a page of history; ``next`` repeats the question with the cursor in it."""
-    more = {}
-    if page.cursor is not None:
-        asked = {**request.query_params.dict(), "cursor": page.cursor}
-        more["next"] = link(f"{address}?{urlencode(asked)}")
-    return Response(
-        {
-            "_links": links(self_href=request.get_full_path(), parent=parent, items=page.items(), **more),
-            "changes": page.as_json(),
-        }
-    )
-
-
-def timeline_response(request: Request, document: Document) -> Response:
-    """Answer a page of one document's history."""
-    asked = read_query(PageParameters, request)
-    page = read_timeline(document, limit=asked["limit"], cursor=asked.get("cursor"))
-    return page_response(request, page, address=document.history_path, parent=document.path)
-
-
-def revision_response(request: Request, document: Document, seq: int) -> Response:
-    """Answer one revision with its document."""
-    read_query(None, request)
-    revision = read_revision(document, seq)
-    return Response({**change_as_json(revision), "document": revision.document})
-
-
-def diff_head(document: Document, *, earlier: int, later: int) -> dict[str, Any]:
-    """Return what every diff says before the differences."""
-    history = document.history_path
-    return {
-        "from": earlier,
-        "to": later,
-        "kind": document.kind.value,
-        "_links": {
-            "self": link(f"{history}/diff?from={earlier}&to={later}"),
-            "parent": link(history),
-            "from": link(f"{history}/{earlier}"),
-            "to": link(f"{history}/{later}"),
-        },
-    }
-
-
-def fields_diff_response(request: Request, document: Document) -> Response:
-    """Answer the differing fields of two revisions of a configuration or an account."""
-    asked = read_query(DiffParameters, request)
-    earlier, later = asked["from"], asked["to"]
-    before, after = read_pair(document, earlier=earlier, later=later)
-    changes = diff_documents(before=before, after=after)
-    return Response(
-        {
-            **diff_head(document, earlier=earlier, later=later),
-            "fields": [change.as_json() for change in changes],
-        }
-    )
-
-
-def require_empty_body(request: Request) -> None:
-    """Refuse a body where the operation takes none.
-
-    Raises:
-        BadRequest: there is one.
-    """
-    if request.data:
-        raise BadRequest("This operation takes no body.")
-
-
-class ChangesView(AppView):
-    """Every change that the caller may read."""
-
-    operations: ClassVar = {"GET": "listChanges"}
-
-    @extend_schema(
-        tags=["History"],
+    @operation(
         summary="List changes of rules, configurations and accounts, newest first",
-        parameters=[ChangeParameters],
+        description="Every change that the caller may read.",
+        query=ChangeParameters,
         responses={200: ChangeHistoryPage},
     )
-    def get(self, request: Request) -> Response:
-        asked = read_query(ChangeParameters, request)
-        wanted = read_filter(asked)
-        page = read_changes(self.principal, wanted, limit=asked["limit"], cursor=asked.get("cursor"))
-        return page_response(request, page, address="/config/history", parent="/")
+    def list_changes(self, request: Request) -> Response:
+        page = read_changes(
+            self.principal,
+            _read_filter(self.query),
+            limit=self.query["limit"],
+            cursor=self.query.get("cursor"),
+        )
+        return self.page(page, address=reverse("changes"), parent=reverse("contract"))
 
 
-def read_filter(asked: dict[str, Any]) -> HistoryFilter:
+class DocumentHistoryViewSet(HistoryViewSet):
+    """The history of one document: a tenant's rules or configuration, or an account.
+
+    The routes of a kind of document are named after it: ``rules`` is the document, ``rules-history``,
+    ``rules-diff`` and ``rules-revision`` lie below it.
+    """
+
+    kind: ClassVar[RevisionKind]
+    #: Whose history it is, for the contract.
+    owner: ClassVar[str]
+
+    @classmethod
+    def operation_id(cls, action: str) -> str:
+        """Return the ``operationId``: ``list_history`` of rules is ``listRulesHistory``."""
+        verb, _, noun = action.partition("_")
+        return verb + cls.kind.value.capitalize() + noun.capitalize()
+
+    @classmethod
+    def summary(cls, action: str) -> str:
+        return super().summary(action).format(owner=cls.owner)
+
+    @property
+    def document(self) -> Document:
+        """The document that the address names."""
+        return Document(self.kind, self.kwargs[_parameter(self.kind)])
+
+    @operation(
+        summary="List the changes of {owner}", query=PageParameters, responses={200: ChangeHistoryPage}
+    )
+    def list_history(self, request: Request, **_: UUID) -> Response:
+        page = read_timeline(self.document, limit=self.query["limit"], cursor=self.query.get("cursor"))
+        return self.page(page, address=_href(self.document, "history"), parent=_href(self.document))
+
+    @operation(summary="Read one revision of {owner}", path=[SEQ], responses={200: ChangeRevision})
+    def get_revision(self, request: Request, *, seq: int, **_: UUID) -> Response:
+        revision = read_revision(self.document, seq)
+        return Response({**change_as_json(revision), "document": revision.document})
+
+    @operation(
+        summary="Compare two revisions of {owner}", query=DiffParameters, responses={200: DocumentDiff}
+    )
+    def diff(self, request: Request, **_: UUID) -> Response:
+        document, earlier, later = self.document, self.query["from"], self.query["to"]
+        before, after = read_pair(document, earlier=earlier, later=later)
+        address = _href(document, "diff")
+        return Response(
+            {
+                "from": earlier,
+                "to": later,
+                "kind": self.kind.value,
+                "_links": {
+                    "self": link(f"{address}?from={earlier}&to={later}"),
+                    "parent": link(_href(document, "history")),
+                    "from": link(_href(document, "revision", seq=earlier)),
+                    "to": link(_href(document, "revision", seq=later)),
+                },
+                **self.differences(before, after),
+            }
+        )
+
+    def differences(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what differs between two documents: the members that a diff of this kind adds."""
+        return {"fields": [change.as_json() for change in diff_documents(before=before, after=after)]}
+
+
+class ConfigHistoryViewSet(DocumentHistoryViewSet):
+    """The history of a tenant's configuration."""
+
+    kind = RevisionKind.CONFIG
+    owner = "a tenant's configuration"
+
+    @operation(
+        summary="Restore a revision of a tenant's configuration",
+        description="A normal write under today's FQDN, plan and name state; it points back at its source.",
+        path=[SEQ],
+        headers=[IF_MATCH, ETAG],
+        responses={200: TenantConfigDocument, 409: STALE},
+    )
+    def restore(self, request: Request, *, tenant: UUID, seq: int) -> Response:
+        restored = restore_config(
+            tenant_id=tenant,
+            seq=seq,
+            parse=parse_config,
+            actor=self.principal.email,
+            require=partial(require_match, request),
+        )
+        return config_response(restored)
+
+
+class AccountHistoryViewSet(DocumentHistoryViewSet):
+    """The history of an account."""
+
+    kind = RevisionKind.ACCOUNT
+    owner = "an account"
+
+
+def _href(document: Document, what: str = "", **more: int) -> str:
+    """Return the address of a document, or of a part of its history."""
+    name = f"{document.kind.value}-{what}" if what else document.kind.value
+    return reverse(name, kwargs={_parameter(document.kind): document.id, **more})
+
+
+def _parameter(kind: RevisionKind) -> str:
+    """Return the path parameter that holds the id of a kind of document."""
+    return "account" if kind is RevisionKind.ACCOUNT else "tenant"
+
+
+def _revision_href(change: Revision) -> str:
+    return _href(document_of(change), "revision", seq=change.seq)
+
+
+def _read_filter(asked: Mapping[str, Any]) -> HistoryFilter:
     """Return the filter of validated parameters.
 
     Raises:
@@ -235,112 +213,3 @@ def read_filter(asked: dict[str, Any]) -> HistoryFilter:
         raise BadRequest(message, details=[Detail("/from", "out-of-range", message)])
     user = asked.get("userId")
     return HistoryFilter(since, until, None if user is None else normalize_email(user), asked.get("kind"))
-
-
-def _config(tenant: UUID) -> Document:
-    return Document(RevisionKind.CONFIG, tenant)
-
-
-class ConfigHistoryView(AppView):
-    operations: ClassVar = {"GET": "listConfigHistory"}
-
-    @extend_schema(
-        tags=["History"],
-        summary="List the changes of a tenant's configuration",
-        parameters=[PageParameters],
-        responses={200: ChangeHistoryPage},
-    )
-    def get(self, request: Request, tenant: UUID) -> Response:
-        return timeline_response(request, _config(tenant))
-
-
-class ConfigDiffView(AppView):
-    operations: ClassVar = {"GET": "diffConfig"}
-
-    @extend_schema(
-        tags=["History"],
-        summary="Compare two revisions of a tenant's configuration",
-        parameters=[DiffParameters],
-        responses={200: DocumentDiff},
-    )
-    def get(self, request: Request, tenant: UUID) -> Response:
-        return fields_diff_response(request, _config(tenant))
-
-
-class ConfigRevisionView(AppView):
-    operations: ClassVar = {"GET": "getConfigRevision"}
-
-    @extend_schema(
-        tags=["History"],
-        summary="Read one revision of a tenant's configuration",
-        parameters=[SEQ],
-        responses={200: ChangeRevision},
-    )
-    def get(self, request: Request, tenant: UUID, seq: int) -> Response:
-        return revision_response(request, _config(tenant), seq)
-
-
-class ConfigRestoreView(AppView):
-    operations: ClassVar = {"POST": "restoreConfig"}
-
-    @extend_schema(
-        tags=["History"],
-        summary="Restore a revision of a tenant's configuration",
-        description="A normal write under today's FQDN, plan and name state; it points back at its source.",
-        parameters=[SEQ, IF_MATCH, ETAG],
-        request=None,
-        responses={200: TenantConfigDocument, 409: STALE},
-    )
-    def post(self, request: Request, tenant: UUID, seq: int) -> Response:
-        read_query(None, request)
-        require_empty_body(request)
-        restored = restore_config(
-            tenant_id=tenant,
-            seq=seq,
-            actor=self.principal.email,
-            require=partial(require_match, request),
-        )
-        return config_response(restored)
-
-
-def _account(account: UUID) -> Document:
-    return Document(RevisionKind.ACCOUNT, account)
-
-
-class AccountHistoryView(AppView):
-    operations: ClassVar = {"GET": "listAccountHistory"}
-
-    @extend_schema(
-        tags=["History"],
-        summary="List the changes of an account since its creation",
-        parameters=[PageParameters],
-        responses={200: ChangeHistoryPage},
-    )
-    def get(self, request: Request, account: UUID) -> Response:
-        return timeline_response(request, _account(account))
-
-
-class AccountDiffView(AppView):
-    operations: ClassVar = {"GET": "diffAccount"}
-
-    @extend_schema(
-        tags=["History"],
-        summary="Compare two revisions of an account",
-        parameters=[DiffParameters],
-        responses={200: DocumentDiff},
-    )
-    def get(self, request: Request, account: UUID) -> Response:
-        return fields_diff_response(request, _account(account))
-
-
-class AccountRevisionView(AppView):
-    operations: ClassVar = {"GET": "getAccountRevision"}
-
-    @extend_schema(
-        tags=["History"],
-        summary="Read one revision of an account",
-        parameters=[SEQ],
-        responses={200: ChangeRevision},
-    )
-    def get(self, request: Request, account: UUID, seq: int) -> Response:
-        return revision_response(request, _account(account), seq)

@@ -11,8 +11,10 @@ from rest_framework.response import Response
 
 from accounts.access.credentials import revoke
 from accounts.api.tokens import NO_STORE, OAuthErrorBody, OAuthView, refuse
+from tenantadmin.http.fields import StrictCharField
 from tenantadmin.http.parsers import StrictFormParser, StrictJsonParser
-from tenantadmin.http.serializers import StrictCharField, read_query, unknown_name_message
+from tenantadmin.http.reading import read_query
+from tenantadmin.http.serializers import unknown_name_message
 
 if TYPE_CHECKING:
     from rest_framework.request import Request

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 
-from accounts.api.parameters import ETAG, IF_NONE_MATCH
-from accounts.api.schema import NOT_MODIFIED, HalItem, Link
 from accounts.permissions import AppView
 from accounts.tenants.listing import ManifestQuery, read_manifest
 from tenantadmin.http.etags import not_modified
-from tenantadmin.http.fields import QueryBooleanField
-from tenantadmin.http.serializers import StrictCharField, StrictSerializer, TimestampField, read_query
+from tenantadmin.http.fields import QueryBooleanField, StrictCharField, TimestampField
+from tenantadmin.http.parameters import ETAG, IF_NONE_MATCH
+from tenantadmin.http.reading import read_query
+from tenantadmin.http.schema import NOT_MODIFIED
+from tenantadmin.http.serializers import HalItem, Link, StrictSerializer
 from tenantadmin.http.streaming import stream_links
 
 if TYPE_CHECKING:

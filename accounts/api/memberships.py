@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, ClassVar
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.response import Response
 
-from accounts.api.people import MembershipBody
 from accounts.api.users import read_entries
 from accounts.memberships import append_memberships, replace_memberships
 from accounts.permissions import AppView
+from accounts.serializers.people import MembershipBody
 from accounts.users import read_memberships, readable_user, require_readable
-from tenantadmin.http.serializers import read_items, read_query
+from tenantadmin.http.reading import read_items, read_query
 
 if TYPE_CHECKING:
     from rest_framework.request import Request

@@ -10,19 +10,13 @@ from rest_framework.response import Response
 
 from accounts.access.principal import WILDCARD
 from accounts.access.scopes import Scope
-from accounts.api.people import SCOPES
-from accounts.api.schema import HalLinks, Success
 from accounts.pats import PatRequest, create_own_pat, list_pats, pat_item, revoke_pat
 from accounts.permissions import AppView
+from accounts.serializers.people import SCOPES
 from tenantadmin.http import hal
-from tenantadmin.http.fields import OneOfField
-from tenantadmin.http.serializers import (
-    StrictCharField,
-    StrictSerializer,
-    TimestampField,
-    read_body,
-    read_query,
-)
+from tenantadmin.http.fields import OneOfField, StrictCharField, TimestampField
+from tenantadmin.http.reading import read_body, read_query
+from tenantadmin.http.serializers import HalLinks, StrictSerializer, Success
 
 if TYPE_CHECKING:
     from rest_framework.request import Request

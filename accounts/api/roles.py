@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, ClassVar
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.response import Response
 
-from accounts.api.people import RolesBody, RolesPatch
 from accounts.permissions import AppView
 from accounts.roles import replace_roles
+from accounts.serializers.people import RolesBody, RolesPatch
 from accounts.users import read_roles
-from tenantadmin.http.serializers import read_body, read_query
+from tenantadmin.http.reading import read_body, read_query
 
 if TYPE_CHECKING:
     from rest_framework.request import Request

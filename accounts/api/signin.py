@@ -20,8 +20,10 @@ from accounts.signin.settings import return_address
 from accounts.signin.state import is_browser_id, new_browser_id
 from tenantadmin.core.errors import BadRequest
 from tenantadmin.core.hosts import origin_of
+from tenantadmin.http.fields import StrictCharField
+from tenantadmin.http.reading import read_query
 from tenantadmin.http.schema import refusal
-from tenantadmin.http.serializers import StrictCharField, StrictSerializer, read_query
+from tenantadmin.http.serializers import StrictSerializer
 
 if TYPE_CHECKING:
     from rest_framework.request import Request

@@ -19,10 +19,12 @@ from accounts.signin.links import request_link, require_links, verify_link
 from accounts.signin.redirects import MAX_REDIRECT_LENGTH
 from tenantadmin.core.addresses import client_address
 from tenantadmin.core.errors import ApiError, Forbidden
+from tenantadmin.http.fields import StrictCharField
 from tenantadmin.http.handler import as_api_error
 from tenantadmin.http.parsers import StrictFormParser, StrictJsonParser
+from tenantadmin.http.reading import read_body, read_query
 from tenantadmin.http.schema import refusal
-from tenantadmin.http.serializers import StrictCharField, StrictSerializer, read_body, read_query
+from tenantadmin.http.serializers import StrictSerializer
 
 if TYPE_CHECKING:
     from rest_framework.request import Request

@@ -11,17 +11,17 @@ from rest_framework.response import Response
 
 from accounts.access.resources import require_account_owner, require_account_scope, require_tenant_owner
 from accounts.access.scopes import Scope
-from accounts.api.parameters import ETAG, IF_NONE_MATCH
-from accounts.api.schema import NOT_MODIFIED, Deletion, ItemList, Link
 from accounts.permissions import AppView
+from accounts.serializers.tenants import Deletion, TenantConfigDocument, TenantCreate
 from accounts.tenants.lifecycle import create_tenant_for, delete_tenant
 from accounts.tenants.listing import list_tenants, require_live_tenant, tenant_path
-from accounts.tenants.schema import TenantConfigDocument, TenantCreate
 from tenantadmin.core.etags import strong_etag
 from tenantadmin.http.etags import not_modified
 from tenantadmin.http.hal import link
-from tenantadmin.http.schema import refusal
-from tenantadmin.http.serializers import read_body, read_query
+from tenantadmin.http.parameters import ETAG, IF_NONE_MATCH
+from tenantadmin.http.reading import read_body, read_query
+from tenantadmin.http.schema import NOT_MODIFIED, refusal
+from tenantadmin.http.serializers import ItemList, Link
 from tenantadmin.http.streaming import stream_links
 
 if TYPE_CHECKING:

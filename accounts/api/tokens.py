@@ -12,9 +12,11 @@ from accounts.access.credentials import AccessGrant, exchange_pat, exchange_refr
 from accounts.access.tokens import current_keys
 from accounts.permissions import AppView
 from tenantadmin.core.errors import ApiError
+from tenantadmin.http.fields import StrictCharField
 from tenantadmin.http.handler import as_api_error
 from tenantadmin.http.parsers import StrictFormParser, StrictJsonParser
-from tenantadmin.http.serializers import StrictCharField, read_query, unknown_name_message
+from tenantadmin.http.reading import read_query
+from tenantadmin.http.serializers import unknown_name_message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -9,17 +9,18 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schem
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from accounts.api.people import UserBody, UserDocument
-from accounts.api.schema import Link, Success
 from accounts.emails import normalize_email
 from accounts.memberships import MembershipEntry
 from accounts.permissions import AppView, PolledView
 from accounts.roles import make_roles
+from accounts.serializers.people import UserBody, UserDocument
 from accounts.users import UserChange, delete_user, list_users, read_user, write_user
 from tenantadmin.core.errors import Detail, ValidationFailed
 from tenantadmin.core.jsontext import dump_json
 from tenantadmin.http import hal
-from tenantadmin.http.serializers import StrictCharField, StrictSerializer, read_body, read_query
+from tenantadmin.http.fields import StrictCharField
+from tenantadmin.http.reading import read_body, read_query
+from tenantadmin.http.serializers import Link, StrictSerializer, Success
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -93,7 +94,7 @@ class UserView(PolledView):
 
     def answer_poll(
         self,
-        request: HttpRequest | Request,  # noqa: ARG002
+        request: HttpRequest | Request,
         *,
         principal: Principal,
         **arguments: Any,

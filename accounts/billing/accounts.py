@@ -16,12 +16,12 @@ from django.db.models.functions import Coalesce
 from accounts.access.scopes import Scope
 from accounts.access.visible import readable_accounts
 from accounts.billing.errors import InUse
-from accounts.billing.schema import AccountBody, AccountCreate
 from accounts.diff import diff_documents, summarize_fields
 from accounts.history import append_revision
 from accounts.models import Account, PermissionGrant, Tenant, User
 from accounts.models.billing import GrantResource, Plan
 from accounts.models.history import RevisionAction, RevisionKind
+from accounts.serializers.billing import AccountBody, AccountCreate
 from accounts.tenants.errors import AccountNotFound
 from tenantadmin.core.errors import Conflict, Detail, Forbidden, ValidationFailed
 from tenantadmin.core.etags import strong_etag

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
@@ -16,19 +16,30 @@ from accounts.tenants.documents import read_row
 from accounts.tenants.errors import TenantNotFound, database_refusals
 from accounts.tenants.fqdns import FqdnChange, apply_fqdns, require_domains
 from accounts.tenants.plans import limits_of, require_within
-from accounts.tenants.schema import TenantConfigBody, complete_config
 from accounts.tenants.stamps import stamp_tenant
 from tenantadmin.core.errors import Conflict, Detail, ValidationFailed
 from tenantadmin.core.etags import strong_etag
 from tenantadmin.core.timestamps import format_timestamp
-from tenantadmin.http.handler import validation_details
 
 if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Callable, Mapping
     from uuid import UUID
 
-_READ_ONLY: Final = ("tenantId", "accountId", "createdAt")
+
+@dataclass(frozen=True, slots=True)
+class SentConfig:
+    """A configuration as a caller sent it, after its shape was checked.
+
+    ``document`` is complete: every default is written out. The others are what the caller sent back of the
+    read-only members; None where it left one out.
+    """
+
+    document: dict[str, Any]
+    tenant_id: UUID | None = None
+    account_id: UUID | None = None
+    created_at: dt.datetime | None = None
+    seq: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,15 +112,17 @@ def write_config(
     *,
     tenant_id: UUID,
     document: Any,
+    parse: Callable[[Any], SentConfig],
     actor: str,
     restored_from: int | None = None,
     require: Callable[[str], None] | None = None,
 ) -> ConfigState:
     """Replace a live tenant's configuration: PUT, restore and every other writer come through here.
 
-    ``document`` is a body as sent. ``require`` is asked with the entity tag of what is stored and raises
-    where the caller expected something else. Holds the FQDN lifecycle, the immutable ``accountId``, the
-    plan's limits and the unique name; appends the revision; moves the tenant's ``modifiedAt``.
+    ``document`` is a body as sent, and ``parse`` checks its shape. ``require`` is asked with the entity tag
+    of what is stored and raises where the caller expected something else. Holds the FQDN lifecycle, the
+    immutable ``accountId``, the plan's limits and the unique name; appends the revision; moves the tenant's
+    ``modifiedAt``.
 
     Raises:
         TenantNotFound: there is no such live tenant.
@@ -120,7 +133,9 @@ def write_config(
     stored = read_config(tenant_id)
     if require is not None:
         require(stored.etag)
-    checked = _validate(document, stored)
+    sent = parse(document)
+    _require_unchanged(sent, stored)
+    checked = sent.document
     limits = limits_of(stored.plan)
     names = checked["fqdns"]
     require_within(limits.fqdns, count=len(names), what="FQDNs per tenant", plan=stored.plan, path="/fqdns")
@@ -162,29 +177,24 @@ def write_config(
     )
 
 
-def _validate(document: Any, stored: ConfigState) -> dict[str, Any]:
-    """Return the complete document of a body.
+def _require_unchanged(sent: SentConfig, stored: ConfigState) -> None:
+    """Refuse another value for a member that cannot change.
 
     Raises:
-        ValidationFailed: the shape does not hold, or a member that cannot change says something else.
+        ValidationFailed: a read-only member says something else than what is stored.
         Conflict: ``seq`` is not the stored one.
     """
-    body = TenantConfigBody(data=document)
-    if not body.is_valid():
-        raise ValidationFailed(details=validation_details(body.errors))
-    sent = body.validated_data
-    present = {
-        "tenantId": stored.tenant_id,
-        "accountId": stored.account_id,
-        "createdAt": stored.created_at,
+    members = {
+        "tenantId": (sent.tenant_id, stored.tenant_id),
+        "accountId": (sent.account_id, stored.account_id),
+        "createdAt": (sent.created_at, stored.created_at),
     }
     details = [
         Detail(f"/{name}", "read-only", f"'{name}' cannot be changed. Leave it out or send it as read.")
-        for name in _READ_ONLY
-        if name in sent and sent[name] != present[name]
+        for name, (value, present) in members.items()
+        if value not in {None, present}
     ]
     if details:
         raise ValidationFailed(details=details)
-    if sent.get("seq", stored.seq) != stored.seq:
+    if sent.seq not in {None, stored.seq}:
         raise Conflict
-    return complete_config(sent)

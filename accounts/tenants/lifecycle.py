@@ -17,12 +17,12 @@ from accounts.models.billing import GrantResource
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.models.tenants import tenant_name_key
 from accounts.models.users import MembershipRole
+from accounts.serializers.tenants import WritableConfig, complete_config
 from accounts.tenants.config import ConfigState
 from accounts.tenants.documents import document_keepers, remove_row
 from accounts.tenants.errors import AccountNotFound, TenantNotFound, database_refusals
 from accounts.tenants.fqdns import FqdnChange, apply_fqdns, release_fqdns, require_domains
 from accounts.tenants.plans import limits_of, require_within
-from accounts.tenants.schema import WritableConfig, complete_config
 from accounts.tenants.stamps import new_stamp, stamp_tenant
 from tenantadmin.core.errors import ValidationFailed
 from tenantadmin.core.timestamps import now

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from accounts.models.history import RevisionKind
 from accounts.revisions import Document, read_revision
-from accounts.tenants.config import ConfigState, write_config
+from accounts.tenants.config import ConfigState, SentConfig, write_config
 from accounts.tenants.errors import FqdnConflict, TenantNameConflict, TenantNotFound
 from tenantadmin.core.errors import Detail, ValidationFailed
 
@@ -30,9 +30,14 @@ def revision_document(document: Document, seq: int) -> dict[str, Any]:
 
 
 def restore_config(
-    *, tenant_id: UUID, seq: int, actor: str, require: Callable[[str], None] | None = None
+    *,
+    tenant_id: UUID,
+    seq: int,
+    parse: Callable[[Any], SentConfig],
+    actor: str,
+    require: Callable[[str], None] | None = None,
 ) -> ConfigState:
-    """Write an earlier configuration again, under today's checks.
+    """Write an earlier configuration again, under today's checks; arguments as of `write_config`.
 
     Raises:
         RevisionNotFound, TenantNotFound: there is nothing to restore, or nowhere to.
@@ -42,7 +47,12 @@ def restore_config(
     document = revision_document(Document(RevisionKind.CONFIG, tenant_id), seq)
     try:
         return write_config(
-            tenant_id=tenant_id, document=document, actor=actor, restored_from=seq, require=require
+            tenant_id=tenant_id,
+            document=document,
+            parse=parse,
+            actor=actor,
+            restored_from=seq,
+            require=require,
         )
     except (FqdnConflict, TenantNameConflict) as error:
         raise ValidationFailed(

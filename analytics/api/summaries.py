@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
 
-from accounts.api.parameters import ETAG, IF_NONE_MATCH
-from accounts.api.schema import NOT_MODIFIED
 from accounts.permissions import AppView
 from analytics import serializers as schemas
 from analytics.models import Kind
@@ -19,7 +17,9 @@ from analytics.summaries.answers import answer_stored, answer_user
 from analytics.summaries.periods import HISTORY
 from logs.api import DAY, MONTH, YEAR
 from tenantadmin.core.errors import NotFound
-from tenantadmin.http.serializers import read_query
+from tenantadmin.http.parameters import ETAG, IF_NONE_MATCH
+from tenantadmin.http.reading import read_query
+from tenantadmin.http.schema import NOT_MODIFIED
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,32 +1,35 @@
 """Invalidation markers. Contract: Cache metadata and markers."""
-# ruff: noqa: N815  (the members' names are those of the JSON)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING
 
-from drf_spectacular.utils import OpenApiExample, extend_schema, extend_schema_serializer
-from rest_framework import serializers
+from django.urls import reverse
+from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
-from accounts.api.schema import HalLinks, ItemList, Success
-from accounts.permissions import AppView
-from accounts.tenants.listing import tenant_path
-from accounts.tenants.schema import IgnoredField
+from accounts.viewsets import AppViewSet
 from rules.markers import (
     NewMarker,
     create_marker,
     delete_marker,
     invalidate_targets,
     list_markers,
-    markers_path,
     read_marker,
     update_marker,
 )
-from tenantadmin.http.fields import OneOfField
-from tenantadmin.http.hal import item, links, path
-from tenantadmin.http.serializers import StrictCharField, StrictSerializer, read_body, read_query
+from rules.serializers import (
+    InvalidationRequest,
+    InvalidationResult,
+    MarkerCreate,
+    MarkerDocument,
+    MarkerParameters,
+    MarkerUpdate,
+)
+from tenantadmin.http.hal import hrefs, item, links
+from tenantadmin.http.serializers import ItemList, Success
 from tenantadmin.http.streaming import stream_links
+from tenantadmin.http.viewsets import operation
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -34,111 +37,34 @@ if TYPE_CHECKING:
     from django.http import StreamingHttpResponse
     from rest_framework.request import Request
 
-_MARKER_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,199}\Z"
-_RULE_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}\Z"
-_MAX_STATEMENT = 1_000_000
 
-
-class StrictRegexField(serializers.RegexField):
-    """Text of one pattern that was sent as text."""
-
-    def __init__(self, regex: str, **options: Any) -> None:
-        super().__init__(regex, trim_whitespace=False, **options)
-
-    def to_internal_value(self, data: Any) -> str:
-        if not isinstance(data, str):
-            self.fail("invalid")
-        return super().to_internal_value(data)
-
-
-class MarkerMetadata(StrictSerializer):
-    reason = StrictCharField(required=False, allow_blank=True, max_length=2000, trim_whitespace=False)
-
-
-class InvalidatedBy(StrictSerializer):
-    """What fired: a rule, a statement, a source."""
-
-    ruleId = StrictRegexField(_RULE_ID, required=False)
-    statement = StrictCharField(required=False, max_length=_MAX_STATEMENT, trim_whitespace=False)
-    triggeredBy = StrictCharField(required=False, max_length=200)
-
-
-class MarkerCreate(StrictSerializer):
-    """A marker to make; it lives as long as its target rule's TTL."""
-
-    markerId = StrictRegexField(_MARKER_ID)
-    targetRuleId = StrictRegexField(_RULE_ID)
-    metadata = MarkerMetadata(required=False)
-    invalidatedBy = InvalidatedBy(required=False)
-
-
-class MarkerUpdate(StrictSerializer):
-    """What a marker may change; what is derived may be sent back as read."""
-
-    metadata = MarkerMetadata(required=False)
-    invalidatedBy = InvalidatedBy(required=False)
-    markerId = IgnoredField(required=False)
-    targetRuleId = IgnoredField(required=False)
-    invalidatedAt = IgnoredField(required=False)
-    expiresAt = IgnoredField(required=False)
-    ttlSeconds = IgnoredField(required=False)
-    createdAt = IgnoredField(required=False)
-    superseded = IgnoredField(required=False)
-
-
-@extend_schema_serializer(component_name="InvalidationMarker")
-class MarkerDocument(serializers.Serializer[Any]):
-    """An invalidation marker."""
-
-    markerId = serializers.CharField()
-    targetRuleId = serializers.CharField()
-    metadata = MarkerMetadata()
-    invalidatedAt = serializers.DateTimeField()
-    expiresAt = serializers.DateTimeField()
-    ttlSeconds = serializers.IntegerField(min_value=1)
-    invalidatedBy = InvalidatedBy()
-    createdAt = serializers.DateTimeField()
-    superseded = serializers.BooleanField(help_text="A newer one on the same rule overtook it.")
-
-
-class MarkerParameters(StrictSerializer):
-    status = OneOfField(choices=["active", "expired"], required=False)
-    targetRuleId = StrictCharField(required=False, max_length=128)
-
-
-class InvalidationRequest(StrictSerializer):
-    statement = StrictCharField(max_length=_MAX_STATEMENT, trim_whitespace=False)
-
-
-class InvalidationResult(serializers.Serializer[Any]):
-    """The markers of one cross-rule invalidation."""
-
-    _links = HalLinks()
-    markers = MarkerDocument(many=True)
-
-
-class MarkersView(AppView):
+class MarkerViewSet(AppViewSet):
     """The invalidation markers of a tenant."""
 
-    operations: ClassVar = {"GET": "listMarkers", "POST": "createMarker"}
+    tag = "Cache"
 
-    @extend_schema(
-        tags=["Cache"],
+    @operation(
         summary="List a tenant's invalidation markers, newest first",
-        parameters=[MarkerParameters],
+        description="The invalidation markers of a tenant.",
+        query=MarkerParameters,
         responses={200: ItemList},
     )
-    def get(self, request: Request, tenant: UUID) -> StreamingHttpResponse:
-        asked = read_query(MarkerParameters, request)
-        items = list_markers(tenant, status=asked.get("status"), target_rule_id=asked.get("targetRuleId"))
-        return stream_links(self_href=request.get_full_path(), parent=tenant_path(tenant), items=items)
+    def list_markers(self, request: Request, tenant: UUID) -> StreamingHttpResponse:
+        ids = list_markers(
+            tenant, status=self.query.get("status"), target_rule_id=self.query.get("targetRuleId")
+        )
+        href = hrefs("marker", tenant=tenant, marker="id")
+        return stream_links(
+            self_href=request.get_full_path(),
+            parent=reverse("tenant", kwargs={"tenant": tenant}),
+            items=(item(marker_id, href(marker_id)) for marker_id in ids),
+        )
 
-    @extend_schema(
-        tags=["Cache"],
+    @operation(
         summary="Mark a rule's cached results as stale",
         description="The target may be any rule of the ruleset, whatever its action is now: what it cached "
         "while that was `cache` may still be stored.",
-        request=MarkerCreate,
+        body=MarkerCreate,
         responses={201: MarkerDocument},
         examples=[
             OpenApiExample(
@@ -152,61 +78,46 @@ class MarkersView(AppView):
             )
         ],
     )
-    def post(self, request: Request, tenant: UUID) -> Response:
-        read_query(None, request)
-        body = read_body(MarkerCreate, request)
+    def create_marker(self, request: Request, tenant: UUID) -> Response:
         new = NewMarker(
-            marker_id=body["markerId"],
-            target_rule_id=body["targetRuleId"],
-            metadata=body.get("metadata", {}),
-            invalidated_by=body.get("invalidatedBy", {}),
+            marker_id=self.body["markerId"],
+            target_rule_id=self.body["targetRuleId"],
+            metadata=self.body.get("metadata", {}),
+            invalidated_by=self.body.get("invalidatedBy", {}),
         )
         marker = create_marker(tenant, new)
-        return Response(marker, status=201, headers={"Location": markers_path(tenant, new.marker_id)})
+        location = reverse("marker", kwargs={"tenant": tenant, "marker": new.marker_id})
+        return Response(marker, status=201, headers={"Location": location})
 
-
-class MarkerView(AppView):
-    """One invalidation marker."""
-
-    operations: ClassVar = {"GET": "getMarker", "PUT": "replaceMarker", "DELETE": "deleteMarker"}
-
-    @extend_schema(tags=["Cache"], summary="Read a marker", responses={200: MarkerDocument})
-    def get(self, request: Request, tenant: UUID, marker: str) -> Response:
-        read_query(None, request)
+    @operation(
+        summary="Read a marker", description="One invalidation marker.", responses={200: MarkerDocument}
+    )
+    def get_marker(self, request: Request, tenant: UUID, marker: str) -> Response:
         return Response(read_marker(tenant, marker))
 
-    @extend_schema(
-        tags=["Cache"],
+    @operation(
         summary="Change the notes on a marker",
-        request=MarkerUpdate,
+        description="One invalidation marker.",
+        body=MarkerUpdate,
         responses={200: MarkerDocument},
     )
-    def put(self, request: Request, tenant: UUID, marker: str) -> Response:
-        read_query(None, request)
-        return Response(update_marker(tenant, marker, read_body(MarkerUpdate, request)))
+    def replace_marker(self, request: Request, tenant: UUID, marker: str) -> Response:
+        return Response(update_marker(tenant, marker, self.body))
 
-    @extend_schema(
-        tags=["Cache"],
+    @operation(
         summary="Remove a marker",
         description="The cutoff falls back to the rule's newest remaining unexpired marker.",
         responses={200: Success},
     )
-    def delete(self, request: Request, tenant: UUID, marker: str) -> Response:
-        read_query(None, request)
+    def delete_marker(self, request: Request, tenant: UUID, marker: str) -> Response:
         removed = delete_marker(tenant, marker)
         message = "The marker is removed." if removed else "There is no such marker."
         return Response({"success": removed, "message": message})
 
-
-class InvalidationsView(AppView):
-    """The Gateway's one call when a rule with ``invalidateRules`` has fired."""
-
-    operations: ClassVar = {"POST": "invalidateRules"}
-
-    @extend_schema(
-        tags=["Cache"],
+    @operation(
         summary="Record that a rule fired: one marker for each rule that it invalidates",
-        request=InvalidationRequest,
+        description="The Gateway's one call when a rule with ``invalidateRules`` has fired.",
+        body=InvalidationRequest,
         responses={201: InvalidationResult},
         examples=[
             OpenApiExample(
@@ -214,14 +125,12 @@ class InvalidationsView(AppView):
             )
         ],
     )
-    def post(self, request: Request, tenant: UUID, rule: str) -> Response:
-        read_query(None, request)
-        statement = read_body(InvalidationRequest, request)["statement"]
-        markers = invalidate_targets(tenant, rule_id=rule, statement=statement)
-        ids = [marker["markerId"] for marker in markers]
+    def invalidate_rules(self, request: Request, tenant: UUID, rule: str) -> Response:
+        markers = invalidate_targets(tenant, rule_id=rule, statement=self.body["statement"])
+        href = hrefs("marker", tenant=tenant, marker="id")
         found = links(
-            self_href=path("tenants", str(tenant), "rules", rule, "invalidations"),
-            parent=markers_path(tenant),
-            items=[item(marker_id, markers_path(tenant, marker_id)) for marker_id in ids],
+            self_href=request.path,
+            parent=reverse("markers", kwargs={"tenant": tenant}),
+            items=[item(marker["markerId"], href(marker["markerId"])) for marker in markers],
         )
         return Response({"_links": found, "markers": markers}, status=201)

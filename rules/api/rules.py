@@ -1,31 +1,27 @@
-"""``…/rules`` and the dry run. Contract: Tenants and configuration."""
-# ruff: noqa: N815  (the parameters' names are those of the address)
+"""A tenant's ruleset and the dry run. Contract: Tenants and configuration."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING
 
-from django.http import HttpResponse, HttpResponseNotModified
-from drf_spectacular.utils import OpenApiExample, PolymorphicProxySerializer, extend_schema
+from django.http import HttpResponse
+from drf_spectacular.utils import OpenApiExample, PolymorphicProxySerializer
 from rest_framework.response import Response
 
-from accounts.api.parameters import ETAG, IF_MATCH, IF_NONE_MATCH
-from accounts.api.schema import NOT_MODIFIED, STALE
-from accounts.permissions import AppView, PolledView
-from rules.api.schema import RuleLintResult, RulesetRefusal, TenantRules, TenantRulesBody
+from accounts.viewsets import AppViewSet
 from rules.ruleset import RulesetState, render_ruleset, ruleset_etag
+from rules.serializers import ConfirmParameters, RuleLintResult, RulesetRefusal, TenantRules, TenantRulesBody
 from rules.write import lint_document, write_ruleset
-from tenantadmin.http.etags import holds, require_match
-from tenantadmin.http.serializers import StrictCharField, StrictSerializer, read_query
+from tenantadmin.http.etags import not_modified, require_match
+from tenantadmin.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH
+from tenantadmin.http.schema import NOT_MODIFIED, STALE
+from tenantadmin.http.viewsets import operation
 
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from django.http import HttpRequest
     from rest_framework.request import Request
-
-    from accounts.access.principal import Principal
 
 _RULESET = OpenApiExample(
     "A cache rule and the rule that invalidates it",
@@ -47,85 +43,47 @@ _RULESET = OpenApiExample(
 )
 
 
-class IdListField(StrictCharField):
-    """Rule ids, comma separated."""
+class RulesetViewSet(AppViewSet):
+    """The rulesets of tenants."""
 
-    def to_internal_value(self, data: Any) -> Any:
-        return frozenset(part for part in super().to_internal_value(data).split(",") if part)
+    tag = "Rules"
 
-
-class ConfirmParameters(StrictSerializer):
-    confirmDeletes = IdListField(
-        required=False,
-        allow_blank=True,
-        help_text="Ids of removed rules, comma separated, whose active markers may be lost.",
-    )
-
-
-def ruleset_response(ruleset: RulesetState) -> Response:
-    """Answer a ruleset under its entity tag."""
-    return Response(ruleset.as_json(), headers={"ETag": ruleset.etag})
-
-
-class RulesView(PolledView):
-    """A tenant's ruleset."""
-
-    operations: ClassVar = {"GET": "getTenantRules", "PUT": "replaceTenantRules"}
-
-    @extend_schema(
-        tags=["Rules"],
+    @operation(
         summary="Read a tenant's rules",
-        parameters=[IF_NONE_MATCH, ETAG],
+        headers=[IF_NONE_MATCH, ETAG],
         responses={200: TenantRules, 304: NOT_MODIFIED},
     )
-    def get(self, request: Request, tenant: UUID) -> HttpResponse:
-        read_query(None, request)
-        return self.answer_poll(request, principal=self.principal, tenant=tenant)
-
-    def answer_poll(
-        self,
-        request: HttpRequest | Request,
-        *,
-        principal: Principal,  # noqa: ARG002
-        **arguments: Any,
-    ) -> HttpResponse:
-        tenant: UUID = arguments["tenant"]
-        if "HTTP_IF_NONE_MATCH" in request.META:
-            etag = ruleset_etag(tenant)
-            if holds(request, etag):
-                return HttpResponseNotModified(headers={"ETag": etag})
+    def get_tenant_rules(self, request: Request, tenant: UUID) -> HttpResponse:
+        # Every Gateway polls this: the answer is kept rendered, and a 304 does not read the rules.
+        if "If-None-Match" in request.headers:
+            unchanged = not_modified(request, ruleset_etag(tenant))
+            if unchanged is not None:
+                return unchanged
         body, etag = render_ruleset(tenant)
         return HttpResponse(body, content_type="application/json", headers={"ETag": etag})
 
-    @extend_schema(
-        tags=["Rules"],
+    @operation(
         summary="Replace a tenant's rules",
-        parameters=[ConfirmParameters, IF_MATCH, ETAG],
-        request=TenantRulesBody,
+        query=ConfirmParameters,
+        headers=[IF_MATCH, ETAG],
+        document=TenantRulesBody,
         responses={200: TenantRules, 400: RulesetRefusal, 409: STALE},
         examples=[_RULESET],
     )
-    def put(self, request: Request, tenant: UUID) -> Response:
-        confirmed = read_query(ConfirmParameters, request).get("confirmDeletes", frozenset())
+    def replace_tenant_rules(self, request: Request, tenant: UUID) -> Response:
         written = write_ruleset(
             tenant_id=tenant,
             document=request.data,
             actor=self.principal.email,
-            confirm_deletes=confirmed,
+            confirm_deletes=self.query.get("confirmDeletes", frozenset()),
             require=partial(require_match, request),
         )
         return ruleset_response(written)
 
-
-class ValidateRulesView(AppView):
-    """The dry run: lint without any tenant."""
-
-    operations: ClassVar = {"POST": "validateRules"}
-
-    @extend_schema(
-        tags=["Rules"],
+    @operation(
         summary="Check a ruleset without writing it",
-        request=TenantRulesBody,
+        description="The dry run: lint without any tenant.",
+        document=TenantRulesBody,
         responses={
             200: RuleLintResult,
             400: PolymorphicProxySerializer(
@@ -136,7 +94,11 @@ class ValidateRulesView(AppView):
         },
         examples=[_RULESET],
     )
-    def post(self, request: Request) -> Response:
-        read_query(None, request)
+    def validate_rules(self, request: Request) -> Response:
         result = lint_document(request.data)
         return Response(result.as_json(), status=200 if result.valid else 400)
+
+
+def ruleset_response(ruleset: RulesetState) -> Response:
+    """Answer a ruleset under its entity tag."""
+    return Response(ruleset.as_json(), headers={"ETag": ruleset.etag})

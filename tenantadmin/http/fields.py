@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
+
+from tenantadmin.core.timestamps import format_timestamp, parse_timestamp
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -15,6 +20,29 @@ _DIGITS: Final = re.compile(r"-?[0-9]+")
 #: How many choices a message lists.
 _LISTED: Final = 20
 _CANONICAL_UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+class StrictCharField(serializers.CharField):
+    """Text that was sent as text: a number or a boolean is not turned into one."""
+
+    default_error_messages: ClassVar = {"invalid": "Not a valid string."}
+
+    def to_internal_value(self, data: Any) -> str:
+        if not isinstance(data, str):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
+class StrictRegexField(serializers.RegexField):
+    """Text of one pattern that was sent as text."""
+
+    def __init__(self, regex: str, **options: Any) -> None:
+        super().__init__(regex, trim_whitespace=False, **options)
+
+    def to_internal_value(self, data: Any) -> str:
+        if not isinstance(data, str):
+            self.fail("invalid")
+        return super().to_internal_value(data)
 
 
 class OneOfField(serializers.ChoiceField):
@@ -62,14 +90,15 @@ class JsonBooleanField(serializers.BooleanField):
 
 
 class QueryBooleanField(serializers.BooleanField):
-    """``true`` or ``false`` as a query parameter."""
+    """``true`` or ``false`` in any case, ``1`` or ``0``, as a query parameter."""
 
     default_error_messages: ClassVar = {"invalid": "Give true or false."}
 
     def to_internal_value(self, data: Any) -> bool:
-        if data not in {"true", "false"}:
+        text = str(data).lower()
+        if text not in {"true", "false", "1", "0"}:
             self.fail("invalid")
-        return bool(data == "true")
+        return text in {"true", "1"}
 
 
 class StrictUuidField(serializers.UUIDField):
@@ -83,4 +112,35 @@ class StrictUuidField(serializers.UUIDField):
         if not isinstance(data, str) or not _CANONICAL_UUID.fullmatch(data):
             self.fail("invalid")
         value: UUID = super().to_internal_value(data)
+        return value
+
+
+@extend_schema_field(OpenApiTypes.DATETIME)
+class TimestampField(serializers.Field[dt.datetime, str, str, Any]):
+    """A date-time: out with milliseconds and ``Z``, in with any zone but never without one."""
+
+    default_error_messages: ClassVar = {
+        "invalid": "Give a date-time with its zone, like 2026-11-21T02:45:07.123Z."
+    }
+
+    def to_internal_value(self, data: Any) -> dt.datetime:
+        if not isinstance(data, str):
+            self.fail("invalid")
+        try:
+            return parse_timestamp(data)
+        except ValueError as error:
+            raise serializers.ValidationError(str(error), code="invalid") from error
+
+    def to_representation(self, value: dt.datetime) -> str:
+        return format_timestamp(value)
+
+
+@extend_schema_field(OpenApiTypes.ANY)
+class IgnoredField(serializers.Field[Any, Any, Any, Any]):
+    """A read-only member: it may be sent back as it was read, and changes nothing."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        return data
+
+    def to_representation(self, value: Any) -> Any:
         return value

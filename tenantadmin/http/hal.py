@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
+from uuid import UUID
+
+from django.urls import reverse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
+
+#: A sample for `hrefs` of resources with a UUID.
+ANY_ID: Final = UUID(int=0)
+#: What `reverse` leaves as it is in one path segment.
+_SAFE: Final = "~:@!$&'()*+,;="
 
 
-def path(*segments: str) -> str:
-    """Return an absolute path of percent-encoded ``segments``: each is one segment whatever it holds."""
-    return "/" + "/".join(quote(segment, safe="@:+,;=!$&'()*~") for segment in segments)
+def hrefs(route: str, **parameters: object) -> Callable[[object], str]:
+    """Return a function from a name to the address of that resource, for long lists.
+
+    The last of ``parameters`` is a sample of what differs from one resource to the next. `reverse` runs once:
+    in a list of 100,000 tenants it would take seconds.
+    """
+    *_, sample = parameters.values()
+    before, _, after = reverse(route, kwargs=parameters).rpartition(str(sample))
+    return lambda name: f"{before}{quote(str(name), safe=_SAFE)}{after}"
 
 
 def link(href: str) -> dict[str, str]:
@@ -27,3 +41,7 @@ def links(
 ) -> dict[str, Any]:
     """Return the ``_links`` of a list; ``more`` adds relations such as ``next``."""
     return {"self": link(self_href), "parent": link(parent), **more, "items": list(items)}
+
+
+def path(*segments: str) -> str:  # SHIM
+    return "/" + "/".join(quote(segment, safe="@:+,;=!$&'()*~") for segment in segments)

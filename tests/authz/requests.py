@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-from django.urls import URLPattern, URLResolver, get_resolver
+from typing import Any
 
 from accounts.access.policy import POLICIES, On
-from tenantadmin.http.views import ApiView
 from tests.authz.callers import TARGET, Caller, Stage
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from tests.operations import routes
 
 UNKNOWN_ID = "3f2b8f0c-6d2f-4f0e-9a55-0d6f6d1d9f11"
 #: What stands for each parameter of a path; the rest come from the stage.
@@ -84,22 +79,10 @@ class Operation:
 
 def operations() -> list[Operation]:
     """Every operation of the service, those on users once more for the caller itself."""
-    found = list(_walk(get_resolver().url_patterns, ""))
+    found = [Operation(route.operation, route.method, route.pattern) for route in routes()]
     own = [
         Operation(operation.name, operation.method, operation.route, on_self=True)
         for operation in found
         if POLICIES[operation.name].on in {On.USER, On.SELF} or "<email:" in operation.route
     ]
     return sorted({*found, *own}, key=lambda operation: operation.label)
-
-
-def _walk(patterns: Any, prefix: str) -> Iterator[Operation]:
-    for pattern in patterns:
-        route = prefix + str(pattern.pattern)
-        if isinstance(pattern, URLResolver):
-            yield from _walk(pattern.url_patterns, route)
-        elif isinstance(pattern, URLPattern):
-            view = getattr(pattern.callback, "cls", None)
-            if isinstance(view, type) and issubclass(view, ApiView):
-                for method, name in view.operations.items():
-                    yield Operation(name, method, route)

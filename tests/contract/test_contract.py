@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.core.management import call_command
-from django.urls import URLPattern, URLResolver, get_resolver
 from openapi_spec_validator import OpenAPIV30SpecValidator
 
 from accounts.access.policy import POLICIES, On
 from tenantadmin.http.contract import CONTRACT_FILE
-from tenantadmin.http.views import ApiView
+from tests.operations import routes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,16 +30,6 @@ def operations(contract: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, A
     for path, item in contract["paths"].items():
         for method, operation in item.items():
             yield path, method, operation
-
-
-def api_views(patterns: Any = None) -> Iterator[type[ApiView]]:
-    for pattern in patterns if patterns is not None else get_resolver().url_patterns:
-        if isinstance(pattern, URLResolver):
-            yield from api_views(pattern.url_patterns)
-        elif isinstance(pattern, URLPattern):
-            view = getattr(pattern.callback, "cls", None)
-            if view is not None and issubclass(view, ApiView):
-                yield view
 
 
 def test_the_committed_file_is_what_the_code_generates(tmp_path: Path) -> None:
@@ -89,17 +78,12 @@ def test_every_operation_says_who_it_is_and_what_it_may_answer(contract: dict[st
             assert "413" in statuses, place
 
 
-def test_every_view_has_its_operations_in_the_contract(contract: dict[str, Any]) -> None:
-    published = {operation["operationId"] for _, _, operation in operations(contract)}
-    of_views = {name for view in api_views() for name in view.operations.values()}
-    assert of_views == published
-    assert of_views == set(POLICIES)
-
-
-def test_every_method_of_a_view_is_an_operation() -> None:
-    for view in api_views():
-        methods = {name.upper() for name in view.http_method_names if hasattr(view, name)}
-        assert methods - {"HEAD"} == set(view.operations), view.__name__
+def test_the_contract_the_routes_and_the_permissions_name_the_same_operations(
+    contract: dict[str, Any],
+) -> None:
+    published = {operation["operationId"]: method for _, method, operation in operations(contract)}
+    assert {route.operation: route.method.lower() for route in routes()} == published
+    assert published.keys() == set(POLICIES)
 
 
 @pytest.mark.parametrize(

@@ -5,16 +5,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
+from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
 from accounts.models.billing import Plan
+from accounts.tenants.config import SentConfig
 from accounts.tenants.names import MAX_TENANT_NAME, normalize_tenant_name
 from accounts.tenants.secrets import looks_like_secret
 from tenantadmin.core.hosts import normalize_fqdn
-from tenantadmin.http.fields import JsonBooleanField, JsonIntegerField, OneOfField, StrictUuidField
-from tenantadmin.http.serializers import StrictCharField, StrictSerializer, TimestampField
+from tenantadmin.http.fields import (
+    IgnoredField,
+    JsonBooleanField,
+    JsonIntegerField,
+    OneOfField,
+    StrictCharField,
+    StrictUuidField,
+    TimestampField,
+)
+from tenantadmin.http.reading import validated
+from tenantadmin.http.serializers import StrictSerializer, Success
 
 DEFAULT_CACHING = {"cacheEnabled": True, "ttlSeconds": 86_400}
 DEFAULT_LOGGING = {"retentionDays": 400, "storeParameterValues": True}
@@ -72,17 +81,6 @@ class PlainText(StrictCharField):
                 code="looks-like-secret",
             )
         return text
-
-
-@extend_schema_field(OpenApiTypes.ANY)
-class IgnoredField(serializers.Field[Any, Any, Any, Any]):
-    """A member that may be sent back as it was read, whatever it says."""
-
-    def to_internal_value(self, data: Any) -> Any:
-        return data
-
-    def to_representation(self, value: Any) -> Any:
-        return value
 
 
 class Warehouse(StrictSerializer):
@@ -189,3 +187,25 @@ def complete_config(validated: dict[str, Any]) -> dict[str, Any]:
         "logging": {**DEFAULT_LOGGING, **validated.get("logging", {})},
         "labels": dict(validated.get("labels", {})),
     }
+
+
+class Deletion(Success):
+    """A deleted tenant; how many stored documents went."""
+
+    deletedFiles = serializers.IntegerField(min_value=0)
+
+
+def parse_config(document: Any) -> SentConfig:
+    """Return what a body of ``PUT …/config`` says.
+
+    Raises:
+        ValidationFailed: its shape does not hold; with the place and the cure of every finding.
+    """
+    sent = validated(TenantConfigBody, document)
+    return SentConfig(
+        document=complete_config(sent),
+        tenant_id=sent.get("tenantId"),
+        account_id=sent.get("accountId"),
+        created_at=sent.get("createdAt"),
+        seq=sent.get("seq"),
+    )

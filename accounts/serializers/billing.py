@@ -11,9 +11,17 @@ from rest_framework import serializers
 from accounts.access.scopes import GRANTABLE
 from accounts.emails import check_email
 from accounts.models.billing import GrantResource, Plan
-from accounts.tenants.schema import FqdnField, IgnoredField, TenantNameField
-from tenantadmin.http.fields import JsonBooleanField, JsonIntegerField, OneOfField, StrictUuidField
-from tenantadmin.http.serializers import StrictCharField, StrictSerializer, TimestampField
+from accounts.serializers.tenants import FqdnField, TenantNameField
+from tenantadmin.http.fields import (
+    IgnoredField,
+    JsonBooleanField,
+    JsonIntegerField,
+    OneOfField,
+    StrictCharField,
+    StrictUuidField,
+    TimestampField,
+)
+from tenantadmin.http.serializers import StrictSerializer
 
 
 class EmailField(StrictCharField):

@@ -4,35 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from accounts.access.scopes import Scope
 from accounts.models.users import MembershipRole, PrimaryRole
-from tenantadmin.http.fields import OneOfField
-from tenantadmin.http.serializers import (
-    StrictBooleanField,
+from tenantadmin.http.fields import (
+    IgnoredField,
+    JsonBooleanField,
+    OneOfField,
     StrictCharField,
-    StrictSerializer,
     TimestampField,
 )
+from tenantadmin.http.serializers import StrictSerializer
 
 SCOPES = sorted(Scope)
-
-
-@extend_schema_field(OpenApiTypes.ANY)
-class IgnoredField(serializers.Field[Any, Any, Any, Any]):
-    """What may be sent back as it was read, and changes nothing."""
-
-    def __init__(self) -> None:
-        super().__init__(required=False, allow_null=True, help_text="Read-only; ignored.")
-
-    def to_internal_value(self, data: Any) -> Any:
-        return data
-
-    def to_representation(self, value: Any) -> Any:
-        return value
 
 
 class RolesBody(StrictSerializer):
@@ -66,11 +51,11 @@ class UserBody(StrictSerializer):
     displayName = StrictCharField(required=False, allow_blank=True, max_length=200)  # noqa: N815
     roles = RolesBody(required=False)
     tenants = MembershipBody(many=True, required=False)
-    active = StrictBooleanField(required=False)
+    active = JsonBooleanField(required=False)
     createdAt = TimestampField(required=False, help_text="The stored one, or absent.")  # noqa: N815
-    identity = IgnoredField()
-    tos = IgnoredField()
-    modifiedAt = IgnoredField()  # noqa: N815
+    identity = IgnoredField(required=False, allow_null=True, help_text="Read-only; ignored.")
+    tos = IgnoredField(required=False, allow_null=True, help_text="Read-only; ignored.")
+    modifiedAt = IgnoredField(required=False, allow_null=True, help_text="Read-only; ignored.")  # noqa: N815
 
 
 class IdentityData(serializers.Serializer[Any]):

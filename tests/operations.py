@@ -1,0 +1,40 @@
+"""The operations of the service, found by walking its routes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from tenantadmin.http.viewsets import ApiViewSet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One operation: its name, its method, and the pattern of its address."""
+
+    operation: str
+    method: str
+    pattern: str
+
+
+def routes(patterns: Any = None, prefix: str = "") -> Iterator[Route]:
+    """Yield every operation that a route leads to."""
+    for pattern in patterns if patterns is not None else get_resolver().url_patterns:
+        address = prefix + str(pattern.pattern)
+        if isinstance(pattern, URLResolver):
+            yield from routes(pattern.url_patterns, address)
+        elif isinstance(pattern, URLPattern):
+            callback: Any = pattern.callback
+            view = getattr(callback, "cls", None)
+            if isinstance(view, type) and issubclass(view, ApiViewSet):
+                for method, action in callback.actions.items():
+                    if method != "head":  # DRF adds it to the first GET that is answered
+                        yield Route(view.operation_id(action), method.upper(), address)
+            elif view is not None and hasattr(view, "operations"):  # SHIM
+                for method, name in view.operations.items():
+                    yield Route(name, method, address)
