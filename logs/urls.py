@@ -3,7 +3,7 @@ from __future__ import annotations
 from django.urls import path
 
 import logs.converters  # noqa: F401  # registers what the paths below name
-from logs.api import DaysView, FilesView, HoursView, MonthsView, ObjectView, QueryView
+from logs.api.tree import DaysView, FilesView, HoursView, MonthsView, ObjectView, QueryView
 
 _LOGS = "tenants/<uuid:tenant>/logs/<year:year>"
 

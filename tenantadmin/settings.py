@@ -246,7 +246,10 @@ SPECTACULAR_SETTINGS = {
     "COMPONENT_SPLIT_REQUEST": True,
     "SORT_OPERATIONS": False,
     "PATH_CONVERTER_OVERRIDES": {"email": {"type": "string", "format": "email"}},
-    "POSTPROCESSING_HOOKS": ["tenantadmin.http.schema.finish_contract"],
+    "POSTPROCESSING_HOOKS": [
+        "tenantadmin.http.schema.finish_contract",
+        "tenantadmin.contract.link_operations",
+    ],
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One operation: its name, its method, and the pattern of its address."""
+    """One operation: the app that serves it, its name, its method, and the pattern of its address."""
 
+    app: str
     operation: str
     method: str
     pattern: str
@@ -31,10 +32,11 @@ def routes(patterns: Any = None, prefix: str = "") -> Iterator[Route]:
         elif isinstance(pattern, URLPattern):
             callback: Any = pattern.callback
             view = getattr(callback, "cls", None)
+            app = view.__module__.partition(".")[0] if view is not None else ""
             if isinstance(view, type) and issubclass(view, ApiViewSet):
                 for method, action in callback.actions.items():
                     if method != "head":  # DRF adds it to the first GET that is answered
-                        yield Route(view.operation_id(action), method.upper(), address)
+                        yield Route(app, view.operation_id(action), method.upper(), address)
             elif view is not None and hasattr(view, "operations"):  # SHIM
                 for method, name in view.operations.items():
-                    yield Route(name, method, address)
+                    yield Route(app, name, method, address)

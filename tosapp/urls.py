@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from tosapp.api import AcknowledgementsView, HistoricalTosView, TosView
+from tosapp.api.terms import AcknowledgementsView, HistoricalTosView, TosView
 
 urlpatterns = [
     path("tos", TosView.as_view()),

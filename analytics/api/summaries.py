@@ -15,7 +15,7 @@ from analytics import serializers as schemas
 from analytics.models import Kind
 from analytics.summaries.answers import answer_stored, answer_user
 from analytics.summaries.periods import HISTORY
-from logs.api import DAY, MONTH, YEAR
+from logs.api.tree import DAY, MONTH, YEAR
 from tenantadmin.core.errors import NotFound
 from tenantadmin.http.parameters import ETAG, IF_NONE_MATCH
 from tenantadmin.http.reading import read_query

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiResponse
 
-from tenantadmin.http.links import add_links
 from tenantadmin.http.views import ApiView  # SHIM
 from tenantadmin.http.viewsets import ApiViewSet
 
@@ -143,7 +142,7 @@ def _error_response(status: str) -> dict[str, Any]:
 
 
 def finish_contract(result: dict[str, Any], generator: Any, **_: Any) -> dict[str, Any]:  # noqa: ARG001
-    """Add what no single view knows: the Error schema, the request id header, descriptions, links."""
+    """Add what no single view knows: the Error schema, the request id header, descriptions."""
     components = result.setdefault("components", {})
     components.setdefault("schemas", {})["Error"] = _ERROR_SCHEMA
     for name, schema in components["schemas"].items():
@@ -158,6 +157,5 @@ def finish_contract(result: dict[str, Any], generator: Any, **_: Any) -> dict[st
                 response.setdefault("headers", {})["X-Request-Id"] = {
                     "$ref": "#/components/headers/X-Request-Id"
                 }
-    add_links(result["paths"])
     result["servers"] = [{"url": "/"}]
     return result

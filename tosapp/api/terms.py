@@ -128,7 +128,7 @@ class AcknowledgementsView(AppView):
         summary="The caller's own acknowledgements, newest first",
         responses={200: TosAckList, 503: refusal(503)},
     )
-    def get(self, request: Request, email: str) -> Response:  # noqa: ARG002
+    def get(self, request: Request, email: str) -> Response:
         read_query(None, request)
         return Response(list_acknowledgements(self.principal))
 
@@ -146,7 +146,7 @@ class AcknowledgementsView(AppView):
             OpenApiExample("What was shown", value={"markdown": "# Terms of service\n…"}, request_only=True)
         ],
     )
-    def post(self, request: Request, email: str) -> Response:  # noqa: ARG002
+    def post(self, request: Request, email: str) -> Response:
         read_query(None, request)
         acknowledge(self.principal, markdown=read_body(TosDocument, request)["markdown"])
         return Response(status=204)

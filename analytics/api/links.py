@@ -1,0 +1,26 @@
+"""The links to and between operations of this app."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tenantadmin.http.links import BODY, PATH, Step
+
+STEPS: Final = (
+    Step("getTenant", ("getYearlySummary", "getUsersSummary"), {"tenant": f"{BODY}tenantId"}),
+    Step(
+        "getYearlySummary",
+        ("getMonthlySummary", "getRuleEffectiveness", "getCacheOpportunities"),
+        {"tenant": f"{PATH}tenant", "year": f"{PATH}year"},
+    ),
+    Step(
+        "getMonthlySummary",
+        ("getDailySummary",),
+        {"tenant": f"{PATH}tenant", "year": f"{PATH}year", "month": f"{PATH}month"},
+    ),
+    Step(
+        "getUsersSummary",
+        ("getUserYearlySummary", "getUserMonthlySummary", "getUserDailySummary"),
+        {"tenant": f"{PATH}tenant", "userId": f"{BODY}users/0/userId"},
+    ),
+)
