@@ -1,9 +1,12 @@
-"""Path segments of this app."""
+"""Path segments of this app; importing this module registers them."""
 
 from __future__ import annotations
 
+from django.urls import register_converter
+from django.urls.converters import StringConverter
 
-class UserIdConverter:
+
+class UserIdConverter(StringConverter):
     """A user of the log as one percent-encoded segment.
 
     The server has decoded the path already, so a ``%2F`` reads as a slash here: everything between
@@ -12,8 +15,5 @@ class UserIdConverter:
 
     regex = r"(?s:.*)"
 
-    def to_python(self, value: str) -> str:
-        return value
 
-    def to_url(self, value: str) -> str:
-        return value
+register_converter(UserIdConverter, "userid")

@@ -1,34 +1,52 @@
 from __future__ import annotations
 
-from django.urls import path, register_converter
+from django.urls import path
 
-import logs.converters  # noqa: F401  # both register what the paths below name
-from analytics.api.summaries import (
-    DayView,
-    MonthView,
-    OpportunitiesView,
-    RulesView,
-    UserDayView,
-    UserMonthView,
-    UsersView,
-    UserYearView,
-    YearView,
-)
-from analytics.converters import UserIdConverter
-
-register_converter(UserIdConverter, "userid")
+from analytics import converters  # noqa: F401 - importing registers them
+from analytics.api.summaries import SummaryViewSet, UserSummaryViewSet
+from logs import converters as time_converters  # noqa: F401 - likewise
 
 _SUMMARIES = "tenants/<uuid:tenant>/summaries/<year:year>"
 _USER = "tenants/<uuid:tenant>/users/<userid:userId>"
 
 urlpatterns = [
-    path(_SUMMARIES, YearView.as_view()),
-    path(f"{_SUMMARIES}/rules", RulesView.as_view()),
-    path(f"{_SUMMARIES}/opportunities", OpportunitiesView.as_view()),
-    path(f"{_SUMMARIES}/<month:month>", MonthView.as_view()),
-    path(f"{_SUMMARIES}/<month:month>/<day:day>", DayView.as_view()),
-    path("tenants/<uuid:tenant>/users", UsersView.as_view()),
-    path(f"{_USER}/<year:year>/<month:month>/<day:day>", UserDayView.as_view()),
-    path(f"{_USER}/<year:year>/<month:month>", UserMonthView.as_view()),
-    path(f"{_USER}/<year:year>", UserYearView.as_view()),
+    path(_SUMMARIES, SummaryViewSet.as_view({"get": "get_yearly_summary"}), name="summary-year"),
+    path(
+        f"{_SUMMARIES}/rules", SummaryViewSet.as_view({"get": "get_rule_effectiveness"}), name="summary-rules"
+    ),
+    path(
+        f"{_SUMMARIES}/opportunities",
+        SummaryViewSet.as_view({"get": "get_cache_opportunities"}),
+        name="summary-opportunities",
+    ),
+    path(
+        f"{_SUMMARIES}/<month:month>",
+        SummaryViewSet.as_view({"get": "get_monthly_summary"}),
+        name="summary-month",
+    ),
+    path(
+        f"{_SUMMARIES}/<month:month>/<day:day>",
+        SummaryViewSet.as_view({"get": "get_daily_summary"}),
+        name="summary-day",
+    ),
+    path(
+        "tenants/<uuid:tenant>/users",
+        SummaryViewSet.as_view({"get": "get_users_summary"}),
+        name="summary-users",
+    ),
+    path(
+        f"{_USER}/<year:year>/<month:month>/<day:day>",
+        UserSummaryViewSet.as_view({"get": "get_user_daily_summary"}),
+        name="user-summary-day",
+    ),
+    path(
+        f"{_USER}/<year:year>/<month:month>",
+        UserSummaryViewSet.as_view({"get": "get_user_monthly_summary"}),
+        name="user-summary-month",
+    ),
+    path(
+        f"{_USER}/<year:year>",
+        UserSummaryViewSet.as_view({"get": "get_user_yearly_summary"}),
+        name="user-summary-year",
+    ),
 ]

@@ -1,7 +1,7 @@
 """The raw log tree: years down to one object. Contract: "Raw logs".
 
-A listing costs with the children of its level, not with the objects below: one look into each. Every read is
-audited first.
+A listing looks once into each child of its level: its cost does not grow with the number of objects below.
+Every read is audited first.
 """
 
 from __future__ import annotations
@@ -9,13 +9,12 @@ from __future__ import annotations
 import io
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from logs.audit import Reader, record_read
 from logs.jsonvalue import is_one_value
 from logs.layout import logs_prefix, parse_raw_key
 from tenantadmin.core.errors import NotFound
-from tenantadmin.http import hal
 from tenantadmin.http.streaming import FileChunks
 from tenantadmin.objectstore import InvalidKey, ObjectNotFound
 
@@ -29,9 +28,9 @@ NDJSON: Final = "application/x-ndjson"
 
 #: Larger objects, in bytes, are not held whole.
 _WHOLE: Final = 1 << 20
-#: How many objects below a level are looked at for one that is a log: a page of a listing on S3.
+#: How many objects below a level are searched for a log: one page of a listing on S3.
 _LOOK: Final = 1000
-#: What may stand at each level below the year: month, day, hour.
+#: The names that each level below the year may have: month, day, hour.
 _LEVELS: Final = (
     re.compile(r"0[1-9]|1[0-2]"),
     re.compile(r"0[1-9]|[12][0-9]|3[01]"),
@@ -41,15 +40,15 @@ _LEVELS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class RawLog:
-    """One raw log object as stored: whole where it is small, its size in bytes, and its media type."""
+    """One raw log object as stored; ``body`` is bytes where it is small, ``size`` is in bytes."""
 
     body: bytes | FileChunks
     size: int
     media_type: str
 
 
-def list_level(store: ObjectStore, *, tenant: UUID, path: tuple[str, ...], reader: Reader) -> dict[str, Any]:
-    """The children of ``path`` (year, month, day, hour: as many as are given), by name.
+def list_names(store: ObjectStore, *, tenant: UUID, path: tuple[str, ...], reader: Reader) -> list[str]:
+    """Return the names of the children of ``path`` (year, month, day, hour: as many as are given), in order.
 
     Raises:
         NotFound: the level has no data.
@@ -63,22 +62,13 @@ def list_level(store: ObjectStore, *, tenant: UUID, path: tuple[str, ...], reade
     )
     if not names:
         raise NotFound("There are no logs at this address.")
-    base = ("tenants", str(tenant), "logs", *path)
-    parent = hal.path(*base[:-1]) if len(path) > 1 else hal.path("config", "tenants", str(tenant))
-    return {
-        "tenantId": str(tenant),
-        "_links": hal.links(
-            self_href=hal.path(*base),
-            parent=parent,
-            items=[hal.item(name, hal.path(*base, name)) for name in names],
-        ),
-    }
+    return names
 
 
 def read_object(
     store: ObjectStore, *, tenant: UUID, path: tuple[str, ...], file: str, reader: Reader
 ) -> RawLog:
-    """One raw log object, byte for byte.
+    """Return one raw log object, byte for byte.
 
     Raises:
         NotFound: there is no such object.
@@ -92,7 +82,7 @@ def read_object(
         if size <= _WHOLE:
             body = store.read(key)
             return RawLog(body, len(body), _media_type(io.BytesIO(body)))
-        # Lines show in the first piece; one value is read twice.
+        # Reads the first piece of an object of lines, and all of an object that is one value.
         with store.open(key) as stream:
             media_type = _media_type(stream)
         return RawLog(FileChunks(store.open(key), size=size), size, media_type)
@@ -105,13 +95,13 @@ def _media_type(stream: BinaryIO) -> str:
 
 
 def _belongs(store: ObjectStore, child: Child, *, prefix: str, depth: int) -> bool:
-    """Whether a child is a log object, or a level that leads to one."""
+    """Return True if a child is a log object, or a level above one."""
     if depth > len(_LEVELS):
         return child.is_object and parse_raw_key(prefix + child.name) is not None
     if child.is_object or _LEVELS[depth - 1].fullmatch(child.name) is None:
         return False
     for looked, entry in enumerate(store.list(f"{prefix}{child.name}/"), start=1):
-        # Behind so many others there may be one: rather a level too many than one that hides its logs.
+        # After so many other objects a log may still follow: better one level too many than hidden logs.
         if parse_raw_key(entry.key) is not None or looked == _LOOK:
             return True
     return False

@@ -2,16 +2,29 @@ from __future__ import annotations
 
 from django.urls import path
 
-import logs.converters  # noqa: F401  # registers what the paths below name
-from logs.api.tree import DaysView, FilesView, HoursView, MonthsView, ObjectView, QueryView
+from logs import converters  # noqa: F401 - importing registers them
+from logs.api.query import QueryViewSet
+from logs.api.tree import LogTreeViewSet
 
 _LOGS = "tenants/<uuid:tenant>/logs/<year:year>"
 
 urlpatterns = [
-    path(_LOGS, MonthsView.as_view()),
-    path(f"{_LOGS}/<month:month>", DaysView.as_view()),
-    path(f"{_LOGS}/<month:month>/<day:day>", HoursView.as_view()),
-    path(f"{_LOGS}/<month:month>/<day:day>/<hour:hour>", FilesView.as_view()),
-    path(f"{_LOGS}/<month:month>/<day:day>/<hour:hour>/<logfile:file>", ObjectView.as_view()),
-    path("tenants/<uuid:tenant>/query", QueryView.as_view()),
+    path(_LOGS, LogTreeViewSet.as_view({"get": "list_log_months"}), name="log-months"),
+    path(f"{_LOGS}/<month:month>", LogTreeViewSet.as_view({"get": "list_log_days"}), name="log-days"),
+    path(
+        f"{_LOGS}/<month:month>/<day:day>",
+        LogTreeViewSet.as_view({"get": "list_log_hours"}),
+        name="log-hours",
+    ),
+    path(
+        f"{_LOGS}/<month:month>/<day:day>/<hour:hour>",
+        LogTreeViewSet.as_view({"get": "list_log_files"}),
+        name="log-files",
+    ),
+    path(
+        f"{_LOGS}/<month:month>/<day:day>/<hour:hour>/<logfile:file>",
+        LogTreeViewSet.as_view({"get": "get_log_object"}),
+        name="log-object",
+    ),
+    path("tenants/<uuid:tenant>/query", QueryViewSet.as_view({"post": "query_logs"}), name="query"),
 ]

@@ -1,4 +1,4 @@
-"""A document as an answer: 404 without data, 304 for a reader that has it, in chunks where it is large."""
+"""Summary documents as responses: 404 without data, 304 for an unchanged document, large ones in chunks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NO_DATA: Final = "There is no log entry in this period."
 
 
 def answer_stored(request: Request, *, tenant: UUID, kind: Kind, period: str) -> HttpResponseBase:
-    """Answer with a tenant's stored document as it stands; its body is read only where it is sent.
+    """Answer with a tenant's stored document; its body is read only when it is sent.
 
     Raises:
         NotFound: the period has no entry.
@@ -47,7 +47,7 @@ def answer_stored(request: Request, *, tenant: UUID, kind: Kind, period: str) ->
 
 
 def answer_user(request: Request, *, tenant: UUID, user: str, period: str) -> HttpResponseBase:
-    """Answer with a user's document, derived from the rollups where it is not remembered.
+    """Answer with a user's document, computed from the rollups unless the cache has it.
 
     Raises:
         NotFound: the user has no entry in the period.
@@ -55,7 +55,7 @@ def answer_user(request: Request, *, tenant: UUID, user: str, period: str) -> Ht
     source = find_user_source(tenant=tenant, user=user, period=period)
     if source is None:
         raise NotFound(_NO_DATA)
-    # Who holds this tag was sent the document; who says "any" may never have been.
+    # A client that sends this tag has the document; one that sends * may never have received it.
     held = request.headers.get("If-None-Match", "").strip()
     if held != "*" and (unchanged := not_modified(request, source.etag)) is not None:
         return unchanged

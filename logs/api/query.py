@@ -1,0 +1,86 @@
+"""SQL over the log. Contract: "SQL over the log"."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from django.http import StreamingHttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiExample
+
+from accounts.viewsets import AppViewSet
+from logs.audit import Reader
+from logs.queries import run_query
+from logs.serializers import QueryAnswer, QueryBody
+from logs.sql.results import csv_pieces, json_pieces, ndjson_pieces, parquet_pieces
+from tenantadmin.core.addresses import client_address
+from tenantadmin.http.negotiation import preferred_media_type
+from tenantadmin.http.parsers import AnyTextJsonParser
+from tenantadmin.http.viewsets import operation
+from tenantadmin.objectstore import default_store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from uuid import UUID
+
+    from rest_framework.request import Request
+
+    from logs.sql.protocol import QueryResult
+
+_JSON: Final = "application/json"
+_FORMS: Final[Mapping[str, Callable[[QueryResult], Iterator[bytes]]]] = {
+    "text/csv": csv_pieces,
+    "application/x-ndjson": ndjson_pieces,
+    "application/vnd.apache.parquet": parquet_pieces,
+}
+
+
+class QueryViewSet(AppViewSet):
+    """Queries over a tenant's log."""
+
+    tag = "SQL"
+
+    @operation(
+        summary="One read-only statement over proxy_logs",
+        body=QueryBody,
+        parsers=(AnyTextJsonParser,),
+        responses={
+            200: QueryAnswer,
+            (200, "text/csv"): OpenApiTypes.STR,
+            (200, "application/x-ndjson"): OpenApiTypes.STR,
+            (200, "application/vnd.apache.parquet"): OpenApiTypes.BINARY,
+        },
+        examples=[
+            OpenApiExample(
+                "Requests by status on one day",
+                value={
+                    "sql": "SELECT cacheStatus, count(*) AS n FROM proxy_logs "
+                    "WHERE day = '2026-03-01' GROUP BY ALL ORDER BY n DESC"
+                },
+                request_only=True,
+            )
+        ],
+    )
+    def query_logs(self, request: Request, tenant: UUID) -> StreamingHttpResponse:
+        """Runs one SELECT over the tenant's log in a locked engine.
+
+        A predicate on `day` decides what is read; without one a query reads the whole history.
+
+        `Accept`, weights included, chooses JSON, CSV, NDJSON or Parquet; where none fits, the answer is JSON.
+        """
+        result = run_query(
+            default_store(),
+            tenant=tenant,
+            statement=self.body["sql"],
+            reader=Reader(self.principal.email, client_address(request)),
+        )
+        media_type = preferred_media_type(request.headers.get("Accept", ""), (_JSON, *_FORMS))
+        if media_type == _JSON:
+            pieces = json_pieces(result, head={"tenantId": str(tenant)})
+        else:
+            pieces = _FORMS[media_type](result)
+        return StreamingHttpResponse(
+            pieces,
+            content_type=media_type,
+            headers={"X-Row-Count": str(result.row_count), "X-Truncated": str(result.truncated).lower()},
+        )

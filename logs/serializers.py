@@ -1,0 +1,63 @@
+"""The listings of the log tree, and the body and the answer of a query, for bodies and for the contract.
+
+Contract: Raw logs, SQL over the log.
+"""
+# ruff: noqa: N815  (the members' names are those of the JSON)
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from tenantadmin.http.fields import StrictCharField
+from tenantadmin.http.serializers import StrictSerializer
+
+
+class LogLink(serializers.Serializer[Any]):
+    href = serializers.CharField()
+
+
+class LogItem(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    href = serializers.CharField()
+
+
+class LogLinks(serializers.Serializer[Any]):
+    self = LogLink()
+    parent = LogLink()
+    items = LogItem(many=True)
+
+
+class LogListing(serializers.Serializer[Any]):
+    """The immediate children of a level that have data."""
+
+    tenantId = serializers.UUIDField()
+    _links = LogLinks()
+
+
+class StatementField(StrictCharField):
+    """Any text: the guard tells what is wrong with it, and the audit keeps what was sent."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.validators = []
+
+
+class QueryBody(StrictSerializer):
+    sql = StatementField(
+        trim_whitespace=False, allow_blank=True, help_text="One SELECT (or WITH … SELECT) over `proxy_logs`."
+    )
+
+
+class QueryColumn(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    type = serializers.CharField(help_text="The engine's type, such as VARCHAR or BIGINT.")
+
+
+class QueryAnswer(serializers.Serializer[Any]):
+    tenantId = serializers.UUIDField()
+    columns = QueryColumn(many=True)
+    rows = serializers.ListField(child=serializers.DictField())
+    rowCount = serializers.IntegerField(min_value=0)
+    truncated = serializers.BooleanField(help_text="True when the cap cut the result.")
