@@ -2,32 +2,45 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 from django.db import transaction
 
 from accounts.models import User
 from tenantadmin.core.errors import ApiError, Forbidden, InternalError
-from tenantadmin.core.timestamps import format_timestamp, now
+from tenantadmin.core.timestamps import now
 from tosapp.active import active_terms
 from tosapp.models import Acknowledgement
 from tosapp.publishing import require_active, require_terms
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from accounts.access.principal import Principal
     from tosapp.normal import Terms
 
 
 class TosHashMismatch(ApiError):
-    """What was acknowledged is not the active document."""
+    """The caller acknowledged another document than the active one."""
 
     status: ClassVar[int] = 409
     code: ClassVar[str] = "tos_hash_mismatch"
     message: ClassVar[str] = "These are not the active terms of service. Show the user GET /tos."
 
 
+@dataclass(frozen=True, slots=True)
+class AcknowledgementList:
+    """What a user has acknowledged, newest first; ``active_hash`` is None while there are no active terms."""
+
+    email: str
+    active_hash: str | None
+    is_up_to_date: bool
+    acknowledgements: Sequence[Acknowledgement]
+
+
 def must_acknowledge(user: User) -> bool:
-    """Tell whether a token minted for ``user`` now carries ``tos_required``; with no active terms none does.
+    """Return True if a token minted now carries ``tos_required``; without active terms none does.
 
     Raises:
         TosNotLoaded: the active terms could never be read.
@@ -36,21 +49,21 @@ def must_acknowledge(user: User) -> bool:
     return terms is not None and user.tos != terms.hash
 
 
-def list_acknowledgements(principal: Principal) -> dict[str, Any]:
-    """Return the caller's TosAckList, newest first."""
+def read_acknowledgements(principal: Principal) -> AcknowledgementList:
+    """Return what the caller has acknowledged.
+
+    Raises:
+        TosNotLoaded: the active terms could never be read.
+    """
     terms = active_terms().get()
-    rows = Acknowledgement.objects.filter(user=principal.rights.user_id).values_list(
-        "hash", "acknowledged_at"
+    user = principal.rights.user_id
+    last = User.objects.filter(pk=user).values_list("tos", flat=True).first()
+    return AcknowledgementList(
+        email=principal.email,
+        active_hash=terms.hash if terms else None,
+        is_up_to_date=terms is None or last == terms.hash,
+        acknowledgements=list(Acknowledgement.objects.filter(user=user)),
     )
-    last = User.objects.filter(pk=principal.rights.user_id).values_list("tos", flat=True).first()
-    return {
-        "email": principal.email,
-        "activeHash": terms.hash if terms else None,
-        "upToDate": terms is None or last == terms.hash,
-        "acknowledgements": [
-            {"hash": md5, "acknowledgedAt": format_timestamp(moment)} for md5, moment in rows
-        ],
-    }
 
 
 def acknowledge(principal: Principal, *, markdown: str) -> None:
@@ -61,7 +74,7 @@ def acknowledge(principal: Principal, *, markdown: str) -> None:
         ValidationFailed: nothing remains of the text.
         TosNotLoaded: there is no active document.
         TosHashMismatch: it is not the active document; the body carries ``currentHash``.
-        InternalError: the user's record is gone.
+        InternalError: the user has been deleted in the meantime.
     """
     if not principal.claims.is_sign_in:
         raise Forbidden("A personal access token cannot acknowledge the terms: sign in.")

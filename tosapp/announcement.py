@@ -1,6 +1,6 @@
-"""What was published last, told to every process through the cache: none goes on with the text before.
+"""Tells every process through the cache which terms were published last, so that none keeps the earlier ones.
 
-Only that makes a publication visible at once; where Redis does not answer, the refresh interval does.
+Without Redis a process adopts new terms when its refresh interval has passed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def announce(terms_hash: str) -> None:
         # By then every process has read the store by itself.
         cache.set(_KEY, terms_hash, timeout=2 * settings.TOS_REFRESH_SECONDS + 1)
     except RedisError as error:
-        logger.warning("Other processes adopt the new terms of service by and by: %s", error)
+        logger.warning("Other processes adopt the new terms of service later: %s", error)
 
 
 def announced_hash() -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from django.db import connection, transaction
 
@@ -27,28 +27,20 @@ _PUBLISH_LOCK: Final = 4_202_302
 
 @dataclass(frozen=True, slots=True)
 class PublishResult:
-    """What a publication did; ``published`` is false where the document was active already."""
+    """What a publication did; ``published`` is false if the document was active already."""
 
     published: bool
     publication: Publication
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "hash": self.publication.hash,
-            "published": self.published,
-            "publishedAt": self.publication.published_at,
-            "publishedBy": self.publication.published_by,
-        }
 
 
 def publish(markdown: str, *, actor: str) -> PublishResult:
     """Make ``markdown`` the active terms; ``actor`` is the email of who publishes.
 
-    The active document published again writes nothing.
+    Publishing the active document again writes nothing.
 
     Raises:
         ValidationFailed: nothing remains of the document after normalization.
-        StoreError: the store failed; what stood before is still active, and publishing may be repeated.
+        StoreError: the store failed; the earlier document is still active, and publishing may be repeated.
     """
     terms = require_terms(markdown)
     store = default_store()
@@ -64,7 +56,7 @@ def publish(markdown: str, *, actor: str) -> PublishResult:
 
 
 def require_terms(markdown: str) -> Terms:
-    """Return the terms that ``markdown`` is.
+    """Return ``markdown`` as terms, in its normal form.
 
     Raises:
         ValidationFailed: nothing remains of it after normalization.
