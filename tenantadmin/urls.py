@@ -6,10 +6,10 @@ from django.contrib import admin
 from django.urls import include, path
 from drf_spectacular.views import SpectacularSwaggerView
 
-from tenantadmin.views import ContractView
+from tenantadmin.views import ContractViewSet
 
 urlpatterns = [
-    path("", ContractView.as_view(), name="contract"),
+    path("", ContractViewSet.as_view({"get": "get_contract"}), name="contract"),
     path("docs", SpectacularSwaggerView.as_view(url_name="contract"), name="docs"),
     path("admin/", admin.site.urls),
     path("users/", include("accounts.user_urls")),
