@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 from logs.models import LogRead, QueryRun
 from tenantadmin.core.request_ids import current_request_id
-from tenantadmin.database.prepared import PreparedQuery
 
 if TYPE_CHECKING:
     from uuid import UUID
-
-
-_RUNS: Final = QueryRun._meta.db_table
-_BEGIN_QUERY: Final = PreparedQuery(
-    f"INSERT INTO {_RUNS} (at, tenant_id, email, statement, request_id, client_address, outcome)"  # noqa: S608
-    " VALUES (clock_timestamp(), %s, %s, %s, %s, %s, 'running') RETURNING id"
-)
-_END_QUERY: Final = PreparedQuery(
-    f"UPDATE {_RUNS} SET outcome = %s, duration_ms = %s::bigint,"  # noqa: S608  # a name of ours
-    " rows = nullif(%s, '')::bigint, bytes = nullif(%s, '')::bigint WHERE id = %s::bigint RETURNING id"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +33,19 @@ def record_read(reader: Reader, *, tenant: UUID, key: str) -> None:
 
 def begin_query(reader: Reader, *, tenant: UUID, statement: str) -> int:
     """Write the audit row of a query that is about to run; return its id for `end_query`."""
-    row: Any = _BEGIN_QUERY.fetch_one(
-        tenant,
-        reader.email,
-        # What PostgreSQL cannot store as text is shown by a stand-in.
-        statement.replace("\0", "␀").encode(errors="replace").decode(),
-        current_request_id(),
-        reader.address,
+    run = QueryRun.objects.create(
+        tenant_id=tenant,
+        email=reader.email,
+        # PostgreSQL stores neither NUL characters nor lone surrogates: others replace them.
+        statement=statement.replace("\0", "␀").encode(errors="replace").decode(),
+        request_id=current_request_id(),
+        client_address=reader.address,
     )
-    return int(row[0])
+    return run.pk
 
 
 def end_query(
     run: int, *, outcome: str, duration_ms: int, rows: int | None = None, nbytes: int | None = None
 ) -> None:
-    """Complete the audit row of a query: ``ok`` with rows and bytes, or the error's code without."""
-    numbers = ("" if number is None else number for number in (rows, nbytes))
-    _END_QUERY.fetch_one(outcome, duration_ms, *numbers, run)
+    """Complete the audit row of a query: ``ok`` with rows and bytes, or the error's code without them."""
+    QueryRun.objects.filter(pk=run).update(outcome=outcome, duration_ms=duration_ms, rows=rows, bytes=nbytes)
