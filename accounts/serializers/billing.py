@@ -9,41 +9,23 @@ from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
 from accounts.access.scopes import GRANTABLE
-from accounts.emails import check_email
 from accounts.models.billing import GrantResource, Plan
-from accounts.serializers.tenants import FqdnField, TenantNameField
+from accounts.serializers.fields import EmailField, FqdnField, NameField
 from tenantadmin.http.fields import (
     IgnoredField,
     JsonBooleanField,
     JsonIntegerField,
     OneOfField,
-    StrictCharField,
     StrictUuidField,
     TimestampField,
 )
 from tenantadmin.http.serializers import StrictSerializer
 
 
-class EmailField(StrictCharField):
-    """An email address; comes out normalized."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(trim_whitespace=False, **options)
-
-    def to_internal_value(self, data: Any) -> str:
-        text = super().to_internal_value(data)
-        if not text:
-            return text
-        try:
-            return check_email(text)
-        except ValueError as error:
-            raise serializers.ValidationError(str(error), code="invalid-email") from error
-
-
 class WritableAccount(StrictSerializer):
     """What an account may set."""
 
-    name = TenantNameField(help_text="1 to 100 characters.")
+    name = NameField(help_text="1 to 100 characters.")
     owners = serializers.ListField(
         child=EmailField(), allow_empty=False, max_length=100, help_text="Emails of existing users."
     )

@@ -9,10 +9,9 @@ from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
 from accounts.models.billing import Plan
+from accounts.serializers.fields import FqdnField, NameField
 from accounts.tenants.config import SentConfig
-from accounts.tenants.names import MAX_TENANT_NAME, normalize_tenant_name
 from accounts.tenants.secrets import looks_like_secret
-from tenantadmin.core.hosts import normalize_fqdn
 from tenantadmin.http.fields import (
     IgnoredField,
     JsonBooleanField,
@@ -29,29 +28,6 @@ DEFAULT_CACHING = {"cacheEnabled": True, "ttlSeconds": 86_400}
 DEFAULT_LOGGING = {"retentionDays": 400, "storeParameterValues": True}
 _MAX_LABELS = 100
 _MAX_FQDNS = 1000
-
-
-class TenantNameField(StrictCharField):
-    """A tenant's name; comes out NFC and trimmed."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(max_length=4 * MAX_TENANT_NAME, trim_whitespace=False, **options)
-
-    def to_internal_value(self, data: Any) -> str:
-        try:
-            return normalize_tenant_name(super().to_internal_value(data))
-        except ValueError as error:
-            raise serializers.ValidationError(str(error), code="invalid-name") from error
-
-
-class FqdnField(StrictCharField):
-    """A host name; comes out lower-case and in its ASCII form."""
-
-    def to_internal_value(self, data: Any) -> str:
-        try:
-            return normalize_fqdn(super().to_internal_value(data))
-        except ValueError as error:
-            raise serializers.ValidationError(str(error), code="invalid-fqdn") from error
 
 
 class FqdnListField(serializers.ListField):
@@ -133,7 +109,7 @@ class LabelsField(serializers.DictField):
 class WritableConfig(StrictSerializer):
     """What a tenant's configuration may set."""
 
-    tenantName = TenantNameField(help_text="1 to 100 characters, unique within the account.")
+    tenantName = NameField(help_text="1 to 100 characters, unique within the account.")
     fqdns = FqdnListField(required=False, max_length=_MAX_FQDNS)
     warehouse = Warehouse(required=False)
     defaults = Caching(required=False)
