@@ -3,20 +3,19 @@ from __future__ import annotations
 from django.urls import path
 
 from accounts import converters  # noqa: F401 - importing registers them
-from accounts.api.accounts import AccountsView, AccountView
-from accounts.api.config import ConfigView
-from accounts.api.domains import DomainsView, DomainVerifyView, DomainView
-from accounts.api.fqdns import FqdnsView, FqdnView
-from accounts.api.grants import GrantsView, GrantView
+from accounts.api.accounts import AccountViewSet
+from accounts.api.config import ConfigViewSet
+from accounts.api.domains import DomainViewSet
+from accounts.api.fqdns import FqdnViewSet
+from accounts.api.grants import GrantViewSet
 from accounts.api.history import AccountHistoryViewSet, ChangesViewSet, ConfigHistoryViewSet
 from accounts.api.logout import LogoutView
-from accounts.api.manifest import ManifestView
 from accounts.api.memberships import MembershipViewSet
 from accounts.api.pats import PersonalAccessTokenViewSet
 from accounts.api.roles import RolesViewSet
 from accounts.api.signin import CallbackView, LoginView
 from accounts.api.signin_links import MagicLinkVerifyView, MagicLinkView
-from accounts.api.tenants import TenantsView, TenantView
+from accounts.api.tenants import TenantViewSet
 from accounts.api.tokens import SigningKeysView, TokenView
 from accounts.api.users import UserViewSet
 
@@ -62,10 +61,18 @@ urlpatterns = [
     path("auth/magic-link", MagicLinkView.as_view()),
     path("auth/magic-link/verify", MagicLinkVerifyView.as_view()),
     path("auth/logout", LogoutView.as_view()),
-    path("config/tenants", TenantsView.as_view()),
-    path("config/tenants/manifest", ManifestView.as_view()),
-    path(_TENANT, TenantView.as_view(), name="tenant"),
-    path(f"{_TENANT}/config", ConfigView.as_view(), name="config"),
+    path(
+        "config/tenants",
+        TenantViewSet.as_view({"get": "list_tenants", "post": "create_tenant"}),
+        name="tenants",
+    ),
+    path("config/tenants/manifest", TenantViewSet.as_view({"get": "get_tenant_manifest"}), name="manifest"),
+    path(_TENANT, TenantViewSet.as_view({"get": "get_tenant", "delete": "delete_tenant"}), name="tenant"),
+    path(
+        f"{_TENANT}/config",
+        ConfigViewSet.as_view({"get": "get_tenant_config", "put": "replace_tenant_config"}),
+        name="config",
+    ),
     path(
         f"{_TENANT}/config/history",
         ConfigHistoryViewSet.as_view({"get": "list_history"}),
@@ -83,8 +90,16 @@ urlpatterns = [
         name="config-restore",
     ),
     path("config/history", ChangesViewSet.as_view({"get": "list_changes"}), name="changes"),
-    path("config/accounts", AccountsView.as_view()),
-    path(_ACCOUNT, AccountView.as_view(), name="account"),
+    path(
+        "config/accounts",
+        AccountViewSet.as_view({"get": "list_accounts", "post": "create_account"}),
+        name="accounts",
+    ),
+    path(
+        _ACCOUNT,
+        AccountViewSet.as_view({"get": "get_account", "put": "replace_account", "delete": "delete_account"}),
+        name="account",
+    ),
     path(
         f"{_ACCOUNT}/history",
         AccountHistoryViewSet.as_view({"get": "list_history"}),
@@ -96,11 +111,25 @@ urlpatterns = [
         AccountHistoryViewSet.as_view({"get": "get_revision"}),
         name="account-revision",
     ),
-    path(f"{_ACCOUNT}/domains", DomainsView.as_view()),
-    path(f"{_ACCOUNT}/domains/<fqdn:domain>", DomainView.as_view()),
-    path(f"{_ACCOUNT}/domains/<fqdn:domain>/verify", DomainVerifyView.as_view()),
-    path("config/fqdns", FqdnsView.as_view()),
-    path("config/fqdns/<fqdn:fqdn>", FqdnView.as_view()),
-    path("config/grants", GrantsView.as_view()),
-    path("config/grants/<uuid:grant>", GrantView.as_view()),
+    path(
+        f"{_ACCOUNT}/domains",
+        DomainViewSet.as_view({"get": "list_domains", "post": "register_domain"}),
+        name="domains",
+    ),
+    path(
+        f"{_ACCOUNT}/domains/<fqdn:domain>",
+        DomainViewSet.as_view({"get": "get_domain", "delete": "delete_domain"}),
+        name="domain",
+    ),
+    path(
+        f"{_ACCOUNT}/domains/<fqdn:domain>/verify",
+        DomainViewSet.as_view({"post": "verify_domain"}),
+        name="verify-domain",
+    ),
+    path("config/fqdns", FqdnViewSet.as_view({"get": "list_fqdns"}), name="fqdns"),
+    path("config/fqdns/<fqdn:fqdn>", FqdnViewSet.as_view({"get": "get_fqdn"}), name="fqdn"),
+    path(
+        "config/grants", GrantViewSet.as_view({"get": "list_grants", "post": "create_grant"}), name="grants"
+    ),
+    path("config/grants/<uuid:grant>", GrantViewSet.as_view({"delete": "revoke_grant"}), name="grant"),
 ]
