@@ -9,14 +9,13 @@ from accounts.api.domains import DomainViewSet
 from accounts.api.fqdns import FqdnViewSet
 from accounts.api.grants import GrantViewSet
 from accounts.api.history import AccountHistoryViewSet, ChangesViewSet, ConfigHistoryViewSet
-from accounts.api.logout import LogoutView
+from accounts.api.keys import SigningKeyViewSet
 from accounts.api.memberships import MembershipViewSet
+from accounts.api.oauth import OAuthViewSet
 from accounts.api.pats import PersonalAccessTokenViewSet
 from accounts.api.roles import RolesViewSet
-from accounts.api.signin import CallbackView, LoginView
-from accounts.api.signin_links import MagicLinkVerifyView, MagicLinkView
+from accounts.api.signin import SignInViewSet
 from accounts.api.tenants import TenantViewSet
-from accounts.api.tokens import SigningKeysView, TokenView
 from accounts.api.users import UserViewSet
 
 _USER = "users/<email:email>"
@@ -54,13 +53,19 @@ urlpatterns = [
         PersonalAccessTokenViewSet.as_view({"delete": "revoke_personal_access_token"}),
         name="user-token",
     ),
-    path("oauth/token", TokenView.as_view()),
-    path(".well-known/jwks.json", SigningKeysView.as_view()),
-    path("auth/login", LoginView.as_view()),
-    path("auth/callback", CallbackView.as_view()),
-    path("auth/magic-link", MagicLinkView.as_view()),
-    path("auth/magic-link/verify", MagicLinkVerifyView.as_view()),
-    path("auth/logout", LogoutView.as_view()),
+    path(
+        ".well-known/jwks.json", SigningKeyViewSet.as_view({"get": "get_signing_keys"}), name="signing-keys"
+    ),
+    path("oauth/token", OAuthViewSet.as_view({"post": "exchange_token"}), name="token"),
+    path("auth/logout", OAuthViewSet.as_view({"post": "logout"}), name="logout"),
+    path("auth/login", SignInViewSet.as_view({"get": "start_sign_in"}), name="login"),
+    path("auth/callback", SignInViewSet.as_view({"get": "finish_sign_in"}), name="callback"),
+    path("auth/magic-link", SignInViewSet.as_view({"post": "request_magic_link"}), name="magic-link"),
+    path(
+        "auth/magic-link/verify",
+        SignInViewSet.as_view({"get": "show_magic_link", "post": "verify_magic_link"}),
+        name="verify-magic-link",
+    ),
     path(
         "config/tenants",
         TenantViewSet.as_view({"get": "list_tenants", "post": "create_tenant"}),
