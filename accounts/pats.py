@@ -17,7 +17,6 @@ from accounts.models import Account, PersonalAccessToken, Tenant, User
 from accounts.users import readable_user, unreadable
 from tenantadmin.core.errors import Detail, Forbidden, NotFound, ValidationFailed
 from tenantadmin.core.timestamps import format_timestamp, now
-from tenantadmin.http import hal
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -102,12 +101,6 @@ def pat_document(pat: PersonalAccessToken) -> dict[str, Any]:
         "expiresAt": _optional(pat.expires_at),
         "lastUsedAt": _optional(pat.last_used_at),
     }
-
-
-def pat_item(pat: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the HAL item of a PAT's document."""
-    identifier = str(pat["id"])
-    return hal.item(identifier, hal.path("users", pat["owner"], "tokens", identifier))
 
 
 def require_grantable(owner: Rights, wanted: PatRequest) -> None:

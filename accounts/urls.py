@@ -1,93 +1,140 @@
 from __future__ import annotations
 
-from django.urls import include, path
+from django.urls import path
 
 from accounts import converters  # noqa: F401 - importing registers them
-from accounts.api.accounts import AccountsView, AccountView
-from accounts.api.config import ConfigView
-from accounts.api.domains import DomainsView, DomainVerifyView, DomainView
-from accounts.api.fqdns import FqdnsView, FqdnView
-from accounts.api.grants import GrantsView, GrantView
+from accounts.api.accounts import AccountViewSet
+from accounts.api.config import ConfigViewSet
+from accounts.api.domains import DomainViewSet
+from accounts.api.fqdns import FqdnViewSet
+from accounts.api.grants import GrantViewSet
 from accounts.api.history import AccountHistoryViewSet, ChangesViewSet, ConfigHistoryViewSet
-from accounts.api.logout import LogoutView
-from accounts.api.manifest import ManifestView
-from accounts.api.signin import CallbackView, LoginView
-from accounts.api.signin_links import MagicLinkVerifyView, MagicLinkView
-from accounts.api.tenants import TenantsView, TenantView
-from accounts.api.tokens import SigningKeysView, TokenView
-from accounts.api.users import UsersView
+from accounts.api.keys import SigningKeyViewSet
+from accounts.api.memberships import MembershipViewSet
+from accounts.api.oauth import OAuthViewSet
+from accounts.api.pats import PersonalAccessTokenViewSet
+from accounts.api.roles import RolesViewSet
+from accounts.api.signin import SignInViewSet
+from accounts.api.tenants import TenantViewSet
+from accounts.api.users import UserViewSet
 
-# Grouped by their first segment, so that an address is compared with few others.
+_USER = "users/<email:email>"
+_TENANT = "config/tenants/<uuid:tenant>"
+_ACCOUNT = "config/accounts/<uuid:account>"
+
 urlpatterns = [
-    path("oauth/token", TokenView.as_view()),
-    path(".well-known/jwks.json", SigningKeysView.as_view()),
+    path("users", UserViewSet.as_view({"get": "list_users"}), name="users"),
     path(
-        "auth/",
-        include(
-            [
-                path("login", LoginView.as_view()),
-                path("callback", CallbackView.as_view()),
-                path("magic-link", MagicLinkView.as_view()),
-                path("magic-link/verify", MagicLinkVerifyView.as_view()),
-                path("logout", LogoutView.as_view()),
-            ]
-        ),
+        _USER,
+        UserViewSet.as_view({"get": "get_user", "put": "replace_user", "delete": "delete_user"}),
+        name="user",
     ),
-    path("users", UsersView.as_view()),
     path(
-        "config/",
-        include(
-            [
-                path("tenants", TenantsView.as_view()),
-                path("tenants/manifest", ManifestView.as_view()),
-                path("tenants/<uuid:tenant>", TenantView.as_view(), name="tenant"),
-                path("tenants/<uuid:tenant>/config", ConfigView.as_view(), name="config"),
-                path(
-                    "tenants/<uuid:tenant>/config/history",
-                    ConfigHistoryViewSet.as_view({"get": "list_history"}),
-                    name="config-history",
-                ),
-                path(
-                    "tenants/<uuid:tenant>/config/history/diff",
-                    ConfigHistoryViewSet.as_view({"get": "diff"}),
-                    name="config-diff",
-                ),
-                path(
-                    "tenants/<uuid:tenant>/config/history/<seq:seq>",
-                    ConfigHistoryViewSet.as_view({"get": "get_revision"}),
-                    name="config-revision",
-                ),
-                path(
-                    "tenants/<uuid:tenant>/config/history/<seq:seq>/restore",
-                    ConfigHistoryViewSet.as_view({"post": "restore"}),
-                    name="config-restore",
-                ),
-                path("history", ChangesViewSet.as_view({"get": "list_changes"}), name="changes"),
-                path("accounts", AccountsView.as_view()),
-                path("accounts/<uuid:account>", AccountView.as_view(), name="account"),
-                path(
-                    "accounts/<uuid:account>/history",
-                    AccountHistoryViewSet.as_view({"get": "list_history"}),
-                    name="account-history",
-                ),
-                path(
-                    "accounts/<uuid:account>/history/diff",
-                    AccountHistoryViewSet.as_view({"get": "diff"}),
-                    name="account-diff",
-                ),
-                path(
-                    "accounts/<uuid:account>/history/<seq:seq>",
-                    AccountHistoryViewSet.as_view({"get": "get_revision"}),
-                    name="account-revision",
-                ),
-                path("accounts/<uuid:account>/domains", DomainsView.as_view()),
-                path("accounts/<uuid:account>/domains/<fqdn:domain>", DomainView.as_view()),
-                path("accounts/<uuid:account>/domains/<fqdn:domain>/verify", DomainVerifyView.as_view()),
-                path("fqdns", FqdnsView.as_view()),
-                path("fqdns/<fqdn:fqdn>", FqdnView.as_view()),
-                path("grants", GrantsView.as_view()),
-                path("grants/<uuid:grant>", GrantView.as_view()),
-            ]
-        ),
+        f"{_USER}/roles",
+        RolesViewSet.as_view({"get": "get_roles", "put": "replace_roles", "patch": "merge_roles"}),
+        name="user-roles",
     ),
+    path(
+        f"{_USER}/tenants",
+        MembershipViewSet.as_view(
+            {"get": "get_memberships", "put": "replace_memberships", "patch": "append_memberships"}
+        ),
+        name="user-memberships",
+    ),
+    path(
+        f"{_USER}/tokens",
+        PersonalAccessTokenViewSet.as_view(
+            {"get": "list_personal_access_tokens", "post": "create_personal_access_token"}
+        ),
+        name="user-tokens",
+    ),
+    path(
+        f"{_USER}/tokens/<int:pat_id>",
+        PersonalAccessTokenViewSet.as_view({"delete": "revoke_personal_access_token"}),
+        name="user-token",
+    ),
+    path(
+        ".well-known/jwks.json", SigningKeyViewSet.as_view({"get": "get_signing_keys"}), name="signing-keys"
+    ),
+    path("oauth/token", OAuthViewSet.as_view({"post": "exchange_token"}), name="token"),
+    path("auth/logout", OAuthViewSet.as_view({"post": "logout"}), name="logout"),
+    path("auth/login", SignInViewSet.as_view({"get": "start_sign_in"}), name="login"),
+    path("auth/callback", SignInViewSet.as_view({"get": "finish_sign_in"}), name="callback"),
+    path("auth/magic-link", SignInViewSet.as_view({"post": "request_magic_link"}), name="magic-link"),
+    path(
+        "auth/magic-link/verify",
+        SignInViewSet.as_view({"get": "show_magic_link", "post": "verify_magic_link"}),
+        name="verify-magic-link",
+    ),
+    path(
+        "config/tenants",
+        TenantViewSet.as_view({"get": "list_tenants", "post": "create_tenant"}),
+        name="tenants",
+    ),
+    path("config/tenants/manifest", TenantViewSet.as_view({"get": "get_tenant_manifest"}), name="manifest"),
+    path(_TENANT, TenantViewSet.as_view({"get": "get_tenant", "delete": "delete_tenant"}), name="tenant"),
+    path(
+        f"{_TENANT}/config",
+        ConfigViewSet.as_view({"get": "get_tenant_config", "put": "replace_tenant_config"}),
+        name="config",
+    ),
+    path(
+        f"{_TENANT}/config/history",
+        ConfigHistoryViewSet.as_view({"get": "list_history"}),
+        name="config-history",
+    ),
+    path(f"{_TENANT}/config/history/diff", ConfigHistoryViewSet.as_view({"get": "diff"}), name="config-diff"),
+    path(
+        f"{_TENANT}/config/history/<seq:seq>",
+        ConfigHistoryViewSet.as_view({"get": "get_revision"}),
+        name="config-revision",
+    ),
+    path(
+        f"{_TENANT}/config/history/<seq:seq>/restore",
+        ConfigHistoryViewSet.as_view({"post": "restore"}),
+        name="config-restore",
+    ),
+    path("config/history", ChangesViewSet.as_view({"get": "list_changes"}), name="changes"),
+    path(
+        "config/accounts",
+        AccountViewSet.as_view({"get": "list_accounts", "post": "create_account"}),
+        name="accounts",
+    ),
+    path(
+        _ACCOUNT,
+        AccountViewSet.as_view({"get": "get_account", "put": "replace_account", "delete": "delete_account"}),
+        name="account",
+    ),
+    path(
+        f"{_ACCOUNT}/history",
+        AccountHistoryViewSet.as_view({"get": "list_history"}),
+        name="account-history",
+    ),
+    path(f"{_ACCOUNT}/history/diff", AccountHistoryViewSet.as_view({"get": "diff"}), name="account-diff"),
+    path(
+        f"{_ACCOUNT}/history/<seq:seq>",
+        AccountHistoryViewSet.as_view({"get": "get_revision"}),
+        name="account-revision",
+    ),
+    path(
+        f"{_ACCOUNT}/domains",
+        DomainViewSet.as_view({"get": "list_domains", "post": "register_domain"}),
+        name="domains",
+    ),
+    path(
+        f"{_ACCOUNT}/domains/<fqdn:domain>",
+        DomainViewSet.as_view({"get": "get_domain", "delete": "delete_domain"}),
+        name="domain",
+    ),
+    path(
+        f"{_ACCOUNT}/domains/<fqdn:domain>/verify",
+        DomainViewSet.as_view({"post": "verify_domain"}),
+        name="verify-domain",
+    ),
+    path("config/fqdns", FqdnViewSet.as_view({"get": "list_fqdns"}), name="fqdns"),
+    path("config/fqdns/<fqdn:fqdn>", FqdnViewSet.as_view({"get": "get_fqdn"}), name="fqdn"),
+    path(
+        "config/grants", GrantViewSet.as_view({"get": "list_grants", "post": "create_grant"}), name="grants"
+    ),
+    path("config/grants/<uuid:grant>", GrantViewSet.as_view({"delete": "revoke_grant"}), name="grant"),
 ]

@@ -227,6 +227,7 @@ def timed(title: str, ask: Callable[[], Answer], *, repeat: int = 5) -> list[obj
 def measure_memory(world: World) -> None:
     """Measure what the longest lists hold at once while they are written."""
     from accounts.access.rights import authenticate_token  # noqa: PLC0415  # needs Django
+    from accounts.api.tenants import manifest_items, tenant_items  # noqa: PLC0415
     from accounts.tenants.listing import ManifestQuery, list_tenants, read_manifest  # noqa: PLC0415
     from tenantadmin.http.streaming import stream_links  # noqa: PLC0415
     from tests import factories  # noqa: PLC0415
@@ -234,8 +235,8 @@ def measure_memory(world: World) -> None:
     wildcard = factories.pat_token(world.platform_admin, "config:read", tenants=["*"])
     caller = authenticate_token(wildcard)
     lists: dict[str, Callable[[], Iterable[dict[str, Any]]]] = {
-        "list of all tenants": lambda: list_tenants(caller),
-        "manifest, whole": lambda: read_manifest(caller, ManifestQuery()).entries(),
+        "list of all tenants": lambda: tenant_items(list_tenants(caller)),
+        "manifest, whole": lambda: manifest_items(read_manifest(caller, ManifestQuery()).rows),
     }
     rows = []
     for title, items in lists.items():

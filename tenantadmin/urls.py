@@ -12,7 +12,6 @@ urlpatterns = [
     path("", ContractViewSet.as_view({"get": "get_contract"}), name="contract"),
     path("docs", SpectacularSwaggerView.as_view(url_name="contract"), name="docs"),
     path("admin/", admin.site.urls),
-    path("users/", include("accounts.user_urls")),
     path("", include("rules.urls")),
     path("", include("accounts.urls")),
     path("", include("tosapp.urls")),

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 
-from accounts.permissions import AppView
 from accounts.serializers.tenants import TenantConfigBody, TenantConfigDocument, parse_config
 from accounts.tenants.config import ConfigState, config_etag, read_config, write_config
+from accounts.viewsets import AppViewSet
 from tenantadmin.http.etags import not_modified, require_match
 from tenantadmin.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH
-from tenantadmin.http.reading import read_query
 from tenantadmin.http.schema import NOT_MODIFIED, refusal
+from tenantadmin.http.viewsets import operation
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -22,35 +21,27 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
 
-def config_response(config: ConfigState) -> Response:
-    """Answer a configuration under its entity tag."""
-    return Response(config.as_json(), headers={"ETag": config.etag})
+class ConfigViewSet(AppViewSet):
+    """The configurations of tenants."""
 
+    tag = "Tenants"
 
-class ConfigView(AppView):
-    """A tenant's configuration."""
-
-    operations: ClassVar = {"GET": "getTenantConfig", "PUT": "replaceTenantConfig"}
-
-    @extend_schema(
-        tags=["Tenants"],
+    @operation(
         summary="Read a tenant's configuration",
-        parameters=[IF_NONE_MATCH, ETAG],
+        headers=[IF_NONE_MATCH, ETAG],
         responses={200: TenantConfigDocument, 304: NOT_MODIFIED},
     )
-    def get(self, request: Request, tenant: UUID) -> Response:
-        read_query(None, request)
+    def get_tenant_config(self, request: Request, tenant: UUID) -> Response:
         if "If-None-Match" in request.headers:
             unchanged = not_modified(request, config_etag(tenant))
             if unchanged is not None:
                 return unchanged
         return config_response(read_config(tenant))
 
-    @extend_schema(
-        tags=["Tenants"],
+    @operation(
         summary="Replace a tenant's configuration",
-        parameters=[IF_MATCH, ETAG],
-        request=TenantConfigBody,
+        headers=[IF_MATCH, ETAG],
+        document=TenantConfigBody,
         responses={
             200: TenantConfigDocument,
             409: refusal(
@@ -60,8 +51,7 @@ class ConfigView(AppView):
             ),
         },
     )
-    def put(self, request: Request, tenant: UUID) -> Response:
-        read_query(None, request)
+    def replace_tenant_config(self, request: Request, tenant: UUID) -> Response:
         written = write_config(
             tenant_id=tenant,
             document=request.data,
@@ -70,3 +60,8 @@ class ConfigView(AppView):
             require=partial(require_match, request),
         )
         return config_response(written)
+
+
+def config_response(config: ConfigState) -> Response:
+    """Answer a configuration under its entity tag."""
+    return Response(config.as_json(), headers={"ETag": config.etag})

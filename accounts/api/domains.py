@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from drf_spectacular.utils import OpenApiExample, extend_schema
+from django.urls import reverse
+from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
-from accounts.billing.accounts import account_path
 from accounts.billing.domains import (
     delete_domain,
     domain_as_json,
-    domain_path,
     list_domains,
     read_domain,
     register_domain,
     verify_domain,
 )
-from accounts.permissions import AppView
 from accounts.serializers.billing import DomainCreate, DomainDocument, DomainVerify
-from tenantadmin.http.hal import links
-from tenantadmin.http.reading import read_body, read_query
+from accounts.viewsets import AppViewSet
+from tenantadmin.http.hal import hrefs, item, links
 from tenantadmin.http.schema import refusal
 from tenantadmin.http.serializers import ItemList, Success
+from tenantadmin.http.viewsets import operation
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -32,70 +31,54 @@ if TYPE_CHECKING:
 _TAKEN = refusal(409, "The account has the domain already, or it is verified for another account.")
 
 
-class DomainsView(AppView):
+class DomainViewSet(AppViewSet):
     """The domains of an account."""
 
-    operations: ClassVar = {"GET": "listDomains", "POST": "registerDomain"}
+    tag = "Accounts"
 
-    @extend_schema(tags=["Accounts"], summary="List an account's domains", responses={200: ItemList})
-    def get(self, request: Request, account: UUID) -> Response:
-        read_query(None, request)
-        items = list_domains(account)
-        address = account_path(account, "domains")
-        return Response({"_links": links(self_href=address, parent=account_path(account), items=items)})
+    @operation(summary="List an account's domains", responses={200: ItemList})
+    def list_domains(self, request: Request, account: UUID) -> Response:
+        href = hrefs("domain", account=account, domain="domain")
+        found = links(
+            self_href=reverse("domains", kwargs={"account": account}),
+            parent=reverse("account", kwargs={"account": account}),
+            items=[item(name, href(name)) for name in list_domains(account)],
+        )
+        return Response({"_links": found})
 
-    @extend_schema(
-        tags=["Accounts"],
+    @operation(
         summary="Register a domain and learn its DNS challenge",
-        request=DomainCreate,
+        body=DomainCreate,
         responses={201: DomainDocument, 409: _TAKEN},
         examples=[OpenApiExample("A domain", value={"domain": "example.org"}, request_only=True)],
     )
-    def post(self, request: Request, account: UUID) -> Response:
-        read_query(None, request)
-        domain = register_domain(account_id=account, name=read_body(DomainCreate, request)["domain"])
-        return Response(domain_as_json(domain), status=201, headers={"Location": domain_path(domain)})
+    def register_domain(self, request: Request, account: UUID) -> Response:
+        domain = register_domain(account_id=account, name=self.body["domain"])
+        location = reverse("domain", kwargs={"account": account, "domain": domain.name})
+        return Response(domain_as_json(domain), status=201, headers={"Location": location})
 
-
-class DomainView(AppView):
-    """One domain."""
-
-    operations: ClassVar = {"GET": "getDomain", "DELETE": "deleteDomain"}
-
-    @extend_schema(tags=["Accounts"], summary="Read a domain", responses={200: DomainDocument})
-    def get(self, request: Request, account: UUID, domain: str) -> Response:
-        read_query(None, request)
+    @operation(summary="Read a domain", responses={200: DomainDocument})
+    def get_domain(self, request: Request, account: UUID, domain: str) -> Response:
         return Response(domain_as_json(read_domain(account_id=account, name=domain)))
 
-    @extend_schema(
-        tags=["Accounts"],
+    @operation(
         summary="Delete a domain that carries no FQDNs",
         responses={200: Success, 409: refusal(409, "FQDNs lie in the domain.")},
     )
-    def delete(self, request: Request, account: UUID, domain: str) -> Response:
-        read_query(None, request)
+    def delete_domain(self, request: Request, account: UUID, domain: str) -> Response:
         delete_domain(account_id=account, name=domain)
         return Response({"success": True, "message": f"Domain {domain} is deleted."})
 
-
-class DomainVerifyView(AppView):
-    """The proof that an account controls a domain."""
-
-    operations: ClassVar = {"POST": "verifyDomain"}
-
-    @extend_schema(
-        tags=["Accounts"],
+    @operation(
         summary="Verify a domain by its DNS challenge",
-        request=DomainVerify,
+        body=DomainVerify,
         responses={200: DomainDocument, 409: _TAKEN},
     )
-    def post(self, request: Request, account: UUID, domain: str) -> Response:
-        read_query(None, request)
-        by_hand = read_body(DomainVerify, request).get("manual", False)
+    def verify_domain(self, request: Request, account: UUID, domain: str) -> Response:
         verified = verify_domain(
             account_id=account,
             name=domain,
-            by_hand=by_hand,
+            by_hand=self.body.get("manual", False),
             may_verify_by_hand=self.principal.is_platform_admin,
         )
         return Response(domain_as_json(verified))

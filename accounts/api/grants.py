@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING
 
-from drf_spectacular.utils import OpenApiExample, extend_schema, extend_schema_serializer
-from rest_framework import serializers
+from django.urls import reverse
+from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
 from accounts.billing.grants import NewGrant, create_grant, grant_as_json, list_grants, revoke_grant
-from accounts.permissions import AppView
-from accounts.serializers.billing import GrantCreate, GrantDocument
-from tenantadmin.http.reading import read_body, read_query
-from tenantadmin.http.serializers import Link, Success
+from accounts.serializers.billing import GrantCreate, GrantDocument, GrantList
+from accounts.viewsets import AppViewSet
+from tenantadmin.http.hal import ANY_ID, hrefs, item
+from tenantadmin.http.serializers import Success
 from tenantadmin.http.streaming import stream_links
+from tenantadmin.http.viewsets import operation
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -22,40 +23,30 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
 
-@extend_schema_serializer(component_name="PermissionGrantItem")
-class GrantItem(GrantDocument):
-    """A grant in a list; its address takes a DELETE."""
+class GrantViewSet(AppViewSet):
+    """Delegated permissions."""
 
-    name = serializers.CharField()
-    href = serializers.CharField()
+    tag = "Accounts"
 
+    @operation(
+        summary="List grants in force",
+        description="The grants that the caller received, gave, or could revoke.",
+        responses={200: GrantList},
+    )
+    def list_grants(self, request: Request) -> StreamingHttpResponse:
+        href = hrefs("grant", grant=ANY_ID)
+        return stream_links(
+            self_href=reverse("grants"),
+            parent=reverse("contract"),
+            items=(
+                item(str(grant.pk), href(grant.pk), **grant_as_json(grant))
+                for grant in list_grants(self.principal)
+            ),
+        )
 
-class GrantLinks(serializers.Serializer[Any]):
-    self = Link()
-    parent = Link()
-    items = GrantItem(many=True)
-
-
-class GrantList(serializers.Serializer[Any]):
-    """Grants in force, newest first."""
-
-    _links = GrantLinks()
-
-
-class GrantsView(AppView):
-    """The grants that the caller received, gave, or could revoke."""
-
-    operations: ClassVar = {"GET": "listGrants", "POST": "createGrant"}
-
-    @extend_schema(tags=["Accounts"], summary="List grants in force", responses={200: GrantList})
-    def get(self, request: Request) -> StreamingHttpResponse:
-        read_query(None, request)
-        return stream_links(self_href="/config/grants", parent="/", items=list_grants(self.principal))
-
-    @extend_schema(
-        tags=["Accounts"],
+    @operation(
         summary="Delegate permissions on a tenant or an account",
-        request=GrantCreate,
+        body=GrantCreate,
         responses={201: GrantDocument},
         examples=[
             OpenApiExample(
@@ -71,26 +62,17 @@ class GrantsView(AppView):
             )
         ],
     )
-    def post(self, request: Request) -> Response:
-        read_query(None, request)
-        body = read_body(GrantCreate, request)
+    def create_grant(self, request: Request) -> Response:
         new = NewGrant(
-            grantee=body["grantee"],
-            resource=body["resource"],
-            resource_id=body["resourceId"],
-            permissions=body["permissions"],
-            expires_at=body.get("expiresAt"),
+            grantee=self.body["grantee"],
+            resource=self.body["resource"],
+            resource_id=self.body["resourceId"],
+            permissions=self.body["permissions"],
+            expires_at=self.body.get("expiresAt"),
         )
         return Response(grant_as_json(create_grant(self.principal, new)), status=201)
 
-
-class GrantView(AppView):
-    """One grant."""
-
-    operations: ClassVar = {"DELETE": "revokeGrant"}
-
-    @extend_schema(tags=["Accounts"], summary="Revoke a grant", responses={200: Success})
-    def delete(self, request: Request, grant: UUID) -> Response:
-        read_query(None, request)
+    @operation(summary="Revoke a grant", responses={200: Success})
+    def revoke_grant(self, request: Request, grant: UUID) -> Response:
         revoke_grant(self.principal, grant)
         return Response({"success": True, "message": f"Grant {grant} is revoked."})

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from drf_spectacular.utils import OpenApiExample, extend_schema
+from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
-from accounts.api.users import read_entries
 from accounts.memberships import append_memberships, replace_memberships
-from accounts.permissions import AppView
-from accounts.serializers.people import MembershipBody
+from accounts.serializers.users import MembershipBody, membership_entries
 from accounts.users import read_memberships, readable_user, require_readable
-from tenantadmin.http.reading import read_items, read_query
+from accounts.viewsets import AppViewSet
+from tenantadmin.http.viewsets import operation
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
@@ -22,48 +21,38 @@ _EXAMPLE = OpenApiExample(
 )
 
 
-class MembershipsView(AppView):
-    operations: ClassVar = {
-        "GET": "getMemberships",
-        "PUT": "replaceMemberships",
-        "PATCH": "appendMemberships",
-    }
+class MembershipViewSet(AppViewSet):
+    """The memberships of a user in tenants."""
 
-    @extend_schema(
-        tags=["Users"],
+    tag = "Users"
+
+    @operation(
         summary="A user's memberships, those that the caller may see",
         responses={200: MembershipBody(many=True)},
     )
-    def get(self, request: Request, email: str) -> Response:
-        read_query(None, request)
+    def get_memberships(self, request: Request, email: str) -> Response:
         require_readable(self.principal, email)
         return Response(read_memberships(self.principal, email))
 
-    @extend_schema(
-        tags=["Users"],
+    @operation(
         summary="Replace a user's memberships",
         description="An owner replaces the entries of its own tenants; those of other tenants stay.",
-        request=MembershipBody(many=True),
+        body=MembershipBody(many=True),
         responses={200: MembershipBody(many=True)},
         examples=[_EXAMPLE],
     )
-    def put(self, request: Request, email: str) -> Response:
-        read_query(None, request)
-        entries = read_entries(read_items(MembershipBody, request))
+    def replace_memberships(self, request: Request, email: str) -> Response:
         user = readable_user(self.principal, email)
-        replace_memberships(self.principal, user=user, entries=entries)
+        replace_memberships(self.principal, user=user, entries=membership_entries(self.body))
         return Response(read_memberships(self.principal, email))
 
-    @extend_schema(
-        tags=["Users"],
+    @operation(
         summary="Append to a user's memberships",
         description="A tenant that the user belongs to already keeps its entry.",
-        request=MembershipBody(many=True),
+        body=MembershipBody(many=True),
         responses={200: MembershipBody(many=True)},
         examples=[_EXAMPLE],
     )
-    def patch(self, request: Request, email: str) -> Response:
-        read_query(None, request)
-        entries = read_entries(read_items(MembershipBody, request))
-        append_memberships(self.principal, email=email, entries=entries)
+    def append_memberships(self, request: Request, email: str) -> Response:
+        append_memberships(self.principal, email=email, entries=membership_entries(self.body))
         return Response(read_memberships(self.principal, email))

@@ -2,116 +2,46 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING
 
-from drf_spectacular.utils import OpenApiExample, extend_schema
-from rest_framework import serializers
+from django.urls import reverse
+from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
-from accounts.access.principal import WILDCARD
 from accounts.access.scopes import Scope
-from accounts.pats import PatRequest, create_own_pat, list_pats, pat_item, revoke_pat
-from accounts.permissions import AppView
-from accounts.serializers.people import SCOPES
-from tenantadmin.http import hal
-from tenantadmin.http.fields import OneOfField, StrictCharField, TimestampField
-from tenantadmin.http.reading import read_body, read_query
-from tenantadmin.http.serializers import HalLinks, StrictSerializer, Success
+from accounts.pats import PatRequest, create_own_pat, list_pats, revoke_pat
+from accounts.serializers.pats import NewPatDocument, PatBody, PatList
+from accounts.viewsets import AppViewSet
+from tenantadmin.http.hal import hrefs, item, links
+from tenantadmin.http.serializers import Success
+from tenantadmin.http.viewsets import operation
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
 
-_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
-_MAX_ENTRIES = 1000
 
+class PersonalAccessTokenViewSet(AppViewSet):
+    """The personal access tokens of a user."""
 
-class Ids(serializers.ListField):
-    """A list of UUIDs, or the wildcard alone."""
+    tag = "Personal access tokens"
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(child=StrictCharField(), required=False, max_length=_MAX_ENTRIES, **options)
-
-    def to_internal_value(self, data: Any) -> list[str]:
-        names = super().to_internal_value(data)
-        if names == [WILDCARD]:
-            return names
-        if WILDCARD in names:
-            raise serializers.ValidationError("The wildcard '*' stands alone.", code="wildcard-not-alone")
-        # An array of ids with each one's own finding, at its place in the array.
-        ids = serializers.ListField(child=serializers.UUIDField()).run_validation(names)
-        return list(dict.fromkeys(map(str, ids)))
-
-
-class Endpoint(StrictSerializer):
-    """Methods and paths that a PAT is bound to; no method means every one."""
-
-    methods = serializers.ListField(child=OneOfField(choices=_METHODS), required=False)
-    path = serializers.RegexField(r"^/[^\x00-\x1f]*$", max_length=500, help_text="A glob: '/tenants/*'.")
-
-
-class PatBody(StrictSerializer):
-    """A new PAT. ``endpoints`` empty means all; without ``expiresAt`` it stands until it is revoked.
-
-    Without ``tenants`` and ``accounts`` it reaches at most what is its owner's own.
-    """
-
-    name = StrictCharField(max_length=100)
-    scopes = serializers.ListField(child=OneOfField(choices=SCOPES), allow_empty=False, max_length=100)
-    tenants = Ids(help_text='Tenant ids, or `["*"]` (platform admins).')
-    accounts = Ids(help_text='Account ids, or `["*"]` (platform admins).')
-    endpoints = Endpoint(many=True, required=False)
-    expiresAt = TimestampField(required=False, allow_null=True)  # noqa: N815
-
-
-class PatDocument(serializers.Serializer[Any]):
-    """A PAT without its text; ``prefix`` is what that begins with."""
-
-    id = serializers.IntegerField()
-    name = serializers.CharField()
-    owner = serializers.EmailField()
-    prefix = serializers.CharField()
-    scopes = serializers.ListField(child=OneOfField(choices=SCOPES))
-    tenants = serializers.ListField(child=serializers.CharField())
-    accounts = serializers.ListField(child=serializers.CharField())
-    endpoints = Endpoint(many=True)
-    createdAt = serializers.DateTimeField()  # noqa: N815
-    expiresAt = serializers.DateTimeField(allow_null=True)  # noqa: N815
-    lastUsedAt = serializers.DateTimeField(allow_null=True)  # noqa: N815
-
-
-class NewPatDocument(PatDocument):
-    """A new PAT with its text, which is shown this once."""
-
-    token = serializers.CharField()
-
-
-class PatList(serializers.Serializer[Any]):
-    _links = HalLinks()
-    tokens = PatDocument(many=True)
-
-
-class PatsView(AppView):
-    operations: ClassVar = {"GET": "listPersonalAccessTokens", "POST": "createPersonalAccessToken"}
-
-    @extend_schema(
-        tags=["Personal access tokens"],
+    @operation(
         summary="A user's personal access tokens that are not revoked, newest first",
         responses={200: PatList},
     )
-    def get(self, request: Request, email: str) -> Response:
-        read_query(None, request)
+    def list_personal_access_tokens(self, request: Request, email: str) -> Response:
         tokens = list_pats(self.principal, email=email)
-        links = hal.links(
-            self_href=hal.path("users", email, "tokens"),
-            parent=hal.path("users", email),
-            items=[pat_item(token) for token in tokens],
+        href = hrefs("user-token", email=email, pat_id=0)
+        found = links(
+            self_href=reverse("user-tokens", kwargs={"email": email}),
+            parent=reverse("user", kwargs={"email": email}),
+            items=[item(str(token["id"]), href(token["id"])) for token in tokens],
         )
-        return Response({"_links": links, "tokens": tokens})
+        return Response({"_links": found, "tokens": tokens})
 
-    @extend_schema(
-        tags=["Personal access tokens"],
+    @operation(
         summary="Make a personal access token; its text is shown this once",
-        request=PatBody,
+        body=PatBody,
         responses={201: NewPatDocument},
         examples=[
             OpenApiExample(
@@ -125,38 +55,20 @@ class PatsView(AppView):
             )
         ],
     )
-    def post(self, request: Request, email: str) -> Response:
-        read_query(None, request)
-        wanted = read_pat_request(request)
+    def create_personal_access_token(self, request: Request, email: str) -> Response:
+        wanted = PatRequest(
+            name=self.body["name"],
+            scopes=frozenset(Scope(name) for name in self.body["scopes"]),
+            tenants=tuple(self.body.get("tenants", ())),
+            accounts=tuple(self.body.get("accounts", ())),
+            endpoints=tuple(self.body.get("endpoints", ())),
+            expires_at=self.body.get("expiresAt"),
+        )
         return Response(create_own_pat(self.principal, email=email, wanted=wanted), status=201)
 
-
-class PatView(AppView):
-    operations: ClassVar = {"DELETE": "revokePersonalAccessToken"}
-
-    @extend_schema(
-        tags=["Personal access tokens"],
-        summary="Revoke a personal access token and the tokens minted from it",
-        responses={200: Success},
+    @operation(
+        summary="Revoke a personal access token and the tokens minted from it", responses={200: Success}
     )
-    def delete(self, request: Request, email: str, pat_id: int) -> Response:
-        read_query(None, request)
+    def revoke_personal_access_token(self, request: Request, email: str, pat_id: int) -> Response:
         revoke_pat(self.principal, email=email, pat_id=pat_id)
         return Response({"success": True, "message": "The personal access token is revoked."})
-
-
-def read_pat_request(request: Request) -> PatRequest:
-    """Return what the body asks for.
-
-    Raises:
-        ValidationFailed: with the place and the cure of every finding.
-    """
-    body = read_body(PatBody, request)
-    return PatRequest(
-        name=body["name"],
-        scopes=frozenset(Scope(name) for name in body["scopes"]),
-        tenants=tuple(body.get("tenants", ())),
-        accounts=tuple(body.get("accounts", ())),
-        endpoints=tuple(body.get("endpoints", ())),
-        expires_at=body.get("expiresAt"),
-    )

@@ -2,50 +2,46 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from drf_spectacular.utils import OpenApiExample, extend_schema
+from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
-from accounts.permissions import AppView
 from accounts.roles import replace_roles
-from accounts.serializers.people import RolesBody, RolesPatch
+from accounts.serializers.users import RolesBody, RolesPatch
 from accounts.users import read_roles
-from tenantadmin.http.reading import read_body, read_query
+from accounts.viewsets import AppViewSet
+from tenantadmin.http.viewsets import operation
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
 
 
-class RolesView(AppView):
-    operations: ClassVar = {"GET": "getRoles", "PUT": "replaceRoles", "PATCH": "mergeRoles"}
+class RolesViewSet(AppViewSet):
+    """The roles of a user."""
 
-    @extend_schema(tags=["Users"], summary="A user's roles", responses={200: RolesBody})
-    def get(self, request: Request, email: str) -> Response:
-        read_query(None, request)
+    tag = "Users"
+
+    @operation(summary="A user's roles", responses={200: RolesBody})
+    def get_roles(self, request: Request, email: str) -> Response:
         return Response(read_roles(self.principal, email).as_json())
 
-    @extend_schema(
-        tags=["Users"],
+    @operation(
         summary="Replace a user's roles",
-        request=RolesBody,
+        body=RolesBody,
         responses={200: RolesBody},
         examples=[OpenApiExample("A platform admin", value={"primary": "admin", "scopes": []})],
     )
-    def put(self, request: Request, email: str) -> Response:
-        read_query(None, request)
-        body = read_body(RolesBody, request)
-        return Response(replace_roles(email, primary=body["primary"], scopes=body["scopes"]).as_json())
+    def replace_roles(self, request: Request, email: str) -> Response:
+        roles = replace_roles(email, primary=self.body["primary"], scopes=self.body["scopes"])
+        return Response(roles.as_json())
 
-    @extend_schema(
-        tags=["Users"],
+    @operation(
         summary="Merge into a user's roles, key by key",
-        request=RolesPatch,
+        body=RolesPatch,
         responses={200: RolesBody},
         examples=[OpenApiExample("Only the primary role", value={"primary": "guest"}, request_only=True)],
     )
-    def patch(self, request: Request, email: str) -> Response:
-        read_query(None, request)
-        body = read_body(RolesPatch, request)
-        roles = replace_roles(email, primary=body.get("primary"), scopes=body.get("scopes"))
+    def merge_roles(self, request: Request, email: str) -> Response:
+        roles = replace_roles(email, primary=self.body.get("primary"), scopes=self.body.get("scopes"))
         return Response(roles.as_json())

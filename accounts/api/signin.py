@@ -1,29 +1,42 @@
-"""``/auth/login`` and ``/auth/callback``: the redirect flow. Contract: Discovery and sign-in."""
+"""``/auth/login``, ``/auth/callback`` and the magic links. Contract: Discovery and sign-in."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.http import HttpResponse
+from django.template.loader import render_to_string
+from django.urls import reverse
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
-from rest_framework import serializers
+from drf_spectacular.utils import OpenApiExample, OpenApiResponse
+from rest_framework.response import Response
 
-from accounts.api.tokens import NO_STORE
-from accounts.permissions import AppView
+from accounts.api.oauth import NO_STORE
+from accounts.serializers.signin import (
+    CallbackParameters,
+    MagicLinkParameters,
+    MagicLinkProof,
+    MagicLinkRequest,
+    MagicLinkSent,
+    MagicLinkTokens,
+    SignInParameters,
+)
 from accounts.signin.callback import finish_sign_in
+from accounts.signin.links import request_link, require_links, verify_link
 from accounts.signin.providers import authorization_url, choose_provider
 from accounts.signin.redirects import with_parameters
 from accounts.signin.settings import return_address
 from accounts.signin.state import is_browser_id, new_browser_id
-from tenantadmin.core.errors import BadRequest
+from accounts.viewsets import AppViewSet
+from tenantadmin.core.addresses import client_address
+from tenantadmin.core.errors import BadRequest, Forbidden
 from tenantadmin.core.hosts import origin_of
-from tenantadmin.http.fields import StrictCharField
-from tenantadmin.http.reading import read_query
+from tenantadmin.http.handler import as_api_error
+from tenantadmin.http.parsers import StrictFormParser, StrictJsonParser
 from tenantadmin.http.schema import refusal
-from tenantadmin.http.serializers import StrictSerializer
+from tenantadmin.http.viewsets import operation
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
@@ -31,51 +44,34 @@ if TYPE_CHECKING:
     from accounts.signin.flow import SignIn
 
 BROWSER_COOKIE: Final = "signin_browser"
-_CALLBACK: Final = "/auth/callback"
+_PAGE_HEADERS: Final = {
+    **NO_STORE,
+    "Referrer-Policy": "same-origin",
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+}
+#: What the page of a link says where it did not sign in, by the code of the error.
+_PROBLEMS: Final = {
+    "unauthorized": "This link is invalid, expired or already used. Ask for a new one.",
+    "forbidden": "This address may not sign in here.",
+}
 
 
-class SignInTokens(serializers.Serializer[Any]):
-    """The service's own tokens; ``expires_in`` in seconds, of the access token."""
+class SignInViewSet(AppViewSet):
+    """Signing in at an identity provider, or by a mailed link."""
 
-    access_token = serializers.CharField()
-    refresh_token = serializers.CharField()
-    expires_in = serializers.IntegerField()
+    tag = "Sign-in"
 
-
-class LoginQuery(StrictSerializer):
-    redirect = StrictCharField(required=False, allow_blank=True)
-    return_to = StrictCharField(required=False, allow_blank=True)
-    provider = StrictCharField(required=False, allow_blank=True, default="")
-
-
-class LoginView(AppView):
-    operations: ClassVar = {"GET": "startSignIn"}
-
-    @extend_schema(
-        tags=["Sign-in"],
+    @operation(
         summary="Begin signing in at an identity provider",
-        parameters=[
-            OpenApiParameter(
-                "redirect", description="Where signing in leads; wins over `return_to`.", default="/"
-            ),
-            OpenApiParameter("return_to", description="Another name of `redirect`."),
-            OpenApiParameter(
-                "provider", description="A configured provider; the first one where it is unknown."
-            ),
-        ],
-        responses={
-            302: OpenApiResponse(description="To the identity provider's page."),
-            502: refusal(502),
-        },
+        query=SignInParameters,
+        responses={302: OpenApiResponse(description="To the identity provider's page."), 502: refusal(502)},
     )
-    def get(self, request: Request) -> HttpResponse:
-        query = read_query(LoginQuery, request)
-        target = query.get("redirect", query.get("return_to", "/"))
+    def start_sign_in(self, request: Request) -> HttpResponse:
         browser = _browser_of(request) or new_browser_id()
         page = authorization_url(
             request._request,
-            provider=choose_provider(query["provider"]),
-            redirect=return_address(target),
+            provider=choose_provider(self.query.get("provider", "")),
+            redirect=return_address(self.query["redirect"]),
             browser=browser,
         )
         response = HttpResponse(status=302, headers={**NO_STORE, "Location": page})
@@ -83,25 +79,17 @@ class LoginView(AppView):
             BROWSER_COOKIE,
             browser,
             max_age=settings.SIGNIN_STATE_SECONDS,
-            path=_CALLBACK.rpartition("/")[0],
+            path=reverse("callback").rpartition("/")[0],
             secure=settings.SESSION_COOKIE_SECURE,
             httponly=True,
             samesite="Lax",
         )
         return response
 
-
-class CallbackView(AppView):
-    operations: ClassVar = {"GET": "finishSignIn"}
-
-    @extend_schema(
-        tags=["Sign-in"],
+    @operation(
         summary="Where the identity provider sends the browser back to",
-        parameters=[
-            OpenApiParameter("code", description="The provider's code."),
-            OpenApiParameter("state", description="As the sign-in was begun with it."),
-            OpenApiParameter("error", OpenApiTypes.STR, description="Why the provider refused."),
-        ],
+        query=CallbackParameters,
+        any_query=True,
         responses={
             302: OpenApiResponse(
                 description="To where the sign-in was to lead, with `access_token`, `refresh_token` and "
@@ -111,7 +99,7 @@ class CallbackView(AppView):
             403: refusal(403),
         },
     )
-    def get(self, request: Request) -> HttpResponse:
+    def finish_sign_in(self, request: Request) -> HttpResponse:
         choose_provider("")
         parameters = request.query_params
         if not parameters.get("code") and not parameters.get("error"):
@@ -122,10 +110,77 @@ class CallbackView(AppView):
             browser=_browser_of(request),
             refused=bool(parameters.get("error")),
         )
-        return redirect_with_tokens(target, sign_in, status=302)
+        return _redirect_with_tokens(target, sign_in, status=302)
+
+    @operation(
+        summary="Mail a one-time sign-in link",
+        description="The answer is the same for known and unknown addresses.",
+        body=MagicLinkRequest,
+        responses={202: MagicLinkSent, **{status: refusal(status) for status in (403, 429, 502, 503)}},
+        examples=[
+            OpenApiExample(
+                "A link", value={"email": "ada@example.org", "redirect": "/reports"}, request_only=True
+            )
+        ],
+    )
+    def request_magic_link(self, request: Request) -> Response:
+        request_link(
+            email=self.body["email"],
+            redirect=self.body["redirect"],
+            address=client_address(request._request),
+        )
+        return Response({"status": "sent"}, status=202, headers=NO_STORE)
+
+    @operation(
+        summary="The page that the mailed link opens",
+        description="GET shows a page whose button POSTs, so that mail scanners that follow links use "
+        "nothing up.",
+        query=MagicLinkParameters,
+        responses={(200, "text/html"): OpenApiResponse(OpenApiTypes.STR), 503: refusal(503)},
+    )
+    def show_magic_link(self, request: Request) -> HttpResponse:
+        require_links()
+        token, problem = self.query.get("t", ""), ""
+        if not token:
+            problem = _PROBLEMS.get(self.query.get("problem", ""), _PROBLEMS["unauthorized"])
+        page = render_to_string("signin/link.html", {"token": token, "problem": problem})
+        return HttpResponse(page, headers=_PAGE_HEADERS)
+
+    @operation(
+        summary="Sign in by a one-time link",
+        description="A form, which the page of the link sends, is answered by a redirect with the tokens.",
+        body=MagicLinkProof,
+        parsers=(StrictJsonParser, StrictFormParser),
+        responses={
+            200: MagicLinkTokens,
+            303: OpenApiResponse(description="To the form's sender: where to go, with the tokens."),
+            **{status: refusal(status) for status in (401, 403, 502, 503)},
+        },
+        examples=[
+            OpenApiExample(
+                "The token of a link", value={"token": "8Zk…", "return_to": "/"}, request_only=True
+            )
+        ],
+    )
+    def verify_magic_link(self, request: Request) -> Response | HttpResponse:
+        if _is_form(request) and not _is_own_origin(request):
+            raise Forbidden("The form was not sent by the page of the link.")
+        sign_in, target = verify_link(token=self.body["token"], return_to=self.body.get("return_to"))
+        if _is_form(request):
+            return _redirect_with_tokens(target, sign_in, status=303)
+        return Response({**sign_in.as_json(), "return_to": target}, headers=NO_STORE)
+
+    def handle_exception(self, exc: Exception) -> Response:
+        """Lead the sender of a form back to the page of the link, which says what went wrong."""
+        error = as_api_error(exc)
+        if self.action != "verify_magic_link" or error is None or not _is_form(self.request):
+            return super().handle_exception(exc)
+        code = error.code if error.code in _PROBLEMS else "unauthorized"
+        page = f"{reverse('verify-magic-link')}?problem={code}"
+        return Response(status=303, headers={**NO_STORE, "Location": page})
 
 
-def redirect_with_tokens(target: str, sign_in: SignIn, *, status: int) -> HttpResponse:
+def _redirect_with_tokens(target: str, sign_in: SignIn, *, status: int) -> HttpResponse:
     """Lead the browser to ``target`` with the tokens in the query."""
     parameters = {name: str(value) for name, value in sign_in.as_json().items()}
     return HttpResponse(
@@ -138,13 +193,17 @@ def redirect_with_tokens(target: str, sign_in: SignIn, *, status: int) -> HttpRe
     )
 
 
-def is_own_origin(request: Request) -> bool:
+def _is_own_origin(request: Request) -> bool:
     """Tell whether a form came from a page of this service; browsers name the origin of every form."""
     origin = request.headers.get("Origin")
     if origin is None:
         return True
     base = urlsplit(settings.PUBLIC_BASE_URL)
     return origin_of(origin) == origin_of(f"{base.scheme}://{base.netloc}")
+
+
+def _is_form(request: Request) -> bool:
+    return (request.content_type or "").startswith("application/x-www-form-urlencoded")
 
 
 def _browser_of(request: Request) -> str:

@@ -1,55 +1,70 @@
-"""``/config/tenants`` and one tenant. Contract: Tenants and configuration."""
-# ruff: noqa: N815  (the members' names are those of the JSON)
+"""``/config/tenants``, one tenant, and the manifest. Contract: Tenants and configuration, Tenant manifest."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-from drf_spectacular.utils import OpenApiExample, extend_schema
-from rest_framework import serializers
+from django.urls import reverse
+from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
 from accounts.access.resources import require_account_owner, require_account_scope, require_tenant_owner
 from accounts.access.scopes import Scope
-from accounts.permissions import AppView
-from accounts.serializers.tenants import Deletion, TenantConfigDocument, TenantCreate
+from accounts.serializers.tenants import (
+    Deletion,
+    ManifestParameters,
+    TenantConfigDocument,
+    TenantCreate,
+    TenantManifest,
+    TenantResource,
+)
 from accounts.tenants.lifecycle import create_tenant_for, delete_tenant
-from accounts.tenants.listing import list_tenants, require_live_tenant, tenant_path
+from accounts.tenants.listing import (
+    ManifestQuery,
+    ManifestRow,
+    list_tenants,
+    read_manifest,
+    require_live_tenant,
+)
+from accounts.viewsets import AppViewSet
 from tenantadmin.core.etags import strong_etag
+from tenantadmin.core.timestamps import format_timestamp
 from tenantadmin.http.etags import not_modified
-from tenantadmin.http.hal import link
+from tenantadmin.http.hal import ANY_ID, hrefs, item, link
 from tenantadmin.http.parameters import ETAG, IF_NONE_MATCH
-from tenantadmin.http.reading import read_body, read_query
 from tenantadmin.http.schema import NOT_MODIFIED, refusal
-from tenantadmin.http.serializers import ItemList, Link
+from tenantadmin.http.serializers import ItemList
 from tenantadmin.http.streaming import stream_links
+from tenantadmin.http.viewsets import operation
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from uuid import UUID
 
     from django.http import StreamingHttpResponse
+    from django.http.response import HttpResponseBase
     from rest_framework.request import Request
 
-
-class TenantLinks(serializers.Serializer[Any]):
-    self = Link()
-    parent = Link()
-    config = Link()
-    rules = Link()
-
-
-class TenantResource(serializers.Serializer[Any]):
-    """A tenant: the way to its two documents."""
-
-    _links = TenantLinks()
-    tenantId = serializers.UUIDField()
-
-
-_CREATED = {
-    "tenantId": "3f2b8c1e-5a7d-4e0f-9c6b-1d2e3f4a5b6c",
+_LISTED = {
+    "_links": {
+        "self": {"href": "/config/tenants"},
+        "parent": {"href": "/"},
+        "items": [
+            {
+                "name": "3f2b8c1e-5a7d-4e0f-9c6b-1d2e3f4a5b6c",
+                "href": "/config/tenants/3f2b8c1e-5a7d-4e0f-9c6b-1d2e3f4a5b6c",
+            }
+        ],
+    }
+}
+_NEW = {
     "accountId": "9a1c0b52-7f3e-4d6a-8b1f-0c2d4e6f8a90",
     "tenantName": "Sales warehouse",
     "fqdns": ["sales.gateway.localhost"],
+}
+_CREATED = {
+    "tenantId": "3f2b8c1e-5a7d-4e0f-9c6b-1d2e3f4a5b6c",
+    **_NEW,
     "defaults": {"cacheEnabled": True, "ttlSeconds": 86400},
     "logging": {"retentionDays": 400, "storeParameterValues": True},
     "labels": {},
@@ -60,45 +75,29 @@ _CREATED = {
 }
 
 
-class TenantsView(AppView):
-    """The tenants in the caller's scope."""
+class TenantViewSet(AppViewSet):
+    """Tenants."""
 
-    operations: ClassVar = {"GET": "listTenants", "POST": "createTenant"}
+    tag = "Tenants"
 
-    @extend_schema(
-        tags=["Tenants"],
+    @operation(
         summary="List the tenants in the caller's scope",
         responses={200: ItemList},
-        examples=[
-            OpenApiExample(
-                "Two tenants",
-                value={
-                    "_links": {
-                        "self": {"href": "/config/tenants"},
-                        "parent": {"href": "/"},
-                        "items": [
-                            {
-                                "name": "3f2b8c1e-5a7d-4e0f-9c6b-1d2e3f4a5b6c",
-                                "href": "/config/tenants/3f2b8c1e-5a7d-4e0f-9c6b-1d2e3f4a5b6c",
-                            }
-                        ],
-                    }
-                },
-                response_only=True,
-            )
-        ],
+        examples=[OpenApiExample("Two tenants", value=_LISTED, response_only=True)],
     )
-    def get(self, request: Request) -> StreamingHttpResponse:
-        read_query(None, request)
-        return stream_links(self_href="/config/tenants", parent="/", items=list_tenants(self.principal))
+    def list_tenants(self, request: Request) -> StreamingHttpResponse:
+        return stream_links(
+            self_href=reverse("tenants"),
+            parent=reverse("contract"),
+            items=tenant_items(list_tenants(self.principal)),
+        )
 
-    @extend_schema(
-        tags=["Tenants"],
+    @operation(
         summary="Create a tenant in an account",
         description="The caller becomes the tenant's owner, unless it is a platform admin. Its token does "
         "not name the new tenant yet: refresh it before the next request.",
-        parameters=[ETAG],
-        request=TenantCreate,
+        headers=[ETAG],
+        body=TenantCreate,
         responses={
             201: TenantConfigDocument,
             404: refusal(404, "There is no such account."),
@@ -107,69 +106,86 @@ class TenantsView(AppView):
             ),
         },
         examples=[
-            OpenApiExample(
-                "A tenant with one host name",
-                value={
-                    "accountId": "9a1c0b52-7f3e-4d6a-8b1f-0c2d4e6f8a90",
-                    "tenantName": "Sales warehouse",
-                    "fqdns": ["sales.gateway.localhost"],
-                },
-                request_only=True,
-            ),
+            OpenApiExample("A tenant with one host name", value=_NEW, request_only=True),
             OpenApiExample("Created", value=_CREATED, response_only=True, status_codes=["201"]),
         ],
     )
-    def post(self, request: Request) -> Response:
-        read_query(None, request)
-        body = read_body(TenantCreate, request)
-        account_id = body.pop("accountId")
+    def create_tenant(self, request: Request) -> Response:
+        account_id = self.body.pop("accountId")
         require_account_scope(self.principal, account_id=account_id, scope=Scope.CONFIG_WRITE)
         # Who creates a tenant stays its owner, which a grant that ends must not bring.
         require_account_owner(self.principal, account_id)
-        created = create_tenant_for(self.principal, account_id=account_id, document=body)
-        return Response(
-            created.as_json(),
-            status=201,
-            headers={"Location": tenant_path(created.tenant_id), "ETag": created.etag},
+        created = create_tenant_for(self.principal, account_id=account_id, document=self.body)
+        location = reverse("tenant", kwargs={"tenant": created.tenant_id})
+        return Response(created.as_json(), status=201, headers={"Location": location, "ETag": created.etag})
+
+    @operation(
+        summary="List what changed, newest first",
+        description="What changed since the caller last asked.",
+        query=ManifestParameters,
+        headers=[IF_NONE_MATCH, ETAG],
+        responses={200: TenantManifest, 304: NOT_MODIFIED},
+    )
+    def get_tenant_manifest(self, request: Request) -> HttpResponseBase:
+        query = ManifestQuery(self.query.get("since"), self.query.get("name"), self.query["includeDeleted"])
+        manifest = read_manifest(self.principal, query)
+        return not_modified(request, manifest.etag) or stream_links(
+            self_href=request.get_full_path(),
+            parent=reverse("tenants"),
+            items=manifest_items(manifest.rows),
+            more={"generatedAt": manifest.generated_at},
+            headers={"ETag": manifest.etag},
         )
 
-
-class TenantView(AppView):
-    """One tenant."""
-
-    operations: ClassVar = {"GET": "getTenant", "DELETE": "deleteTenant"}
-
-    @extend_schema(
-        tags=["Tenants"],
+    @operation(
         summary="Find a tenant's documents",
-        parameters=[IF_NONE_MATCH, ETAG],
+        headers=[IF_NONE_MATCH, ETAG],
         responses={200: TenantResource, 304: NOT_MODIFIED},
     )
-    def get(self, request: Request, tenant: UUID) -> Response:
-        read_query(None, request)
+    def get_tenant(self, request: Request, tenant: UUID) -> Response:
         require_live_tenant(tenant)
         etag = strong_etag("tenant", tenant)
+        own = {"tenant": tenant}
         return not_modified(request, etag) or Response(
             {
                 "_links": {
-                    "self": link(tenant_path(tenant)),
-                    "parent": link("/config/tenants"),
-                    "config": link(tenant_path(tenant, "config")),
-                    "rules": link(tenant_path(tenant, "rules")),
+                    "self": link(reverse("tenant", kwargs=own)),
+                    "parent": link(reverse("tenants")),
+                    "config": link(reverse("config", kwargs=own)),
+                    "rules": link(reverse("rules", kwargs=own)),
                 },
                 "tenantId": str(tenant),
             },
             headers={"ETag": etag},
         )
 
-    @extend_schema(
-        tags=["Tenants"],
+    @operation(
         summary="Delete a tenant's configuration and rules",
         description="Leaves a tombstone in the manifest for 30 days. History, logs and summaries stay.",
         responses={200: Deletion},
     )
-    def delete(self, request: Request, tenant: UUID) -> Response:
-        read_query(None, request)
+    def delete_tenant(self, request: Request, tenant: UUID) -> Response:
         require_tenant_owner(self.principal, tenant)
         deleted = delete_tenant(tenant_id=tenant, actor=self.principal.email)
         return Response({"success": True, "message": f"Tenant {tenant} is deleted.", "deletedFiles": deleted})
+
+
+def tenant_items(tenant_ids: Iterable[UUID]) -> Iterator[dict[str, Any]]:
+    """Yield the items of a list of tenants."""
+    href = hrefs("tenant", tenant=ANY_ID)
+    return (item(str(tenant_id), href(tenant_id)) for tenant_id in tenant_ids)
+
+
+def manifest_items(rows: Iterable[ManifestRow]) -> Iterator[dict[str, Any]]:
+    """Yield the items of a manifest."""
+    href = hrefs("tenant", tenant=ANY_ID)
+    return (
+        item(
+            str(row.tenant_id),
+            href(row.tenant_id),
+            modifiedAt=format_timestamp(row.modified_at),
+            tenantName=row.name,
+            deleted=row.deleted_at is not None,
+        )
+        for row in rows
+    )

@@ -2,62 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-from django.http import HttpResponse
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
-from rest_framework import serializers
+from django.urls import reverse
+from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
 from accounts.emails import normalize_email
-from accounts.memberships import MembershipEntry
-from accounts.permissions import AppView, PolledView
 from accounts.roles import make_roles
-from accounts.serializers.people import UserBody, UserDocument
+from accounts.serializers.users import UserBody, UserDocument, UserList, UserParameters, membership_entries
 from accounts.users import UserChange, delete_user, list_users, read_user, write_user
+from accounts.viewsets import AppViewSet
 from tenantadmin.core.errors import Detail, ValidationFailed
-from tenantadmin.core.jsontext import dump_json
-from tenantadmin.http import hal
-from tenantadmin.http.fields import StrictCharField
-from tenantadmin.http.reading import read_body, read_query
-from tenantadmin.http.serializers import Link, StrictSerializer, Success
+from tenantadmin.http.hal import hrefs, links
+from tenantadmin.http.serializers import Success
+from tenantadmin.http.viewsets import operation
 
 if TYPE_CHECKING:
-    from django.http import HttpRequest
+    from collections.abc import Mapping
+
     from rest_framework.request import Request
 
-    from accounts.access.principal import Principal
 
+class UserViewSet(AppViewSet):
+    """Users by their email."""
 
-class UserItem(serializers.Serializer[Any]):
-    email = serializers.EmailField()
-    type = serializers.ChoiceField(choices=["user"])
-    href = serializers.CharField()
+    tag = "Users"
 
-
-class UserListLinks(serializers.Serializer[Any]):
-    self = Link()
-    parent = Link()
-    items = UserItem(many=True)
-
-
-class UserList(serializers.Serializer[Any]):
-    _links = UserListLinks()
-
-
-class UserQuery(StrictSerializer):
-    userid = StrictCharField(required=False, allow_blank=True, default="", trim_whitespace=False)
-
-
-class UsersView(AppView):
-    operations: ClassVar = {"GET": "listUsers"}
-
-    @extend_schema(
-        tags=["Users"],
+    @operation(
         summary="The users that the caller may read, itself at least",
-        parameters=[
-            OpenApiParameter("userid", description="A part of the email, in any case; empty means all.")
-        ],
+        query=UserParameters,
         responses={200: UserList},
         examples=[
             OpenApiExample(
@@ -78,35 +52,21 @@ class UsersView(AppView):
             )
         ],
     )
-    def get(self, request: Request) -> Response:
-        userid = read_query(UserQuery, request)["userid"]
-        items = list_users(self.principal, containing=userid)
-        return Response({"_links": hal.links(self_href="/users", parent="/", items=items)})
+    def list_users(self, request: Request) -> Response:
+        emails = list_users(self.principal, containing=self.query.get("userid", ""))
+        href = hrefs("user", email="email")
+        items = [{"email": email, "type": "user", "href": href(email)} for email in emails]
+        found = links(self_href=reverse("users"), parent=reverse("contract"), items=items)
+        return Response({"_links": found})
 
+    @operation(summary="A user", responses={200: UserDocument})
+    def get_user(self, request: Request, email: str) -> Response:
+        return Response(read_user(self.principal, email))
 
-class UserView(PolledView):
-    operations: ClassVar = {"GET": "getUser", "PUT": "replaceUser", "DELETE": "deleteUser"}
-
-    @extend_schema(tags=["Users"], summary="A user", responses={200: UserDocument})
-    def get(self, request: Request, email: str) -> HttpResponse:
-        read_query(None, request)
-        return self.answer_poll(request, principal=self.principal, email=email)
-
-    def answer_poll(
-        self,
-        request: HttpRequest | Request,
-        *,
-        principal: Principal,
-        **arguments: Any,
-    ) -> HttpResponse:
-        body = dump_json(read_user(principal, arguments["email"]))
-        return HttpResponse(body, content_type="application/json")
-
-    @extend_schema(
-        tags=["Users"],
+    @operation(
         summary="Create or change a user",
         description="Absent members stay as they are; a new user gets the defaults.",
-        request=UserBody,
+        body=UserBody,
         responses={200: UserDocument},
         examples=[
             OpenApiExample(
@@ -116,29 +76,22 @@ class UserView(PolledView):
             )
         ],
     )
-    def put(self, request: Request, email: str) -> Response:
-        read_query(None, request)
-        change = read_user_change(request, email=email)
+    def replace_user(self, request: Request, email: str) -> Response:
+        change = _read_change(self.body, email=email)
         return Response(write_user(self.principal, email=email, change=change))
 
-    @extend_schema(
-        tags=["Users"],
-        summary="Delete a user with memberships, grants and tokens",
-        responses={200: Success},
-    )
-    def delete(self, request: Request, email: str) -> Response:
-        read_query(None, request)
+    @operation(summary="Delete a user with memberships, grants and tokens", responses={200: Success})
+    def delete_user(self, request: Request, email: str) -> Response:
         delete_user(email)
         return Response({"success": True, "message": f"The user {email} is deleted."})
 
 
-def read_user_change(request: Request, *, email: str) -> UserChange:
-    """Return the change that the body of a PUT asks for.
+def _read_change(body: Mapping[str, Any], *, email: str) -> UserChange:
+    """Return the change that a validated body asks for.
 
     Raises:
-        ValidationFailed: malformed, or another email than the one in the path.
+        ValidationFailed: the body names another email than the path.
     """
-    body = read_body(UserBody, request)
     if "email" in body and normalize_email(body["email"]) != email:
         raise ValidationFailed(
             details=[Detail("/email", "read-only", "The email is the user's key and cannot be changed.")]
@@ -148,11 +101,6 @@ def read_user_change(request: Request, *, email: str) -> UserChange:
         display_name=body.get("displayName"),
         active=body.get("active"),
         roles=None if roles is None else make_roles(roles["primary"], roles["scopes"]),
-        memberships=None if tenants is None else read_entries(tenants),
+        memberships=None if tenants is None else membership_entries(tenants),
         created_at=body.get("createdAt"),
     )
-
-
-def read_entries(items: list[dict[str, Any]]) -> tuple[MembershipEntry, ...]:
-    """Return the membership entries of validated items."""
-    return tuple(MembershipEntry(tenant_id=item["tenantId"], role=item["role"]) for item in items)

@@ -17,17 +17,15 @@ from accounts.access.scopes import Scope
 from accounts.access.visible import readable_accounts
 from accounts.billing.errors import InUse
 from accounts.diff import diff_documents, summarize_fields
+from accounts.documents import require_unchanged
 from accounts.history import append_revision
 from accounts.models import Account, PermissionGrant, Tenant, User
 from accounts.models.billing import GrantResource, Plan
 from accounts.models.history import RevisionAction, RevisionKind
-from accounts.serializers.billing import AccountBody, AccountCreate
 from accounts.tenants.errors import AccountNotFound
 from tenantadmin.core.errors import Conflict, Detail, Forbidden, ValidationFailed
 from tenantadmin.core.etags import strong_etag
 from tenantadmin.core.timestamps import format_timestamp, later_than, now
-from tenantadmin.http.hal import item, path
-from tenantadmin.http.handler import validation_details
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -35,6 +33,19 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from accounts.access.principal import Principal
+
+
+@dataclass(frozen=True, slots=True)
+class SentAccount:
+    """An account as a caller sent it, after its shape was checked; None is what it left out."""
+
+    name: str
+    owners: Sequence[str]
+    billing_email: str = ""
+    plan: str | None = None
+    account_id: UUID | None = None
+    created_at: dt.datetime | None = None
+    seq: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +85,8 @@ class AccountState:
         }
 
 
-def account_path(account_id: UUID, *more: str) -> str:
-    """Return the address of an account or of something below it."""
-    return path("config", "accounts", str(account_id), *more)
-
-
-def list_accounts(principal: Principal) -> Iterator[dict[str, Any]]:
-    """Yield ``{name, href}`` of the accounts that the caller may read, in bounded memory."""
+def list_accounts(principal: Principal) -> Iterator[UUID]:
+    """Yield the ids of the accounts that the caller may read, by name, in bounded memory."""
     ids = (
         Account.objects.filter(
             readable_accounts(principal, Scope.CONFIG_READ, account="pk"), deleted_at__isnull=True
@@ -88,8 +94,7 @@ def list_accounts(principal: Principal) -> Iterator[dict[str, Any]]:
         .order_by("name", "pk")
         .values_list("pk", flat=True)
     )
-    for account_id in ids.iterator(chunk_size=2000):
-        yield item(str(account_id), account_path(account_id))
+    return ids.iterator(chunk_size=2000)
 
 
 def read_account(account_id: UUID) -> AccountState:
@@ -123,23 +128,18 @@ def create_account(
 ) -> AccountState:
     """Create an account and its first revision (``seq`` 0). Opens its own transaction, or joins the caller's.
 
-    ``owners`` are emails of existing users.
+    Names and emails are normalized. ``owners`` are emails of existing users.
 
     Raises:
-        ValidationFailed: a value does not hold, or an owner does not exist.
+        ValidationFailed: an owner does not exist.
     """
-    document = {"name": name, "owners": list(owners), "plan": str(plan), "billingEmail": billing_email}
-    body = AccountCreate(data=document)
-    if not body.is_valid():
-        raise ValidationFailed(details=validation_details(body.errors))
-    checked = body.validated_data
     with transaction.atomic():
-        users = _find_owners(checked["owners"])
+        users = _find_owners(owners)
         moment = now()
         account = Account.objects.create(
-            name=checked["name"],
-            plan=checked["plan"],
-            billing_email=checked["billingEmail"],
+            name=name,
+            plan=plan,
+            billing_email=billing_email,
             created_at=moment,
             modified_at=moment,
         )
@@ -153,12 +153,16 @@ def write_account(
     *,
     account_id: UUID,
     document: Any,
+    parse: Callable[[Any], SentAccount],
     actor: str,
     may_change_plan: bool,
     may_change_owners: bool,
     require: Callable[[str], None] | None = None,
 ) -> AccountState:
     """Replace an account's document; an absent ``plan`` stays. Appends the revision.
+
+    ``document`` is a body as sent, and ``parse`` checks its shape. ``require`` is asked with the entity tag
+    of what is stored and raises where the caller expected something else.
 
     Raises:
         AccountNotFound: there is no such account.
@@ -170,24 +174,32 @@ def write_account(
     stored = read_account(account_id)
     if require is not None:
         require(stored.etag)
-    checked = _validate(document, stored)
-    plan = checked.get("plan", stored.plan)
+    sent = parse(document)
+    require_unchanged(
+        {
+            "accountId": (sent.account_id, stored.account_id),
+            "createdAt": (sent.created_at, stored.created_at),
+        },
+        sent_seq=sent.seq,
+        stored_seq=stored.seq,
+    )
+    plan = stored.plan if sent.plan is None else sent.plan
     if plan != stored.plan and not may_change_plan:
         raise Forbidden("Only a platform admin changes the plan of an account.")
-    if not may_change_owners and set(checked["owners"]) != set(stored.owners):
+    if not may_change_owners and set(sent.owners) != set(stored.owners):
         raise Forbidden("Only an owner of the account or a platform admin changes its owners.")
     with transaction.atomic():
         moment = later_than(stored.modified_at)
         written = Account.objects.filter(pk=account_id, seq=stored.seq, deleted_at__isnull=True).update(
-            name=checked["name"],
+            name=sent.name,
             plan=plan,
-            billing_email=checked.get("billingEmail", ""),
+            billing_email=sent.billing_email,
             seq=stored.seq + 1,
             modified_at=moment,
         )
         if not written:
             raise Conflict
-        users = _find_owners(checked["owners"])
+        users = _find_owners(sent.owners)
         account = Account.objects.get(pk=account_id)
         account.owners.set(users)
         state = _state(account, owners=sorted(user.email for user in users))
@@ -237,24 +249,6 @@ def remove_deleted_accounts() -> int:
     """Remove deleted accounts that no tombstone refers to any more; return how many."""
     removed, _ = Account.objects.filter(deleted_at__isnull=False, tenants__isnull=True).delete()
     return removed
-
-
-def _validate(document: Any, stored: AccountState) -> dict[str, Any]:
-    body = AccountBody(data=document)
-    if not body.is_valid():
-        raise ValidationFailed(details=validation_details(body.errors))
-    checked: dict[str, Any] = body.validated_data
-    present = {"accountId": stored.account_id, "createdAt": stored.created_at}
-    details = [
-        Detail(f"/{name}", "read-only", f"'{name}' cannot be changed. Leave it out or send it as read.")
-        for name, value in present.items()
-        if checked.get(name, value) != value
-    ]
-    if details:
-        raise ValidationFailed(details=details)
-    if checked.get("seq", stored.seq) != stored.seq:
-        raise Conflict
-    return checked
 
 
 def _find_owners(emails: Sequence[str]) -> list[User]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from accounts.billing.accounts import account_path
 from accounts.billing.dns import Challenge, require_challenge
 from accounts.billing.errors import DomainNotFound, InUse
 from accounts.models import Account, Domain, Fqdn, Tenant
@@ -16,7 +15,6 @@ from accounts.tenants.errors import AccountNotFound
 from tenantadmin.core.errors import Detail, Forbidden, ValidationFailed
 from tenantadmin.core.hosts import lies_in
 from tenantadmin.core.timestamps import format_timestamp, now
-from tenantadmin.http.hal import item
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -39,19 +37,15 @@ def challenge_of(domain: Domain) -> Challenge:
     return Challenge(domain.name, domain.challenge)
 
 
-def domain_path(domain: Domain) -> str:
-    return account_path(domain.account_id, "domains", domain.name)
-
-
-def list_domains(account_id: UUID) -> list[dict[str, Any]]:
-    """Return ``{name, href}`` of an account's domains, by name.
+def list_domains(account_id: UUID) -> list[str]:
+    """Return the names of an account's domains, sorted.
 
     Raises:
         AccountNotFound: there is no such account.
     """
     _require_account(account_id)
-    domains = Domain.objects.filter(account=account_id).order_by("name")
-    return [item(domain.name, domain_path(domain)) for domain in domains]
+    names = Domain.objects.filter(account=account_id).order_by("name")
+    return list(names.values_list("name", flat=True))
 
 
 def read_domain(*, account_id: UUID, name: str) -> Domain:

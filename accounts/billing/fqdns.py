@@ -12,7 +12,6 @@ from accounts.access.visible import readable_accounts
 from accounts.billing.errors import FqdnNotFound
 from accounts.models import Fqdn, Tenant
 from tenantadmin.core.timestamps import format_timestamp, now
-from tenantadmin.http.hal import item, path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,13 +34,12 @@ def fqdn_as_json(fqdn: Fqdn) -> dict[str, Any]:
     return document
 
 
-def list_fqdns(principal: Principal, *, tenant_id: UUID | None) -> Iterator[dict[str, Any]]:
-    """Yield ``{name, href}`` of the names held by tenants of the caller's accounts, by name."""
+def list_fqdns(principal: Principal, *, tenant_id: UUID | None) -> Iterator[str]:
+    """Yield the names held by tenants of the caller's accounts, sorted, in bounded memory."""
     held = _held(principal)
     if tenant_id is not None:
         held = held.filter(tenant_id=tenant_id)
-    for name in held.order_by("name").values_list("name", flat=True).iterator(chunk_size=2000):
-        yield item(name, path("config", "fqdns", name))
+    return held.order_by("name").values_list("name", flat=True).iterator(chunk_size=2000)
 
 
 def read_fqdn(principal: Principal, name: str) -> Fqdn:

@@ -15,7 +15,6 @@ from accounts.models.billing import GrantResource
 from accounts.models.users import MembershipRole, PrimaryRole
 from tenantadmin.core.errors import Detail, Forbidden, ValidationFailed
 from tenantadmin.core.timestamps import format_timestamp, now
-from tenantadmin.http.hal import item, path
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -52,10 +51,9 @@ def grant_as_json(grant: PermissionGrant) -> dict[str, Any]:
     }
 
 
-def list_grants(principal: Principal) -> Iterator[dict[str, Any]]:
+def list_grants(principal: Principal) -> Iterator[PermissionGrant]:
     """Yield the grants in force that the caller received, gave, or could revoke, newest first."""
-    for grant in _visible(principal).order_by("-created_at", "pk").iterator(chunk_size=500):
-        yield item(str(grant.pk), path("config", "grants", str(grant.pk)), **grant_as_json(grant))
+    return _visible(principal).order_by("-created_at", "pk").iterator(chunk_size=500)
 
 
 def create_grant(principal: Principal, new: NewGrant) -> PermissionGrant:

@@ -9,41 +9,25 @@ from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
 from accounts.access.scopes import GRANTABLE
-from accounts.emails import check_email
+from accounts.billing.accounts import SentAccount
 from accounts.models.billing import GrantResource, Plan
-from accounts.serializers.tenants import FqdnField, TenantNameField
+from accounts.serializers.fields import EmailField, FqdnField, NameField
 from tenantadmin.http.fields import (
     IgnoredField,
     JsonBooleanField,
     JsonIntegerField,
     OneOfField,
-    StrictCharField,
     StrictUuidField,
     TimestampField,
 )
-from tenantadmin.http.serializers import StrictSerializer
-
-
-class EmailField(StrictCharField):
-    """An email address; comes out normalized."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(trim_whitespace=False, **options)
-
-    def to_internal_value(self, data: Any) -> str:
-        text = super().to_internal_value(data)
-        if not text:
-            return text
-        try:
-            return check_email(text)
-        except ValueError as error:
-            raise serializers.ValidationError(str(error), code="invalid-email") from error
+from tenantadmin.http.reading import validated
+from tenantadmin.http.serializers import Link, StrictSerializer
 
 
 class WritableAccount(StrictSerializer):
     """What an account may set."""
 
-    name = TenantNameField(help_text="1 to 100 characters.")
+    name = NameField(help_text="1 to 100 characters.")
     owners = serializers.ListField(
         child=EmailField(), allow_empty=False, max_length=100, help_text="Emails of existing users."
     )
@@ -64,6 +48,24 @@ class AccountBody(AccountCreate):
     createdAt = TimestampField(required=False)
     seq = JsonIntegerField(required=False, min_value=0, help_text="A stale one is a 409.")
     modifiedAt = IgnoredField(required=False)
+
+
+def parse_account(document: Any) -> SentAccount:
+    """Return what a body of ``PUT`` says.
+
+    Raises:
+        ValidationFailed: its shape does not hold; with the place and the cure of every finding.
+    """
+    sent = validated(AccountBody, document)
+    return SentAccount(
+        name=sent["name"],
+        owners=sent["owners"],
+        billing_email=sent.get("billingEmail", ""),
+        plan=sent.get("plan"),
+        account_id=sent.get("accountId"),
+        created_at=sent.get("createdAt"),
+        seq=sent.get("seq"),
+    )
 
 
 @extend_schema_serializer(component_name="Account")
@@ -112,6 +114,10 @@ class DomainDocument(serializers.Serializer[Any]):
     verifiedAt = serializers.DateTimeField(required=False)
 
 
+class FqdnParameters(StrictSerializer):
+    tenant = StrictUuidField(required=False, help_text="Only the names of this tenant.")
+
+
 @extend_schema_serializer(component_name="Fqdn")
 class FqdnDocument(serializers.Serializer[Any]):
     """Who holds a host name."""
@@ -146,3 +152,23 @@ class GrantDocument(serializers.Serializer[Any]):
     grantedBy = serializers.EmailField(allow_null=True)
     createdAt = serializers.DateTimeField()
     expiresAt = serializers.DateTimeField(required=False)
+
+
+@extend_schema_serializer(component_name="PermissionGrantItem")
+class GrantItem(GrantDocument):
+    """A grant in a list; its address takes a DELETE."""
+
+    name = serializers.CharField()
+    href = serializers.CharField()
+
+
+class GrantLinks(serializers.Serializer[Any]):
+    self = Link()
+    parent = Link()
+    items = GrantItem(many=True)
+
+
+class GrantList(serializers.Serializer[Any]):
+    """Grants in force, newest first."""
+
+    _links = GrantLinks()

@@ -9,49 +9,24 @@ from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
 from accounts.models.billing import Plan
+from accounts.serializers.fields import FqdnField, NameField
 from accounts.tenants.config import SentConfig
-from accounts.tenants.names import MAX_TENANT_NAME, normalize_tenant_name
 from accounts.tenants.secrets import looks_like_secret
-from tenantadmin.core.hosts import normalize_fqdn
 from tenantadmin.http.fields import (
     IgnoredField,
     JsonBooleanField,
     JsonIntegerField,
     OneOfField,
+    QueryBooleanField,
     StrictCharField,
     StrictUuidField,
     TimestampField,
 )
 from tenantadmin.http.reading import validated
-from tenantadmin.http.serializers import StrictSerializer, Success
+from tenantadmin.http.serializers import HalItem, Link, StrictSerializer, Success
 
-DEFAULT_CACHING = {"cacheEnabled": True, "ttlSeconds": 86_400}
-DEFAULT_LOGGING = {"retentionDays": 400, "storeParameterValues": True}
 _MAX_LABELS = 100
 _MAX_FQDNS = 1000
-
-
-class TenantNameField(StrictCharField):
-    """A tenant's name; comes out NFC and trimmed."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(max_length=4 * MAX_TENANT_NAME, trim_whitespace=False, **options)
-
-    def to_internal_value(self, data: Any) -> str:
-        try:
-            return normalize_tenant_name(super().to_internal_value(data))
-        except ValueError as error:
-            raise serializers.ValidationError(str(error), code="invalid-name") from error
-
-
-class FqdnField(StrictCharField):
-    """A host name; comes out lower-case and in its ASCII form."""
-
-    def to_internal_value(self, data: Any) -> str:
-        try:
-            return normalize_fqdn(super().to_internal_value(data))
-        except ValueError as error:
-            raise serializers.ValidationError(str(error), code="invalid-fqdn") from error
 
 
 class FqdnListField(serializers.ListField):
@@ -133,7 +108,7 @@ class LabelsField(serializers.DictField):
 class WritableConfig(StrictSerializer):
     """What a tenant's configuration may set."""
 
-    tenantName = TenantNameField(help_text="1 to 100 characters, unique within the account.")
+    tenantName = NameField(help_text="1 to 100 characters, unique within the account.")
     fqdns = FqdnListField(required=False, max_length=_MAX_FQDNS)
     warehouse = Warehouse(required=False)
     defaults = Caching(required=False)
@@ -159,6 +134,22 @@ class TenantConfigBody(WritableConfig):
     modifiedAt = IgnoredField(required=False)
 
 
+def parse_config(document: Any) -> SentConfig:
+    """Return what a body of ``PUT …/config`` says.
+
+    Raises:
+        ValidationFailed: its shape does not hold; with the place and the cure of every finding.
+    """
+    sent = validated(TenantConfigBody, document)
+    return SentConfig(
+        document=sent,
+        tenant_id=sent.get("tenantId"),
+        account_id=sent.get("accountId"),
+        created_at=sent.get("createdAt"),
+        seq=sent.get("seq"),
+    )
+
+
 @extend_schema_serializer(component_name="TenantConfig")
 class TenantConfigDocument(serializers.Serializer[Any]):
     """A tenant's configuration."""
@@ -177,16 +168,18 @@ class TenantConfigDocument(serializers.Serializer[Any]):
     seq = serializers.IntegerField(min_value=0)
 
 
-def complete_config(validated: dict[str, Any]) -> dict[str, Any]:
-    """Return the document to store of a validated body: every default written out."""
-    return {
-        "tenantName": validated["tenantName"],
-        "fqdns": validated.get("fqdns", []),
-        **({"warehouse": dict(validated["warehouse"])} if "warehouse" in validated else {}),
-        "defaults": {**DEFAULT_CACHING, **validated.get("defaults", {})},
-        "logging": {**DEFAULT_LOGGING, **validated.get("logging", {})},
-        "labels": dict(validated.get("labels", {})),
-    }
+class TenantLinks(serializers.Serializer[Any]):
+    self = Link()
+    parent = Link()
+    config = Link()
+    rules = Link()
+
+
+class TenantResource(serializers.Serializer[Any]):
+    """A tenant: the way to its two documents."""
+
+    _links = TenantLinks()
+    tenantId = serializers.UUIDField()
 
 
 class Deletion(Success):
@@ -195,17 +188,34 @@ class Deletion(Success):
     deletedFiles = serializers.IntegerField(min_value=0)
 
 
-def parse_config(document: Any) -> SentConfig:
-    """Return what a body of ``PUT …/config`` says.
-
-    Raises:
-        ValidationFailed: its shape does not hold; with the place and the cure of every finding.
-    """
-    sent = validated(TenantConfigBody, document)
-    return SentConfig(
-        document=complete_config(sent),
-        tenant_id=sent.get("tenantId"),
-        account_id=sent.get("accountId"),
-        created_at=sent.get("createdAt"),
-        seq=sent.get("seq"),
+class ManifestParameters(StrictSerializer):
+    since = TimestampField(required=False, help_text="Only entries changed after this moment.")
+    name = StrictCharField(
+        required=False,
+        allow_blank=True,
+        trim_whitespace=False,
+        max_length=400,
+        help_text="A part of the tenant's name, whatever its case.",
     )
+    includeDeleted = QueryBooleanField(default=False, help_text="List tombstones too.")
+
+
+class ManifestEntry(HalItem):
+    """A tenant that changed."""
+
+    modifiedAt = serializers.DateTimeField()
+    tenantName = serializers.CharField()
+    deleted = serializers.BooleanField()
+
+
+class ManifestLinks(serializers.Serializer[Any]):
+    self = Link()
+    parent = Link()
+    items = ManifestEntry(many=True)
+
+
+class TenantManifest(serializers.Serializer[Any]):
+    """Tenants by their last change, newest first."""
+
+    _links = ManifestLinks()
+    generatedAt = serializers.DateTimeField(help_text="Safe as the next `since`: no change is missed.")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from django.db import transaction
 
 from accounts.diff import diff_documents, summarize_fields
+from accounts.documents import require_unchanged
 from accounts.history import append_revision
 from accounts.models import Tenant, TenantConfig
 from accounts.models.history import RevisionAction, RevisionKind
@@ -17,7 +18,7 @@ from accounts.tenants.errors import TenantNotFound, database_refusals
 from accounts.tenants.fqdns import FqdnChange, apply_fqdns, require_domains
 from accounts.tenants.plans import limits_of, require_within
 from accounts.tenants.stamps import stamp_tenant
-from tenantadmin.core.errors import Conflict, Detail, ValidationFailed
+from tenantadmin.core.errors import Conflict
 from tenantadmin.core.etags import strong_etag
 from tenantadmin.core.timestamps import format_timestamp
 
@@ -26,16 +27,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from uuid import UUID
 
+_DEFAULT_CACHING: Final = {"cacheEnabled": True, "ttlSeconds": 86_400}
+_DEFAULT_LOGGING: Final = {"retentionDays": 400, "storeParameterValues": True}
+
 
 @dataclass(frozen=True, slots=True)
 class SentConfig:
     """A configuration as a caller sent it, after its shape was checked.
 
-    ``document`` is complete: every default is written out. The others are what the caller sent back of the
-    read-only members; None where it left one out.
+    ``document`` holds what a caller may set. The others are what it sent back of the read-only members; None
+    where it left one out.
     """
 
-    document: dict[str, Any]
+    document: Mapping[str, Any]
     tenant_id: UUID | None = None
     account_id: UUID | None = None
     created_at: dt.datetime | None = None
@@ -69,6 +73,18 @@ class ConfigState:
             "modifiedAt": format_timestamp(self.modified_at),
             "seq": self.seq,
         }
+
+
+def complete_config(checked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the document to store of what a caller set: every default is written out."""
+    return {
+        "tenantName": checked["tenantName"],
+        "fqdns": checked.get("fqdns", []),
+        **({"warehouse": dict(checked["warehouse"])} if "warehouse" in checked else {}),
+        "defaults": {**_DEFAULT_CACHING, **checked.get("defaults", {})},
+        "logging": {**_DEFAULT_LOGGING, **checked.get("logging", {})},
+        "labels": dict(checked.get("labels", {})),
+    }
 
 
 def _etag(tenant_id: UUID, seq: int, plan: str) -> str:
@@ -134,8 +150,16 @@ def write_config(
     if require is not None:
         require(stored.etag)
     sent = parse(document)
-    _require_unchanged(sent, stored)
-    checked = sent.document
+    require_unchanged(
+        {
+            "tenantId": (sent.tenant_id, stored.tenant_id),
+            "accountId": (sent.account_id, stored.account_id),
+            "createdAt": (sent.created_at, stored.created_at),
+        },
+        sent_seq=sent.seq,
+        stored_seq=stored.seq,
+    )
+    checked = complete_config(sent.document)
     limits = limits_of(stored.plan)
     names = checked["fqdns"]
     require_within(limits.fqdns, count=len(names), what="FQDNs per tenant", plan=stored.plan, path="/fqdns")
@@ -175,26 +199,3 @@ def write_config(
         seq=stored.seq + 1,
         document=checked,
     )
-
-
-def _require_unchanged(sent: SentConfig, stored: ConfigState) -> None:
-    """Refuse another value for a member that cannot change.
-
-    Raises:
-        ValidationFailed: a read-only member says something else than what is stored.
-        Conflict: ``seq`` is not the stored one.
-    """
-    members = {
-        "tenantId": (sent.tenant_id, stored.tenant_id),
-        "accountId": (sent.account_id, stored.account_id),
-        "createdAt": (sent.created_at, stored.created_at),
-    }
-    details = [
-        Detail(f"/{name}", "read-only", f"'{name}' cannot be changed. Leave it out or send it as read.")
-        for name, (value, present) in members.items()
-        if value not in {None, present}
-    ]
-    if details:
-        raise ValidationFailed(details=details)
-    if sent.seq not in {None, stored.seq}:
-        raise Conflict

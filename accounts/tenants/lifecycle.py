@@ -17,16 +17,13 @@ from accounts.models.billing import GrantResource
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.models.tenants import tenant_name_key
 from accounts.models.users import MembershipRole
-from accounts.serializers.tenants import WritableConfig, complete_config
-from accounts.tenants.config import ConfigState
+from accounts.tenants.config import ConfigState, complete_config
 from accounts.tenants.documents import document_keepers, remove_row
 from accounts.tenants.errors import AccountNotFound, TenantNotFound, database_refusals
 from accounts.tenants.fqdns import FqdnChange, apply_fqdns, release_fqdns, require_domains
 from accounts.tenants.plans import limits_of, require_within
 from accounts.tenants.stamps import new_stamp, stamp_tenant
-from tenantadmin.core.errors import ValidationFailed
 from tenantadmin.core.timestamps import now
-from tenantadmin.http.handler import validation_details
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,18 +37,16 @@ def create_tenant(
 ) -> ConfigState:
     """Create a tenant with both its documents; ``owner`` becomes its first member.
 
-    ``document`` is a TenantCreate without ``accountId``: ``{"tenantName": …}`` is enough. Opens its own
-    transaction, or joins the caller's.
+    ``document`` holds what a caller may set of a TenantConfig, its shape checked before:
+    ``{"tenantName": …}`` is enough. Opens its own transaction, or joins the caller's.
 
     Raises:
-        ValidationFailed, PlanLimitExceeded: the document does not hold.
+        ValidationFailed: a name of ``fqdns`` lies outside the account's domains.
+        PlanLimitExceeded: more tenants or names than the account's plan allows.
         AccountNotFound: there is no such account.
         FqdnConflict, TenantNameConflict: another tenant has a name.
     """
-    body = WritableConfig(data=dict(document))
-    if not body.is_valid():
-        raise ValidationFailed(details=validation_details(body.errors))
-    checked = complete_config(body.validated_data)
+    checked = complete_config(document)
     names = checked["fqdns"]
     with transaction.atomic(), database_refusals():
         # The account's row is held: its plan's limit counts the tenants that stand when this one commits.

@@ -6,7 +6,7 @@ Contract: Tenant list item, Tenant manifest, Manifest access.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from django.db.models import Count, F, Max, Q, Sum
 from django.db.models.functions import Extract
@@ -19,7 +19,6 @@ from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.stamps import settled_before
 from tenantadmin.core.etags import strong_etag
 from tenantadmin.core.timestamps import format_timestamp
-from tenantadmin.http.hal import item, path
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -34,20 +33,14 @@ _CHUNK: Final = 2000
 _NEVER: Final = "1970-01-01T00:00:00.000Z"
 
 
-def tenant_path(tenant_id: UUID, *more: str) -> str:
-    """Return the address of a tenant or of something below it."""
-    return path("config", "tenants", str(tenant_id), *more)
-
-
-def list_tenants(principal: Principal) -> Iterator[dict[str, Any]]:
-    """Yield ``{name, href}`` of the live tenants in the caller's scope, by name, in bounded memory."""
+def list_tenants(principal: Principal) -> Iterator[UUID]:
+    """Yield the ids of the live tenants in the caller's scope, by name, in bounded memory."""
     ids = (
         Tenant.objects.filter(listed_tenants(principal, Scope.CONFIG_READ), deleted_at__isnull=True)
         .order_by("name", "pk")
         .values_list("pk", flat=True)
     )
-    for tenant_id in ids.iterator(chunk_size=_CHUNK):
-        yield item(str(tenant_id), tenant_path(tenant_id))
+    return ids.iterator(chunk_size=_CHUNK)
 
 
 def require_live_tenant(tenant_id: UUID) -> None:
@@ -69,24 +62,22 @@ class ManifestQuery:
     include_deleted: bool = False
 
 
+class ManifestRow(NamedTuple):
+    """A tenant that changed."""
+
+    tenant_id: UUID
+    name: str
+    modified_at: dt.datetime
+    deleted_at: dt.datetime | None
+
+
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A manifest that is ready to be written; reading `entries` reads the database."""
+    """A manifest that is ready to be written; reading ``rows``, newest first, reads the database."""
 
     etag: str
     generated_at: str
-    rows: QuerySet[Tenant, tuple[UUID, str, dt.datetime, dt.datetime | None]]
-
-    def entries(self) -> Iterator[dict[str, Any]]:
-        """Yield the items, newest first."""
-        for tenant_id, name, modified_at, deleted_at in self.rows.iterator(chunk_size=_CHUNK):
-            yield item(
-                str(tenant_id),
-                tenant_path(tenant_id),
-                modifiedAt=format_timestamp(modified_at),
-                tenantName=name,
-                deleted=deleted_at is not None,
-            )
+    rows: Iterator[ManifestRow]
 
 
 def read_manifest(principal: Principal, query: ManifestQuery) -> Manifest:
@@ -102,10 +93,11 @@ def read_manifest(principal: Principal, query: ManifestQuery) -> Manifest:
     state = rows.order_by().aggregate(
         count=Count("pk"), newest=Max("modified_at"), sum=Sum(Extract(F("modified_at"), "epoch"))
     )
+    newest_first = rows.order_by("-modified_at", "-pk").values_list("pk", "name", "modified_at", "deleted_at")
     return Manifest(
         etag=strong_etag("manifest", query, generated_at, *state.values()),
         generated_at=generated_at,
-        rows=rows.order_by("-modified_at", "-pk").values_list("pk", "name", "modified_at", "deleted_at"),
+        rows=map(ManifestRow._make, newest_first.iterator(chunk_size=_CHUNK)),
     )
 
 

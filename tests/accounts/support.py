@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.db import connection
 
+from accounts.serializers.tenants import parse_config
+from accounts.tenants.config import write_config
 from tests import factories
 from tests.conftest import ApiClient
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from uuid import UUID
 
     from accounts.models import User
+    from accounts.tenants.config import ConfigState
 
 Result = TypeVar("Result")
 
@@ -22,6 +26,12 @@ Result = TypeVar("Result")
 def signed_in(user: User) -> ApiClient:
     """Return a client that carries the token of a sign-in."""
     return ApiClient(factories.sign_in(user))
+
+
+def configure(tenant_id: UUID, *, name: str = "W", **more: Any) -> ConfigState:
+    """Write a tenant's configuration as a request does; ``more`` are members beside its name."""
+    document = {"tenantName": name, **more}
+    return write_config(tenant_id=tenant_id, document=document, parse=parse_config, actor="owner@example.org")
 
 
 def at_once(calls: Sequence[Callable[[], Result]]) -> list[Result]:

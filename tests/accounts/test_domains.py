@@ -11,9 +11,9 @@ from dnslib.server import BaseResolver, DNSServer
 
 from accounts.billing.fqdns import remove_old_fqdns
 from accounts.models import Domain, Fqdn
-from accounts.tenants.config import write_config
 from tenantadmin.core.timestamps import format_timestamp, now
 from tests import factories
+from tests.accounts.support import configure
 from tests.conftest import ApiClient
 from tests.streams import body_of
 
@@ -155,12 +155,11 @@ def test_what_is_no_domain_of_ones_own_is_a_400(owner: ApiClient, address: str, 
 
 def test_a_domain_that_carries_fqdns_stays(owner: ApiClient, address: str, world: factories.World) -> None:
     Domain.objects.create(account=world.account, name="example.org", challenge="x", verified_at=now())
-    document = {"tenantName": "W", "fqdns": ["sql.example.org"]}
-    write_config(tenant_id=world.tenant.pk, document=document, actor="owner@example.org")
+    configure(world.tenant.pk, fqdns=["sql.example.org"])
     answer = owner.delete(f"{address}/example.org")
     assert answer.status_code == 409
     assert "sql.example.org" in answer.json()["message"]
-    write_config(tenant_id=world.tenant.pk, document={"tenantName": "W"}, actor="owner@example.org")
+    configure(world.tenant.pk)
     assert owner.delete(f"{address}/example.org").json()["success"] is True
     assert owner.delete(f"{address}/example.org").status_code == 404
     assert owner.get(f"{address}/nonsense").status_code == 404
@@ -171,9 +170,7 @@ def test_a_held_name_is_shown_to_the_owners_of_the_account(
 ) -> None:
     name = "mine.gateway.localhost"
     tenant_id = world.tenant.pk
-    write_config(
-        tenant_id=tenant_id, document={"tenantName": "W", "fqdns": [name]}, actor="owner@example.org"
-    )
+    configure(tenant_id, fqdns=[name])
     claimed = {"fqdn": name, "tenantId": str(tenant_id), "state": "claimed"}
     assert owner.get(f"/config/fqdns/{name}").json() == claimed
     assert owner.get("/config/fqdns/MINE.gateway.localhost").json() == claimed
@@ -188,7 +185,7 @@ def test_a_held_name_is_shown_to_the_owners_of_the_account(
     assert body_of(stranger.get("/config/fqdns"))["_links"]["items"] == []
     admin = ApiClient(factories.sign_in(world.platform_admin))
     assert admin.get(f"/config/fqdns/{name}").json() == claimed
-    write_config(tenant_id=tenant_id, document={"tenantName": "W"}, actor="owner@example.org")
+    configure(tenant_id)
     released = Fqdn.objects.get(name=name).released_at
     assert released is not None
     assert owner.get(f"/config/fqdns/{name}").json() == {

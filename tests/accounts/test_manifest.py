@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from accounts.models import Tenant
-from accounts.tenants.config import write_config
 from accounts.tenants.lifecycle import create_tenant, delete_tenant
 from rules.write import write_ruleset
 from tenantadmin.core.timestamps import format_timestamp
 from tests import factories
+from tests.accounts.support import configure
 from tests.conftest import ApiClient
 from tests.racing import all_at_once, uncommitted
 from tests.streams import body_of
@@ -46,7 +46,7 @@ def names(body: dict[str, Any]) -> list[str]:
 
 
 def rename(tenant_id: UUID, name: str) -> None:
-    write_config(tenant_id=tenant_id, document={"tenantName": name}, actor=ACTOR)
+    configure(tenant_id, name=name)
 
 
 @pytest.mark.django_db

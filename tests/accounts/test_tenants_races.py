@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from accounts.models import Fqdn, Revision, Tenant
-from accounts.tenants.config import read_config, write_config
+from accounts.serializers.tenants import parse_config
+from accounts.tenants.config import read_config
 from accounts.tenants.errors import FqdnConflict, TenantNameConflict, TenantNotFound
 from accounts.tenants.lifecycle import create_tenant, delete_tenant
 from accounts.tenants.restore import restore_config
 from tenantadmin.core.errors import Conflict, PlanLimitExceeded
 from tests import factories
+from tests.accounts.support import configure
 from tests.racing import all_at_once, run_behind
 
 if TYPE_CHECKING:
@@ -24,10 +26,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 ACTOR = "owner@example.org"
 NAME = "wanted.gateway.localhost"
-
-
-def configure(tenant_id: UUID, **document: Any) -> object:
-    return write_config(tenant_id=tenant_id, document={"tenantName": "W", **document}, actor=ACTOR)
 
 
 def create(account_id: UUID, name: str, *fqdns: str) -> object:
@@ -51,7 +49,7 @@ def test_a_writer_that_validated_an_older_state_gets_its_409_when_that_is_gone(
 @pytest.mark.parametrize("commits", [True, False])
 def test_a_configuration_that_changes_during_its_restore(world: factories.World, commits: bool) -> None:
     configure(world.tenant.pk, labels={"by": "first"})
-    restore = partial(restore_config, tenant_id=world.tenant.pk, seq=0, actor=ACTOR)
+    restore = partial(restore_config, tenant_id=world.tenant.pk, seq=0, parse=parse_config, actor=ACTOR)
     run_behind(
         partial(configure, world.tenant.pk, labels={"by": "second"}),
         restore,
@@ -78,7 +76,7 @@ def test_two_tenants_that_race_for_one_fqdn(world: factories.World, commits: boo
 @pytest.mark.parametrize("commits", [True, False])
 def test_two_that_race_for_one_name(world: factories.World, commits: bool) -> None:
     run_behind(
-        partial(configure, world.tenant.pk, tenantName="Wanted"),
+        partial(configure, world.tenant.pk, name="Wanted"),
         partial(create, world.account.pk, "wanted"),
         commits=commits,
         refusal=TenantNameConflict,

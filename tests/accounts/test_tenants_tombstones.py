@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from accounts.models import Fqdn, Membership, PermissionGrant, Revision, Tenant
 from accounts.tasks import remove_tombstones
-from accounts.tenants.config import write_config
 from accounts.tenants.lifecycle import delete_tenant
+from tests.accounts.support import configure
 
 if TYPE_CHECKING:
     from tests import factories
@@ -29,8 +29,7 @@ def age(tenant: Tenant, days: float) -> None:
 
 def test_a_tombstone_lives_30_days(world: factories.World) -> None:
     tenant = world.tenant
-    document: dict[str, Any] = {"tenantName": "W", "fqdns": ["w.gateway.localhost"]}
-    write_config(tenant_id=tenant.pk, document=document, actor="owner@example.org")
+    configure(tenant.pk, fqdns=["w.gateway.localhost"])
     PermissionGrant.objects.create(
         grantee=world.stranger, resource="tenant", resource_id=tenant.pk, permissions=["config:read"]
     )

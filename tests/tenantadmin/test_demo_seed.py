@@ -156,7 +156,7 @@ def test_the_markers_that_the_logs_speak_of_are_stored(store: ObjectStore) -> No
             key=lambda marker: marker.at,
         )
         assert made
-        ids = [item["name"] for item in list_markers(tenant_id, status=None, target_rule_id=None)]
+        ids = list(list_markers(tenant_id, status=None, target_rule_id=None))
         assert len(ids) == len(made)
         first = made[0]
         stored = read_marker(tenant_id, f"{first.target_rule_id}.0-InvalidationMarker")

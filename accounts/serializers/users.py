@@ -1,12 +1,17 @@
-"""Bodies that the endpoints of users, roles and memberships share. Contract: Resources and their fields."""
+"""The shape of users, roles and memberships, for bodies and for the contract.
+
+Contract: User, Roles, Tenant membership.
+"""
+# ruff: noqa: N815  (the members' names are those of the JSON)
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rest_framework import serializers
 
 from accounts.access.scopes import Scope
+from accounts.memberships import MembershipEntry
 from accounts.models.users import MembershipRole, PrimaryRole
 from tenantadmin.http.fields import (
     IgnoredField,
@@ -15,7 +20,10 @@ from tenantadmin.http.fields import (
     StrictCharField,
     TimestampField,
 )
-from tenantadmin.http.serializers import StrictSerializer
+from tenantadmin.http.serializers import Link, StrictSerializer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 SCOPES = sorted(Scope)
 
@@ -39,8 +47,13 @@ class RolesPatch(StrictSerializer):
 class MembershipBody(StrictSerializer):
     """One user's role in one tenant."""
 
-    tenantId = serializers.UUIDField()  # noqa: N815
+    tenantId = serializers.UUIDField()
     role = OneOfField(choices=MembershipRole.choices)
+
+
+def membership_entries(items: Iterable[Mapping[str, Any]]) -> tuple[MembershipEntry, ...]:
+    """Return what validated items of `MembershipBody` say."""
+    return tuple(MembershipEntry(tenant_id=item["tenantId"], role=item["role"]) for item in items)
 
 
 class UserBody(StrictSerializer):
@@ -48,14 +61,14 @@ class UserBody(StrictSerializer):
 
     email = StrictCharField(required=False, help_text="The address in the path, or absent.")
     type = OneOfField(choices=["user"], required=False)
-    displayName = StrictCharField(required=False, allow_blank=True, max_length=200)  # noqa: N815
+    displayName = StrictCharField(required=False, allow_blank=True, max_length=200)
     roles = RolesBody(required=False)
     tenants = MembershipBody(many=True, required=False)
     active = JsonBooleanField(required=False)
-    createdAt = TimestampField(required=False, help_text="The stored one, or absent.")  # noqa: N815
+    createdAt = TimestampField(required=False, help_text="The stored one, or absent.")
     identity = IgnoredField(required=False, allow_null=True, help_text="Read-only; ignored.")
     tos = IgnoredField(required=False, allow_null=True, help_text="Read-only; ignored.")
-    modifiedAt = IgnoredField(required=False, allow_null=True, help_text="Read-only; ignored.")  # noqa: N815
+    modifiedAt = IgnoredField(required=False, allow_null=True, help_text="Read-only; ignored.")
 
 
 class IdentityData(serializers.Serializer[Any]):
@@ -63,8 +76,8 @@ class IdentityData(serializers.Serializer[Any]):
 
     provider = serializers.CharField(allow_null=True)
     subject = serializers.CharField(allow_null=True)
-    emailVerified = serializers.BooleanField()  # noqa: N815
-    lastLoginAt = serializers.DateTimeField(allow_null=True)  # noqa: N815
+    emailVerified = serializers.BooleanField()
+    lastLoginAt = serializers.DateTimeField(allow_null=True)
 
 
 class UserDocument(serializers.Serializer[Any]):
@@ -72,11 +85,36 @@ class UserDocument(serializers.Serializer[Any]):
 
     email = serializers.EmailField()
     type = OneOfField(choices=["user"])
-    displayName = serializers.CharField(allow_blank=True)  # noqa: N815
+    displayName = serializers.CharField(allow_blank=True)
     roles = RolesBody()
     tenants = MembershipBody(many=True)
     identity = IdentityData()
     tos = serializers.CharField(allow_null=True, help_text="MD5 of the terms last acknowledged.")
     active = serializers.BooleanField()
-    createdAt = serializers.DateTimeField()  # noqa: N815
-    modifiedAt = serializers.DateTimeField()  # noqa: N815
+    createdAt = serializers.DateTimeField()
+    modifiedAt = serializers.DateTimeField()
+
+
+class UserParameters(StrictSerializer):
+    userid = StrictCharField(
+        required=False,
+        allow_blank=True,
+        trim_whitespace=False,
+        help_text="A part of the email, in any case; empty means all.",
+    )
+
+
+class UserItem(serializers.Serializer[Any]):
+    email = serializers.EmailField()
+    type = serializers.ChoiceField(choices=["user"])
+    href = serializers.CharField()
+
+
+class UserListLinks(serializers.Serializer[Any]):
+    self = Link()
+    parent = Link()
+    items = UserItem(many=True)
+
+
+class UserList(serializers.Serializer[Any]):
+    _links = UserListLinks()

@@ -1,0 +1,139 @@
+"""``POST /oauth/token`` and ``POST /auth/logout``. Contract: Discovery and sign-in, Authentication.
+
+Logging out ends a long-lived credential, in the style of RFC 7009.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiExample
+from rest_framework.response import Response
+
+from accounts.access.credentials import AccessGrant, exchange_pat, exchange_refresh_token, revoke
+from accounts.serializers.oauth import LogoutRequest, OAuthErrorBody, TokenRequest, TokenResponse
+from accounts.viewsets import AppViewSet
+from tenantadmin.core.errors import ApiError
+from tenantadmin.http.handler import as_api_error
+from tenantadmin.http.parsers import StrictFormParser, StrictJsonParser
+from tenantadmin.http.serializers import unknown_name_message
+from tenantadmin.http.viewsets import operation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from rest_framework.request import Request
+
+NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}
+
+
+class OAuthError(ApiError):
+    """A failure under its OAuth name (RFC 6749, 5.2), in the error body with ``error_description`` added."""
+
+    def __init__(self, error: str, description: str, *, status: int = 400) -> None:
+        super().__init__(description, extra={"error_description": description}, headers=NO_STORE)
+        self.code = error  # type: ignore[misc]  # OAuth names many errors of one class
+        self.status = status  # type: ignore[misc]
+
+
+_GRANTS: Mapping[str, tuple[str, Callable[[str], AccessGrant]]] = {
+    "pat_exchange": ("pat", exchange_pat),
+    "refresh_token": ("refresh_token", exchange_refresh_token),
+}
+
+
+class OAuthViewSet(AppViewSet):
+    """Exchanging and revoking tokens. Failures have their OAuth names."""
+
+    tag = "Sign-in"
+
+    @operation(
+        summary="Exchange a personal access token or a refresh token for an access token",
+        document=TokenRequest,
+        parsers=(StrictJsonParser, StrictFormParser),
+        responses={200: TokenResponse, 400: OAuthErrorBody, 401: OAuthErrorBody},
+        examples=[
+            OpenApiExample(
+                "A personal access token",
+                value={"grant_type": "pat_exchange", "pat": "tas_pat_…"},
+                request_only=True,
+            )
+        ],
+    )
+    def exchange_token(self, request: Request) -> Response:
+        grant_type, credential = _read_token_request(request.data)
+        return Response(_GRANTS[grant_type][1](credential).as_json(), headers=NO_STORE)
+
+    @operation(
+        summary="Revoke a refresh token or a personal access token",
+        description="Revokes the token in the body, whoever sends it: holding it is proof enough.",
+        document=LogoutRequest,
+        parsers=(StrictJsonParser, StrictFormParser),
+        responses={200: OpenApiTypes.OBJECT, 400: OAuthErrorBody},
+        examples=[OpenApiExample("Signing out", value={"token": "tas_refresh_…"}, request_only=True)],
+    )
+    def logout(self, request: Request) -> Response:
+        revoke(_read_token(request.data))
+        return Response({}, headers=NO_STORE)
+
+    def handle_exception(self, exc: Exception) -> Response:
+        """Give every failure its OAuth name."""
+        error = as_api_error(exc)
+        if error is not None and not isinstance(error, OAuthError):
+            name = error.code if error.code.startswith("invalid_grant") else "invalid_request"
+            if error.status in {400, 401}:
+                exc = OAuthError(name, error.text, status=error.status)
+        return super().handle_exception(exc)
+
+
+def _read_token_request(data: Any) -> tuple[str, str]:
+    """Return the grant type and the credential of a token request.
+
+    Raises:
+        OAuthError: ``invalid_request`` or ``unsupported_grant_type``, with what to send instead.
+    """
+    if not isinstance(data, dict):
+        _refuse("The body is not an object with 'grant_type'.")
+    grant_type = data.get("grant_type")
+    if not isinstance(grant_type, str) or not grant_type:
+        _refuse("'grant_type' is missing: send 'pat_exchange' or 'refresh_token'.")
+    if grant_type not in _GRANTS:
+        raise OAuthError("unsupported_grant_type", "'grant_type' is 'pat_exchange' or 'refresh_token'.")
+    member, _ = _GRANTS[grant_type]
+    unknown = sorted(set(data) - {"grant_type", member})
+    if unknown:
+        _refuse(unknown_name_message(unknown[0], ["grant_type", member]))
+    credential = data.get(member)
+    if not isinstance(credential, str) or not credential:
+        _refuse(f"'{member}' is missing: send the token's text.")
+    return grant_type, credential
+
+
+def _read_token(data: Any) -> str:
+    """Return the text of the credential to end.
+
+    Raises:
+        OAuthError: ``invalid_request``: no token, a member that is not known, or a hint that is no text.
+    """
+    known = ["token", "token_type_hint"]
+    if not isinstance(data, dict):
+        _refuse("The body is not an object with 'token'.")
+    unknown = sorted(set(data) - set(known))
+    if unknown:
+        _refuse(unknown_name_message(unknown[0], known))
+    token = data.get("token")
+    if not isinstance(token, str) or not token:
+        _refuse("'token' is missing: send the token's text.")
+    if not isinstance(data.get("token_type_hint", ""), str):
+        _refuse("'token_type_hint' is not a string.")
+    return token
+
+
+def _refuse(description: str) -> NoReturn:
+    """Refuse a request that is malformed.
+
+    Raises:
+        OAuthError: ``invalid_request``.
+    """
+    raise OAuthError("invalid_request", description)

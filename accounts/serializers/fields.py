@@ -1,0 +1,48 @@
+"""Fields that the bodies of several resources share. Contract: Resources and their fields."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from accounts.emails import check_email
+from accounts.tenants.names import MAX_TENANT_NAME, normalize_tenant_name
+from tenantadmin.core.hosts import normalize_fqdn
+from tenantadmin.http.fields import StrictCharField
+
+
+class EmailField(StrictCharField):
+    """An email address; comes out normalized."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(trim_whitespace=False, **options)
+
+    def to_internal_value(self, data: Any) -> str:
+        try:
+            return check_email(super().to_internal_value(data))
+        except ValueError as error:
+            raise serializers.ValidationError(str(error), code="invalid-email") from error
+
+
+class NameField(StrictCharField):
+    """The name of a tenant or an account; comes out NFC and trimmed."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(max_length=4 * MAX_TENANT_NAME, trim_whitespace=False, **options)
+
+    def to_internal_value(self, data: Any) -> str:
+        try:
+            return normalize_tenant_name(super().to_internal_value(data))
+        except ValueError as error:
+            raise serializers.ValidationError(str(error), code="invalid-name") from error
+
+
+class FqdnField(StrictCharField):
+    """A host name; comes out lower-case and in its ASCII form."""
+
+    def to_internal_value(self, data: Any) -> str:
+        try:
+            return normalize_fqdn(super().to_internal_value(data))
+        except ValueError as error:
+            raise serializers.ValidationError(str(error), code="invalid-fqdn") from error

@@ -1,0 +1,81 @@
+"""The shape of personal access tokens, for bodies and for the contract. Contract: Authentication, 4."""
+# ruff: noqa: N815  (the members' names are those of the JSON)
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from accounts.access.principal import WILDCARD
+from accounts.serializers.users import SCOPES
+from tenantadmin.http.fields import OneOfField, StrictCharField, TimestampField
+from tenantadmin.http.serializers import HalLinks, StrictSerializer
+
+_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
+_MAX_ENTRIES = 1000
+
+
+class Ids(serializers.ListField):
+    """A list of UUIDs, or the wildcard alone."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(child=StrictCharField(), required=False, max_length=_MAX_ENTRIES, **options)
+
+    def to_internal_value(self, data: Any) -> list[str]:
+        names = super().to_internal_value(data)
+        if names == [WILDCARD]:
+            return names
+        if WILDCARD in names:
+            raise serializers.ValidationError("The wildcard '*' stands alone.", code="wildcard-not-alone")
+        # An array of ids with each one's own finding, at its place in the array.
+        ids = serializers.ListField(child=serializers.UUIDField()).run_validation(names)
+        return list(dict.fromkeys(map(str, ids)))
+
+
+class Endpoint(StrictSerializer):
+    """Methods and paths that a PAT is bound to; no method means every one."""
+
+    methods = serializers.ListField(child=OneOfField(choices=_METHODS), required=False)
+    path = serializers.RegexField(r"^/[^\x00-\x1f]*$", max_length=500, help_text="A glob: '/tenants/*'.")
+
+
+class PatBody(StrictSerializer):
+    """A new PAT. ``endpoints`` empty means all; without ``expiresAt`` it stands until it is revoked.
+
+    Without ``tenants`` and ``accounts`` it reaches at most what is its owner's own.
+    """
+
+    name = StrictCharField(max_length=100)
+    scopes = serializers.ListField(child=OneOfField(choices=SCOPES), allow_empty=False, max_length=100)
+    tenants = Ids(help_text='Tenant ids, or `["*"]` (platform admins).')
+    accounts = Ids(help_text='Account ids, or `["*"]` (platform admins).')
+    endpoints = Endpoint(many=True, required=False)
+    expiresAt = TimestampField(required=False, allow_null=True)
+
+
+class PatDocument(serializers.Serializer[Any]):
+    """A PAT without its text; ``prefix`` is what that begins with."""
+
+    id = serializers.IntegerField()
+    name = serializers.CharField()
+    owner = serializers.EmailField()
+    prefix = serializers.CharField()
+    scopes = serializers.ListField(child=OneOfField(choices=SCOPES))
+    tenants = serializers.ListField(child=serializers.CharField())
+    accounts = serializers.ListField(child=serializers.CharField())
+    endpoints = Endpoint(many=True)
+    createdAt = serializers.DateTimeField()
+    expiresAt = serializers.DateTimeField(allow_null=True)
+    lastUsedAt = serializers.DateTimeField(allow_null=True)
+
+
+class NewPatDocument(PatDocument):
+    """A new PAT with its text, which is shown this once."""
+
+    token = serializers.CharField()
+
+
+class PatList(serializers.Serializer[Any]):
+    _links = HalLinks()
+    tokens = PatDocument(many=True)

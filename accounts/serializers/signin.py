@@ -1,0 +1,82 @@
+"""What signing in asks for and answers, for reading requests and for the contract.
+
+Contract: Discovery and sign-in.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from accounts.emails import MAX_EMAIL_LENGTH
+from accounts.serializers.fields import EmailField
+from accounts.signin.redirects import MAX_REDIRECT_LENGTH
+from tenantadmin.http.fields import StrictCharField
+from tenantadmin.http.serializers import StrictSerializer
+
+_MAX_TOKEN = 4096
+
+
+class SignInParameters(StrictSerializer):
+    """``redirect`` comes out as where to go, whichever of its two names was used."""
+
+    redirect = StrictCharField(
+        default="/", allow_blank=True, help_text="Where signing in leads; wins over `return_to`."
+    )
+    return_to = StrictCharField(required=False, allow_blank=True, help_text="Another name of `redirect`.")
+    provider = StrictCharField(
+        required=False,
+        allow_blank=True,
+        help_text="A configured provider; the first one where it is unknown.",
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if "redirect" not in self.initial_data and "return_to" in attrs:
+            attrs["redirect"] = attrs["return_to"]
+        return attrs
+
+
+class CallbackParameters(serializers.Serializer[Any]):
+    """What an identity provider sends back; it may add parameters of its own."""
+
+    code = serializers.CharField(required=False, allow_blank=True, help_text="The provider's code.")
+    state = serializers.CharField(
+        required=False, allow_blank=True, help_text="As the sign-in was begun with it."
+    )
+    error = serializers.CharField(required=False, allow_blank=True, help_text="Why the provider refused.")
+
+
+class SignInTokens(serializers.Serializer[Any]):
+    """The service's own tokens; ``expires_in`` in seconds, of the access token."""
+
+    access_token = serializers.CharField()
+    refresh_token = serializers.CharField()
+    expires_in = serializers.IntegerField()
+
+
+class MagicLinkRequest(StrictSerializer):
+    """``redirect``: where signing in leads; beyond the allowed domains it is the dashboard's root."""
+
+    email = EmailField(max_length=MAX_EMAIL_LENGTH)
+    redirect = StrictCharField(max_length=MAX_REDIRECT_LENGTH, required=False, allow_blank=True, default="/")
+
+
+class MagicLinkSent(serializers.Serializer[Any]):
+    status = serializers.ChoiceField(choices=["sent"])
+
+
+class MagicLinkParameters(StrictSerializer):
+    t = StrictCharField(max_length=_MAX_TOKEN, required=False, help_text="The token of the link.")
+    problem = StrictCharField(max_length=40, required=False, help_text="Why the button did not sign in.")
+
+
+class MagicLinkProof(StrictSerializer):
+    """``token`` is the `t` of the link."""
+
+    token = StrictCharField(max_length=_MAX_TOKEN)
+    return_to = StrictCharField(max_length=MAX_REDIRECT_LENGTH, required=False, allow_blank=True)
+
+
+class MagicLinkTokens(SignInTokens):
+    return_to = serializers.CharField(help_text="Where to go with the tokens.")
