@@ -19,7 +19,6 @@ from accounts.access.rights import read_rights
 from accounts.access.scopes import PAT_ONLY
 from accounts.models import Tenant
 from tenantadmin.core.errors import Forbidden, MethodNotAllowed, TosRequired, Unauthorized
-from tenantadmin.http.views import ApiView  # SHIM
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -35,15 +34,6 @@ class OperationPermission(BasePermission):
     """Allows what the operation's `Policy` allows, refuses everything else by name."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
-        if isinstance(view, ApiView):  # SHIM
-            require_operation(
-                POLICIES[view.operation(request.method or "")],
-                principal=request.auth,
-                method=request.method or "",
-                path=request.path,
-                arguments=view.kwargs,
-            )
-            return True
         viewset = cast("ApiViewSet", view)
         if viewset.current_operation is None:
             raise MethodNotAllowed
@@ -55,28 +45,6 @@ class OperationPermission(BasePermission):
             arguments=viewset.kwargs,
         )
         return True
-
-
-class AppView(ApiView):  # SHIM
-    permission_classes = (OperationPermission,)
-
-    def is_public(self, method: str) -> bool:
-        name = self.operations.get("GET" if method == "HEAD" else method)
-        names = self.operations.values() if name is None else (name,)
-        return bool(names) and all(POLICIES[name].on is On.NOTHING for name in names)
-
-    def get_authenticators(self) -> Any:
-        request: Any = self.request
-        if request is not None and self.is_public(request.method or ""):
-            return []
-        return super().get_authenticators()
-
-    @property
-    def principal(self) -> Principal:
-        return cast("Principal", self.request.auth)
-
-
-PolledView = AppView  # SHIM
 
 
 def require_operation(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from cachetools import LRUCache
 
@@ -18,7 +18,6 @@ from rules.summary import summarize_rules
 from tenantadmin.core.etags import strong_etag
 from tenantadmin.core.jsontext import dump_json
 from tenantadmin.core.timestamps import format_timestamp
-from tenantadmin.database.prepared import PreparedQuery
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -91,15 +90,12 @@ def render_ruleset(tenant_id: UUID) -> tuple[bytes, str]:
     return body, _etag(tenant_id, token)
 
 
-#: Asked at every poll of every Gateway. Deleting a tenant deletes this row, so that a row is a live tenant's.
-_READ_CACHE_BUST: Final = PreparedQuery("SELECT cache_bust FROM rules_ruleset WHERE tenant_id = %s")
-
-
 def _cache_bust_of(tenant_id: UUID) -> str:
-    row = _READ_CACHE_BUST.fetch_one(tenant_id)
-    if row is None:
+    # Deleting a tenant deletes this row: a row is a live tenant's.
+    token = Ruleset.objects.filter(pk=tenant_id).values_list("cache_bust", flat=True).first()
+    if token is None:
         raise TenantNotFound
-    return str(row[0])
+    return token
 
 
 def read_ruleset(tenant_id: UUID) -> RulesetState:

@@ -37,6 +37,3 @@ def routes(patterns: Any = None, prefix: str = "") -> Iterator[Route]:
                 for method, action in callback.actions.items():
                     if method != "head":  # DRF adds it to the first GET that is answered
                         yield Route(app, view.operation_id(action), method.upper(), address)
-            elif view is not None and hasattr(view, "operations"):  # SHIM
-                for method, name in view.operations.items():
-                    yield Route(app, name, method, address)

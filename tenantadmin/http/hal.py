@@ -41,7 +41,3 @@ def links(
 ) -> dict[str, Any]:
     """Return the ``_links`` of a list; ``more`` adds relations such as ``next``."""
     return {"self": link(self_href), "parent": link(parent), **more, "items": list(items)}
-
-
-def path(*segments: str) -> str:  # SHIM
-    return "/" + "/".join(quote(segment, safe="@:+,;=!$&'()*~") for segment in segments)

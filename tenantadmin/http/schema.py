@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiResponse
 
-from tenantadmin.http.views import ApiView  # SHIM
 from tenantadmin.http.viewsets import ApiViewSet
 
 if TYPE_CHECKING:
@@ -64,8 +63,6 @@ class ContractSchema(AutoSchema):
     """Takes names and groups from the viewset; adds the error statuses that every operation may give."""
 
     def get_operation_id(self) -> str:
-        if isinstance(self.view, ApiView):  # SHIM
-            return self.view.operation(self.method)
         if isinstance(self.view, ApiViewSet):
             return self.view.operation_id(self.view.action)
         return str(super().get_operation_id())
@@ -82,19 +79,11 @@ class ContractSchema(AutoSchema):
         return list(super().get_tags())
 
     def get_description(self) -> str:  # type: ignore[override] # as drf-spectacular's own
-        if isinstance(self.view, ApiView):  # SHIM
-            for it in (getattr(self.view, self.method.lower(), None), type(self.view)):
-                text = (vars(it).get("__doc__") if isinstance(it, type) else getattr(it, "__doc__", "")) or ""
-                if text:
-                    return inspect.cleandoc(text)
-            return ""
         # The action's own docstring, not what a base class says of itself.
         action = getattr(self.view, getattr(self.view, "action", ""), None)
         return inspect.cleandoc(getattr(action, "__doc__", None) or "")
 
     def get_auth(self) -> list[dict[str, Any]]:
-        if isinstance(self.view, ApiView):  # SHIM
-            return [] if self.view.is_public(self.method) else super().get_auth()
         if isinstance(self.view, ApiViewSet) and self.view.is_public(self.view.action):
             return []
         auth: list[dict[str, Any]] = super().get_auth()
