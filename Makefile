@@ -26,11 +26,14 @@ test: .venv/dev.stamp ## Run all tests, in parallel
 coverage: ## The same, and what they do not cover; takes a quarter longer
 	@$(MAKE) --no-print-directory test ARGS="--cov --cov-report=term $(ARGS)"
 
-lint: .venv/dev.stamp ## Check style, types, the direction of imports, and that migrations are complete
+lint: .venv/dev.stamp ## Check style, types, imports, requirements, and that migrations are complete
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/deptry .
+	@# Once more with the tests, which may import the development requirements.
+	$(BIN)/deptry . --exclude '\.venv' --non-dev-dependency-groups dev
 	@# The database is not running, and is not needed for this.
 	$(BIN)/python -W 'ignore:Got an error checking a consistent migration history' manage.py makemigrations --check
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from tenantadmin import embedded
 from tenantadmin.conf.reading import ConfigurationError, read_configuration
-from tenantadmin.serve.output import go_on_unheard
+from tenantadmin.serve.output import ignore_write_errors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +57,7 @@ def main(argv: Sequence[str]) -> None:
             needs = embedded.unconfigured(os.environ)
             stack.enter_context(embedded.running(var_dir, database=needs.database, redis=needs.redis))
         elif argv[1:2] == ["serve"]:
-            go_on_unheard()
+            ignore_write_errors()
             # Before the settings keep a secret in it.
             embedded.prepare_var_dir(var_dir)
 

@@ -1,4 +1,4 @@
-"""Where the web server listens."""
+"""The address that the web server listens on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 class AddressError(Exception):
-    """Why we cannot listen there: a sentence for a person, with the cure."""
+    """The address cannot be used. The message says why and what to do."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Address:
 
 
 def check_is_free(address: Address) -> None:
-    """Raise AddressError unless a server could listen there now."""
+    """Raise AddressError if a server could not listen on the address now."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -36,7 +36,7 @@ def check_is_free(address: Address) -> None:
             if error.errno == errno.EADDRINUSE:
                 raise AddressError(
                     f"Port {address.port} on {address.host} is in use. "
-                    "Stop what listens there, or choose another with PORT=8001."
+                    "Stop the process that uses it, or choose another port with PORT=8001."
                 ) from None
             reason = (error.strerror or str(error)).lower()
             raise AddressError(

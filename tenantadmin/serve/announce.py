@@ -1,4 +1,4 @@
-"""What `manage.py serve` prints once the service answers: where it is, who may sign in, what to try."""
+"""The text that `manage.py serve` prints when the service is ready: addresses, sign-in, commands to try."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _COUNT_BY_STATUS = (
 
 
 def wait_until_it_answers(url: str, *, stopping: threading.Event) -> bool:
-    """Wait for any HTTP answer from `url`; say whether one came before `stopping` was set."""
+    """Wait for any HTTP answer from `url`. Return False if `stopping` is set first."""
     while not stopping.is_set():
         try:
-            with urllib.request.urlopen(url, timeout=10):  # noqa: S310 - http, and our own
+            with urllib.request.urlopen(url, timeout=10):  # noqa: S310 - an http address of our own
                 return True
         except urllib.error.HTTPError as error:
             error.close()
@@ -39,18 +39,17 @@ def wait_until_it_answers(url: str, *, stopping: threading.Event) -> bool:
 def describe(url: str, *, demo_file: Path, var_dir: Path | None = None) -> str:
     """Return the text for the person who started the service.
 
-    `var_dir` is where the service keeps what it keeps, if that is not where commands look by themselves.
-    `demo_file` is what `seed_demo` left: `{adminEmail, adminPassword, pat, tenants: [{tenantId, name}],
-    lastDay}`.
+    `seed_demo` writes `demo_file`: `{adminEmail, adminPassword, pat, tenants: [{tenantId, name}], lastDay}`.
+    Pass `var_dir` if it is not the default: commands in another shell need it.
     """
     lines = ["", f"  The service answers at {url}", f"  Contract: {url}/   Docs: {url}/docs"]
     if not demo_file.exists():
         return "\n".join([*lines, "  Demo data: stop it and run  make run", "", ""])
     demo: dict[str, Any] = json.loads(demo_file.read_text())
     tenant = demo["tenants"][0]["tenantId"]
-    # Files that were made before they named it: the demo is made up to the day before.
-    made = datetime.fromtimestamp(demo_file.stat().st_mtime, tz=UTC).date()
-    day = date.fromisoformat(demo.get("lastDay") or (made - timedelta(days=1)).isoformat())
+    # Older files have no lastDay. Their data end on the day before the file was written.
+    written_on = datetime.fromtimestamp(demo_file.stat().st_mtime, tz=UTC).date()
+    day = date.fromisoformat(demo.get("lastDay") or (written_on - timedelta(days=1)).isoformat())
     lines += [
         f"  Admin site: {url}/admin/   {demo['adminEmail']} / {demo['adminPassword']}",
         "",
@@ -68,7 +67,7 @@ def describe(url: str, *, demo_file: Path, var_dir: Path | None = None) -> str:
 
 
 def try_commands(url: str, *, pat: str, tenant: str, day: date) -> list[tuple[str, str]]:
-    """Return titles and shell commands; each exchanges the PAT for a token by itself."""
+    """Return titles and shell commands. Each command exchanges the PAT for an access token first."""
     command = _curl if shutil.which("curl") else _python
     query = {"sql": _COUNT_BY_STATUS.format(day=day.isoformat())}
     return [
@@ -90,11 +89,11 @@ def _curl(url: str, path: str, *, pat: str, body: dict[str, str] | None = None) 
     command = f'curl -s {url}{path} -H "Authorization: Bearer {token}"'
     if body is None:
         return command
-    return f"{command} -H 'Content-Type: application/json' -d {_quoted(json.dumps(body))}"
+    return f"{command} -H 'Content-Type: application/json' -d {shlex.quote(json.dumps(body))}"
 
 
 def _python(url: str, path: str, *, pat: str, body: dict[str, str] | None = None) -> str:
-    """The same for a machine without curl."""
+    """Return the command for a machine without curl."""
     program = (
         "import json; from urllib.request import Request, urlopen; "
         "send = lambda path, body, **more: urlopen(Request("
@@ -104,9 +103,4 @@ def _python(url: str, path: str, *, pat: str, body: dict[str, str] | None = None
         f"print(send({json.dumps(path)}, {json.dumps(body) if body else None}, "
         'Authorization="Bearer " + token["access_token"]))'
     )
-    return f"python3 -c {_quoted(program)}"
-
-
-def _quoted(text: str) -> str:
-    """`text` in single quotes for the shell."""
-    return "'" + text.replace("'", "'\\''") + "'"
+    return f"python3 -c {shlex.quote(program)}"

@@ -1,4 +1,4 @@
-"""What the service says while it runs. It goes on where nobody listens any more."""
+"""Log output of `serve`. A closed pipe, a lost terminal or a full disk does not stop the service."""
 
 from __future__ import annotations
 
@@ -10,30 +10,26 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 
-class _LossyFile(io.FileIO):
-    """A file that drops what cannot be written: its reader has gone, or the disk is full."""
+class _BestEffortFile(io.FileIO):
+    """A file that drops what cannot be written."""
 
     def write(self, data: Buffer, /) -> int:
-        left = memoryview(data)
-        size = left.nbytes
         try:
-            # A signal may cut a write short.
-            while left and (written := super().write(left)):
-                left = left[written:]
+            written = super().write(data)
         except OSError:
-            pass
-        return size
+            written = None
+        # None also where the file would block.
+        return memoryview(data).nbytes if written is None else written
 
 
-def go_on_unheard() -> None:
-    """Make standard output and error whole lines that never fail, whatever became of their readers.
-
-    Without a buffer beneath, so that a signal's handler may say something while a line is being written.
-    """
+def ignore_write_errors() -> None:
+    """Replace standard output and error by streams that write each line at once and never fail."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper):
             stream.flush()
-            raw = _LossyFile(stream.fileno(), "wb", closefd=False)
-            lines = io.TextIOWrapper(raw, encoding=stream.encoding, errors=stream.errors, line_buffering=True)
+            raw = _BestEffortFile(stream.fileno(), "wb", closefd=False)
+            lines = io.TextIOWrapper(
+                io.BufferedWriter(raw), encoding=stream.encoding, errors=stream.errors, line_buffering=True
+            )
             setattr(sys, name, lines)

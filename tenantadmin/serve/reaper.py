@@ -1,8 +1,8 @@
-"""Ends what outlives a killed supervisor. A script: `python -I -S reaper.py [seconds]`, pids on its input.
+"""Kills the processes that outlive a killed supervisor. A script: `python -I -S reaper.py [seconds]`.
 
-A child of the supervisor gets SIGTERM from the kernel when it is orphaned; but nobody is left who would
-insist. Celery's worker, for one, may wait for ever in its shutdown for a broker that has gone too. The input
-ends when the supervisor does, be it by `exit` or by `kill -9`. Uses the standard library alone.
+It reads the ids of their process groups from its input, one per line. The input reaches its end when the
+supervisor ends, by `exit` or by `kill -9`. The kernel then sends SIGTERM to the supervisor's children, but
+some do not end: Celery's worker may wait for a broker that is gone too. Uses the standard library alone.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import signal
 import sys
 import time
 
-#: How long an orphan has to end by itself.
+#: How long the processes have to end by themselves.
 GRACE_SECONDS = 5.0
 _POLL_SECONDS = 0.05
 
 
 def reap(groups: list[int], *, grace: float = GRACE_SECONDS) -> None:
-    """Wait for the process groups to end; kill what is left of them after `grace` seconds."""
+    """Wait for the process groups to end; kill those that are left after `grace` seconds."""
     deadline = time.monotonic() + grace
     while (groups := [group for group in groups if _is_alive(group)]) and time.monotonic() < deadline:
         time.sleep(_POLL_SECONDS)

@@ -1,24 +1,21 @@
-"""Runs the processes of the service until one of them ends or we are told to stop; then stops them all.
+"""Runs the processes of the service until one of them ends or a signal comes; then stops them all.
 
-honcho does the work. Added here: what honcho does not watch (PostgreSQL, Redis, and children that outlive
-a killed parent, which a `reaper` ends), and a sentence about what went wrong.
+Why with threads, and without a library: docs/decisions/0004-web-server-and-supervisor.md
 """
 
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
+import queue
 import signal
 import subprocess
 import sys
 import threading
+import time
+from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
-
-from honcho.manager import Manager
-from honcho.printer import Printer
-from honcho.process import Process
+from typing import TYPE_CHECKING
 
 from tenantadmin.embedded.keeper import describe_end, die_with_parent
 from tenantadmin.serve import reaper
@@ -29,196 +26,158 @@ if TYPE_CHECKING:
 
     from tenantadmin.embedded import Server
 
+#: How long the processes have to end after SIGTERM. Celery's worker needs three to hand back its tasks.
+STOP_SECONDS = 8.0
+#: How long we wait for a killed process and the rest of its output.
+_KILL_SECONDS = 1.0
+_REAPER = (sys.executable, "-I", "-S", reaper.__file__)
+#: Cyan, yellow, green, magenta, red, blue.
+_ANSI_COLOURS = (36, 33, 32, 35, 31, 34)
 
-class _Child(subprocess.Popen[bytes]):
-    """A process in a group of its own, of which nobody outlives the first.
 
-    A web server's workers hold the pipe that honcho reads; left behind by a `kill -9`, they would hide it.
-    """
+class Supervisor:
+    """Runs commands as processes, each with a process group of its own, and prints what they write."""
 
-    def __init__(self, command: str, *, env: Mapping[str, str], cwd: str | None) -> None:
-        super().__init__(  # noqa: S604 - the commands are ours
-            f"exec {command}",
-            shell=True,
-            env=env,
-            cwd=cwd,
+    def __init__(self, commands: Mapping[str, Sequence[str]], *, env: Mapping[str, str]) -> None:
+        """`commands` holds the arguments of each process by its name."""
+        self._commands = commands
+        self._env = env
+        self._name_width = max(len(name) for name in ("system", *commands))
+        self._colours = dict(zip(commands, _ANSI_COLOURS, strict=False))
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._threads: list[threading.Thread] = []
+        self._print_lock = threading.Lock()
+        self._stopping = threading.Event()
+        #: Why to stop: what failed as a sentence, a signal, or an error in a thread. The first one counts.
+        self._reasons: queue.SimpleQueue[str | signal.Signals | Exception] = queue.SimpleQueue()
+
+    def run(
+        self, *, servers: Sequence[Server], on_start: Callable[[threading.Event], str | None]
+    ) -> str | None:
+        """Run until a process ends, one of `servers` ends, or SIGINT or SIGTERM comes.
+
+        `on_start` runs beside the processes and returns a text to print. It gets an event that is set when
+        they are stopped. Returns what failed as a sentence without its full stop, None when a signal came.
+        """
+        with contextlib.ExitStack() as stack:
+            for signum in (signal.SIGINT, signal.SIGTERM):
+                stack.callback(signal.signal, signum, signal.signal(signum, self._on_signal))
+            reaping = subprocess.Popen(
+                _REAPER, stdin=subprocess.PIPE, start_new_session=True, text=True, bufsize=1
+            )
+            stack.callback(reaping.communicate)
+            stack.callback(self._kill)
+            for name, command in self._commands.items():
+                process = self._start(name, command)
+                # The service can do without a reaper that somebody has killed.
+                with contextlib.suppress(BrokenPipeError):
+                    print(process.pid, file=reaping.stdin)
+            # After the forks, which would copy the locks that threads hold.
+            for name, process in self._processes.items():
+                self._threads.append(self._in_thread(self._relay, name, process))
+                self._threads.append(self._in_thread(self._watch, name, process))
+            for server in servers:
+                self._print(f"{server.name} runs (pid={server.pid})")
+                self._in_thread(self._watch_server, server)
+            self._in_thread(self._announce, on_start)
+            return self._stop(self._reasons.get())
+
+    def _on_signal(self, signum: int, _frame: object) -> None:
+        # It may interrupt a line that is being printed, so it prints none.
+        self._reasons.put(signal.Signals(signum))
+
+    def _start(self, name: str, command: Sequence[str]) -> subprocess.Popen[bytes]:
+        process = self._processes[name] = subprocess.Popen(
+            command,
+            env=self._env,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            # Safe: honcho starts every child from a process with a single thread.
-            preexec_fn=partial(die_with_parent, signal.SIGTERM, parent=os.getpid()),
+            preexec_fn=partial(  # noqa: PLW1509 - our threads start later, and it takes no lock
+                die_with_parent, signal.SIGTERM, parent=os.getpid()
+            ),
         )
-        threading.Thread(target=self._end_group, daemon=True).start()
+        self._print(f"{name} started (pid={process.pid})")
+        return process
 
-    def _end_group(self) -> None:
-        self.wait()
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
+    def _in_thread(self, function: Callable[..., None], *args: object) -> threading.Thread:
+        """Call the function in a thread. An error stops everything."""
 
+        def call() -> None:
+            try:
+                function(*args)
+            except Exception as error:  # noqa: BLE001 - raised in the main thread
+                self._reasons.put(error)
 
-class _WatchedProcess(Process):  # type: ignore[misc] # honcho has no types
-    """honcho's process, which ends when the supervisor is killed, and its child with it."""
+        thread = threading.Thread(target=call, daemon=True)
+        thread.start()
+        return thread
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._child_ctor = _Child
-        self._supervisor = os.getpid()
+    def _relay(self, name: str, process: subprocess.Popen[bytes]) -> None:
+        for line in process.stdout or ():
+            self._print(line.decode(errors="replace"), name=name)
 
-    def run(self, *args: Any, **kwargs: Any) -> None:
-        die_with_parent(signal.SIGKILL, parent=self._supervisor)
-        super().run(*args, **kwargs)
+    def _watch(self, name: str, process: subprocess.Popen[bytes]) -> None:
+        code = process.wait()
+        # The workers of a killed web server would go on, and keep its output open.
+        _kill_group(process)
+        self._print(f"{name} stopped (rc={code})")
+        # The status word of a wait.
+        self._reasons.put(f"{name} {describe_end(-code if code < 0 else code << 8)}")
 
+    def _watch_server(self, server: Server) -> None:
+        self._reasons.put(f"{server.name} {server.wait()}")
 
-class _Printer(Printer):  # type: ignore[misc] # honcho has no types
-    """honcho's printer for a terminal that no line of a log drives."""
+    def _announce(self, on_start: Callable[[threading.Event], str | None]) -> None:
+        self._write(on_start(self._stopping) or "")
 
-    def write(self, message: Any) -> None:
-        data = message.data
-        text = data.decode(errors="replace") if isinstance(data, bytes) else data
-        lines = [f"{visible(line.expandtabs())}\n" for line in text.splitlines()]
-        super().write(message._replace(data="".join(lines)))
-
-
-class _Signals:
-    """How honcho stops a process: by asking its first one, which ends its own children in order."""
-
-    def terminate(self, pid: int) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGTERM)
-
-    def kill(self, pid: int) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(pid, signal.SIGKILL)
-
-
-class Supervisor(Manager):  # type: ignore[misc] # honcho has no types
-    """A honcho manager that also watches `servers`, and knows why it stopped.
-
-    `on_start` runs in a thread of its own once the processes have been started.
-    """
-
-    #: What ended unasked, and how: `worker was killed by signal 9 (SIGKILL)`.
-    failure: str | None = None
-
-    def __init__(self, *, servers: Sequence[Server], on_start: Callable[[threading.Event], None]) -> None:
-        super().__init__(printer=_Printer(sys.stdout))
-        self._process_ctor = _WatchedProcess
-        self._procmgr = _Signals()
-        self._servers = servers
-        self._on_start = on_start
-        self._stopping = threading.Event()
-        self._reason_lock = threading.RLock()
-        self._reaper = subprocess.Popen(
-            [sys.executable, "-I", "-S", reaper.__file__],
-            stdin=subprocess.PIPE,
-            start_new_session=True,
-            text=True,
-            bufsize=1,
-        )
-
-    def run(self) -> str | None:
-        """Run until the end; return what failed, or None if we were told to stop."""
-        previous = {signum: signal.getsignal(signum) for signum in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            self.loop()
-        except BaseException:
-            self._abandon()
-            raise
-        finally:
-            for signum, handler in previous.items():
-                signal.signal(signum, handler)
-            with contextlib.suppress(BrokenPipeError):
-                self._reaper.communicate()
-        return self.failure
-
-    def terminate(self) -> None:
-        """Stop everything; the first call settles why."""
-        with self._reason_lock:
-            first = not self._stopping.is_set()
-            self._stopping.set()
-            # honcho sets the return code before it calls this for a signal that we received.
-            if first and self.failure is None and not self._told_to_stop():
-                self.failure = self._ended_process()
-        if first and self.failure:
-            self._system_print(f"{self.failure}. Stopping everything else.\n")
-        if self._all_started():
-            super().terminate()
-
-    def _abandon(self) -> None:
-        """End everything where nobody listens to honcho's processes any more.
-
-        They hold the reaper's input, and Python waits for them when it exits.
-        """
+    def _stop(self, reason: str | signal.Signals | Exception) -> str | None:
+        """Ask the processes to end. Returns what failed; raises the error of a thread."""
         self._stopping.set()
-        for state in self._processes.values():
-            if process := state.get("process"):
-                process.kill()
+        if isinstance(reason, Exception):
+            raise reason
+        if isinstance(reason, signal.Signals):
+            failure = None
+            self._print(f"{reason.name} received")
+        else:
+            failure = reason
+            self._print(f"{failure}. Stopping everything else.")
+        for name, process in self._running().items():
+            self._print(f"sending SIGTERM to {name} (pid {process.pid})")
+            # Not to its group: the process ends its own children in order.
+            process.terminate()
+        self._join(STOP_SECONDS)
+        for name, process in self._running().items():
+            self._print(f"sending SIGKILL to {name} (pid {process.pid})")
+        return failure
 
-    def _start(self) -> None:
-        super()._start()
-        self._await_start()
-        if self._stopping.is_set():
-            super().terminate()
-        # Threads only from here on: honcho has forked.
-        for server in self._servers:
-            self._system_print(f"{server.name} runs (pid={server.pid})\n")
-            threading.Thread(target=self._watch, args=(server,), daemon=True).start()
-        threading.Thread(target=self._on_start, args=(self._stopping,), daemon=True).start()
+    def _kill(self) -> None:
+        for process in self._running().values():
+            _kill_group(process)
+        self._join(_KILL_SECONDS)
 
-    def _await_start(self) -> None:
-        """Learn every pid before anything else happens: honcho cannot stop what has not reported yet."""
-        other = []
-        while not self._all_started():
-            message = self.events.get()
-            if message.type == "start":
-                self._processes[message.name]["pid"] = message.data["pid"]
-                self._system_print(f"{message.name} started (pid={message.data['pid']})\n")
-                self._tell_reaper(message.data["pid"])
-            else:
-                other.append(message)
-        for message in other:
-            self.events.put(message)
+    def _running(self) -> dict[str, subprocess.Popen[bytes]]:
+        return {name: process for name, process in self._processes.items() if process.returncode is None}
 
-    def _tell_reaper(self, pid: int) -> None:
-        # Somebody may have killed it; the service can do without.
-        with contextlib.suppress(BrokenPipeError):
-            print(pid, file=self._reaper.stdin)
+    def _join(self, seconds: float) -> None:
+        """Wait until every process has ended and its output is printed, but no longer than `seconds`."""
+        deadline = time.monotonic() + seconds
+        for thread in self._threads:
+            thread.join(max(0, deadline - time.monotonic()))
 
-    def _watch(self, server: Server) -> None:
-        end = server.wait()
-        with self._reason_lock:
-            if self._stopping.is_set():
-                return
-            self.failure = f"{server.name} {end}"
-        self.terminate()
+    def _print(self, text: str, *, name: str = "system") -> None:
+        prefix = f"{datetime.now().astimezone():%H:%M:%S} {name:{self._name_width}} | "
+        if name in self._colours and sys.stdout.isatty():
+            prefix = f"\033[{self._colours[name]}m{prefix}\033[0m"
+        self._write("".join(f"{prefix}{visible(line.expandtabs())}\n" for line in text.splitlines()))
 
-    def _told_to_stop(self) -> bool:
-        return self.returncode is not None and not self._any_stopped()
-
-    def _ended_process(self) -> str | None:
-        for name, state in self._processes.items():
-            if (code := state.get("returncode")) is not None:
-                # The status word of a wait, which describe_end takes apart.
-                return f"{name} {describe_end(-code if code < 0 else code << 8)}"
-        return None
+    def _write(self, text: str) -> None:
+        with self._print_lock:
+            sys.stdout.write(text)
+            sys.stdout.flush()
 
 
-def run(
-    commands: Mapping[str, str],
-    *,
-    servers: Sequence[Server],
-    env: Mapping[str, str],
-    on_start: Callable[[threading.Event], None],
-) -> str | None:
-    """Run `commands` (name to shell command) until one ends, a server ends, or SIGINT or SIGTERM comes.
-
-    Returns what failed as a sentence without its full stop, None when told to stop.
-    """
-    # Python 3.14 forks from a process of its own unless told otherwise.
-    multiprocessing.set_start_method("fork", force=True)
-    supervisor = Supervisor(servers=servers, on_start=on_start)
-    for name, command in commands.items():
-        supervisor.add_process(name, command, env=dict(env))
-    sys.stdout.flush()
-    return supervisor.run()
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)

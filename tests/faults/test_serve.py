@@ -163,11 +163,15 @@ def test_told_to_stop_when_nobody_reads_any_more_it_leaves_nothing_behind(servic
     assert service.left_behind() == []
 
 
-def supervise(commands: dict[str, str], *, var_dir: Path, stdout: Any) -> subprocess.CompletedProcess[str]:
-    """Run `commands` under a supervisor of their own."""
+def supervise(
+    commands: dict[str, list[str]], *, var_dir: Path, stdout: Any = subprocess.PIPE, on_start: str = "None"
+) -> subprocess.CompletedProcess[str]:
+    """Run `commands` under a supervisor of their own, without the reaper; print what it returns."""
     program = (
-        "import os; from tenantadmin.serve import supervisor; "
-        f"supervisor.run({commands!r}, servers=[], env=os.environ, on_start=lambda stopping: None)"
+        "import os; from tenantadmin.serve import supervisor; supervisor.STOP_SECONDS = 0.5; "
+        "supervisor._REAPER = ('sh', '-c', 'cat > /dev/null'); "
+        f"run = supervisor.Supervisor({commands!r}, env=os.environ).run; "
+        f"print(run(servers=[], on_start=lambda stopping: {on_start}))"
     )
     return subprocess.run(
         [sys.executable, "-c", program],
@@ -181,19 +185,75 @@ def supervise(commands: dict[str, str], *, var_dir: Path, stdout: Any) -> subpro
     )
 
 
-def test_a_supervisor_that_fails_itself_leaves_nothing_behind(tmp_path: Path) -> None:
-    with Path("/dev/full").open("w") as full:
-        ended = supervise({"one": "sleep 600", "two": "sleep 600"}, var_dir=tmp_path, stdout=full)
+@pytest.mark.parametrize(("on_start", "error"), [("None", "No space left"), ("1 / 0", "ZeroDivisionError")])
+def test_a_supervisor_that_fails_itself_leaves_nothing_behind(
+    on_start: str, error: str, tmp_path: Path
+) -> None:
+    commands = {"one": ["sleep", "600"], "two": ["sleep", "600"]}
+    with Path("/dev/full" if on_start == "None" else os.devnull).open("w") as stdout:
+        ended = supervise(commands, var_dir=tmp_path, stdout=stdout, on_start=on_start)
     assert ended.returncode != 0
-    assert "No space left on device" in ended.stderr
+    assert error in ended.stderr
+    assert left_behind(tmp_path) == []
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_every_process(signum: signal.Signals, tmp_path: Path) -> None:
+    commands = {"one": ["sh", "-c", f"kill -{signum} $PPID; exec sleep 600"], "two": ["sleep", "600"]}
+    ended = supervise(commands, var_dir=tmp_path)
+    assert f"| {signum.name} received\n" in ended.stdout
+    assert sorted(re.findall(r"\w+ stopped .*", ended.stdout)) == [
+        "one stopped (rc=-15)",
+        "two stopped (rc=-15)",
+    ]
+    assert ended.stdout.endswith("\nNone\n")
+    assert left_behind(tmp_path) == []
+
+
+def test_a_process_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
+    ignore = "signal.signal(signal.SIGTERM, signal.SIG_IGN)"
+    deaf = f"{sys.executable} -c 'import signal, time; {ignore}; print(flush=True); time.sleep(600)'"
+    # It tells the other one that it is ready.
+    fifo = tmp_path / "ready"
+    os.mkfifo(fifo)
+    commands = {"deaf": ["sh", "-c", f"exec {deaf} > {fifo}"], "brief": ["sh", "-c", f"read line < {fifo}"]}
+    ended = supervise(commands, var_dir=tmp_path)
+    assert re.findall(r"sending SIGKILL to (\w+)", ended.stdout) == ["deaf"]
+    assert "deaf stopped (rc=-9)" in ended.stdout
+    assert ended.stdout.endswith("\nbrief ended with exit code 0\n")
+    assert left_behind(tmp_path) == []
+
+
+def test_what_a_process_started_ends_with_it(tmp_path: Path) -> None:
+    ended = supervise({"one": ["sh", "-c", "sleep 600 & exit 3"]}, var_dir=tmp_path)
+    assert ended.stdout.endswith("\none ended with exit code 3\n")
     assert left_behind(tmp_path) == []
 
 
 def test_what_a_process_says_does_not_drive_the_terminal(tmp_path: Path) -> None:
-    command = r"printf 'a\tb \033]0;pwned\007 \303\274 \377\n\n'"
-    ended = supervise({"one": command}, var_dir=tmp_path, stdout=subprocess.PIPE)
+    command = ["printf", r"a\tb \033]0;pwned\007 \303\274 \377\n\n"]
+    ended = supervise({"one": command}, var_dir=tmp_path)
     said = re.findall(r" one +\| (.*)\n", ended.stdout)
     assert said == [r"a       b \x1b]0;pwned\x07 ü �", ""]
+
+
+def test_on_a_terminal_each_process_has_a_colour(tmp_path: Path) -> None:
+    terminal, stdout = os.openpty()
+    # The first to end waits for the other, which would else be stopped before it writes.
+    fifo = tmp_path / "written"
+    os.mkfifo(fifo)
+    commands = {
+        "one": ["sh", "-c", f"echo first; read line < {fifo}"],
+        "longer name": ["sh", "-c", f"echo second; echo > {fifo}; sleep 600"],
+    }
+    supervise(commands, var_dir=tmp_path, stdout=stdout)
+    text = os.read(terminal, 10_000).decode()
+    os.close(stdout)
+    os.close(terminal)
+    time_of_day = r"\d\d:\d\d:\d\d"
+    assert re.search(rf"\033\[36m{time_of_day} one         \| \033\[0mfirst\r\n", text)
+    assert re.search(rf"\033\[33m{time_of_day} longer name \| \033\[0msecond\r\n", text)
+    assert re.search(rf"^{time_of_day} system      \| one stopped \(rc=0\)\r$", text, re.MULTILINE)
 
 
 def test_a_killed_supervisor_leaves_nothing_behind(service: Service) -> None:
@@ -209,5 +269,5 @@ def test_a_port_in_use_is_one_sentence(var_dir: Path, free_port: int) -> None:
         assert service.wait() == 1
     assert "".join(service.lines) == (
         f"CommandError: Port {free_port} on 127.0.0.1 is in use. "
-        "Stop what listens there, or choose another with PORT=8001.\n"
+        "Stop the process that uses it, or choose another port with PORT=8001.\n"
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
@@ -113,10 +112,10 @@ def test_commands_of_another_shell_find_a_var_dir_that_was_set(
         settings.DEFAULT_VAR_DIR = var_dir
     var_dir.mkdir()
     (var_dir / "demo.json").write_text(json.dumps(DEMO))
-    out = io.StringIO()
     address = Address("127.0.0.1", int(recorder.rpartition(":")[2]))
-    serve.Command(stdout=out)._announce(address, stopping=threading.Event())
-    line = re.search(r"^export .*$", out.getvalue(), re.MULTILINE)
+    text = serve.announcement(address, threading.Event())
+    assert text is not None
+    line = re.search(r"^export .*$", text, re.MULTILINE)
     assert line is not None
     shell = subprocess.run(
         ["sh", "-c", f'unset VAR_DIR; {line[0]}; printf "%s %s" "$DAY" "${{VAR_DIR-none}}"'],

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -13,8 +13,9 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
 from tenantadmin import embedded
-from tenantadmin.serve import announce, supervisor
+from tenantadmin.serve import announce
 from tenantadmin.serve.address import Address, AddressError, check_is_free
+from tenantadmin.serve.supervisor import Supervisor
 
 if TYPE_CHECKING:
     import argparse
@@ -23,21 +24,21 @@ if TYPE_CHECKING:
 
 #: For a machine of two cores: two web processes, and as many tasks at once.
 WEB_WORKERS = 2
-#: More than wait for SQL (SQL_SLOTS, SQL_QUEUE), so that others are answered meanwhile.
+#: More than SQL queries can hold (SQL_SLOTS + SQL_QUEUE), so that other requests are answered meanwhile.
 WEB_THREADS = 32
 TASKS_AT_ONCE = 2
 CHILD_ENVIRONMENT = {
     "TENANTADMIN_SUPERVISED": "1",
     "PYTHONUNBUFFERED": "1",
-    # SIGTERM stops a worker as SIGQUIT does: after a moment, its tasks go back into the queue.
+    # SIGTERM stops a Celery worker as SIGQUIT does: after three seconds, its tasks go back into the queue.
     "REMAP_SIGTERM": "SIGQUIT",
-    # Fifteen lines that a root in a container has seen before.
+    # It has fifteen lines. In a container, root is normal.
     "PYTHONWARNINGS": "ignore:You're running the worker with superuser privileges",
 }
 
 
 class Command(BaseCommand):
-    """Starts what is not configured, migrates, then runs web, worker and beat under a supervisor."""
+    """Starts PostgreSQL and Redis unless configured, migrates, then supervises web, worker and beat."""
 
     help = "Run the web server, the Celery worker and beat, with PostgreSQL and Redis unless configured."
 
@@ -53,12 +54,8 @@ class Command(BaseCommand):
         needs = embedded.unconfigured(os.environ)
         with embedded.running(settings.VAR_DIR, database=needs.database, redis=needs.redis) as servers:
             self._prepare(demo=demo)
-            failure = supervisor.run(
-                commands(address),
-                servers=servers,
-                env={**os.environ, **CHILD_ENVIRONMENT},
-                on_start=lambda stopping: self._announce(address, stopping=stopping),
-            )
+            supervisor = Supervisor(commands(address), env={**os.environ, **CHILD_ENVIRONMENT})
+            failure = supervisor.run(servers=servers, on_start=partial(announcement, address))
         if failure:
             raise CommandError(f"{failure}, so everything else was stopped. Start again: the data are kept.")
 
@@ -71,41 +68,38 @@ class Command(BaseCommand):
         settings.STATIC_ROOT.mkdir(parents=True, exist_ok=True)
         if not settings.DEBUG:
             call_command("collectstatic", interactive=False, verbosity=0)
-        # The supervisor itself uses none, and its children must not share them.
+        # The supervisor needs none, and its children must not share one.
         connections.close_all()
 
-    def _announce(self, address: Address, *, stopping: threading.Event) -> None:
-        if announce.wait_until_it_answers(f"{address.url}/", stopping=stopping):
-            var_dir: Path = settings.VAR_DIR
-            set_dir = None if var_dir == settings.DEFAULT_VAR_DIR else var_dir
-            self.stdout.write(
-                announce.describe(address.url, demo_file=var_dir / "demo.json", var_dir=set_dir)
-            )
-            self.stdout.flush()
+
+def announcement(address: Address, stopping: threading.Event) -> str | None:
+    """Wait until the service answers and return the text to print; None if `stopping` is set first."""
+    if not announce.wait_until_it_answers(f"{address.url}/", stopping=stopping):
+        return None
+    var_dir: Path = settings.VAR_DIR
+    return announce.describe(
+        address.url,
+        demo_file=var_dir / "demo.json",
+        var_dir=None if var_dir == settings.DEFAULT_VAR_DIR else var_dir,
+    )
 
 
-def commands(address: Address) -> dict[str, str]:
-    """Return the shell command of each process by its name."""
+def commands(address: Address) -> dict[str, list[str]]:
+    """Return the command of each process by its name."""
     celery = [sys.executable, "-m", "celery", "-A", "tenantadmin.celery", "-q"]
     beat_schedule = settings.VAR_DIR / "run" / "beat-schedule"
     return {
-        "web": shlex.join(
-            [
-                *(sys.executable, "-m", "granian", "--interface", "wsgi", "tenantadmin.wsgi:application"),
-                *("--host", address.host, "--port", str(address.port), "--no-ws"),
-                *("--workers", str(WEB_WORKERS), "--blocking-threads", str(WEB_THREADS)),
-                # More requests than threads wait in the process, not in the kernel.
-                *("--backpressure", "128", "--workers-kill-timeout", "3"),
-                *("--working-dir", str(settings.BASE_DIR)),
-            ]
-        ),
-        "worker": shlex.join(
-            [
-                *(*celery, "worker", "--loglevel", "INFO", "--concurrency", str(TASKS_AT_ONCE)),
-                *("--without-mingle", "--without-gossip"),
-            ]
-        ),
-        "beat": shlex.join(
-            [*celery, "beat", "--loglevel", "INFO", "--pidfile", "", "--schedule", str(beat_schedule)]
-        ),
+        "web": [
+            *(sys.executable, "-m", "granian", "--interface", "wsgi", "tenantadmin.wsgi:application"),
+            *("--host", address.host, "--port", str(address.port), "--no-ws"),
+            *("--workers", str(WEB_WORKERS), "--blocking-threads", str(WEB_THREADS)),
+            # Requests that find no free thread wait in the process, not in the kernel.
+            *("--backpressure", "128", "--workers-kill-timeout", "3"),
+            *("--working-dir", str(settings.BASE_DIR)),
+        ],
+        "worker": [
+            *(*celery, "worker", "--loglevel", "INFO", "--concurrency", str(TASKS_AT_ONCE)),
+            *("--without-mingle", "--without-gossip"),
+        ],
+        "beat": [*celery, "beat", "--loglevel", "INFO", "--pidfile", "", "--schedule", str(beat_schedule)],
     }
