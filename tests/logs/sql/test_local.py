@@ -17,8 +17,8 @@ from logs.sql.errors import EngineUnavailable, QueryFailed, QueryRejected, Query
 from logs.sql.guard import IMPLICIT_CALLS
 from logs.sql.local import LocalEngine, unique_names
 from logs.sql.protocol import DayFiles, Limits, LogSource, QueryResult
-from tests.logs.sql.conftest import write_day
 from tests.logs.sql.statements import ALLOWED
+from tests.logs.sql.support import write_day
 
 if TYPE_CHECKING:
     from collections.abc import Callable
