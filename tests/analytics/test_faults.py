@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.db import connection
 
-from analytics.models import Build
+from analytics.models import Build, Kind
+from analytics.summaries.rollup_tables import TABLES
 from tenantadmin.objectstore import ObjectStore, StoreError, default_store
 from tests.analytics.builds import (
     DAY,
@@ -31,9 +32,9 @@ from tests.analytics.pipeline import TENANT
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: Of what a late object sets going: its day (log, five tables, document), its month, its year, and the
-#: documents of the year after and of all users.
-WRITES = 7 + 6 + 8 + 3 + 1
+#: What a late object has written: the log of its day, the rollups of its day, month and year, one document of
+#: each kind, and those of the year after, which show the year before.
+WRITES = 1 + 3 * len(TABLES) + len(Kind) + len((Kind.YEAR, Kind.RULES, Kind.OPPORTUNITIES))
 
 
 @pytest.fixture(autouse=True)
