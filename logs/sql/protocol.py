@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class DayFiles:
     """The Parquet files of one day (``YYYY-MM-DD``): absolute paths below a folder ``day=YYYY-MM-DD``.
 
-    They hold the 51 columns of `logs.columns.COLUMNS` in their order, and no ``day``: the folder's name is
+    They hold the columns of `logs.columns.COLUMNS` in their order, and no ``day``: the folder's name is
     what ``day`` is read from.
     """
 

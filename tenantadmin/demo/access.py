@@ -20,11 +20,12 @@ from accounts.access.credentials import create_pat, digest_of
 from accounts.access.scopes import Scope
 from accounts.models import PersonalAccessToken, User
 from tenantadmin.core.timestamps import now
-from tenantadmin.demo.people import ADMIN_EMAIL, OWNER_EMAIL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import date
+
+    from tenantadmin.demo.reading import People
 
 FILE_NAME: Final = "demo.json"
 PAT_NAME: Final = "Demo"
@@ -48,7 +49,7 @@ def demo_file() -> Path:
     return Path(settings.VAR_DIR) / FILE_NAME
 
 
-def ensure_access(tenants: Sequence[tuple[str, str]], *, last_day: date) -> bool:
+def ensure_access(people: People, tenants: Sequence[tuple[str, str]], *, last_day: date) -> bool:
     """Leave a file whose password and PAT open this database; returns whether it had to be made.
 
     ``tenants``: id and name of each; ``last_day``: the last with logs. The file: ``{adminEmail,
@@ -64,13 +65,14 @@ def ensure_access(tenants: Sequence[tuple[str, str]], *, last_day: date) -> bool
         return False
     password = secrets.token_urlsafe(12)
     with transaction.atomic():
-        people = User.objects.select_for_update().in_bulk([ADMIN_EMAIL, OWNER_EMAIL], field_name="email")
-        if len(people) < 2:
+        emails = [people.admin.email, people.owner.email]
+        users = User.objects.select_for_update().in_bulk(emails, field_name="email")
+        if len(users) < 2:
             raise DemoGone(
-                f"{path} is missing or of another database, and so is {ADMIN_EMAIL} or {OWNER_EMAIL}. "
+                f"{path} is missing or of another database, and so is {' or '.join(emails)}. "
                 "Make an admin with manage.py create_admin, or start over with an empty VAR_DIR."
             )
-        admin, owner = people[ADMIN_EMAIL], people[OWNER_EMAIL]
+        admin, owner = (users[email] for email in emails)
         admin.set_password(password)
         admin.save(update_fields=["password"])
         PersonalAccessToken.objects.filter(owner=owner, name=PAT_NAME, revoked_at__isnull=True).update(

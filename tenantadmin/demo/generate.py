@@ -48,11 +48,6 @@ _NO_SIZE, _ZERO_SIZE, _NO_TIME, _NO_WAREHOUSE, _NO_REQUEST_SIZE, _NO_REASON = (
     0.015,
 )
 
-_PROBES: Final = {
-    "snowflake": ("SELECT CURRENT_VERSION()", "SHOW PARAMETERS", "SELECT CURRENT_WAREHOUSE()"),
-    "postgresql": ("SHOW TRANSACTION ISOLATION LEVEL", "SELECT VERSION()", "SHOW SERVER_VERSION"),
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Marker:
@@ -137,7 +132,7 @@ class _Gateway:
         self._keys: dict[tuple[str, str], str] = {}
         self._cache = ResultCache()
         self._markers: list[Marker] = []
-        self._probes = [Statement(sql, (), ms=1, size=120) for sql in _PROBES[profile.adapter_type]]
+        self._probes = [Statement(text=sql, personas=(), ms=1, size=120) for sql in profile.probes]
         #: Later requests that earlier ones cause: time, a number that breaks ties, the entry.
         self._follow_ups: list[tuple[int, int, Entry]] = []
         self._counter = 0

@@ -6,8 +6,7 @@ Every function here may be called again: what stands already stays as it is.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from accounts.billing.accounts import create_account
 from accounts.models import Account, Membership, Tenant, User
@@ -24,13 +23,7 @@ if TYPE_CHECKING:
 
     from accounts.models.billing import Plan
     from tenantadmin.demo.profile import Profile
-
-ADMIN_EMAIL: Final = "admin@meridian.example"
-OWNER_EMAIL: Final = "owner@meridian.example"
-MEMBER_EMAIL: Final = "member@meridian.example"
-STRANGER_EMAIL: Final = "stranger@elsewhere.example"
-
-TERMS_FILE: Final = Path(__file__).with_name("terms.md")
+    from tenantadmin.demo.reading import People, Person
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +36,13 @@ class Cast:
     stranger: User
 
 
-def ensure_cast() -> Cast:
+def ensure_cast(people: People) -> Cast:
     """Make the people that are missing; none of them has a password yet."""
     return Cast(
-        admin=_ensure_user(ADMIN_EMAIL, "Ada Lindqvist", role=PrimaryRole.ADMIN),
-        owner=_ensure_user(OWNER_EMAIL, "Olu Bankole"),
-        member=_ensure_user(MEMBER_EMAIL, "Mila Novak"),
-        stranger=_ensure_user(STRANGER_EMAIL, "Sten Halvorsen"),
+        admin=_ensure_user(people.admin, role=PrimaryRole.ADMIN),
+        owner=_ensure_user(people.owner),
+        member=_ensure_user(people.member),
+        stranger=_ensure_user(people.stranger),
     )
 
 
@@ -63,14 +56,14 @@ def ensure_account(name: str, *, owner: User, plan: Plan, actor: User) -> UUID:
     ).account_id
 
 
-def ensure_terms(*, publisher: User) -> None:
+def ensure_terms(markdown: str, *, publisher: User) -> None:
     """Publish the demo's terms of service unless there are any: whoever signs in is asked to accept them.
 
     Raises:
         StoreError: the object store failed.
     """
     if active_terms().get(fresh=True) is None:
-        publish(TERMS_FILE.read_text(encoding="utf-8"), actor=publisher.email)
+        publish(markdown, actor=publisher.email)
 
 
 def ensure_tenant(profile: Profile, *, account_id: UUID, cast: Cast) -> UUID:
@@ -88,9 +81,8 @@ def ensure_tenant(profile: Profile, *, account_id: UUID, cast: Cast) -> UUID:
     return tenant_id
 
 
-def ensure_strangers_tenant(*, account_id: UUID, cast: Cast) -> None:
+def ensure_strangers_tenant(name: str, *, account_id: UUID, cast: Cast) -> None:
     """Make the stranger's own tenant, which nobody of the demo's account can see."""
-    name = "Elsewhere sandbox"
     if _find_tenant(name, account_id=account_id) is None:
         create_tenant(
             account_id=account_id,
@@ -100,9 +92,9 @@ def ensure_strangers_tenant(*, account_id: UUID, cast: Cast) -> None:
         )
 
 
-def _ensure_user(email: str, display_name: str, *, role: PrimaryRole = PrimaryRole.USER) -> User:
-    found = User.objects.filter(email=email).first()
-    return found or User.objects.create_user(email, display_name=display_name, role=role)
+def _ensure_user(person: Person, *, role: PrimaryRole = PrimaryRole.USER) -> User:
+    found = User.objects.filter(email=person.email).first()
+    return found or User.objects.create_user(person.email, display_name=person.name, role=role)
 
 
 def _find_tenant(name: str, *, account_id: UUID) -> UUID | None:

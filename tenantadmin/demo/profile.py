@@ -3,44 +3,62 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
+
+from tenantadmin.demo.statements import Persona
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tenantadmin.demo.statements import Persona, Statement
+    from tenantadmin.demo.statements import Statement
 
 
 #: The days over which `Profile.entries` are spread.
 PROFILE_DAYS: Final = 30
 
 
-@dataclass(frozen=True, slots=True)
-class Consumer:
+class Consumer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One consumer of the Gateway. ``share`` is how much it sends beside others of its persona."""
 
     name: str
     persona: Persona
     client_ip: str
     user_agent: str
-    share: float = 1.0
+    share: Annotated[float, msgspec.Meta(gt=0)] = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
     """One demo tenant.
 
-    ``config`` is a TenantConfig without account, ``rules`` the documents of its ruleset. ``speaks_http``:
-    its consumers reach the Gateway over HTTP, so that requests carry headers.
+    ``config`` is a TenantConfig without account, ``rules`` the documents of its ruleset, ``probes`` what the
+    Gateway answers itself. ``speaks_http``: its consumers reach the Gateway over HTTP, so that requests
+    carry headers.
     """
 
-    name: str
-    host: str
-    adapter_type: str
-    server_hostname: str
     speaks_http: bool
     entries: int
     config: Mapping[str, Any] = field(repr=False)
     rules: tuple[Mapping[str, Any], ...] = field(repr=False)
+    probes: tuple[str, ...] = field(repr=False)
     statements: tuple[Statement, ...] = field(repr=False)
     consumers: tuple[Consumer, ...] = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        return str(self.config["tenantName"])
+
+    @property
+    def host(self) -> str:
+        """The name under which consumers reach the Gateway."""
+        return str(self.config["fqdns"][0])
+
+    @property
+    def adapter_type(self) -> str:
+        return str(self.config["warehouse"]["adapterType"])
+
+    @property
+    def server_hostname(self) -> str:
+        return str(self.config["warehouse"]["serverHostname"])

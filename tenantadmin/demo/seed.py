@@ -16,7 +16,6 @@ import orjson
 from django.db import connection
 
 from accounts.models import Account
-from accounts.models.billing import Plan
 from tenantadmin.demo.access import ensure_access
 from tenantadmin.demo.generate import SEED
 from tenantadmin.demo.markers import ensure_markers
@@ -27,19 +26,19 @@ from tenantadmin.demo.people import (
     ensure_tenant,
     ensure_terms,
 )
-from tenantadmin.demo.product import PRODUCT
 from tenantadmin.demo.profile import PROFILE_DAYS
-from tenantadmin.demo.retail import RETAIL
+from tenantadmin.demo.reading import DemoDataError
 from tenantadmin.demo.writer import LogPlan, write_logs
 from tenantadmin.objectstore import ObjectNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tenantadmin.demo.profile import Profile
+    from tenantadmin.demo.reading import Demo
     from tenantadmin.objectstore import ObjectStore
 
 RECORD_KEY: Final = "demo/seed.json"
-PROFILES: Final = (RETAIL, PRODUCT)
 
 #: The key of the advisory lock under which one process at a time seeds.
 _LOCK: Final = 0x53454544
@@ -48,7 +47,7 @@ _LOCK: Final = 0x53454544
 @dataclass(frozen=True, slots=True)
 class SeedRecord:
     """What a run decided and how far it came. ``tenant_ids`` and ``entries`` (how many each gets) are
-    in the order of `PROFILES`.
+    in the order of `Demo.profiles`.
     """
 
     account_id: str
@@ -63,13 +62,6 @@ class SeedRecord:
     def last_day(self) -> date:
         return date.fromisoformat(self.first_day) + timedelta(days=self.days - 1)
 
-    @property
-    def tenants(self) -> list[tuple[str, str]]:
-        """Id and name of each demo tenant."""
-        return [
-            (tenant_id, profile.name) for tenant_id, profile in zip(self.tenant_ids, PROFILES, strict=True)
-        ]
-
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -80,7 +72,7 @@ class Step:
 
 
 def seed_demo(
-    store: ObjectStore, *, today: date, days: int = PROFILE_DAYS, share: float = 1.0
+    store: ObjectStore, demo: Demo, *, today: date, days: int = PROFILE_DAYS, share: float = 1.0
 ) -> Iterator[Step]:
     """Seed what is missing, with logs of the ``days`` days before ``today`` (UTC); yields while writing them.
 
@@ -88,28 +80,40 @@ def seed_demo(
 
     Raises:
         DemoGone: what the demo is opened with was removed since.
+        DemoDataError: it was seeded with another number of tenants.
         StoreError, OSError: the object store or ``VAR_DIR`` cannot be written.
     """
     with _alone():
         record = _read_record(store)
         if record and not Account.objects.filter(pk=record.account_id).exists():
             record = None  # the store is older than the database
+        if record and len(record.tenant_ids) != len(demo.profiles):
+            raise DemoDataError(
+                f"The demo was seeded with {len(record.tenant_ids)} tenants, and the data files now describe "
+                f"{len(demo.profiles)}. Start over with an empty VAR_DIR."
+            )
         if record is None or not record.complete:
-            record = _seed_documents(record, today=today, days=days, share=share)
+            record = _seed_documents(record, demo, today=today, days=days, share=share)
             _write_record(store, record)
-            yield from _seed_logs(store, record)
+            yield from _seed_logs(store, record, demo.profiles)
             record = replace(record, complete=True)
             _write_record(store, record)
-        ensure_access(record.tenants, last_day=record.last_day)
+        names = [profile.name for profile in demo.profiles]
+        ensure_access(demo.people, list(zip(record.tenant_ids, names, strict=True)), last_day=record.last_day)
 
 
-def _seed_documents(started: SeedRecord | None, *, today: date, days: int, share: float) -> SeedRecord:
-    cast = ensure_cast()
-    ensure_terms(publisher=cast.admin)
-    account_id = ensure_account("Meridian Goods", owner=cast.owner, plan=Plan.TEAM, actor=cast.admin)
-    elsewhere = ensure_account("Elsewhere", owner=cast.stranger, plan=Plan.FREE, actor=cast.admin)
-    ensure_strangers_tenant(account_id=elsewhere, cast=cast)
-    tenant_ids = tuple(str(ensure_tenant(profile, account_id=account_id, cast=cast)) for profile in PROFILES)
+def _seed_documents(
+    started: SeedRecord | None, demo: Demo, *, today: date, days: int, share: float
+) -> SeedRecord:
+    cast = ensure_cast(demo.people)
+    ensure_terms(demo.terms, publisher=cast.admin)
+    owner, stranger = demo.people.owner, demo.people.stranger
+    account_id = ensure_account(owner.account, owner=cast.owner, plan=owner.plan, actor=cast.admin)
+    elsewhere = ensure_account(stranger.account, owner=cast.stranger, plan=stranger.plan, actor=cast.admin)
+    ensure_strangers_tenant(stranger.tenant, account_id=elsewhere, cast=cast)
+    tenant_ids = tuple(
+        str(ensure_tenant(profile, account_id=account_id, cast=cast)) for profile in demo.profiles
+    )
     if started is not None and started.tenant_ids == tenant_ids:
         return started
     return SeedRecord(
@@ -117,13 +121,13 @@ def _seed_documents(started: SeedRecord | None, *, today: date, days: int, share
         tenant_ids=tenant_ids,
         first_day=(today - timedelta(days=days)).isoformat(),
         days=days,
-        entries=tuple(round(profile.entries * share * days / PROFILE_DAYS) for profile in PROFILES),
+        entries=tuple(round(profile.entries * share * days / PROFILE_DAYS) for profile in demo.profiles),
         seed=SEED,
     )
 
 
-def _seed_logs(store: ObjectStore, record: SeedRecord) -> Iterator[Step]:
-    for tenant_id, entries, profile in zip(record.tenant_ids, record.entries, PROFILES, strict=True):
+def _seed_logs(store: ObjectStore, record: SeedRecord, profiles: tuple[Profile, ...]) -> Iterator[Step]:
+    for tenant_id, entries, profile in zip(record.tenant_ids, record.entries, profiles, strict=True):
         plan = LogPlan(
             profile=profile,
             tenant_id=UUID(tenant_id),

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date, timedelta
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
+import msgspec
 import orjson
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from random import Random
-
-    Slot: TypeAlias = Callable[[Random, date], str | int]
 
 _TABLE = re.compile(r"\b(?:FROM|JOIN|INTO|UPDATE|USING|TABLE)\s+([a-z_]+\.[a-z_]+)(?=[\s,;()]|$)")
 _NON_DETERMINISTIC = re.compile(r"\b(?:CURRENT_TIMESTAMP|CURRENT_DATE|RANDOM\(\)|NOW\(\))")
@@ -34,50 +32,81 @@ class Persona(StrEnum):
     OPERATOR = "operator"
 
 
-def one_of(*values: str | int) -> Slot:
-    """A slot filled from ``values``, the first ones most often."""
-    return lambda rng, _day: values[int(rng.random() ** 1.7 * len(values))]
+class OneOf(msgspec.Struct, frozen=True, array_like=True, tag="one_of", forbid_unknown_fields=True):
+    """Filled from ``values``, the first ones most often."""
+
+    values: Annotated[tuple[str | int, ...], msgspec.Meta(min_length=1)]
+
+    def fill(self, rng: Random, _day: date) -> str | int:
+        return self.values[int(rng.random() ** 1.7 * len(self.values))]
 
 
-def number(low: int, high: int) -> Slot:
-    """A slot filled with an integer from ``low`` to below ``high``, small ones most often."""
-    return lambda rng, _day: low + int((high - low) * rng.random() ** 7)
+class Number(msgspec.Struct, frozen=True, array_like=True, tag="number", forbid_unknown_fields=True):
+    """Filled with an integer from ``low`` to below ``high``, small ones most often."""
+
+    low: int
+    high: int
+
+    def __post_init__(self) -> None:
+        if self.low >= self.high:
+            raise ValueError(f"there is no number from {self.low} to below {self.high}")
+
+    def fill(self, rng: Random, _day: date) -> int:
+        return self.low + int((self.high - self.low) * rng.random() ** 7)
 
 
-def days_ago(nearest: int, farthest: int) -> Slot:
-    """A slot filled with the date of a day so long before the request."""
-    return lambda rng, day: (day - timedelta(days=rng.randint(nearest, farthest))).isoformat()
+class DaysAgo(msgspec.Struct, frozen=True, array_like=True, tag="days_ago", forbid_unknown_fields=True):
+    """Filled with the date of a day so long before the request."""
+
+    nearest: int
+    farthest: int
+
+    def __post_init__(self) -> None:
+        if self.nearest > self.farthest:
+            raise ValueError(f"there is no day from {self.nearest} to {self.farthest} days ago")
+
+    def fill(self, rng: Random, day: date) -> str:
+        return (day - timedelta(days=rng.randint(self.nearest, self.farthest))).isoformat()
 
 
-def month_start(months: int) -> Slot:
-    """A slot filled with the first day of one of the last ``months`` months, this one most often."""
+class MonthStart(msgspec.Struct, frozen=True, array_like=True, tag="month_start", forbid_unknown_fields=True):
+    """Filled with the first day of one of the last ``months`` months, this one most often."""
 
-    def fill(rng: Random, day: date) -> str:
-        count = day.year * 12 + day.month - 1 - int(rng.random() ** 2 * months)
+    months: Annotated[int, msgspec.Meta(ge=1)]
+
+    def fill(self, rng: Random, day: date) -> str:
+        count = day.year * 12 + day.month - 1 - int(rng.random() ** 2 * self.months)
         return date(count // 12, count % 12 + 1, 1).isoformat()
 
-    return fill
+
+Slot: TypeAlias = OneOf | Number | DaysAgo | MonthStart
 
 
-@dataclass(frozen=True)
-class Statement:
-    """A statement as the log shows it: `sql` with ``?`` for every literal, one slot for each.
+class Statement(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknown_fields=True):
+    """A statement, as a data file gives it: ``text`` has ``?`` for every literal and one slot for each.
 
     ``bound``: the values travel as parameters, not inside the text. ``ms`` is the warehouse's median time,
     ``size`` the result's bytes, ``weight`` how often it is chosen among those of its personas.
     """
 
-    sql: str
+    text: str = msgspec.field(name="sql")
     personas: tuple[Persona, ...]
-    ms: int
-    size: int
-    slots: tuple[Slot, ...] = field(default=(), compare=False, repr=False)
+    slots: tuple[Slot, ...] = ()
     bound: bool = False
-    weight: float = 1.0
+    ms: Annotated[int, msgspec.Meta(ge=1)]
+    size: Annotated[int, msgspec.Meta(ge=0)]
+    weight: Annotated[float, msgspec.Meta(gt=0)] = 1.0
 
     def __post_init__(self) -> None:
-        if self.sql.count("?") != len(self.slots):
+        if not self.sql:
+            raise ValueError("a statement has no text")
+        if self.text.count("?") != len(self.slots):
             raise ValueError(f"{len(self.slots)} slots do not fill {self.sql!r}")
+
+    @cached_property
+    def sql(self) -> str:
+        """The text as the log shows it, on one line."""
+        return " ".join(self.text.split())
 
     @cached_property
     def kind(self) -> str:
@@ -134,7 +163,7 @@ class Calls:
 
     def make(self, statement: Statement, *, rng: Random, day: date) -> Call:
         """Fill the slots of ``statement`` for a request on ``day``."""
-        values = tuple(slot(rng, day) for slot in statement.slots)
+        values = tuple(slot.fill(rng, day) for slot in statement.slots)
         key = (id(statement), values)
         call = self._made.get(key)
         if call is None:

@@ -29,7 +29,7 @@ def main(database: str, store_url: str) -> None:
     settings.DATABASES["default"]["NAME"], settings.OBJECT_STORE_URL = database, store_url
     django.setup()
     from analytics.summaries import store  # needs Django
-    from tests.analytics import test_faults  # noqa: F401
+    from tests.analytics import builds  # noqa: F401
 
     # Every document is large enough to be an object of its own.
     store.INLINE_BYTES = 0  # type: ignore[misc]
@@ -65,7 +65,7 @@ def _build(*, last: int, place: int) -> None:
     from django.db import connection
 
     from tenantadmin.objectstore import LocalStore, default_store
-    from tests.analytics.test_faults import refresh
+    from tests.analytics.builds import refresh
 
     numbers = count(1)
 

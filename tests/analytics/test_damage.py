@@ -19,8 +19,8 @@ from analytics.summaries.rollup_tables import NO_VERSION
 from analytics.summaries.userdocs import find_user_source, user_document
 from tenantadmin.objectstore import ObjectStore, StoreError, default_store
 from tests.analytics import oracle
+from tests.analytics.builds import document, entry, put, rebuild_all, rows_of
 from tests.analytics.pipeline import TENANT
-from tests.analytics.test_rebuild import document, entry, put, rebuild_all, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,23 +9,32 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.db import connection
 
-from analytics.models import Build, DayRollup, Kind, MergedRollup, SummaryDocument
-from analytics.summaries.days import find_stale_days, rebuild_day
-from analytics.summaries.rebuild import find_stale_periods, rebuild_period
-from logs.models import Partition, SupersededFile
+from analytics.models import Build, Kind
+from analytics.summaries.rollup_tables import TABLES
 from tenantadmin.objectstore import ObjectStore, StoreError, default_store
-from tests.analytics import oracle
+from tests.analytics.builds import (
+    DAY,
+    LATER,
+    NEXT,
+    assert_every_object_is_named,
+    entry,
+    expected,
+    find_stale,
+    put,
+    rebuild_all,
+    refresh,
+    rows_of,
+    shown,
+)
 from tests.analytics.child import Child
 from tests.analytics.pipeline import TENANT
-from tests.analytics.test_rebuild import DAY, LATER, NEXT, document, entry, put, rebuild_all, rows_of
 
 if TYPE_CHECKING:
-    from datetime import date
     from pathlib import Path
 
-#: Of what a late object sets going: its day (log, five tables, document), its month, its year, and the
-#: documents of the year after and of all users.
-WRITES = 7 + 6 + 8 + 3 + 1
+#: What a late object has written: the log of its day, the rollups of its day, month and year, one document of
+#: each kind, and those of the year after, which show the year before.
+WRITES = 1 + 3 * len(TABLES) + len(Kind) + len((Kind.YEAR, Kind.RULES, Kind.OPPORTUNITIES))
 
 
 @pytest.fixture(autouse=True)
@@ -47,61 +56,6 @@ class FailingStore:
         if next(self._numbers) == self._last:
             raise StoreError("No space left on device")
         self._store.write(key, content)
-
-
-def refresh(store: ObjectStore, *, wait: bool = False) -> None:
-    for day in find_stale_days(store, tenant=TENANT):
-        rebuild_day(store, tenant=TENANT, day=day, wait=wait)
-    for period in find_stale_periods(tenant=TENANT):
-        rebuild_period(store, tenant=TENANT, period=period, wait=wait)
-
-
-def find_stale() -> tuple[list[date], list[str]]:
-    return find_stale_days(default_store(), tenant=TENANT), find_stale_periods(tenant=TENANT)
-
-
-def expected(rows: list[oracle.Row]) -> dict[tuple[Kind, str], Any]:
-    tenant = str(TENANT)
-    of_day = [row for row in rows if row["day"] == "2025-12-31"]
-    return {
-        (Kind.DAY, "2025-12-31"): oracle.day_document(of_day),
-        (Kind.MONTH, "2025-12"): oracle.month_document(of_day, 12),
-        (Kind.YEAR, "2025"): oracle.year_document(rows, tenant=tenant, year=2025),
-        (Kind.RULES, "2025"): oracle.rules_document(of_day),
-        (Kind.YEAR, "2026"): oracle.year_document(rows, tenant=tenant, year=2026),
-        (Kind.USERS, ""): oracle.users_document(rows, tenant=tenant)["users"],
-    }
-
-
-SHOWN = (
-    (Kind.DAY, "2025-12-31"),
-    (Kind.MONTH, "2025-12"),
-    (Kind.YEAR, "2025"),
-    (Kind.RULES, "2025"),
-    (Kind.YEAR, "2026"),
-    (Kind.USERS, ""),
-)
-
-
-def shown() -> dict[tuple[Kind, str], Any]:
-    documents = {(kind, period): document(kind, period) for kind, period in SHOWN}
-    documents[Kind.USERS, ""] = documents[Kind.USERS, ""]["users"]
-    return documents
-
-
-def assert_every_object_is_named() -> None:
-    named = set(Partition.objects.values_list("file", flat=True))
-    named |= set(SupersededFile.objects.values_list("key", flat=True))
-    named |= set(SummaryDocument.objects.exclude(file="").values_list("file", flat=True))
-    for model in (DayRollup, MergedRollup):
-        for files in model.objects.values_list("files", flat=True):
-            named |= set(files.values())
-    kept = {
-        item.key
-        for prefix in ("compacted", "rollups")
-        for item in default_store().list(f"{TENANT}/{prefix}/")
-    }
-    assert kept == named
 
 
 @pytest.mark.django_db

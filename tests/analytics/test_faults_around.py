@@ -25,9 +25,22 @@ from analytics.summaries.days import rebuild_day
 from analytics.summaries.files import scratch_directory
 from logs.locks import Busy
 from tenantadmin.objectstore import ObjectStore, StoreError, default_store
+from tests.analytics.builds import (
+    DAY,
+    LATER,
+    NEXT,
+    assert_every_object_is_named,
+    document,
+    entry,
+    expected,
+    put,
+    put_days,
+    rebuild_all,
+    refresh,
+    rows_of,
+    shown,
+)
 from tests.analytics.pipeline import TENANT
-from tests.analytics.test_faults import assert_every_object_is_named, expected, refresh, shown
-from tests.analytics.test_rebuild import DAY, LATER, NEXT, document, entry, put, rebuild_all, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,11 +59,6 @@ class WatchedStore:
     def write(self, key: str, content: Any) -> None:
         self._at_write(next(self._numbers))
         self._store.write(key, content)
-
-
-def put_days() -> None:
-    for day in (DAY, NEXT, LATER):
-        put("00/a.json", entry(day, matchedRule="r"), day=day)
 
 
 @pytest.mark.django_db(transaction=True)

@@ -15,9 +15,16 @@ from analytics.summaries.userdocs import find_user_source, user_document
 from tenantadmin.objectstore import ObjectStore, StoreError, default_store, open_store
 from tenantadmin.objectstore.duck import attach_store
 from tests.analytics import oracle
+from tests.analytics.builds import (
+    assert_every_object_is_named,
+    document,
+    entry,
+    put,
+    rebuild_all,
+    refresh,
+    rows_of,
+)
 from tests.analytics.pipeline import TENANT
-from tests.analytics.test_faults import assert_every_object_is_named, refresh
-from tests.analytics.test_rebuild import document, entry, put, rebuild_all, rows_of
 from tests.faulty_http import Fault, FaultyProxy, Request, running_proxy
 from tests.s3 import s3_endpoint, s3_url  # noqa: F401  # fixtures
 

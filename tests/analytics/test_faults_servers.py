@@ -17,16 +17,23 @@ from django.db import Error, connection
 from analytics.models import Kind
 from tenantadmin import embedded
 from tenantadmin.objectstore import default_store
-from tests.analytics.child import Child
-from tests.analytics.test_faults import (
+from tests.analytics.builds import (
+    DAY,
+    LATER,
+    NEXT,
     assert_every_object_is_named,
+    document,
+    entry,
     expected,
     find_stale,
+    put,
+    put_days,
+    rebuild_all,
     refresh,
+    rows_of,
     shown,
 )
-from tests.analytics.test_faults_around import put_days
-from tests.analytics.test_rebuild import DAY, LATER, NEXT, document, entry, put, rebuild_all, rows_of
+from tests.analytics.child import Child
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

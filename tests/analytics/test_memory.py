@@ -13,7 +13,7 @@ from analytics.summaries.rollup import write_rollups
 from analytics.summaries.rollup_tables import STATEMENTS
 from logs.compaction.convert import SCHEMA
 from tests.analytics import measured_documents
-from tests.analytics.test_published_sql import DAYS
+from tests.analytics.random_log import DAYS
 
 if TYPE_CHECKING:
     from pathlib import Path

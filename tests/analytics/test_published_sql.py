@@ -20,8 +20,7 @@ from analytics.summaries.documents.users import users_document
 from analytics.summaries.documents.year import daily_activity, year_document
 from analytics.summaries.numbers import FIRST_MS, LAST_MS
 from analytics.summaries.rollup_tables import STATEMENTS
-from logs.columns import CACHE_STATUSES, COLUMNS
-from logs.layout import day_start_ms
+from logs.columns import COLUMNS
 from logs.sql import guard
 from tests.analytics.pipeline import (
     TENANT,
@@ -33,6 +32,7 @@ from tests.analytics.pipeline import (
     roll_day,
     store_files,
 )
+from tests.analytics.random_log import DAYS, USERS, random_entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -43,10 +43,6 @@ QUERIES = {
     match[1]: match[2]
     for match in re.finditer(r"```sql\n-- (\S+)\n(.*?)\n```", DOCUMENTATION.read_text(), re.DOTALL)
 }
-#: Of a rule of its own: 2 hits x the mean of -1, -1 and -2 is -2.67.
-NEGATIVE = (("HIT", 5), ("HIT", None), ("MISS", -1), ("MISS", -1), ("MISS", -2))
-USERS = ("Ana", "Bo", "Zoë")
-DAYS = (date(2026, 3, 1), date(2026, 3, 17), date(2026, 5, 2))
 
 
 class Log:
@@ -95,37 +91,6 @@ def made_log(entries: Mapping[date, list[dict[str, Any]]], directory: Path) -> I
             f"'{directory}/built/*/day.parquet', hive_partitioning = true, hive_types = {{'day': VARCHAR}})"
         )
         yield Log(connection, rolled, directory)
-
-
-def random_entries(chance: random.Random, day: date) -> list[dict[str, Any]]:
-    """Every status; statements that meet each list's condition; each logId once, each time in its day."""
-    own = [
-        {
-            "timestamp": day_start_ms(day) + number,
-            "logId": f"r3-{number}",
-            "cacheStatus": status,
-            "matchedRule": "r3",
-            "warehouseExecutionTimeMs": time,
-        }
-        for number, (status, time) in enumerate(NEGATIVE if day == DAYS[0] else ())
-    ]
-    return own + [
-        {
-            "timestamp": day_start_ms(day) + 1000 * chance.randrange(86_400),
-            "logId": f"{chance.getrandbits(64):016x}",
-            "userName": chance.choice([None, *USERS]),
-            "standardizedSql": chance.choice([None, *(f"SELECT {n} -- ü" for n in range(12))]),
-            "cacheStatus": chance.choice([None, *CACHE_STATUSES, "HIT", *["MISS", "PASSTHROUGH"] * 4]),
-            "cacheKey": chance.choice([None, "k1", "k2", "k3"]),
-            "matchedRule": chance.choice([None, "r1", "r2"]),
-            "matchedRuleName": chance.choice([None, "One", "Two"]),
-            "statusCode": chance.choice([None, 200, 500]),
-            "responseSize": chance.choice([None, -1, 0, 1, 1000, 2**40]),
-            "responseTimeMs": chance.choice([None, 0, 1, 2, 15, 999]),
-            "warehouseExecutionTimeMs": chance.choice([None, 0, 3, 2**31 - 1, -1, -8]),
-        }
-        for _ in range(400)
-    ]
 
 
 @pytest.mark.parametrize("user", [None, *USERS])

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from analytics.models import Build, DayRollup, Kind, SummaryDocument
-from analytics.summaries.days import find_stale_days, rebuild_day
-from analytics.summaries.rebuild import find_stale_periods, rebuild_period
-from analytics.summaries.store import read_document
-from logs.layout import day_prefix, day_start_ms
+from analytics.summaries.days import find_stale_days
 from logs.models import Partition, QuarantinedEntry, SupersededFile
 from logs.sources import log_source
 from tenantadmin.objectstore import default_store
 from tests.analytics import oracle
+from tests.analytics.builds import DAY, LATER, NEXT, document, entry, put, rebuild_all, rows_of
 from tests.analytics.pipeline import TENANT
 
 if TYPE_CHECKING:
@@ -26,53 +23,6 @@ if TYPE_CHECKING:
     from django.test.utils import CaptureQueriesContext
 
 pytestmark = pytest.mark.django_db
-
-DAY, NEXT, LATER = date(2025, 12, 31), date(2026, 1, 1), date(2026, 3, 5)
-
-
-def entry(day: date, **fields: Any) -> dict[str, Any]:
-    return {
-        "timestamp": day_start_ms(day) + 1000,
-        "userName": "Ana",
-        "standardizedSql": "SELECT ?",
-        "cacheStatus": "MISS",
-        "cacheKey": "k",
-        "responseSize": 10,
-        "responseTimeMs": 5,
-        **fields,
-    }
-
-
-def put(name: str, *entries: Any, day: date = DAY) -> None:
-    body = b"\n".join(json.dumps(value).encode() for value in entries)
-    default_store().write(day_prefix(TENANT, day) + name, body)
-
-
-def rebuild_all() -> tuple[list[date], list[str]]:
-    store = default_store()
-    days = find_stale_days(store, tenant=TENANT)
-    for day in days:
-        assert rebuild_day(store, tenant=TENANT, day=day)
-    periods = find_stale_periods(tenant=TENANT)
-    for period in periods:
-        assert rebuild_period(store, tenant=TENANT, period=period)
-    return days, periods
-
-
-def document(kind: Kind, period: str) -> Any:
-    stored = read_document(tenant=TENANT, kind=kind, period=period)
-    if stored is None:
-        return None
-    return json.loads(default_store().read(stored.file) if stored.file else stored.body)
-
-
-def rows_of(*days: date) -> list[oracle.Row]:
-    store = default_store()
-    rows: list[oracle.Row] = []
-    for day in days:
-        files = {item.key: store.read(item.key) for item in store.list(day_prefix(TENANT, day))}
-        rows += oracle.read_day(files, day)
-    return rows
 
 
 def test_everything_is_built_once_and_then_current() -> None:

@@ -21,8 +21,8 @@ from analytics.summaries.rebuild import find_stale_periods, rebuild_period
 from logs.compaction.build import compact_day
 from logs.models import Partition
 from tenantadmin.objectstore import StoreError, default_store
+from tests.analytics.builds import document, entry, put
 from tests.analytics.pipeline import TENANT
-from tests.analytics.test_rebuild import document, entry, put
 from tests.factories import make_account, make_tenant
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from analytics.summaries import dayrows
 from analytics.summaries.rollup import write_rollups
 from analytics.summaries.rollup_tables import TABLES
 from tests.analytics.pipeline import day_json, roll_day, store_files
-from tests.analytics.test_published_sql import DAYS, random_entries
+from tests.analytics.random_log import DAYS, random_entries
 
 if TYPE_CHECKING:
     from pathlib import Path

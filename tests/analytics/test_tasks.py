@@ -22,8 +22,8 @@ from logs.partitions import GRACE
 from tenantadmin.celery import app
 from tenantadmin.core.timestamps import now
 from tenantadmin.objectstore import ObjectNotFound, StoreError, default_store
+from tests.analytics.builds import document, entry, put
 from tests.analytics.pipeline import TENANT
-from tests.analytics.test_rebuild import document, entry, put
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

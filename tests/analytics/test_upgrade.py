@@ -17,8 +17,8 @@ from analytics.summaries.userdocs import find_user_source, user_document
 from tenantadmin.objectstore import default_store
 from tests import factories
 from tests.analytics import oracle
+from tests.analytics.builds import DAY, LATER, document, entry, put, rebuild_all, rows_of
 from tests.analytics.pipeline import TENANT
-from tests.analytics.test_rebuild import DAY, LATER, document, entry, put, rebuild_all, rows_of
 from tests.conftest import ApiClient
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from datetime import date, datetime
 from io import StringIO
@@ -27,9 +28,8 @@ from rules.ruleset import read_ruleset
 from tenantadmin.demo import people
 from tenantadmin.demo.access import demo_file
 from tenantadmin.demo.generate import generate
-from tenantadmin.demo.product import PRODUCT
-from tenantadmin.demo.retail import RETAIL
-from tenantadmin.demo.seed import PROFILES, RECORD_KEY, seed_demo
+from tenantadmin.demo.reading import FOLDER, DemoDataError, read_demo
+from tenantadmin.demo.seed import RECORD_KEY, seed_demo
 from tenantadmin.demo.writer import pack_hour
 from tenantadmin.objectstore import LocalStore, ObjectStore, StoreError, default_store
 from tosapp.normal import terms_of
@@ -39,6 +39,9 @@ from tosapp.store import last_publication, read_current
 if TYPE_CHECKING:
     from pathlib import Path
 
+DEMO = read_demo()
+PEOPLE = DEMO.people
+RETAIL = DEMO.profiles[0]
 TODAY = date(2026, 11, 21)
 DAYS = 2
 SHARE = 0.3
@@ -59,7 +62,7 @@ def store(object_store: Path) -> ObjectStore:
 
 def seed(store: ObjectStore, *, today: date = TODAY) -> int:
     """Run to the end; returns the number of entries written."""
-    return sum(step.entries for step in seed_demo(store, today=today, days=DAYS, share=SHARE))
+    return sum(step.entries for step in seed_demo(store, DEMO, today=today, days=DAYS, share=SHARE))
 
 
 def demo() -> dict[str, Any]:
@@ -79,7 +82,7 @@ def expected_logs(*, first_day: date) -> dict[str, bytes]:
     """What the logs of the tenants in the demo file must be."""
     return dict(
         item
-        for profile, tenant in zip(PROFILES, demo()["tenants"], strict=True)
+        for profile, tenant in zip(DEMO.profiles, demo()["tenants"], strict=True)
         for hour in generate(
             profile,
             tenant_id=tenant["tenantId"],
@@ -121,7 +124,7 @@ class DyingStore:
 def test_two_tenants_with_configuration_rules_and_members(store: ObjectStore) -> None:
     seed(store)
     assert [tenant["name"] for tenant in demo()["tenants"]] == ["Retail warehouse", "Product database"]
-    for profile, tenant in zip(PROFILES, demo()["tenants"], strict=True):
+    for profile, tenant in zip(DEMO.profiles, demo()["tenants"], strict=True):
         tenant_id = UUID(tenant["tenantId"])
         config = read_config(tenant_id).as_json()
         assert {name: config[name] for name in profile.config if name != "warehouse"} == {
@@ -132,14 +135,14 @@ def test_two_tenants_with_configuration_rules_and_members(store: ObjectStore) ->
         assert [rule["id"] for rule in ruleset.rules] == [rule["id"] for rule in profile.rules]
         assert ruleset.seq == 1
         assert set(Membership.objects.filter(tenant=tenant_id).values_list("user__email", "role")) == {
-            (people.OWNER_EMAIL, "owner"),
-            (people.MEMBER_EMAIL, "member"),
+            (PEOPLE.owner.email, "owner"),
+            (PEOPLE.member.email, "member"),
         }
 
 
 def test_the_markers_that_the_logs_speak_of_are_stored(store: ObjectStore) -> None:
     seed(store)
-    for profile, tenant in zip(PROFILES, demo()["tenants"], strict=True):
+    for profile, tenant in zip(DEMO.profiles, demo()["tenants"], strict=True):
         tenant_id = UUID(tenant["tenantId"])
         made = sorted(
             (
@@ -175,25 +178,25 @@ def test_the_markers_that_the_logs_speak_of_are_stored(store: ObjectStore) -> No
 def test_people_have_their_roles_and_the_stranger_a_tenant_of_his_own(store: ObjectStore) -> None:
     seed(store)
     assert dict(User.objects.values_list("email", "role")) == {
-        people.ADMIN_EMAIL: "admin",
-        people.OWNER_EMAIL: "user",
-        people.MEMBER_EMAIL: "user",
-        people.STRANGER_EMAIL: "user",
+        PEOPLE.admin.email: "admin",
+        PEOPLE.owner.email: "user",
+        PEOPLE.member.email: "user",
+        PEOPLE.stranger.email: "user",
     }
-    strangers = Tenant.objects.get(memberships__user__email=people.STRANGER_EMAIL)
+    strangers = Tenant.objects.get(memberships__user__email=PEOPLE.stranger.email)
     assert strangers.name == "Elsewhere sandbox"
-    assert strangers.account.owners.get().email == people.STRANGER_EMAIL
+    assert strangers.account.owners.get().email == PEOPLE.stranger.email
 
 
 def test_terms_are_active_by_the_admin_and_spare_the_pat(store: ObjectStore) -> None:
     seed(store)
-    terms = terms_of(people.TERMS_FILE.read_text())
+    terms = terms_of(DEMO.terms)
     assert terms is not None
     assert read_current(store) == terms
     publication = last_publication(store, terms.hash)
     assert publication is not None
-    assert publication.published_by == people.ADMIN_EMAIL
-    member = User.objects.get(email=people.MEMBER_EMAIL)
+    assert publication.published_by == PEOPLE.admin.email
+    member = User.objects.get(email=PEOPLE.member.email)
     assert authenticate_token(mint_for_sign_in(member).access_token).claims.tos_required
     assert not authenticate_token(exchange_pat(demo()["pat"]).access_token).claims.tos_required
 
@@ -207,12 +210,12 @@ def test_terms_that_stand_already_stay(store: ObjectStore) -> None:
 def test_accounts_begin_their_history_with_what_they_are(store: ObjectStore) -> None:
     seed(store)
     revision = Revision.objects.get(kind="account", account_id=Account.objects.get(name="Meridian Goods").pk)
-    assert (revision.seq, revision.action, revision.user) == (0, "create", people.ADMIN_EMAIL)
+    assert (revision.seq, revision.action, revision.user) == (0, "create", PEOPLE.admin.email)
     assert revision.document == {
         "name": "Meridian Goods",
         "plan": "team",
-        "owners": [people.OWNER_EMAIL],
-        "billingEmail": people.OWNER_EMAIL,
+        "owners": [PEOPLE.owner.email],
+        "billingEmail": PEOPLE.owner.email,
     }
 
 
@@ -266,7 +269,7 @@ def test_a_second_run_changes_nothing_even_days_later(store: ObjectStore) -> Non
 
 def test_a_second_run_leaves_alone_what_people_changed(store: ObjectStore) -> None:
     seed(store)
-    User.objects.filter(email=people.MEMBER_EMAIL).delete()
+    User.objects.filter(email=PEOPLE.member.email).delete()
     Tenant.objects.filter(name=RETAIL.name).update(name="Ours now", name_key="ours now")
     before = rows()
     assert seed(store) == 0
@@ -299,7 +302,7 @@ def test_killed_at_its_last_write_it_has_every_log_and_no_file_yet(store: Object
 
 
 def test_killed_between_documents_and_run_again_it_completes(store: ObjectStore) -> None:
-    players = people.ensure_cast()
+    players = people.ensure_cast(PEOPLE)
     account_id = people.ensure_account(
         "Meridian Goods", owner=players.owner, plan=Plan.TEAM, actor=players.admin
     )
@@ -307,8 +310,8 @@ def test_killed_between_documents_and_run_again_it_completes(store: ObjectStore)
     seed(store)
     assert sorted(Tenant.objects.values_list("name", flat=True)) == [
         "Elsewhere sandbox",
-        PRODUCT.name,
-        RETAIL.name,
+        "Product database",
+        "Retail warehouse",
     ]
     retail = UUID(demo()["tenants"][0]["tenantId"])
     assert [rule["id"] for rule in read_ruleset(retail).rules] == [rule["id"] for rule in RETAIL.rules]
@@ -327,7 +330,7 @@ def test_a_lost_file_is_made_anew_and_the_old_way_in_ends(store: ObjectStore, co
     assert seed(store) == 0
     new = demo()
     assert new["tenants"] == old["tenants"]
-    admin = User.objects.get(email=people.ADMIN_EMAIL)
+    admin = User.objects.get(email=PEOPLE.admin.email)
     assert admin.check_password(new["adminPassword"])
     assert not admin.check_password(old["adminPassword"])
     assert exchange_pat(new["pat"]).expires_in > 0
@@ -360,9 +363,32 @@ def test_the_command_says_what_is_there(store: ObjectStore) -> None:
 def test_the_command_names_the_cure_when_the_admin_is_gone(store: ObjectStore) -> None:
     seed(store)
     demo_file().unlink()
-    User.objects.filter(email=people.ADMIN_EMAIL).delete()
+    User.objects.filter(email=PEOPLE.admin.email).delete()
     with pytest.raises(CommandError, match=r"admin@meridian\.example .* manage\.py create_admin"):
         call_command("seed_demo")
+
+
+def test_other_tenants_than_those_seeded_are_refused(store: ObjectStore) -> None:
+    seed(store)
+    before = rows()
+    fewer = replace(DEMO, profiles=DEMO.profiles[:1])
+    with pytest.raises(
+        DemoDataError, match=r"seeded with 2 tenants, .* describe 1\. Start over with an empty"
+    ):
+        list(seed_demo(store, fewer, today=TODAY))
+    assert rows() == before
+
+
+def test_the_command_names_a_wrong_data_file_before_it_seeds_anything(
+    store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = shutil.copytree(FOLDER, tmp_path / "data")
+    (folder / "product" / "profile.toml").write_text("entries = 'many'\n")
+    monkeypatch.setattr("tenantadmin.management.commands.seed_demo.read_demo", lambda: read_demo(folder))
+    with pytest.raises(CommandError, match=r"/data/product/profile\.toml: Expected `int`, got `str`"):
+        call_command("seed_demo")
+    assert not User.objects.exists()
+    assert not objects(store)
 
 
 def test_a_store_that_fails_is_named(settings: Any, tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from tenantadmin.core.errors import ApiError
 from tenantadmin.demo.access import DemoGone, demo_file
 from tenantadmin.demo.profile import PROFILE_DAYS
-from tenantadmin.demo.seed import PROFILES, seed_demo
+from tenantadmin.demo.reading import DemoDataError, read_demo
+from tenantadmin.demo.seed import seed_demo
 from tenantadmin.objectstore import StoreError, default_store
 
 
@@ -34,14 +35,16 @@ class Command(BaseCommand):
         )
         entries = 0
         try:
+            demo = read_demo()
             with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-                task = progress.add_task("Demo logs", total=PROFILE_DAYS * len(PROFILES), visible=False)
-                for step in seed_demo(default_store(), today=datetime.now(UTC).date()):
+                task = progress.add_task("Demo logs", total=PROFILE_DAYS * len(demo.profiles), visible=False)
+                for step in seed_demo(default_store(), demo, today=datetime.now(UTC).date()):
                     entries += step.entries
                     progress.update(task, advance=1, visible=True, description=f"{step.tenant}, days")
         except (StoreError, OSError) as error:
             raise CommandError(f"{error}. What was written stays; run the command again.") from error
-        except (ApiError, DemoGone) as error:
+        except (ApiError, DemoDataError, DemoGone) as error:
             raise CommandError(str(error)) from error
-        seeded = f"{entries:,} log entries in {len(PROFILES)} tenants" if entries else "all there already"
+        tenants = len(demo.profiles)
+        seeded = f"{entries:,} log entries in {tenants} tenants" if entries else "all there already"
         self.stdout.write(f"Demo data: {seeded}. How to get in: {demo_file()}")

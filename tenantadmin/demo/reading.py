@@ -1,0 +1,153 @@
+"""Reads and checks the data files of the demo; data/README.md says what they hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Final, TypeVar
+
+import msgspec
+
+from accounts.models.billing import Plan
+from accounts.tenants.schema import WritableConfig
+from rules.json_text import join_pointer
+from rules.lint import GrosslyMalformed, lint_ruleset
+from tenantadmin.demo.profile import Consumer, Profile
+from tenantadmin.demo.statements import Statement
+from tenantadmin.http.handler import validation_details
+
+FOLDER: Final = Path(__file__).with_name("data")
+
+_T = TypeVar("_T")
+_AtLeastOne = msgspec.Meta(min_length=1)
+
+
+class DemoDataError(Exception):
+    """The data files are wrong, or not those that the demo was seeded with; the text says which and where."""
+
+
+class Person(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Somebody who signs in to the service."""
+
+    email: str
+    name: str
+
+
+class Owner(Person, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The owner of the demo's account and tenants. ``tenants`` are the folders that describe them."""
+
+    account: str
+    plan: Plan
+    tenants: Annotated[tuple[str, ...], _AtLeastOne]
+
+
+class Stranger(Person, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The owner of another account, and of a tenant in it without rules and logs."""
+
+    account: str
+    plan: Plan
+    tenant: str
+
+
+class People(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``demo.toml``."""
+
+    admin: Person
+    owner: Owner
+    member: Person
+    stranger: Stranger
+
+
+class _ProfileFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    entries: Annotated[int, msgspec.Meta(ge=0)]
+    speaks_http: bool
+    consumers: Annotated[tuple[Consumer, ...], _AtLeastOne]
+
+
+class _StatementsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    probes: Annotated[tuple[str, ...], _AtLeastOne]
+    statements: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    """All that the demo is made of. ``terms`` is Markdown, ``profiles`` are the tenants in their order."""
+
+    people: People
+    terms: str
+    profiles: tuple[Profile, ...]
+
+
+def read_demo(folder: Path = FOLDER) -> Demo:
+    """Read all data files.
+
+    Raises:
+        DemoDataError: a file is missing or wrong.
+    """
+    people = _read(folder / "demo.toml", People)
+    profiles = tuple(_read_profile(folder / name) for name in people.owner.tenants)
+    return Demo(people, _read_text(folder / "terms.md"), profiles)
+
+
+def _read_profile(folder: Path) -> Profile:
+    profile = _read(folder / "profile.toml", _ProfileFile)
+    path = folder / "statements.toml"
+    spoken = _read(path, _StatementsFile)
+    silent = {consumer.persona for consumer in profile.consumers}.difference(
+        *(statement.personas for statement in spoken.statements)
+    )
+    if silent:
+        raise DemoDataError(f"{path}: no statement for the personas {', '.join(sorted(silent))}")
+    return Profile(
+        speaks_http=profile.speaks_http,
+        entries=profile.entries,
+        config=_read_config(folder / "config.json"),
+        rules=_read_rules(folder / "rules.json"),
+        probes=spoken.probes,
+        statements=spoken.statements,
+        consumers=profile.consumers,
+    )
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    config = _read(path, dict[str, Any])
+    body = WritableConfig(data=config)
+    if not body.is_valid():
+        raise _wrong_at(path, [(row.path, row.message) for row in validation_details(body.errors)])
+    if not config.get("fqdns") or "warehouse" not in config:
+        raise DemoDataError(f"{path}: the logs need 'fqdns' and 'warehouse'")
+    return config
+
+
+def _read_rules(path: Path) -> tuple[dict[str, Any], ...]:
+    document = _read(path, dict[str, Any])
+    try:
+        result = lint_ruleset(document)
+    except GrosslyMalformed as error:
+        raise _wrong_at(path, [(error.path, str(error))]) from error
+    if not result.valid:
+        raise _wrong_at(path, [(join_pointer(row.path), row.message) for row in result.errors])
+    return tuple(document["rules"])
+
+
+def _wrong_at(path: Path, places: list[tuple[str, str]]) -> DemoDataError:
+    """Return the error of a JSON file that is wrong at these JSON Pointers."""
+    return DemoDataError(f"{path}: {'; '.join(f'{pointer}: {message}' for pointer, message in places)}")
+
+
+def _read(path: Path, content_type: type[_T]) -> _T:
+    text = _read_text(path)
+    decode = msgspec.json.decode if path.suffix == ".json" else msgspec.toml.decode
+    try:
+        return decode(text, type=content_type)
+    except ValueError as error:
+        raise DemoDataError(f"{path}: {error}") from error
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise DemoDataError(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise DemoDataError(f"{path}: {error}") from error

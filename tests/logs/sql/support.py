@@ -1,0 +1,42 @@
+"""Days of a log in Parquet, as compaction leaves them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from logs import columns
+from logs.columns import SqlType
+from logs.sql.protocol import DayFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+_ARROW = {
+    SqlType.VARCHAR: pa.string(),
+    SqlType.BIGINT: pa.int64(),
+    SqlType.INTEGER: pa.int32(),
+    SqlType.BOOLEAN: pa.bool_(),
+}
+
+
+def write_day(
+    folder: Path, day: str, rows: Sequence[Mapping[str, object]], *, without: Sequence[str] = ()
+) -> DayFiles:
+    """Write one day as compaction does: the contract's columns in a folder ``day=…``, no column ``day``.
+
+    ``without``: columns that there were not yet when the file was written. What else a row names becomes a
+    column that the contract does not know.
+    """
+    types = {
+        **{name: pa.string() for row in rows for name in row},
+        **{column.name: _ARROW[column.type] for column in columns.COLUMNS if column.name not in without},
+    }
+    table = pa.table({name: pa.array([row.get(name) for row in rows], kind) for name, kind in types.items()})
+    path = folder / f"day={day}" / "build.parquet"
+    path.parent.mkdir(parents=True)
+    pq.write_table(table, path)
+    return DayFiles(day, (str(path),))
