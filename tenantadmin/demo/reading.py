@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, TypeVar
 import msgspec
 
 from accounts.models.billing import Plan
-from accounts.tenants.schema import WritableConfig
+from accounts.serializers.tenants import WritableConfig
 from rules.json_text import join_pointer
 from rules.lint import GrosslyMalformed, lint_ruleset
 from tenantadmin.demo.profile import Consumer, Profile
