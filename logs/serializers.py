@@ -10,8 +10,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from tenantadmin.http.fields import StrictCharField
-from tenantadmin.http.serializers import StrictSerializer
+from tenantadmin.http.serializers import StrictCharField, StrictSerializer
 
 
 class LogLink(serializers.Serializer[Any]):

@@ -15,16 +15,17 @@ from rest_framework import serializers
 from accounts.serializers.history import DiffHead, FieldDifference
 from rules.language import Action
 from rules.lint import Severity
-from tenantadmin.http.fields import (
+from tenantadmin.http.serializers import (
+    HalLinks,
     IgnoredField,
     JsonIntegerField,
     OneOfField,
     StrictCharField,
     StrictRegexField,
+    StrictSerializer,
     StrictUuidField,
     TimestampField,
 )
-from tenantadmin.http.serializers import HalLinks, StrictSerializer
 
 _MARKER_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,199}\Z"
 _RULE_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}\Z"

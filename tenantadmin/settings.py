@@ -230,7 +230,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = MAX_BODY_BYTES
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.authentication.BearerAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["tenantadmin.http.defaults.DenyByDefault"],
-    "DEFAULT_RENDERER_CLASSES": ["tenantadmin.http.renderers.JsonRenderer"],
+    "DEFAULT_RENDERER_CLASSES": ["tenantadmin.http.defaults.JsonRenderer"],
     "DEFAULT_PARSER_CLASSES": ["tenantadmin.http.parsers.StrictJsonParser"],
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "tenantadmin.http.defaults.OneRepresentation",
     "DEFAULT_SCHEMA_CLASS": "tenantadmin.http.schema.ContractSchema",

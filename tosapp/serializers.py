@@ -10,8 +10,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from tenantadmin.http.fields import StrictCharField, TimestampField
-from tenantadmin.http.serializers import StrictSerializer
+from tenantadmin.http.serializers import StrictCharField, StrictSerializer, TimestampField
 
 
 class TosDocument(StrictSerializer):

@@ -12,16 +12,17 @@ from accounts.access.scopes import GRANTABLE
 from accounts.billing.accounts import SentAccount
 from accounts.models.billing import GrantResource, Plan
 from accounts.serializers.fields import EmailField, FqdnField, NameField
-from tenantadmin.http.fields import (
+from tenantadmin.http.serializers import (
     IgnoredField,
     JsonBooleanField,
     JsonIntegerField,
+    Link,
     OneOfField,
+    StrictSerializer,
     StrictUuidField,
     TimestampField,
+    validated,
 )
-from tenantadmin.http.reading import validated
-from tenantadmin.http.serializers import Link, StrictSerializer
 
 
 class WritableAccount(StrictSerializer):

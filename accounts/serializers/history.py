@@ -9,8 +9,15 @@ from rest_framework import serializers
 
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.revisions import DEFAULT_LIMIT, MAX_LIMIT
-from tenantadmin.http.fields import OneOfField, StrictCharField, StrictIntegerField, TimestampField
-from tenantadmin.http.serializers import HalItem, Link, StrictSerializer
+from tenantadmin.http.serializers import (
+    HalItem,
+    Link,
+    OneOfField,
+    StrictCharField,
+    StrictIntegerField,
+    StrictSerializer,
+    TimestampField,
+)
 
 
 class PageParameters(StrictSerializer):

@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from tenantadmin.http.fields import StrictCharField
+from tenantadmin.http.serializers import StrictCharField
 
 
 class TokenRequest(serializers.Serializer[Any]):

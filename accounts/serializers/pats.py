@@ -9,8 +9,13 @@ from rest_framework import serializers
 
 from accounts.access.principal import WILDCARD
 from accounts.serializers.users import SCOPES
-from tenantadmin.http.fields import OneOfField, StrictCharField, TimestampField
-from tenantadmin.http.serializers import HalLinks, StrictSerializer
+from tenantadmin.http.serializers import (
+    HalLinks,
+    OneOfField,
+    StrictCharField,
+    StrictSerializer,
+    TimestampField,
+)
 
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 _MAX_ENTRIES = 1000

@@ -12,18 +12,21 @@ from accounts.models.billing import Plan
 from accounts.serializers.fields import FqdnField, NameField
 from accounts.tenants.config import SentConfig
 from accounts.tenants.secrets import looks_like_secret
-from tenantadmin.http.fields import (
+from tenantadmin.http.serializers import (
+    HalItem,
     IgnoredField,
     JsonBooleanField,
     JsonIntegerField,
+    Link,
     OneOfField,
     QueryBooleanField,
     StrictCharField,
+    StrictSerializer,
     StrictUuidField,
+    Success,
     TimestampField,
+    validated,
 )
-from tenantadmin.http.reading import validated
-from tenantadmin.http.serializers import HalItem, Link, StrictSerializer, Success
 
 _MAX_LABELS = 100
 _MAX_FQDNS = 1000

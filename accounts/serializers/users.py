@@ -13,14 +13,15 @@ from rest_framework import serializers
 from accounts.access.scopes import Scope
 from accounts.memberships import MembershipEntry
 from accounts.models.users import MembershipRole, PrimaryRole
-from tenantadmin.http.fields import (
+from tenantadmin.http.serializers import (
     IgnoredField,
     JsonBooleanField,
+    Link,
     OneOfField,
     StrictCharField,
+    StrictSerializer,
     TimestampField,
 )
-from tenantadmin.http.serializers import Link, StrictSerializer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.permissions import BasePermission
+from rest_framework.renderers import BaseRenderer
+
+from tenantadmin.core.jsontext import dump_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from rest_framework.parsers import BaseParser
-    from rest_framework.renderers import BaseRenderer
     from rest_framework.request import Request
     from rest_framework.views import APIView
 
@@ -38,3 +40,22 @@ class OneRepresentation(BaseContentNegotiation):
     ) -> tuple[BaseRenderer, str]:
         first = next(iter(renderers))
         return first, str(first.media_type)
+
+
+class JsonRenderer(BaseRenderer):
+    """``application/json``; bytes are taken for JSON that is rendered already."""
+
+    media_type = "application/json"
+    format = "json"
+    charset = None
+    render_style = "binary"
+
+    def render(
+        self,
+        data: Any,
+        accepted_media_type: str | None = None,  # noqa: ARG002
+        renderer_context: Mapping[str, Any] | None = None,  # noqa: ARG002
+    ) -> bytes:
+        if data is None:
+            return b""
+        return data if isinstance(data, bytes) else dump_json(data)

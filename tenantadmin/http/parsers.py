@@ -88,7 +88,7 @@ class StrictFormParser(FormParser):
         repeated = [name for name, values in fields.lists() if len(values) > 1]
         if repeated:
             raise BadRequest(
-                f"A form field stands twice: {repeated[0]}.",
+                f"The form field {repeated[0]} is given more than once.",
                 details=[Detail(f"/{name}", "repeated-field", f"Send '{name}' once.") for name in repeated],
             )
         texts: dict[str, str] = fields.dict()
@@ -125,7 +125,7 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
-                raise InvalidJson(f"The key {json.dumps(key)} stands twice in one object.")
+                raise InvalidJson(f"The key {json.dumps(key)} is given more than once in one object.")
             seen.add(key)
     return members
 

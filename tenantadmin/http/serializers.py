@@ -1,14 +1,156 @@
-"""Serializers that ignore nothing silently, and the shapes that several answers share."""
+"""Serializers and fields that ignore nothing silently, and the shapes that several answers share.
+
+A field takes a value for what it is: no text becomes a number, no number a boolean.
+"""
 
 from __future__ import annotations
 
+import datetime as dt
 import difflib
-from typing import TYPE_CHECKING, Any, ClassVar
+import re
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
+
+from tenantadmin.core.errors import ValidationFailed
+from tenantadmin.core.timestamps import format_timestamp, parse_timestamp
+from tenantadmin.http.handler import validation_details
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from uuid import UUID
+
+_DIGITS: Final = re.compile(r"-?[0-9]+")
+
+#: How many choices a message lists.
+_LISTED: Final = 20
+_CANONICAL_UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+class StrictCharField(serializers.CharField):
+    """Text that was sent as text: a number or a boolean is not turned into one."""
+
+    default_error_messages: ClassVar = {"invalid": "Not a valid string."}
+
+    def to_internal_value(self, data: Any) -> str:
+        if not isinstance(data, str):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
+class StrictRegexField(serializers.RegexField):
+    """Text of one pattern that was sent as text."""
+
+    def __init__(self, regex: str, **options: Any) -> None:
+        super().__init__(regex, trim_whitespace=False, **options)
+
+    def to_internal_value(self, data: Any) -> str:
+        if not isinstance(data, str):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
+class OneOfField(serializers.ChoiceField):
+    """One of a few words, which the refusal of anything else lists."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if not isinstance(data, str) or data not in self.choices:
+            names = [str(name) for name in self.choices]
+            others = f" and {len(names) - _LISTED} others" if len(names) > _LISTED else ""
+            raise serializers.ValidationError(
+                f"Give one of: {', '.join(names[:_LISTED])}{others}.", code="invalid_choice"
+            )
+        return super().to_internal_value(data)
+
+
+class StrictIntegerField(serializers.IntegerField):
+    """A JSON integer; in a query parameter its decimal digits."""
+
+    default_error_messages: ClassVar = {"invalid": "Give an integer."}
+
+    def to_internal_value(self, data: Any) -> int:
+        if isinstance(data, bool | float) or (isinstance(data, str) and not _DIGITS.fullmatch(data)):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
+class JsonIntegerField(StrictIntegerField):
+    """An integer of a JSON body: text is refused."""
+
+    def to_internal_value(self, data: Any) -> int:
+        if not isinstance(data, int):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
+class JsonBooleanField(serializers.BooleanField):
+    """``true`` or ``false`` of a JSON body."""
+
+    default_error_messages: ClassVar = {"invalid": "Give true or false."}
+
+    def to_internal_value(self, data: Any) -> bool:
+        if not isinstance(data, bool):
+            self.fail("invalid")
+        return data
+
+
+class QueryBooleanField(serializers.BooleanField):
+    """``true`` or ``false`` in any case, ``1`` or ``0``, as a query parameter."""
+
+    default_error_messages: ClassVar = {"invalid": "Give true or false."}
+
+    def to_internal_value(self, data: Any) -> bool:
+        text = str(data).lower()
+        if text not in {"true", "false", "1", "0"}:
+            self.fail("invalid")
+        return text in {"true", "1"}
+
+
+class StrictUuidField(serializers.UUIDField):
+    """A UUID in the one spelling that the service writes: lower-case, with hyphens."""
+
+    default_error_messages: ClassVar = {
+        "invalid": "Give a UUID like 3f2b8c1e-5a7d-4e0f-9c6b-1d2e3f4a5b6c (lower-case, with hyphens)."
+    }
+
+    def to_internal_value(self, data: Any) -> UUID:
+        if not isinstance(data, str) or not _CANONICAL_UUID.fullmatch(data):
+            self.fail("invalid")
+        value: UUID = super().to_internal_value(data)
+        return value
+
+
+@extend_schema_field(OpenApiTypes.DATETIME)
+class TimestampField(serializers.Field[dt.datetime, str, str, Any]):
+    """A date-time: out with milliseconds and ``Z``, in with any zone but never without one."""
+
+    default_error_messages: ClassVar = {
+        "invalid": "Give a date-time with its zone, like 2026-11-21T02:45:07.123Z."
+    }
+
+    def to_internal_value(self, data: Any) -> dt.datetime:
+        if not isinstance(data, str):
+            self.fail("invalid")
+        try:
+            return parse_timestamp(data)
+        except ValueError as error:
+            raise serializers.ValidationError(str(error), code="invalid") from error
+
+    def to_representation(self, value: dt.datetime) -> str:
+        return format_timestamp(value)
+
+
+@extend_schema_field(OpenApiTypes.ANY)
+class IgnoredField(serializers.Field[Any, Any, Any, Any]):
+    """A read-only member: it may be sent back as it was read, and changes nothing."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        return data
+
+    def to_representation(self, value: Any) -> Any:
+        return value
 
 
 def unknown_name_message(name: str, known: Iterable[str], *, kind: str = "property") -> str:
@@ -71,3 +213,15 @@ class ItemList(serializers.Serializer[Any]):
 class Success(serializers.Serializer[Any]):
     success = serializers.BooleanField()
     message = serializers.CharField()
+
+
+def validated(serializer_class: type[serializers.Serializer[Any]], data: Any) -> Any:
+    """Return ``data`` as a serializer validates it.
+
+    Raises:
+        ValidationFailed: with the place and the cure of every finding.
+    """
+    serializer = serializer_class(data=data)
+    if not serializer.is_valid():
+        raise ValidationFailed(details=validation_details(serializer.errors))
+    return serializer.validated_data

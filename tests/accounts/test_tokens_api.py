@@ -106,7 +106,7 @@ def test_a_form_field_that_stands_twice_is_refused(
     )
     body = answer.json()
     assert (answer.status_code, body["error"]) == (400, "invalid_request")
-    assert body["error_description"] == f"A form field stands twice: {field}."
+    assert body["error_description"] == f"The form field {field} is given more than once."
     assert RefreshToken.objects.get().revoked_at is None
 
 

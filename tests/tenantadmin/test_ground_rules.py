@@ -149,7 +149,7 @@ class TestStrictJson:
         [
             (b" ", "The body is not valid JSON: Expecting value at line 1, column 2."),
             (b'{"a": 1,}', "The body is not valid JSON: "),
-            (b'{"a": 1, "a": 2}', 'The key "a" stands twice in one object.'),
+            (b'{"a": 1, "a": 2}', 'The key "a" is given more than once in one object.'),
             (b'{"a": NaN}', "NaN is not a JSON number."),
             (b'{"a": -Infinity}', "-Infinity is not a JSON number."),
             (b'{"a": 1e999}', "The number 1e999 is out of range."),
