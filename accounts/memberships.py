@@ -14,7 +14,7 @@ from accounts.access.reach import reach_of, visible_memberships
 from accounts.access.scopes import MEMBERSHIP_SCOPES, Scope
 from accounts.models import Membership, Tenant, User
 from accounts.models.users import MembershipRole
-from tenantadmin.core.errors import Detail, Forbidden, NotFound, ValidationFailed
+from tenantadmin.core.errors import Forbidden, NotFound, ValidationFailed
 from tenantadmin.core.timestamps import now
 
 if TYPE_CHECKING:
@@ -117,7 +117,9 @@ def _write(
         if tenant_id not in owned:
             raise Forbidden("You own no such tenant.")
         if tenant_id not in locked:
-            raise _invalid(f"{path}/{index}/tenantId", "unknown-tenant", "There is no such tenant.")
+            raise ValidationFailed.at(
+                f"{path}/{index}/tenantId", "unknown-tenant", "There is no such tenant."
+            )
         if replace or tenant_id not in stored:
             _require_own_rights(principal, tenant=locked[tenant_id], role=role)
             added[tenant_id] = role
@@ -133,7 +135,9 @@ def _unique(entries: Sequence[MembershipEntry], path: str) -> dict[UUID, str]:
     wanted: dict[UUID, str] = {}
     for index, entry in enumerate(entries):
         if entry.tenant_id in wanted:
-            raise _invalid(f"{path}/{index}/tenantId", "duplicate-tenant", "This tenant stands twice.")
+            raise ValidationFailed.at(
+                f"{path}/{index}/tenantId", "duplicate-tenant", "This tenant stands twice."
+            )
         wanted[entry.tenant_id] = entry.role
     return wanted
 
@@ -167,7 +171,7 @@ def _keep_last_owners(
     owners = Membership.objects.filter(tenant__in=leaving, role=MembershipRole.OWNER).exclude(user=user)
     alone = leaving - set(owners.values_list("tenant_id", flat=True))
     if alone:
-        raise _invalid(
+        raise ValidationFailed.at(
             path,
             "last-owner",
             f"The tenant {min(map(str, alone))} would be without an owner. "
@@ -177,7 +181,3 @@ def _keep_last_owners(
 
 def _touch(user: User) -> None:
     User.objects.filter(pk=user.pk).update(modified_at=now())
-
-
-def _invalid(path: str, code: str, message: str) -> ValidationFailed:
-    return ValidationFailed(details=[Detail(path, code, message)])

@@ -15,7 +15,7 @@ from accounts.access.rights import rights_of
 from accounts.access.scopes import MEMBERSHIP_SCOPES, READ_SCOPES, Scope
 from accounts.models import Account, PersonalAccessToken, Tenant, User
 from accounts.users import readable_user, unreadable
-from tenantadmin.core.errors import Detail, Forbidden, NotFound, ValidationFailed
+from tenantadmin.core.errors import Forbidden, NotFound, ValidationFailed
 from tenantadmin.core.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
@@ -111,18 +111,18 @@ def require_grantable(owner: Rights, wanted: PatRequest) -> None:
         ValidationFailed: an unknown tenant or account, or an expiry in the past.
     """
     if wanted.expires_at is not None and wanted.expires_at <= now():
-        raise _invalid("/expiresAt", "in-the-past", "Give a time in the future, or leave it out.")
+        raise ValidationFailed.at("/expiresAt", "in-the-past", "Give a time in the future, or leave it out.")
     if wanted.has_wildcard and not owner.is_platform_admin:
         raise Forbidden("Only a platform admin owns tokens with a wildcard.")
     if not owner.is_platform_admin:
         _require_members(owner, wanted)
     elif WILDCARD not in wanted.tenants and (unknown := _unknown_tenants(wanted)):
-        raise _invalid("/tenants", "unknown-tenant", f"There is no tenant {unknown[0]}.")
+        raise ValidationFailed.at("/tenants", "unknown-tenant", f"There is no tenant {unknown[0]}.")
     if owner.is_platform_admin and WILDCARD not in wanted.accounts:
         accounts = Account.objects.filter(pk__in=wanted.accounts)
         known = {str(key) for key in accounts.values_list("pk", flat=True)}
         if unknown := sorted(set(wanted.accounts) - known):
-            raise _invalid("/accounts", "unknown-account", f"There is no account {unknown[0]}.")
+            raise ValidationFailed.at("/accounts", "unknown-account", f"There is no account {unknown[0]}.")
 
 
 def _require_members(owner: Rights, wanted: PatRequest) -> None:
@@ -172,7 +172,3 @@ def _unknown_tenants(wanted: PatRequest) -> list[str]:
 
 def _optional(moment: dt.datetime | None) -> str | None:
     return format_timestamp(moment) if moment else None
-
-
-def _invalid(path: str, code: str, message: str) -> ValidationFailed:
-    return ValidationFailed(details=[Detail(path, code, message)])

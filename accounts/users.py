@@ -16,7 +16,7 @@ from accounts.emails import check_email
 from accounts.memberships import MembershipEntry, set_memberships
 from accounts.models import Account, Membership, User
 from accounts.roles import Roles, apply_roles, has_other_active_admin, lock_admins, roles_of
-from tenantadmin.core.errors import Detail, Forbidden, NotFound, ValidationFailed
+from tenantadmin.core.errors import Forbidden, NotFound, ValidationFailed
 from tenantadmin.core.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def write_user(principal: Principal, *, email: str, change: UserChange) -> dict[
         if user is None:
             user = _create_user(principal, email)
         elif change.created_at not in {None, user.created_at}:
-            raise _invalid("/createdAt", "read-only", "The time of creation cannot be changed.")
+            raise ValidationFailed.at("/createdAt", "read-only", "The time of creation cannot be changed.")
         _require_writable(principal, user, change)
         _apply(user, change)
         if change.memberships is not None:
@@ -243,7 +243,7 @@ def _create_user(principal: Principal, email: str) -> User:
     try:
         check_email(email)
     except ValueError as error:
-        raise _invalid("/email", "invalid-email", str(error)) from error
+        raise ValidationFailed.at("/email", "invalid-email", str(error)) from error
     return User.objects.lock_or_create(email)
 
 
@@ -273,7 +273,3 @@ def _apply(user: User, change: UserChange) -> None:
     roles = change.roles if change.roles is not None else roles_of(user)
     active = user.is_active if change.active is None else change.active
     apply_roles(user, roles=roles, active=active, path="/roles")
-
-
-def _invalid(path: str, code: str, message: str) -> ValidationFailed:
-    return ValidationFailed(details=[Detail(path, code, message)])

@@ -13,7 +13,7 @@ from accounts.roles import make_roles
 from accounts.serializers.users import UserBody, UserDocument, UserList, UserParameters, membership_entries
 from accounts.users import UserChange, delete_user, list_users, read_user, write_user
 from accounts.viewsets import AppViewSet
-from tenantadmin.core.errors import Detail, ValidationFailed
+from tenantadmin.core.errors import ValidationFailed
 from tenantadmin.http.hal import hrefs, links
 from tenantadmin.http.serializers import Success
 from tenantadmin.http.viewsets import operation
@@ -93,9 +93,7 @@ def _read_change(body: Mapping[str, Any], *, email: str) -> UserChange:
         ValidationFailed: the body names another email than the path.
     """
     if "email" in body and normalize_email(body["email"]) != email:
-        raise ValidationFailed(
-            details=[Detail("/email", "read-only", "The email is the user's key and cannot be changed.")]
-        )
+        raise ValidationFailed.at("/email", "read-only", "The email is the user's key and cannot be changed.")
     roles, tenants = body.get("roles"), body.get("tenants")
     return UserChange(
         display_name=body.get("displayName"),

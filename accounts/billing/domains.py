@@ -12,7 +12,7 @@ from accounts.billing.dns import Challenge, require_challenge
 from accounts.billing.errors import DomainNotFound, InUse
 from accounts.models import Account, Domain, Fqdn, Tenant
 from accounts.tenants.errors import AccountNotFound
-from tenantadmin.core.errors import Detail, Forbidden, ValidationFailed
+from tenantadmin.core.errors import Forbidden, ValidationFailed
 from tenantadmin.core.hosts import lies_in
 from tenantadmin.core.timestamps import format_timestamp, now
 
@@ -72,7 +72,7 @@ def register_domain(*, account_id: UUID, name: str) -> Domain:
     """
     if any(lies_in(name, own) or lies_in(own, name) for own in settings.PLATFORM_DOMAINS):
         message = f"'{name}' belongs to the platform: its names may be used without registering it."
-        raise ValidationFailed(details=[Detail("/domain", "platform-domain", message)])
+        raise ValidationFailed.at("/domain", "platform-domain", message)
     _require_account(account_id)
     if Domain.objects.filter(name=name, verified_at__isnull=False).exclude(account=account_id).exists():
         raise InUse(f"'{name}' is verified for another account.")

@@ -13,10 +13,10 @@ from accounts.billing.accounts import SentAccount
 from accounts.models.billing import GrantResource, Plan
 from accounts.serializers.fields import EmailField, FqdnField, NameField
 from tenantadmin.http.serializers import (
+    HalLinks,
     IgnoredField,
     JsonBooleanField,
     JsonIntegerField,
-    Link,
     OneOfField,
     StrictSerializer,
     StrictUuidField,
@@ -163,9 +163,7 @@ class GrantItem(GrantDocument):
     href = serializers.CharField()
 
 
-class GrantLinks(serializers.Serializer[Any]):
-    self = Link()
-    parent = Link()
+class GrantLinks(HalLinks):
     items = GrantItem(many=True)
 
 

@@ -14,6 +14,7 @@ from accounts.tenants.config import SentConfig
 from accounts.tenants.secrets import looks_like_secret
 from tenantadmin.http.serializers import (
     HalItem,
+    HalLinks,
     IgnoredField,
     JsonBooleanField,
     JsonIntegerField,
@@ -211,9 +212,7 @@ class ManifestEntry(HalItem):
     deleted = serializers.BooleanField()
 
 
-class ManifestLinks(serializers.Serializer[Any]):
-    self = Link()
-    parent = Link()
+class ManifestLinks(HalLinks):
     items = ManifestEntry(many=True)
 
 

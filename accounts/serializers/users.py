@@ -14,9 +14,9 @@ from accounts.access.scopes import Scope
 from accounts.memberships import MembershipEntry
 from accounts.models.users import MembershipRole, PrimaryRole
 from tenantadmin.http.serializers import (
+    HalLinks,
     IgnoredField,
     JsonBooleanField,
-    Link,
     OneOfField,
     StrictCharField,
     StrictSerializer,
@@ -111,9 +111,7 @@ class UserItem(serializers.Serializer[Any]):
     href = serializers.CharField()
 
 
-class UserListLinks(serializers.Serializer[Any]):
-    self = Link()
-    parent = Link()
+class UserListLinks(HalLinks):
     items = UserItem(many=True)
 
 

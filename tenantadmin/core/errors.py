@@ -6,7 +6,7 @@ Contract: Errors. Any layer may raise an `ApiError`: nothing here needs Django o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from tenantadmin.core.request_ids import current_request_id
 
@@ -73,6 +73,11 @@ class ValidationFailed(ApiError):
     status = 400
     code = "validation_failed"
     message = "The request is not valid."
+
+    @classmethod
+    def at(cls, path: str, code: str, message: str) -> Self:
+        """Return the refusal of one place in the request."""
+        return cls(details=[Detail(path, code, message)])
 
 
 class InvalidJson(ApiError):
