@@ -139,7 +139,11 @@ def finish_contract(result: dict[str, Any], generator: Any, **_: Any) -> dict[st
             schema.setdefault("additionalProperties", False)
     components["schemas"] = dict(sorted(components["schemas"].items()))
     components.setdefault("headers", {})["X-Request-Id"] = _REQUEST_ID_HEADER
-    for path_item in result["paths"].values():
+    for path, operations in result["paths"].items():
+        # drf-spectacular takes the methods of a viewset out of a set, in any order.
+        path_item = result["paths"][path] = {
+            method: operations[method] for method in ApiViewSet.http_method_names if method in operations
+        }
         for operation in path_item.values():
             for status, response in operation["responses"].items():
                 response["description"] = response.get("description") or _DESCRIPTIONS.get(status, "Done.")

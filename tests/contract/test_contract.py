@@ -79,6 +79,12 @@ def test_every_operation_says_who_it_is_and_what_it_may_answer(contract: dict[st
             assert "413" in statuses, place
 
 
+def test_the_operations_of_an_address_come_in_one_order(contract: dict[str, Any]) -> None:
+    methods = ["get", "post", "put", "patch", "delete"]
+    for path, item in contract["paths"].items():
+        assert list(item) == [method for method in methods if method in item], path
+
+
 def test_the_contract_the_routes_and_the_permissions_name_the_same_operations(
     contract: dict[str, Any],
 ) -> None:
