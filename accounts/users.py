@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from uuid import UUID
 
 import orjson
 from django.db import transaction
 from django.db.models import Q
 
-from accounts.access.reach import reach_of, visible_memberships
 from accounts.access.scopes import Scope
 from accounts.emails import check_email
-from accounts.memberships import MembershipEntry, set_memberships
+from accounts.memberships import MembershipEntry, sees_membership, set_memberships
 from accounts.models import Account, Membership, User
 from accounts.roles import Roles, apply_roles, has_other_active_admin, lock_admins, roles_of
 from tenantadmin.core.errors import Detail, Forbidden, NotFound, ValidationFailed
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
     from accounts.access.principal import Principal
-    from accounts.access.reach import Reach
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,7 @@ def read_user(principal: Principal, email: str) -> dict[str, Any]:
     row = _fetch(email)
     if row is None:
         raise unreadable(principal)
-    return user_document(row, visible=visible_memberships(principal, email))
+    return user_document(row, memberships=_visible_memberships(principal, row))
 
 
 def read_roles(principal: Principal, email: str) -> Roles:
@@ -173,22 +172,14 @@ def unreadable(principal: Principal) -> NotFound | Forbidden:
     return Forbidden("You may not read or change this user.")
 
 
-def membership_list(row: UserRow, *, visible: Reach) -> list[dict[str, str]]:
-    """Return ``[{tenantId, role}]`` of a user, oldest first."""
-    if visible.everywhere:
-        return row.memberships
-    shown = {str(tenant_id) for tenant_id in visible.tenant_ids}
-    return [entry for entry in row.memberships if entry["tenantId"] in shown]
-
-
-def user_document(row: UserRow, *, visible: Reach) -> dict[str, Any]:
+def user_document(row: UserRow, *, memberships: list[dict[str, str]]) -> dict[str, Any]:
     """Return the User of the contract."""
     return {
         "email": row.email,
         "type": "user",
         "displayName": row.display_name,
         "roles": {"primary": row.role, "scopes": row.scopes},
-        "tenants": membership_list(row, visible=visible),
+        "tenants": memberships,
         "identity": {
             "provider": row.identity_provider or None,
             "subject": row.identity_subject or None,
@@ -211,11 +202,11 @@ def read_memberships(principal: Principal, email: str) -> list[dict[str, str]]:
     row = _fetch(email)
     if row is None:
         raise unreadable(principal)
-    return membership_list(row, visible=visible_memberships(principal, email))
+    return _visible_memberships(principal, row)
 
 
 class UserRow(NamedTuple):
-    """A user's row with its memberships in live tenants, ``[{tenantId, role}]``, oldest first."""
+    """A user's row with its memberships in live tenants, oldest first: ``[{tenant, account, role}]``."""
 
     email: str
     display_name: str
@@ -236,8 +227,8 @@ class UserRow(NamedTuple):
 _READ_USER: Final = PreparedQuery("""
     SELECT u.email, u.display_name, u.role, u.scopes, u.identity_provider, u.identity_subject,
            u.email_verified, u.last_login, u.tos, u.is_active, u.created_at, u.modified_at,
-           (SELECT coalesce(json_agg(json_build_object('tenantId', m.tenant_id, 'role', m.role)
-                                     ORDER BY m.id), '[]'::json)::text
+           (SELECT coalesce(json_agg(json_build_object('tenant', m.tenant_id, 'account', t.account_id,
+                                                       'role', m.role) ORDER BY m.id), '[]'::json)::text
               FROM accounts_membership m
               JOIN accounts_tenant t ON t.id = m.tenant_id AND t.deleted_at IS NULL
              WHERE m.user_id = u.id)
@@ -255,12 +246,22 @@ def _fetch(email: str) -> UserRow | None:
     return UserRow._make([*columns, orjson.loads(memberships)])
 
 
+def _visible_memberships(principal: Principal, row: UserRow) -> list[dict[str, str]]:
+    """Return ``[{tenantId, role}]`` of a user, oldest first, as far as ``principal`` may see them."""
+    visible = []
+    for entry in row.memberships:
+        tenant_id, account_id = UUID(entry["tenant"]), UUID(entry["account"])
+        held = principal.on_tenants.scopes_on(tenant_id=tenant_id, account_id=account_id)
+        if sees_membership(principal, email=row.email, held=held):
+            visible.append({"tenantId": entry["tenant"], "role": entry["role"]})
+    return visible
+
+
 def _readable_users(principal: Principal) -> QuerySet[User]:
     """Return the users that ``principal`` may read, itself at least."""
-    reach = reach_of(principal, Scope.USERS_READ)
-    if reach.everywhere:
+    if Scope.USERS_READ in principal.on_tenants.everywhere:
         return User.objects.all()
-    of_tenants = Membership.objects.filter(reach.as_filter("tenant"), tenant__deleted_at__isnull=True)
+    of_tenants = _live_memberships(principal, Scope.USERS_READ)
     return User.objects.filter(Q(pk=principal.rights.user_id) | Q(pk__in=of_tenants.values("user")))
 
 
@@ -291,8 +292,13 @@ def _require_writable(principal: Principal, user: User, change: UserChange) -> N
 
 def shares_owned_tenant(principal: Principal, user: User) -> bool:
     """Tell whether ``user`` is a member of a live tenant whose memberships ``principal`` may write."""
-    owned = reach_of(principal, Scope.USERS_WRITE)
-    return user.memberships.filter(owned.as_filter("tenant"), tenant__deleted_at__isnull=True).exists()
+    return _live_memberships(principal, Scope.USERS_WRITE).filter(user=user).exists()
+
+
+def _live_memberships(principal: Principal, scope: Scope) -> QuerySet[Membership]:
+    """Return the memberships in live tenants on which ``principal`` holds ``scope``."""
+    held = principal.on_tenants.as_q(scope, tenant="tenant", account="tenant__account")
+    return Membership.objects.filter(held, tenant__deleted_at__isnull=True)
 
 
 def _apply(user: User, change: UserChange) -> None:

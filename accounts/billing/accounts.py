@@ -14,7 +14,6 @@ from django.db.models import Q
 from django.db.models.functions import Coalesce
 
 from accounts.access.scopes import Scope
-from accounts.access.visible import readable_accounts
 from accounts.billing.errors import InUse
 from accounts.billing.schema import AccountBody, AccountCreate
 from accounts.diff import diff_documents, summarize_fields
@@ -81,13 +80,9 @@ def account_path(account_id: UUID, *more: str) -> str:
 
 def list_accounts(principal: Principal) -> Iterator[dict[str, Any]]:
     """Yield ``{name, href}`` of the accounts that the caller may read, in bounded memory."""
-    ids = (
-        Account.objects.filter(
-            readable_accounts(principal, Scope.CONFIG_READ, account="pk"), deleted_at__isnull=True
-        )
-        .order_by("name", "pk")
-        .values_list("pk", flat=True)
-    )
+    readable = principal.on_accounts.as_q(Scope.CONFIG_READ, account="pk")
+    live = Account.objects.filter(readable, deleted_at__isnull=True)
+    ids = live.order_by("name", "pk").values_list("pk", flat=True)
     for account_id in ids.iterator(chunk_size=2000):
         yield item(str(account_id), account_path(account_id))
 

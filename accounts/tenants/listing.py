@@ -12,7 +12,6 @@ from django.db.models import Count, F, Max, Q, Sum
 from django.db.models.functions import Extract
 
 from accounts.access.scopes import Scope
-from accounts.access.visible import listed_tenants
 from accounts.models import Tenant
 from accounts.models.tenants import fold_name
 from accounts.tenants.errors import TenantNotFound
@@ -41,11 +40,8 @@ def tenant_path(tenant_id: UUID, *more: str) -> str:
 
 def list_tenants(principal: Principal) -> Iterator[dict[str, Any]]:
     """Yield ``{name, href}`` of the live tenants in the caller's scope, by name, in bounded memory."""
-    ids = (
-        Tenant.objects.filter(listed_tenants(principal, Scope.CONFIG_READ), deleted_at__isnull=True)
-        .order_by("name", "pk")
-        .values_list("pk", flat=True)
-    )
+    live = _listed(principal).filter(deleted_at__isnull=True)
+    ids = live.order_by("name", "pk").values_list("pk", flat=True)
     for tenant_id in ids.iterator(chunk_size=_CHUNK):
         yield item(str(tenant_id), tenant_path(tenant_id))
 
@@ -95,7 +91,7 @@ def read_manifest(principal: Principal, query: ManifestQuery) -> Manifest:
     ``generatedAt`` is the newest ``modifiedAt`` that no open transaction can still precede.
     """
     settled = settled_before()
-    scope = Tenant.objects.filter(listed_tenants(principal, Scope.CONFIG_READ))
+    scope = _listed(principal)
     generated_at = _generated_at(scope, settled=settled, since=query.since)
     rows = scope.filter(_wanted(query))
     # Every change moves a row's modified_at upwards, so that count and sum together name a state.
@@ -106,6 +102,12 @@ def read_manifest(principal: Principal, query: ManifestQuery) -> Manifest:
         etag=strong_etag("manifest", query, generated_at, *state.values()),
         generated_at=generated_at,
         rows=rows.order_by("-modified_at", "-pk").values_list("pk", "name", "modified_at", "deleted_at"),
+    )
+
+
+def _listed(principal: Principal) -> QuerySet[Tenant]:
+    return Tenant.objects.filter(
+        principal.on_listed_tenants.as_q(Scope.CONFIG_READ, tenant="pk", account="account_id")
     )
 
 
