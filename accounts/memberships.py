@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from django.db import transaction
 
-from accounts.access.reach import reach_of, visible_memberships
 from accounts.access.scopes import MEMBERSHIP_SCOPES, Scope
 from accounts.models import Membership, Tenant, User
 from accounts.models.users import MembershipRole
@@ -80,14 +79,22 @@ def set_memberships(
     _write(principal, user=user, entries=entries, path=path, replace=True)
 
 
+def sees_membership(principal: Principal, *, email: str, held: frozenset[Scope]) -> bool:
+    """Return True if the caller, who holds ``held`` on a tenant, sees that the user is a member of it."""
+    is_own = principal.claims.is_sign_in and email == principal.email
+    return is_own or principal.is_platform_admin or bool(held & {Scope.CONFIG_READ, Scope.USERS_READ})
+
+
 def require_ownership(principal: Principal) -> None:
     """Refuse a caller who may write memberships of no tenant at all.
 
     Raises:
         Forbidden: so it is.
     """
-    owned = reach_of(principal, Scope.USERS_WRITE)
-    if not owned.everywhere and not owned.tenant_ids:
+    access = principal.on_tenants
+    if Scope.USERS_WRITE in access.everywhere:
+        return
+    if not Tenant.objects.filter(access.as_q(Scope.USERS_WRITE, tenant="pk", account="account_id")).exists():
         raise Forbidden("Only an owner of a tenant or a platform admin changes memberships.")
 
 
@@ -95,35 +102,45 @@ def _write(
     principal: Principal, *, user: User, entries: Sequence[MembershipEntry], path: str, replace: bool
 ) -> None:
     wanted = _unique(entries, path)
-    owned = reach_of(principal, Scope.USERS_WRITE)
-    visible = visible_memberships(principal, user.email)
-    live = Tenant.objects.filter(deleted_at__isnull=True)
     # In one order, so that two writers of the same tenants wait for each other instead of both failing.
-    locked = {
+    tenants = {
         tenant.pk: tenant
-        for tenant in live.filter(pk__in={*wanted, *_tenants_of(user)})
+        for tenant in Tenant.objects.filter(pk__in={*wanted, *_tenants_of(user)})
         .order_by("pk")
         .select_for_update(no_key=True)
+    }
+    live = {tenant_id for tenant_id, tenant in tenants.items() if tenant.deleted_at is None}
+    held = {
+        tenant_id: principal.on_tenants.scopes_on(
+            tenant_id=tenant_id,
+            account_id=tenants[tenant_id].account_id if tenant_id in tenants else None,
+        )
+        for tenant_id in {*wanted, *tenants}
     }
     stored = {
         tenant_id: role
         for tenant_id, role in user.memberships.values_list("tenant_id", "role")
-        if tenant_id in locked
+        if tenant_id in live
     }
     added: dict[UUID, str] = {}
     for index, (tenant_id, role) in enumerate(wanted.items()):
-        if stored.get(tenant_id) == role and tenant_id in visible:
+        is_stored = stored.get(tenant_id) == role
+        if is_stored and sees_membership(principal, email=user.email, held=held[tenant_id]):
             continue
-        if tenant_id not in owned:
+        if Scope.USERS_WRITE not in held[tenant_id]:
             raise Forbidden("You own no such tenant.")
-        if tenant_id not in locked:
+        if tenant_id not in live:
             raise ValidationFailed.at(
                 f"{path}/{index}/tenantId", "unknown-tenant", "There is no such tenant."
             )
         if replace or tenant_id not in stored:
-            _require_own_rights(principal, tenant=locked[tenant_id], role=role)
+            _require_own_rights(principal, tenant_id=tenant_id, role=role)
             added[tenant_id] = role
-    removed = [key for key in stored if replace and key not in wanted and key in owned]
+    removed = [
+        tenant_id
+        for tenant_id in stored
+        if replace and tenant_id not in wanted and Scope.USERS_WRITE in held[tenant_id]
+    ]
     if not principal.is_platform_admin:
         _keep_last_owners(user, stored=stored, added=added, removed=removed, path=path)
     Membership.objects.filter(user=user, tenant__in=removed).delete()
@@ -146,12 +163,10 @@ def _tenants_of(user: User) -> list[UUID]:
     return list(user.memberships.values_list("tenant_id", flat=True))
 
 
-def _require_own_rights(principal: Principal, *, tenant: Tenant, role: str) -> None:
+def _require_own_rights(principal: Principal, *, tenant_id: UUID, role: str) -> None:
     """Nobody hands out more than they have, nor for good what a grant brings for now."""
-    if principal.rights.is_platform_admin:
-        return
-    own = principal.rights.without_grants().on_tenant(tenant_id=tenant.pk, account_id=tenant.account_id)
-    if not MEMBERSHIP_SCOPES[role] <= own:
+    rights = principal.rights
+    if not rights.is_platform_admin and not MEMBERSHIP_SCOPES[role] <= rights.from_membership(tenant_id):
         raise Forbidden(f"You may not make anyone '{role}' of this tenant: your own membership brings less.")
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from accounts.access.credentials import create_pat, grantable_scopes
 from accounts.access.principal import WILDCARD, Principal, Rights
+from accounts.access.reach import NO_SCOPES
 from accounts.access.rights import rights_of
-from accounts.access.scopes import MEMBERSHIP_SCOPES, READ_SCOPES, Scope
 from accounts.models import Account, PersonalAccessToken, Tenant, User
 from accounts.users import readable_user, unreadable
 from tenantadmin.core.errors import Forbidden, NotFound, ValidationFailed
@@ -21,6 +22,8 @@ from tenantadmin.core.timestamps import format_timestamp, now
 if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Mapping
+
+    from accounts.access.scopes import Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,15 +129,13 @@ def require_grantable(owner: Rights, wanted: PatRequest) -> None:
 
 
 def _require_members(owner: Rights, wanted: PatRequest) -> None:
-    roles = {str(tenant_id): role for tenant_id, role in owner.memberships.items()}
-    if foreign := sorted(set(wanted.tenants) - set(roles)):
+    if foreign := sorted(set(wanted.tenants) - {str(tenant) for tenant in owner.memberships}):
         raise Forbidden(f"The owner is no member of the tenant {foreign[0]}.")
     if foreign := sorted(set(wanted.accounts) - {str(account) for account in owner.owned_accounts}):
         raise Forbidden(f"The owner does not own the account {foreign[0]}.")
     allowed = grantable_scopes(owner)
     if wanted.tenants and not wanted.accounts:
-        brought = frozenset().union(*(MEMBERSHIP_SCOPES[roles[tenant]] for tenant in wanted.tenants))
-        allowed &= brought & READ_SCOPES if owner.role == "guest" else brought
+        allowed &= NO_SCOPES.union(*(owner.from_membership(UUID(tenant)) for tenant in wanted.tenants))
     if excess := sorted(wanted.scopes - allowed):
         raise Forbidden(f"The owner's memberships do not bring the scope '{excess[0]}'.")
 
@@ -150,7 +151,8 @@ def _require_within(principal: Principal, wanted: PatRequest) -> None:
         raise Forbidden(f"This token lacks the scope '{excess[0]}' itself.")
     if claims.has_wildcard:
         return
-    if set(wanted.tenants) - claims.tenants or set(wanted.accounts) - claims.accounts:
+    foreign_tenants = set(wanted.tenants).difference(map(str, claims.tenants))
+    if foreign_tenants or set(wanted.accounts).difference(map(str, claims.accounts)):
         raise Forbidden("This token does not reach one of the tenants or accounts itself.")
 
 

@@ -108,7 +108,7 @@ def require_tenant_scope(principal: Principal, *, tenant_id: UUID, scope: Scope)
             minted now would hold the scope, it says so; to others an unknown tenant reads like any.
     """
     account_id = _account_of(principal, tenant_id)
-    if scope not in principal.scopes_on_tenant(tenant_id=tenant_id, account_id=account_id):
+    if scope not in principal.on_tenants.scopes_on(tenant_id=tenant_id, account_id=account_id):
         if principal.claims.is_sign_in and scope not in PAT_ONLY:
             _tell_later_grant(principal.claims, tenant_id=tenant_id, scope=scope)
         raise Forbidden(f"This needs '{scope}' on the tenant.")
@@ -118,15 +118,13 @@ def _tell_later_grant(claims: Claims, *, tenant_id: UUID, scope: Scope) -> None:
     """Refuse in other words whom the database allows ``scope`` by now, however lately."""
     latest = Principal(claims=claims, rights=read_rights(claims))
     account_id = _account_of(latest, tenant_id)
-    if scope in latest.rights.on_tenant(tenant_id=tenant_id, account_id=account_id):
+    if scope in latest.rights.on_tenants.scopes_on(tenant_id=tenant_id, account_id=account_id):
         raise granted_after_minting(scope, "tenant")
 
 
 def _account_of(principal: Principal, tenant_id: UUID) -> UUID | None:
-    """Return the tenant's account where rights may hang on it; asks the database only then."""
-    if not principal.rights.account_grants and not (principal.claims.accounts - {"*"}):
-        return None
-    if principal.claims.is_sign_in and not principal.rights.account_grants:
+    """Return the tenant's account if it may decide; ask the database only then."""
+    if not principal.on_tenants.asks_for_account:
         return None
     return Tenant.objects.filter(pk=tenant_id).values_list("account_id", flat=True).first()
 

@@ -12,7 +12,6 @@ from django.db.models import Q
 from django.db.models.functions import Coalesce
 
 from accounts.access.scopes import Scope
-from accounts.access.visible import readable_accounts, readable_by_tenant
 from accounts.models import Revision
 from accounts.models.history import RevisionKind
 from tenantadmin.core.errors import BadRequest, Detail, NotFound
@@ -126,13 +125,11 @@ def read_changes(
     Raises:
         BadRequest: the cursor is not one of this list.
     """
-    of_tenants = readable_by_tenant(
-        principal, Scope.CONFIG_READ, tenant="tenant_id", account="account_id"
-    ) & ~Q(kind=RevisionKind.ACCOUNT)
-    of_accounts = readable_accounts(principal, Scope.CONFIG_READ, account="account_id") & Q(
-        kind=RevisionKind.ACCOUNT
-    )
-    rows = Revision.objects.filter(of_tenants | of_accounts, asked.as_q()).defer("document")
+    is_account = Q(kind=RevisionKind.ACCOUNT)
+    on_tenants = principal.on_tenants.as_q(Scope.CONFIG_READ, tenant="tenant_id", account="account_id")
+    on_accounts = principal.on_accounts.as_q(Scope.CONFIG_READ, account="account_id")
+    readable = (on_tenants & ~is_account) | (on_accounts & is_account)
+    rows = Revision.objects.filter(readable, asked.as_q()).defer("document")
     if cursor is not None:
         moment, pk = _read_cursor(cursor, (str, int))
         changed_at = _read_moment(moment)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db import transaction
 from django.db.models import OuterRef, Q
 from django.db.models.functions import JSONObject
 
-from accounts.access.reach import reach_of, visible_memberships
 from accounts.access.scopes import Scope
 from accounts.emails import check_email
-from accounts.memberships import MembershipEntry, set_memberships
+from accounts.memberships import MembershipEntry, sees_membership, set_memberships
 from accounts.models import Account, Membership, User
 from accounts.roles import Roles, apply_roles, has_other_active_admin, lock_admins, roles_of
 from tenantadmin.core.errors import Forbidden, NotFound, ValidationFailed
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from accounts.access.principal import Principal
 
 
-#: Users with ``entries``: their memberships in live tenants, ``[{tenantId, role}]``, oldest first. Made once:
-#: the dashboard asks for a user on every page, and annotating takes as long as the rest of the query.
+#: Users with ``entries``: their memberships in live tenants, ``{tenant, account, role}``, oldest first. Made
+#: once: the dashboard asks for a user on every page, and annotating takes as long as the rest of the query.
 _WITH_MEMBERSHIPS: Final = User.objects.order_by().annotate(
     entries=ArraySubquery(
         Membership.objects.filter(user=OuterRef("pk"), tenant__deleted_at__isnull=True)
         .order_by("pk")
-        .values(entry=JSONObject(tenantId="tenant_id", role="role"))
+        .values(entry=JSONObject(tenant="tenant_id", account="tenant__account_id", role="role"))
     )
 )
 
@@ -221,21 +221,21 @@ def _with_memberships(principal: Principal, email: str) -> Any:
 
 
 def _visible(principal: Principal, user: Any) -> list[dict[str, str]]:
-    """Return the ``entries`` of a user that ``principal`` may see."""
-    entries: list[dict[str, str]] = user.entries
-    visible = visible_memberships(principal, user.email)
-    if visible.everywhere:
-        return entries
-    shown = {str(tenant_id) for tenant_id in visible.tenant_ids}
-    return [entry for entry in entries if entry["tenantId"] in shown]
+    """Return ``[{tenantId, role}]`` of a user, oldest first, as far as ``principal`` may see them."""
+    visible = []
+    for entry in user.entries:
+        tenant_id, account_id = UUID(entry["tenant"]), UUID(entry["account"])
+        held = principal.on_tenants.scopes_on(tenant_id=tenant_id, account_id=account_id)
+        if sees_membership(principal, email=user.email, held=held):
+            visible.append({"tenantId": entry["tenant"], "role": entry["role"]})
+    return visible
 
 
 def _readable_users(principal: Principal) -> QuerySet[User]:
     """Return the users that ``principal`` may read, itself at least."""
-    reach = reach_of(principal, Scope.USERS_READ)
-    if reach.everywhere:
+    if Scope.USERS_READ in principal.on_tenants.everywhere:
         return User.objects.all()
-    of_tenants = Membership.objects.filter(reach.as_filter("tenant"), tenant__deleted_at__isnull=True)
+    of_tenants = _live_memberships(principal, Scope.USERS_READ)
     return User.objects.filter(Q(pk=principal.rights.user_id) | Q(pk__in=of_tenants.values("user")))
 
 
@@ -266,8 +266,13 @@ def _require_writable(principal: Principal, user: User, change: UserChange) -> N
 
 def shares_owned_tenant(principal: Principal, user: User) -> bool:
     """Tell whether ``user`` is a member of a live tenant whose memberships ``principal`` may write."""
-    owned = reach_of(principal, Scope.USERS_WRITE)
-    return user.memberships.filter(owned.as_filter("tenant"), tenant__deleted_at__isnull=True).exists()
+    return _live_memberships(principal, Scope.USERS_WRITE).filter(user=user).exists()
+
+
+def _live_memberships(principal: Principal, scope: Scope) -> QuerySet[Membership]:
+    """Return the memberships in live tenants on which ``principal`` holds ``scope``."""
+    held = principal.on_tenants.as_q(scope, tenant="tenant", account="tenant__account")
+    return Membership.objects.filter(held, tenant__deleted_at__isnull=True)
 
 
 def _apply(user: User, change: UserChange) -> None:

@@ -11,17 +11,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
-from django.db.models import Q
 from django.utils.module_loading import import_string
 
 from accounts.access.principal import WILDCARD, Rights
-from accounts.access.rights import rights_of
+from accounts.access.reach import NO_SCOPES
+from accounts.access.rights import in_force, rights_of
 from accounts.access.scopes import (
     ALL_SCOPES,
-    MEMBERSHIP_SCOPES,
     NOT_IN_MEMBERS_PATS,
     PAT_ONLY,
-    READ_SCOPES,
     Scope,
 )
 from accounts.access.tokens import mint_access_token
@@ -122,18 +120,13 @@ def role_scopes(rights: Rights) -> frozenset[Scope]:
     """Return what primary role and memberships bring, on whichever tenant."""
     if rights.is_platform_admin:
         return ALL_SCOPES
-    brought: frozenset[Scope] = frozenset()
-    for role in rights.memberships.values():
-        brought |= MEMBERSHIP_SCOPES[role]
-    return brought & READ_SCOPES if rights.role == "guest" else brought
+    return NO_SCOPES.union(*rights.own_on_tenants.tenants.values())
 
 
 def sign_in_scopes(rights: Rights) -> frozenset[Scope]:
     """Return the scopes of a sign-in token: what role, memberships and grants bring, less PAT-only ones."""
-    brought = role_scopes(rights) | rights.extra_scopes
-    for granted in (*rights.tenant_grants.values(), *rights.account_grants.values()):
-        brought |= granted
-    return brought - PAT_ONLY
+    granted = (*rights.granted.tenants.values(), *rights.granted.accounts.values())
+    return role_scopes(rights).union(rights.extra_scopes, *granted) - PAT_ONLY
 
 
 def mint_for_sign_in(user: User) -> AccessGrant:
@@ -158,9 +151,8 @@ def exchange_pat(text: str) -> AccessGrant:
         InvalidGrant: unknown, expired, revoked, or its owner is inactive or may no longer hold a wildcard.
     """
     pat = (
-        _unexpired(PersonalAccessToken.objects)
-        .select_related("owner")
-        .filter(digest=digest_of(text), owner__is_active=True)
+        PersonalAccessToken.objects.select_related("owner")
+        .filter(in_force(), digest=digest_of(text), owner__is_active=True)
         .first()
     )
     if pat is None:
@@ -188,9 +180,8 @@ def exchange_refresh_token(text: str) -> AccessGrant:
         InvalidGrant: unknown, expired, revoked, or its user is inactive.
     """
     row = (
-        _unexpired(RefreshToken.objects)
-        .select_related("user")
-        .filter(digest=digest_of(text), user__is_active=True)
+        RefreshToken.objects.select_related("user")
+        .filter(in_force(), digest=digest_of(text), user__is_active=True)
         .first()
     )
     if row is None:
@@ -204,10 +195,6 @@ def revoke(text: str) -> None:
     """End a refresh token or a PAT, and with a PAT the tokens minted from it; an unknown one is no error."""
     for model in (RefreshToken, PersonalAccessToken):
         model.objects.filter(digest=digest_of(text), revoked_at__isnull=True).update(revoked_at=now())
-
-
-def _unexpired(manager: Any) -> Any:
-    return manager.filter(Q(expires_at__isnull=True) | Q(expires_at__gt=now()), revoked_at__isnull=True)
 
 
 def _granted(token: str, scopes: Iterable[Scope]) -> AccessGrant:

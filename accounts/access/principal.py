@@ -1,15 +1,18 @@
-"""Who is asking: a token's claims and the rights that the database holds now, as one frozen value.
+"""Who is asking: a token's claims, the rights that the database holds now, and what both allow together.
 
-A request may do what both allow (contract: Authentication). Views and services ask a `Principal`; none
-of them sees a credential.
+Contract: Authentication. Views and services ask a `Principal`; none of them sees a credential.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
+from accounts.access.reach import NO_SCOPES, Access, Reach
 from accounts.access.scopes import (
+    ACCOUNT_OWNER_SCOPES,
+    ALL_SCOPES,
     MEMBERS_ONLY,
     MEMBERSHIP_SCOPES,
     PAT_ONLY,
@@ -17,9 +20,10 @@ from accounts.access.scopes import (
     READ_SCOPES,
     Scope,
 )
+from accounts.models.users import PrimaryRole
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from uuid import UUID
 
 WILDCARD: Final = "*"
@@ -34,8 +38,10 @@ class Claims:
     expires_at: int
     role: str
     scopes: frozenset[Scope]
-    tenants: frozenset[str]
-    accounts: frozenset[str]
+    tenants: frozenset[UUID]
+    accounts: frozenset[UUID]
+    #: The token names every tenant and account.
+    has_wildcard: bool = False
     personal_access_token: int | None = None
     tos_required: bool = False
 
@@ -44,23 +50,18 @@ class Claims:
         """True for a token from signing in or refreshing, false for one minted from a PAT."""
         return self.personal_access_token is None
 
-    @property
-    def has_wildcard(self) -> bool:
-        """True where the token reaches every tenant or every account."""
-        return WILDCARD in self.tenants or WILDCARD in self.accounts
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rights:
-    """What the database allows the user now."""
+    """What the database allows the user now: by its own role, memberships and accounts, and by grants."""
 
     user_id: int
     email: str
     role: str
     memberships: Mapping[UUID, str] = field(default_factory=dict)
-    tenant_grants: Mapping[UUID, frozenset[Scope]] = field(default_factory=dict)
-    account_grants: Mapping[UUID, frozenset[Scope]] = field(default_factory=dict)
     owned_accounts: frozenset[UUID] = frozenset()
+    #: What grants in force bring.
+    granted: Reach = field(default_factory=Reach)
     #: Scopes granted to the user itself (``roles.scopes``).
     extra_scopes: frozenset[Scope] = frozenset()
     #: ``[{methods, path}]`` of the PAT behind the token; empty means every endpoint.
@@ -68,26 +69,47 @@ class Rights:
 
     @property
     def is_platform_admin(self) -> bool:
-        return self.role == "admin"
+        return self.role == PrimaryRole.ADMIN
 
-    def without_grants(self) -> Rights:
-        """Return what role and memberships alone bring: what is handed on outlives a grant that ends."""
-        return replace(self, tenant_grants={}, account_grants={})
+    def from_membership(self, tenant_id: UUID) -> frozenset[Scope]:
+        """Return what membership alone brings on a tenant."""
+        return self.own_on_tenants.tenants.get(tenant_id, NO_SCOPES)
 
-    def on_tenant(self, *, tenant_id: UUID, account_id: UUID | None) -> frozenset[Scope]:
-        """Return what role, membership and grants together allow on a tenant."""
-        allowed: frozenset[Scope] = PLATFORM_ADMIN_SCOPES if self.is_platform_admin else frozenset()
-        membership = self.memberships.get(tenant_id)
-        if membership is not None:
-            brought = MEMBERSHIP_SCOPES[membership]
-            allowed |= brought & READ_SCOPES if self.role == "guest" else brought
-        allowed |= self.tenant_grants.get(tenant_id, frozenset())
-        if account_id is not None:
-            allowed |= self.account_grants.get(account_id, frozenset())
-        return allowed
+    @cached_property
+    def own_on_tenants(self) -> Reach:
+        """What role and memberships bring on tenants."""
+        brought = {role: self._limit(scopes) for role, scopes in MEMBERSHIP_SCOPES.items()}
+        tenants = {tenant_id: brought[role] for tenant_id, role in self.memberships.items()}
+        return Reach(everywhere=self._everywhere, tenants=tenants)
+
+    @cached_property
+    def own_on_accounts(self) -> Reach:
+        """What role and ownership bring on accounts. Owning an account brings nothing on its tenants."""
+        return Reach(
+            everywhere=self._everywhere,
+            accounts=dict.fromkeys(self.owned_accounts, self._limit(ACCOUNT_OWNER_SCOPES)),
+        )
+
+    @cached_property
+    def on_tenants(self) -> Reach:
+        """What the user may do on tenants."""
+        return self.own_on_tenants | self.granted
+
+    @cached_property
+    def on_accounts(self) -> Reach:
+        """What the user may do on accounts themselves."""
+        return self.own_on_accounts | self.granted
+
+    @property
+    def _everywhere(self) -> frozenset[Scope]:
+        return PLATFORM_ADMIN_SCOPES if self.is_platform_admin else NO_SCOPES
+
+    def _limit(self, scopes: frozenset[Scope]) -> frozenset[Scope]:
+        """Return ``scopes``; for a guest, whose memberships and accounts bring no more, the read rights."""
+        return scopes & READ_SCOPES if self.role == PrimaryRole.GUEST else scopes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Principal:
     """An authenticated caller. Doubles as DRF's ``request.user``."""
 
@@ -103,7 +125,7 @@ class Principal:
     @property
     def is_platform_admin(self) -> bool:
         """True where both the token and the database say ``admin``; a PAT says so by a wildcard."""
-        admin = self.rights.is_platform_admin and self.claims.role == "admin"
+        admin = self.rights.is_platform_admin and self.claims.role == PrimaryRole.ADMIN
         return admin and (self.claims.is_sign_in or self.claims.has_wildcard)
 
     @property
@@ -111,26 +133,57 @@ class Principal:
         """True for a token minted from a PAT with wildcard tenants or accounts, held by a platform admin."""
         return not self.claims.is_sign_in and self.is_platform_admin
 
-    def token_names_tenant(self, *, tenant_id: UUID, account_id: UUID | None) -> bool:
-        """Tell whether the token reaches a tenant, by its id, by its account or by a wildcard."""
+    @cached_property
+    def on_tenants(self) -> Access:
+        """What the caller may do on tenants."""
         claims = self.claims
-        if str(tenant_id) in claims.tenants:
-            return True
         if claims.is_sign_in:
-            granted = tenant_id in self.rights.tenant_grants or (
-                account_id is not None and account_id in self.rights.account_grants
-            )
-            return self.is_platform_admin or granted
-        if claims.has_wildcard:
-            return True
-        return account_id is not None and str(account_id) in claims.accounts
+            claimed = self._claimed_signed_in(claims.scopes - PAT_ONLY, tenants=claims.tenants)
+        else:
+            claimed = self._claimed_by_pat
+        return Access(claimed, self.rights.on_tenants)
 
-    def scopes_on_tenant(self, *, tenant_id: UUID, account_id: UUID | None) -> frozenset[Scope]:
-        """Return what the caller may do on a tenant: the token's scopes that the database allows too."""
-        if not self.token_names_tenant(tenant_id=tenant_id, account_id=account_id):
-            return frozenset()
-        scopes = self.rights.on_tenant(tenant_id=tenant_id, account_id=account_id) & self.claims.scopes
-        if self.claims.is_sign_in:
-            return scopes - PAT_ONLY
-        # Raw logs and SQL: neither a wildcard nor an account stands for the name of a tenant.
-        return scopes if str(tenant_id) in self.claims.tenants else scopes - MEMBERS_ONLY
+    @cached_property
+    def on_accounts(self) -> Access:
+        """What the caller may do on accounts themselves."""
+        claims = self.claims
+        if claims.is_sign_in:
+            # The scopes of the token come from memberships, and owning an account is none.
+            claimed = self._claimed_signed_in(ALL_SCOPES, accounts=claims.accounts)
+        else:
+            claimed = self._claimed_by_pat
+        return Access(claimed, self.rights.on_accounts)
+
+    @property
+    def on_listed_tenants(self) -> Access:
+        """What lists of tenants hold: as `on_tenants`, but all tenants only for a wildcard PAT.
+
+        A signed-in platform admin may read every tenant; its lists hold its memberships and grants.
+        """
+        access = self.on_tenants
+        if not self.claims.is_sign_in:
+            return access
+        return replace(access, claimed=replace(access.claimed, everywhere=NO_SCOPES))
+
+    def _claimed_signed_in(
+        self, scopes: frozenset[Scope], *, tenants: Iterable[UUID] = (), accounts: Iterable[UUID] = ()
+    ) -> Reach:
+        """Return where a sign-in token brings ``scopes``: what it names, and what is granted by now."""
+        granted = self.rights.granted
+        return Reach(
+            everywhere=scopes if self.is_platform_admin else NO_SCOPES,
+            tenants=dict.fromkeys((*tenants, *granted.tenants), scopes),
+            accounts=dict.fromkeys((*accounts, *granted.accounts), scopes),
+        )
+
+    @property
+    def _claimed_by_pat(self) -> Reach:
+        """Where a PAT's token brings its scopes: on what it names."""
+        claims = self.claims
+        # Raw logs and SQL need the name of the tenant: neither a wildcard nor an account stands for it.
+        unnamed = claims.scopes - MEMBERS_ONLY
+        return Reach(
+            everywhere=unnamed if claims.has_wildcard else NO_SCOPES,
+            tenants=dict.fromkeys(claims.tenants, claims.scopes),
+            accounts=dict.fromkeys(claims.accounts, unnamed),
+        )

@@ -1,72 +1,95 @@
-"""Which tenants a caller holds a scope on, for everything that lists or filters.
+"""Which scopes are held where. Contract: Authentication.
 
-Contract: Authentication. One tenant is asked of `Principal.scopes_on_tenant`; this is the same answer for
-all of them at once.
+The answer for one tenant or account and the filter for all of them are read from the same fields.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
-from uuid import UUID
 
 from django.db.models import Q
 
-from accounts.access.principal import WILDCARD
-from accounts.access.scopes import MEMBERS_ONLY, Scope
-from accounts.models import Tenant
-
 if TYPE_CHECKING:
-    from accounts.access.principal import Principal
+    from collections.abc import Mapping
+    from uuid import UUID
+
+    from accounts.access.scopes import Scope
+
+NO_SCOPES: Final[frozenset[Scope]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Every tenant, or those with the ids named."""
+    """Scopes by where they are held: everywhere, on tenants, on accounts with all their tenants."""
 
-    everywhere: bool
-    tenant_ids: frozenset[UUID] = frozenset()
+    everywhere: frozenset[Scope] = NO_SCOPES
+    tenants: Mapping[UUID, frozenset[Scope]] = field(default_factory=dict)
+    accounts: Mapping[UUID, frozenset[Scope]] = field(default_factory=dict)
 
-    def __contains__(self, tenant_id: UUID) -> bool:
-        return self.everywhere or tenant_id in self.tenant_ids
+    def __or__(self, other: Reach) -> Reach:
+        return Reach(
+            everywhere=self.everywhere | other.everywhere,
+            tenants=_merge(self.tenants, other.tenants),
+            accounts=_merge(self.accounts, other.accounts),
+        )
 
-    def as_filter(self, field: str) -> Q:
-        """Return the filter that keeps rows whose ``field`` is a tenant within reach."""
-        return Q() if self.everywhere else Q(**{f"{field}__in": self.tenant_ids})
+    def scopes_on(self, *, tenant_id: UUID | None = None, account_id: UUID | None) -> frozenset[Scope]:
+        """Return the scopes on a tenant of an account, or without ``tenant_id`` on the account itself."""
+        scopes = self.everywhere
+        if tenant_id is not None:
+            scopes |= self.tenants.get(tenant_id, NO_SCOPES)
+        if account_id is not None:
+            scopes |= self.accounts.get(account_id, NO_SCOPES)
+        return scopes
 
+    def as_q(self, scope: Scope, *, tenant: str | None = None, account: str) -> Q:
+        """Return the filter of the rows on whose tenant or account ``scope`` is held.
 
-EVERYWHERE: Final = Reach(everywhere=True)
-
-
-def reach_of(principal: Principal, *scopes: Scope) -> Reach:
-    """Return the tenants, deleted ones too, where ``principal`` holds one of ``scopes`` (one query)."""
-    rights, claims = principal.rights, principal.claims
-    wanted = frozenset(scopes)
-    if principal.is_platform_admin and (wanted - MEMBERS_ONLY) & claims.scopes:
-        return EVERYWHERE
-    tenant_ids = {*rights.memberships, *rights.tenant_grants, *_uuids(claims.tenants)}
-    account_ids = {*rights.account_grants, *_uuids(claims.accounts)}
-    if not tenant_ids and not account_ids:
-        return Reach(everywhere=False)
-    candidates = Tenant.objects.filter(Q(pk__in=tenant_ids) | Q(account__in=account_ids)).values_list(
-        "pk", "account_id"
-    )
-    return Reach(
-        everywhere=False,
-        tenant_ids=frozenset(
-            tenant_id
-            for tenant_id, account_id in candidates
-            if wanted & principal.scopes_on_tenant(tenant_id=tenant_id, account_id=account_id)
-        ),
-    )
+        ``tenant`` and ``account`` are the fields that hold the ids; rows about accounts have no ``tenant``.
+        """
+        if scope in self.everywhere:
+            return Q()
+        held = Q(**{f"{account}__in": _ids_with(scope, self.accounts)})
+        return held if tenant is None else held | Q(**{f"{tenant}__in": _ids_with(scope, self.tenants)})
 
 
-def visible_memberships(principal: Principal, email: str) -> Reach:
-    """Return the tenants whose memberships ``principal`` sees of the user under ``email``."""
-    if principal.is_platform_admin or (principal.claims.is_sign_in and email == principal.email):
-        return EVERYWHERE
-    return reach_of(principal, Scope.CONFIG_READ, Scope.USERS_READ)
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What a caller may do, and where: what its token claims and the database allows."""
+
+    claimed: Reach
+    allowed: Reach
+
+    @property
+    def everywhere(self) -> frozenset[Scope]:
+        """The scopes that are held on everything there is."""
+        return self.claimed.everywhere & self.allowed.everywhere
+
+    @property
+    def asks_for_account(self) -> bool:
+        """True if the account of a tenant may decide."""
+        return bool(self.claimed.accounts or self.allowed.accounts)
+
+    def scopes_on(self, *, tenant_id: UUID | None = None, account_id: UUID | None) -> frozenset[Scope]:
+        """Return the scopes on a tenant of an account, or without ``tenant_id`` on the account itself.
+
+        ``account_id`` may be None for a tenant if the access does not ask for it.
+        """
+        claimed = self.claimed.scopes_on(tenant_id=tenant_id, account_id=account_id)
+        return claimed & self.allowed.scopes_on(tenant_id=tenant_id, account_id=account_id)
+
+    def as_q(self, scope: Scope, *, tenant: str | None = None, account: str) -> Q:
+        """Return the filter of the rows on whose tenant or account ``scope`` is held, as `Reach.as_q`."""
+        claimed = self.claimed.as_q(scope, tenant=tenant, account=account)
+        return claimed & self.allowed.as_q(scope, tenant=tenant, account=account)
 
 
-def _uuids(names: frozenset[str]) -> set[UUID]:
-    return {UUID(name) for name in names if name != WILDCARD}
+def _ids_with(scope: Scope, held: Mapping[UUID, frozenset[Scope]]) -> list[UUID]:
+    return [key for key, scopes in held.items() if scope in scopes]
+
+
+def _merge(
+    one: Mapping[UUID, frozenset[Scope]], other: Mapping[UUID, frozenset[Scope]]
+) -> Mapping[UUID, frozenset[Scope]]:
+    return {**one, **{key: one.get(key, NO_SCOPES) | scopes for key, scopes in other.items()}}

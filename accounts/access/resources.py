@@ -1,56 +1,20 @@
-"""Rights on accounts, and those on tenants that only owners have. Contract: Authentication.
+"""Refusals on accounts, and of what only owners may do. Contract: Authentication.
 
 `accounts.permissions` asks for a scope on the tenant in the path; these functions ask for the rest.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from accounts.access.principal import WILDCARD
 from accounts.access.rights import read_rights
-from accounts.access.scopes import MEMBERS_ONLY, PLATFORM_ADMIN_SCOPES, Scope
-from accounts.models.users import MembershipRole, PrimaryRole
+from accounts.access.scopes import Scope
 from tenantadmin.core.errors import Forbidden
 
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from accounts.access.principal import Principal, Rights
-
-#: What owning an account brings on the account itself.
-ACCOUNT_OWNER_SCOPES: Final = frozenset({Scope.CONFIG_READ, Scope.CONFIG_WRITE})
-
-
-def scopes_on_account(principal: Principal, account_id: UUID) -> frozenset[Scope]:
-    """Return what the caller may do on an account: what its token reaches and the database allows."""
-    if not token_names_account(principal, account_id):
-        return frozenset()
-    allowed = _rights_on_account(principal.rights, account_id)
-    return allowed if principal.claims.is_sign_in else allowed & principal.claims.scopes
-
-
-def _rights_on_account(rights: Rights, account_id: UUID) -> frozenset[Scope]:
-    allowed = rights.account_grants.get(account_id, frozenset()) - MEMBERS_ONLY
-    if rights.is_platform_admin:
-        allowed |= PLATFORM_ADMIN_SCOPES
-    if account_id in rights.owned_accounts:
-        allowed |= (
-            ACCOUNT_OWNER_SCOPES - {Scope.CONFIG_WRITE}
-            if rights.role == PrimaryRole.GUEST
-            else ACCOUNT_OWNER_SCOPES
-        )
-    return allowed
-
-
-def token_names_account(principal: Principal, account_id: UUID) -> bool:
-    """Tell whether the token reaches an account, by its id or by a wildcard."""
-    claims = principal.claims
-    if str(account_id) in claims.accounts:
-        return True
-    if claims.is_sign_in:
-        return principal.is_platform_admin or account_id in principal.rights.account_grants
-    return WILDCARD in claims.accounts or WILDCARD in claims.tenants
+    from accounts.access.principal import Principal
 
 
 def require_account_scope(principal: Principal, *, account_id: UUID, scope: Scope) -> None:
@@ -59,12 +23,12 @@ def require_account_scope(principal: Principal, *, account_id: UUID, scope: Scop
     Raises:
         Forbidden: neither owner nor platform admin, no grant, or the token does not reach the account.
     """
-    if scope not in scopes_on_account(principal, account_id):
-        if principal.claims.is_sign_in and scope in _rights_on_account(
-            read_rights(principal.claims), account_id
-        ):
-            raise granted_after_minting(scope, "account")
-        raise Forbidden(f"This needs '{scope}' on the account: its owners hold it.")
+    if scope in principal.on_accounts.scopes_on(account_id=account_id):
+        return
+    claims = principal.claims
+    if claims.is_sign_in and scope in read_rights(claims).on_accounts.scopes_on(account_id=account_id):
+        raise granted_after_minting(scope, "account")
+    raise Forbidden(f"This needs '{scope}' on the account: its owners hold it.")
 
 
 def granted_after_minting(scope: Scope, where: str) -> Forbidden:
@@ -76,13 +40,20 @@ def granted_after_minting(scope: Scope, where: str) -> Forbidden:
 
 
 def owns_account(principal: Principal, account_id: UUID) -> bool:
-    """Tell whether the caller owns an account, guests apart, or is a platform admin. Grants do not count.
+    """Return True for an owner of the account who is no guest, and for a platform admin.
 
-    Whether the token reaches the account is another question.
+    Grants do not count, and the token need not reach the account.
     """
-    rights = principal.rights
-    owns = account_id in rights.owned_accounts and rights.role != PrimaryRole.GUEST
-    return owns or rights.is_platform_admin
+    return Scope.CONFIG_WRITE in principal.rights.own_on_accounts.scopes_on(account_id=account_id)
+
+
+def owns_tenant(principal: Principal, tenant_id: UUID) -> bool:
+    """Return True for an owner of the tenant who is no guest, and for a platform admin.
+
+    Grants do not count.
+    """
+    # Only an owner's membership brings this scope.
+    return principal.is_platform_admin or Scope.USERS_WRITE in principal.rights.from_membership(tenant_id)
 
 
 def require_account_owner(principal: Principal, account_id: UUID) -> None:
@@ -101,9 +72,5 @@ def require_tenant_owner(principal: Principal, tenant_id: UUID) -> None:
     Raises:
         Forbidden: with who may.
     """
-    if principal.is_platform_admin:
-        return
-    rights = principal.rights
-    is_owner = rights.memberships.get(tenant_id) == MembershipRole.OWNER
-    if not is_owner or rights.role == PrimaryRole.GUEST:
+    if not owns_tenant(principal, tenant_id):
         raise Forbidden("Only an owner of the tenant or a platform admin may do this.")

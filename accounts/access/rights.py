@@ -18,6 +18,7 @@ from django.db.models import OuterRef, Q
 from django.db.models.functions import JSONObject
 
 from accounts.access.principal import Claims, Principal, Rights
+from accounts.access.reach import NO_SCOPES, Reach
 from accounts.access.scopes import Scope
 from accounts.access.tokens import verify_access_token
 from accounts.models import Account, Membership, PermissionGrant, PersonalAccessToken, User
@@ -61,6 +62,11 @@ def forget_principals() -> None:
         _remembered.clear()
 
 
+def in_force() -> Q:
+    """Return the filter of the grants and credentials that are neither revoked nor expired."""
+    return Q(revoked_at__isnull=True) & (Q(expires_at__isnull=True) | Q(expires_at__gt=now()))
+
+
 def read_rights(claims: Claims) -> Rights:
     """Read what the database allows the subject of ``claims`` now.
 
@@ -74,12 +80,7 @@ def read_rights(claims: Claims) -> Rights:
     endpoints: tuple[Mapping[str, Any], ...] = ()
     if claims.personal_access_token is not None:
         pat = (
-            PersonalAccessToken.objects.filter(
-                Q(expires_at__isnull=True) | Q(expires_at__gt=now()),
-                id=claims.personal_access_token,
-                owner=user,
-                revoked_at__isnull=True,
-            )
+            PersonalAccessToken.objects.filter(in_force(), id=claims.personal_access_token, owner=user)
             .only("endpoints")
             .first()
         )
@@ -104,11 +105,7 @@ def _with_rights(users: QuerySet[User]) -> QuerySet[User]:
             .values(row=JSONObject(tenant="tenant_id", role="role"))
         ),
         grant_rows=ArraySubquery(
-            PermissionGrant.objects.filter(
-                Q(expires_at__isnull=True) | Q(expires_at__gt=now()),
-                grantee=OuterRef("pk"),
-                revoked_at__isnull=True,
-            )
+            PermissionGrant.objects.filter(in_force(), grantee=OuterRef("pk"))
             .order_by()
             .values(row=JSONObject(resource="resource", id="resource_id", permissions="permissions"))
         ),
@@ -119,18 +116,15 @@ def _with_rights(users: QuerySet[User]) -> QuerySet[User]:
 def _read(row: Any, *, endpoints: tuple[Mapping[str, Any], ...]) -> Rights:
     granted: dict[str, dict[UUID, frozenset[Scope]]] = {kind.value: {} for kind in GrantResource}
     for grant in row.grant_rows:
-        held = granted[grant["resource"]]
-        resource_id = UUID(grant["id"])
-        permissions = frozenset(Scope(name) for name in grant["permissions"])
-        held[resource_id] = held.get(resource_id, frozenset()) | permissions
+        held, resource_id = granted[grant["resource"]], UUID(grant["id"])
+        held[resource_id] = held.get(resource_id, NO_SCOPES) | {Scope(name) for name in grant["permissions"]}
     return Rights(
         user_id=row.pk,
         email=row.email,
         role=row.role,
         memberships={UUID(entry["tenant"]): entry["role"] for entry in row.membership_rows},
-        tenant_grants=granted[GrantResource.TENANT],
-        account_grants=granted[GrantResource.ACCOUNT],
         owned_accounts=frozenset(row.account_ids),
+        granted=Reach(tenants=granted[GrantResource.TENANT], accounts=granted[GrantResource.ACCOUNT]),
         extra_scopes=frozenset(Scope(name) for name in row.scopes),
         endpoints=endpoints,
     )

@@ -50,10 +50,13 @@ MEMBERSHIP_SCOPES: Final[dict[str, frozenset[Scope]]] = {
     "owner": _TENANT_ADMIN | {Scope.USERS_WRITE},
 }
 
-#: What a platform admin may do on every tenant without being a member.
+#: What owning an account brings on the account itself.
+ACCOUNT_OWNER_SCOPES: Final = frozenset({Scope.CONFIG_READ, Scope.CONFIG_WRITE})
+
+#: What a platform admin may do on every tenant without being a member, and on every account.
 PLATFORM_ADMIN_SCOPES: Final = ALL_SCOPES - MEMBERS_ONLY
 
-#: A guest's memberships bring no more than this.
+#: A guest's memberships and accounts bring no more than this.
 READ_SCOPES: Final = frozenset(
     {Scope.CONFIG_READ, Scope.LOGS_READ, Scope.LOGS_QUERY, Scope.ANALYTICS_READ, Scope.USERS_READ}
 )

@@ -12,6 +12,7 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 import jwt
 from django.conf import settings
@@ -25,7 +26,7 @@ from rest_framework_simplejwt.exceptions import (
 )
 from rest_framework_simplejwt.tokens import Token
 
-from accounts.access.principal import Claims
+from accounts.access.principal import WILDCARD, Claims
 from accounts.access.scopes import Scope
 from tenantadmin.conf.secrets import read_public_keys, read_signing_key
 from tenantadmin.core.errors import InvalidToken, TokenExpired
@@ -198,8 +199,9 @@ def verify_access_token(text: str) -> Claims:
             expires_at=int(payload["exp"]),
             role=_text(payload["role"]),
             scopes=frozenset(Scope(name) for name in _text(payload["scope"]).split()),
-            tenants=frozenset(_text(name) for name in payload["tenants"]),
-            accounts=frozenset(_text(name) for name in payload["accounts"]),
+            tenants=_ids(payload["tenants"]),
+            accounts=_ids(payload["accounts"]),
+            has_wildcard=WILDCARD in (*payload["tenants"], *payload["accounts"]),
             personal_access_token=_optional_id(payload.get("pat")),
             tos_required=payload.get("tos_required") is True,
         )
@@ -211,6 +213,10 @@ def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError
     return value
+
+
+def _ids(names: Iterable[Any]) -> frozenset[UUID]:
+    return frozenset(UUID(_text(name)) for name in names if name != WILDCARD)
 
 
 def _optional_id(value: Any) -> int | None:

@@ -14,7 +14,6 @@ from django.db.models import Q
 from django.db.models.functions import Coalesce
 
 from accounts.access.scopes import Scope
-from accounts.access.visible import readable_accounts
 from accounts.billing.errors import InUse
 from accounts.diff import diff_documents, summarize_fields
 from accounts.documents import require_unchanged
@@ -87,14 +86,9 @@ class AccountState:
 
 def list_accounts(principal: Principal) -> Iterator[UUID]:
     """Yield the ids of the accounts that the caller may read, by name, in bounded memory."""
-    ids = (
-        Account.objects.filter(
-            readable_accounts(principal, Scope.CONFIG_READ, account="pk"), deleted_at__isnull=True
-        )
-        .order_by("name", "pk")
-        .values_list("pk", flat=True)
-    )
-    return ids.iterator(chunk_size=2000)
+    readable = principal.on_accounts.as_q(Scope.CONFIG_READ, account="pk")
+    live = Account.objects.filter(readable, deleted_at__isnull=True)
+    return live.order_by("name", "pk").values_list("pk", flat=True).iterator(chunk_size=2000)
 
 
 def read_account(account_id: UUID) -> AccountState:

@@ -8,7 +8,6 @@ from django.conf import settings
 from django.db.models import Q
 
 from accounts.access.scopes import Scope
-from accounts.access.visible import readable_accounts
 from accounts.billing.errors import FqdnNotFound
 from accounts.models import Fqdn, Tenant
 from tenantadmin.core.timestamps import format_timestamp, now
@@ -62,6 +61,8 @@ def remove_old_fqdns() -> int:
 
 def _held(principal: Principal) -> QuerySet[Fqdn]:
     is_held = Q(released_at__isnull=True) | Q(released_at__gt=now() - settings.TOMBSTONE_LIFETIME)
-    of_accounts = readable_accounts(principal, Scope.CONFIG_READ, account="account_id")
     held = Fqdn.objects.filter(is_held)
-    return held.filter(tenant_id__in=Tenant.objects.filter(of_accounts).values("pk")) if of_accounts else held
+    if Scope.CONFIG_READ in principal.on_accounts.everywhere:
+        return held
+    of_accounts = principal.on_accounts.as_q(Scope.CONFIG_READ, account="account_id")
+    return held.filter(tenant_id__in=Tenant.objects.filter(of_accounts).values("pk"))

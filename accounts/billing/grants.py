@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from django.db.models import Q
 
-from accounts.access.resources import ACCOUNT_OWNER_SCOPES, owns_account, token_names_account
-from accounts.access.scopes import GRANTABLE, PLATFORM_ADMIN_SCOPES, Scope
+from accounts.access.resources import owns_account, owns_tenant
+from accounts.access.rights import in_force
+from accounts.access.scopes import ACCOUNT_OWNER_SCOPES, GRANTABLE, PLATFORM_ADMIN_SCOPES, Scope
 from accounts.billing.errors import GrantNotFound
 from accounts.models import Account, PermissionGrant, Tenant, User
 from accounts.models.billing import GrantResource
-from accounts.models.users import MembershipRole, PrimaryRole
+from accounts.models.users import MembershipRole
 from tenantadmin.core.errors import Detail, Forbidden, ValidationFailed
 from tenantadmin.core.timestamps import format_timestamp, now
 
@@ -117,23 +118,13 @@ def _require_within_own(principal: Principal, new: NewGrant) -> None:
 
 
 def _owns(principal: Principal, *, resource: str, resource_id: UUID) -> bool:
-    rights = principal.rights
-    if not _token_reaches(principal, resource=resource, resource_id=resource_id):
-        return False
+    """Return True if the token reaches the resource and the caller owns it or is a platform admin."""
     if resource == GrantResource.ACCOUNT:
-        return owns_account(principal, resource_id)
-    if principal.is_platform_admin:
-        return True
-    if rights.role == PrimaryRole.GUEST:
-        return False
-    return rights.memberships.get(resource_id) == MembershipRole.OWNER
-
-
-def _token_reaches(principal: Principal, *, resource: str, resource_id: UUID) -> bool:
-    if resource == GrantResource.ACCOUNT:
-        return principal.claims.is_sign_in or token_names_account(principal, resource_id)
+        claimed = principal.on_accounts.claimed.scopes_on(account_id=resource_id)
+        return owns_account(principal, resource_id) and (principal.claims.is_sign_in or bool(claimed))
     account_id = Tenant.objects.filter(pk=resource_id).values_list("account_id", flat=True).first()
-    return principal.token_names_tenant(tenant_id=resource_id, account_id=account_id)
+    claimed = principal.on_tenants.claimed.scopes_on(tenant_id=resource_id, account_id=account_id)
+    return owns_tenant(principal, resource_id) and bool(claimed)
 
 
 def _own_scopes(principal: Principal, *, resource: str, resource_id: UUID) -> frozenset[Scope]:
@@ -142,15 +133,15 @@ def _own_scopes(principal: Principal, *, resource: str, resource_id: UUID) -> fr
     A grant on an account reaches all its tenants: an owner hands on what it holds on every one of them. What
     was granted to the caller itself is not for handing on.
     """
-    rights, claims = principal.rights.without_grants(), principal.claims
+    on_tenants, claims = principal.rights.own_on_tenants, principal.claims
     if resource == GrantResource.TENANT:
-        own = rights.on_tenant(tenant_id=resource_id, account_id=None)
+        own = on_tenants.scopes_on(tenant_id=resource_id, account_id=None)
     elif principal.is_platform_admin:
         own = PLATFORM_ADMIN_SCOPES
     else:
         tenants = Tenant.objects.filter(account=resource_id, deleted_at__isnull=True)
         held = [
-            rights.on_tenant(tenant_id=tenant_id, account_id=resource_id)
+            on_tenants.scopes_on(tenant_id=tenant_id, account_id=resource_id)
             for tenant_id in tenants.values_list("pk", flat=True)
         ]
         own = frozenset.intersection(*held) if held else ACCOUNT_OWNER_SCOPES
@@ -159,13 +150,11 @@ def _own_scopes(principal: Principal, *, resource: str, resource_id: UUID) -> fr
 
 def _visible(principal: Principal) -> QuerySet[PermissionGrant]:
     rights = principal.rights
-    in_force = PermissionGrant.objects.filter(
-        Q(expires_at__isnull=True) | Q(expires_at__gt=now()), revoked_at__isnull=True
-    ).select_related("grantee", "granted_by")
+    grants = PermissionGrant.objects.filter(in_force()).select_related("grantee", "granted_by")
     if principal.is_platform_admin:
-        return in_force
+        return grants
     owned_tenants = [held for held, role in rights.memberships.items() if role == MembershipRole.OWNER]
-    return in_force.filter(
+    return grants.filter(
         Q(grantee=rights.user_id)
         | Q(granted_by=rights.user_id)
         | Q(resource=GrantResource.TENANT, resource_id__in=owned_tenants)

@@ -12,7 +12,6 @@ from django.db.models import Count, F, Max, Q, Sum
 from django.db.models.functions import Extract
 
 from accounts.access.scopes import Scope
-from accounts.access.visible import listed_tenants
 from accounts.models import Tenant
 from accounts.models.tenants import fold_name
 from accounts.tenants.errors import TenantNotFound
@@ -35,12 +34,8 @@ _NEVER: Final = "1970-01-01T00:00:00.000Z"
 
 def list_tenants(principal: Principal) -> Iterator[UUID]:
     """Yield the ids of the live tenants in the caller's scope, by name, in bounded memory."""
-    ids = (
-        Tenant.objects.filter(listed_tenants(principal, Scope.CONFIG_READ), deleted_at__isnull=True)
-        .order_by("name", "pk")
-        .values_list("pk", flat=True)
-    )
-    return ids.iterator(chunk_size=_CHUNK)
+    live = _listed(principal).filter(deleted_at__isnull=True)
+    return live.order_by("name", "pk").values_list("pk", flat=True).iterator(chunk_size=_CHUNK)
 
 
 def require_live_tenant(tenant_id: UUID) -> None:
@@ -86,7 +81,7 @@ def read_manifest(principal: Principal, query: ManifestQuery) -> Manifest:
     ``generatedAt`` is the newest ``modifiedAt`` that no open transaction can still precede.
     """
     settled = settled_before()
-    scope = Tenant.objects.filter(listed_tenants(principal, Scope.CONFIG_READ))
+    scope = _listed(principal)
     generated_at = _generated_at(scope, settled=settled, since=query.since)
     rows = scope.filter(_wanted(query))
     # Every change moves a row's modified_at upwards, so that count and sum together name a state.
@@ -98,6 +93,12 @@ def read_manifest(principal: Principal, query: ManifestQuery) -> Manifest:
         etag=strong_etag("manifest", query, generated_at, *state.values()),
         generated_at=generated_at,
         rows=map(ManifestRow._make, newest_first.iterator(chunk_size=_CHUNK)),
+    )
+
+
+def _listed(principal: Principal) -> QuerySet[Tenant]:
+    return Tenant.objects.filter(
+        principal.on_listed_tenants.as_q(Scope.CONFIG_READ, tenant="pk", account="account_id")
     )
 
 

@@ -249,7 +249,7 @@ def test_the_file_opens_the_admin_site_and_the_api_and_is_private(store: ObjectS
     for tenant in content["tenants"]:
         tenant_id = UUID(tenant["tenantId"])
         account_id = Tenant.objects.get(pk=tenant_id).account_id
-        assert principal.scopes_on_tenant(tenant_id=tenant_id, account_id=account_id) >= {
+        assert principal.on_tenants.scopes_on(tenant_id=tenant_id, account_id=account_id) >= {
             Scope.CONFIG_READ,
             Scope.CONFIG_WRITE,
             Scope.LOGS_READ,

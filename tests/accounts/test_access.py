@@ -1,0 +1,408 @@
+"""What a caller may do, and where: the answer for one row and the filter for all.
+
+Contract: Authentication.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from django.db import transaction
+from django.db.models import Value
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from accounts.access.credentials import create_pat, exchange_pat
+from accounts.access.rights import authenticate_token, forget_principals
+from accounts.access.scopes import Scope
+from accounts.access.tokens import mint_access_token
+from accounts.models import Account, Membership, PermissionGrant, PersonalAccessToken, Tenant, User
+from tenantadmin.core.errors import InvalidToken
+from tenantadmin.core.timestamps import now
+from tests import factories
+from tests.conftest import ApiClient
+from tests.streams import body_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from uuid import UUID
+
+    from django.db.models import Model
+
+    from accounts.access.principal import Principal
+    from accounts.access.reach import Access
+
+pytestmark = pytest.mark.django_db
+
+# The rule once more, by hand, from the table of the contract.
+EVERY: Final = frozenset(map(str, Scope))
+LOGS: Final = frozenset({"logs:read", "logs:query"})
+PAT_ONLY: Final = frozenset({"cache-admin", "analytics:read", "analytics:users", "tos:publish"})
+READS: Final = frozenset({"config:read", "logs:read", "logs:query", "analytics:read", "users:read"})
+MEMBER: Final = frozenset({"config:read", "logs:read", "logs:query", "analytics:read"})
+TENANT_ADMIN: Final = MEMBER | {"config:write", "cache-admin", "analytics:users", "users:read"}
+MEMBERSHIPS: Final = {"member": MEMBER, "admin": TENANT_ADMIN, "owner": TENANT_ADMIN | {"users:write"}}
+OWNER: Final = frozenset({"config:read", "config:write"})
+NONE: Final = frozenset[str]()
+
+#: The account of each tenant of the small world, and the tenant of it that is deleted.
+ACCOUNT_OF: Final = (0, 0, 0, 1)
+DELETED: Final = 2
+#: When a grant or PAT ends, from now.
+ENDS: Final = {"never": None, "later": dt.timedelta(hours=1), "expired": dt.timedelta(0), "revoked": None}
+
+
+@dataclass(frozen=True)
+class Grant:
+    resource: str
+    number: int
+    permissions: frozenset[str]
+    ends: str = "never"
+
+    @property
+    def is_in_force(self) -> bool:
+        return self.ends in {"never", "later"}
+
+
+@dataclass(frozen=True)
+class Person:
+    """A user's rows; tenants and accounts by their number."""
+
+    role: str = "user"
+    memberships: Mapping[int, str] = field(default_factory=dict)
+    owned: frozenset[int] = frozenset()
+    grants: tuple[Grant, ...] = ()
+    active: bool = True
+
+    def limit(self, scopes: frozenset[str]) -> frozenset[str]:
+        return scopes & READS if self.role == "guest" else scopes
+
+    def granted(self, *, tenant: int | None = None, account: int) -> list[frozenset[str]]:
+        on = {("tenant", tenant), ("account", account)}
+        return [g.permissions for g in self.grants if g.is_in_force and (g.resource, g.number) in on]
+
+
+@dataclass(frozen=True)
+class Pat:
+    scopes: frozenset[str]
+    tenants: frozenset[int] = frozenset()
+    accounts: frozenset[int] = frozenset()
+    wildcard: str = ""
+    ends: str = "never"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A user when its token was minted and now, and the PAT behind the token; None signed in."""
+
+    then: Person
+    now: Person
+    pat: Pat | None = None
+
+    @property
+    def is_gone(self) -> bool:
+        if self.pat is None:
+            return not self.now.active
+        demoted = bool(self.pat.wildcard) and self.now.role != "admin"
+        return not self.now.active or demoted or self.pat.ends in {"expired", "revoked"}
+
+    def on_tenant(self, tenant: int, *, signed_in: frozenset[str], listed: bool = False) -> frozenset[str]:
+        """Return the scopes that the contract gives; ``signed_in`` are those of a sign-in token."""
+        account, pat = ACCOUNT_OF[tenant], self.pat
+        granted = self.now.granted(tenant=tenant, account=account)
+        if pat is None:
+            is_admin = self.then.role == self.now.role == "admin" and not listed
+            claimed = signed_in - PAT_ONLY if is_admin or tenant in self.then.memberships or granted else NONE
+        elif tenant in pat.tenants and pat.wildcard != "tenants":
+            claimed = pat.scopes
+        else:
+            claimed = pat.scopes - LOGS if pat.wildcard or account in pat.accounts else NONE
+        brought = self.now.limit(MEMBERSHIPS.get(self.now.memberships.get(tenant, ""), NONE))
+        return claimed & self._by_role.union(brought, *granted)
+
+    def on_account(self, account: int) -> frozenset[str]:
+        granted, pat = self.now.granted(account=account), self.pat
+        if pat is None:
+            is_admin = self.then.role == self.now.role == "admin"
+            claimed = EVERY if is_admin or account in self.then.owned or granted else NONE
+        else:
+            named = pat.wildcard or account in pat.accounts
+            claimed = pat.scopes - LOGS if named else NONE
+        brought = self.now.limit(OWNER) if account in self.now.owned else NONE
+        return claimed & self._by_role.union(brought, *granted)
+
+    @property
+    def _by_role(self) -> frozenset[str]:
+        return EVERY - LOGS if self.now.role == "admin" else NONE
+
+
+@dataclass(frozen=True)
+class Places:
+    accounts: list[UUID]
+    tenants: list[UUID]
+
+
+@pytest.fixture
+def places(db: None) -> Places:
+    """Two accounts; three tenants in the first, one of them deleted, and one in the second."""
+    accounts = [factories.make_account(name) for name in ("Acme", "Elsewhere")]
+    tenants = [
+        Tenant.objects.create(
+            account=accounts[account],
+            name=f"T{number}",
+            name_key=f"t{number}",
+            deleted_at=now() if number == DELETED else None,
+        )
+        for number, account in enumerate(ACCOUNT_OF)
+    ]
+    return Places([account.pk for account in accounts], [tenant.pk for tenant in tenants])
+
+
+def write_person(user: User, person: Person, places: Places) -> None:
+    """Make the user's rows those of ``person``."""
+    User.objects.filter(pk=user.pk).update(role=person.role, is_active=person.active)
+    user.refresh_from_db()
+    Membership.objects.filter(user=user).delete()
+    Membership.objects.bulk_create(
+        Membership(user=user, tenant_id=places.tenants[tenant], role=role)
+        for tenant, role in person.memberships.items()
+    )
+    user.owned_accounts.set(Account.objects.filter(pk__in=[places.accounts[key] for key in person.owned]))
+    PermissionGrant.objects.filter(grantee=user).delete()
+    ids = {"tenant": places.tenants, "account": places.accounts}
+    PermissionGrant.objects.bulk_create(
+        PermissionGrant(
+            grantee=user,
+            resource=grant.resource,
+            resource_id=ids[grant.resource][grant.number],
+            permissions=sorted(grant.permissions),
+            **ended(grant.ends),
+        )
+        for grant in person.grants
+    )
+
+
+def ended(ends: str) -> dict[str, Any]:
+    left = ENDS[ends]
+    return {
+        "expires_at": None if left is None else now() + left,
+        "revoked_at": now() if ends == "revoked" else None,
+    }
+
+
+def mint(user: User, pat: Pat | None, places: Places) -> str:
+    if pat is None:
+        return factories.sign_in(user)
+    named: dict[str, Any] = {
+        "tenants": [str(places.tenants[number]) for number in pat.tenants],
+        "accounts": [str(places.accounts[number]) for number in pat.accounts],
+    }
+    if pat.wildcard:
+        named[pat.wildcard] = ["*"]
+    row, text = create_pat(owner=user, name="x", scopes=map(Scope, pat.scopes), **named)
+    token = exchange_pat(text).access_token
+    PersonalAccessToken.objects.filter(pk=row.pk).update(**ended(pat.ends))
+    return token
+
+
+def caller(case: Case, places: Places) -> Principal:
+    """Mint the token, change the user, and return who is asking by now."""
+    user = factories.make_user("somebody@example.org")
+    write_person(user, case.then, places)
+    token = mint(user, case.pat, places)
+    write_person(user, case.now, places)
+    forget_principals()
+    return authenticate_token(token)
+
+
+def held(
+    access: Access,
+    model: type[Model],
+    ids: list[UUID],
+    scopes_on: Callable[[int], frozenset[Scope]],
+    **fields: str,
+) -> dict[int, frozenset[Scope]]:
+    """Return the scopes on each row, by its number, and assert that the filter finds the same rows."""
+    one_by_one = {number: scopes_on(number) for number in range(len(ids))}
+    rows = model._default_manager.filter(pk__in=ids)
+    found = [
+        rows.filter(access.as_q(scope, **fields)).values_list("pk", Value(scope.value)) for scope in Scope
+    ]
+    listed = {number: frozenset[str]() for number in one_by_one}
+    for pk, scope in found[0].union(*found[1:]):
+        listed[ids.index(pk)] |= {scope}
+    assert listed == one_by_one
+    for scopes in one_by_one.values():
+        assert access.everywhere <= scopes
+    return one_by_one
+
+
+def on_tenants(access: Access, places: Places) -> dict[int, frozenset[Scope]]:
+    def scopes_on(number: int) -> frozenset[Scope]:
+        account_id = places.accounts[ACCOUNT_OF[number]]
+        scopes = access.scopes_on(tenant_id=places.tenants[number], account_id=account_id)
+        if not access.asks_for_account:
+            assert scopes == access.scopes_on(tenant_id=places.tenants[number], account_id=None)
+        return scopes
+
+    return held(access, Tenant, places.tenants, scopes_on, tenant="pk", account="account_id")
+
+
+def on_accounts(access: Access, places: Places) -> dict[int, frozenset[Scope]]:
+    def scopes_on(number: int) -> frozenset[Scope]:
+        return access.scopes_on(account_id=places.accounts[number])
+
+    return held(access, Account, places.accounts, scopes_on, account="pk")
+
+
+scopes = st.frozensets(st.sampled_from(sorted(EVERY)), min_size=1)
+tenants = st.sampled_from(range(len(ACCOUNT_OF)))
+accounts = st.sampled_from(sorted(set(ACCOUNT_OF)))
+ends = st.sampled_from(["never", "never", "later", "expired", "revoked"])
+grants = st.one_of(
+    st.builds(Grant, st.just("tenant"), tenants, scopes, ends),
+    st.builds(Grant, st.just("account"), accounts, scopes, ends),
+)
+people = st.builds(
+    Person,
+    role=st.sampled_from(["admin", "user", "guest"]),
+    memberships=st.dictionaries(tenants, st.sampled_from(sorted(MEMBERSHIPS))),
+    owned=st.frozensets(accounts),
+    grants=st.lists(grants, max_size=4).map(tuple),
+    active=st.sampled_from([True, True, True, False]),
+)
+pats = st.builds(
+    Pat,
+    scopes=scopes | st.just(EVERY),
+    tenants=st.frozensets(tenants),
+    accounts=st.frozensets(accounts),
+    wildcard=st.sampled_from(["", "", "tenants", "accounts"]),
+    ends=ends,
+)
+
+
+@st.composite
+def cases(draw: Any) -> Case:
+    pat = draw(st.none() | pats)
+    then = replace(draw(people), active=True)
+    if pat is not None and pat.wildcard:
+        then = replace(then, role="admin")  # nobody else has one
+    later = draw(people)
+    changed = draw(st.sets(st.sampled_from(["role", "memberships", "owned", "grants", "active"])))
+    return Case(then, replace(then, **{name: getattr(later, name) for name in changed}), pat)
+
+
+#: Two on one tenant, two on one account, of which one has ended.
+GRANTS: Final = (
+    Grant("tenant", 0, frozenset({"config:read"})),
+    Grant("tenant", 0, frozenset({"users:read"})),
+    Grant("account", 1, frozenset({"config:write"}), "later"),
+    Grant("account", 1, frozenset({"config:read"}), "expired"),
+)
+FOUNDER: Final = Person(memberships={0: "owner", 2: "owner", 3: "admin"}, owned=frozenset({0}))
+
+
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(cases())
+@example(Case(FOUNDER, replace(FOUNDER, role="guest")))
+@example(Case(FOUNDER, replace(FOUNDER, role="guest"), Pat(EVERY, accounts=frozenset({0}))))
+@example(Case(FOUNDER, replace(FOUNDER, role="admin")))
+@example(Case(replace(FOUNDER, role="admin"), FOUNDER))
+@example(Case(replace(FOUNDER, role="admin"), replace(FOUNDER, role="admin")))
+@example(Case(replace(FOUNDER, role="admin"), Person(role="admin"), Pat(EVERY, wildcard="tenants")))
+@example(Case(FOUNDER, FOUNDER, Pat(EVERY, tenants=frozenset({0, 1}), ends="expired")))
+@example(Case(replace(FOUNDER, role="admin"), FOUNDER, Pat(EVERY, wildcard="accounts")))
+@example(Case(Person(), Person(grants=GRANTS)))
+@example(Case(Person(grants=GRANTS), Person(grants=GRANTS)))
+@example(Case(Person(grants=GRANTS), Person(grants=GRANTS), Pat(EVERY, tenants=frozenset({0, 3}))))
+def test_the_list_and_the_answer_for_one_row_agree_with_the_contract(places: Places, case: Case) -> None:
+    with transaction.atomic():
+        if case.is_gone:
+            with pytest.raises(InvalidToken):
+                caller(case, places)
+        else:
+            principal = caller(case, places)
+            signed_in = principal.claims.scopes
+            numbers = range(len(ACCOUNT_OF))
+            assert on_tenants(principal.on_tenants, places) == {
+                number: case.on_tenant(number, signed_in=signed_in) for number in numbers
+            }
+            assert on_tenants(principal.on_listed_tenants, places) == {
+                number: case.on_tenant(number, signed_in=signed_in, listed=True) for number in numbers
+            }
+            assert on_accounts(principal.on_accounts, places) == {
+                number: case.on_account(number) for number in range(len(places.accounts))
+            }
+        transaction.set_rollback(True)
+
+
+def test_a_token_from_before_its_user_became_a_guest_reads_only(world: factories.World) -> None:
+    config, account = f"/config/tenants/{world.tenant.pk}/config", f"/config/accounts/{world.account.pk}"
+    ids: dict[str, Any] = {"tenants": [str(world.tenant.pk)], "accounts": [str(world.account.pk)]}
+    clients = [
+        ApiClient(factories.sign_in(world.owner)),
+        ApiClient(factories.pat_token(world.owner, "config:read", "config:write", **ids)),
+    ]
+    User.objects.filter(pk=world.owner.pk).update(role="guest")
+    for client in clients:
+        assert [client.get(path).status_code for path in (config, account)] == [200, 200]
+        assert client.put(config, {"tenantName": "Mine"}).status_code == 403
+        assert client.put(account, {"name": "Mine", "owners": ["owner@example.org"]}).status_code == 403
+        assert client.delete(f"/config/tenants/{world.tenant.pk}").status_code == 403
+    world.tenant.refresh_from_db()
+    world.account.refresh_from_db()
+    assert (world.tenant.name, world.account.name) == ("Warehouse", "Acme")
+
+
+def test_a_sign_in_token_brings_nothing_that_is_for_pats_alone(world: factories.World) -> None:
+    token = mint_access_token(
+        subject="owner@example.org",
+        role="user",
+        scopes=Scope,
+        tenants=[str(world.tenant.pk)],
+        accounts=[str(world.account.pk)],
+    )
+    principal = authenticate_token(token)
+    held = principal.on_tenants.scopes_on(tenant_id=world.tenant.pk, account_id=world.account.pk)
+    assert held == MEMBERSHIPS["owner"] - PAT_ONLY
+
+
+@pytest.mark.parametrize("end", [{"expires_at": now()}, {"revoked_at": now()}])
+def test_a_token_ends_with_the_pat_that_it_was_minted_from(
+    world: factories.World, end: dict[str, dt.datetime]
+) -> None:
+    path = f"/config/tenants/{world.tenant.pk}/config"
+    client = ApiClient(factories.pat_token(world.owner, "config:read", tenants=[str(world.tenant.pk)]))
+    pat = PersonalAccessToken.objects.filter(owner=world.owner)
+    pat.update(expires_at=now() + dt.timedelta(hours=1))
+    assert client.get(path).status_code == 200
+    pat.update(**end)
+    answer = client.get(path)
+    assert (answer.status_code, answer.json()["error"]) == (401, "invalid_token")
+    assert answer.json()["message"] == "The personal access token behind this token has ended."
+
+
+@pytest.mark.parametrize("permissions", [("config:read", "users:read"), ("users:read", "config:read")])
+def test_grants_on_one_tenant_add_up(world: factories.World, permissions: tuple[str, str]) -> None:
+    for permission in permissions:
+        PermissionGrant.objects.create(
+            grantee=world.stranger, resource="tenant", resource_id=world.tenant.pk, permissions=[permission]
+        )
+    client = ApiClient(factories.sign_in(world.stranger))
+    assert client.get(f"/config/tenants/{world.tenant.pk}/config").status_code == 200
+    assert client.get("/users/member@example.org").status_code == 200
+
+
+def test_a_signed_in_platform_admin_reads_every_tenant_and_lists_its_own(world: factories.World) -> None:
+    Membership.objects.create(user=world.platform_admin, tenant=world.tenant, role="member")
+    client = ApiClient(factories.sign_in(world.platform_admin))
+    wildcard = ApiClient(factories.pat_token(world.platform_admin, "config:read", accounts=["*"]))
+    both = {str(world.tenant.pk), str(world.stranger_tenant.pk)}
+    for reader, listed in ((client, {str(world.tenant.pk)}), (wildcard, both)):
+        for path in ("/config/tenants", "/config/tenants/manifest"):
+            assert {item["name"] for item in body_of(reader.get(path))["_links"]["items"]} == listed
+        for tenant_id in both:
+            assert reader.get(f"/config/tenants/{tenant_id}").status_code == 200
