@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import TYPE_CHECKING
 
+from django.conf import settings
+
 from logs.audit import Reader, begin_query, end_query
 from logs.sources import log_source
-from logs.sql.engine import get_engine, get_limits
+from logs.sql.local import LocalEngine
+from logs.sql.remote import RemoteEngine
 from tenantadmin.core.errors import ApiError, InternalError
 
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from logs.sql.protocol import QueryResult
+    from logs.sql.protocol import Engine, Limits, QueryResult
     from tenantadmin.objectstore import ObjectStore
+
+
+_engine_lock = threading.Lock()
+_engine: Engine | None = None
 
 
 def run_query(store: ObjectStore, *, tenant: UUID, statement: str, reader: Reader) -> QueryResult:
@@ -28,7 +36,7 @@ def run_query(store: ObjectStore, *, tenant: UUID, statement: str, reader: Reade
     outcome, rows, nbytes = InternalError.code, None, None
     try:
         source = log_source(store, tenant=tenant)
-        result = get_engine().execute(source=source, statement=statement, limits=get_limits())
+        result = get_engine().execute(source=source, statement=statement, limits=_limits())
     except ApiError as error:
         outcome = error.code
         raise
@@ -38,3 +46,22 @@ def run_query(store: ObjectStore, *, tenant: UUID, statement: str, reader: Reade
     finally:
         duration_ms = round((time.monotonic() - started) * 1000)
         end_query(run, outcome=outcome, duration_ms=duration_ms, rows=rows, nbytes=nbytes)
+
+
+def get_engine() -> Engine:
+    """Return the engine that every query of this process shares. Starts nothing until its first query."""
+    global _engine  # noqa: PLW0603 - one pool of processes, or of connections, per service process
+    with _engine_lock:
+        if _engine is None:
+            options = settings.SQL_OPTIONS
+            if options.service_url:
+                _engine = RemoteEngine(url=options.service_url, secret=options.service_secret)
+            else:
+                _engine = LocalEngine.from_options(options)
+        return _engine
+
+
+def _limits() -> Limits:
+    """Return what the settings let one query use. Contract: Limits."""
+    limits: Limits = settings.SQL_OPTIONS.limits
+    return limits

@@ -15,7 +15,7 @@ class Ruleset(models.Model):
     #: ``[Rule]``, complete: every default is written out.
     rules = models.JSONField(default=list)
     seq = models.PositiveIntegerField(default=0, editable=False)
-    #: Sorts as text, strictly grows, never repeats (`rules.cache_bust`).
+    #: Sorts as text, strictly grows, never repeats (`rules.ruleset.cache_bust`).
     cache_bust = models.CharField(max_length=40, editable=False)
     modified_at = models.DateTimeField(default=now, editable=False)
 

@@ -12,11 +12,9 @@ from accounts.history import append_revision
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.tenants.documents import read_row, remove_row
 from accounts.tenants.errors import TenantNotFound
-from rules.cache_bust import cache_bust
 from rules.models import Ruleset
 from rules.summary import summarize_rules
-from tenantadmin.core.etags import strong_etag
-from tenantadmin.core.jsontext import dump_json
+from tenantadmin.core.rendering import dump_json, strong_etag
 from tenantadmin.core.timestamps import format_timestamp
 
 if TYPE_CHECKING:
@@ -57,6 +55,16 @@ class RulesetState:
             "modifiedAt": format_timestamp(self.modified_at),
             "rules": self.rules,
         }
+
+
+def cache_bust(*, seq: int, modified_at: dt.datetime) -> str:
+    """Return the token of a revision, by which a Gateway leaves its warm cache. Contract: Restore rules.
+
+    Fixed-width hex of the write's moment, which strictly grows per tenant, and of ``seq``: it sorts as text,
+    and no value returns, not even where a database was set back to a backup and counts ``seq`` again.
+    """
+    milliseconds = round(modified_at.timestamp() * 1000)
+    return f"{milliseconds:012x}{seq:08x}"
 
 
 def _etag(tenant_id: UUID, token: str) -> str:

@@ -1,6 +1,6 @@
 """Refusals on accounts, and of what only owners may do. Contract: Authentication.
 
-`accounts.permissions` asks for a scope on the tenant in the path; these functions ask for the rest.
+`accounts.viewsets` asks for a scope on the tenant in the path; these functions ask for the rest.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from accounts.tenants.listing import (
     require_live_tenant,
 )
 from accounts.viewsets import AppViewSet
-from tenantadmin.core.etags import strong_etag
+from tenantadmin.core.rendering import strong_etag
 from tenantadmin.core.timestamps import format_timestamp
 from tenantadmin.http.etags import not_modified
 from tenantadmin.http.hal import ANY_ID, hrefs, item, link

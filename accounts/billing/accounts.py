@@ -23,7 +23,7 @@ from accounts.models.billing import GrantResource, Plan
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.tenants.errors import AccountNotFound
 from tenantadmin.core.errors import Conflict, Detail, Forbidden, ValidationFailed
-from tenantadmin.core.etags import strong_etag
+from tenantadmin.core.rendering import strong_etag
 from tenantadmin.core.timestamps import format_timestamp, later_than, now
 
 if TYPE_CHECKING:

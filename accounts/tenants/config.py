@@ -19,7 +19,7 @@ from accounts.tenants.fqdns import FqdnChange, apply_fqdns, require_domains
 from accounts.tenants.plans import limits_of, require_within
 from accounts.tenants.stamps import stamp_tenant
 from tenantadmin.core.errors import Conflict
-from tenantadmin.core.etags import strong_etag
+from tenantadmin.core.rendering import strong_etag
 from tenantadmin.core.timestamps import format_timestamp
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from accounts.models import Tenant
 from accounts.models.tenants import fold_name
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.stamps import settled_before
-from tenantadmin.core.etags import strong_etag
+from tenantadmin.core.rendering import strong_etag
 from tenantadmin.core.timestamps import format_timestamp
 
 if TYPE_CHECKING:

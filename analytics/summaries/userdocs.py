@@ -32,7 +32,7 @@ from analytics.summaries.store import (
 )
 from logs.sources import local_copies
 from tenantadmin.core.errors import ApiError
-from tenantadmin.core.etags import strong_etag
+from tenantadmin.core.rendering import strong_etag
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

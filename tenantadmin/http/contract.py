@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from tenantadmin.core.etags import strong_etag
+from tenantadmin.core.rendering import strong_etag
 
 CONTRACT_FILE: Final = Path(__file__).with_name("openapi.json")
 

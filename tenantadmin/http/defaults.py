@@ -8,7 +8,7 @@ from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.permissions import BasePermission
 from rest_framework.renderers import BaseRenderer
 
-from tenantadmin.core.jsontext import dump_json
+from tenantadmin.core.rendering import dump_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

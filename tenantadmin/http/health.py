@@ -16,7 +16,7 @@ from django.db import connection
 from django.http import HttpResponse
 
 from tenantadmin.core.errors import ApiError
-from tenantadmin.core.jsontext import dump_json
+from tenantadmin.core.rendering import dump_json
 from tenantadmin.http.middleware import error_response
 
 if TYPE_CHECKING:

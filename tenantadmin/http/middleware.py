@@ -16,7 +16,7 @@ from tenantadmin.core.errors import (
     NotFound,
     PayloadTooLarge,
 )
-from tenantadmin.core.jsontext import dump_json
+from tenantadmin.core.rendering import dump_json
 from tenantadmin.core.request_ids import HEADER, begin_request
 from tenantadmin.http.handler import as_api_error
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.http import StreamingHttpResponse
 
-from tenantadmin.core.jsontext import dump_json
+from tenantadmin.core.rendering import dump_json
 from tenantadmin.http.hal import link
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import datetime as dt
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rules.cache_bust import cache_bust
+from rules.ruleset import cache_bust
 
 MOMENTS = st.integers(0, 10**13).map(
     lambda ms: dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(milliseconds=ms)
