@@ -39,6 +39,25 @@ class TestList:
             }
         }
 
+    @pytest.mark.parametrize(
+        ("email", "href"),
+        [
+            ("a+b@example.org", "/users/a+b@example.org"),
+            ("50%2f#?&@example.org", "/users/50%252f%23%3F&@example.org"),
+            ("a@bücher.example", "/users/a@b%C3%BCcher.example"),
+        ],
+    )
+    def test_its_links_lead_to_users_whatever_their_emails_hold(
+        self, world: factories.World, email: str, href: str
+    ) -> None:
+        factories.make_user(email)
+        admin = signed_in(world.platform_admin)
+        items = admin.get("/users").json()["_links"]["items"]
+        assert [item["href"] for item in items if item["email"] == email] == [href]
+        assert admin.get(href).json()["email"] == email
+        links = admin.get(f"{href}/tokens").json()["_links"]
+        assert (links["self"]["href"], links["parent"]["href"]) == (f"{href}/tokens", href)
+
     def test_everyone_sees_whom_they_may_read(self, world: factories.World) -> None:
         of_tenant = ["member@example.org", "owner@example.org", "tenant-admin@example.org"]
         assert emails(signed_in(world.member).get("/users")) == ["member@example.org"]
