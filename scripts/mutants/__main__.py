@@ -25,7 +25,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make mutants", description=__doc__)
     parser.add_argument("only", nargs="*", help="files and folders to mutate, all if none is given")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="groups that run at once")
-    parser.add_argument("--quick", action="store_true", help="leave out tests of more than a second")
+    parser.add_argument("--quick", action="store_true", help="leave out slow tests")
     parser.add_argument("--group", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     settings = tomllib.loads(_SETTINGS.read_text(encoding="utf-8"))
@@ -92,7 +92,14 @@ def _run_group(
         counts["explained" if outcome is Outcome.SURVIVED and is_explained else outcome.value] += 1
 
     try:
-        try_mutants(mutants, tests=group["tests"], expected=explained, report=report, quick=quick)
+        try_mutants(
+            mutants,
+            tests=group["tests"],
+            expected=explained,
+            report=report,
+            longest=group.get("longest", 1.0),
+            quick=quick,
+        )
     except BaselineFailed as error:
         print(error, file=sys.stderr)
         return 1

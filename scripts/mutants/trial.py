@@ -47,8 +47,6 @@ _PRELOADED: Final = (
 #: Seconds that tests may take: a multiple of what they took, and a constant.
 _TIMES: Final = 5
 _SECONDS: Final = 20
-#: Tests that take longer, in seconds, are run only if no other notices the mutant.
-_QUICK: Final = 1.0
 
 
 class Outcome(StrEnum):
@@ -80,9 +78,9 @@ class Baseline:
         wanted = [test for test in tests or self.seconds if longest is None or self.seconds[test] <= longest]
         return sorted(wanted, key=self.seconds.__getitem__)
 
-    def select_own(self, mutant: Mutant) -> list[str]:
+    def select_own(self, mutant: Mutant, *, longest: float) -> list[str]:
         """The quick tests in the file named for the mutated module, or all that are quick."""
-        quick = self.select(mutant, longest=_QUICK)
+        quick = self.select(mutant, longest=longest)
         own_file = f"/test_{Path(mutant.file).stem}.py"
         return [test for test in quick if test.partition("::")[0].endswith(own_file)] or quick
 
@@ -101,12 +99,13 @@ def try_mutants(
     tests: Sequence[str],
     expected: Collection[tuple[str, str]],
     report: Callable[[Mutant, Outcome], None],
-    quick: bool = False,
+    longest: float,
+    quick: bool,
 ) -> None:
     """Report what becomes of each mutant.
 
-    ``expected`` are the survivors that are explained, as (file, name): they are tried by quick tests alone,
-    as all are if ``quick``.
+    Tests of more than ``longest`` seconds are run only if no other notices the mutant, and not at all if
+    ``quick``, nor for the survivors that are explained: ``expected``, as (file, name).
 
     Raises:
         BaselineFailed: see there.
@@ -120,7 +119,7 @@ def try_mutants(
     arguments = ["-q", "-p", "no:cacheprovider", "-p", "pytest_django.plugin", "--reuse-db"]
     with tempfile.TemporaryDirectory(dir=os.environ["TENANTADMIN_TEST_VAR"]) as directory:
         results = Path(directory) / "results"
-        plugin = _Warm(mutants, results)
+        plugin = _Warm(mutants, results, longest=longest)
         if (
             _run_forked(
                 lambda: pytest.main([*arguments, *tests], plugins=[plugin]), log=results.with_suffix(".log")
@@ -131,7 +130,7 @@ def try_mutants(
         baseline, outcomes = pickle.loads(results.read_bytes())  # noqa: S301 - written by our own fork
     for mutant, outcome in zip(mutants, outcomes, strict=True):
         if outcome is Outcome.UNTRIED:
-            outcome = _try_cold(mutant, baseline, arguments, baseline.select_own(mutant))
+            outcome = _try_cold(mutant, baseline, arguments, baseline.select_own(mutant, longest=longest))
         if outcome is Outcome.SURVIVED and not quick and (mutant.file, mutant.name) not in expected:
             outcome = _try_cold(mutant, baseline, arguments, baseline.select(mutant))
         report(mutant, outcome)
@@ -192,8 +191,9 @@ class _Selection:
 class _Warm:
     """Takes over from pytest when all tests are collected."""
 
-    def __init__(self, mutants: Sequence[Mutant], results: Path) -> None:
+    def __init__(self, mutants: Sequence[Mutant], results: Path, *, longest: float) -> None:
         self._mutants = mutants
+        self._longest = longest
         self._results = results
 
     @pytest.hookimpl(tryfirst=True)
@@ -210,7 +210,7 @@ class _Warm:
         for mutant in self._mutants:
             outcome = Outcome.UNTRIED
             if mutant.is_in_function:
-                selected = baseline.select(mutant, longest=_QUICK)
+                selected = baseline.select(mutant, longest=self._longest)
                 chosen = [items[test] for test in selected]
                 outcome = _try_warm(mutant, chosen, functions, limit=baseline.limit(selected))
             outcomes.append(outcome)
