@@ -67,26 +67,29 @@ class Baseline:
     reached: dict[str, dict[int, set[str]]] = field(default_factory=dict)
 
     def select(self, mutant: Mutant, *, longest: float | None = None) -> list[str]:
-        """The tests that reach a line of the mutant, the quickest first. All where that is not known.
+        """The tests that reach a line of the mutant; all where that is not known.
 
-        Those of more than ``longest`` seconds are left out.
+        First those of the file named for the module, and the quickest; none of more than ``longest`` seconds.
         """
         tests: set[str] = set()
         if mutant.is_in_function:
             lines = self.reached.get(mutant.file, {})
             tests = {test for line in mutant.lines for test in lines.get(line, ())}
         wanted = [test for test in tests or self.seconds if longest is None or self.seconds[test] <= longest]
-        return sorted(wanted, key=self.seconds.__getitem__)
+        return sorted(wanted, key=lambda test: (not _is_own(test, mutant), self.seconds[test]))
 
     def select_own(self, mutant: Mutant, *, longest: float) -> list[str]:
         """The quick tests in the file named for the mutated module, or all that are quick."""
         quick = self.select(mutant, longest=longest)
-        own_file = f"/test_{Path(mutant.file).stem}.py"
-        return [test for test in quick if test.partition("::")[0].endswith(own_file)] or quick
+        return [test for test in quick if _is_own(test, mutant)] or quick
 
     def limit(self, tests: Iterable[str]) -> float:
         """Seconds after which the tests hang."""
         return _TIMES * sum(self.seconds[test] for test in tests) + _SECONDS
+
+
+def _is_own(test: str, mutant: Mutant) -> bool:
+    return test.partition("::")[0].endswith(f"/test_{Path(mutant.file).stem}.py")
 
 
 class BaselineFailed(Exception):
@@ -194,6 +197,8 @@ class _Warm:
     def __init__(self, mutants: Sequence[Mutant], results: Path, *, longest: float) -> None:
         self._mutants = mutants
         self._longest = longest
+        # Standard error of the fork is a log.
+        self._progress = os.fdopen(os.dup(2), "w")
         self._results = results
 
     @pytest.hookimpl(tryfirst=True)
@@ -214,6 +219,10 @@ class _Warm:
                 chosen = [items[test] for test in selected]
                 outcome = _try_warm(mutant, chosen, functions, limit=baseline.limit(selected))
             outcomes.append(outcome)
+            if len(outcomes) % 100 == 0:
+                print(
+                    f"{mutant.file}: {len(outcomes)} of {len(self._mutants)}", file=self._progress, flush=True
+                )
         if _run_forked(lambda: _run_items(session.items), limit=baseline.limit(items)) != 0:
             raise session.Failed("Tests fail after all mutants")
         self._results.write_bytes(pickle.dumps((baseline, outcomes)))
@@ -249,7 +258,9 @@ def _set_up_database(items: list[pytest.Item]) -> None:
     """Make the test database, by running one test that uses it, and let the forks inherit it."""
     for item in items:
         if "_django_db_helper" in getattr(item, "fixturenames", ()):
-            runtestprotocol(item, log=False, nextitem=item)
+            # With another to follow, what the session shares is not torn down.
+            following = items[0] if item is not items[0] else items[-1]
+            runtestprotocol(item, log=False, nextitem=following)
             from django.db import connections  # noqa: PLC0415 - Django is set up only now
 
             connections.close_all()
