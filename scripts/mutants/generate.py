@@ -29,9 +29,9 @@ _SKIPPED: Final = m.OneOf(
     m.Expr(m.OneOf(m.SimpleString(), m.ConcatenatedString())),
     m.If(test=m.Name("TYPE_CHECKING")),
     m.Assign(targets=[m.AssignTarget(m.Name("__all__"))]),
-    m.Call(
-        func=m.Attribute(value=m.OneOf(m.Name("logger"), m.Name("_logger"), m.Name("_log"), m.Name("log")))
-    ),
+    m.Expr(m.Call(func=m.Attribute(value=m.OneOf(m.Name("logger"), m.Name("_log"))))),
+    m.Call(func=m.Attribute(attr=m.Name("getLogger"))),
+    m.Arg(keyword=m.Name("strict")),
     m.Call(func=m.OneOf(m.Name("TypeVar"), m.Name("ParamSpec"))),
     # Whether dataclasses are frozen or have slots is a matter of types and memory.
     m.Decorator(m.OneOf(m.Name("dataclass"), m.Call(func=m.Name("dataclass")))),
@@ -121,14 +121,17 @@ class _Visitor(cst.CSTVisitor):
         self.found: list[tuple[str, range, str]] = []
         self._module = module
         self._source = source
+        self._types: list[cst.CSTNode] = []
         self._classes: list[str] = []
         self._functions: list[cst.FunctionDef] = []
         self._in_body = False
         self._statements: list[cst.CSTNode] = []
 
     def on_visit(self, node: cst.CSTNode) -> bool:
-        if m.matches(node, _SKIPPED) or _is_text(node):
+        if m.matches(node, _SKIPPED) or _is_text(node) or node in self._types:
             return False
+        if m.matches(node, m.Call(func=m.Name("cast"))):
+            self._types.append(cst.ensure_type(node, cst.Call).args[0])
         if isinstance(node, cst.BaseSmallStatement | cst.BaseCompoundStatement):
             self._statements.append(node)
         if isinstance(node, cst.ClassDef) and not self._functions:
