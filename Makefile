@@ -27,7 +27,7 @@ coverage: ## The same, and what they do not cover; takes a quarter longer
 	@$(MAKE) --no-print-directory test ARGS="--cov --cov-report=term $(ARGS)"
 
 mutants: .venv/dev.stamp ## Change the code in small ways and see whether the tests notice; ONLY=rules/lint for a part
-	@$(BIN)/python -m scripts.mutants $(ARGS) $(ONLY)
+	@$(BIN)/python -m tests.mutants $(ARGS) $(ONLY)
 
 lint: .venv/dev.stamp ## Check style, types, imports, requirements, and that migrations are complete
 	$(BIN)/ruff check .

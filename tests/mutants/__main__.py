@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from scripts.mutants.generate import Mutant, generate_mutants
-from scripts.mutants.trial import BaselineFailed, Outcome, try_mutants
+from tests.mutants.generate import Mutant, generate_mutants
+from tests.mutants.trial import BaselineFailed, Outcome, try_mutants
 
 _SETTINGS: Final = Path("tests/mutants.toml")
 
@@ -62,7 +62,7 @@ def _select_files(group: dict[str, Any], only: list[str]) -> list[str]:
 
 def _start_group(name: str, *, only: list[str], quick: bool) -> list[list[str]] | None:
     """Run the group in a process of its own, with servers of its own; its survivors as (file, name)."""
-    command = [sys.executable, "-m", "scripts.mutants", f"--group={name}", *["--quick"] * quick, *only]
+    command = [sys.executable, "-m", "tests.mutants", f"--group={name}", *["--quick"] * quick, *only]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
     if done.returncode != 0:
         return None

@@ -32,7 +32,7 @@ from _pytest.runner import runtestprotocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from scripts.mutants.generate import Mutant
+    from tests.mutants.generate import Mutant
 
 #: Heavy, and imported by most tests: every fork shares them.
 _PRELOADED: Final = (
@@ -266,7 +266,7 @@ def _set_up_database(items: list[pytest.Item]) -> None:
             # With another to follow, what the session shares is not torn down.
             following = items[0] if item is not items[0] else items[-1]
             runtestprotocol(item, log=False, nextitem=following)
-            from django.db import connections  # noqa: PLC0415 - Django is set up only now
+            from django.db import connections
 
             connections.close_all()
             return

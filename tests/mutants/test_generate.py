@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scripts.mutants.generate import generate_mutants
+from tests.mutants.generate import generate_mutants
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from scripts.mutants.generate import Mutant
+    from tests.mutants.generate import Mutant
 
 
 def mutants_of(tmp_path: Path, source: str) -> list[Mutant]:
