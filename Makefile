@@ -12,7 +12,7 @@ export PIP_NO_CACHE_DIR := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test coverage lint bench fuzz contract lock clean
+.PHONY: help run test coverage mutants lint bench fuzz contract lock clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile | expand -t 14
@@ -25,6 +25,9 @@ test: .venv/dev.stamp ## Run all tests, in parallel
 
 coverage: ## The same, and what they do not cover; takes a quarter longer
 	@$(MAKE) --no-print-directory test ARGS="--cov --cov-report=term $(ARGS)"
+
+mutants: .venv/dev.stamp ## Change the code in small ways and see whether the tests notice; ONLY=rules/lint for a part
+	@$(BIN)/python -m tests.mutants $(ARGS) $(ONLY)
 
 lint: .venv/dev.stamp ## Check style, types, imports, requirements, and that migrations are complete
 	$(BIN)/ruff check .

@@ -20,10 +20,7 @@ class Terms:
 
 def normalize(markdown: str) -> str:
     """Return ``markdown`` with LF line ends, no trailing whitespace, no blank lines at start and end."""
-    lines = [line.rstrip() for line in markdown.replace("\r\n", "\n").split("\n")]
-    first = next((index for index, line in enumerate(lines) if line), len(lines))
-    last = next((index for index in range(len(lines), first, -1) if lines[index - 1]), first)
-    return "\n".join(lines[first:last])
+    return "\n".join(line.rstrip() for line in markdown.split("\n")).strip("\n")
 
 
 def terms_of(markdown: str) -> Terms | None:

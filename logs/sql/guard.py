@@ -206,7 +206,7 @@ def _enter(visit: _Visit, found: _Found) -> Generator[_Visit, None, None]:
         raise _refused_form(variant or visit.family, record)
     scope = visit.scope
     if "cte_map" in record:
-        scope = yield from _enter_ctes(record["cte_map"], scope, found)
+        scope = yield from _enter_ctes(record["cte_map"], scope)
     _check_record(visit.family, variant, record, scope, found)
     for name, value in record.items():
         family = fields.get(name)
@@ -220,16 +220,13 @@ def _enter(visit: _Visit, found: _Found) -> Generator[_Visit, None, None]:
         yield _Visit(family, value, inner)
 
 
-def _enter_ctes(
-    cte_map: dict[str, Any], scope: frozenset[str], found: _Found
-) -> Generator[_Visit, None, frozenset[str]]:
+def _enter_ctes(cte_map: dict[str, Any], scope: frozenset[str]) -> Generator[_Visit, None, frozenset[str]]:
     """Yield each CTE with the names before it in scope; return the scope after the last.
 
     A forward or self reference would leave the statement: the engine would look for a table or a file.
     """
     for entry in cte_map["map"]:
         yield _Visit("cte", entry["value"], scope)
-        found.defined.update(fold(alias) for alias in entry["value"].get("aliases", ()))
         scope = scope | {fold(entry["key"])}
     return scope
 

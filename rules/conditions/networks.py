@@ -35,8 +35,8 @@ def parse_network(text: str) -> Network:
         raise InvalidCidr("is not an address, or an address and a prefix length such as 10.0.0.0/8")
     try:
         network = ip_network(text, strict=False)
-    except ValueError as error:
-        raise InvalidCidr(str(error).replace("'", '"')) from None
+    except ValueError:
+        raise InvalidCidr("does not appear to be an IPv4 or IPv6 network") from None
     address = ip_address(text.partition("/")[0])
     if network.network_address != address:
         raise InvalidCidr(

@@ -11,6 +11,7 @@ import pytest
 
 from accounts.models import Tenant
 from accounts.tenants.lifecycle import create_tenant, delete_tenant
+from accounts.tenants.stamps import stamp_tenant
 from rules.write import write_ruleset
 from tenantadmin.core.timestamps import format_timestamp
 from tests import factories
@@ -101,6 +102,11 @@ class TestManifest:
         assert names(poll(gateway, includeDeleted="false")) == ["Other"]
         item = poll(gateway, includeDeleted="true")["_links"]["items"][0]
         assert (item["tenantName"], item["deleted"]) == ("Warehouse", True)
+
+    def test_a_deleted_tenant_gets_no_stamp(self, world: factories.World) -> None:
+        assert stamp_tenant(world.stranger_tenant.pk) is not None
+        delete_tenant(tenant_id=world.tenant.pk, actor=ACTOR)
+        assert stamp_tenant(world.tenant.pk) is None
 
     def test_name_is_a_part_whatever_its_case(self, gateway: ApiClient, world: factories.World) -> None:
         rename(world.tenant.pk, "Straße 100%")

@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 
 from analytics.summaries.documents.month import month_document
-from analytics.summaries.documents.opportunities import opportunities_document
+from analytics.summaries.documents.opportunities import LIST_LENGTH, opportunities_document
 from analytics.summaries.documents.rules import rules_document
 from analytics.summaries.documents.users import users_document
 from analytics.summaries.documents.year import daily_activity, year_document
@@ -156,6 +156,28 @@ def test_what_a_change_of_rules_saves_is_what_the_warehouse_took(tmp_path: Path)
             "were hits, and each further hit saves about 10 ms of warehouse time.",
         },
     }
+
+
+def test_of_statements_that_cost_the_same_those_of_the_lowest_hashes_are_listed(tmp_path: Path) -> None:
+    day = date(2026, 3, 1)
+    entries = [
+        {
+            "timestamp": day_start_ms(day),
+            "standardizedSql": f"SELECT {number}",
+            "cacheStatus": status,
+            "warehouseExecutionTimeMs": 10,
+        }
+        for number in range(LIST_LENGTH + 2)
+        for status in ["BYPASS"] * 17 + ["MISS"] * 3
+    ]
+    store = store_files(tmp_path / "store", {day: {"00/a.json": json.dumps(entries).encode()}})
+    _, part = roll_day(store, day, directory=tmp_path / "built")
+    assert part is not None
+    with opened(merge_year({day: part}, directory=tmp_path / "year")) as rollups:
+        document = opportunities_document(rollups, text_file=lambda _: part[STATEMENTS])
+    hashes = sorted(oracle.md5(f"SELECT {number}") for number in range(LIST_LENGTH + 2))
+    listed = {name: [entry["queryHash"] for entry in own] for name, own in document.items()}
+    assert listed == dict.fromkeys(("repeatMisses", "highCostUncached", "lowHitRate"), hashes[:LIST_LENGTH])
 
 
 def without_action(document: dict[str, Any]) -> dict[str, Any]:

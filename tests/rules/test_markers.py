@@ -159,6 +159,27 @@ def test_a_newer_marker_supersedes_and_its_removal_or_expiry_undoes_that(
     assert superseded() == {"a": False, "b": False, "x": False}
 
 
+def test_of_two_markers_of_one_moment_the_later_made_supersedes(client: ApiClient, address: str) -> None:
+    for name in ("first", "second", "other"):
+        make(client, address, name, "items" if name == "other" else "orders")
+    Marker.objects.update(invalidated_at=now())
+    said = {
+        name: client.get(f"{address}/{name}").json()["superseded"] for name in ("first", "second", "other")
+    }
+    assert said == {"first": True, "second": False, "other": False}
+    assert listed(client, address) == ["other", "second", "first"]
+
+
+def test_an_empty_object_in_a_put_changes_nothing(client: ApiClient, address: str) -> None:
+    make(client, address, "a")
+    filled = {"metadata": {"reason": "why"}, "invalidatedBy": {"statement": "DELETE FROM t"}}
+    changed = client.put(f"{address}/a", filled).json()
+    assert changed["metadata"] == {"reason": "why"}
+    answer = client.put(f"{address}/a", {"metadata": {}, "invalidatedBy": {}})
+    assert (answer.status_code, answer.json()) == (200, changed)
+    assert client.get(f"{address}/a").json() == changed
+
+
 def test_a_put_changes_only_what_it_names(client: ApiClient, address: str) -> None:
     made = make(client, address, "a")
     answer = client.put(f"{address}/a", {**made, "metadata": {"reason": "why"}})
@@ -200,6 +221,7 @@ def test_a_rule_that_fires_makes_one_marker_per_target(
     assert [item["name"] for item in body["_links"]["items"]] == ids
     assert [marker["markerId"] for marker in body["markers"]] == ids
     assert [marker["ttlSeconds"] for marker in body["markers"]] == [3600, 86400]
+    assert [marker["metadata"] for marker in body["markers"]] == [{}, {}]
     assert body["markers"][0]["invalidatedBy"] == {
         "ruleId": "written",
         "statement": "UPDATE orders SET x = 1",

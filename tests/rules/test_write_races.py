@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.db import connection
 
 from accounts.models import Revision
-from rules.markers import NewMarker, create_marker, invalidate_targets
+from rules.markers import NewMarker, create_marker, invalidate_targets, read_marker, update_marker
 from rules.models import Marker
 from rules.restore import restore_ruleset
 from rules.ruleset import read_ruleset
 from rules.write import write_ruleset
 from tenantadmin.core.errors import Conflict
-from tests.racing import all_at_once, run_behind
+from tenantadmin.core.timestamps import parse_timestamp
+from tests.racing import PATIENCE, all_at_once, in_thread, run_behind, uncommitted, wait_until_blocked
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -33,6 +36,14 @@ def rule(number: int) -> dict[str, Any]:
 
 def replace(tenant_id: UUID, *rules: dict[str, Any]) -> object:
     return write_ruleset(tenant_id=tenant_id, document={"rules": list(rules)}, actor=ACTOR)
+
+
+def database_clock() -> datetime:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        row = cursor.fetchone()
+    moment: datetime = row[0]
+    return moment
 
 
 def test_under_50_writers_nothing_is_lost_skipped_or_doubled(world: factories.World) -> None:
@@ -91,6 +102,36 @@ def test_a_marker_that_appears_while_its_rule_is_being_removed(world: factories.
     marker = partial(create_marker, tenant_id, NewMarker("m", "r1"))
     run_behind(marker, partial(replace, tenant_id, rule(2)), commits=commits, refusal=Conflict)
     assert len(read_ruleset(tenant_id).rules) == (2 if commits else 1)
+
+
+def test_of_two_updates_of_a_marker_at_once_none_is_lost(world: factories.World) -> None:
+    tenant_id = world.tenant.pk
+    replace(tenant_id, rule(1))
+    create_marker(tenant_id, NewMarker("m", "r1"))
+    with uncommitted(partial(update_marker, tenant_id, "m", {"metadata": {"reason": "why"}})) as first:
+        second = in_thread(partial(update_marker, tenant_id, "m", {"invalidatedBy": {"statement": "DELETE"}}))
+        wait_until_blocked(second)
+        first.finish(commit=True)
+    assert second.result(PATIENCE) == read_marker(tenant_id, "m")
+    marker = Marker.objects.get(marker_id="m")
+    assert (marker.metadata, marker.invalidated_by["statement"]) == ({"reason": "why"}, "DELETE")
+
+
+def test_a_marker_that_waited_for_another_is_later(world: factories.World) -> None:
+    """Its moment is when its turn came, not when its transaction began."""
+    tenant_id = world.tenant.pk
+    replace(tenant_id, rule(1))
+    with uncommitted(partial(create_marker, tenant_id, NewMarker("first", "r1"))) as first:
+        second = in_thread(partial(create_marker, tenant_id, NewMarker("second", "r1")))
+        wait_until_blocked(second)
+        waited_until = database_clock() + timedelta(milliseconds=2)
+        while database_clock() < waited_until:
+            pass
+        first.finish(commit=True)
+    assert parse_timestamp(second.result(PATIENCE)["invalidatedAt"]) > waited_until - timedelta(
+        milliseconds=1
+    )
+    assert read_marker(tenant_id, "first")["superseded"] is True
 
 
 @pytest.mark.parametrize("commits", [True, False])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from typing import TYPE_CHECKING, BinaryIO
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from tenantadmin.objectstore import LocalStore, StoreError
 from tosapp.active import ActiveTerms, TosNotLoaded
 from tosapp.normal import Terms, terms_of
-from tosapp.store import last_publication, read_current, read_historical, write_publication
+from tosapp.store import Publication, last_publication, read_current, read_historical, write_publication
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,6 +59,27 @@ class Failing(LocalStore):
 
 def publish(store: LocalStore, terms: Terms, at: dt.datetime = AT) -> None:
     write_publication(store, terms, at=at, by="admin@example.org")
+
+
+def test_terms_announced_before_the_first_read_are_read(object_store: Path) -> None:
+    store = LocalStore(object_store)
+    other = ActiveTerms(store, refresh_seconds=30, clock=Clock(), announced=lambda: FIRST.hash)
+    assert other.get() is None
+    publish(store, FIRST)
+    assert other.get() == FIRST
+
+
+def test_a_publication_is_recorded_with_its_hash_time_and_publisher(object_store: Path) -> None:
+    store = LocalStore(object_store)
+    publication = write_publication(store, FIRST, at=AT, by="admin@example.org")
+    assert publication == Publication(FIRST.hash, "2026-11-21T02:45:07.123Z", "admin@example.org")
+    assert last_publication(store, FIRST.hash) == publication
+    key = f"tos/audit/2026-11-21T02:45:07.123Z-{FIRST.hash}.json"
+    assert json.loads(store.read(key)) == {
+        "hash": FIRST.hash,
+        "publishedAt": "2026-11-21T02:45:07.123Z",
+        "publishedBy": "admin@example.org",
+    }
 
 
 def test_another_process_adopts_a_publication_within_the_interval(object_store: Path) -> None:

@@ -124,3 +124,4 @@ SELECT 1_000, 1e3, .5, 0xFF, E'a\nb', $$dollar$$, $tag$x$tag$, x'41', 1 AS "tabl
 SELECT day FROM proxy_logs WHERE day = (SELECT max(day) FROM proxy_logs) LIMIT 1
 SELECT u.user FROM (SELECT 1 AS user) u
 SELECT 1;;
+WITH u(user) AS (SELECT 1) SELECT user FROM u

@@ -151,3 +151,5 @@ SET VARIABLE files = ['/etc/passwd']
 WITH x AS (INSERT INTO proxy_logs VALUES (1) RETURNING *) SELECT * FROM x
 SELECT * INTO t FROM proxy_logs
 SELECT * FROM (EXPLAIN SELECT 1)
+WITH a AS (SELECT 1) SELECT * FROM main.a
+WITH a AS (SELECT 1) SELECT * FROM memory.main.a

@@ -27,6 +27,18 @@ def test_picked_out(conditions: dict[str, Any], place: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "statement_type",
+    [
+        *("INSERT", "UPDATE", "DELETE", "MERGE", "UPSERT", "REPLACE", "TRUNCATE", "COPY"),
+        *("CREATE", "ALTER", "DROP", "GRANT", "REVOKE"),
+    ],
+)
+def test_every_type_of_statement_that_writes(statement_type: str) -> None:
+    rule = rule_with({"statementType": statement_type})
+    assert find_places(CODE, rule) == ["/rules/0/conditions/statementType"]
+
+
+@pytest.mark.parametrize(
     "conditions",
     [
         {"isReadOnly": True},

@@ -15,6 +15,11 @@ def test_an_unknown_id_is_named_with_its_nearest() -> None:
     assert finding.message == 'There is no rule "daily-sale" to invalidate; did you mean daily-sales?'
 
 
+def test_an_id_that_resembles_none() -> None:
+    finding = find_one(CODE, cache_rule("a", invalidateRules=["zzz"]))
+    assert (finding.suggestion, finding.message) == (None, 'There is no rule "zzz" to invalidate.')
+
+
 def test_later_rules_count() -> None:
     assert find_places(CODE, cache_rule("w", invalidateRules=["a"]), cache_rule("a")) == []
 

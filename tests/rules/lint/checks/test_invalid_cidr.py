@@ -21,6 +21,15 @@ def test_what_is_no_network(network: str) -> None:
 def test_bits_beside_the_prefix() -> None:
     finding = find_one(CODE, rule_with({"clientIp": {"cidr": "10.1.2.3/8"}}))
     assert finding.suggestion == "10.0.0.0/8"
+    assert finding.message == (
+        '"10.1.2.3/8" is no network: it has bits set to the right of its prefix; the network is 10.0.0.0/8.'
+    )
+
+
+def test_the_message_names_what_is_no_network_once() -> None:
+    assert find_one(CODE, rule_with({"clientIp": {"cidr": "localhost"}})).message == (
+        '"localhost" is no network: it does not appear to be an IPv4 or IPv6 network.'
+    )
 
 
 def test_every_element_is_looked_at() -> None:

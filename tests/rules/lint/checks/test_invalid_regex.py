@@ -32,6 +32,31 @@ def test_a_pattern_is_compiled_as_it_is_used() -> None:
     assert find_places(CODE, rule_with(conditions)) == ["/rules/0/conditions/host/regex"]
 
 
+def test_the_message_says_what_is_wrong() -> None:
+    message = find_one(CODE, rule_with({"host": {"regex": "(a"}})).message
+    assert message == "The pattern does not compile as RE2: missing ): (a."
+
+
+def test_a_pattern_that_is_too_long_or_has_no_place_is_not_compiled() -> None:
+    longest = "a" * 1_999 + "("
+    assert find_places(CODE, rule_with({"host": {"regex": longest}})) == ["/rules/0/conditions/host/regex"]
+    assert find_places(CODE, rule_with({"host": {"regex": f"a{longest}"}})) == []
+    assert find_places(CODE, rule_with({"tableCount": {"regex": "("}})) == []
+
+
+def test_patterns_that_do_not_compile_count_too() -> None:
+    rules = [cache_rule(f"r{n}", conditions={"host": {"regex": f"({n}"}}) for n in range(102)]
+    used_up = [finding.rule_id for finding in find_all(*rules) if "have used up" in finding.message]
+    assert used_up == ["r101"]
+
+
+def test_a_pattern_is_compiled_once() -> None:
+    rules = [cache_rule(f"r{n}", conditions={"host": {"regex": "("}}) for n in range(102)]
+    assert {finding.message for finding in find_all(*rules) if finding.code == CODE} == {
+        "The pattern does not compile as RE2: missing ): (."
+    }
+
+
 def test_patterns_together_have_a_limit() -> None:
     rules = [cache_rule(f"r{n}", conditions={"host": {"regex": rf"\pL{{40}}{n}"}}) for n in range(200)]
     findings = [finding for finding in find_all(*rules) if finding.code == CODE]

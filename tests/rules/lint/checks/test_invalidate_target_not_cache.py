@@ -25,5 +25,10 @@ def test_the_default_action_counts() -> None:
     assert find_places(CODE, *rules) == ["/rules/2/invalidateRules/0", "/rules/2/invalidateRules/1"]
 
 
+def test_what_is_no_id_is_another_matter() -> None:
+    rules = cache_rule("a", action="deny"), cache_rule("b", invalidateRules=[[], {}, None, "a"])
+    assert find_places(CODE, *rules) == ["/rules/1/invalidateRules/3"]
+
+
 def test_a_disabled_cache_rule_may_be_invalidated() -> None:
     assert find_places(CODE, cache_rule("a", enabled=False), cache_rule("b", invalidateRules=["a"])) == []

@@ -38,6 +38,10 @@ def test_an_address_is_a_text_too(operator: str) -> None:
 
 
 def test_the_message_says_what_fits() -> None:
+    assert find_one(CODE, rule_with({"userName": {"gte": 1}})).message == (
+        "gte does not fit userName, which is text: "
+        "use eq, ne, in, notIn, exists, contains, startsWith, endsWith, regex."
+    )
     assert find_one(CODE, rule_with({"isDDL": {"gt": 1}})).message == (
         "gt does not fit isDDL, which is a boolean: use eq, ne, in, notIn, exists."
     )

@@ -24,6 +24,13 @@ def test_what_is_sent_back_beside_the_rules(name: str, value: object) -> None:
     assert find_places(CODE, **{name: value}) == [f"/{name}"]
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("seq", 0), ("tenantId", "0190a5c4-7b1e-7c3a-9d2f-0a1b2c3d4e5f".upper())]
+)
+def test_what_was_read_may_be_sent_back(name: str, value: object) -> None:
+    assert find_places(CODE, **{name: value}) == []
+
+
 def test_the_action_is_one_of_four() -> None:
     finding = find_one(CODE, cache_rule(action="Denny"))
     assert finding.path == ("rules", 0, "action")
@@ -37,6 +44,9 @@ def test_patterns_have_a_length() -> None:
     ]
     assert find_places(CODE, rule_with({"tables": {"containsAny": ["a.*", "a" * 2_001]}})) == [
         "/rules/0/conditions/tables/containsAny/1"
+    ]
+    assert find_places(CODE, rule_with({"tables": {"containsAll": ["a" * 2_000, "a" * 2_001]}})) == [
+        "/rules/0/conditions/tables/containsAll/1"
     ]
 
 

@@ -22,6 +22,13 @@ def test_behind_a_wider_rule() -> None:
     assert finding.message == "The rule wide stands before this rule and matches all that it can match."
 
 
+def test_behind_a_wider_rule_without_an_id() -> None:
+    finding = find_one(CODE, cache_rule("a"), {"conditions": WIDE}, rule_with(NARROW))
+    assert finding.message == (
+        "Rule 2 in the list stands before this rule and matches all that it can match."
+    )
+
+
 def test_before_a_wider_rule() -> None:
     assert find_places(CODE, rule_with(NARROW), rule_with(WIDE)) == []
 
@@ -82,6 +89,8 @@ def test_a_rule_that_also_invalidates_is_told_that_it_still_does() -> None:
     narrow = rule_with(NARROW, id="n", action="bypass", invalidateRules=["t"])
     finding = find_one(CODE, cache_rule("t"), rule_with(WIDE, id="w"), narrow)
     assert finding.message.endswith("; its invalidations fire all the same.")
+    finding = find_one(CODE, cache_rule("t"), rule_with(WIDE, id="w", action="deny"), narrow)
+    assert finding.message.endswith(" matches all that it can match.")
 
 
 def test_a_rule_that_never_matches_is_another_matter() -> None:

@@ -85,6 +85,35 @@ def test_conditions(conditions: dict[str, Any], place: str) -> None:
     assert find_places(CODE, rule_with(conditions)) == [f"/rules/0/conditions{place}"]
 
 
+@pytest.mark.parametrize(
+    ("conditions", "message"),
+    [
+        ({"userName": 1}, "eq on userName takes a string, not a number."),
+        ({"userName": {"startsWith": None}}, "startsWith on userName takes a string, not null."),
+        ({"userName": {"in": "a"}}, "in on userName takes an array of strings, not a string."),
+        ({"userName": {"in": ["a", 1]}}, "in on userName takes strings only, not a number."),
+        ({"tables": {"containsAll": [None]}}, "containsAll on tables takes strings only, not null."),
+    ],
+)
+def test_the_message_names_both_types(conditions: dict[str, Any], message: str) -> None:
+    assert find_one(CODE, rule_with(conditions)).message == message
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [(1.5, "a number with a fraction"), ("60", "a string"), (True, "a boolean"), (None, "null")],
+)
+def test_the_message_of_a_field_names_both_types(value: object, found: str) -> None:
+    assert (
+        find_one(CODE, cache_rule(ttlSeconds=value)).message == f"ttlSeconds must be an integer, not {found}."
+    )
+    assert find_one(CODE, seq=value).message == f"seq must be an integer, not {found}."
+
+
+def test_a_whole_number_has_no_fraction() -> None:
+    assert find_one(CODE, cache_rule(enabled=2.0)).message == "enabled must be a boolean, not a number."
+
+
 def test_a_null_is_told_how_to_ask_for_null() -> None:
     message = find_one(CODE, rule_with({"userName": None})).message
     assert message == 'eq on userName takes a string, not null. To match null, write {"exists": false}.'
