@@ -11,9 +11,11 @@ from django.db.migrations.executor import MigrationExecutor
 
 from analytics.models import DayRollup, Kind
 from analytics.summaries.days import find_stale_days
+from analytics.summaries.periods import MERGE_VERSION
 from analytics.summaries.rebuild import find_stale_periods, rebuild_period
 from analytics.summaries.rollup_tables import ROLLUP_VERSION
 from analytics.summaries.userdocs import find_user_source, user_document
+from logs.listing import LAYOUT_VERSION
 from tenantadmin.objectstore import default_store
 from tests import factories
 from tests.analytics import oracle
@@ -158,3 +160,19 @@ def test_rollups_of_an_earlier_version_are_made_anew_though_no_object_changed() 
     assert rebuild_all() == ([DAY], ["2025-12", "2025", "2026", ""])
     assert user_json("2025-12-31") == oracle.day_document(mine[:1])
     assert document(Kind.YEAR, "2026") == oracle.year_document(rows, tenant=str(TENANT), year=2026)
+
+
+def test_another_version_of_merges_makes_months_and_years_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    put("00/a.json", entry(DAY))
+    rebuild_all()
+    monkeypatch.setattr("analytics.summaries.periods.MERGE_VERSION", MERGE_VERSION + 1)
+    assert rebuild_all() == ([], ["2025-12", "2025", ""])
+    assert rebuild_all() == ([], [])
+
+
+def test_another_layout_makes_everything_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    put("00/a.json", entry(DAY))
+    rebuild_all()
+    monkeypatch.setattr("logs.listing.LAYOUT_VERSION", LAYOUT_VERSION + 1)
+    assert rebuild_all() == ([DAY], ["2025-12", "2025", ""])
+    assert rebuild_all() == ([], [])

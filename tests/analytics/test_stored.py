@@ -1,0 +1,114 @@
+"""Stored documents: their fields are those of the contract, and they change with a version alone."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+from rest_framework.serializers import ListSerializer, Serializer
+
+from analytics import serializers
+from analytics.summaries.documents.month import month_document
+from analytics.summaries.documents.opportunities import opportunities_document
+from analytics.summaries.documents.rules import rules_document
+from analytics.summaries.documents.users import users_document
+from analytics.summaries.documents.year import daily_activity, year_document
+from analytics.summaries.periods import MERGE_VERSION
+from analytics.summaries.rollup_tables import ROLLUP_VERSION, STATEMENTS
+from tests.analytics.pipeline import TENANT, day_json, merge, merge_year, opened, roll_day, store_files
+from tests.analytics.random_log import DAYS, random_entries
+
+if TYPE_CHECKING:
+    from tests.analytics.pipeline import Part
+
+#: Versions, and digests of the rollups' columns and of the documents that these versions make of one log.
+OF_DAYS = (3, "76039bdad0bf4453")
+OF_MONTHS_AND_YEARS = (3, 1, "2618392b55b6df0b")
+
+
+class Stored:
+    """The rollups of one log, and its documents by the serializer that describes them."""
+
+    def __init__(self, days: dict[Any, Part], *, month: Part, year: Part) -> None:
+        self.days, self.merged = list(days.values()), [month, year]
+        with opened(month) as rollups:
+            of_month = month_document(rollups, month=DAYS[0].month)
+        with opened(year) as rollups:
+            self.documents: dict[type[Serializer[Any]], Any] = {
+                serializers.DailySummary: day_json(days[DAYS[0]]),
+                serializers.MonthlySummary: of_month,
+                serializers.YearlySummary: year_document(
+                    rollups, tenant=TENANT, year=DAYS[0].year, activity=daily_activity(rollups)
+                ),
+                serializers.RuleEffectiveness: rules_document(rollups),
+                serializers.CacheOpportunities: opportunities_document(
+                    rollups, text_file=lambda day: days[day][STATEMENTS]
+                ),
+                serializers.UsersSummary: users_document(
+                    rollups, tenant=TENANT, generated_at=datetime(2026, 5, 3, tzinfo=UTC)
+                ),
+            }
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Stored:
+    directory = tmp_path_factory.mktemp("stored")
+    chance = random.Random(1)  # noqa: S311  # reproducible, not secret
+    bodies = {day: json.dumps(random_entries(chance, day)).encode() for day in DAYS}
+    store = store_files(directory / "store", {day: {"00/a.json": body} for day, body in bodies.items()})
+    days = {}
+    for day in DAYS:
+        _, part = roll_day(store, day, directory=directory / "built")
+        assert part is not None
+        days[day] = part
+    of_month = [part for day, part in days.items() if day.month == DAYS[0].month]
+    return Stored(
+        days,
+        month=merge(of_month, directory=directory / "month"),
+        year=merge_year(days, directory=directory / "year"),
+    )
+
+
+def test_documents_have_the_fields_of_the_contract_and_no_other(stored: Stored) -> None:
+    for serializer, document in stored.documents.items():
+        assert fields_of(document) == fields_in(serializer()), serializer.__name__
+
+
+def fields_of(document: dict[str, Any]) -> dict[str, Any]:
+    """The names of the members; of a list of objects those of the first object."""
+    return {
+        name: fields_of(value[0]) if isinstance(value, list) and isinstance(value[0], dict) else None
+        for name, value in document.items()
+    }
+
+
+def fields_in(serializer: Any) -> dict[str, Any]:
+    return {
+        name: fields_in(field.child) if isinstance(field, ListSerializer) else None
+        for name, field in serializer.fields.items()
+    }
+
+
+def test_what_is_stored_of_days_changes_with_the_version_of_rollups(stored: Stored) -> None:
+    found = digest(columns(stored.days), stored.documents[serializers.DailySummary])
+    assert (ROLLUP_VERSION, found) == OF_DAYS, "raise ROLLUP_VERSION; then write down what was found"
+
+
+def test_what_is_stored_of_months_and_years_changes_with_a_version(stored: Stored) -> None:
+    found = digest(columns(stored.merged), *stored.documents.values())
+    assert (ROLLUP_VERSION, MERGE_VERSION, found) == OF_MONTHS_AND_YEARS, (
+        "raise MERGE_VERSION, unless you raised ROLLUP_VERSION; then write down what was found"
+    )
+
+
+def columns(parts: list[Part]) -> list[dict[str, list[str]]]:
+    return [{table: pq.read_schema(path).names for table, path in part.items()} for part in parts]
+
+
+def digest(*values: Any) -> str:
+    return hashlib.sha256(json.dumps(values).encode()).hexdigest()[:16]
