@@ -16,7 +16,7 @@ import duckdb
 from analytics.models import DayRollup, Kind, MergedRollup, SummaryDocument
 from analytics.summaries.files import scratch_directory
 from analytics.summaries.rollup_tables import NO_VERSION
-from logs.compaction.engine import connect, text
+from logs.compaction.engine import connect, sql_text
 from logs.layout import logs_prefix
 from logs.models import Partition
 from tenantadmin.objectstore import ObjectNotFound, StoreError
@@ -165,7 +165,7 @@ def _read(store: ObjectStore, key: str, *, directory: Path) -> None:
     copy = directory / "copy.parquet"
     _copy(store, key, copy)
     with connect(spill=directory / "spill") as engine:
-        engine.execute(f"SELECT max(hash(t)) FROM read_parquet({text(copy)}) t").fetchall()  # noqa: S608
+        engine.execute(f"SELECT max(hash(t)) FROM read_parquet({sql_text(copy)}) t").fetchall()  # noqa: S608
 
 
 def _copy(store: ObjectStore, key: str, target: Path) -> None:

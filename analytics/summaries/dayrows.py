@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analytics.summaries.grouping import Array, Numbering, Statements
-from tenantadmin.arrow import pc
+from tenantadmin.arrow import arange, pc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
-
-_arange: Any = getattr(pa, "arange")  # noqa: B009  # which the stubs do not know
 
 #: Row groups of the file, of at most 122,880 rows each, that are held at a time, and the bytes of them.
 GROUPS: Final = 8
@@ -63,7 +61,7 @@ class DayRows:
             numbers[_STATEMENT] = self._number_statements(groups)
             # The last is held: most days have one.
             self._held = groups[0], table
-            rows = _arange(start, start + table.num_rows)
+            rows = arange(start, start + table.num_rows)
             start += table.num_rows
             yield pa.table(
                 {**dict(zip(table.column_names, table.columns, strict=True)), **numbers, "row": rows}

@@ -81,12 +81,12 @@ def upload(store: ObjectStore, files: Mapping[str, Path]) -> None:
             store.write(key, stream)
 
 
-def remove_orphans(store: ObjectStore, *, prefix: str, named: Collection[str]) -> None:
-    """Delete what builds that were killed before they published left below ``prefix``.
+def remove_orphans(store: ObjectStore, *, prefix: str, used: Collection[str]) -> None:
+    """Delete objects below ``prefix`` of builds that were killed before they published.
 
     Args:
-        named: the keys that rows name. The caller holds the lock of the period.
+        used: the keys that rows name. The caller holds the lock of the period.
     """
     for entry in list(store.list(prefix)):
-        if entry.key not in named and not SupersededFile.objects.filter(key=entry.key).exists():
+        if entry.key not in used and not SupersededFile.objects.filter(key=entry.key).exists():
             store.delete(entry.key)

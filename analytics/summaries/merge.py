@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from analytics.summaries.rollup_tables import ACTIVITY, HOURS, LATEST_ORDER, RULES, STATEMENTS, TABLES, USERS
-from logs.compaction.engine import text, text_list
+from logs.compaction.engine import sql_text, sql_text_list
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -92,7 +92,7 @@ def merge_rollups(
     """
     targets = {table: directory / f"{table}.parquet" for table in TABLES}
     for table, target in targets.items():
-        source = f"read_parquet({text_list(part[table] for part in parts)}, hive_partitioning = false)"
+        source = f"read_parquet({sql_text_list(part[table] for part in parts)}, hive_partitioning = false)"
         query = _QUERIES[table].replace("FROM source", f"FROM {source}")
-        connection.execute(f"COPY ({query}) TO {text(target)} ({MERGED_OPTIONS})")
+        connection.execute(f"COPY ({query}) TO {sql_text(target)} ({MERGED_OPTIONS})")
     return targets

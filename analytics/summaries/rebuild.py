@@ -283,6 +283,6 @@ def _withdraw(*, tenant: uuid.UUID, period: str) -> None:
 def _remove_orphans(store: ObjectStore, *, tenant: uuid.UUID, period: str) -> None:
     merged = MergedRollup.objects.filter(tenant_id=tenant, period=period)
     documents = SummaryDocument.objects.filter(tenant_id=tenant, period=period).exclude(file="")
-    named = {key for files in merged.values_list("files", flat=True) for key in files.values()}
-    named.update(documents.values_list("file", flat=True))
-    remove_orphans(store, prefix=merged_prefix(tenant, period), named=named)
+    used = {key for files in merged.values_list("files", flat=True) for key in files.values()}
+    used.update(documents.values_list("file", flat=True))
+    remove_orphans(store, prefix=merged_prefix(tenant, period), used=used)

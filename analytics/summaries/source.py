@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from analytics.summaries.rollup_tables import ACTIVITY, HOURS, RULES, STATEMENTS, USERS
-from logs.compaction.engine import text, text_list
+from logs.compaction.engine import sql_text, sql_text_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -74,7 +74,7 @@ class Rollups:
         """The texts of ``statements`` (MD5, lower-case hex) that stand in ``files``, tables of days."""
         if not statements:
             return {}
-        wanted = ", ".join(f"{text(statement)}::UUID" for statement in statements)
+        wanted = ", ".join(f"{sql_text(statement)}::UUID" for statement in statements)
         result = self._connection.execute(
             f"SELECT replace(statement::VARCHAR, '-', ''), sql FROM {_read(files)} "
             f"WHERE statement IN ({wanted})"
@@ -88,4 +88,4 @@ class Rollups:
 
 
 def _read(files: Iterable[str]) -> str:
-    return f"read_parquet({text_list(files)}, hive_partitioning = false)"
+    return f"read_parquet({sql_text_list(files)}, hive_partitioning = false)"
