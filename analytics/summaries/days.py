@@ -15,12 +15,12 @@ from django.db.models import Q
 
 from analytics.models import DayRollup, Kind, SummaryDocument
 from analytics.summaries.builds import locked_period, recorded_build
-from analytics.summaries.daytables import DayTables
+from analytics.summaries.day_rollup import write_rollups
+from analytics.summaries.day_tables import DayTables
 from analytics.summaries.documents.day import day_document
 from analytics.summaries.files import remove_orphans, scratch_directory, upload
-from analytics.summaries.rollup import write_rollups
-from analytics.summaries.rollup_tables import ROLLUP_VERSION
-from analytics.summaries.store import Written, save_document, withdraw_documents, write_document
+from analytics.summaries.rollup_schema import ROLLUP_VERSION
+from analytics.summaries.store import WrittenDocument, save_document, withdraw_documents, write_document
 from logs.compaction.build import CompactedDay, compact_day
 from logs.layout import compacted_prefix, partition_key, rollup_key, rollup_prefix
 from logs.listing import DayListing, UnlistedDay, find_days, has_objects, list_day
@@ -47,7 +47,7 @@ class _BuiltRollup:
     """A day's rollups that are not published yet: local files, and the document computed from them."""
 
     files: Mapping[str, Path]
-    document: Written
+    document: WrittenDocument
 
 
 @dataclass(frozen=True, slots=True)

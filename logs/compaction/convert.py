@@ -9,8 +9,9 @@ import duckdb
 import pyarrow as pa
 
 from logs.columns import COLUMNS, SqlType
-from logs.compaction.engine import HOUR_COLUMN, PREFIX_HOUR_COLUMN, sql_text
+from logs.compaction.engine import HOUR_COLUMN, PREFIX_HOUR_COLUMN
 from logs.layout import DAY_MS, HOUR_MS, day_start_ms
+from logs.quoting import quote_text
 from tenantadmin.arrow import pc
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class Converter:
         batches = [pa.record_batch([array], schema=_INPUT_SCHEMA) for array in chunk.arrays]
         source = self._engine.from_arrow(pa.RecordBatchReader.from_batches(_INPUT_SCHEMA, batches))
         parsed = source.project(
-            f"from_json(entry_json, {sql_text(_ENTRY_STRUCTURE)}) AS entry"
+            f"from_json(entry_json, {quote_text(_ENTRY_STRUCTURE)}) AS entry"
         ).to_arrow_table()
         (columns,) = pa.Table.from_struct_array(parsed["entry"]).combine_chunks().to_batches()
         if columns.num_rows != len(chunk.hours):

@@ -1,4 +1,4 @@
-"""DuckDB connections, SQL literals, and what a day's Parquet file has besides the contract's columns."""
+"""DuckDB connections, and what a day's Parquet file has besides the contract's columns."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 import duckdb
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
 #: The hour (0 to 23) under which an entry counts: the hour of its timestamp if that is in the day, else the
@@ -34,14 +33,3 @@ def connect(
             **({} if threads is None else {"threads": threads}),
         }
     )
-
-
-def sql_text(value: object) -> str:
-    """Return a value as a SQL text literal, for places that take no parameter."""
-    quoted = str(value).replace("'", "''")
-    return f"'{quoted}'"
-
-
-def sql_text_list(values: Iterable[object]) -> str:
-    """Return values as a SQL list of text literals."""
-    return f"[{', '.join(sql_text(value) for value in values)}]"

@@ -56,10 +56,10 @@ class Command(BaseCommand):
             self.stderr.write(f"{rows}{truncated}")
 
 
-def _write(console: Console, chunks: Iterator[bytes]) -> None:
+def _write(console: Console, pieces: Iterator[bytes]) -> None:
     try:
-        for chunk in chunks:
-            text = chunk.decode()
+        for piece in pieces:
+            text = piece.decode()
             if console.is_terminal:
                 text = "\n".join(visible(line.removesuffix("\r")) for line in text.split("\n"))
             console.file.write(text)
