@@ -14,24 +14,25 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from analytics.models import DayRollup
+from analytics.summaries.day_rollup import write_rollups
+from analytics.summaries.day_tables import DayTables
 from analytics.summaries.days import find_stale_days, rebuild_day
-from analytics.summaries.daytables import DayTables
 from analytics.summaries.documents.day import day_document
 from analytics.summaries.documents.opportunities import opportunities_document
 from analytics.summaries.documents.rules import rules_document
 from analytics.summaries.documents.year import daily_activity, year_document
 from analytics.summaries.merge import MERGED_OPTIONS, merge_rollups
 from analytics.summaries.rebuild import find_stale_periods, rebuild_period
-from analytics.summaries.rollup import write_rollups
-from analytics.summaries.rollup_tables import ACTIVITY, RULES, STATEMENTS
-from analytics.summaries.source import Rollups
+from analytics.summaries.rollup_schema import ACTIVITY, RULES, STATEMENTS
+from analytics.summaries.rollups import Rollups
 from bench import harness, raw_logs
 from logs.columns import COLUMNS
 from logs.compaction.build import CompactedDay, compact_day
-from logs.compaction.engine import ROW_GROUP_ROWS, connect, text, text_list
+from logs.compaction.engine import ROW_GROUP_ROWS, connect
 from logs.layout import DAY_MS, day_prefix
 from logs.listing import UnlistedDay, list_day
 from logs.models import Partition
+from logs.quoting import quote_text, quote_texts
 from tenantadmin.objectstore import LocalStore
 
 if TYPE_CHECKING:
@@ -89,8 +90,8 @@ def compaction(directory: Path, *, ndjson: LocalStore, objects: LocalStore, runs
 
     def copy(files: Sequence[str]) -> None:
         # The entries of a wrong type, which compaction sets aside, the COPY takes or passes over.
-        source = f"read_json({text_list(files)}, format = 'nd', columns = {types}, ignore_errors = true)"
-        target = text(directory / "copy.parquet")
+        source = f"read_json({quote_texts(files)}, format = 'nd', columns = {types}, ignore_errors = true)"
+        target = quote_text(directory / "copy.parquet")
         with connect(spill=directory / "spill") as connection:
             connection.execute(f"COPY (FROM {source}) TO {target} ({_COPY_OPTIONS})")
 
@@ -150,7 +151,7 @@ def _raw_records(log: Path) -> str:
             sum(responseTimeMs) FILTER (responseTimeMs > 0), count(*) FILTER (responseTimeMs > 0),
             sum(warehouseExecutionTimeMs), min(timestamp), max(timestamp), count(DISTINCT userName),
             bit_or(1::INTEGER << _hour::INTEGER)
-        FROM read_parquet({text(log)}, file_row_number = true) GROUP BY standardizedSql
+        FROM read_parquet({quote_text(log)}, file_row_number = true) GROUP BY standardizedSql
     """
 
 
@@ -168,7 +169,7 @@ def _raw_hours(log: Path) -> str:
             sum(responseSize) FILTER (responseSize > 0 AND cacheStatus IS DISTINCT FROM 'HIT'),
             min(responseTimeMs) FILTER (responseTimeMs > 0), max(responseTimeMs),
             count(DISTINCT userName), count(DISTINCT standardizedSql)
-        FROM read_parquet({text(log)}) GROUP BY GROUPING SETS ((_hour), ())
+        FROM read_parquet({quote_text(log)}) GROUP BY GROUPING SETS ((_hour), ())
     """
 
 
@@ -179,7 +180,7 @@ def day_documents(
 
     scanned, tenant, user = alternate(
         runs * 3,
-        lambda: connection.execute(_SCAN.format(files=text(log))).fetchall(),
+        lambda: connection.execute(_SCAN.format(files=quote_text(log))).fetchall(),
         lambda: b"".join(day_document(DayTables(files))),
         lambda: b"".join(day_document(DayTables(files, user="user-7@example.net"))),
     )
@@ -224,7 +225,7 @@ def year_documents(
 
     scanned, yearly, rules, opportunities, remerged = alternate(
         runs,
-        lambda: connection.execute(_SCAN.format(files=text_list(logs))).fetchall(),
+        lambda: connection.execute(_SCAN.format(files=quote_texts(logs))).fetchall(),
         year_json,
         lambda: rules_document(Rollups(connection, year)),
         lambda: opportunities_document(Rollups(connection, year), text_file=lambda day: texts[day]),
@@ -252,8 +253,10 @@ def _dated(
         if changed is None:
             target.hardlink_to(path)
             continue
-        query = f"SELECT * REPLACE ({changed}) FROM read_parquet({text(path)}, hive_partitioning = false)"
-        connection.execute(f"COPY ({query}) TO {text(target)} ({MERGED_OPTIONS})")
+        query = (
+            f"SELECT * REPLACE ({changed}) FROM read_parquet({quote_text(path)}, hive_partitioning = false)"
+        )
+        connection.execute(f"COPY ({query}) TO {quote_text(target)} ({MERGED_OPTIONS})")
     return {table: str(directory / path.name) for table, path in files.items()}
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @admin.display(description="key", ordering="key")
 def key_in_tenant(row: Any) -> str:
-    """Return the key of an object without the tenant's id in front, which has a column of its own."""
+    """Return the key of an object without the tenant's id, which has a column of its own."""
     key: str = row.key
     return key.removeprefix(f"{row.tenant_id}/")
 
@@ -62,6 +62,6 @@ class QueryRunAdmin(NamingAdmin):
     date_hierarchy = "at"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        # A list shows how a statement begins; it may be a megabyte long.
+        # The list shows only the first characters of a statement, which may be a megabyte long.
         rows: QuerySet[Any] = super().get_queryset(request).annotate(opening=Left("statement", 200))
         return rows

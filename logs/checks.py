@@ -1,4 +1,4 @@
-"""What ``manage.py check`` finds wrong with the settings of SQL over the log."""
+"""System checks of the settings for SQL over the log."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @checks.register
 def check_sql_options(**_: Any) -> list[checks.CheckMessage]:
-    """Return what an operator has to mend before queries can run."""
+    """Warn if one tenant can use all query slots."""
     options: SqlOptions = settings.SQL_OPTIONS
     if options.slots_per_tenant <= options.slots:
         return []

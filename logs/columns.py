@@ -1,9 +1,8 @@
 """The columns of ``proxy_logs``, and its partition column ``day``.
 
 Contract: "Query log entry and ``proxy_logs``". Compaction, the SQL view and the table in docs/sql.md are made
-from `COLUMNS`: it alone says which columns there are, in which order and of which type. Code that works with
-certain columns names them itself: the rollups, the demo, and the rule language, whose keys a test compares
-with this table.
+from `COLUMNS`. Code that works with certain columns names them itself: the rollups, the demo, and the rule
+language, whose keys a test compares with this table.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Final
 
 
 class Group(StrEnum):
-    """The heading under which the contract lists a column."""
+    """The section of the contract that lists a column."""
 
     REQUEST = "request"
     CACHE = "cache decision"
@@ -24,7 +23,7 @@ class Group(StrEnum):
 
 
 class SqlType(StrEnum):
-    """A column's engine type, as ``columns[].type`` of a query result names it."""
+    """A column's DuckDB type, as in ``columns[].type`` of a query result."""
 
     VARCHAR = "VARCHAR"
     BIGINT = "BIGINT"
@@ -36,8 +35,8 @@ class SqlType(StrEnum):
 class Column:
     """One column of ``proxy_logs``.
 
-    ``never_null`` columns hold 0 where the raw entry has null or nothing. ``json_text`` columns hold
-    JSON as text: a raw entry may carry the text or the value itself.
+    A ``never_null`` column is 0 if the raw entry has null or lacks the field. A ``json_text`` column holds
+    JSON as text; a raw entry may contain the text or the value itself.
     """
 
     name: str

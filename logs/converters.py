@@ -1,6 +1,6 @@
-"""Path segments that name a time, zero-padded, and log objects. Contract: Raw logs, Analytics.
+"""Path converters for zero-padded years, months, days and hours, and for log files.
 
-Importing this module registers them. Anything else leads nowhere (404).
+Importing this module registers them. Other segments answer 404. Contract: Raw logs, Analytics.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A query's result for people: a table, or a block per record where the terminal is too narrow for that."""
+"""Print a query's result as a table, or as a block per row if the terminal is too narrow for a table."""
 
 from __future__ import annotations
 
@@ -20,43 +20,43 @@ if TYPE_CHECKING:
     from logs.sql.protocol import QueryResult
 
 _NULL: Final = ("NULL", "dim")
-#: What a table has beside a column's text: a line and a space on either side.
-_BESIDE: Final = 3
+#: Width that a table needs for each column besides its text: a line, and a space on either side.
+_COLUMN_BORDER: Final = 3
 
 
 def print_result(console: Console, result: QueryResult) -> None:
-    """Print the rows; nothing in them drives the terminal, and nothing is cut or wrapped within a cell.
+    """Print the rows. Control characters are shown as escapes, and cells are neither cut nor wrapped.
 
-    What is no terminal has no width: it gets a table.
+    Output that is not a terminal is always a table.
     """
-    heads = [(visible(column.name), visible(column.type)) for column in result.columns]
+    headings = [(visible(column.name), visible(column.type)) for column in result.columns]
     cells = [
         [_cell(value) for batch in result.batches for value in json_values(batch.column(index))]
-        for index in range(len(heads))
+        for index in range(len(headings))
     ]
     width = 1 + sum(
-        _BESIDE + max(cell_len(text) for text in (*head, *(text for text, _ in column)))
-        for head, column in zip(heads, cells, strict=True)
+        _COLUMN_BORDER + max(cell_len(text) for text in (*heading, *(text for text, _ in column)))
+        for heading, column in zip(headings, cells, strict=True)
     )
     if console.is_terminal and width > console.width and result.row_count:
-        for block in _blocks([name for name, _ in heads], cells):
+        for block in _blocks([name for name, _ in headings], cells):
             console.print(block, soft_wrap=True)
     else:
         console.width = max(console.width, width)
-        console.print(_table(heads, cells))
+        console.print(_table(headings, cells))
 
 
 def _cell(value: Any) -> tuple[str, str]:
-    """Return text and style."""
+    """Return the text and style of a cell."""
     return _NULL if value is None else (visible(as_text(value)), "")
 
 
-def _table(heads: Sequence[tuple[str, str]], cells: Sequence[Sequence[tuple[str, str]]]) -> Table:
+def _table(headings: Sequence[tuple[str, str]], cells: Sequence[Sequence[tuple[str, str]]]) -> Table:
     table = Table()
-    for name, type_ in heads:
+    for name, type_ in headings:
         table.add_column(Text.assemble(name, "\n", (type_, "dim")), no_wrap=True)
     if cells and cells[0]:
-        # One cell of many lines per column: rich takes a third of the time that it takes for rows.
+        # One cell with many lines per column takes rich a third of the time that many rows take.
         table.add_row(*(Text("\n").join(Text(*cell) for cell in column) for column in cells))
     return table
 

@@ -1,4 +1,4 @@
-"""Whether bytes are one JSON value (RFC 8259)."""
+"""Check whether a stream is one JSON value (RFC 8259)."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import ijson
 if TYPE_CHECKING:
     from typing import BinaryIO
 
-_PIECE: Final = 1 << 18
+_CHUNK_BYTES: Final = 1 << 18
 
 
 def is_one_value(stream: BinaryIO) -> bool:
-    """Whether the rest of ``stream`` is one JSON value in UTF-8; reads no more of it once it is not.
+    """Return True if the rest of ``stream`` is one JSON value in UTF-8. Stop reading at the first error.
 
-    Holds a piece of it and the longest string, and makes nothing of what it reads.
+    Only a chunk of the stream and its longest string are in memory; no value is built.
     """
     try:
-        for _ in ijson.basic_parse(stream, buf_size=_PIECE):
+        for _ in ijson.basic_parse(stream, buf_size=_CHUNK_BYTES):
             pass
     except (ijson.JSONError, UnicodeDecodeError):
         return False

@@ -1,4 +1,4 @@
-"""Where a tenant's objects lie in the store. Contract: "Query log entry and ``proxy_logs``", "Raw logs".
+"""Keys of a tenant's objects in the store. Contract: "Query log entry and ``proxy_logs``", "Raw logs".
 
 Raw logs: ``<tenantId>/logs/YYYY/MM/DD/HH/<file>.json``. Compacted: ``<tenantId>/compacted/day=YYYY-MM-DD/``.
 """
@@ -14,7 +14,7 @@ from uuid import UUID
 HOUR_MS: Final = 3_600_000
 DAY_MS: Final = 24 * HOUR_MS
 
-#: What stands below a day's prefix.
+#: What follows a day's prefix in the key of a raw log object.
 HOUR_AND_FILE: Final = re.compile(r"(?P<hour>[01]\d|2[0-3])/(?P<file>[^/]+\.json)", re.ASCII | re.DOTALL)
 _RAW_KEY: Final = re.compile(
     rf"(?P<tenant>[0-9a-f-]{{36}})/logs/(?P<day>\d{{4}}/\d{{2}}/\d{{2}})/{HOUR_AND_FILE.pattern}",
@@ -24,7 +24,7 @@ _RAW_KEY: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class RawKey:
-    """A raw log object's place: the day and hour of its prefix (UTC) and its file name."""
+    """The parts of a raw log object's key: the day and hour of its prefix (UTC) and its file name."""
 
     tenant: str
     day: date
@@ -33,7 +33,7 @@ class RawKey:
 
 
 def parse_raw_key(key: str) -> RawKey | None:
-    """The parts of a raw log object's key, or None where the key is of another kind."""
+    """Return the parts of a raw log object's key, or None if it is not such a key."""
     match = _RAW_KEY.fullmatch(key)
     if match is None:
         return None
@@ -45,46 +45,46 @@ def parse_raw_key(key: str) -> RawKey | None:
 
 
 def logs_prefix(tenant: UUID) -> str:
-    """The prefix above all raw logs of a tenant."""
+    """Return the prefix of all raw logs of a tenant."""
     return f"{tenant}/logs/"
 
 
 def day_prefix(tenant: UUID, day: date) -> str:
-    """The prefix above the raw logs of one day."""
-    # Not by ``strftime``, which writes the year 999 in three digits.
+    """Return the prefix of the raw logs of one day."""
+    # `strftime` writes the year 999 with three digits.
     return f"{tenant}/logs/{day.isoformat().replace('-', '/')}/"
 
 
-#: Where the hour stands in the key of a raw log object: all that is before it has one length.
+#: The place of the hour in the key of a raw log object. All day prefixes have the same length.
 _HOUR_START: Final = len(day_prefix(UUID(int=0), date.min))
 _HOUR_END: Final = _HOUR_START + 2
 
 
 def hour_of(key: str) -> int:
-    """The hour (0 to 23, UTC) of a raw log object's prefix. That ``key`` is one is not looked at."""
+    """Return the hour (0 to 23, UTC) of a raw log object's prefix. ``key`` must be such an object's."""
     return int(key[_HOUR_START:_HOUR_END])
 
 
 def compacted_prefix(tenant: UUID, day: date) -> str:
-    """The prefix above a day's Parquet files; query engines read ``day`` from it."""
+    """Return the prefix of a day's Parquet files. DuckDB reads the column ``day`` from it."""
     return f"{tenant}/compacted/day={day.isoformat()}/"
 
 
 def rollup_prefix(tenant: UUID, day: date) -> str:
-    """The prefix above a day's rollup files."""
+    """Return the prefix of a day's rollup files."""
     return f"{tenant}/rollups/day={day.isoformat()}/"
 
 
 def partition_key(tenant: UUID, day: date, *, build: str) -> str:
-    """The key of a day's Parquet file; every build has its own, so that a reader's file never changes."""
+    """Return the key of a day's Parquet file. Each build has its own, so an open file never changes."""
     return f"{compacted_prefix(tenant, day)}{build}.parquet"
 
 
 def rollup_key(tenant: UUID, day: date, *, build: str, table: str) -> str:
-    """The key of one rollup table of a day."""
+    """Return the key of one rollup table of a day."""
     return f"{rollup_prefix(tenant, day)}{build}.{table}.parquet"
 
 
 def day_start_ms(day: date) -> int:
-    """Midnight UTC of ``day`` in epoch milliseconds."""
+    """Return midnight UTC of ``day`` in epoch milliseconds."""
     return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * 1000

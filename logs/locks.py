@@ -1,4 +1,4 @@
-"""One build of a partition at a time, across all workers: PostgreSQL advisory locks."""
+"""PostgreSQL advisory locks: only one worker at a time builds a period."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 class Busy(Exception):
-    """Another worker is building the same thing; asking again later is enough."""
+    """Another worker is building the same period. Try again later."""
 
 
 @contextmanager
 def build_lock(*, tenant: UUID, period: str, wait: bool) -> Iterator[None]:
-    """Hold the lock on a tenant's ``period`` (``2026-03-01``, ``2026-03``, ``2026``, ``users``).
+    """Hold the lock of a tenant's ``period``: ``2026-03-01``, ``2026-03``, ``2026`` or ``history``.
 
-    It belongs to the database session: a worker that dies loses it with its connection.
+    The lock belongs to the database session. If a worker dies, its connection closes and the lock is free.
 
     Raises:
         Busy: another session holds it, and ``wait`` is false.

@@ -1,6 +1,6 @@
-"""What the database knows of the logs: which file holds a day, what was set aside, who read what.
+"""The compacted days, the quarantine list, and the audit of reads and queries.
 
-Tenants stand here by their bare id, for logs outlive them.
+Tenants are referred to by id, not by foreign key, because logs outlive them.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from tenantadmin.core.timestamps import now
 
 
 class Partition(models.Model):
-    """A compacted day. Readers take the file's key from this row, so that they see one build whole."""
+    """A compacted day. Readers take the key of its file from this row, so they see one whole build."""
 
     tenant_id = models.UUIDField()
     day = models.DateField()
-    #: Digest over names, sizes and etags of the raw objects that this build read.
+    #: Digest over the names, sizes and etags of the raw objects that the build was made of.
     listing_digest = models.CharField(max_length=64)
     build = models.CharField(max_length=32)
-    #: Key of the Parquet file; empty where no entry of the day was good.
+    #: Key of the Parquet file; empty if the day has no valid entry.
     file = models.CharField(max_length=1024, blank=True)
     rows = models.PositiveBigIntegerField()
     bytes = models.PositiveBigIntegerField()
     objects_read = models.PositiveBigIntegerField()
     duplicates = models.PositiveBigIntegerField()
     quarantined = models.PositiveBigIntegerField()
-    #: By hour of the prefix (as text) what `logs.compaction.base.HourState` holds; empty in old rows.
+    #: By hour of the prefix (as text) a `logs.compaction.previous.HourState`; empty in old rows.
     hours = models.JSONField(default=dict)
     built_at = models.DateTimeField(default=now)
 
@@ -38,7 +38,7 @@ class Partition(models.Model):
 
 
 class QuarantinedEntry(models.Model):
-    """An entry, or with ``position`` null a whole file, that no row was made of, and why."""
+    """An entry that no row was made of, and why. If ``position`` is null, the whole file."""
 
     tenant_id = models.UUIDField()
     day = models.DateField()
@@ -57,7 +57,7 @@ class QuarantinedEntry(models.Model):
 
 
 class SupersededFile(models.Model):
-    """A file that no row names any more; it is deleted once its last readers must be done."""
+    """A file that no row names any more. It is deleted when no reader can still have it open."""
 
     key = models.CharField(max_length=1024, unique=True)
     superseded_at = models.DateTimeField(default=now, db_index=True)
@@ -70,7 +70,7 @@ class SupersededFile(models.Model):
 
 
 class LogRead(models.Model):
-    """The audit of raw-log reads: written before the data is. Contract: Authentication, 7."""
+    """The audit of a raw-log read, written before the data is sent. Contract: Authentication, 7."""
 
     at = models.DateTimeField(default=now, db_index=True)
     tenant_id = models.UUIDField(db_index=True)
@@ -88,7 +88,7 @@ class LogRead(models.Model):
 
 
 class QueryRun(models.Model):
-    """The audit of SQL queries: who asked what, how long it took and how it ended."""
+    """The audit of a SQL query: who sent it, the statement, how long it took and how it ended."""
 
     at = models.DateTimeField(default=now, db_index=True)
     tenant_id = models.UUIDField(db_index=True)

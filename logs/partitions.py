@@ -1,4 +1,4 @@
-"""The compacted days of a tenant: publishing a build in one step, and what readers may open."""
+"""Publish and withdraw compacted days, and delete the files that they replace."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from django.db import transaction
 
-from logs.compaction.base import Base, HourState
-from logs.compaction.batches import Quarantined
+from logs.compaction.previous import HourState, PreviousBuild
+from logs.compaction.rows import Quarantined
 from logs.models import Partition, QuarantinedEntry, SupersededFile
 from tenantadmin.core.timestamps import now
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from logs.listing import DayListing
     from tenantadmin.objectstore import ObjectStore
 
-#: Longer than any query or summary may run: until then someone may be reading a superseded file.
+#: How long superseded files are kept. No query or summary that may still read one runs longer.
 GRACE: Final = timedelta(minutes=10)
 
 _QUARANTINE_BATCH: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Build:
-    """A finished build of a day, before anyone sees it."""
+class BuiltPartition:
+    """A finished build of a day that is not published yet."""
 
     name: str
     file: str
@@ -40,29 +40,29 @@ class Build:
     hours: Mapping[int, HourState]
 
 
-def publish_partition(listing: DayListing, build: Build) -> None:
-    """Make ``build`` the day's partition, with its quarantine list, in one step.
+def publish_partition(listing: DayListing, built: BuiltPartition) -> None:
+    """Replace the day's partition and its quarantine list by ``built``, in one transaction.
 
-    Runs in the caller's transaction where there is one, so that more can change in the same step.
+    The caller may open that transaction and change more in it.
     """
     tenant, day = listing.tenant, listing.day
     with transaction.atomic():
         before = Partition.objects.filter(tenant_id=tenant, day=day).first()
-        if before is not None and before.file and before.file != build.file:
+        if before is not None and before.file and before.file != built.file:
             supersede([before.file])
         Partition.objects.update_or_create(
             tenant_id=tenant,
             day=day,
             defaults={
                 "listing_digest": listing.digest,
-                "build": build.name,
-                "file": build.file,
-                "rows": build.rows,
-                "bytes": build.bytes,
+                "build": built.name,
+                "file": built.file,
+                "rows": built.rows,
+                "bytes": built.bytes,
                 "objects_read": listing.count,
-                "duplicates": build.duplicates,
-                "quarantined": len(build.quarantined),
-                "hours": {str(hour): asdict(state) for hour, state in build.hours.items()},
+                "duplicates": built.duplicates,
+                "quarantined": len(built.quarantined),
+                "hours": {str(hour): asdict(state) for hour, state in built.hours.items()},
                 "built_at": now(),
             },
         )
@@ -76,19 +76,19 @@ def publish_partition(listing: DayListing, build: Build) -> None:
                     position=item.position,
                     reason=item.reason.replace("\0", "�"),
                 )
-                for item in build.quarantined
+                for item in built.quarantined
             ),
             batch_size=_QUARANTINE_BATCH,
         )
 
 
-def partition_base(*, tenant: UUID, day: date) -> Base | None:
-    """The day's present build, as far as the next one may take rows from it."""
+def previous_build(*, tenant: UUID, day: date) -> PreviousBuild | None:
+    """Return the day's published build, or None if it has no rows that the next build could reuse."""
     row = Partition.objects.filter(tenant_id=tenant, day=day).exclude(file="").exclude(hours={}).first()
     if row is None:
         return None
     quarantined = QuarantinedEntry.objects.filter(tenant_id=tenant, day=day).order_by("id")
-    return Base(
+    return PreviousBuild(
         row.file,
         row.rows,
         {
@@ -100,7 +100,7 @@ def partition_base(*, tenant: UUID, day: date) -> Base | None:
 
 
 def withdraw_partition(*, tenant: UUID, day: date) -> None:
-    """Remove a day whose raw objects are all gone."""
+    """Remove the partition of a day that has no raw objects any more."""
     with transaction.atomic():
         supersede(
             Partition.objects.filter(tenant_id=tenant, day=day)
@@ -112,12 +112,12 @@ def withdraw_partition(*, tenant: UUID, day: date) -> None:
 
 
 def supersede(keys: Iterable[str]) -> None:
-    """Note files that no row names any more, for deletion after the grace period."""
+    """Record files that no row names any more. They are deleted after the grace period."""
     SupersededFile.objects.bulk_create([SupersededFile(key=key) for key in keys], ignore_conflicts=True)
 
 
 def delete_superseded(store: ObjectStore) -> int:
-    """Delete superseded files whose grace period is over; returns how many."""
+    """Delete superseded files whose grace period is over. Return how many."""
     due = list(SupersededFile.objects.filter(superseded_at__lt=now() - GRACE)[:10_000])
     for row in due:
         store.delete(row.key)

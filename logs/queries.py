@@ -1,4 +1,4 @@
-"""One SQL query over a tenant's log, from audit row to result. Contract: "SQL over the log"."""
+"""Run one SQL query over a tenant's log, with its audit row. Contract: "SQL over the log"."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _engine: Engine | None = None
 
 
 def run_query(store: ObjectStore, *, tenant: UUID, statement: str, reader: Reader) -> QueryResult:
-    """Run ``statement`` over the tenant's current partitions; the audit says how it ended.
+    """Run ``statement`` over the tenant's current partitions. Record in the audit how it ended.
 
     Raises:
-        ApiError: the statement was refused or failed (400), or the engine did (500).
+        ApiError: the statement was refused or failed (400), or the engine failed (500).
     """
     run = begin_query(reader, tenant=tenant, statement=statement)
     started = time.monotonic()

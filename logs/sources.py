@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import connection
 
 from logs.models import Partition
-from logs.sql.places import locate
+from logs.sql.source import make_source
 from tenantadmin.objectstore.local_copies import LocalCopies
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def log_source(store: ObjectStore, *, tenant: UUID) -> LogSource:
     with connection.cursor() as cursor:
         cursor.execute(_FILES, [tenant])
         files = cursor.fetchall()
-    return locate(store, copies=local_copies(), tenant=str(tenant), files=files)
+    return make_source(store, copies=local_copies(), tenant=str(tenant), files=files)
 
 
 def local_copies() -> LocalCopies:

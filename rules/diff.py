@@ -1,4 +1,4 @@
-"""What changed between two revisions of a ruleset. Contract: "Change history"."""
+"""Compare two revisions of a ruleset. Contract: "Change history"."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RuleChange:
-    """One rule that both revisions hold and that differs. Paths are relative to the rule."""
+    """A rule that is in both revisions and differs. Paths are relative to the rule."""
 
     rule_id: str
     fields: tuple[FieldChange, ...]
 
     def as_json(self) -> dict[str, object]:
-        """``{id, fields: [{path, from, to}]}``."""
+        """Return ``{id, fields: [{path, from, to}]}``."""
         return {"id": self.rule_id, "fields": [field.as_json() for field in self.fields]}
 
 
 @dataclass(frozen=True, slots=True)
 class RulesDiff:
-    """What was added and changed, in the order of the later revision; removed, in that of the earlier one."""
+    """Added and changed rules in the order of the later revision, removed ones in that of the earlier."""
 
     added: tuple[JsonObject, ...]
     removed: tuple[JsonObject, ...]
     changed: tuple[RuleChange, ...]
 
     def as_json(self) -> dict[str, object]:
-        """``{added: [Rule], removed: [Rule], changed: [{id, fields}]}``."""
+        """Return ``{added: [Rule], removed: [Rule], changed: [{id, fields}]}``."""
         return {
             "added": list(self.added),
             "removed": list(self.removed),
@@ -43,7 +43,7 @@ class RulesDiff:
 
 
 def diff_rules(*, before: Sequence[JsonObject], after: Sequence[JsonObject]) -> RulesDiff:
-    """Compare stored rules by id, so that reordering alone is no change."""
+    """Compare stored rules by id. A different order is not a change."""
     old = {rule["id"]: rule for rule in before}
     new = {rule["id"]: rule for rule in after}
     compared = (

@@ -1,7 +1,7 @@
-"""What a ruleset does with one request, and why.
+"""Decide what a ruleset does with one request, and explain why.
 
-Contract: "Cache rules (ruleset)", "Cache status (per request)". Pure: the Gateway, an explain page and a
-replay over the log can share it. For a replay in bulk, ``rules.conditions.compile_sql`` says the same in SQL.
+Contract: "Cache rules (ruleset)", "Cache status (per request)". Imports no Django. To test conditions on many
+log rows, ``rules.conditions.compile_sql`` compiles them to SQL with the same results.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from rules.conditions.evaluate import ConditionTrace, holds, trace
+from rules.conditions.evaluate import ConditionTrace, matches, trace
 from rules.conditions.request import read_request
 from rules.language import Action, Rule
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from rules.conditions.request import Request
 
-#: What the log records of a request that the action decides, unless something fails. Whether a cached
-#: entry serves it is not the rules' to say.
+#: The cache statuses that the log can show for each action, unless something fails. The rules do not decide
+#: whether there is a cached result.
 STATUSES: Final[dict[Action | None, tuple[str, ...]]] = {
     Action.CACHE: ("HIT", "MISS"),
     Action.BYPASS: ("BYPASS",),
@@ -31,9 +31,9 @@ STATUSES: Final[dict[Action | None, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Firing:
-    """A rule whose markers are made once the statement has succeeded.
+    """A rule that invalidates other rules after the statement has succeeded.
 
-    ``required``: the Gateway refuses the statement when the markers cannot be recorded.
+    If ``required`` is true, the Gateway refuses the statement when it cannot record the markers.
     """
 
     rule_id: str
@@ -43,7 +43,7 @@ class Firing:
 
 @dataclass(frozen=True, slots=True)
 class RuleTrace:
-    """What one rule had to do with a request. ``conditions`` is None where the rule is disabled."""
+    """The part of one rule in a decision. ``conditions`` is None if the rule is disabled."""
 
     rule_id: str
     enabled: bool
@@ -55,7 +55,7 @@ class RuleTrace:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What becomes of a request. ``action`` and ``rule_id`` are None where no rule matched."""
+    """The decision on a request. ``action`` and ``rule_id`` are None if no rule matches."""
 
     action: Action | None
     rule_id: str | None
@@ -64,15 +64,15 @@ class Decision:
 
     @property
     def statuses(self) -> tuple[str, ...]:
-        """The cache statuses that the log may show for it."""
+        """The cache statuses that the log can show for the request."""
         return STATUSES[self.action]
 
 
 def match(rules: Iterable[Rule], request: Mapping[str, object]) -> Decision:
-    """Decide a request and trace every rule and condition, those that no longer matter too.
+    """Decide a request, and trace every rule and condition, even if it does not affect the decision.
 
-    Rules are read with ``rules.language.read_rules``; the request maps condition keys to values as a row of
-    ``proxy_logs`` does, absent meaning null.
+    ``rules.language.read_rules`` reads the rules. The request maps condition keys to values like a row of
+    ``proxy_logs``; an absent key is null.
 
     Raises:
         rules.conditions.InvalidRequest: a value of the request has the wrong type.
@@ -81,10 +81,10 @@ def match(rules: Iterable[Rule], request: Mapping[str, object]) -> Decision:
     values = read_request(request)
     traces = [trace(rule.condition, values) if rule.enabled else None for rule in ordered]
     matching = [
-        rule for rule, traced in zip(ordered, traces, strict=True) if traced is not None and traced.holds
+        rule for rule, traced in zip(ordered, traces, strict=True) if traced is not None and traced.matched
     ]
     decision = _decide(matching)
-    firing = {fired.rule_id for fired in decision.fired}
+    fired_ids = {firing.rule_id for firing in decision.fired}
     return Decision(
         decision.action,
         decision.rule_id,
@@ -93,9 +93,9 @@ def match(rules: Iterable[Rule], request: Mapping[str, object]) -> Decision:
             RuleTrace(
                 rule_id=rule.id,
                 enabled=rule.enabled,
-                matched=traced is not None and traced.holds,
+                matched=traced is not None and traced.matched,
                 decided=rule.id == decision.rule_id,
-                fired=rule.id in firing,
+                fired=rule.id in fired_ids,
                 conditions=traced,
             )
             for rule, traced in zip(ordered, traces, strict=True)
@@ -104,10 +104,10 @@ def match(rules: Iterable[Rule], request: Mapping[str, object]) -> Decision:
 
 
 def decide(rules: Iterable[Rule], request: Request) -> Decision:
-    """Decide a request that has been read, without a trace and without testing what cannot matter."""
+    """Decide a request without a trace. Only rules that can affect the decision are tested."""
     matching: list[Rule] = []
     for rule in rules:
-        if rule.enabled and (rule.invalidate_rules or not matching) and holds(rule.condition, request):
+        if rule.enabled and (rule.invalidate_rules or not matching) and matches(rule.condition, request):
             matching.append(rule)
             if matching[0].action is Action.DENY:
                 break

@@ -1,4 +1,4 @@
-"""The ``summary`` of a change of rules: counts and names. Contract: Change history."""
+"""The ``summary`` of a change of rules: counts and ids. Contract: Change history."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
     from rules.json_text import JsonObject
 
-#: A page of history stays small whatever a change touched; the counts are always whole.
-_NAMED = 20
+#: The maximum number of ids of each kind, to keep pages of history small. The counts are always complete.
+_MAX_NAMES = 20
 
 
 def summarize_rules(*, before: Sequence[JsonObject], after: Sequence[JsonObject]) -> dict[str, Any]:
@@ -23,13 +23,13 @@ def summarize_rules(*, before: Sequence[JsonObject], after: Sequence[JsonObject]
         "removed": [str(rule["id"]) for rule in diff.removed],
         "changed": [change.rule_id for change in diff.changed],
     }
-    old = {rule["id"] for rule in before}
-    new = {rule["id"] for rule in after}
-    kept_before = [rule["id"] for rule in before if rule["id"] in new]
-    kept_after = [rule["id"] for rule in after if rule["id"] in old]
+    old_ids = {rule["id"] for rule in before}
+    new_ids = {rule["id"] for rule in after}
+    kept_before = [rule["id"] for rule in before if rule["id"] in new_ids]
+    kept_after = [rule["id"] for rule in after if rule["id"] in old_ids]
     return {
         "rules": len(after),
         **{kind: len(ids) for kind, ids in names.items()},
         "reordered": kept_before != kept_after,
-        "names": {kind: ids[:_NAMED] for kind, ids in names.items() if ids},
+        "names": {kind: ids[:_MAX_NAMES] for kind, ids in names.items() if ids},
     }

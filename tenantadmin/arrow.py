@@ -1,9 +1,11 @@
-"""Arrow's compute functions, without their stubs, which do not know that plain values are taken too."""
+"""Functions of Arrow without their type stubs, which lack some functions and argument types."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute
 
 pc: Any = pyarrow.compute
+arange: Any = getattr(pa, "arange")  # noqa: B009

@@ -1,4 +1,4 @@
-"""The table of builds: what runs, what ended how."""
+"""Record builds: which are running, and how the others ended."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 
 def delete_old_builds() -> int:
-    """Delete the builds that began longer ago than `BUILD_LIFETIME`; returns how many."""
+    """Delete the records of builds that started longer than `BUILD_LIFETIME` ago. Return how many."""
     deleted, _ = Build.objects.filter(started_at__lt=now() - settings.BUILD_LIFETIME).delete()
     return deleted
 
 
 @contextmanager
 def locked_period(*, tenant: UUID, period: str, wait: bool) -> Iterator[None]:
-    """Hold the lock of a period's build, and mark as failed what was killed while it held that lock.
+    """Hold the lock of a period. Mark an earlier build of it that was killed as failed.
 
     Raises:
-        Busy: another worker holds it, and ``wait`` is false.
+        Busy: another worker holds the lock, and ``wait`` is false.
     """
     with build_lock(tenant=tenant, period=period or "history", wait=wait):
         Build.objects.filter(tenant_id=tenant, period=period, state=Build.State.RUNNING).update(
@@ -37,7 +37,7 @@ def locked_period(*, tenant: UUID, period: str, wait: bool) -> Iterator[None]:
 
 
 def end_killed_builds() -> None:
-    """Mark as failed the builds that stand as running though nobody holds the lock of their period."""
+    """Mark builds as failed that are recorded as running but do not hold the lock of their period."""
     running = Build.objects.filter(state=Build.State.RUNNING).order_by().distinct()
     for tenant, period in running.values_list("tenant_id", "period"):
         with suppress(Busy), locked_period(tenant=tenant, period=period, wait=False):
@@ -46,9 +46,9 @@ def end_killed_builds() -> None:
 
 @contextmanager
 def recorded_build(*, tenant: UUID, period: str) -> Iterator[Build]:
-    """Record a build as running, then as done or failed; the caller may set ``rows``.
+    """Record a build as running, then as done or failed. The caller may set its ``rows``.
 
-    One that was killed stays ``running`` until `end_killed_builds`.
+    The record of a killed build says running until `end_killed_builds`.
     """
     build = Build.objects.create(tenant_id=tenant, period=period)
     try:

@@ -1,7 +1,7 @@
-"""Finds lost rollups, by what fails for want of them, and has them made again.
+"""Find lost rollups, and mark them so that they are built again.
 
-Lost is an object that is gone, that the store cannot give while it gives others, or that holds no table any
-more. A store that gives nothing at all has lost nothing: then nothing is marked.
+An object is lost if it is missing, if the store cannot return it although it returns others, or if it is not
+a Parquet file any more. If the store returns nothing at all, it is unreachable, and nothing is marked.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ import duckdb
 
 from analytics.models import DayRollup, Kind, MergedRollup, SummaryDocument
 from analytics.summaries.files import scratch_directory
-from analytics.summaries.rollup_tables import NO_VERSION
-from logs.compaction.engine import connect, text
+from analytics.summaries.rollup_schema import NO_VERSION
+from logs.compaction.engine import connect
 from logs.layout import logs_prefix
 from logs.models import Partition
+from logs.quoting import quote_text
 from tenantadmin.objectstore import ObjectNotFound, StoreError
 
 if TYPE_CHECKING:
@@ -30,14 +31,14 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-#: After so many objects that the store cannot give, and none that it can, the store is taken to be away.
-_FAILURES: Final = 3
-_PIECE: Final = 1 << 20
+#: If the store cannot return this many objects and has returned none, it is unreachable.
+_MAX_FAILURES: Final = 3
+_CHUNK_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """Rollups that a build reads: of a day, or merged ones of a month or a year; their build and objects."""
+class PublishedBuild:
+    """A published build of a day (a date), a month, a year or the history, and the keys of its objects."""
 
     period: date | str
     build: str
@@ -45,68 +46,68 @@ class Source:
 
 
 class LostRollups(StoreError):
-    """Rollups that a period is made of were lost. They are marked: ``days`` and ``periods`` are stale now."""
+    """A period cannot be built because rollups are lost. ``days`` and ``periods`` are now marked as stale."""
 
     def __init__(self, *, tenant: UUID, days: Sequence[date], periods: Sequence[str]) -> None:
         names = ", ".join([*map(str, days), *periods])
-        super().__init__(f"rollups of tenant {tenant} were lost and have to be made again: {names}")
+        super().__init__(f"rollups of tenant {tenant} were lost and must be built again: {names}")
         self.days = days
         self.periods = periods
 
 
-def mark_lost_rollups(store: ObjectStore, *, tenant: UUID, sources: Iterable[Source]) -> None:
-    """Read ``sources`` whole, and mark those that are lost as stale.
+def mark_lost_rollups(store: ObjectStore, *, tenant: UUID, builds: Iterable[PublishedBuild]) -> None:
+    """Read all objects of ``builds``, and mark lost builds as stale.
 
     Raises:
-        LostRollups: there were some.
-        StoreError: the store fails altogether.
+        LostRollups: at least one build is lost.
+        StoreError: the store is unreachable.
     """
-    lost = _find_lost(store, sources=sources)
+    lost = _find_lost(store, builds=builds)
     if lost and _has_logs(store, tenant):
-        days, periods = _mark(lost, tenant=tenant)
+        days, periods = _mark_as_stale(lost, tenant=tenant)
         raise LostRollups(tenant=tenant, days=days, periods=periods)
 
 
-def mark_what_is_gone(store: ObjectStore, *, tenant: UUID) -> None:
-    """Mark as stale the days, months and years that name an object which is gone, or not as long as it was.
+def mark_missing_objects(store: ObjectStore, *, tenant: UUID) -> None:
+    """Mark days, months and years as stale whose objects are missing or have another size.
 
-    Lists objects, reads none.
+    Objects are listed but not read.
 
     Raises:
         StoreError: the object store failed.
     """
-    # What is published from here on is not missed; what is replaced stays for a while.
-    named = _named_objects(tenant)
+    # Read the builds before listing objects: replaced objects stay for a while, so none seems to be missing.
+    published = _published_builds(tenant)
     sizes = {
         entry.key: entry.size
         for folder in ("compacted", "rollups")
         for entry in store.list(f"{tenant}/{folder}/")
     }
     lost = [
-        source
-        for source, size in named
-        if not sizes.keys() >= set(source.keys) or sum(sizes[key] for key in source.keys) != size
+        build
+        for build, size in published
+        if not sizes.keys() >= set(build.keys) or sum(sizes[key] for key in build.keys) != size
     ]
     if lost and _has_logs(store, tenant):
-        _mark(lost, tenant=tenant)
-        _log.warning("Objects of %d builds of tenant %s are lost and are made again", len(lost), tenant)
+        _mark_as_stale(lost, tenant=tenant)
+        _log.warning("Objects of %d builds of tenant %s are lost; building them again", len(lost), tenant)
 
 
-def _named_objects(tenant: UUID) -> list[tuple[Source, int]]:
-    """What is published, and the bytes of its objects in all."""
+def _published_builds(tenant: UUID) -> list[tuple[PublishedBuild, int]]:
+    """Return the published builds, each with the total size of its objects."""
     days = DayRollup.objects.filter(tenant_id=tenant).values_list("day", "build", "files", "bytes")
     merged = MergedRollup.objects.filter(tenant_id=tenant).values_list("period", "build", "files", "bytes")
     logs = Partition.objects.filter(tenant_id=tenant).exclude(file="")
     documents = SummaryDocument.objects.filter(tenant_id=tenant).exclude(file="")
     return [
-        *((Source(day, build, files.values()), size) for day, build, files, size in days),
-        *((Source(period, build, files.values()), size) for period, build, files, size in merged),
+        *((PublishedBuild(day, build, files.values()), size) for day, build, files, size in days),
+        *((PublishedBuild(period, build, files.values()), size) for period, build, files, size in merged),
         *(
-            (Source(day, build, [file]), size)
+            (PublishedBuild(day, build, [file]), size)
             for day, build, file, size in logs.values_list("day", "build", "file", "bytes")
         ),
         *(
-            (Source(date.fromisoformat(period) if kind == Kind.DAY else period, source, [file]), size)
+            (PublishedBuild(date.fromisoformat(period) if kind == Kind.DAY else period, source, [file]), size)
             for kind, period, source, file, size in documents.values_list(
                 "kind", "period", "source", "file", "bytes"
             )
@@ -114,67 +115,67 @@ def _named_objects(tenant: UUID) -> list[tuple[Source, int]]:
     ]
 
 
-def _mark(lost: Sequence[Source], *, tenant: UUID) -> tuple[list[date], list[str]]:
-    """Make the days, and the months, years and history, of ``lost`` stale; returns which."""
-    days = sorted({source.period for source in lost if not isinstance(source.period, str)})
-    periods = sorted({source.period for source in lost if isinstance(source.period, str)})
-    # One that was built again meanwhile is another build.
-    own = {"tenant_id": tenant, "build__in": [source.build for source in lost]}
-    DayRollup.objects.filter(**own, day__in=days).update(version=NO_VERSION)
-    MergedRollup.objects.filter(**own, period__in=periods).update(source="")
+def _mark_as_stale(lost: Sequence[PublishedBuild], *, tenant: UUID) -> tuple[list[date], list[str]]:
+    """Mark the days, and the months, years and history, of ``lost`` builds as stale. Return both."""
+    days = sorted({build.period for build in lost if not isinstance(build.period, str)})
+    periods = sorted({build.period for build in lost if isinstance(build.period, str)})
+    # Do not mark a period that has been built again in the meantime.
+    is_lost = {"tenant_id": tenant, "build__in": [build.build for build in lost]}
+    DayRollup.objects.filter(**is_lost, day__in=days).update(version=NO_VERSION)
+    MergedRollup.objects.filter(**is_lost, period__in=periods).update(source="")
     SummaryDocument.objects.filter(tenant_id=tenant, period__in=periods).update(source="")
     return days, periods
 
 
 def _has_logs(store: ObjectStore, tenant: UUID) -> bool:
-    """Whether any raw log is there; if not, the store is not, or the tenant is leaving it."""
+    """Return False if no raw log is left: the store is empty, or the tenant is being deleted."""
     return next(iter(store.children(logs_prefix(tenant))), None) is not None
 
 
-def _find_lost(store: ObjectStore, *, sources: Iterable[Source]) -> list[Source]:
-    lost: list[Source] = []
+def _find_lost(store: ObjectStore, *, builds: Iterable[PublishedBuild]) -> list[PublishedBuild]:
+    lost: list[PublishedBuild] = []
     failures: list[StoreError] = []
-    good = ""
+    readable_key = ""
     with scratch_directory() as directory:
-        for source in sources:
-            for key in source.keys:
+        for build in builds:
+            for key in build.keys:
                 try:
-                    _read(store, key, directory=directory)
+                    _check_readable(store, key, directory=directory)
                 except (ObjectNotFound, duckdb.Error) as error:
                     _log.warning("Lost %s: %s", key, error)
                 except StoreError as error:
                     failures.append(error)
-                    if good:
-                        # Fails as well where the store is away.
-                        _copy(store, good, directory / "copy.parquet")
-                    elif len(failures) == _FAILURES:
+                    if readable_key:
+                        # If this fails too, the store has become unreachable.
+                        _copy(store, readable_key, directory / "copy.parquet")
+                    elif len(failures) == _MAX_FAILURES:
                         raise
                     _log.warning("Cannot read %s: %s", key, error)
                 else:
-                    good = key
+                    readable_key = key
                     continue
-                lost.append(source)
+                lost.append(build)
                 break
-    if failures and not good:
+    if failures and not readable_key:
         raise failures[0]
     return lost
 
 
-def _read(store: ObjectStore, key: str, *, directory: Path) -> None:
-    """Read an object as the engine would, in one of its own: damage can end an engine."""
+def _check_readable(store: ObjectStore, key: str, *, directory: Path) -> None:
+    """Read a Parquet file with a DuckDB of its own, because a damaged file can make DuckDB unusable."""
     copy = directory / "copy.parquet"
     _copy(store, key, copy)
     with connect(spill=directory / "spill") as engine:
-        engine.execute(f"SELECT max(hash(t)) FROM read_parquet({text(copy)}) t").fetchall()  # noqa: S608
+        engine.execute(f"SELECT max(hash(t)) FROM read_parquet({quote_text(copy)}) t").fetchall()  # noqa: S608
 
 
 def _copy(store: ObjectStore, key: str, target: Path) -> None:
     with store.open(key) as stream, target.open("wb") as out:
         while True:
             try:
-                piece = stream.read(_PIECE)
+                chunk = stream.read(_CHUNK_BYTES)
             except OSError as error:
                 raise StoreError(f"cannot read {key!r}: {error.strerror}") from error
-            if not piece:
+            if not chunk:
                 return
-            out.write(piece)
+            out.write(chunk)

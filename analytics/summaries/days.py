@@ -1,6 +1,7 @@
-"""Keeps days current: finds those whose raw objects changed, compacts them, rolls them up, in one step.
+"""Find the days whose raw objects changed, and rebuild their Parquet file, rollups and summary.
 
-Contract: "Query log entry and ``proxy_logs``", "Summary records". May be killed anywhere and run again.
+Contract: "Query log entry and ``proxy_logs``", "Summary records". A day is published in one transaction: a
+build may be killed at any point and run again.
 """
 
 from __future__ import annotations
@@ -14,17 +15,23 @@ from django.db.models import Q
 
 from analytics.models import DayRollup, Kind, SummaryDocument
 from analytics.summaries.builds import locked_period, recorded_build
-from analytics.summaries.daytables import DayTables
+from analytics.summaries.day_rollup import write_rollups
+from analytics.summaries.day_tables import DayTables
 from analytics.summaries.documents.day import day_document
 from analytics.summaries.files import remove_orphans, scratch_directory, upload
-from analytics.summaries.rollup import write_rollups
-from analytics.summaries.rollup_tables import ROLLUP_VERSION
-from analytics.summaries.store import Written, save_document, withdraw_documents, write_document
+from analytics.summaries.rollup_schema import ROLLUP_VERSION
+from analytics.summaries.store import WrittenDocument, save_document, withdraw_documents, write_document
 from logs.compaction.build import CompactedDay, compact_day
 from logs.layout import compacted_prefix, partition_key, rollup_key, rollup_prefix
 from logs.listing import DayListing, UnlistedDay, find_days, has_objects, list_day
 from logs.models import Partition
-from logs.partitions import Build, partition_base, publish_partition, supersede, withdraw_partition
+from logs.partitions import (
+    BuiltPartition,
+    previous_build,
+    publish_partition,
+    supersede,
+    withdraw_partition,
+)
 from tenantadmin.core.timestamps import now
 
 if TYPE_CHECKING:
@@ -36,19 +43,19 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rolled:
-    """A day's rollups under construction, local files, and the document computed from them."""
+class _BuiltRollup:
+    """A day's rollups that are not published yet: local files, and the document computed from them."""
 
     files: Mapping[str, Path]
-    document: Written
+    document: WrittenDocument
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """What a partition was built from, and whether the rollups that it needs are of the present version."""
+class _PublishedDay:
+    """A partition's listing digest, and whether its day has rollups of the present version."""
 
     digest: str
-    is_whole: bool
+    has_rollups: bool
 
 
 def find_stale_days(
@@ -59,91 +66,94 @@ def find_stale_days(
     last: date | None = None,
     is_wanted: Callable[[date], bool] = lambda _: True,
 ) -> list[date]:
-    """The days that are not current, oldest first. Lists the objects of those it looks at, reads none.
+    """Return the days that are not current, oldest first. Objects are listed but not read.
 
     Args:
         first, last: bounds, both included.
-        is_wanted: which of the days to look at.
+        is_wanted: which of the days to check.
     """
-    known = _known_days(tenant, first=first, last=last)
+    published = _published_days(tenant, first=first, last=last)
     present = find_days(store, tenant=tenant, first=first, last=last)
-    gone = known.keys() - set(present)
-    stale = (
+    gone = published.keys() - set(present)
+    return [
         day
         for day in sorted([*gone, *present])
-        if is_wanted(day) and (day in gone or _find_changes(store, known.get(day), tenant=tenant, day=day))
-    )
-    return list(stale)
+        if is_wanted(day)
+        and (day in gone or _find_changes(store, published.get(day), tenant=tenant, day=day))
+    ]
 
 
 def rebuild_day(store: ObjectStore, *, tenant: uuid.UUID, day: date, wait: bool = False) -> bool:
     """Bring one day's partition, rollups and summary up to date with its raw objects.
 
-    Returns whether anything had to be done.
+    Returns True if it rebuilt the day, False if the day was current.
 
     Raises:
-        Busy: another worker is at this day, and ``wait`` is false.
+        Busy: another worker is building this day, and ``wait`` is false.
         StoreError: the object store failed.
     """
     with locked_period(tenant=tenant, period=day.isoformat(), wait=wait):
-        known = _known_days(tenant, first=day, last=day).get(day)
-        found = _find_changes(store, known, tenant=tenant, day=day)
-        if found is None:
+        published = _published_days(tenant, first=day, last=day).get(day)
+        changes = _find_changes(store, published, tenant=tenant, day=day)
+        if changes is None:
             return False
         with recorded_build(tenant=tenant, period=day.isoformat()) as record:
             _remove_orphans(store, tenant=tenant, day=day)
-            record.rows = _build(store, found)
+            record.rows = _build(store, changes)
         return True
 
 
-def _known_days(tenant: uuid.UUID, *, first: date | None, last: date | None) -> dict[date, _Known]:
-    """The days that have a partition. Two queries, however many days there are."""
-    asked = Q(tenant_id=tenant)
+def _published_days(tenant: uuid.UUID, *, first: date | None, last: date | None) -> dict[date, _PublishedDay]:
+    """Return the days that have a partition. It takes two queries, however many days there are."""
+    in_range = Q(tenant_id=tenant)
     if first is not None:
-        asked &= Q(day__gte=first)
+        in_range &= Q(day__gte=first)
     if last is not None:
-        asked &= Q(day__lte=last)
-    rolled_up = set(DayRollup.objects.filter(asked, version=ROLLUP_VERSION).values_list("day", "build"))
-    partitions = Partition.objects.filter(asked).values_list("day", "listing_digest", "file", "build")
+        in_range &= Q(day__lte=last)
+    rollups = set(DayRollup.objects.filter(in_range, version=ROLLUP_VERSION).values_list("day", "build"))
+    partitions = Partition.objects.filter(in_range).values_list("day", "listing_digest", "file", "build")
     return {
-        day: _Known(digest, is_whole=not file or (day, build) in rolled_up)
+        # A day without rows has no file, and needs no rollups.
+        day: _PublishedDay(digest, has_rollups=not file or (day, build) in rollups)
         for day, digest, file, build in partitions
     }
 
 
 def _find_changes(
-    store: ObjectStore, known: _Known | None, *, tenant: uuid.UUID, day: date
+    store: ObjectStore, published: _PublishedDay | None, *, tenant: uuid.UUID, day: date
 ) -> DayListing | UnlistedDay | None:
-    """The day where it is not current, or None. One that has no partition is not listed."""
-    if known is None:
+    """Return the day if it is not current, else None. A day without a partition is not listed."""
+    if published is None:
         return UnlistedDay(tenant, day) if has_objects(store, tenant=tenant, day=day) else None
     listing = list_day(store, tenant=tenant, day=day)
-    is_current = bool(listing.hours) and known.digest == listing.digest and known.is_whole
+    is_current = bool(listing.hours) and published.digest == listing.digest and published.has_rollups
     return None if is_current else listing
 
 
-def _build(store: ObjectStore, found: DayListing | UnlistedDay) -> int:
-    """Build everything of a day and publish it in one transaction; returns the rows."""
-    tenant, day = found.tenant, found.day
+def _build(store: ObjectStore, changes: DayListing | UnlistedDay) -> int:
+    """Build a day's files and document, publish them in one transaction, and return the number of rows."""
+    tenant, day = changes.tenant, changes.day
     name = uuid.uuid4().hex
-    with scratch_directory() as directory:
-        # The engine reads the day from the path.
-        place = directory / f"day={day.isoformat()}"
-        place.mkdir()
-        compacted = compact_day(store, found, directory=place, base=partition_base(tenant=tenant, day=day))
+    with scratch_directory() as scratch:
+        # DuckDB reads the day from the path.
+        directory = scratch / f"day={day.isoformat()}"
+        directory.mkdir()
+        compacted = compact_day(
+            store, changes, directory=directory, previous=previous_build(tenant=tenant, day=day)
+        )
         if compacted.file is None:
             with transaction.atomic():
                 _withdraw_rollup(tenant=tenant, day=day)
                 _publish_without_rows(compacted, name=name)
             return 0
-        rolled = _roll_up(compacted.file, day=day)
+        rollup = _roll_up(compacted.file, day=day)
         file = partition_key(tenant, day, build=name)
-        keys = {table: rollup_key(tenant, day, build=name, table=table) for table in rolled.files}
-        document_key = "" if rolled.document.path is None else f"{rollup_prefix(tenant, day)}{name}.json"
-        upload(store, {file: compacted.file, **{keys[table]: path for table, path in rolled.files.items()}})
-        if rolled.document.path is not None:
-            upload(store, {document_key: rolled.document.path})
-        build = Build(
+        keys = {table: rollup_key(tenant, day, build=name, table=table) for table in rollup.files}
+        document_key = "" if rollup.document.path is None else f"{rollup_prefix(tenant, day)}{name}.json"
+        upload(store, {file: compacted.file, **{keys[table]: path for table, path in rollup.files.items()}})
+        if rollup.document.path is not None:
+            upload(store, {document_key: rollup.document.path})
+        built = BuiltPartition(
             name=name,
             file=file,
             rows=compacted.rows,
@@ -153,8 +163,8 @@ def _build(store: ObjectStore, found: DayListing | UnlistedDay) -> int:
             hours=compacted.hours,
         )
         with transaction.atomic():
-            publish_partition(compacted.listing, build)
-            _publish_rollup(compacted.listing, name=name, rolled=rolled, keys=keys, document_key=document_key)
+            publish_partition(compacted.listing, built)
+            _publish_rollup(compacted.listing, name=name, rollup=rollup, keys=keys, document_key=document_key)
     return compacted.rows
 
 
@@ -163,7 +173,7 @@ def _publish_without_rows(compacted: CompactedDay, *, name: str) -> None:
     if not listing.hours:
         withdraw_partition(tenant=listing.tenant, day=listing.day)
         return
-    nothing = Build(
+    empty = BuiltPartition(
         name=name,
         file="",
         rows=0,
@@ -172,17 +182,18 @@ def _publish_without_rows(compacted: CompactedDay, *, name: str) -> None:
         quarantined=compacted.quarantined,
         hours=compacted.hours,
     )
-    publish_partition(listing, nothing)
+    publish_partition(listing, empty)
 
 
-def _roll_up(log: Path, *, day: date) -> _Rolled:
+def _roll_up(log: Path, *, day: date) -> _BuiltRollup:
     directory = log.parent
     files = write_rollups(log, day=day, directory=directory)
-    return _Rolled(files, write_document(day_document(DayTables(files)), spill=directory / "document.json"))
+    document = write_document(day_document(DayTables(files)), spill=directory / "document.json")
+    return _BuiltRollup(files, document)
 
 
 def _publish_rollup(
-    listing: DayListing, *, name: str, rolled: _Rolled, keys: Mapping[str, str], document_key: str
+    listing: DayListing, *, name: str, rollup: _BuiltRollup, keys: Mapping[str, str], document_key: str
 ) -> None:
     tenant, day = listing.tenant, listing.day
     _supersede_rollup(tenant=tenant, day=day)
@@ -193,7 +204,7 @@ def _publish_rollup(
             "build": name,
             "version": ROLLUP_VERSION,
             "files": dict(keys),
-            "bytes": sum(path.stat().st_size for path in rolled.files.values()),
+            "bytes": sum(path.stat().st_size for path in rollup.files.values()),
             "built_at": now(),
         },
     )
@@ -201,7 +212,7 @@ def _publish_rollup(
         tenant=tenant,
         kind=Kind.DAY,
         period=day.isoformat(),
-        document=rolled.document,
+        document=rollup.document,
         source=name,
         file=document_key,
     )
@@ -219,11 +230,11 @@ def _supersede_rollup(*, tenant: uuid.UUID, day: date) -> None:
 
 
 def _remove_orphans(store: ObjectStore, *, tenant: uuid.UUID, day: date) -> None:
-    """Delete what builds that were killed before they published left behind. Runs under the day's lock."""
-    named = set(Partition.objects.filter(tenant_id=tenant, day=day).values_list("file", flat=True))
+    """Delete objects of builds that were killed before they published. The caller holds the day's lock."""
+    used = set(Partition.objects.filter(tenant_id=tenant, day=day).values_list("file", flat=True))
     for files in DayRollup.objects.filter(tenant_id=tenant, day=day).values_list("files", flat=True):
-        named.update(files.values())
+        used.update(files.values())
     documents = SummaryDocument.objects.filter(tenant_id=tenant, kind=Kind.DAY, period=day.isoformat())
-    named.update(documents.values_list("file", flat=True))
+    used.update(documents.values_list("file", flat=True))
     for prefix in (compacted_prefix(tenant, day), rollup_prefix(tenant, day)):
-        remove_orphans(store, prefix=prefix, named=named)
+        remove_orphans(store, prefix=prefix, used=used)

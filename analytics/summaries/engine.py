@@ -1,4 +1,4 @@
-"""Query engines over the store: each build has its own, documents on request share one per process."""
+"""DuckDB connections that read the store. Each build opens its own; requests share one per process."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ if TYPE_CHECKING:
 
     from tenantadmin.objectstore import ObjectStore
 
-#: After so long the store's credentials are asked for again; those of a role last ten minutes at least.
-_ATTACHED_SECONDS: Final = 300
+#: The store's credentials are renewed after this time. Those of an AWS role last at least ten minutes.
+_CREDENTIAL_SECONDS: Final = 300
 _SHARED_MEMORY: Final = "512MB"
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """A query engine that reads the store, and a directory for its files and ours."""
+    """A DuckDB connection that can read the store, and a working directory."""
 
     connection: DuckDBPyConnection
     directory: Path
 
 
 @contextmanager
-def opened_engine(store: ObjectStore) -> Iterator[Engine]:
-    """An engine of the caller's own.
+def new_engine(store: ObjectStore) -> Iterator[Engine]:
+    """Open a DuckDB for the caller alone.
 
     Raises:
-        StoreError: the disk failed, or the engine could not read the store.
+        StoreError: the disk failed, or DuckDB could not read the store.
     """
     with (
         scratch_directory() as directory,
@@ -53,23 +53,23 @@ def opened_engine(store: ObjectStore) -> Iterator[Engine]:
 
 
 @contextmanager
-def lent_engine(store: ObjectStore) -> Iterator[Engine]:
-    """A session of the engine that this process keeps: a new one takes longer than most documents.
+def shared_engine(store: ObjectStore) -> Iterator[Engine]:
+    """Open a session of this process's shared DuckDB. Opening another one takes longer than most queries.
 
     Raises:
-        StoreError: the disk failed, or the engine could not read the store.
+        StoreError: the disk failed, or DuckDB could not read the store.
     """
     try:
-        with scratch_directory() as directory, _kept.session(store) as connection:
+        with scratch_directory() as directory, _shared.session(store) as connection:
             yield Engine(connection, directory)
     except (duckdb.FatalException, duckdb.InternalException):
-        # It answers nothing any more.
-        _kept.forget()
+        # After such an error, DuckDB refuses all queries.
+        _shared.reset()
         raise
 
 
-class _KeptEngine:
-    """The engine of this process, made when it is first asked for."""
+class _SharedEngine:
+    """The DuckDB that this process shares, opened on first use."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -78,18 +78,18 @@ class _KeptEngine:
         self._attached: tuple[str, float] = ("", 0.0)
 
     def session(self, store: ObjectStore) -> DuckDBPyConnection:
-        """A session of its own for one thread, to be closed; variables are the session's alone."""
+        """Return a session for one thread, with its own variables. The caller closes it."""
         with self._lock:
             if self._engine is None or self._process != os.getpid():
                 self._engine, self._process, self._attached = _start(), os.getpid(), ("", 0.0)
             url, since = self._attached
-            if url != store.url or time.monotonic() - since > _ATTACHED_SECONDS:
+            if url != store.url or time.monotonic() - since > _CREDENTIAL_SECONDS:
                 attach_store(self._engine, store)
                 self._attached = (store.url, time.monotonic())
             return self._engine.cursor()
 
-    def forget(self) -> None:
-        """Have the next session start another engine."""
+    def reset(self) -> None:
+        """Open a new DuckDB for the next session."""
         with self._lock:
             self._engine = None
 
@@ -98,12 +98,12 @@ def _start() -> DuckDBPyConnection:
     stack = ExitStack()
     directory = stack.enter_context(scratch_directory())
     process = os.getpid()
-    # A forked child leaves the directory to its parent.
+    # Only the process that made the directory removes it, not its forked children.
     atexit.register(lambda: stack.close() if os.getpid() == process else None)
     engine = connect(spill=directory / "spill", memory_limit=_SHARED_MEMORY)
-    # Memory stays with the queries: every document is remembered anyway.
+    # Finished documents are cached, so keep the memory for queries.
     engine.execute("SET enable_external_file_cache = false")
     return engine
 
 
-_kept: Final = _KeptEngine()
+_shared: Final = _SharedEngine()

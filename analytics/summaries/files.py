@@ -1,4 +1,7 @@
-"""The objects that builds write: under their own name, swapped by a row, deleted when no row names them."""
+"""Local working directories of builds, and the objects that builds write to the store.
+
+Each build writes its objects under its own name. A row in the database names the current ones.
+"""
 
 from __future__ import annotations
 
@@ -23,22 +26,23 @@ if TYPE_CHECKING:
     from tenantadmin.objectstore import ObjectStore
 
 
-_SCRATCH: Final = "tenantadmin-work-"
-#: Younger than this, in seconds, a directory may have been made and not be locked yet.
-_YOUNG: Final = 600
+_SCRATCH_PREFIX: Final = "tenantadmin-work-"
+#: A younger directory, in seconds, may not be locked yet.
+_MIN_AGE_SECONDS: Final = 600
 
 
 @contextmanager
 def scratch_directory() -> Iterator[Path]:
-    """A directory for what is under construction; it goes at the end, or where its process is killed with the
-    next one.
+    """Make a working directory, and remove it at the end.
+
+    If the process is killed, the next call, by any process, removes the directory.
 
     Raises:
-        StoreError: the disk failed, or the engine could not read the store: worth another try.
+        StoreError: the disk failed, or DuckDB could not read the store. A retry may help.
     """
     try:
         _remove_abandoned()
-        with tempfile.TemporaryDirectory(prefix=_SCRATCH) as directory, _locked(directory):
+        with tempfile.TemporaryDirectory(prefix=_SCRATCH_PREFIX) as directory, _locked(directory):
             yield Path(directory)
     except (OSError, duckdb.IOException) as error:
         raise StoreError(f"cannot build: {error}") from error
@@ -46,7 +50,7 @@ def scratch_directory() -> Iterator[Path]:
 
 @contextmanager
 def _locked(directory: str) -> Iterator[None]:
-    """Hold a lock on ``directory`` that a dead process does not.
+    """Lock ``directory``. The lock ends with the process.
 
     Raises:
         BlockingIOError: another process holds it.
@@ -60,17 +64,17 @@ def _locked(directory: str) -> Iterator[None]:
 
 
 def _remove_abandoned() -> None:
-    """Remove the directories of builds that were killed."""
-    for path in Path(tempfile.gettempdir()).glob(f"{_SCRATCH}*"):
-        # In use, or not ours, or just removed.
+    """Remove the working directories of killed processes."""
+    for path in Path(tempfile.gettempdir()).glob(f"{_SCRATCH_PREFIX}*"):
+        # It may be in use, belong to another user, or have just been removed.
         with suppress(OSError):
-            if time.time() - path.stat().st_mtime > _YOUNG:
+            if time.time() - path.stat().st_mtime > _MIN_AGE_SECONDS:
                 with _locked(str(path)):
                     shutil.rmtree(path, ignore_errors=True)
 
 
 def merged_prefix(tenant: UUID, period: str) -> str:
-    """The prefix above the merged rollups of a month or a year."""
+    """Return the prefix of the merged rollups and documents of a month, a year or the history."""
     return f"{tenant}/rollups/period={period}/"
 
 
@@ -81,12 +85,12 @@ def upload(store: ObjectStore, files: Mapping[str, Path]) -> None:
             store.write(key, stream)
 
 
-def remove_orphans(store: ObjectStore, *, prefix: str, named: Collection[str]) -> None:
-    """Delete what builds that were killed before they published left below ``prefix``.
+def remove_orphans(store: ObjectStore, *, prefix: str, used: Collection[str]) -> None:
+    """Delete objects below ``prefix`` of builds that were killed before they published.
 
     Args:
-        named: the keys that rows name. The caller holds the lock of the period.
+        used: the keys that rows name. The caller holds the lock of the period.
     """
     for entry in list(store.list(prefix)):
-        if entry.key not in named and not SupersededFile.objects.filter(key=entry.key).exists():
+        if entry.key not in used and not SupersededFile.objects.filter(key=entry.key).exists():
             store.delete(entry.key)

@@ -1,4 +1,4 @@
-"""Sums by key over Arrow tables: exact, of a part of the rows at a time, and parts to a whole."""
+"""Group Arrow tables by keys, with exact sums. Large tables are grouped in parts, which are then combined."""
 
 from __future__ import annotations
 
@@ -12,49 +12,54 @@ from tenantadmin.arrow import pc
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    #: Name of each measure to the column that it is made of and the function.
+    #: By the name of each measure, the column that it is computed from and Arrow's aggregate function.
     Measures = Mapping[str, tuple[str, str]]
 
-#: An array of Arrow, in one piece or several, whose stubs know too little of what it can do.
+#: An Arrow array or chunked array. The type stubs lack many of their methods.
 Array: TypeAlias = Any
 
-#: The function of a measure that counts rows, whatever its column.
+#: The aggregate function that counts rows. It ignores the column of its measure.
 ROWS: Final = "count_all"
 
-#: Sums of 64-bit values: wide enough for any of them, and a type that Parquet keeps exactly.
+#: The type of sums of 64-bit values. They always fit, and Parquet stores the type exactly.
 WIDE: Final = pa.decimal128(38, 0)
 
-#: How measures of groups become those of groups of groups.
-_AGAIN: Final = {ROWS: "sum", "count": "sum"}
+#: Functions that combine partial results, if they are not the function itself.
+_COMBINING_FUNCTIONS: Final = {ROWS: "sum", "count": "sum"}
 
 
 def group(table: pa.Table, keys: Sequence[str], measures: Measures) -> pa.Table:
-    """One row per combination of ``keys``, of which null is a value, with its measures."""
-    wanted: list[Any] = [
+    """Return one row for each combination of ``keys``, with its measures. Null is a key like any other."""
+    aggregations: list[Any] = [
         ([] if function == ROWS else column, function) for column, function in measures.values()
     ]
-    found = table.group_by(list(keys), use_threads=False).aggregate(wanted)
-    named = {
-        name: found[ROWS if function == ROWS else f"{column}_{function}"]
+    groups = table.group_by(list(keys), use_threads=False).aggregate(aggregations)
+    columns = {
+        name: groups[ROWS if function == ROWS else f"{column}_{function}"]
         for name, (column, function) in measures.items()
     }
-    return pa.table({**{key: found[key] for key in keys}, **named})
+    return pa.table({**{key: groups[key] for key in keys}, **columns})
 
 
 def regroup(table: pa.Table, keys: Sequence[str], measures: Measures) -> pa.Table:
-    """As `group`, from what that gave for the same ``measures`` and more keys, or for parts of the rows."""
-    again = {name: (name, _AGAIN.get(function, function)) for name, (_, function) in measures.items()}
-    return group(table, keys, again)
+    """Combine partial results of `group`: fewer keys, or several row ranges. ``measures`` are the same."""
+    combining = {
+        name: (name, _COMBINING_FUNCTIONS.get(function, function)) for name, (_, function) in measures.items()
+    }
+    return group(table, keys, combining)
 
 
-def aligned(table: pa.Table, key: str, wanted: Array, *, names: Sequence[str]) -> dict[str, Array]:
-    """The columns ``names`` of the rows in which ``key``, which is unique, has each value; null without."""
-    places = pc.index_in(wanted, value_set=table[key].combine_chunks())
-    return {name: table[name].combine_chunks().take(places) for name in names}
+def look_up(table: pa.Table, key: str, values: Array, *, names: Sequence[str]) -> dict[str, Array]:
+    """Return the columns ``names`` of the rows whose ``key`` has each of ``values``; nulls if no row has it.
+
+    ``key`` is unique in the table.
+    """
+    indexes = pc.index_in(values, value_set=table[key].combine_chunks())
+    return {name: table[name].combine_chunks().take(indexes) for name in names}
 
 
 def means(sums: Array, counts: Array) -> Array:
-    """``sum / count`` rounded half up, 0 where there is nothing to average; no sum is negative."""
+    """Return ``sum / count`` rounded half up; 0 if the count is 0. Sums are never negative."""
     total = pc.fill_null(sums.combine_chunks(), 0)
     twice = pc.multiply(counts.combine_chunks(), 2)
     if int(pc.max(total).as_py() or 0) < 1 << 61:
@@ -64,47 +69,53 @@ def means(sums: Array, counts: Array) -> Array:
     return pa.array([(2 * int(one) + two // 2) // (two or 1) for one, two in pairs], pa.int64())
 
 
-class Numbering:
-    """Numbers texts from 0 in the order in which they are met, over all parts of the rows."""
+class TextDictionary:
+    """A dictionary of texts, over all parts of the rows. Codes are given from 0, in order of appearance.
+
+    Attributes:
+        texts: by code.
+    """
 
     def __init__(self) -> None:
         self.texts: Array = pa.array([], pa.string())
 
     def encode(self, column: Array) -> Array:
-        """The number of each value of a column of dictionaries; null of null."""
-        coded = column.unify_dictionaries().combine_chunks()
-        if not len(self.texts) and len(coded.dictionary.unique()) == len(coded.dictionary):
-            self.texts = coded.dictionary
-            return coded.indices
-        new = coded.dictionary.filter(pc.invert(pc.is_in(coded.dictionary, value_set=self.texts)))
+        """Return the code of each value of a dictionary-encoded column; null for null."""
+        encoded = column.unify_dictionaries().combine_chunks()
+        if not len(self.texts) and len(encoded.dictionary.unique()) == len(encoded.dictionary):
+            self.texts = encoded.dictionary
+            return encoded.indices
+        new = encoded.dictionary.filter(pc.invert(pc.is_in(encoded.dictionary, value_set=self.texts)))
         self.texts = pa.concat_arrays([self.texts, new.unique()])
-        return pc.index_in(coded.dictionary, value_set=self.texts).take(coded.indices)
+        return pc.index_in(encoded.dictionary, value_set=self.texts).take(encoded.indices)
 
-    def number(self, text: str) -> int:
-        """The number of ``text``; -1 where it was not met."""
+    def code(self, text: str) -> int:
+        """Return the code of ``text``, or -1 if it has none."""
         return int(pc.index(self.texts, text).as_py())
 
     def ranks(self) -> Array:
-        """By number, the place of each text in the order of all."""
+        """Return the rank of each text in sorted order, by code."""
         order = pc.sort_indices(self.texts)
         return pc.index_in(self.texts, value_set=self.texts.take(order))
 
 
-class Statements:
-    """Numbers long texts from 0 by their MD5, which is what tells them apart, and holds each once.
+class StatementDictionary:
+    """A dictionary of long texts. Texts with the same MD5 are the same.
 
-    They may come to more than the 2 GiB of `Numbering`, which compares the texts themselves.
+    The texts may exceed 2 GiB, the limit of `TextDictionary`.
+
+    Attributes:
+        digests: the MD5 of each text, by code.
     """
 
     def __init__(self) -> None:
-        #: By number.
         self.digests: Array = pa.array([], pa.binary(16))
         self._texts: list[Array] = [pa.array([], pa.large_string())]
 
     def encode(self, chunk: Array) -> Array:
-        """The number of each value of an array of dictionary type; null of null."""
+        """Return the code of each value of a dictionary array; null for null."""
         texts = chunk.dictionary.cast(pa.large_string())
-        # Looked at where they lie: as Python's texts they would be as much again.
+        # Buffers refer to Arrow's memory. Python strings would be copies.
         digests = pa.array(
             [
                 hashlib.md5(text.as_buffer(), usedforsecurity=False).digest()
@@ -120,6 +131,7 @@ class Statements:
         return pc.index_in(digests, value_set=self.digests).take(chunk.indices)
 
     def texts(self) -> Array:
-        """By number; in one piece from then on."""
+        """Return the texts by code, as one array."""
+        # Keep only the joined array, to use the memory once.
         self._texts = [pa.concat_arrays(self._texts)]
         return self._texts[0]

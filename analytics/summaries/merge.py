@@ -1,18 +1,18 @@
-"""Rollups of days to those of a month, of months to those of a year; users included.
+"""Merge the rollups of days into those of a month, and of months into those of a year.
 
-Same tables, fewer columns, every count exact: a document of a month or a year reads one file per table
-however many days there are. Merging is associative: a year from its months equals a year from its days.
+The tables are the same, with fewer columns, and all counts are exact. A document of a month or a year reads
+one file per table. Merging is associative: a year merged from its months equals a year merged from its days.
 """
 
-# Statements are put together from constants and quoted paths.
+# Queries are made of constants and quoted paths.
 # ruff: noqa: S608
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from analytics.summaries.rollup_tables import ACTIVITY, HOURS, LATEST_ORDER, RULES, STATEMENTS, TABLES, USERS
-from logs.compaction.engine import text, text_list
+from analytics.summaries.rollup_schema import ACTIVITY, HOURS, LATEST_ORDER, RULES, STATEMENTS, TABLES, USERS
+from logs.quoting import quote_text, quote_texts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,15 +20,16 @@ if TYPE_CHECKING:
 
     from duckdb import DuckDBPyConnection
 
-#: Small row groups, so that one user's rows are found without reading the others'. Level 3 of zstd takes a
-#: quarter more time for the same bytes.
+#: Row groups are small, so that a user's rows are read without many others. Level 3 of zstd takes a quarter
+#: more time for the same bytes.
 MERGED_OPTIONS: Final = "FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1, ROW_GROUP_SIZE 8192"
 
-#: Sums of 64-bit values: wide enough for any of them, and a type that Parquet keeps exactly.
+#: The type of sums of 64-bit values. They always fit, and Parquet stores the type exactly.
 WIDE: Final = "DECIMAL(38, 0)"
 
 
 def _latest(value: str) -> str:
+    """Return SQL for the columns that identify the latest entry of a group, and its ``value``."""
     names = ("latest_timestamp", "latest_log_id", "latest_day", "latest_row", value)
     fields = ", ".join(f"{name} := {name}" for name in names)
     return f"unnest(arg_max(struct_pack({fields}), {LATEST_ORDER}))"
@@ -85,14 +86,14 @@ _QUERIES: Final = {
 def merge_rollups(
     connection: DuckDBPyConnection, parts: Sequence[Mapping[str, str]], *, directory: Path
 ) -> Mapping[str, Path]:
-    """Merge rollups into ``directory``: one Parquet file per name in `TABLES`.
+    """Merge rollups into ``directory``: one Parquet file for each table in `TABLES`.
 
     Args:
-        parts: of each day, or of each month, where the file of each table is opened. At least one.
+        parts: the addresses of the tables' files of each day or month. At least one part.
     """
     targets = {table: directory / f"{table}.parquet" for table in TABLES}
     for table, target in targets.items():
-        source = f"read_parquet({text_list(part[table] for part in parts)}, hive_partitioning = false)"
+        source = f"read_parquet({quote_texts(part[table] for part in parts)}, hive_partitioning = false)"
         query = _QUERIES[table].replace("FROM source", f"FROM {source}")
-        connection.execute(f"COPY ({query}) TO {text(target)} ({MERGED_OPTIONS})")
+        connection.execute(f"COPY ({query}) TO {quote_text(target)} ({MERGED_OPTIONS})")
     return targets

@@ -1,4 +1,4 @@
-"""The periods that documents cover, as text: ``2026-03-01``, ``2026-03``, ``2026``; empty for all history."""
+"""Periods of documents as text: ``2026-03-01``, ``2026-03``, ``2026``, or empty for the whole history."""
 
 from __future__ import annotations
 
@@ -13,83 +13,87 @@ if TYPE_CHECKING:
 
 HISTORY: Final = ""
 
-
-#: Goes into every digest: raise it when the same days must give other months or years.
+#: Part of every digest. Raise it if the same days must give other months or years.
 MERGE_VERSION: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
 class DayBuild:
-    """Which build of a day's rollups is current, and its files: table name to object key."""
+    """The current build of a day's rollups.
+
+    Attributes:
+        files: table names to object keys.
+        is_outdated: another version of the service made the files, and this one cannot merge them.
+    """
 
     day: date
     build: str
     files: Mapping[str, str] = field(default_factory=dict)
-    #: Whether the files are of another version of this service, which this one cannot merge.
     is_outdated: bool = False
 
 
 def month_of(day: date) -> str:
-    """``2026-03`` for any day of that month."""
+    """Return the month of ``day``, such as ``2026-03``."""
     return day.isoformat()[: len("2026-03")]
 
 
 def year_of(day: date) -> str:
-    """``2026`` for any day of that year."""
+    """Return the year of ``day``, such as ``2026``."""
     return day.isoformat()[: len("2026")]
 
 
 def periods_of(days: Iterable[date]) -> list[str]:
-    """The months, then the years, then the history that have any of ``days``; empty for no day."""
-    held = list(days)
-    months = sorted({month_of(day) for day in held})
-    years = sorted({year_of(day) for day in held})
-    return [*months, *years, *([HISTORY] if held else [])]
+    """Return the months, then the years of ``days``, then the history. Without days, return nothing."""
+    days = list(days)
+    months = sorted({month_of(day) for day in days})
+    years = sorted({year_of(day) for day in days})
+    return [*months, *years, *([HISTORY] if days else [])]
 
 
 def waiting_periods(builds: Iterable[DayBuild]) -> set[str]:
-    """The periods that cannot be computed before some outdated day is made anew.
+    """Return the periods that cannot be built before their outdated days are rolled up again.
 
-    The year after such a day is one of them, for its activity reaches back.
+    The year after an outdated day is one of them, because its 365 days of activity may include that day.
     """
     days = [item.day for item in builds if item.is_outdated]
     return {*periods_of(days), *(f"{min(day.year + 1, date.max.year):04}" for day in days)}
 
 
 def parts_of(period: str, days: Iterable[date]) -> list[str]:
-    """The months of a year, or the years of the history, that have any of ``days``, in order."""
-    own = [day for day in days if holds(period, day)]
+    """Return the months of a year, or the years of the history, that have any of ``days``, in order."""
+    own = [day for day in days if is_in_period(day, period)]
     return sorted({year_of(day) if period == HISTORY else month_of(day) for day in own})
 
 
 def is_year(period: str) -> bool:
-    """Whether ``period`` is a year."""
+    """Return True if ``period`` is a year."""
     return len(period) == len("2026")
 
 
 def year_before(year: str) -> str:
-    """``2025`` for ``2026``; the first year has none, and stands for itself."""
+    """Return the year before ``year``; for year 1, return year 1."""
     return f"{max(int(year) - 1, 1):04}"
 
 
-def holds(period: str, day: date) -> bool:
-    """Whether ``day`` lies in ``period``."""
+def is_in_period(day: date, period: str) -> bool:
+    """Return True if ``day`` is in ``period``."""
     return day.isoformat().startswith(period)
 
 
 def merged_digest(period: str, builds: Iterable[DayBuild]) -> str:
-    """A digest over the builds of the days in ``period``, given in order of days."""
+    """Return a digest over the builds of the days in ``period``. ``builds`` are in order of days."""
     digest = hashlib.sha256(f"merge {MERGE_VERSION}\n".encode())
     for item in builds:
-        if holds(period, item.day):
+        if is_in_period(item.day, period):
             digest.update(f"{item.day} {item.build}\n".encode())
     return digest.hexdigest()
 
 
 def source_digest(period: str, builds: Sequence[DayBuild]) -> str:
-    """A digest over the builds that the documents of ``period`` are computed from, given in order of days.
+    """Return a digest over the builds that the documents of ``period`` are computed from.
 
-    That of a year shows 365 days of activity, which may begin in the year before.
+    The document of a year has 365 days of activity, which may begin in the year before. ``builds`` are in
+    order of days.
     """
     own = merged_digest(period, builds)
     if not is_year(period):
@@ -99,7 +103,7 @@ def source_digest(period: str, builds: Sequence[DayBuild]) -> str:
 
 
 def period_bounds(period: str) -> tuple[date, date]:
-    """First and last day of a period."""
+    """Return the first and the last day of a period."""
     if period == HISTORY:
         return date.min, date.max
     if len(period) == len("2026-03-01"):

@@ -1,8 +1,8 @@
-"""Keeps merged rollups and documents of months, years and the whole history current with the days' rollups.
+"""Rebuild the merged rollups and the documents of months, years and the whole history.
 
-Contract: "Summary records". Days merge into their month, months into their year. A merge and a document
-remember the builds that they were made of; where those are no longer the present ones, they are stale. Raw
-rows are never read. May be killed anywhere and run again.
+Contract: "Summary records". Days merge into their month, months into their year; raw rows are not read. Each
+merge and document records the builds that it was made of. It is stale if these are not the current builds.
+A build may be killed at any point and run again.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from django.db import transaction
 from analytics.encoding import encode_document
 from analytics.models import Kind, MergedRollup, SummaryDocument
 from analytics.summaries.builds import locked_period, recorded_build
-from analytics.summaries.damage import LostRollups, Source, mark_lost_rollups
+from analytics.summaries.damage import LostRollups, PublishedBuild, mark_lost_rollups
 from analytics.summaries.documents.month import month_document
 from analytics.summaries.documents.opportunities import opportunities_document
 from analytics.summaries.documents.rules import rules_document
 from analytics.summaries.documents.users import users_document
 from analytics.summaries.documents.year import daily_activity, year_document
-from analytics.summaries.engine import Engine, opened_engine
+from analytics.summaries.engine import Engine, new_engine
 from analytics.summaries.files import merged_prefix, remove_orphans, upload
 from analytics.summaries.merge import merge_rollups
 from analytics.summaries.periods import (
     HISTORY,
-    holds,
+    is_in_period,
     is_year,
     merged_digest,
     parts_of,
@@ -37,15 +37,15 @@ from analytics.summaries.periods import (
     waiting_periods,
     year_before,
 )
-from analytics.summaries.rollup_tables import STATEMENTS
-from analytics.summaries.source import Rollups
+from analytics.summaries.rollup_schema import STATEMENTS
+from analytics.summaries.rollups import Rollups
 from analytics.summaries.store import (
-    Merged,
-    Written,
+    StoredRollup,
+    WrittenDocument,
     day_builds,
-    locate,
-    merged_rollups,
+    read_merged_rollups,
     save_document,
+    table_uris,
     withdraw_documents,
     write_document,
 )
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from analytics.summaries.periods import DayBuild
     from tenantadmin.objectstore import ObjectStore
 
-#: The documents of a period, by the period's length as text.
+#: The documents of a period, by the length of the period's text.
 _KINDS = {
     len("2026-03"): (Kind.MONTH,),
     len("2026"): (Kind.YEAR, Kind.RULES, Kind.OPPORTUNITIES),
@@ -70,9 +70,10 @@ _KINDS = {
 
 
 def find_stale_periods(*, tenant: uuid.UUID) -> list[str]:
-    """Months, then years, then the history, whose documents are missing, stale or without any day left.
+    """Return the months, then the years, then the history that must be built or withdrawn.
 
-    Those that have to wait for an outdated day are not among them.
+    Their documents are missing or stale, or have no days any more. Periods that must wait for an outdated day
+    are left out.
     """
     return _stale_periods(tenant, day_builds(tenant=tenant))
 
@@ -90,19 +91,19 @@ def _stale_periods(tenant: uuid.UUID, builds: Sequence[DayBuild]) -> list[str]:
         for period in wanted
         if period not in waiting and current.get(period, set()) != set(_KINDS[len(period)])
     ]
-    left = set(stored.values_list("period", flat=True)) - set(wanted)
-    return [*stale, *sorted(left, key=len, reverse=True)]
+    without_days = set(stored.values_list("period", flat=True)) - set(wanted)
+    return [*stale, *sorted(without_days, key=len, reverse=True)]
 
 
 def rebuild_period(store: ObjectStore, *, tenant: uuid.UUID, period: str, wait: bool = False) -> bool:
-    """Merge a month or a year anew and compute the documents of the period, where they are stale.
+    """Merge the rollups of a month or a year, and compute the documents of the period, if they are stale.
 
-    A year needs its months to be current, the history its years; `find_stale_periods` has them in order.
-    Returns whether anything had to be done.
+    The months of a year, and the years of the history, must be current; `find_stale_periods` returns the
+    periods in that order. Returns True if it built or withdrew anything.
 
     Raises:
-        Busy: another worker is at this period, and ``wait`` is false; or at one that it is made of.
-        LostRollups: what it is made of has to be made again first.
+        Busy: another worker is building this period, and ``wait`` is false; or a part of it is not current.
+        LostRollups: rollups of a part are lost and must be built again first.
         StoreError: the object store failed.
     """
     with locked_period(tenant=tenant, period=period, wait=wait):
@@ -120,31 +121,33 @@ def rebuild_period(store: ObjectStore, *, tenant: uuid.UUID, period: str, wait: 
 
 def _build(store: ObjectStore, *, tenant: uuid.UUID, period: str, builds: Sequence[DayBuild]) -> None:
     try:
-        with opened_engine(store) as engine:
-            _Build(store, engine, tenant=tenant, period=period, builds=builds).run()
+        with new_engine(store) as engine:
+            _PeriodBuild(store, engine, tenant=tenant, period=period, builds=builds).run()
     except (StoreError, duckdb.Error) as error:
         try:
-            mark_lost_rollups(store, tenant=tenant, sources=_sources(tenant, period, builds))
+            mark_lost_rollups(store, tenant=tenant, builds=_builds_to_read(tenant, period, builds))
         except LostRollups as lost:
             raise lost from error
         raise
 
 
-def _sources(tenant: uuid.UUID, period: str, builds: Sequence[DayBuild]) -> Iterator[Source]:
-    """All that a build of ``period`` may read."""
+def _builds_to_read(tenant: uuid.UUID, period: str, builds: Sequence[DayBuild]) -> Iterator[PublishedBuild]:
+    """Yield all builds that a build of ``period`` may read."""
     if period != HISTORY:
-        for item, key in ((item, item.build.partition(" ")[0]) for item in builds if holds(period, item.day)):
-            keys = [item.files[STATEMENTS]] if is_year(period) else item.files.values()
-            yield Source(item.day, key, keys)
-    names = {period, *parts_of(period, (item.day for item in builds))}
+        for item in builds:
+            if is_in_period(item.day, period):
+                name, _, _ = item.build.partition(" ")
+                keys = [item.files[STATEMENTS]] if is_year(period) else item.files.values()
+                yield PublishedBuild(item.day, name, keys)
+    periods = {period, *parts_of(period, (item.day for item in builds))}
     if is_year(period):
-        names.add(year_before(period))
-    for name, merged in sorted(merged_rollups(tenant=tenant, periods=names).items()):
-        yield Source(name, merged.build, merged.files.values())
+        periods.add(year_before(period))
+    for part, merged in sorted(read_merged_rollups(tenant=tenant, periods=periods).items()):
+        yield PublishedBuild(part, merged.build, merged.files.values())
 
 
-class _Build:
-    """One build of a period that has days: merged rollups where they are stale, and its documents."""
+class _PeriodBuild:
+    """One build of a period that has days: its documents, and its merged rollups if they are stale."""
 
     def __init__(
         self,
@@ -157,11 +160,11 @@ class _Build:
     ) -> None:
         self._store, self._engine = store, engine
         self._tenant, self._period, self._builds = tenant, period, builds
-        self._merged = merged_rollups(tenant=tenant)
+        self._merged = read_merged_rollups(tenant=tenant)
         self._name = uuid.uuid4().hex
 
     def run(self) -> None:
-        """Build, upload, and swap in one transaction."""
+        """Build and upload the files, and publish them in one transaction."""
         source = source_digest(self._period, self._builds)
         merged = self._merge()
         documents = self._documents(merged)
@@ -189,7 +192,7 @@ class _Build:
                 )
 
     def _merge(self) -> Mapping[str, Path]:
-        """The local files of the merged rollups; none where the stored ones are current."""
+        """Merge rollups to local files. Return nothing if the stored merged rollups are current."""
         if self._period == HISTORY or self._is_current(self._period):
             return {}
         if is_year(self._period):
@@ -197,10 +200,10 @@ class _Build:
         else:
             first, last = period_bounds(self._period)
             parts = [item.files for item in self._builds if first <= item.day <= last]
-        located = [locate(self._store, files) for files in parts]
-        return merge_rollups(self._engine.connection, located, directory=self._engine.directory)
+        uris = [table_uris(self._store, files) for files in parts]
+        return merge_rollups(self._engine.connection, uris, directory=self._engine.directory)
 
-    def _documents(self, merged: Mapping[str, Path]) -> dict[Kind, Written]:
+    def _documents(self, merged: Mapping[str, Path]) -> dict[Kind, WrittenDocument]:
         return {
             kind: write_document([encode_document(document)], spill=self._engine.directory / f"{kind}.json")
             for kind, document in self._compute(merged).items()
@@ -238,22 +241,22 @@ class _Build:
         return parts_of(period, (item.day for item in self._builds))
 
     def _rollups(self, *periods: str) -> Rollups:
-        parts = [locate(self._store, self._part(period).files) for period in periods]
+        parts = [table_uris(self._store, self._part(period).files) for period in periods]
         return Rollups(self._engine.connection, parts)
 
-    def _part(self, period: str) -> Merged:
-        """The merged rollups of a period that this one is made of.
+    def _part(self, period: str) -> StoredRollup:
+        """Return the merged rollups of a period that is part of this one.
 
         Raises:
-            Busy: they are not those of the days that this build goes by.
+            Busy: they are not made of the days that this build is made of.
         """
         if not self._is_current(period):
             raise Busy(f"{period} of tenant {self._tenant} is not current yet")
         return self._merged[period]
 
     def _is_current(self, period: str) -> bool:
-        held = self._merged.get(period)
-        return held is not None and held.source == merged_digest(period, self._builds)
+        merged = self._merged.get(period)
+        return merged is not None and merged.source == merged_digest(period, self._builds)
 
     def _publish(self, keys: Mapping[str, str], *, size: int) -> None:
         before = self._merged.get(self._period)
@@ -283,6 +286,6 @@ def _withdraw(*, tenant: uuid.UUID, period: str) -> None:
 def _remove_orphans(store: ObjectStore, *, tenant: uuid.UUID, period: str) -> None:
     merged = MergedRollup.objects.filter(tenant_id=tenant, period=period)
     documents = SummaryDocument.objects.filter(tenant_id=tenant, period=period).exclude(file="")
-    named = {key for files in merged.values_list("files", flat=True) for key in files.values()}
-    named.update(documents.values_list("file", flat=True))
-    remove_orphans(store, prefix=merged_prefix(tenant, period), named=named)
+    used = {key for files in merged.values_list("files", flat=True) for key in files.values()}
+    used.update(documents.values_list("file", flat=True))
+    remove_orphans(store, prefix=merged_prefix(tenant, period), used=used)

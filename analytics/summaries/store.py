@@ -1,4 +1,4 @@
-"""Finished documents and rollups in the database: writing in one step, reading as they go out."""
+"""Store documents and rollups in the database, and read them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.db.models import Q
 
 from analytics.models import DayRollup, Kind, MergedRollup, SummaryDocument
 from analytics.summaries.periods import HISTORY, DayBuild, period_bounds
-from analytics.summaries.rollup_tables import FIRST_LOG_VERSION, NO_VERSION, ROLLUP_VERSION
+from analytics.summaries.rollup_schema import FIRST_LOG_VERSION, NO_VERSION, ROLLUP_VERSION
 from logs.models import Partition
 from logs.partitions import supersede
 from tenantadmin.core.timestamps import now
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
     from tenantadmin.objectstore import ObjectStore
 
-#: A document above this is an object of its own, and is never held in memory whole.
+#: A larger document is an object of its own, and is never in memory as a whole.
 INLINE_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """A document as it goes out: in memory where it is small, else in a local file. ``etag`` with quotes."""
+class WrittenDocument:
+    """A new document as JSON: ``body``, or the local file ``path`` if it is large. ``etag`` has quotes."""
 
     body: bytes
     path: Path | None
@@ -39,7 +39,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class StoredDocument:
-    """A stored document: ``body``, or the key of its object. ``etag`` with quotes."""
+    """A stored document as JSON: ``body``, or the object ``file`` if it is large. ``etag`` has quotes."""
 
     body: bytes
     file: str
@@ -48,19 +48,19 @@ class StoredDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
-    """The current rollups of a month or a year; ``files`` are table name to object key."""
+class StoredRollup:
+    """The current rollups of a month or a year. ``files`` maps table names to object keys."""
 
     build: str
     source: str
     files: Mapping[str, str]
 
 
-def write_document(pieces: Iterable[bytes], *, spill: Path) -> Written:
-    """Gather a document; one above `INLINE_BYTES` goes to the file ``spill``."""
+def write_document(pieces: Iterable[bytes], *, spill: Path) -> WrittenDocument:
+    """Join the pieces of a document. One above `INLINE_BYTES` is written to the file ``spill``."""
     digest = hashlib.sha256()
     size = 0
-    held: list[bytes] = []
+    in_memory: list[bytes] = []
     stream = None
     try:
         for piece in pieces:
@@ -69,25 +69,26 @@ def write_document(pieces: Iterable[bytes], *, spill: Path) -> Written:
             if stream is not None:
                 stream.write(piece)
                 continue
-            held.append(piece)
+            in_memory.append(piece)
             if size > INLINE_BYTES:
                 stream = spill.open("wb")
-                stream.writelines(held)
-                held = []
+                stream.writelines(in_memory)
+                in_memory = []
     finally:
         if stream is not None:
             stream.close()
     etag = f'"{digest.hexdigest()[:32]}"'
-    return Written(b"".join(held), None if stream is None else spill, size, etag)
+    return WrittenDocument(b"".join(in_memory), None if stream is None else spill, size, etag)
 
 
 def save_document(
-    *, tenant: UUID, kind: Kind, period: str, document: Written, source: str, file: str = ""
+    *, tenant: UUID, kind: Kind, period: str, document: WrittenDocument, source: str, file: str = ""
 ) -> None:
-    """Store a finished document, replacing the one before.
+    """Store a document, and replace the previous one.
 
     Args:
-        file: the object that holds it, where it is too large for a row.
+        source: identifies the builds that it was computed from.
+        file: the key of its object if it is too large for a row.
     """
     _supersede_documents(tenant=tenant, period=period, kinds=[kind])
     SummaryDocument.objects.update_or_create(
@@ -106,10 +107,10 @@ def save_document(
 
 
 def withdraw_documents(*, tenant: UUID, period: str, kinds: Iterable[Kind]) -> None:
-    """Remove the documents of a period that has no day left."""
-    held = list(kinds)
-    _supersede_documents(tenant=tenant, period=period, kinds=held)
-    SummaryDocument.objects.filter(tenant_id=tenant, period=period, kind__in=held).delete()
+    """Remove the documents of a period that has no days any more."""
+    kinds = list(kinds)
+    _supersede_documents(tenant=tenant, period=period, kinds=kinds)
+    SummaryDocument.objects.filter(tenant_id=tenant, period=period, kind__in=kinds).delete()
 
 
 def _supersede_documents(*, tenant: UUID, period: str, kinds: list[Kind]) -> None:
@@ -118,17 +119,17 @@ def _supersede_documents(*, tenant: UUID, period: str, kinds: list[Kind]) -> Non
 
 
 def read_document(*, tenant: UUID, kind: Kind, period: str) -> StoredDocument | None:
-    """The stored document, or None where the period has no entry."""
-    found = (
+    """Return the stored document, or None if the period has no log entry."""
+    row = (
         SummaryDocument.objects.filter(tenant_id=tenant, kind=kind, period=period)
         .values_list("body", "file", "bytes", "etag")
         .first()
     )
-    return None if found is None else StoredDocument(bytes(found[0]), *found[1:])
+    return None if row is None else StoredDocument(bytes(row[0]), *row[1:])
 
 
 def read_etag(*, tenant: UUID, kind: Kind, period: str) -> str | None:
-    """The stored document's ETag without its body, or None where the period has no entry."""
+    """Return the stored document's ETag, or None if the period has no log entry."""
     return (
         SummaryDocument.objects.filter(tenant_id=tenant, kind=kind, period=period)
         .values_list("etag", flat=True)
@@ -137,7 +138,7 @@ def read_etag(*, tenant: UUID, kind: Kind, period: str) -> str | None:
 
 
 def day_builds(*, tenant: UUID, period: str = HISTORY) -> list[DayBuild]:
-    """The rolled-up days of a tenant in ``period``, oldest first."""
+    """Return the builds of the days of a tenant in ``period`` that have rollups, oldest first."""
     rows = DayRollup.objects.filter(tenant_id=tenant, day__range=period_bounds(period)).order_by("day")
     return [
         DayBuild(day, f"{build} {version}", files, is_outdated=version != ROLLUP_VERSION)
@@ -146,30 +147,30 @@ def day_builds(*, tenant: UUID, period: str = HISTORY) -> list[DayBuild]:
 
 
 def has_outdated_days(*, tenant: UUID, period: str) -> bool:
-    """Whether a day in ``period`` waits to be rolled up anew since the service was upgraded."""
+    """Return True if a day in ``period`` must be rolled up again, because the service was upgraded."""
     days = DayRollup.objects.filter(tenant_id=tenant, day__range=period_bounds(period))
     return days.exclude(version=ROLLUP_VERSION).exists()
 
 
 def outdated_day_log(*, tenant: UUID, day: date) -> str:
-    """The key of the file from which an outdated day can be rolled up; empty where that is too old."""
+    """Return the key of the Parquet file to roll up an outdated day from; empty if the file is too old."""
     versions = Q(version__gte=FIRST_LOG_VERSION) | Q(version=NO_VERSION)
-    rolled = DayRollup.objects.filter(versions, tenant_id=tenant, day=day)
-    logs = Partition.objects.filter(tenant_id=tenant, day=day, build__in=rolled.values("build"))
+    rollups = DayRollup.objects.filter(versions, tenant_id=tenant, day=day)
+    logs = Partition.objects.filter(tenant_id=tenant, day=day, build__in=rollups.values("build"))
     return logs.values_list("file", flat=True).first() or ""
 
 
-def merged_rollups(*, tenant: UUID, periods: Collection[str] | None = None) -> dict[str, Merged]:
-    """The merged months and years of a tenant, all or those of ``periods``, by period."""
+def read_merged_rollups(*, tenant: UUID, periods: Collection[str] | None = None) -> dict[str, StoredRollup]:
+    """Return the merged months and years of a tenant by period. ``periods`` limits which."""
     rows = MergedRollup.objects.filter(tenant_id=tenant)
     if periods is not None:
         rows = rows.filter(period__in=periods)
     return {
-        period: Merged(build, source, files)
+        period: StoredRollup(build, source, files)
         for period, build, source, files in rows.values_list("period", "build", "source", "files")
     }
 
 
-def locate(store: ObjectStore, files: Mapping[str, str]) -> dict[str, str]:
-    """Where an engine opens each table's file."""
+def table_uris(store: ObjectStore, files: Mapping[str, str]) -> dict[str, str]:
+    """Return the addresses at which DuckDB opens the files of tables, by table name."""
     return {table: store.uri(key) for table, key in files.items()}

@@ -1,7 +1,7 @@
-"""Documents of one user: derived from rollups when asked for, and remembered until the rollups change.
+"""Compute the documents of one user from rollups, on request, and cache them until the rollups change.
 
-Contract: "Summary records": the same shapes as the tenant's, scoped to one user. A day is read from its own
-rollups, a month and a year from their merged ones, which hold the users too.
+Contract: "Summary records": the shapes are the same as for a tenant. The document of a day uses the rollups
+of the day; documents of months and years use merged rollups, which include users.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from datetime import date
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from analytics.encoding import encode_document
-from analytics.summaries.daytables import DayTables
+from analytics.summaries.day_rollup import write_rollups
+from analytics.summaries.day_tables import DayTables
+from analytics.summaries.document_cache import cache_document, get_cached
 from analytics.summaries.documents.day import day_document
 from analytics.summaries.documents.month import month_document
 from analytics.summaries.documents.year import daily_activity, year_document
-from analytics.summaries.engine import lent_engine
+from analytics.summaries.engine import shared_engine
 from analytics.summaries.files import scratch_directory
-from analytics.summaries.memory import recall, remember
 from analytics.summaries.periods import is_year, period_bounds, year_before
-from analytics.summaries.rollup import write_rollups
-from analytics.summaries.source import Rollups
+from analytics.summaries.rollups import Rollups
 from analytics.summaries.store import (
     day_builds,
     has_outdated_days,
-    locate,
-    merged_rollups,
     outdated_day_log,
+    read_merged_rollups,
+    table_uris,
     write_document,
 )
 from logs.sources import local_copies
@@ -43,34 +43,37 @@ if TYPE_CHECKING:
 
     from tenantadmin.objectstore import ObjectStore
 
-_BEING_MADE_ANEW: Final = (
-    "The service was upgraded and is rolling up this period anew. Try again in a minute."
-)
+_IN_UPGRADE: Final = "The service was upgraded and is rolling up this period again. Try again in a minute."
 
 
 @dataclass(frozen=True, slots=True)
 class UserSource:
-    """What a user's document of a period is computed from."""
+    """The rollups from which a user's document is computed.
+
+    Attributes:
+        files: by period, table names to object keys. A year has the rollups of the year before, too, if there
+            are any.
+        etag: changes if the builds change.
+        log: the key of a day's Parquet file, if the day's rollups cannot be read because another version of
+            the service made them.
+    """
 
     tenant: UUID
     user: str
     period: str
-    #: Rollups of the period, table name to object key; for a year of the year before too, where it has any.
     files: Mapping[str, Mapping[str, str]]
-    #: Changes with the builds.
     etag: str
-    #: The key of a day's file, where its rollups are of another version of this service and cannot be read.
     log: str = ""
 
 
 def find_user_source(*, tenant: UUID, user: str, period: str) -> UserSource | None:
-    """The rollups behind a user's document, or None where the tenant has no entry in ``period``.
+    """Find the rollups for a user's document. Return None if the tenant has no log entry in ``period``.
 
-    Since an upgrade that changed the days' rollups, and until they are made anew, months and years are still
-    those of before, as the tenant's documents are; a day is rolled up when asked for.
+    An upgrade may change the rollups of days. Until they are built again, months and years are those from
+    before the upgrade, like the tenant's documents, and a day is rolled up on request.
 
     Raises:
-        ApiError: what there is is too old for that, and not made anew yet.
+        ApiError: the day cannot be rolled up on request, and is not built again yet.
     """
     first, last = period_bounds(period)
     log = ""
@@ -80,49 +83,49 @@ def find_user_source(*, tenant: UUID, user: str, period: str) -> UserSource | No
         if any(item.is_outdated for item in builds):
             log = outdated_day_log(tenant=tenant, day=first)
             if not log:
-                raise ApiError(_BEING_MADE_ANEW, headers={"Retry-After": "60"})
+                raise ApiError(_IN_UPGRADE, headers={"Retry-After": "60"})
     else:
         wanted = {period, year_before(period)} if is_year(period) else {period}
-        merged = merged_rollups(tenant=tenant, periods=wanted)
+        merged = read_merged_rollups(tenant=tenant, periods=wanted)
         parts = {name: (item.build, item.files) for name, item in merged.items()}
     if period not in parts:
         if has_outdated_days(tenant=tenant, period=period):
-            raise ApiError(_BEING_MADE_ANEW, headers={"Retry-After": "60"})
+            raise ApiError(_IN_UPGRADE, headers={"Retry-After": "60"})
         return None
     etag = strong_etag(tenant, user, period, *(parts[name][0] for name in sorted(parts)))
     return UserSource(tenant, user, period, {name: files for name, (_, files) in parts.items()}, etag, log)
 
 
 def user_document(store: ObjectStore, source: UserSource) -> bytes | BinaryIO | None:
-    """A user's document as it goes out, or None where the user has no entry in the period.
+    """Return a user's document as JSON, or None if the user has no log entry in the period.
 
-    A large one is an open file, which the caller closes; it is not remembered.
+    A large document is an open file, which the caller closes, and is not cached.
     """
     key = f"user-document:{source.etag}"
-    remembered = recall(key)
-    if remembered is not None:
-        return remembered
-    with _pieces(store, source) as (pieces, directory):
+    cached = get_cached(key)
+    if cached is not None:
+        return cached
+    with _compute(store, source) as (pieces, directory):
         document = write_document(pieces, spill=directory / "document.json")
         if document.path is not None:
-            # The directory goes, the open file stays until it is closed.
+            # The open file can be read after its directory is removed.
             return document.path.open("rb")
     if not document.body:
         return None
-    remember(key, document.body)
+    cache_document(key, document.body)
     return document.body
 
 
 @contextmanager
-def _pieces(store: ObjectStore, source: UserSource) -> Iterator[tuple[Iterable[bytes], Path]]:
-    """The document in pieces, none where the user has no entry, and a directory for what they come to."""
+def _compute(store: ObjectStore, source: UserSource) -> Iterator[tuple[Iterable[bytes], Path]]:
+    """Yield the pieces of the document, none if the user has no log entry, and a working directory."""
     first, last = period_bounds(source.period)
     if first == last:
         with scratch_directory() as directory:
             yield day_document(_day_tables(store, source, directory=directory)), directory
         return
-    with lent_engine(store) as engine:
-        yield _merged_pieces(store, engine.connection, source), engine.directory
+    with shared_engine(store) as engine:
+        yield _merged_document(store, engine.connection, source), engine.directory
 
 
 def _day_tables(store: ObjectStore, source: UserSource, *, directory: Path) -> DayTables:
@@ -135,13 +138,15 @@ def _day_tables(store: ObjectStore, source: UserSource, *, directory: Path) -> D
     return DayTables(dict(zip(DayTables.NAMES, paths, strict=True)), user=source.user)
 
 
-def _merged_pieces(store: ObjectStore, connection: DuckDBPyConnection, source: UserSource) -> Iterable[bytes]:
-    """A month's or a year's."""
+def _merged_document(
+    store: ObjectStore, connection: DuckDBPyConnection, source: UserSource
+) -> Iterable[bytes]:
+    """Return the document of a month or a year; nothing if the user has no log entry."""
 
-    def opened(period: str) -> Rollups:
-        return Rollups(connection, [locate(store, source.files[period])], user=source.user)
+    def rollups_of(period: str) -> Rollups:
+        return Rollups(connection, [table_uris(store, source.files[period])], user=source.user)
 
-    own = opened(source.period)
+    own = rollups_of(source.period)
     first, _ = period_bounds(source.period)
     if not is_year(source.period):
         month = month_document(own, month=first.month)
@@ -151,5 +156,5 @@ def _merged_pieces(store: ObjectStore, connection: DuckDBPyConnection, source: U
         return []
     before = year_before(source.period)
     if before != source.period and before in source.files:
-        activity = daily_activity(opened(before)) + activity
+        activity = daily_activity(rollups_of(before)) + activity
     return [encode_document(year_document(own, tenant=source.tenant, year=first.year, activity=activity))]

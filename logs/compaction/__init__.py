@@ -1,1 +1,1 @@
-"""Raw log objects of a day to one Parquet file: a pure function of the objects under its prefix."""
+"""Compact a day's raw log objects into one Parquet file. The rows depend on the objects alone."""

@@ -1,6 +1,6 @@
-"""A day's raw objects to its Parquet file: rows of all that is read, then one sorted file.
+"""Compact a day's raw objects into its Parquet file.
 
-Where only some hours changed since the last build, the rows of the others are taken from its file.
+If only some hours changed since the previous build, the rows of the other hours come from its file.
 """
 
 from __future__ import annotations
@@ -14,31 +14,35 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from logs.compaction.base import Base, HourState, hours_to_read, write_kept_rows
-from logs.compaction.batches import read_rows
 from logs.compaction.convert import SCHEMA
-from logs.compaction.merge import Merged, write_day
+from logs.compaction.previous import HourState, PreviousBuild, hours_to_read, write_reused_rows
+from logs.compaction.rows import read_rows
+from logs.compaction.writer import WrittenFile, write_day
 from logs.layout import hour_of
-from logs.listing import UnlistedDay, describe_day, read_day, with_unsettled
+from logs.listing import UnlistedDay, describe_day, mark_as_changed, read_day
 from tenantadmin.objectstore import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from collections.abc import Set as AbstractSet
 
-    from logs.compaction.batches import Quarantined
+    from logs.compaction.rows import Quarantined
     from logs.listing import DayListing
     from tenantadmin.objectstore import Batch, Entry, ObjectStore
 
-#: Bytes of rows that are held in memory until they are written.
-_BYTES_IN_MEMORY: Final = 256 << 20
+#: If the new rows take more bytes, they go into an Arrow file.
+_MAX_BYTES_IN_MEMORY: Final = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class CompactedDay:
-    """A compacted day: its Parquet file (None where no entry was good), what was set aside, its hours.
+    """A compacted day.
 
-    ``listing`` is what it was made of, and ``read`` how many objects of that were read.
+    Attributes:
+        file: its Parquet file; None if it has no rows.
+        listing: the objects that it was made of.
+        hours: the state of each hour, for the next build.
+        read_count: how many of the objects were read.
     """
 
     file: Path | None
@@ -46,11 +50,11 @@ class CompactedDay:
     quarantined: tuple[Quarantined, ...]
     listing: DayListing
     hours: Mapping[int, HourState] = field(default_factory=dict)
-    read: int = 0
+    read_count: int = 0
 
     @property
     def duplicates(self) -> int:
-        """Entries that a logId that came before had made superfluous."""
+        """The number of entries that were dropped because an earlier entry has the same ``logId``."""
         return sum(hour.duplicates for hour in self.hours.values())
 
 
@@ -59,135 +63,139 @@ def compact_day(
     day: DayListing | UnlistedDay,
     *,
     directory: Path,
-    base: Base | None = None,
+    previous: PreviousBuild | None = None,
 ) -> CompactedDay:
     """Compact a day's objects into ``directory``, which the caller makes and removes.
 
-    The rows are a pure function of the objects' names and bytes; ``base``, the build before, only spares
-    reading what was listed and has not changed. An object that is gone since the listing counts as absent,
-    and its hour as changed when the day is looked at again.
+    The rows depend only on the objects' names and bytes: ``previous`` saves reading unchanged hours. If an
+    object is gone or changed since the listing, its hour counts as changed in the next comparison.
 
     Raises:
-        StoreError: an object could not be read, or the directory not be written.
+        StoreError: an object could not be read, or the directory could not be written.
     """
     try:
         if isinstance(day, UnlistedDay):
             return _compact_unlisted(store, day, directory=directory)
-        return _compact_listed(store, day, directory=directory, base=base)
+        return _compact_listed(store, day, directory=directory, previous=previous)
     except OSError as error:
         raise StoreError(f"cannot build {day.day} in {directory}: {error}") from error
 
 
 def _compact_unlisted(store: ObjectStore, day: UnlistedDay, *, directory: Path) -> CompactedDay:
-    found: list[Entry] = []
+    objects: list[Entry] = []
     quarantined: list[Quarantined] = []
-    batches = read_day(store, tenant=day.tenant, day=day.day, found=found)
-    rows = _hold(read_rows(batches, day=day.day, quarantined=quarantined), directory)
+    batches = read_day(store, tenant=day.tenant, day=day.day, objects=objects)
+    rows = _collect(read_rows(batches, day=day.day, quarantined=quarantined), directory)
     with ThreadPoolExecutor(1) as pool:
-        # It holds the interpreter, of which writing needs little.
-        describing = pool.submit(describe_day, found, tenant=day.tenant, day=day.day)
-        merged = _write(rows, kept=None, directory=directory)
+        # Writing leaves the interpreter lock to this Python code most of the time.
+        describing = pool.submit(describe_day, objects, tenant=day.tenant, day=day.day)
+        written = _write(rows, reused=None, directory=directory)
     listing = describing.result()
-    return _compacted(listing, merged, quarantined, base=None, changed=listing.hours.keys())
+    return _compacted_day(listing, written, quarantined, previous=None, read_hours=listing.hours.keys())
 
 
 def _compact_listed(
-    store: ObjectStore, listing: DayListing, *, directory: Path, base: Base | None
+    store: ObjectStore, listing: DayListing, *, directory: Path, previous: PreviousBuild | None
 ) -> CompactedDay:
-    changed: AbstractSet[int] = listing.hours.keys()
-    kept = None
-    if base is not None:
-        changed = hours_to_read(listing, base)
-        if not changed >= listing.hours.keys():
-            kept = write_kept_rows(store, base, without=changed, directory=directory)
-    if kept is None:
-        base, changed = None, listing.hours.keys()
-    wanted = [entry for hour, own in listing.hours.items() if hour in changed for entry in own.entries]
-    unsettled: set[int] = set()
-    batches = _those_there(wanted, store.read_many(wanted), unsettled=unsettled)
+    read_hours: AbstractSet[int] = listing.hours.keys()
+    reused = None
+    if previous is not None:
+        read_hours = hours_to_read(listing, previous)
+        if not read_hours >= listing.hours.keys():
+            reused = write_reused_rows(store, previous, except_hours=read_hours, directory=directory)
+    if reused is None:
+        previous, read_hours = None, listing.hours.keys()
+    wanted = [item for hour, own in listing.hours.items() if hour in read_hours for item in own.entries]
+    differing_hours: set[int] = set()
+    batches = _find_differences(wanted, store.read_many(wanted), hours=differing_hours)
     quarantined: list[Quarantined] = []
-    rows = _hold(read_rows(batches, day=listing.day, quarantined=quarantined), directory)
-    merged = _write(rows, kept=kept, directory=directory)
-    listing = with_unsettled(listing, unsettled)
-    return _compacted(listing, merged, quarantined, base=base, changed=changed)
+    rows = _collect(read_rows(batches, day=listing.day, quarantined=quarantined), directory)
+    written = _write(rows, reused=reused, directory=directory)
+    listing = mark_as_changed(listing, differing_hours)
+    return _compacted_day(listing, written, quarantined, previous=previous, read_hours=read_hours)
 
 
-def _those_there(
-    wanted: Iterable[Entry], batches: Iterable[Batch], *, unsettled: set[int]
+def _find_differences(
+    wanted: Iterable[Entry], batches: Iterable[Batch], *, hours: set[int]
 ) -> Iterator[Batch]:
-    """The batches; to ``unsettled`` the hours of what was wanted and is not there as it was listed.
+    """Yield the batches. At the end, add to ``hours`` those of objects that were not read as listed.
 
-    One that is gone may come back as it was. A listing that knew of it would hide that it was not read.
+    Such an object may later be again as it was listed. The digest of that listing would then hide that this
+    build did not read it.
     """
-    others = {entry.key: entry.size for entry in wanted}
+    missing = {item.key: item.size for item in wanted}
     for batch in batches:
-        for entry, (start, end) in zip(batch.entries, pairwise(batch.starts), strict=True):
-            if others.get(entry.key) == end - start - 1:
-                del others[entry.key]
+        for item, (start, following) in zip(batch.entries, pairwise(batch.starts), strict=True):
+            if missing.get(item.key) == following - start - 1:
+                del missing[item.key]
         yield batch
-    unsettled.update(map(hour_of, others))
+    hours.update(map(hour_of, missing))
 
 
-def _write(rows: list[pa.RecordBatch] | Path, *, kept: Path | None, directory: Path) -> Merged | None:
-    merged = write_day(rows, kept=kept, target=directory / "day.parquet")
-    for source in (kept, rows):
+def _write(rows: list[pa.RecordBatch] | Path, *, reused: Path | None, directory: Path) -> WrittenFile | None:
+    written = write_day(rows, reused=reused, target=directory / "day.parquet")
+    for source in (reused, rows):
         if isinstance(source, Path):
             source.unlink()
-    return merged
+    return written
 
 
-def _hold(batches: Iterator[pa.RecordBatch], directory: Path) -> list[pa.RecordBatch] | Path:
-    """All batches, or where they are too large for the memory an Arrow file of them."""
-    held: deque[pa.RecordBatch] = deque()
+def _collect(batches: Iterator[pa.RecordBatch], directory: Path) -> list[pa.RecordBatch] | Path:
+    """Return all batches, in memory if they fit, else as an Arrow file in ``directory``."""
+    in_memory: deque[pa.RecordBatch] = deque()
     size = 0
     for batch in batches:
-        held.append(batch)
+        in_memory.append(batch)
         size += batch.nbytes
-        if size > _BYTES_IN_MEMORY:
+        if size > _MAX_BYTES_IN_MEMORY:
             break
     else:
-        return list(held)
+        return list(in_memory)
     target = directory / "rows.arrow"
     with pa.OSFile(str(target), "wb") as sink, pa.ipc.new_file(sink, SCHEMA) as writer:
-        while held:
-            writer.write_batch(held.popleft())
+        while in_memory:
+            writer.write_batch(in_memory.popleft())
         for batch in batches:
             writer.write_batch(batch)
     return target
 
 
-def _compacted(
+def _compacted_day(
     listing: DayListing,
-    merged: Merged | None,
+    written: WrittenFile | None,
     quarantined: list[Quarantined],
     *,
-    base: Base | None,
-    changed: AbstractSet[int],
+    previous: PreviousBuild | None,
+    read_hours: AbstractSet[int],
 ) -> CompactedDay:
-    if base is not None:
-        quarantined += [item for item in base.quarantined if hour_of(item.key) not in changed]
+    if previous is not None:
+        quarantined += [item for item in previous.quarantined if hour_of(item.key) not in read_hours]
     quarantined.sort(key=lambda item: (item.key, -1 if item.position is None else item.position))
     return CompactedDay(
-        None if merged is None else merged.path,
-        0 if merged is None else merged.rows,
+        None if written is None else written.path,
+        0 if written is None else written.rows,
         tuple(quarantined),
         listing,
-        _hour_states(listing, base=base, changed=changed, merged=merged),
-        sum(len(objects.entries) for hour, objects in listing.hours.items() if hour in changed),
+        _hour_states(listing, written, previous=previous, read_hours=read_hours),
+        sum(len(objects.entries) for hour, objects in listing.hours.items() if hour in read_hours),
     )
 
 
 def _hour_states(
-    listing: DayListing, *, base: Base | None, changed: AbstractSet[int], merged: Merged | None
+    listing: DayListing,
+    written: WrittenFile | None,
+    *,
+    previous: PreviousBuild | None,
+    read_hours: AbstractSet[int],
 ) -> dict[int, HourState]:
-    """The state of each hour: what is kept of it from the build before, and what this one found."""
-    superfluous = {} if merged is None else merged.superfluous
+    """Return the state of each hour. For reused hours, add to the state of the previous build."""
+    duplicates = {} if written is None else written.duplicates
     states = {}
     for hour, objects in listing.hours.items():
-        before = base.hours[hour] if base is not None and hour not in changed else HourState("")
-        found = {by: count for (own, by), count in superfluous.items() if own == hour}
-        others = {*before.superseded_by, *found} - {hour}
+        before = previous.hours[hour] if previous is not None and hour not in read_hours else HourState("")
+        dropped = {kept_hour: count for (own, kept_hour), count in duplicates.items() if own == hour}
+        superseded_by = {*before.superseded_by, *dropped} - {hour}
         states[hour] = HourState(
-            objects.digest, before.duplicates + sum(found.values()), tuple(sorted(others))
+            objects.digest, before.duplicates + sum(dropped.values()), tuple(sorted(superseded_by))
         )
     return states

@@ -1,4 +1,4 @@
-"""The engine over day files and what is made of them, and what those files hold beside the columns."""
+"""DuckDB connections, and what a day's Parquet file has besides the contract's columns."""
 
 from __future__ import annotations
 
@@ -7,24 +7,23 @@ from typing import TYPE_CHECKING, Final
 import duckdb
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
-#: A column of the file that is none of ``proxy_logs``: the hour (0 to 23) that an entry counts under.
-#: That of its timestamp where it lies in the day, else that of the object's prefix.
+#: The hour (0 to 23) under which an entry counts: the hour of its timestamp if that is in the day, else the
+#: hour of the object's prefix. The column is in the file but not in ``proxy_logs``.
 HOUR_COLUMN: Final = "_hour"
 
-#: Another: the hour (0 to 23) of the object's prefix, by which a rebuild finds the rows it may keep.
+#: The hour (0 to 23) of the object's prefix. A rebuild uses it to find the rows that it can reuse.
 PREFIX_HOUR_COLUMN: Final = "_prefix_hour"
 
-#: Rows to a row group of a day's file: won over larger groups.
+#: Maximum rows in a row group of a day's file. Larger groups were slower.
 ROW_GROUP_ROWS: Final = 122_880
 
 
 def connect(
     *, spill: Path, memory_limit: str = "1GB", threads: int | None = None
 ) -> duckdb.DuckDBPyConnection:
-    """A private in-memory engine that spills to ``spill`` and asks the network for nothing."""
+    """Open a private in-memory DuckDB that spills to ``spill`` and never downloads extensions."""
     return duckdb.connect(
         config={
             "temp_directory": str(spill),
@@ -34,14 +33,3 @@ def connect(
             **({} if threads is None else {"threads": threads}),
         }
     )
-
-
-def text(value: object) -> str:
-    """A value as a SQL text literal, for places that take no parameter."""
-    quoted = str(value).replace("'", "''")
-    return f"'{quoted}'"
-
-
-def text_list(values: Iterable[object]) -> str:
-    """Values as a SQL list of text literals."""
-    return f"[{', '.join(text(value) for value in values)}]"

@@ -1,8 +1,9 @@
-"""One raw object's bytes to entries, and what is wrong with them.
+"""Split a raw object into log entries, and find what is wrong with them.
 
 Contract: "Query log entry and ``proxy_logs``". A file holds one JSON object, or several as lines or as an
-array. A file of which any line is not JSON is set aside whole; a value that is no object, has a field of a
-wrong type (every time, where it stands twice), nests too deeply or holds half a surrogate pair, alone.
+array. If any line is not JSON, the whole file is quarantined. A single value is quarantined if it is not an
+object, has a field of a wrong type (each occurrence counts), is nested too deeply or contains an unpaired
+surrogate.
 """
 
 from __future__ import annotations
@@ -27,24 +28,24 @@ from logs.columns import COLUMNS, SqlType
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    Text = bytes | memoryview
+    JsonBytes = bytes | memoryview
     _Decoder = msgspec.json.Decoder[Any]
 
-#: The largest entry taken, in bytes: what the engine is given room to hold at once.
+#: The largest entry, in bytes. DuckDB holds it in memory as a whole.
 MAX_ENTRY_BYTES: Final = 16 * 1024 * 1024
 
-#: So many texts at least are worth a decoder for the order of their fields.
-_WORTH_AN_ORDER: Final = 200
-#: Bytes of texts that are looked at together.
+#: From this number of values on, a decoder made for the order of their fields is worth its cost.
+_MIN_VALUES_FOR_OWN_DECODER: Final = 200
+#: Bytes of values that are decoded in one call. They stay in the processor's cache.
 _BLOCK_BYTES: Final = 128 << 10
-#: Texts that are looked at one by one before another thread may have the interpreter.
-_AT_ONCE: Final = 500
+#: Values that are decoded before another thread may run.
+_DECODED_AT_ONCE: Final = 500
 
-_SPACE: Final = b" \t\r\n"
-#: What the decoder says of a text that ends too early, and where it says where one is wrong.
+_WHITESPACE: Final = b" \t\r\n"
+#: msgspec's message for JSON that ends too early, and where its messages name the offset of an error.
 _TRUNCATED: Final = "Input data was truncated"
-_PLACE: Final = re.compile(r" \(byte (\d+)\)$")
-_ENDS: Final = frozenset({b"}\n", b"}\r"})
+_ERROR_OFFSET: Final = re.compile(r" \(byte (\d+)\)$")
+_ENDS_BEFORE_BREAK: Final = frozenset({b"}\n", b"}\r"})
 _TYPES: Final[dict[SqlType, Any]] = {
     SqlType.VARCHAR: str,
     SqlType.BIGINT: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)],
@@ -54,25 +55,25 @@ _TYPES: Final[dict[SqlType, Any]] = {
 _FIELDS: Final[dict[str, Any]] = {
     column.name: msgspec.Raw if column.json_text else _TYPES[column.type] | None for column in COLUMNS
 }
-_Object = msgspec.defstruct("Object", [], gc=False)
+_AnyObject = msgspec.defstruct("_AnyObject", [], gc=False)
 
-#: Looks at all of the text, but keeps nothing of it.
-_decode_object: Callable[[Text], Any] = msgspec.json.Decoder(_Object).decode
+#: Checks the syntax of an object and keeps none of its fields.
+_check_object: Callable[[JsonBytes], Any] = msgspec.json.Decoder(_AnyObject).decode
 _decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_any = msgspec.json.Decoder().decode
 _decode_array = msgspec.json.Decoder(list[msgspec.Raw]).decode
-_NOT_DECODED: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+_DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class BadFile(Exception):
-    """A file that is set aside whole; the message says why."""
+    """The whole file is quarantined; the message says why."""
 
 
 class Lines(Sequence[memoryview]):
-    """The lines of a file, where they stand in it.
+    """The lines of a file, as views of its bytes.
 
     Attributes:
-        starts: of each line, and behind the break of the last, be there one or not.
+        starts: the offset of each line, and last the offset at which another line would start.
     """
 
     def __init__(self, body: bytes, starts: array[int]) -> None:
@@ -83,163 +84,168 @@ class Lines(Sequence[memoryview]):
         return len(self.starts) - 1
 
     @overload
-    def __getitem__(self, place: int) -> memoryview: ...
+    def __getitem__(self, index: int) -> memoryview: ...
     @overload
-    def __getitem__(self, place: slice) -> list[memoryview]: ...
-    def __getitem__(self, place: int | slice) -> memoryview | list[memoryview]:
-        if isinstance(place, slice):
-            return [self[number] for number in range(len(self))[place]]
-        number = range(len(self))[place]
+    def __getitem__(self, index: slice) -> list[memoryview]: ...
+    def __getitem__(self, index: int | slice) -> memoryview | list[memoryview]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(len(self))[index]]
+        number = range(len(self))[index]
         return self._body[self.starts[number] : self.starts[number + 1] - 1]
 
 
-class Values(NamedTuple):
-    """The JSON values of a file in their order.
+class SplitFile(NamedTuple):
+    """The JSON values of a file, in order.
 
     Attributes:
-        texts: the values; `Lines` where they are the lines of the file, all of them.
-        wrong: by their places in order, why some are no entries.
+        values: the values; `Lines` if every line of the file is one value.
+        errors: by index in ascending order, why some values are not log entries.
     """
 
-    texts: Sequence[Text]
-    wrong: Mapping[int, str]
+    values: Sequence[JsonBytes]
+    errors: Mapping[int, str]
 
 
-def split(body: bytes, *, known_utf8: bool = False) -> Values:
-    """Split a file into its values, and check each.
+def split(body: bytes, *, is_known_utf8: bool = False) -> SplitFile:
+    """Split a file into its JSON values, and check each.
 
     Raises:
-        BadFile: it is empty, or not JSON somewhere.
+        BadFile: the file is empty, or some line is not JSON.
     """
-    if not known_utf8 and not is_utf8(body):
-        raise BadFile(_why_not_utf8(body))
+    if not is_known_utf8 and not is_utf8(body):
+        raise BadFile(_explain_not_utf8(body))
     lines = Lines(body, _starts_of_lines(body))
-    refused = find_refused(body, lines.starts)
-    if lines and not refused:
-        return Values(lines, {})
-    if not body.strip(_SPACE):
+    invalid = find_invalid(body, lines.starts)
+    if lines and not invalid:
+        return SplitFile(lines, {})
+    if not body.strip(_WHITESPACE):
         raise BadFile("the file is empty")
-    texts: Sequence[Text]
-    if _why_not_json(body) is None:
-        is_array = body.lstrip(_SPACE).startswith(b"[")
-        texts = list(map(bytes, _decode_array(body))) if is_array else [body]
-        return Values(texts, find_wrong(texts))
-    if (elements := _elements(body)) is not None:
-        return Values(elements, find_wrong(elements))
-    return _split_lines(body, lines, refused)
+    values: Sequence[JsonBytes]
+    if _json_error(body) is None:
+        is_array = body.lstrip(_WHITESPACE).startswith(b"[")
+        values = list(map(bytes, _decode_array(body))) if is_array else [body]
+        return SplitFile(values, find_errors(values))
+    if (elements := _array_elements(body)) is not None:
+        return SplitFile(elements, find_errors(elements))
+    return _split_lines(body, lines, invalid)
 
 
-def _split_lines(body: bytes, lines: Lines, refused: Sequence[int]) -> Values:
-    blank = {place for place in refused if not bytes(lines[place]).strip(_SPACE)}
-    for place in refused:
-        line = bytes(lines[place])
-        if place in blank or _is_object(line) or _is_json(line) or (reason := _why_not_json(line)) is None:
+def _split_lines(body: bytes, lines: Lines, invalid: Sequence[int]) -> SplitFile:
+    blank = {index for index in invalid if not bytes(lines[index]).strip(_WHITESPACE)}
+    for index in invalid:
+        line = bytes(lines[index])
+        if index in blank or _is_object(line) or _is_json(line) or (error := _json_error(line)) is None:
             continue
-        may_go_on = len(refused) == len(lines) or line.lstrip(_SPACE).startswith(b"[")
-        if reason == _TRUNCATED and may_go_on and blank.issuperset(range(place)):
-            # One value over several lines, of which this is the first.
+        may_continue = len(invalid) == len(lines) or line.lstrip(_WHITESPACE).startswith(b"[")
+        if error == _TRUNCATED and may_continue and blank.issuperset(range(index)):
+            # This is the first line of one value that has several lines.
             if _is_json(body):
-                return Values([body], find_wrong([body]))
-            raise BadFile(_why_not_one_value(body))
-        raise BadFile(f"line {place + 1} is not JSON: {reason}")
-    wrong = _reasons(lines, (place for place in refused if place not in blank))
+                return SplitFile([body], find_errors([body]))
+            raise BadFile(_explain_broken_value(body))
+        raise BadFile(f"line {index + 1} is not JSON: {error}")
+    errors = _explain_invalid(lines, (index for index in invalid if index not in blank))
     if not blank:
-        return Values(lines, wrong)
-    kept = [place for place in range(len(lines)) if place not in blank]
-    reasons = {number: wrong[place] for number, place in enumerate(kept) if place in wrong}
-    return Values([lines[place] for place in kept], reasons)
+        return SplitFile(lines, errors)
+    not_blank = [index for index in range(len(lines)) if index not in blank]
+    return SplitFile(
+        [lines[index] for index in not_blank],
+        {position: errors[index] for position, index in enumerate(not_blank) if index in errors},
+    )
 
 
-def find_wrong(texts: Sequence[Text]) -> dict[int, str]:
-    """The places of what is no entry, in order, and why. That the texts are UTF-8 is not looked at."""
-    decoder = _decoder_for(texts[0] if len(texts) >= _WORTH_AN_ORDER else b"")
-    return _reasons(texts, _find_refused_alone(texts, decoder))
+def find_errors(values: Sequence[JsonBytes]) -> dict[int, str]:
+    """Return by index, in ascending order, why values are not log entries. All values must be UTF-8."""
+    decoder = _decoder_for(values[0] if len(values) >= _MIN_VALUES_FOR_OWN_DECODER else b"")
+    return _explain_invalid(values, _find_invalid_one_by_one(values, decoder))
 
 
-def find_refused(strung: bytes, starts: array[int]) -> list[int]:
-    """The places of texts that are no entry each, in order.
+def find_invalid(content: bytes, starts: array[int]) -> list[int]:
+    """Return the indexes of texts that are not exactly one log entry, in ascending order.
 
     Args:
-        strung: the texts, UTF-8, with a line break between two.
-        starts: where each begins, and one more would behind a line break.
+        content: the texts in UTF-8, with a line break between two.
+        starts: the offset of each text, and last the offset at which another one would start.
     """
-    refused: list[int] = []
+    invalid: list[int] = []
     count, first = len(starts) - 1, 0
-    view = memoryview(strung)
-    decoder = _decoder_for(strung[: starts[1] - 1] if count >= _WORTH_AN_ORDER else b"")
+    view = memoryview(content)
+    decoder = _decoder_for(content[: starts[1] - 1] if count >= _MIN_VALUES_FOR_OWN_DECODER else b"")
     while first < count:
-        # A block, which stays in the processor's cache, is decoded at once.
         end = bisect_left(starts, starts[first] + _BLOCK_BYTES, first + 1, count)
         bounds = starts[first : end + 1]
         if not (
-            _are_apart(strung, bounds) and _are_entries(view[bounds[0] : bounds[-1]], decoder, end - first)
+            _look_like_objects(content, bounds)
+            and _holds_entries(view[bounds[0] : bounds[-1]], decoder, count=end - first)
         ):
-            texts = [strung[start : behind - 1] for start, behind in pairwise(bounds)]
-            refused += [first + place for place in _find_refused_alone(texts, decoder)]
+            texts = [content[start : following - 1] for start, following in pairwise(bounds)]
+            invalid += [first + index for index in _find_invalid_one_by_one(texts, decoder)]
         first = end
-    return refused
+    return invalid
 
 
-def _are_apart(strung: bytes, bounds: array[int]) -> bool:
-    """Whether each text begins and ends as an object does, so that no value goes on from one to the next."""
-    for start, behind in pairwise(bounds):
-        if not strung.startswith(b"{", start):
+def _look_like_objects(content: bytes, bounds: array[int]) -> bool:
+    """Return True if each text begins with { and ends with }. Then no JSON value spans two texts."""
+    for start, following in pairwise(bounds):
+        if not content.startswith(b"{", start):
             return False
-        # A line break that is the text's own may stand behind.
-        if not strung.startswith(b"}", behind - 2) and strung[behind - 3 : behind - 1] not in _ENDS:
+        # The text itself may end in a line break, too.
+        if (
+            not content.startswith(b"}", following - 2)
+            and content[following - 3 : following - 1] not in _ENDS_BEFORE_BREAK
+        ):
             return False
     return True
 
 
-def _are_entries(strung: memoryview, decoder: _Decoder, count: int) -> bool:
-    """Whether so many texts, in each of which some value stands, are an entry each."""
+def _holds_entries(content: memoryview, decoder: _Decoder, *, count: int) -> bool:
+    """Return True if ``content`` is ``count`` log entries, with any white space or none between them."""
     try:
-        # That they are lines is not looked at: it takes one value after another, with space between or none.
-        return len(strung) <= MAX_ENTRY_BYTES and len(decoder.decode_lines(strung)) == count
-    except _NOT_DECODED:
+        return len(content) <= MAX_ENTRY_BYTES and len(decoder.decode_lines(content)) == count
+    except _DECODE_ERRORS:
         return False
 
 
-def _find_refused_alone(texts: Sequence[Text], decoder: _Decoder) -> list[int]:
-    refused: list[int] = []
-    rest = iter(texts)
-    while length_hint(rest):
+def _find_invalid_one_by_one(values: Sequence[JsonBytes], decoder: _Decoder) -> list[int]:
+    invalid: list[int] = []
+    remaining = iter(values)
+    while length_hint(remaining):
         try:
-            deque(map(decoder.decode, islice(rest, _AT_ONCE)), maxlen=0)
-        except _NOT_DECODED:
-            # The iterator stands behind the one that failed.
-            refused.append(len(texts) - length_hint(rest) - 1)
-    if max(map(len, texts), default=0) > MAX_ENTRY_BYTES:
-        too_long = (place for place, text in enumerate(texts) if len(text) > MAX_ENTRY_BYTES)
-        refused = sorted({*refused, *too_long})
-    return refused
+            # `deque` runs the loop in C.
+            deque(map(decoder.decode, islice(remaining, _DECODED_AT_ONCE)), maxlen=0)
+        except _DECODE_ERRORS:
+            # The iterator has just passed the value that failed.
+            invalid.append(len(values) - length_hint(remaining) - 1)
+    if max(map(len, values), default=0) > MAX_ENTRY_BYTES:
+        too_long = (index for index, value in enumerate(values) if len(value) > MAX_ENTRY_BYTES)
+        invalid = sorted({*invalid, *too_long})
+    return invalid
 
 
-def _reasons(texts: Sequence[Text], refused: Iterable[int]) -> dict[int, str]:
-    return {place: _why_refused(bytes(texts[place])) for place in refused}
+def _explain_invalid(values: Sequence[JsonBytes], indexes: Iterable[int]) -> dict[int, str]:
+    return {index: _entry_error(bytes(values[index])) for index in indexes}
 
 
 @lru_cache(maxsize=16)
-def _entry_decoder(order: tuple[str, ...]) -> _Decoder:
-    """Decodes entries, in a third less time where their fields stand in this order.
+def _entry_decoder(field_order: tuple[str, ...]) -> _Decoder:
+    """Return a decoder of log entries. It takes a third less time if their fields have this order.
 
-    Each field is looked for from where the one before it was found.
+    msgspec looks for each field next to the one that it found last.
     """
-    names = dict.fromkeys([*order, *_FIELDS])
+    names = dict.fromkeys([*field_order, *_FIELDS])
     entry = msgspec.defstruct("Entry", [(name, _FIELDS[name], None) for name in names], gc=False)
     return msgspec.json.Decoder(entry)
 
 
-def _decoder_for(text: Text) -> _Decoder:
-    """What decodes entries whose fields stand in the order of this one's."""
+def _decoder_for(value: JsonBytes) -> _Decoder:
+    """Return the decoder for entries whose fields have the same order as those of ``value``."""
     try:
-        return _entry_decoder(tuple(name for name in _decode_members(text) if name in _FIELDS))
-    except _NOT_DECODED:
+        return _entry_decoder(tuple(name for name in _decode_members(value) if name in _FIELDS))
+    except _DECODE_ERRORS:
         return _entry_decoder(())
 
 
 def is_utf8(body: bytes) -> bool:
-    """Whether all of the text is UTF-8, for which no text is made of it."""
+    """Return True if ``body`` is UTF-8. Arrow checks it without making a string."""
     if body.isascii():
         return True
     bounds = pa.py_buffer(struct.pack("=qq", 0, len(body)))
@@ -260,35 +266,35 @@ def _starts_of_lines(body: bytes) -> array[int]:
     return starts
 
 
-def _is_object(text: Text) -> bool:
+def _is_object(value: JsonBytes) -> bool:
     try:
-        _decode_object(text)
-    except _NOT_DECODED:
+        _check_object(value)
+    except _DECODE_ERRORS:
         return False
     return True
 
 
-def _why_refused(text: bytes) -> str:
+def _entry_error(value: bytes) -> str:
     try:
-        _entry_decoder(()).decode(text)
+        _entry_decoder(()).decode(value)
     except RecursionError:
         return "nested too deeply"
     except msgspec.ValidationError as error:
         return str(error)
-    except _NOT_DECODED as error:
-        if _is_json(text):
-            return "half of a surrogate pair stands in it alone, which is no character"
+    except _DECODE_ERRORS as error:
+        if _is_json(value):
+            return "contains an unpaired surrogate, which is not a character"
         return str(error)
-    if len(text) > MAX_ENTRY_BYTES:
-        return f"an entry of {len(text)} bytes; at most {MAX_ENTRY_BYTES} are taken"
-    # At the very limit, which counts the calls that lead to the decoder too.
+    if len(value) > MAX_ENTRY_BYTES:
+        return f"an entry of {len(value)} bytes; the limit is {MAX_ENTRY_BYTES}"
+    # The limit of nesting also counts Python's own calls: here there are fewer than where it failed.
     return "nested too deeply"
 
 
 def _is_json(text: bytes) -> bool:
-    """Whether it is JSON by the grammar alone, which allows half a surrogate pair, and any depth."""
+    """Return True if the JSON grammar accepts it, with unpaired surrogates and at any depth."""
     try:
-        _load(text)
+        _parse_leniently(text)
     except RecursionError:
         return True
     except ValueError:
@@ -296,26 +302,26 @@ def _is_json(text: bytes) -> bool:
     return True
 
 
-def _elements(text: bytes) -> list[bytes] | None:
-    """The elements, written anew, of an array that the grammar alone allows; None of what is none."""
-    if not text.lstrip(_SPACE).startswith(b"["):
+def _array_elements(text: bytes) -> list[bytes] | None:
+    """Return the elements of an array that msgspec refuses but the JSON grammar accepts, or None."""
+    if not text.lstrip(_WHITESPACE).startswith(b"["):
         return None
     try:
-        return [json.dumps(element).encode() for element in _load(text)]
+        return [json.dumps(element).encode() for element in _parse_leniently(text)]
     except (ValueError, RecursionError):
         return None
 
 
-def _load(text: bytes) -> Any:
-    return json.loads(text.decode(), parse_constant=_refuse)
+def _parse_leniently(text: bytes) -> Any:
+    return json.loads(text.decode(), parse_constant=_refuse_constant)
 
 
-def _refuse(name: str) -> Any:
+def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-def _why_not_json(text: bytes) -> str | None:
-    """Why the decoder does not take it, which is more than the grammar asks."""
+def _json_error(text: bytes) -> str | None:
+    """Return why msgspec does not accept the text, or None. It is stricter than the JSON grammar."""
     try:
         _decode_any(text)
     except msgspec.DecodeError as error:
@@ -325,19 +331,20 @@ def _why_not_json(text: bytes) -> str | None:
     return None
 
 
-def _why_not_one_value(body: bytes) -> str:
-    reason = _why_not_json(body) or ""
-    place = _PLACE.search(reason)
-    end = int(place[1]) if place else len(body.rstrip(_SPACE))
+def _explain_broken_value(body: bytes) -> str:
+    """Explain the error in a file of one value that has several lines."""
+    error = _json_error(body) or ""
+    match = _ERROR_OFFSET.search(error)
+    end = int(match[1]) if match else len(body.rstrip(_WHITESPACE))
     line = body.count(b"\n", 0, end) + 1
-    reason = _PLACE.sub(r" at byte \1 of the file", reason)
-    return f"line {line} is not JSON: {reason}"
+    error = _ERROR_OFFSET.sub(r" at byte \1 of the file", error)
+    return f"line {line} is not JSON: {error}"
 
 
-def _why_not_utf8(body: bytes) -> str:
+def _explain_not_utf8(body: bytes) -> str:
     try:
         body.decode()
     except UnicodeDecodeError as error:
-        number = body.count(b"\n", 0, error.start) + 1
-        return f"line {number} is not JSON: not UTF-8 at byte {error.start} of the file"
-    raise AssertionError("it was found not to be UTF-8")
+        line = body.count(b"\n", 0, error.start) + 1
+        return f"line {line} is not JSON: not UTF-8 at byte {error.start} of the file"
+    raise AssertionError("the caller found that it is not UTF-8")

@@ -1,7 +1,7 @@
-"""One query in one process: prepared ahead, used once, shut in, then gone.
+"""The program of a query process: restrict itself, wait for one query, run it, exit.
 
-Runs in a process forked by `logs.sql.forkserver`. Contract: "SQL over the log"; the order of the
-steps matters and is given in docs/decisions/0007-sql-guard-and-engine.md.
+`logs.sql.forkserver` forks these processes. Contract: "SQL over the log". The order of the steps matters:
+docs/decisions/0007-sql-guard-and-engine.md explains it.
 """
 
 from __future__ import annotations
@@ -19,51 +19,51 @@ from typing import TYPE_CHECKING, Any, Final
 import _duckdb as duckdb
 import pyarrow as pa
 
-# Loaded by the first list otherwise, when no file can be read any more.
+# Imported here because pyarrow would load it later, when the process cannot read files any more.
 import pyarrow.compute
 
 from logs import columns
+from logs.quoting import quote_name, quote_text, quote_texts
 from logs.sql import guard, sandbox, wire
-from logs.sql.layout import as_integers, elements, map_as_list
+from logs.sql.arrays import as_integers, elements, map_as_list
 from logs.sql.messages import character_offset, clean_message
-from logs.sql.names import quote_name, quote_text
-from logs.sql.view import EMPTY_VIEW, USUAL_VIEW, files_read, make_careful_view, make_view, name_files
+from logs.sql.view import EMPTY_VIEW, FAST_VIEW, make_tolerant_view, make_view, needed_files, set_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-#: Seconds after the service's own deadline at which the kernel ends a process that nobody ended.
+#: The service ends a process at the deadline. If it does not, the kernel does so this many seconds later.
 GRACE_SECONDS: Final = 1.0
 
-#: Address space beyond the query's memory: thread stacks, allocator reserves, the result in transit.
-_SLACK_BYTES: Final = 384 << 20
+#: Address space besides the query's memory: thread stacks, allocator reserves, the serialized result.
+_EXTRA_ADDRESS_SPACE: Final = 384 << 20
 
-#: Frames for reading a parse tree: what the parser lets nest stays below it.
+#: Enough to read any parse tree that DuckDB's parser accepts.
 _RECURSION_LIMIT: Final = 20_000
 
-#: Processor seconds that a process may use before its query begins.
-_PREPARING_SECONDS: Final = 2
+#: Processor seconds that a process may use before its query starts.
+_STARTUP_SECONDS: Final = 2
 
-#: Seconds without a request after which a process rehearses.
-_CALM_SECONDS: Final = 0.05
+#: A process that has waited this many seconds for its query warms up.
+_IDLE_SECONDS: Final = 0.05
 
 _OPEN_FILES: Final = 1024
 _BATCH_ROWS: Final = 2048
 
-#: A value's weight on top of its bytes, so that a result of many tiny values is bounded too.
+#: Bytes that each value counts besides its own, to bound a result of many small values.
 _VALUE_BYTES: Final = 8
 
 
 class _Failed(Exception):
-    """The query cannot be answered, for a reason that its author may read."""
+    """The query cannot be answered. The message is for its author."""
 
 
 class _EngineFailed(Exception):
-    """The engine gave up, and its message is all that Arrow, or its own binding, has passed on of that."""
+    """DuckDB failed, and Arrow or the Python binding raised another exception with DuckDB's message."""
 
 
 def connect() -> Any:
-    """Open the engine with one thread: a process that is about to fork must have no other."""
+    """Open DuckDB with one thread, because a process that forks must not have other threads."""
     connection = duckdb.connect(
         ":memory:",
         config={
@@ -82,55 +82,56 @@ def connect() -> Any:
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute("SET enable_progress_bar = false")
     for name in sorted(guard.IMPLICIT_CALLS):
-        # Found before the engine's own, should the guard have taken the name for a column's.
+        # The guard cannot tell whether such a name is a column in scope. If DuckDB takes it for a call, it
+        # finds this macro before its own function.
         message = f'There is no column "{name}" here, and the session may not be read.'
         connection.execute(f"CREATE MACRO {quote_name(name)}() AS error({quote_text(message)})")
     with tempfile.TemporaryDirectory() as folder:
-        # The engine wants to see a file when it makes a view. Each query names its own later.
+        # DuckDB needs a file to make a view. Each query sets its own files later.
         path = f"{folder}/{columns.DAY}=0000-00-00/empty.parquet"
         Path(path).parent.mkdir()
         connection.execute(EMPTY_VIEW)
-        nothing = f"SELECT * EXCLUDE ({columns.DAY}) FROM proxy_logs"  # noqa: S608
-        connection.execute(f"COPY ({nothing}) TO {quote_text(path)} (FORMAT parquet)")
-        name_files(connection, [path, path])
-        connection.execute(USUAL_VIEW)
+        no_rows = f"SELECT * EXCLUDE ({columns.DAY}) FROM proxy_logs"  # noqa: S608
+        connection.execute(f"COPY ({no_rows}) TO {quote_text(path)} (FORMAT parquet)")
+        set_files(connection, [path, path])
+        connection.execute(FAST_VIEW)
     return connection
 
 
-def rehearse(connection: Any) -> Iterator[None]:
-    """Go through what every query goes through, in steps, over nothing.
+def warm_up(connection: Any) -> Iterator[None]:
+    """Run everything that a query runs, without data. Yield between the steps.
 
-    Before the fork, so that a process finds it in memory; after it, so that the pages which a query writes
-    to are the process's own before anybody waits for it.
+    Before the fork, this loads code and data into memory that the forks share. After it, this gives a query
+    process its own copies of the pages that a query writes to, before anybody waits for it.
     """
     guard.check("SELECT day, count(*) FROM proxy_logs WHERE day = 'x' GROUP BY 1", connection)
-    name_files(connection, ["x"])
+    set_files(connection, ["x"])
     yield
-    # Nothing grouped: that would clear megabytes for a hash table.
+    # Without GROUP BY, which would clear megabytes for a hash table.
     result = connection.execute("SELECT 'x' || i AS t, i + 1 AS n FROM range(3) r(i) WHERE i > 0")
     yield
     _result_types(result)
     _serialize(*_collect(result.to_arrow_reader(_BATCH_ROWS), max_rows=2, max_bytes=1000)[:2])
 
 
-def serve(descriptor: int, connection: Any, preparation: wire.Preparation) -> None:
-    """Wait for the one request, answer it, return. The service may kill this process at any moment."""
-    _prepare(connection, preparation)
-    _rehearse_in_calm(descriptor, connection)
+def serve(descriptor: int, connection: Any, limits: wire.ProcessLimits) -> None:
+    """Wait for the one request, answer it and return. The service may kill this process at any moment."""
+    _restrict_process(connection, limits)
+    _warm_up_when_idle(descriptor, connection)
     try:
         request = wire.Request.from_json(wire.read_head(descriptor))
     except wire.ConnectionEnded:
         return
-    # The default action of this signal ends the process, whatever the engine is doing.
+    # The default action of SIGALRM ends the process, whatever DuckDB is doing.
     signal.setitimer(signal.ITIMER_REAL, request.seconds + GRACE_SECONDS)
     body = memoryview(b"")
     try:
-        guarded = sandbox.restrict_files(filter(None, [request.folder]))
-        _lock(connection, request, preparation, guarded=guarded)
+        has_landlock = sandbox.restrict_files(filter(None, [request.folder]))
+        _lock_engine(connection, request, limits, has_landlock=has_landlock)
         checked = guard.check(request.statement, connection)
-        files = files_read(checked.tree, request.files, request.days)
-        hint = {"kind": "checked", "readsLog": checked.reads_log, "namesDay": checked.names_day}
-        wire.write_all(descriptor, wire.encode({**hint, "files": files} if request.wait else hint))
+        files = needed_files(checked.tree, request.files, request.days)
+        head = {"kind": "checked", "readsLog": checked.reads_log, "namesDay": checked.names_day}
+        wire.write_all(descriptor, wire.encode({**head, "files": files} if request.wait else head))
         if request.wait:
             wire.read_head(descriptor)
         document, body = _answer(connection, request, [f"{request.folder}/{file}" for file in files])
@@ -141,58 +142,60 @@ def serve(descriptor: int, connection: Any, preparation: wire.Preparation) -> No
     except MemoryError:
         document = {"kind": "memory"}
     except (duckdb.Error, _EngineFailed) as error:
-        document = _describe(str(error), request)
-    except Exception:  # noqa: BLE001 - a fault of ours, which the service logs
+        document = _describe_error(str(error), request)
+    except Exception:  # noqa: BLE001 - a fault of this program; the service logs it
         document = {"kind": "fault", "message": traceback.format_exc()}
     wire.write_all(descriptor, wire.encode(document, body=body))
     wire.write_all(descriptor, body)
 
 
-# Walls -------------------------------------------------------------------------------------------
+# Restrictions ------------------------------------------------------------------------------------
 
 
-def _prepare(connection: Any, preparation: wire.Preparation) -> None:
-    """Give up everything that no query needs, whoever asks it: all but the tenant's files.
+def _restrict_process(connection: Any, limits: wire.ProcessLimits) -> None:
+    """Apply all restrictions that do not depend on the query. The access to files follows with the query.
 
-    The engine has no thread of its own yet. Those that `_lock` makes inherit every wall.
+    DuckDB has no threads of its own yet. Those that `_lock_engine` starts inherit the restrictions.
     """
     sys.setrecursionlimit(_RECURSION_LIMIT)
-    sandbox.die_first()
+    sandbox.prefer_for_oom_kill()
     sandbox.limit_files(open_files=_OPEN_FILES)
     sandbox.forbid_new_privileges()
-    connection.execute(f"SET memory_limit = '{preparation.memory_bytes}B'")
-    seconds = (preparation.seconds + GRACE_SECONDS) * preparation.threads
-    sandbox.limit_processor_time(seconds=int(seconds) + _PREPARING_SECONDS)
-    sandbox.limit_memory(extra_bytes=preparation.memory_bytes + _SLACK_BYTES)
+    connection.execute(f"SET memory_limit = '{limits.memory_bytes}B'")
+    seconds = (limits.seconds + GRACE_SECONDS) * limits.threads
+    sandbox.limit_processor_time(seconds=int(seconds) + _STARTUP_SECONDS)
+    sandbox.limit_memory(extra_bytes=limits.memory_bytes + _EXTRA_ADDRESS_SPACE)
     program = sandbox.compile_filter()
     if program is not None:
         sandbox.refuse_system_calls(program)
 
 
-def _rehearse_in_calm(descriptor: int, connection: Any) -> None:
-    """Rehearse where nobody asks for a while. It costs as much as a short query, so it could delay others."""
-    if not _is_asked(descriptor, within=_CALM_SECONDS):
-        for _ in rehearse(connection):
-            if _is_asked(descriptor, within=0):
+def _warm_up_when_idle(descriptor: int, connection: Any) -> None:
+    """Warm up if no request comes for a while, so that it does not delay a query."""
+    if not _has_request(descriptor, within=_IDLE_SECONDS):
+        for _ in warm_up(connection):
+            if _has_request(descriptor, within=0):
                 break
 
 
-def _is_asked(descriptor: int, *, within: float) -> bool:
-    """Whether the request is there, or the service gone, in so many seconds."""
+def _has_request(descriptor: int, *, within: float) -> bool:
+    """Wait up to ``within`` seconds; return True if a request has come or the service has closed."""
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     return bool(poll.poll(within * 1000))
 
 
-def _lock(connection: Any, request: wire.Request, preparation: wire.Preparation, *, guarded: bool) -> None:
-    """Make the engine's threads and lock it, after the walls. No word of the statement is read yet."""
-    if guarded and request.files:
-        # The kernel lets nothing be written. One folder costs the engine less than hundreds of paths.
+def _lock_engine(
+    connection: Any, request: wire.Request, limits: wire.ProcessLimits, *, has_landlock: bool
+) -> None:
+    """Start DuckDB's threads and lock its settings. Call this after the sandbox, before parsing anything."""
+    if has_landlock and request.files:
+        # Landlock forbids writing, so a folder is safe. One folder costs DuckDB less than hundreds of paths.
         allowed = f"SET allowed_directories = [{quote_text(request.folder)}]"
     else:
-        allowed = f"SET allowed_paths = [{', '.join(quote_text(path) for path in request.paths)}]"
+        allowed = f"SET allowed_paths = {quote_texts(request.paths)}"
     connection.execute(
-        f"SET threads = {preparation.threads}; {allowed};"
+        f"SET threads = {limits.threads}; {allowed};"
         " SET enable_external_access = false; SET lock_configuration = true"
     )
 
@@ -200,38 +203,38 @@ def _lock(connection: Any, request: wire.Request, preparation: wire.Preparation,
 def _answer(
     connection: Any, request: wire.Request, files: Sequence[str]
 ) -> tuple[dict[str, Any], memoryview]:
-    """Run the checked statement over ``files``: where their usual view fails it, by the careful one."""
+    """Run the checked statement over ``files``. If the fast view may have failed it, use the tolerant one."""
     try:
         make_view(connection, files, request.days)
         return _run(connection, request)
     except (duckdb.Error, _EngineFailed) as error:
-        if not files or not _is_of_view(error):
+        if not files or not _may_come_from_view(error):
             raise
-    make_careful_view(connection, files)
+    make_tolerant_view(connection, files)
     return _run(connection, request)
 
 
-def _is_of_view(error: Exception) -> bool:
-    """Whether the view may be at fault, and not the statement alone."""
-    # The pinned engine plans ``min(day)`` wrongly where a condition leaves the first of its files alone.
+def _may_come_from_view(error: Exception) -> bool:
+    """Return True if the view may have caused the error, False if only the statement can have."""
+    # DuckDB 1.5.5 plans ``min(day)`` wrongly if a condition leaves only the first of the view's files.
     if not str(error) or str(error).startswith("INTERNAL Error: "):
         return True
     details = _details(str(error))
-    # What the first of the files lacks cannot be named, what a later one lacks cannot be read.
-    lacks_first = (
+    # If the first file is older than a column, the column is not found. If a later one is, it is a mismatch.
+    is_column_missing = (
         details.get("error_subtype") == "COLUMN_NOT_FOUND" and details.get("name") in columns.BY_NAME
     )
-    return lacks_first or "schema mismatch in glob" in str(details.get("exception_message"))
+    return is_column_missing or "schema mismatch in glob" in str(details.get("exception_message"))
 
 
 def _run(connection: Any, request: wire.Request) -> tuple[dict[str, Any], memoryview]:
-    """Execute the checked statement and return the answer's JSON and its Arrow stream."""
+    """Execute the checked statement. Return the answer's JSON and its Arrow stream."""
     try:
         result = connection.execute(request.statement)
-        described = _result_types(result)
-        if len(described) > request.max_columns:
+        types = _result_types(result)
+        if len(types) > request.max_columns:
             raise _Failed(
-                f"The result has {len(described)} columns; at most {request.max_columns} are allowed."
+                f"The result has {len(types)} columns; at most {request.max_columns} are allowed."
                 " Name the columns that you need."
             )
         schema, batches, truncated = _collect(
@@ -240,11 +243,11 @@ def _run(connection: Any, request: wire.Request) -> tuple[dict[str, Any], memory
     except (pa.ArrowException, OSError) as error:
         raise _EngineFailed(str(error)) from error
     except UnicodeDecodeError as error:
-        # The binding could not make its own error: the message, which is whole here, cuts a character.
+        # DuckDB's message ends within a character, so the Python binding could not make its own error of it.
         raise _EngineFailed(error.object.decode(errors="replace")) from error
     document = {
         "kind": "result",
-        "columns": described,
+        "columns": types,
         "rows": sum(batch.num_rows for batch in batches),
         "truncated": truncated,
     }
@@ -258,30 +261,30 @@ def _result_types(result: Any) -> list[list[str]]:
 def _collect(
     reader: pa.RecordBatchReader, *, max_rows: int, max_bytes: int
 ) -> tuple[pa.Schema, list[pa.RecordBatch], bool]:
-    """Read batches up to the caps; the last part tells whether more was there.
+    """Read batches up to the limits. Return the schema, the batches, and whether the limits cut the result.
 
-    The reader streams: nothing behind the caps is computed, beyond what the engine had begun.
+    The reader streams: DuckDB computes hardly more than what is read.
     """
-    kept: list[pa.RecordBatch] = []
-    rows = weight = 0
+    batches: list[pa.RecordBatch] = []
+    rows = size = 0
     for batch in reader:
         part = batch.slice(0, max_rows - rows)
         truncated = part.num_rows < batch.num_rows
-        own = _weight(part)
-        if weight + own > max_bytes:
-            part = part.slice(0, _rows_within(part, max_bytes - weight))
+        part_size = _size(part)
+        if size + part_size > max_bytes:
+            part = part.slice(0, _rows_within(part, max_bytes - size))
             truncated = True
         _check_text(part)
-        kept.append(part)
+        batches.append(part)
         rows += part.num_rows
-        weight += own
+        size += part_size
         if truncated:
-            return reader.schema, kept, True
-    return reader.schema, kept, False
+            return reader.schema, batches, True
+    return reader.schema, batches, False
 
 
 def _check_text(batch: pa.RecordBatch) -> None:
-    """Refuse text that is not UTF-8. Whatever else is wrong is a fault of ours, which the service finds."""
+    """Refuse text that is not UTF-8. The service checks everything else that may be wrong with a result."""
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         try:
             as_integers(column).validate(full=True)
@@ -289,48 +292,51 @@ def _check_text(batch: pa.RecordBatch) -> None:
             if "UTF8" in str(error):
                 raise _Failed(
                     f'The column "{name}" holds text that is not UTF-8: \\C in a regular expression and %c in'
-                    " printf make single bytes. Use . and chr(…) in their place, or encode(…) for a BLOB."
+                    " printf make single bytes. Use . and chr(…) instead, or encode(…) for a BLOB."
                 ) from None
 
 
-def _weight(batch: pa.RecordBatch) -> int:
-    """Return what a batch weighs: its bytes, 8 a value, and each name and ENUM text as often as written."""
+def _size(batch: pa.RecordBatch) -> int:
+    """Return what counts towards ``max_bytes``.
+
+    These are the batch's bytes, 8 for each value, and each name and ENUM text as often as JSON repeats it.
+    """
     names = batch.num_rows * sum(len(name.encode()) for name in batch.schema.names)
-    return int(batch.nbytes) + names + sum(_surplus(column) for column in batch.columns)
+    return int(batch.nbytes) + names + sum(_extra_size(column) for column in batch.columns)
 
 
-def _surplus(array: pa.Array[Any]) -> int:
-    """Return what an array weighs beyond its bytes, with all that lists, structs and the like hold."""
+def _extra_size(array: pa.Array[Any]) -> int:
+    """Return what counts besides the bytes of an array and of the arrays nested in it."""
     if isinstance(array, pa.ExtensionArray):
-        return _surplus(array.storage)
+        return _extra_size(array.storage)
     if isinstance(array, pa.UnionArray):
-        return _surplus_of_fields(array)
-    weight = _VALUE_BYTES * len(array)
+        return _extra_size_of_fields(array)
+    size = _VALUE_BYTES * len(array)
     if isinstance(array, pa.MapArray):
         pairs = elements(map_as_list(array))
-        return weight + _VALUE_BYTES * len(pairs) + _surplus_of_fields(pairs)
+        return size + _VALUE_BYTES * len(pairs) + _extra_size_of_fields(pairs)
     if isinstance(array, pa.ListArray | pa.FixedSizeListArray):
-        return weight + _surplus(elements(array))
+        return size + _extra_size(elements(array))
     if isinstance(array, pa.StructArray):
         names = sum(len(field.name.encode()) for field in array.type)
-        return weight + names * (len(array) - array.null_count) + _surplus_of_fields(array)
+        return size + names * (len(array) - array.null_count) + _extra_size_of_fields(array)
     if isinstance(array, pa.DictionaryArray):
         texts: Any = array.dictionary
         lengths = pyarrow.compute.binary_length(texts)
-        return weight + (pyarrow.compute.sum(lengths.take(array.indices)).as_py() or 0)
-    return weight
+        return size + (pyarrow.compute.sum(lengths.take(array.indices)).as_py() or 0)
+    return size
 
 
-def _surplus_of_fields(array: Any) -> int:
-    return sum(_surplus(array.field(index)) for index in range(array.type.num_fields))
+def _extra_size_of_fields(array: Any) -> int:
+    return sum(_extra_size(array.field(index)) for index in range(array.type.num_fields))
 
 
 def _rows_within(batch: pa.RecordBatch, budget: int) -> int:
-    """Return how many first rows fit the budget, by bisection."""
+    """Return how many of the first rows fit into ``budget`` bytes. Found by bisection."""
     low, high = 0, batch.num_rows
     while low < high:
         middle = (low + high + 1) // 2
-        if _weight(batch.slice(0, middle)) <= budget:
+        if _size(batch.slice(0, middle)) <= budget:
             low = middle
         else:
             high = middle - 1
@@ -348,21 +354,21 @@ def _serialize(schema: pa.Schema, batches: list[pa.RecordBatch]) -> memoryview:
 # Errors ------------------------------------------------------------------------------------------
 
 
-#: Python 3.11.2, which is Debian's, drops a message that it cannot decode.
-_LOST: Final = (
-    "The engine's message is lost, for it cuts a character. Look for text beyond ASCII in what the query"
-    " converts, parses or formats."
+#: Some versions of Python, such as Debian's 3.11.2, drop a message that they cannot decode.
+_MESSAGE_LOST: Final = (
+    "The engine's message is lost because it ends within a character. Look for text beyond ASCII in what the"
+    " query converts, parses or formats."
 )
 
 
-def _describe(text: str, request: wire.Request) -> dict[str, Any]:
-    """Turn the engine's error, ``<Title> Error: <JSON or text>``, into an answer.
+def _describe_error(text: str, request: wire.Request) -> dict[str, Any]:
+    """Convert DuckDB's error, ``<Title> Error: <JSON or text>``, to an answer.
 
-    What it says of paths, settings and its own internals stays here.
+    The answer tells nothing of paths, settings and DuckDB's internals.
     """
     title, _, rest = text.partition(" Error: ")
     details = _details(rest or text)
-    message = str(details.get("exception_message") or _LOST)
+    message = str(details.get("exception_message") or _MESSAGE_LOST)
     if title == "Out of Memory" or "std::bad_alloc" in message:
         return {"kind": "memory"}
     if title in {"INTERNAL", "FATAL"}:
@@ -371,7 +377,7 @@ def _describe(text: str, request: wire.Request) -> dict[str, Any]:
         message = "The query opens too many files at once. Read proxy_logs fewer times in it."
         return {"kind": "failed", "message": message, "position": None}
     if title in {"IO", "HTTP"} or (request.folder and request.folder in message):
-        # Nobody but the view names a file of the log.
+        # A file of the log cannot be read. A statement cannot name files.
         return {"kind": "fault", "message": text}
     if "Unsupported Arrow type" in message:
         message += ". Cast the column to VARCHAR."
@@ -386,7 +392,7 @@ def _describe(text: str, request: wire.Request) -> dict[str, Any]:
 
 
 def _details(text: str) -> dict[str, Any]:
-    """Return the JSON that follows the exception's title, or the text as its message."""
+    """Return the JSON after the exception's title. Without JSON, return the text as the message."""
     start = text.find("{")
     if start >= 0:
         try:

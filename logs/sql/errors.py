@@ -1,4 +1,4 @@
-"""How a query fails, as the caller is told. Contract: Errors; docs/decisions/0007-sql-guard-and-engine.md."""
+"""The errors of a query. Contract: Errors; docs/decisions/0007-sql-guard-and-engine.md."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tenantadmin.core.errors import ApiError, InternalError
 
 
 class QueryRejected(ApiError):
-    """The statement may not run; nothing of it did."""
+    """The statement is not allowed. It was not run."""
 
     status = 400
     code = "query_rejected"
@@ -14,7 +14,7 @@ class QueryRejected(ApiError):
 
 
 class QueryFailed(ApiError):
-    """The engine refused the statement or gave up on it at run time."""
+    """The engine refused the statement, or failed while it ran."""
 
     status = 400
     code = "query_failed"
@@ -22,7 +22,7 @@ class QueryFailed(ApiError):
 
 
 class QueryTimeout(ApiError):
-    """The query, waiting for its turn included, took longer than it may."""
+    """The query took too long, the wait for a slot included."""
 
     status = 400
     code = "query_timeout"
@@ -30,4 +30,4 @@ class QueryTimeout(ApiError):
 
 
 class EngineUnavailable(InternalError):
-    """A fault of ours: no query process, or a file of the log that cannot be read."""
+    """A fault of the service: no query process started, or a file of the log cannot be read."""

@@ -1,7 +1,7 @@
-"""The process that prepares query processes: a clean interpreter which has imported, connected and waits.
+"""The process from which query processes are forked. It has imported everything and opened DuckDB.
 
-Forking it costs a millisecond where starting an interpreter costs 150, and the forks share nothing with
-the service: no memory, no descriptor, no environment. Started by `logs.sql.pool`.
+A fork takes a millisecond; starting an interpreter takes 150. The forks share nothing with the service: no
+memory, no descriptors, no environment. `logs.sql.pool` starts this process.
 """
 
 from __future__ import annotations
@@ -15,31 +15,31 @@ from contextlib import suppress
 
 from logs.sql import child, sandbox, wire
 
-#: Seconds between two looks for ended query processes when nobody asks for a new one.
-_REAP_INTERVAL = 1.0
+#: Seconds between two collections of ended query processes if no new one is requested.
+_REAP_SECONDS = 1.0
 
 _MESSAGE_BYTES = 4096
 
 
 def main(control_descriptor: int) -> None:
-    """Fork one query process per message, a `wire.Preparation`; end them all when the service closes.
+    """Fork one query process per message, a `wire.ProcessLimits`. Return when the service closes the socket.
 
-    Answers each message with the process id as text, and two descriptors: the socket to the process and
-    its pidfd.
+    Each message is answered with the process id as text and two descriptors: the socket to the process, and
+    its pidfd. The query processes end with this process.
     """
     control = socket.socket(fileno=control_descriptor)
     connection = child.connect()
-    for _ in child.rehearse(connection):
+    for _ in child.warm_up(connection):
         pass
     gc.collect()
-    # A process that lives for one query needs no collection, which would copy the pages it looks at.
+    # A process that runs one query needs no garbage collection. It would only copy shared pages of memory.
     gc.disable()
     gc.freeze()
     poll = select.poll()
     poll.register(control, select.POLLIN)
     while True:
-        ready = poll.poll(_REAP_INTERVAL * 1000)
-        _reap()
+        ready = poll.poll(_REAP_SECONDS * 1000)
+        _reap_children()
         if not ready:
             continue
         message = control.recv(_MESSAGE_BYTES)
@@ -51,7 +51,7 @@ def main(control_descriptor: int) -> None:
             if pid == 0:
                 control.close()
                 theirs.close()
-                _run_child(ours.fileno(), connection, wire.Preparation.from_bytes(message))
+                _run_child(ours.fileno(), connection, wire.ProcessLimits.from_bytes(message))
             handle = os.pidfd_open(pid)
             try:
                 socket.send_fds(control, [str(pid).encode()], [theirs.fileno(), handle])
@@ -59,13 +59,13 @@ def main(control_descriptor: int) -> None:
                 os.close(handle)
 
 
-def _run_child(descriptor: int, connection: object, preparation: wire.Preparation) -> None:
-    """Serve one query; never return into the caller's frames."""
+def _run_child(descriptor: int, connection: object, limits: wire.ProcessLimits) -> None:
+    """Serve one query, then exit: this function does not return."""
     status = 1
     try:
         sandbox.die_with_parent()
         os.dup2(0, 2)
-        child.serve(descriptor, connection, preparation)
+        child.serve(descriptor, connection, limits)
         status = 0
     except BrokenPipeError:
         status = 0
@@ -73,7 +73,7 @@ def _run_child(descriptor: int, connection: object, preparation: wire.Preparatio
         os._exit(status)
 
 
-def _reap() -> None:
+def _reap_children() -> None:
     with suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass

@@ -1,15 +1,15 @@
-"""Every function of the pinned engine, allowed or refused: the guard's lists, as data.
+"""The lists of allowed and refused functions, for the guard. They name every function of DuckDB 1.5.5.
 
-``duckdb_functions()`` of the pinned release is the source. A function that stands in neither list is
-refused, and a test names it, so an upgrade of the engine cannot widen what a query may call.
-Contract: "SQL over the log"; docs/decisions/0007-sql-guard-and-engine.md says how each class was judged.
+The source is ``duckdb_functions()`` of that release. A function in neither list is refused, and a test names
+it: an upgrade of DuckDB cannot add functions that a query may call.
+Contract: "SQL over the log"; docs/decisions/0007-sql-guard-and-engine.md says how the lists were made.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-#: The release that the lists below classify.
+#: The DuckDB release that the lists below are for.
 ENGINE_VERSION: Final = "1.5.5"
 
 
@@ -17,7 +17,7 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-#: Operators that the parser writes as calls. Lower case, as all names here.
+#: Operators that the parse tree has as calls. All names are in lower case.
 OPERATORS: Final = _names(
     r"""
     !__postfix !~~ !~~* % & && * ** + - ->> / // <-> << <=> <@ >> @ @> ^ ^@ | || ~ ~~ ~~* ~~~
@@ -117,12 +117,12 @@ FUNCTIONS: Final = _names(
     """
 )
 
-#: Calls that the binder knows and ``duckdb_functions()`` does not list.
+#: Functions that ``duckdb_functions()`` does not list.
 SPECIAL_FORMS: Final = _names("unlist unnest")
 
 ALLOWED_FUNCTIONS: Final = OPERATORS | FUNCTIONS | SPECIAL_FORMS
 
-#: Table functions that read nothing but their arguments.
+#: Table functions that read only their arguments.
 ALLOWED_TABLE_FUNCTIONS: Final = _names("generate_series json_each json_tree range repeat repeat_row unnest")
 
 _EFFECT = "has effects beyond its result"
@@ -134,7 +134,7 @@ _FILES = "reads files"
 _MEMORY = "reads the memory of a process"
 _TESTS = "is for tests of the engine"
 
-#: Why a function is refused: completes the sentence "the function x …".
+#: Refused functions by the reason, which completes the sentence "The function x …".
 REFUSED_FUNCTIONS: Final[dict[str, frozenset[str]]] = {
     _EFFECT: _names(
         """
@@ -186,7 +186,7 @@ REFUSED_FUNCTIONS: Final[dict[str, frozenset[str]]] = {
     ),
 }
 
-#: Why a table function is refused.
+#: Refused table functions by the reason.
 REFUSED_TABLE_FUNCTIONS: Final[dict[str, frozenset[str]]] = {
     _FILES: _names(
         """
@@ -234,6 +234,6 @@ REFUSED_TABLE_FUNCTIONS: Final[dict[str, frozenset[str]]] = {
 
 
 def refusal_reason(name: str, *, is_table_function: bool) -> str | None:
-    """Say why ``name`` (lower case) is refused, or None where no list knows it."""
+    """Return why ``name`` (lower case) is refused, or None if it is in no list of refused functions."""
     refused = REFUSED_TABLE_FUNCTIONS if is_table_function else REFUSED_FUNCTIONS
     return next((reason for reason, names in refused.items() if name in names), None)

@@ -1,9 +1,9 @@
-"""The parse tree that a statement may have, as data: every record, every field.
+"""The allowed records of a parse tree, with their allowed fields.
 
-A record is found by its family (what the field above it promises) and its variant (the member that
-`SELECTORS` names). A field maps to the family of what it holds, or to `PLAIN` where it holds a name, a
-number or a flag that reaches nothing. Written for the tree of the engine release that
-``functions.ENGINE_VERSION`` names.
+A record is identified by its family, which follows from the field that contains it, and its variant, the
+value of the member named in `SELECTORS`. Each field maps to the family of the records that it contains, or to
+`Plain` if it contains only names, numbers or flags. This is the tree of the DuckDB release
+``functions.ENGINE_VERSION``.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import Final
 
 
 class Plain(Enum):
-    """Marks a field without anything to check below it."""
+    """Marks a field that contains nothing to check."""
 
     PLAIN = "plain"
 
 
 _P: Final = Plain.PLAIN
 
-type_ = dict[str, str | Plain]
+Fields = dict[str, str | Plain]
 
-#: The member of a record that tells its variant. Families without one have a single form.
+#: By family, the member of a record that holds its variant. Other families have only one variant, "".
 SELECTORS: Final[dict[str, str]] = {
     "node": "type",
     "modifier": "type",
@@ -31,12 +31,13 @@ SELECTORS: Final[dict[str, str]] = {
     "type info": "type",
 }
 
-_NODE: Final[type_] = {"type": _P, "modifiers": "modifier", "cte_map": "cte map"}
-_TABLE: Final[type_] = {"type": _P, "alias": _P, "query_location": _P, "sample": "sample"}
-_EXPRESSION: Final[type_] = {"class": _P, "type": _P, "alias": _P, "query_location": _P}
+_NODE: Final[Fields] = {"type": _P, "modifiers": "modifier", "cte_map": "cte map"}
+_TABLE: Final[Fields] = {"type": _P, "alias": _P, "query_location": _P, "sample": "sample"}
+_EXPRESSION: Final[Fields] = {"class": _P, "type": _P, "alias": _P, "query_location": _P}
 
-GRAMMAR: Final[dict[tuple[str, str], type_]] = {
-    # Parameters are refused where they stand, with their place.
+#: The allowed fields of each record, by (family, variant).
+GRAMMAR: Final[dict[tuple[str, str], Fields]] = {
+    # Parameters are refused as expressions, where their position is known.
     ("statement", ""): {"node": "node", "named_param_map": _P},
     # Queries
     ("node", "SELECT_NODE"): {
@@ -68,7 +69,7 @@ GRAMMAR: Final[dict[tuple[str, str], type_]] = {
         "aliases": _P,
         "key_targets": "expression",
     },
-    # Each entry of the map is visited by the guard itself, which knows the scope of its name.
+    # The guard itself visits the entries of the map, because it tracks the scope of their names.
     ("cte map", ""): {"map": _P},
     ("cte", ""): {"query": "statement", "aliases": _P, "materialized": _P, "key_targets": "expression"},
     # Result modifiers
@@ -98,7 +99,7 @@ GRAMMAR: Final[dict[tuple[str, str], type_]] = {
     },
     ("table", "TABLE_FUNCTION"): {
         **_TABLE,
-        # The guard has checked the name of the call by then; its arguments are walked as a call's.
+        # The guard checks the name of the function when it visits the table.
         "function": "table call",
         "column_name_alias": _P,
         "with_ordinality": _P,

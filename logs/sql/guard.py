@@ -1,9 +1,8 @@
-"""Decide whether a statement may run: an allow-list walk over the engine's own parse tree.
+"""Decide whether a statement may run, by its parse tree.
 
-Contract: "SQL over the log". The text is never matched; the tree of ``json_serialize_sql`` is walked, and
-what `GRAMMAR` and the function lists do not name is refused: node types, table references, expression
-classes, and fields of any of them. Pure: no Django, no file, no network. Parsing hostile text can hang
-or crash the engine, so the service calls this in the child process that is killed when it overruns.
+Contract: "SQL over the log". DuckDB's ``json_serialize_sql`` gives the tree. Only records, fields and
+functions that `GRAMMAR` and the function lists name are allowed; the text itself is never matched. Parsing a
+hostile statement can hang or crash DuckDB, so only query processes call `check`. Imports no Django.
 """
 
 from __future__ import annotations
@@ -14,32 +13,33 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from logs import columns
-from logs.sql import forms, functions
+from logs.sql import functions, tokens
 from logs.sql.grammar import GRAMMAR, SELECTORS, Plain
 from logs.sql.messages import character_offset, clean_message
-from logs.sql.names import RELATION, fold
+from logs.sql.names import LOG_VIEW, fold
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
 
-#: The longest statement, in bytes of UTF-8. The parser itself hangs on far longer text.
+#: The longest statement, in bytes of UTF-8. On much longer text, DuckDB's parser hangs.
 MAX_STATEMENT_BYTES: Final = 64 * 1024
 
-_HOME_SCHEMAS: Final = frozenset({("", ""), ("", "main"), ("memory", "main")})
+#: Allowed (catalog, schema) of the log view, and of built-in table functions.
+_LOG_SCHEMAS: Final = frozenset({("", ""), ("", "main"), ("memory", "main")})
 _BUILT_IN_SCHEMAS: Final = frozenset({("", ""), ("", "main"), ("system", "main")})
 
-#: Names that the binder turns into calls where no column has them. The tree does not tell which column is in
-#: reach: a name that the statement gives to any passes, and `logs.sql.child` makes the calls fail.
+#: Names that DuckDB takes for function calls if no column in scope has them. The tree does not tell which
+#: columns are in scope. So the guard lets such a name pass if the statement gives it to any column, and
+#: `logs.sql.child` makes the calls fail.
 IMPLICIT_CALLS: Final = frozenset(
     {"current_catalog", "current_role", "current_schema", "current_user", "session_user", "user"}
 )
 
-#: All that the engine says where its parser has a hint, which it gives for LIMIT with two numbers.
-_NO_HINT: Final = "errhint NOT IMPLEMENTED"
-
-#: What it says of BETWEEN SYMMETRIC, and of a type with values inside another type.
-_NO_SYMMETRIC: Final = "Expression type T_List"
-_NO_NESTED_VALUES: Final = "Cannot serialize non-constant type parameter"
+#: DuckDB's messages for LIMIT with two numbers, for BETWEEN SYMMETRIC, and for a type with values (ENUM)
+#: inside another type.
+_TWO_LIMITS_MESSAGE: Final = "errhint NOT IMPLEMENTED"
+_SYMMETRIC_MESSAGE: Final = "Expression type T_List"
+_NESTED_ENUM_MESSAGE: Final = "Cannot serialize non-constant type parameter"
 
 _SERIALIZE: Final = (
     "SELECT json_serialize_sql($1::VARCHAR, skip_null := true, skip_empty := true, skip_default := true)"
@@ -47,7 +47,7 @@ _SERIALIZE: Final = (
 
 
 class Refused(Exception):
-    """The statement may not run. ``position`` is the offset in characters of the cause, where known."""
+    """The statement may not run. ``position`` is the offset of the cause in characters, if known."""
 
     def __init__(self, message: str, *, position: int | None = None) -> None:
         super().__init__(message)
@@ -56,16 +56,19 @@ class Refused(Exception):
 
 
 class Connection(Protocol):
-    """The part of an engine connection that the guard needs."""
+    """The methods of a DuckDB connection that the guard needs."""
 
     def execute(self, query: str, parameters: list[str], /) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedStatement:
-    """A statement that passed, with the engine's parse tree of it.
+    """A statement that may run.
 
-    ``reads_log`` and ``names_day`` serve the hint on a timeout.
+    Attributes:
+        tree: its parse tree.
+        reads_log: it reads proxy_logs.
+        names_day: it contains a column named ``day``. Both are used in the message on a timeout.
     """
 
     text: str
@@ -76,26 +79,34 @@ class CheckedStatement:
 
 @dataclass(frozen=True, slots=True)
 class _Visit:
+    """A record, or a list of records, to visit, with the CTE names in scope."""
+
     family: str
     value: Any
     scope: frozenset[str]
 
 
 @dataclass(slots=True)
-class _Found:
-    """What the walk gathers on its way."""
+class _Findings:
+    """What `_walk` collects.
+
+    Attributes:
+        column_names: names that the statement gives to columns.
+        implicit_calls: references to columns whose names are in `IMPLICIT_CALLS`, with their records.
+    """
 
     reads_log: bool = False
     names_day: bool = False
-    defined: set[str] = field(default_factory=set)
-    implicit: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    column_names: set[str] = field(default_factory=set)
+    implicit_calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
 
 def check_text(statement: str) -> bytes:
-    """Return the statement as UTF-8, refusing what must not reach the parser at all.
+    """Return the statement as UTF-8.
 
-    Raises `Refused` for empty or too long text, NUL (the parser would stop reading there) and lone
-    surrogates.
+    Raises:
+        Refused: it is empty or too long, or contains a NUL character, at which the parser would stop, or an
+            unpaired surrogate.
     """
     if not statement.strip():
         raise Refused("The statement is empty. Send one SELECT over proxy_logs.")
@@ -103,12 +114,12 @@ def check_text(statement: str) -> bytes:
         raise Refused(_too_long())
     nul = statement.find("\0")
     if nul >= 0:
-        raise Refused("The statement holds a NUL character. Remove it.", position=nul)
+        raise Refused("The statement contains a NUL character. Remove it.", position=nul)
     try:
         text = statement.encode()
     except UnicodeEncodeError as error:
         raise Refused(
-            "The statement holds a lone surrogate, which is not Unicode text. Remove it.",
+            "The statement contains an unpaired surrogate. Remove it.",
             position=error.start,
         ) from None
     if len(text) > MAX_STATEMENT_BYTES:
@@ -117,29 +128,30 @@ def check_text(statement: str) -> bytes:
 
 
 def check(statement: str, connection: Connection) -> CheckedStatement:
-    """Check one statement by the engine's own parse tree.
+    """Check one statement by its parse tree. ``connection`` only parses the statement.
 
-    Raises `Refused` with a message that names the cure, and the position where the tree has one.
-    ``connection`` parses and executes nothing of the statement.
+    Raises:
+        Refused: the statement may not run. The message names the cure.
     """
     text = check_text(statement)
-    backquote = forms.find_backquote(text)
+    backquote = tokens.find_backquote(text)
     if backquote is not None:
         raise Refused(
-            "Backquotes quote nothing here. Quote a name that needs it with \"…\", and text with '…'.",
+            "Backquotes are not quotes here. Quote a name that needs it with \"…\", and text with '…'.",
             position=character_offset(text, backquote),
         )
     row = connection.execute(_SERIALIZE, [statement]).fetchone()
     try:
         document = json.loads(row[0])
     except RecursionError:
-        raise Refused("The statement nests too deeply. Flatten it.") from None
+        raise Refused("The statement is nested too deeply. Flatten it.") from None
     tree = _single_statement(document, text)
     try:
-        found = _walk(tree)
+        findings = _walk(tree)
     except Refused as refusal:
+        # Positions in the tree are offsets in bytes.
         raise Refused(refusal.message, position=character_offset(text, refusal.position)) from None
-    return CheckedStatement(statement, tree, reads_log=found.reads_log, names_day=found.names_day)
+    return CheckedStatement(statement, tree, reads_log=findings.reads_log, names_day=findings.names_day)
 
 
 def _too_long() -> str:
@@ -147,24 +159,29 @@ def _too_long() -> str:
 
 
 def _single_statement(document: dict[str, Any], text: bytes) -> dict[str, Any]:
-    """Return the tree of the one statement. Parse errors, unlike trees, count in characters."""
+    """Return the tree of the only statement.
+
+    Raises:
+        Refused: the text is not one query, or cannot be parsed.
+    """
     if document.get("error"):
         message = str(document.get("error_message", "it cannot be parsed"))
         if message.startswith("Only SELECT statements"):
-            raise Refused(forms.describe_statements(text))
-        if message == _NO_HINT and forms.find_word(text, "LIMIT"):
+            raise Refused(tokens.describe_statements(text))
+        if message == _TWO_LIMITS_MESSAGE and tokens.find_word(text, "LIMIT"):
             raise Refused("LIMIT a, b is not supported. Write LIMIT b OFFSET a.")
-        if message.startswith(_NO_SYMMETRIC) and (found := forms.find_word(text, "SYMMETRIC")):
+        if message.startswith(_SYMMETRIC_MESSAGE) and (offsets := tokens.find_word(text, "SYMMETRIC")):
             raise Refused(
                 "BETWEEN SYMMETRIC is not supported. Write BETWEEN least(a, b) AND greatest(a, b).",
-                position=character_offset(text, found[0]),
+                position=character_offset(text, offsets[0]),
             )
-        if message.startswith(_NO_NESTED_VALUES):
-            found = forms.find_word(text, "ENUM")
-            # Of several, some may stand alone.
+        if message.startswith(_NESTED_ENUM_MESSAGE):
+            offsets = tokens.find_word(text, "ENUM")
+            # If there are several, it is not known which one is inside another type.
             raise Refused(
-                _NESTED_ENUM, position=character_offset(text, found[0]) if len(found) == 1 else None
+                _NESTED_ENUM, position=character_offset(text, offsets[0]) if len(offsets) == 1 else None
             )
+        # The position of a parse error is in characters already.
         position = document.get("position")
         raise Refused(
             f"The statement cannot be parsed: {clean_message(message).rstrip('.!')}.",
@@ -179,24 +196,24 @@ def _single_statement(document: dict[str, Any], text: bytes) -> dict[str, Any]:
     return statement
 
 
-def _walk(statement: dict[str, Any]) -> _Found:
-    """Visit every record of the tree, depth first and without recursion."""
-    found = _Found()
+def _walk(statement: dict[str, Any]) -> _Findings:
+    """Check every record of the tree, depth first and without recursion."""
+    findings = _Findings()
     pending = [_Visit("statement", statement, frozenset())]
     while pending:
         visit = pending.pop()
         if isinstance(visit.value, list):
             pending.extend(_Visit(visit.family, entry, visit.scope) for entry in reversed(visit.value))
         else:
-            pending.extend(_enter(visit, found))
-    for name, record in found.implicit:
-        if name not in found.defined:
+            pending.extend(_visit_record(visit, findings))
+    for name, record in findings.implicit_calls:
+        if name not in findings.column_names:
             raise _refused_function(name, record, is_table_function=False)
-    return found
+    return findings
 
 
-def _enter(visit: _Visit, found: _Found) -> Generator[_Visit, None, None]:
-    """Check one record and yield what it contains, each with the CTE names in its scope."""
+def _visit_record(visit: _Visit, findings: _Findings) -> Generator[_Visit, None, None]:
+    """Check one record, and yield the records in its fields with the CTE names in their scope."""
     record = visit.value
     if not isinstance(record, dict):
         raise Refused("The statement uses a form of SQL that is not allowed here.")
@@ -206,24 +223,24 @@ def _enter(visit: _Visit, found: _Found) -> Generator[_Visit, None, None]:
         raise _refused_form(variant or visit.family, record)
     scope = visit.scope
     if "cte_map" in record:
-        scope = yield from _enter_ctes(record["cte_map"], scope)
-    _check_record(visit.family, variant, record, scope, found)
+        scope = yield from _visit_ctes(record["cte_map"], scope)
+    _check_record(visit.family, variant, record, scope, findings)
     for name, value in record.items():
         family = fields.get(name)
         if family is None:
             raise _refused_form(f"{variant or visit.family} {name}", record)
         if isinstance(family, Plain):
             continue
-        inner = scope
+        field_scope = scope
         if variant == "RECURSIVE_CTE_NODE" and name == "right":
-            inner = scope | {fold(record["cte_name"]), f"recurring.{fold(record['cte_name'])}"}
-        yield _Visit(family, value, inner)
+            field_scope = scope | {fold(record["cte_name"]), f"recurring.{fold(record['cte_name'])}"}
+        yield _Visit(family, value, field_scope)
 
 
-def _enter_ctes(cte_map: dict[str, Any], scope: frozenset[str]) -> Generator[_Visit, None, frozenset[str]]:
-    """Yield each CTE with the names before it in scope; return the scope after the last.
+def _visit_ctes(cte_map: dict[str, Any], scope: frozenset[str]) -> Generator[_Visit, None, frozenset[str]]:
+    """Yield each CTE with the names of the CTEs before it in scope. Return the scope after the last one.
 
-    A forward or self reference would leave the statement: the engine would look for a table or a file.
+    A CTE's own name and later names are not in scope: DuckDB would look for a table or a file there.
     """
     for entry in cte_map["map"]:
         yield _Visit("cte", entry["value"], scope)
@@ -232,11 +249,11 @@ def _enter_ctes(cte_map: dict[str, Any], scope: frozenset[str]) -> Generator[_Vi
 
 
 def _check_record(
-    family: str, variant: str, record: dict[str, Any], scope: frozenset[str], found: _Found
+    family: str, variant: str, record: dict[str, Any], scope: frozenset[str], findings: _Findings
 ) -> None:
-    found.defined.update(fold(name) for name in _defined_names(record))
+    findings.column_names.update(fold(name) for name in _column_names(record))
     if family == "table" and variant == "BASE_TABLE":
-        _check_table(record, scope, found)
+        _check_table(record, scope, findings)
     elif variant == "TABLE_FUNCTION" and family == "table":
         _check_table_function(record)
     elif family == "expression" and variant in {"FUNCTION", "WINDOW"}:
@@ -245,14 +262,14 @@ def _check_record(
             raise _refused_function(name, record, is_table_function=False)
     elif family == "expression" and variant == "COLUMN_REF":
         path = [fold(part) for part in record["column_names"]]
-        found.names_day = found.names_day or path[-1] == columns.DAY
+        findings.names_day = findings.names_day or path[-1] == columns.DAY
         if len(path) == 1 and path[0] in IMPLICIT_CALLS:
-            found.implicit.append((path[0], record))
+            findings.implicit_calls.append((path[0], record))
     elif family == "type info" and variant == "UNBOUND_TYPE_INFO" and record.get("schema", "main") != "main":
-        raise Refused(_BARE_TYPE)
+        raise Refused(_TYPE_WITH_SCHEMA)
 
 
-def _defined_names(record: dict[str, Any]) -> Iterator[str]:
+def _column_names(record: dict[str, Any]) -> Iterator[str]:
     """Yield the names that a record gives to columns."""
     alias = record.get("alias")
     if isinstance(alias, str):
@@ -263,21 +280,21 @@ def _defined_names(record: dict[str, Any]) -> Iterator[str]:
         yield renamed["value"]
 
 
-def _check_table(record: dict[str, Any], scope: frozenset[str], found: _Found) -> None:
+def _check_table(record: dict[str, Any], scope: frozenset[str], findings: _Findings) -> None:
     name = fold(record["table_name"])
     catalog, schema = fold(record.get("catalog_name", "")), fold(record.get("schema_name", ""))
     if not catalog and not schema and name in scope:
         return
     if not catalog and schema == "recurring" and f"recurring.{name}" in scope:
         return
-    if name == RELATION and (catalog, schema) in _HOME_SCHEMAS:
-        found.reads_log = True
+    if name == LOG_VIEW and (catalog, schema) in _LOG_SCHEMAS:
+        findings.reads_log = True
         return
-    shown = ".".join(part for part in (catalog, schema, record["table_name"]) if part)
-    nearest = _nearest(name, {RELATION, *(known for known in scope if "." not in known)})
+    full_name = ".".join(part for part in (catalog, schema, record["table_name"]) if part)
+    nearest = _nearest(name, {LOG_VIEW, *(known for known in scope if "." not in known)})
     hint = f' Did you mean "{nearest}"?' if nearest else ""
     raise Refused(
-        f'There is no table "{shown}" here: a query reads proxy_logs, its own subqueries and WITH names'
+        f'There is no table "{full_name}" here: a query reads proxy_logs, its own subqueries and WITH names'
         f" defined before their use.{hint}",
         position=record.get("query_location"),
     )
@@ -288,10 +305,10 @@ def _check_table_function(record: dict[str, Any]) -> None:
     if call.get("class") != "FUNCTION":
         raise _refused_form("TABLE_FUNCTION", record)
     name = fold(call["function_name"])
-    home = (fold(call.get("catalog", "")), fold(call.get("schema", "")))
+    schema = (fold(call.get("catalog", "")), fold(call.get("schema", "")))
     if name not in functions.ALLOWED_TABLE_FUNCTIONS:
         raise _refused_function(name, call, is_table_function=True)
-    if home not in _BUILT_IN_SCHEMAS:
+    if schema not in _BUILT_IN_SCHEMAS:
         raise Refused(
             f'Call the table function "{name}" without a schema.', position=call.get("query_location")
         )
@@ -299,16 +316,16 @@ def _check_table_function(record: dict[str, Any]) -> None:
 
 def _refused_function(name: str, record: dict[str, Any], *, is_table_function: bool) -> Refused:
     kind = "table function" if is_table_function else "function"
-    known = functions.ALLOWED_TABLE_FUNCTIONS if is_table_function else functions.ALLOWED_FUNCTIONS
+    allowed = functions.ALLOWED_TABLE_FUNCTIONS if is_table_function else functions.ALLOWED_FUNCTIONS
     reason = functions.refusal_reason(name, is_table_function=is_table_function)
     if reason:
         message = f'The {kind} "{name}" {reason} and may not be called.'
     else:
-        nearest = _nearest(name, known)
+        nearest = _nearest(name, allowed)
         hint = f' Did you mean "{nearest}"?' if nearest else ""
         message = f'There is no {kind} "{name}" that a query may call.{hint}'
     if is_table_function:
-        message += f" Allowed: {', '.join(sorted(known))}."
+        message += f" Allowed: {', '.join(sorted(allowed))}."
     return Refused(message, position=record.get("query_location"))
 
 
@@ -318,19 +335,19 @@ _NESTED_ENUM: Final = (
     " or use VARCHAR."
 )
 
-_BARE_TYPE: Final = "Name a type without a schema."
+_TYPE_WITH_SCHEMA: Final = "Name a type without a schema."
 
-_FORMS: Final = {
+_FORM_MESSAGES: Final = {
     "SHOW_REF": "DESCRIBE, SHOW and SUMMARIZE are not allowed. The columns are listed in the documentation.",
     "PARAMETER": "Parameters are not supported. Write the value into the statement.",
     "BASE_TABLE at_clause": "AT (VERSION …) is not supported.",
     "DEFAULT": "DEFAULT has no meaning in a query.",
-    "UNBOUND_TYPE_INFO catalog": _BARE_TYPE,
+    "UNBOUND_TYPE_INFO catalog": _TYPE_WITH_SCHEMA,
 }
 
 
 def _refused_form(form: str, record: dict[str, Any]) -> Refused:
-    message = _FORMS.get(form, f"The statement uses a form of SQL that is not allowed here ({form}).")
+    message = _FORM_MESSAGES.get(form, f"The statement uses a form of SQL that is not allowed here ({form}).")
     return Refused(message, position=record.get("query_location"))
 
 

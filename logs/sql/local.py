@@ -1,6 +1,7 @@
-"""The engine on this machine: a guarded, locked process per query. Implements `protocol.Engine`.
+"""An engine that runs each query in a sandboxed process on this machine. Implements `protocol.Engine`.
 
-Nothing of the user's text is parsed here, and what comes back is bounded and validated before use.
+This process does not parse the statement. It limits the size of what the query process sends, and validates
+it before use.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from logs.sql import guard, wire
+from logs.sql.arrays import as_integers, empty_batch, with_plain_booleans
 from logs.sql.errors import EngineUnavailable, QueryFailed, QueryRejected, QueryTimeout
-from logs.sql.fairness import FairGate, GateAbandoned, GateFull, GateTimeout
-from logs.sql.lanes import Lanes
-from logs.sql.layout import as_integers, no_rows, with_plain_booleans
-from logs.sql.messages import with_place
+from logs.sql.long_queries import LongQueryQueues
+from logs.sql.messages import with_position
 from logs.sql.pool import PoolBroken, ProcessPool, QueryProcess
+from logs.sql.priority import QueryPriority
 from logs.sql.protocol import Limits, LogSource, QueryResult, ResultColumn
-from logs.sql.yielding import Yielding
+from logs.sql.semaphore import FairSemaphore, QueueFull, SlotCancelled, SlotTimeout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -36,39 +37,43 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: The Arrow stream may exceed the byte cap by its own framing, and so large may the frame's head be.
+#: Bytes by which the Arrow stream of a result may exceed ``max_bytes``, and maximum bytes of a frame's head.
 _FRAMING_BYTES: Final = 8 << 20
 
-#: A quoted name in an engine type.
-_QUOTED: Final = re.compile(r'"((?:[^"]|"")*)"')
+#: A quoted name in a DuckDB type.
+_QUOTED_NAME: Final = re.compile(r'"((?:[^"]|"")*)"')
 
-#: Characters of a name that a message shows.
-_SHOWN_NAME: Final = 60
+#: Characters of a name that a message quotes.
+_NAME_CHARACTERS: Final = 60
 
 
 class LocalEngine:
-    """Runs queries in processes of its own, ``slots`` at once and ``per_tenant`` of one tenant.
+    """Runs each query in a process of its own.
 
-    ``queue`` more may wait, half of them of one tenant. ``warm`` processes are kept ready for the ``usual``
-    limits.
+    Args:
+        slots: how many queries run at a time.
+        per_tenant: how many of them may be one tenant's.
+        queue: how many more may wait. One tenant may have half of them.
+        warm: how many processes are kept ready.
+        default_limits: the limits that those processes are for.
     """
 
-    def __init__(self, *, slots: int, per_tenant: int, queue: int, warm: int, usual: Limits) -> None:
-        self._gate = FairGate(slots=slots, per_tenant=per_tenant, queue=queue)
-        # With more of them than there are processors for, each would take as much longer.
-        self._lanes = Lanes(width=max(1, (os.cpu_count() or 1) // usual.threads))
-        self._usual = usual
-        self._pool = ProcessPool(warm=warm, preparation=self._preparation(usual))
+    def __init__(self, *, slots: int, per_tenant: int, queue: int, warm: int, default_limits: Limits) -> None:
+        self._semaphore = FairSemaphore(slots=slots, per_tenant=per_tenant, queue=queue)
+        # More long queries at a time than processors would only slow each other down.
+        self._long_queries = LongQueryQueues(width=max(1, (os.cpu_count() or 1) // default_limits.threads))
+        self._default_limits = default_limits
+        self._pool = ProcessPool(warm=warm, limits=self._process_limits(default_limits))
 
     @classmethod
     def from_options(cls, options: SqlOptions) -> LocalEngine:
-        """Return an engine as the operator set it."""
+        """Return an engine with the settings of the operator."""
         return cls(
             slots=options.slots,
             per_tenant=options.slots_per_tenant,
             queue=options.queue,
             warm=options.warm,
-            usual=options.limits,
+            default_limits=options.limits,
         )
 
     def execute(
@@ -77,42 +82,43 @@ class LocalEngine:
         source: LogSource,
         statement: str,
         limits: Limits,
-        abandonment: Abandonment | None = None,
+        cancellation: Cancellation | None = None,
     ) -> QueryResult:
-        """See `protocol.Engine.execute`. The time limit covers waiting for a slot.
+        """See `protocol.Engine.execute`. The time limit includes the wait for a slot.
 
-        Raises `QueryAbandoned` once nobody waits for the result any more.
+        Raises:
+            QueryCancelled: ``cancellation`` was used.
         """
         started = time.monotonic()
         deadline = started + limits.seconds
         try:
             guard.check_text(statement)
         except guard.Refused as refusal:
-            raise QueryRejected(with_place(refusal.message, statement, refusal.position)) from None
-        is_abandoned = abandonment.is_declared if abandonment else None
-        exchange = functools.partial(_Exchange, deadline=deadline, limits=limits, abandonment=abandonment)
+            raise QueryRejected(with_position(refusal.message, statement, refusal.position)) from None
+        is_cancelled = cancellation.is_cancelled if cancellation else None
+        exchange = functools.partial(_Exchange, deadline=deadline, limits=limits, cancellation=cancellation)
         try:
-            with self._gate.enter(source.tenant_id, deadline=deadline, is_abandoned=is_abandoned):
-                preparation = self._preparation(limits)
+            with self._semaphore.slot(source.tenant_id, deadline=deadline, is_cancelled=is_cancelled):
+                process_limits = self._process_limits(limits)
                 try:
-                    process = self._pool.take(preparation=preparation)
+                    process = self._pool.take(limits=process_limits)
                     document, body = self._run(process, source, statement, exchange)
-                except _LostUnheard:
-                    # Killed from outside while it waited, or by the text itself: the second try tells.
-                    process = self._pool.take(preparation=preparation, fresh=True)
+                except _ProcessDiedBeforeReply:
+                    # Somebody killed the idle process, or the statement crashed it. Then it crashes again.
+                    process = self._pool.take(limits=process_limits, fresh=True)
                     document, body = self._run(process, source, statement, exchange)
-        except _LostUnheard:
+        except _ProcessDiedBeforeReply:
             raise _crashed(limits) from None
-        except GateTimeout:
+        except SlotTimeout:
             raise QueryTimeout(
                 f"No query could start within {limits.seconds:g} seconds: too many are running. Try again."
             ) from None
-        except GateAbandoned:
-            raise QueryAbandoned from None
-        except GateFull:
+        except SlotCancelled:
+            raise QueryCancelled from None
+        except QueueFull:
             raise QueryTimeout("Too many queries are waiting for their turn already. Try again.") from None
         except PoolBroken as broken:
-            logger.exception("No query process")
+            logger.exception("No query process could be started")
             raise EngineUnavailable from broken
         elapsed_ms = round((time.monotonic() - started) * 1000)
         return _result(document, body, statement=statement, limits=limits, elapsed_ms=elapsed_ms)
@@ -122,88 +128,101 @@ class LocalEngine:
         process: QueryProcess,
         source: LogSource,
         statement: str,
-        exchange: Callable[[QueryProcess, Yielding], _Exchange],
+        exchange: Callable[[QueryProcess, QueryPriority], _Exchange],
     ) -> tuple[dict[str, Any], bytearray]:
-        yielding = Yielding(process, tenant=source.tenant_id, threads=self._usual.threads, lanes=self._lanes)
+        priority = QueryPriority(
+            process,
+            tenant=source.tenant_id,
+            threads=self._default_limits.threads,
+            long_queries=self._long_queries,
+        )
         try:
-            return exchange(process, yielding).run(source, statement)
+            return exchange(process, priority).run(source, statement)
         finally:
-            yielding.end()
+            priority.end()
             process.end()
             self._pool.refill()
 
-    def _preparation(self, limits: Limits) -> wire.Preparation:
-        return wire.Preparation(
-            # Of processor time; the deadline itself comes with the query.
-            seconds=max(limits.seconds, self._usual.seconds),
+    def _process_limits(self, limits: Limits) -> wire.ProcessLimits:
+        return wire.ProcessLimits(
+            # Limits the processor time. At least the default, so that queries with a shorter deadline can use
+            # a warm process.
+            seconds=max(limits.seconds, self._default_limits.seconds),
             memory_bytes=limits.memory_bytes,
             threads=limits.threads,
         )
 
     @property
     def running(self) -> int:
-        """How many queries run now."""
-        return self._gate.inside
+        """The number of queries that are running now."""
+        return self._semaphore.holding
 
     def close(self) -> None:
         """End every process of this engine."""
         self._pool.close()
 
 
-class QueryAbandoned(Exception):
-    """Nobody waits for the result any more; the query was ended."""
+class QueryCancelled(Exception):
+    """The caller cancelled the query, and it was ended."""
 
 
-class Abandonment:
-    """Tells an engine, from another thread, that nobody waits for a query any more."""
+class Cancellation:
+    """Cancels a query from another thread."""
 
     def __init__(self) -> None:
         self._descriptor = os.eventfd(0, os.EFD_CLOEXEC)
-        self._declared = threading.Event()
-        # Not before the last thread that may wait for it has let go.
+        self._cancelled = threading.Event()
+        # Close the descriptor only when no thread can wait for it any more.
         weakref.finalize(self, os.close, self._descriptor)
 
     def fileno(self) -> int:
         return self._descriptor
 
-    def declare(self) -> None:
-        """End the query that was given this. Without effect on one that is over."""
-        self._declared.set()
+    def cancel(self) -> None:
+        """End the query that was given this object, if it still runs."""
+        self._cancelled.set()
         os.eventfd_write(self._descriptor, 1)
 
-    def is_declared(self) -> bool:
-        return self._declared.is_set()
+    def is_cancelled(self) -> bool:
+        return self._cancelled.is_set()
 
 
-class _LostUnheard(Exception):
-    """The process ended before it had read the statement."""
+class _ProcessDiedBeforeReply(Exception):
+    """The process ended before it replied that the statement is allowed or refused."""
 
 
 class _Exchange:
-    """One conversation with one query process."""
+    """The request to one query process, and its answer."""
 
     def __init__(
         self,
         process: QueryProcess,
-        yielding: Yielding,
+        priority: QueryPriority,
         *,
         deadline: float,
         limits: Limits,
-        abandonment: Abandonment | None,
+        cancellation: Cancellation | None,
     ) -> None:
         self._process = process
-        self._yielding = yielding
+        self._priority = priority
         self._deadline = deadline
         self._limits = limits
-        self._abandonment = abandonment
+        self._cancellation = cancellation
         self._poll = select.poll()
         self._poll.register(process.channel, select.POLLIN)
-        if abandonment:
-            self._poll.register(abandonment, select.POLLIN)
+        if cancellation:
+            self._poll.register(cancellation, select.POLLIN)
         self._checked: dict[str, Any] | None = None
 
     def run(self, source: LogSource, statement: str) -> tuple[dict[str, Any], bytearray]:
-        """Send the request and return the answer; raises `QueryTimeout`, `QueryFailed`, `_LostUnheard`."""
+        """Send the request. Return the JSON and the body of the answer.
+
+        Raises:
+            QueryTimeout: there was no answer before the deadline.
+            QueryFailed: the answer is too large, or the process crashed.
+            QueryCancelled: the caller cancelled the query.
+            _ProcessDiedBeforeReply: a second process may answer.
+        """
         folder = source.folder
         if source.fetch is not None and folder:
             Path(folder).mkdir(parents=True, exist_ok=True)
@@ -226,25 +245,25 @@ class _Exchange:
             if document["kind"] == "checked":
                 self._checked = document
                 if source.fetch is not None:
-                    # The process is not trusted to name a file that is not the tenant's.
+                    # Do not trust the process: fetch only the tenant's files.
                     source.fetch([f"{folder}/{file}" for file in document["files"] if file in request.files])
                     channel.sendall(wire.encode({}))
                 document = self._read_head()
             length = int(document["body"])
             if length > self._limits.max_bytes + _FRAMING_BYTES:
-                raise QueryFailed("The result is larger than a result may be.")
+                raise QueryFailed("The result is larger than allowed.")
             return document, self._read(length)
         except (wire.ConnectionEnded, BrokenPipeError, ConnectionResetError):
             if time.monotonic() >= self._deadline:
                 raise self._timeout() from None
             if self._checked is None:
-                raise _LostUnheard from None
+                raise _ProcessDiedBeforeReply from None
             raise _crashed(self._limits) from None
 
     def _read_head(self) -> dict[str, Any]:
         length = wire.decode_length(self._read(wire.LENGTH_BYTES))
         if length > _FRAMING_BYTES:
-            raise QueryFailed("The result's names and types are larger than those of a result may be.")
+            raise QueryFailed("The result's names and types are larger than allowed.")
         return wire.decode_head(self._read(length))
 
     def _read(self, length: int) -> bytearray:
@@ -264,14 +283,14 @@ class _Exchange:
             now = time.monotonic()
             if now >= self._deadline:
                 raise self._timeout()
-            until = min(self._deadline, self._yielding.look_at)
-            # Rounded up: a poll of 0 ms in the last millisecond would spin.
+            until = min(self._deadline, self._priority.next_update_at)
+            # Rounded up: in the last millisecond, polls of 0 ms would be a busy loop.
             if self._poll.poll(int(max(until - now, 0) * 1000) + 1):
-                if self._abandonment and self._abandonment.is_declared():
-                    raise QueryAbandoned
+                if self._cancellation and self._cancellation.is_cancelled():
+                    raise QueryCancelled
                 return
-            if time.monotonic() >= self._yielding.look_at:
-                self._yielding.look()
+            if time.monotonic() >= self._priority.next_update_at:
+                self._priority.update()
 
     def _timeout(self) -> QueryTimeout:
         message = f"The query took longer than {self._limits.seconds:g} seconds."
@@ -299,9 +318,9 @@ def _result(
         case "result":
             pass
         case "rejected":
-            raise QueryRejected(with_place(document["message"], statement, document["position"]))
+            raise QueryRejected(with_position(document["message"], statement, document["position"]))
         case "failed":
-            raise QueryFailed(with_place(document["message"], statement, document["position"]))
+            raise QueryFailed(with_position(document["message"], statement, document["position"]))
         case "memory":
             raise QueryFailed(
                 f"The query needs more memory than a query may use ({limits.memory_bytes >> 20} MiB)."
@@ -313,12 +332,12 @@ def _result(
         case _:
             raise _crashed(limits)
     for name, type_ in document["columns"]:
-        _refuse_cut_name(name, type_)
+        _refuse_nul_in_names(name, type_)
     try:
         with pa.ipc.open_stream(pa.py_buffer(body)) as reader:
-            batches = tuple(_trusted(batch) for batch in reader) or (_trusted(no_rows(reader.schema)),)
+            batches = tuple(_validate(batch) for batch in reader) or (_validate(empty_batch(reader.schema)),)
     except pa.ArrowException:
-        logger.exception("A query process sent a result that is not valid")
+        logger.exception("A query process sent an invalid result")
         raise EngineUnavailable from None
     names = unique_names(name for name, _ in document["columns"])
     return QueryResult(
@@ -332,18 +351,22 @@ def _result(
     )
 
 
-def _refuse_cut_name(column: str, type_: str) -> None:
-    """Raise `QueryFailed` for a name with NUL. Arrow ends it there, so that two fields may be one."""
-    for name in (column, *_QUOTED.findall(type_)):
+def _refuse_nul_in_names(column: str, type_: str) -> None:
+    """Raise `QueryFailed` for a name with NUL. Arrow ends names there, so two fields could get one name."""
+    for name in (column, *_QUOTED_NAME.findall(type_)):
         if "\0" in name:
             raise QueryFailed(
-                f"The name {json.dumps(name[:_SHOWN_NAME], ensure_ascii=False)} holds NUL, which no name of a"
-                " result may. Name it otherwise, or cast what holds it to JSON."
+                f"The name {json.dumps(name[:_NAME_CHARACTERS], ensure_ascii=False)} contains NUL, which is"
+                " not allowed in names of a result. Choose another name, or cast the value to JSON."
             )
 
 
-def _trusted(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Check that what the process sent is what its type says, memory and all; raises `ArrowException`."""
+def _validate(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the batch with plain booleans if its memory is what its types say.
+
+    Raises:
+        ArrowException: it is not.
+    """
     columns = []
     for column in batch.columns:
         column.validate()
@@ -353,20 +376,20 @@ def _trusted(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def unique_names(names: Iterable[str]) -> list[str]:
-    """Give each repeated name the first free suffix ``_1``, ``_2``, … and leave every first one alone."""
-    given = list(names)
-    taken = set(given)
+    """Add the first free suffix ``_1``, ``_2``, … to each repetition of a name."""
+    names = list(names)
+    taken = set(names)
     seen: set[str] = set()
     unique: list[str] = []
-    suffix: dict[str, int] = {}
-    for name in given:
+    last_suffix: dict[str, int] = {}
+    for name in names:
         result = name
         if name in seen:
-            number = suffix.get(name, 0) + 1
-            while f"{name}_{number}" in taken:
-                number += 1
-            suffix[name] = number
-            result = f"{name}_{number}"
+            suffix = last_suffix.get(name, 0) + 1
+            while f"{name}_{suffix}" in taken:
+                suffix += 1
+            last_suffix[name] = suffix
+            result = f"{name}_{suffix}"
             taken.add(result)
         seen.add(name)
         unique.append(result)

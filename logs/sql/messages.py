@@ -1,4 +1,4 @@
-"""Make the engine's messages fit to be shown: no paths, no settings, the place in the text. Pure."""
+"""Prepare DuckDB's messages for users: remove paths and advice on settings, add the place in the text."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-#: Where the service and its engine lie. A path elsewhere comes from the statement or the log, and stays.
+#: Folders of the service and of DuckDB. Any other path comes from the statement or the log, and is kept.
 _ROOTS: Final = (str(Path(__file__).parents[2]), sys.prefix, str(Path("~").expanduser()))
 
-#: What the engine adds for the owner of its settings, or to echo the statement: whole sentences, after the
-#: message. What it quotes of the statement or the log may read alike, but has its closing quote behind it.
+#: Sentences that DuckDB adds after its message: advice for those who may change settings, and an echo of the
+#: statement. If the message quotes text that looks the same, a closing quote follows, so it does not match.
 _ADVICE: Final = (
     re.compile(r"""\s+Use "?SET [a-z_]+(?: TO |=)\S+ to [^'"]*$"""),
     re.compile(r"\n\* SET [a-z_]+=\S+ to [^.'\"]*\.(?=$|\n)"),
@@ -24,7 +24,7 @@ _ADVICE: Final = (
 
 
 def clean_message(message: str, *, roots: Iterable[str] = _ROOTS) -> str:
-    """Strip paths below ``roots``, and advice about settings, from an engine message."""
+    """Remove paths below ``roots``, and advice on settings, from a message of DuckDB."""
     for advice in _ADVICE:
         message = advice.sub("", message)
     for root in sorted(roots, key=len, reverse=True):
@@ -34,14 +34,14 @@ def clean_message(message: str, *, roots: Iterable[str] = _ROOTS) -> str:
 
 
 def character_offset(text: bytes, offset: int | None) -> int | None:
-    """Turn the engine's offset in bytes of UTF-8 into one in characters; None where it lies outside."""
+    """Convert an offset in bytes of UTF-8 to one in characters. Return None if it is outside of the text."""
     if offset is None or not 0 <= offset <= len(text):
         return None
     return len(text[:offset].decode(errors="ignore"))
 
 
-def with_place(message: str, statement: str, position: int | None) -> str:
-    """Add line and column, both from 1, of a character offset to a message."""
+def with_position(message: str, statement: str, position: int | None) -> str:
+    """Add the line and column of a character offset to a message, both counted from 1."""
     if position is None:
         return message
     before = statement[:position]

@@ -1,4 +1,4 @@
-"""What an operator may set of SQL over the log, for the service and for an SQL service of its own."""
+"""Settings of SQL over the log, for the web processes and for a separate SQL service."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SqlOptions:
-    """How queries run, and where.
+    """How and where queries run.
 
-    ``slots`` query processes at once in one service process, ``slots_per_tenant`` of them of one tenant,
-    ``queue`` more queries may wait, ``warm`` processes are kept ready. ``cache_bytes`` bounds the copies of
-    files of a remote store. ``service_url`` names an SQL service that runs the queries instead; it and its
-    callers share ``service_secret``.
+    Attributes:
+        slots: how many queries one service process runs at a time.
+        slots_per_tenant: how many of them may be one tenant's.
+        queue: how many more queries may wait.
+        warm: how many query processes are kept ready.
+        cache_bytes: the limit for local copies of a remote store's files.
+        service_url: the SQL service that runs the queries; empty if this process runs them.
+        service_secret: the secret that the SQL service and its callers share.
     """
 
     limits: Limits
@@ -32,7 +36,7 @@ class SqlOptions:
 
 
 def options_from(values: Mapping[str, Any]) -> SqlOptions:
-    """Return the options of a configuration: the values of ``SQL_…`` by their names."""
+    """Return the options from a configuration: the values of the variables ``SQL_…`` by name."""
     return SqlOptions(
         limits=Limits(
             seconds=values["SQL_TIMEOUT_SECONDS"],

@@ -1,4 +1,4 @@
-"""What an engine of SQL over the log takes and gives. A second engine implements `Engine` and no more."""
+"""The interface of an engine for SQL over the log: implement `Engine` to add another one."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 class DayFiles:
     """The Parquet files of one day (``YYYY-MM-DD``): absolute paths below a folder ``day=YYYY-MM-DD``.
 
-    They hold the columns of `logs.columns.COLUMNS` in their order, and no ``day``: the folder's name is
-    what ``day`` is read from.
+    They hold the columns of `logs.columns.COLUMNS` in their order. ``day`` is read from the folder's name.
     """
 
     day: str
@@ -26,14 +25,17 @@ class DayFiles:
 
 @dataclass(frozen=True, slots=True)
 class LogSource:
-    """The log of one tenant: what a query may read, to the file. ``days`` in ascending order.
+    """The log of one tenant: the files that a query may read.
 
-    Where the files are not on this machine, ``fetch`` makes those exist that a query needs, called with
-    their paths; what it raises passes through the engine. ``keys`` are the object keys of the files, in
-    order, for an engine that has places of its own for them.
+    Attributes:
+        days: in ascending order.
+        fetch: if the files are not on this machine, copies the files at the given paths to it. The engine
+            calls it with the files that a query needs, and passes on its errors.
+        keys: the object keys of the files, in order, for an engine that has its own copies.
 
-    Raises `ValueError` for a path that is not absolute and plain, not of its day or not of the tenant
-    (``<tenant_id>`` is one of its folders).
+    Raises:
+        ValueError: a path is not absolute or has odd segments, or is not of its day or of the tenant
+            (``<tenant_id>`` must be one of its folders).
     """
 
     tenant_id: str
@@ -45,23 +47,23 @@ class LogSource:
         for day in self.days:
             for file in day.files:
                 parts = file.split("/")
-                plain = parts[0] == "" and not {"", ".", ".."} & set(parts[1:]) and file.isprintable()
-                if not plain or parts[-2:-1] != [f"day={day.day}"] or self.tenant_id not in parts:
-                    raise ValueError(f"{file!r} is no file of tenant {self.tenant_id} and day {day.day}")
+                is_plain = parts[0] == "" and not {"", ".", ".."} & set(parts[1:]) and file.isprintable()
+                if not is_plain or parts[-2:-1] != [f"day={day.day}"] or self.tenant_id not in parts:
+                    raise ValueError(f"{file!r} is not a file of tenant {self.tenant_id} and day {day.day}")
 
     @property
     def folder(self) -> str:
-        """The deepest folder above all files; empty where there is none."""
+        """The deepest folder that contains all files; empty if there are no files."""
         files = [file for day in self.days for file in day.files]
         if not files:
             return ""
-        # What the first and the last in order share, all share.
+        # In sorted order, all files start with what the first and the last have in common.
         return posixpath.commonpath([posixpath.dirname(min(files)), posixpath.dirname(max(files))])
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one query may use. Contract: Limits (15 seconds, waiting included; rows and bytes are capped)."""
+    """The limits of one query. Contract: Limits. ``seconds`` include the wait for a slot."""
 
     seconds: float = 15.0
     max_rows: int = 10_000
@@ -73,7 +75,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class ResultColumn:
-    """A column of a result: its name, unique in the result, and its engine type (``BIGINT``)."""
+    """A column of a result: its name, unique in the result, and its DuckDB type (``BIGINT``)."""
 
     name: str
     type: str
@@ -81,9 +83,11 @@ class ResultColumn:
 
 @dataclass(frozen=True, slots=True)
 class QueryResult:
-    """The rows of one query, at most as many as the limits allow; ``truncated`` where that cut them.
+    """The rows of one query.
 
-    ``batches`` has one at least, of no rows where there are none: they hold the types.
+    Attributes:
+        batches: at least one; a result without rows has one batch without rows, which has the types.
+        truncated: the limits of rows or bytes cut the result.
     """
 
     columns: tuple[ResultColumn, ...]
@@ -94,7 +98,7 @@ class QueryResult:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the result in memory, for the audit."""
+        """The bytes of the result in memory, for the audit."""
         return sum(batch.nbytes for batch in self.batches)
 
 
@@ -104,6 +108,8 @@ class Engine(Protocol):
     def execute(self, *, source: LogSource, statement: str, limits: Limits) -> QueryResult:
         """Return the result of ``statement`` over ``source``.
 
-        Raises `QueryRejected`, `QueryFailed` and `QueryTimeout` (all 400), `EngineUnavailable` (500).
+        Raises:
+            QueryRejected, QueryFailed, QueryTimeout: the author of the query can mend it (400).
+            EngineUnavailable: a fault of the service (500).
         """
         ...

@@ -1,8 +1,8 @@
-"""Find the days that a statement can read, from its parse tree, so that other files are not even named.
+"""Find the days that a statement can read, from its parse tree. Imports no Django.
 
-The engine prunes files by ``day`` by itself; but naming a file costs it time, and a history has hundreds.
-What is left out here is left out by a condition that every row of ``proxy_logs`` must meet; where that
-is not plain from the tree, all days stay. Pure.
+DuckDB prunes files by ``day`` itself, but each file in the view costs it time, and a history has hundreds. A
+day is left out only if a condition excludes all of its rows. If the tree does not clearly show such a
+condition, all days are kept.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import operator
 from typing import TYPE_CHECKING, Any, Final
 
 from logs.columns import DAY
-from logs.sql.names import RELATION, fold
+from logs.sql.names import LOG_VIEW, fold
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    #: Whether a row of that day can meet a condition.
+    #: Returns True if a row of the given day can meet a condition.
     DayTest = Callable[[str], bool]
 
 _COMPARISONS: Final[dict[str, Callable[[str, str], bool]]] = {
@@ -27,19 +27,19 @@ _COMPARISONS: Final[dict[str, Callable[[str, str], bool]]] = {
     "COMPARE_GREATERTHANOREQUALTO": operator.ge,
 }
 
-#: Joins after which WHERE sees a row of each side, or null in its place: a row that fails there is lost.
+#: Joins whose result has the rows of each side, or nulls instead. So WHERE also applies to each side's rows.
 _JOIN_TYPES: Final = frozenset({"INNER", "LEFT", "RIGHT", "OUTER"})
 _JOIN_KINDS: Final = frozenset({"REGULAR", "CROSS", "DEPENDENT"})
 
 
 def days_read(tree: dict[str, Any], days: Sequence[str]) -> list[str]:
-    """Return those of ``days`` that the statement of ``tree`` may read, in their order."""
+    """Return the days, out of ``days``, that a statement may read, in their order."""
     tests = _reference_tests(tree)
     return [day for day in days if any(test is None or test(day) for test in tests)]
 
 
 def _reference_tests(tree: dict[str, Any]) -> list[DayTest | None]:
-    """Return, for each reference to the log, the test that its rows must pass; None where there is none."""
+    """Return a test for each reference to the log: its rows must pass it. None means that all rows do."""
     tests: list[DayTest | None] = []
     references = 0
     pending: list[Any] = [tree]
@@ -52,56 +52,60 @@ def _reference_tests(tree: dict[str, Any]) -> list[DayTest | None]:
             if record.get("type") == "SELECT_NODE":
                 tests.extend(_select_tests(record))
             pending.extend(record.values())
-    # What stands in no FROM clause itself, but below a PIVOT there, say, has passed no condition.
+    # References that are not directly in a FROM clause, but in a PIVOT there, have no test.
     return tests + [None] * (references - len(tests))
 
 
 def _select_tests(node: dict[str, Any]) -> Iterator[DayTest | None]:
+    """Yield the test of each reference to the log in a FROM clause."""
     source = node.get("from_table", {})
-    alone = source.get("type") == "BASE_TABLE"
-    for table, plain in _joined_tables(source, plain=True):
+    is_only_table = source.get("type") == "BASE_TABLE"
+    for table, where_applies in _joined_tables(source, where_applies=True):
         if not _is_log(table):
             continue
-        sampled = "sample" in node or "sample" in table or "sample" in source
-        if not plain or sampled or "column_name_alias" in table:
+        is_sample = "sample" in node or "sample" in table or "sample" in source
+        if not where_applies or is_sample or "column_name_alias" in table:
             yield None
             continue
         names: set[tuple[str, ...]] = {(fold(table.get("alias") or table["table_name"]), DAY)}
-        if alone:
+        if is_only_table:
             names.add((DAY,))
         yield _test(node.get("where_clause"), names)
 
 
-def _joined_tables(source: dict[str, Any], *, plain: bool) -> Iterator[tuple[dict[str, Any], bool]]:
-    """Yield the tables of a FROM clause, each with whether only plain joins lie above it."""
+def _joined_tables(source: dict[str, Any], *, where_applies: bool) -> Iterator[tuple[dict[str, Any], bool]]:
+    """Yield the tables of a FROM clause, each with True if the WHERE clause applies to all of its rows."""
     if source.get("type") != "JOIN":
-        yield source, plain
+        yield source, where_applies
         return
-    plain = (
-        plain
+    where_applies = (
+        where_applies
         and source.get("join_type", "INNER") in _JOIN_TYPES
         and source.get("ref_type", "REGULAR") in _JOIN_KINDS
     )
-    yield from _joined_tables(source["left"], plain=plain)
-    yield from _joined_tables(source["right"], plain=plain)
+    yield from _joined_tables(source["left"], where_applies=where_applies)
+    yield from _joined_tables(source["right"], where_applies=where_applies)
 
 
 def _is_log(table: dict[str, Any]) -> bool:
-    return table.get("type") == "BASE_TABLE" and fold(table["table_name"]) == RELATION
+    return table.get("type") == "BASE_TABLE" and fold(table["table_name"]) == LOG_VIEW
 
 
 def _test(condition: dict[str, Any] | None, names: set[tuple[str, ...]]) -> DayTest | None:
-    """Return what the condition demands of ``day``, or None where nothing is plain."""
+    """Return the test that a condition contains for ``day``, or None if it contains no clear one.
+
+    Args:
+        names: the names of the column ``day``, as the parts of its path.
+    """
     if condition is None:
         return None
     match condition["class"], condition["type"]:
         case "CONJUNCTION", kind:
             parts = [_test(child, names) for child in condition["children"]]
+            tests = [part for part in parts if part is not None]
             if kind == "CONJUNCTION_AND":
-                known = [part for part in parts if part is not None]
-                return _all(known) if known else None
-            known = [part for part in parts if part is not None]
-            return _any(known) if len(known) == len(parts) else None
+                return _all(tests) if tests else None
+            return _any(tests) if len(tests) == len(parts) else None
         case "COMPARISON", kind if kind in _COMPARISONS:
             return _comparison(condition, names)
         case "BETWEEN", _ if _is_day(condition["input"], names):
@@ -109,8 +113,8 @@ def _test(condition: dict[str, Any] | None, names: set[tuple[str, ...]]) -> DayT
                 _compare(operator.ge, _text(condition["lower"])),
                 _compare(operator.le, _text(condition["upper"])),
             )
-            known = [bound for bound in bounds if bound is not None]
-            return _all(known) if known else None
+            tests = [bound for bound in bounds if bound is not None]
+            return _all(tests) if tests else None
         case "OPERATOR", "COMPARE_IN" if _is_day(condition["children"][0], names):
             values = [_text(child) for child in condition["children"][1:]]
             return _membership(values)
@@ -142,7 +146,7 @@ def _membership(values: list[str | None]) -> DayTest | None:
 
 
 def _prefix(call: dict[str, Any], names: set[tuple[str, ...]]) -> DayTest | None:
-    """``day LIKE '2026-01-%'`` and the functions that ask for a prefix."""
+    """Return the test of ``day LIKE '2026-01-%'``, or of a function that compares a prefix."""
     name, children = fold(call["function_name"]), call.get("children", [])
     if len(children) != 2 or not _is_day(children[0], names):
         return None
@@ -164,7 +168,7 @@ def _is_day(expression: dict[str, Any], names: set[tuple[str, ...]]) -> bool:
 
 
 def _text(expression: dict[str, Any]) -> str | None:
-    """Return the text of a constant of type VARCHAR, else None."""
+    """Return the text of a constant of type VARCHAR. For any other expression, return None."""
     if expression["class"] != "CONSTANT":
         return None
     value = expression["value"]

@@ -1,4 +1,4 @@
-"""The tables of docs/sql.md from code: ``python -m logs.sql.reference docs/sql.md`` rewrites them."""
+"""Generate the tables of docs/sql.md: ``python -m logs.sql.reference docs/sql.md`` rewrites them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def columns_table() -> str:
 
 
 def functions_table() -> str:
-    """Return what may not be called, and why, as Markdown."""
+    """Return the functions that may not be called, and why, as Markdown."""
     allowed = ", ".join(f"`{name}`" for name in sorted(ALLOWED_TABLE_FUNCTIONS))
     return "\n".join(
         [
@@ -57,7 +57,7 @@ def _examples(names: frozenset[str]) -> str:
 
 
 def render(text: str) -> str:
-    """Return a page with its generated parts made anew."""
+    """Return a page with up-to-date generated parts."""
     parts = {"columns": columns_table, "functions": functions_table}
     return _MARKED.sub(lambda found: found[1] + parts[found[2]]() + "\n" + found[3], text)
 

@@ -1,4 +1,7 @@
-"""The engine of another process or machine, `logs.sql.service`, over HTTP. Implements `protocol.Engine`."""
+"""An engine that sends queries to a SQL service over HTTP (`logs.sql.service`).
+
+Implements `protocol.Engine`.
+"""
 
 from __future__ import annotations
 
@@ -12,33 +15,33 @@ from urllib3.exceptions import HTTPError, ProtocolError, ReadTimeoutError
 
 from logs.sql import guard, transfer
 from logs.sql.errors import EngineUnavailable, QueryRejected, QueryTimeout
-from logs.sql.messages import with_place
+from logs.sql.messages import with_position
 
 if TYPE_CHECKING:
     from logs.sql.protocol import Limits, LogSource, QueryResult
 
 logger = logging.getLogger(__name__)
 
-#: Seconds in which the service must accept a connection. It accepts them while all its slots are taken.
+#: Seconds to wait for a connection. The service accepts connections even if all of its slots are taken.
 _CONNECT_SECONDS: Final = 2.0
 
-#: The service answers at the deadline by itself. This much later nobody waits for it any more.
+#: The service answers at the deadline. If it does not, this engine gives up this many seconds later.
 _GRACE_SECONDS: Final = 2.0
 
-#: Tries to connect, with rising pauses (0.2 s, 0.4 s): a service that is being replaced is back by then.
-_CONNECT_TRIES: Final = 3
+#: Attempts to connect, with pauses of 0.2 and 0.4 seconds: enough while the service restarts.
+_CONNECT_ATTEMPTS: Final = 3
 
-#: Within this time a failure means that the kept connection was closed already.
-_STALE_SECONDS: Final = 0.1
+#: If a request fails sooner, the service had already closed the kept-alive connection.
+_STALE_CONNECTION_SECONDS: Final = 0.1
 
-#: The Arrow stream may exceed the byte cap by its own framing.
+#: Bytes by which the Arrow stream of a result may exceed ``max_bytes``.
 _FRAMING_BYTES: Final = 8 << 20
 
 
 class RemoteEngine:
-    """Sends queries to the SQL service at ``url``, over up to ``connections`` kept ones.
+    """Sends queries to the SQL service at ``url``. Keeps up to ``connections`` connections alive.
 
-    Closing a connection, which happens when this process gives up or ends, ends the query there.
+    If this process closes a connection, because it gives up or ends, the service ends the query.
     """
 
     def __init__(self, *, url: str, secret: str, connections: int = 64) -> None:
@@ -51,41 +54,41 @@ class RemoteEngine:
         try:
             guard.check_text(statement)
         except guard.Refused as refusal:
-            raise QueryRejected(with_place(refusal.message, statement, refusal.position)) from None
+            raise QueryRejected(with_position(refusal.message, statement, refusal.position)) from None
         query = transfer.Query.over(source, statement, limits)
         try:
-            status, body = self._ask(query)
+            status, body = self._post(query)
             if status == http.HTTPStatus.OK:
                 return transfer.decode_result(body)
             if status == http.HTTPStatus.BAD_REQUEST:
-                raise transfer.decode_failure(body)
+                raise transfer.decode_error(body)
             if status == http.HTTPStatus.UNAUTHORIZED:
                 logger.error("The SQL service refuses SQL_SERVICE_SECRET: set the same one there and here")
             else:
                 logger.error("The SQL service answered %s: %s", status, body[:500])
-        except transfer.BadTransfer:
-            logger.exception("The SQL service answered with something else than a result")
+        except transfer.InvalidMessage:
+            logger.exception("The SQL service sent an invalid answer")
         except ReadTimeoutError:
-            logger.warning("The SQL service overran the deadline")
+            logger.warning("The SQL service did not answer before the deadline")
             raise QueryTimeout(f"The query took longer than {limits.seconds:g} seconds.") from None
         except HTTPError:
             logger.exception("The SQL service cannot be reached")
         raise EngineUnavailable
 
     def close(self) -> None:
-        """Close the kept connections."""
+        """Close the connections."""
         self._pool.clear()
 
-    def _ask(self, query: transfer.Query) -> tuple[int, bytes]:
+    def _post(self, query: transfer.Query) -> tuple[int, bytes]:
         started = time.monotonic()
         body = transfer.encode_query(query)
         try:
             return self._send(body, query.limits, started)
         except ProtocolError as error:
-            # A kept connection that the service has closed meanwhile fails at once: nothing was heard.
-            if time.monotonic() - started > _STALE_SECONDS:
+            # A connection that the service closed fails at once. Then the service has not read the query.
+            if time.monotonic() - started > _STALE_CONNECTION_SECONDS:
                 raise
-            logger.info("Asking the SQL service again: %s", error)
+            logger.info("Sending the query to the SQL service again: %s", error)
             return self._send(body, query.limits, started)
 
     def _send(self, body: bytes, limits: Limits, started: float) -> tuple[int, bytes]:
@@ -98,8 +101,8 @@ class RemoteEngine:
             timeout=urllib3.Timeout(connect=_CONNECT_SECONDS, read=left),
             retries=urllib3.Retry(
                 total=None,
-                connect=_CONNECT_TRIES,
-                # A query that was heard is not asked again: it may be what ended the service.
+                connect=_CONNECT_ATTEMPTS,
+                # Do not repeat a query that the service has read: the query may have crashed it.
                 read=False,
                 redirect=False,
                 status=False,
@@ -109,7 +112,7 @@ class RemoteEngine:
             preload_content=False,
         )
         try:
-            data = _read_bounded(response, limits.max_bytes + _FRAMING_BYTES)
+            data = _read_at_most(response, limits.max_bytes + _FRAMING_BYTES)
         except BaseException:
             response.close()
             raise
@@ -117,8 +120,8 @@ class RemoteEngine:
         return response.status, data
 
 
-def _read_bounded(response: urllib3.BaseHTTPResponse, most: int) -> bytes:
-    data = response.read(most)
+def _read_at_most(response: urllib3.BaseHTTPResponse, max_bytes: int) -> bytes:
+    data = response.read(max_bytes)
     if response.read(1):
-        raise transfer.BadTransfer("a result larger than a result may be")
+        raise transfer.InvalidMessage(f"the result is larger than {max_bytes} bytes")
     return data

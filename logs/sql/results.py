@@ -1,4 +1,4 @@
-"""Write a query's result as JSON, NDJSON, CSV or Parquet: bytes in pieces, from Arrow batches.
+"""Write a query's result as JSON, NDJSON, CSV or Parquet, in pieces of bytes.
 
 Contract: "SQL over the log" (``tenantId``, ``columns``, ``rows``, ``rowCount``, ``truncated``). Imports
 neither Django nor DRF.
@@ -14,7 +14,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from logs.sql.layout import with_milliseconds
+from logs.sql.arrays import with_milliseconds
 from logs.sql.values import as_text, json_values
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from logs.sql.protocol import QueryResult
 
-#: Rows converted at a time: what one result holds in Python at once.
+#: Rows that are converted to Python values at a time, to limit memory.
 _PIECE_ROWS: Final = 1_000
 
 
@@ -40,22 +40,22 @@ def json_pieces(result: QueryResult, *, head: Mapping[str, Any]) -> Iterator[byt
 
 
 def ndjson_pieces(result: QueryResult) -> Iterator[bytes]:
-    """Yield one JSON object per row and line; nothing for no rows."""
+    """Yield one line of JSON per row."""
     for rows in _row_pieces(result):
         yield b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows)
 
 
 def csv_pieces(result: QueryResult) -> Iterator[bytes]:
-    """Yield RFC 4180 text with a header line; null is empty, nested values are JSON."""
+    """Yield CSV (RFC 4180) with a header line. Null is an empty field, and nested values are JSON."""
     yield _csv_lines([[column.name for column in result.columns]])
     for table in _column_pieces(result):
         yield _csv_lines([[_csv_field(value) for value in row] for row in zip(*table, strict=True)])
 
 
 def parquet_pieces(result: QueryResult) -> Iterator[bytes]:
-    """Return a Parquet file. Types that Parquet does not know become text, as JSON writes them.
+    """Return a Parquet file. Types that Parquet lacks become text, as in JSON.
 
-    It is written at once and not when it is read: what fails, fails before an answer has begun.
+    The file is complete before this returns, so that an error comes before the response has started.
     """
     names = [column.name for column in result.columns]
     columns = [
@@ -67,7 +67,7 @@ def parquet_pieces(result: QueryResult) -> Iterator[bytes]:
 
 
 def _column_pieces(result: QueryResult) -> Iterator[list[list[Any]]]:
-    """Yield the values by column, some rows at a time."""
+    """Yield the values of some rows at a time, by column."""
     for batch in result.batches:
         for start in range(0, batch.num_rows, _PIECE_ROWS):
             piece = batch.slice(start, _PIECE_ROWS)
@@ -94,7 +94,7 @@ def _csv_field(value: Any) -> Any:
 
 def _parquet_column(chunks: list[pa.Array[Any]]) -> pa.ChunkedArray[Any]:
     if _fits_parquet(chunks[0].type):
-        # Parquet has no seconds, and Arrow casts no infinity.
+        # Parquet has no timestamps in seconds, and Arrow cannot convert DuckDB's infinities.
         return pa.chunked_array([with_milliseconds(chunk) for chunk in chunks])
     return pa.chunked_array(
         [

@@ -1,7 +1,7 @@
-"""Shut a process in with what the kernel offers: limits, no new privileges, seccomp, landlock.
+"""Restrict a process with the kernel's means: limits, no new privileges, seccomp, landlock.
 
-Linux only, through ctypes, without privileges. Every step says whether it took: a kernel without
-landlock or seccomp leaves the others (docs/decisions/0007-sql-guard-and-engine.md lists what holds then).
+Linux only, through ctypes, without privileges. A kernel may lack seccomp or landlock; the other restrictions
+work without them. docs/decisions/0007-sql-guard-and-engine.md says what protects a query then.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ def die_with_parent() -> None:
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
-def die_first() -> None:
-    """Have the kernel choose this process before any other when the machine runs out of memory.
+def prefer_for_oom_kill() -> None:
+    """Have the kernel kill this process before any other when the machine runs out of memory.
 
-    To be called before `forbid_new_privileges`, which takes the file away from all but root.
+    Call it before `forbid_new_privileges`: afterwards, only root may write the file.
     """
     with suppress(OSError):
         descriptor = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
@@ -49,25 +49,25 @@ def die_first() -> None:
 
 
 def forbid_new_privileges() -> None:
-    """Make set-user-id programs harmless and this process's memory unreadable for its peers."""
+    """Make set-user-id programs harmless, and this process's memory unreadable to its user's processes."""
     _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     _libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def limit_files(*, open_files: int) -> None:
-    """Allow no core file, no byte written to a file, and a number of open ones."""
+    """Forbid core files and growing files, and limit the number of open files."""
     _lower_limit(resource.RLIMIT_CORE, 0)
     _lower_limit(resource.RLIMIT_FSIZE, 0)
     _lower_limit(resource.RLIMIT_NOFILE, open_files)
 
 
 def limit_processor_time(*, seconds: int) -> None:
-    """Bound the processor time of all threads together."""
+    """Limit the processor time of all threads together."""
     _lower_limit(resource.RLIMIT_CPU, seconds)
 
 
 def limit_memory(*, extra_bytes: int) -> None:
-    """Bound the address space to what is mapped now plus ``extra_bytes``."""
+    """Limit the address space to what is mapped now plus ``extra_bytes``."""
     descriptor = os.open("/proc/self/statm", os.O_RDONLY)
     try:
         mapped = int(os.read(descriptor, 64).split()[0]) * resource.getpagesize()
@@ -85,9 +85,9 @@ def _lower_limit(kind: int, value: int) -> None:
 
 # Seccomp -----------------------------------------------------------------------------------------
 
-# What a query never needs: programs, processes, sockets, other processes' memory, privileges, changes to
-# the file tree. A list of refusals, since the engine's libraries choose among many harmless calls.
-# (x86_64 number, aarch64 number); None where the architecture has no such call.
+# Calls that a query never needs: for programs, processes, sockets, other processes' memory, privileges and
+# changes to the file tree. The list names refused calls, because the harmless calls that DuckDB's libraries
+# use are many and change. Values: (x86_64 number, aarch64 number), None if the architecture lacks the call.
 _REFUSED_CALLS: Final[dict[str, tuple[int | None, int | None]]] = {
     "socket": (41, 198),
     "connect": (42, 203),
@@ -185,7 +185,7 @@ _AUDIT_ARCH: Final = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _CLONE_THREAD: Final = 0x0001_0000
 
 _LOAD, _JUMP_EQ, _JUMP_SET, _JUMP_GE, _RETURN = 0x20, 0x15, 0x45, 0x35, 0x06
-_LINE: Final = struct.Struct("=HBBI")
+_INSTRUCTION: Final = struct.Struct("=HBBI")
 _ALLOW, _KILL, _ERRNO = 0x7FFF_0000, 0x8000_0000, 0x0005_0000
 _OFFSET_NUMBER, _OFFSET_ARCH, _OFFSET_ARG0 = 0, 4, 16
 
@@ -195,7 +195,7 @@ class _Program(ctypes.Structure):
 
 
 def compile_filter() -> bytes | None:
-    """Return the seccomp program for this process, or None on an architecture that has none here."""
+    """Return the seccomp program for this process, or None on an architecture not supported here."""
     machine = platform.machine()
     if machine not in _AUDIT_ARCH:
         return None
@@ -204,49 +204,55 @@ def compile_filter() -> bytes | None:
 
 
 def refuse_system_calls(program: bytes) -> bool:
-    """Install a compiled filter for this thread and its descendants; False where the kernel has no seccomp.
+    """Install a compiled filter for this thread and its descendants. Return False without seccomp.
 
-    `forbid_new_privileges` must have run. Threads may still be made, processes not; a process may raise
-    a signal in itself (``abort``), not in others.
+    Call `forbid_new_privileges` first. The process can still start threads, but no processes; it can send
+    signals to itself (``abort``), but not to others.
     """
-    block = _Program(len(program) // _LINE.size, program)
+    block = _Program(len(program) // _INSTRUCTION.size, program)
     return bool(_libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.addressof(block), 0, 0) == 0)
 
 
 def _filter(arch: int, *, column: int, pid: int) -> list[bytes]:
     refused = [numbers[column] for numbers in _REFUSED_CALLS.values()]
-    lines = [
-        _line(_LOAD, 0, 0, _OFFSET_ARCH),
-        _line(_JUMP_EQ, 1, 0, arch),
-        _line(_RETURN, 0, 0, _KILL),
-        _line(_LOAD, 0, 0, _OFFSET_NUMBER),
-        # The x32 numbers would name the same calls twice.
-        _line(_JUMP_GE, 0, 1, 0x4000_0000),
-        _line(_RETURN, 0, 0, _ERRNO | errno.EPERM),
+    program = [
+        _instruction(_LOAD, 0, 0, _OFFSET_ARCH),
+        _instruction(_JUMP_EQ, 1, 0, arch),
+        _instruction(_RETURN, 0, 0, _KILL),
+        _instruction(_LOAD, 0, 0, _OFFSET_NUMBER),
+        # The x32 ABI has other numbers for the same calls. Refuse all of them.
+        _instruction(_JUMP_GE, 0, 1, 0x4000_0000),
+        _instruction(_RETURN, 0, 0, _ERRNO | errno.EPERM),
     ]
     for number in refused:
         if number is not None:
-            lines += [_line(_JUMP_EQ, 0, 1, number), _line(_RETURN, 0, 0, _ERRNO | errno.EPERM)]
-    # The C library falls back from clone3, whose flags a filter cannot read, to clone.
-    lines += [_line(_JUMP_EQ, 0, 1, _CLONE3[column]), _line(_RETURN, 0, 0, _ERRNO | errno.ENOSYS)]
-    lines += _when(_CLONE[column], _JUMP_SET, _CLONE_THREAD)
-    lines += _when(_TGKILL[column], _JUMP_EQ, pid)
-    return [*lines, _line(_RETURN, 0, 0, _ALLOW)]
+            program += [
+                _instruction(_JUMP_EQ, 0, 1, number),
+                _instruction(_RETURN, 0, 0, _ERRNO | errno.EPERM),
+            ]
+    # A filter cannot read the flags of clone3. Without clone3, the C library uses clone.
+    program += [
+        _instruction(_JUMP_EQ, 0, 1, _CLONE3[column]),
+        _instruction(_RETURN, 0, 0, _ERRNO | errno.ENOSYS),
+    ]
+    program += _allow_if(_CLONE[column], _JUMP_SET, _CLONE_THREAD)
+    program += _allow_if(_TGKILL[column], _JUMP_EQ, pid)
+    return [*program, _instruction(_RETURN, 0, 0, _ALLOW)]
 
 
-def _when(number: int, test: int, value: int) -> list[bytes]:
-    """Allow one call where its first argument passes the test, and refuse it otherwise."""
+def _allow_if(number: int, test: int, value: int) -> list[bytes]:
+    """Allow a call if its first argument passes the test, else refuse it."""
     return [
-        _line(_JUMP_EQ, 0, 4, number),
-        _line(_LOAD, 0, 0, _OFFSET_ARG0),
-        _line(test, 0, 1, value),
-        _line(_RETURN, 0, 0, _ALLOW),
-        _line(_RETURN, 0, 0, _ERRNO | errno.EPERM),
+        _instruction(_JUMP_EQ, 0, 4, number),
+        _instruction(_LOAD, 0, 0, _OFFSET_ARG0),
+        _instruction(test, 0, 1, value),
+        _instruction(_RETURN, 0, 0, _ALLOW),
+        _instruction(_RETURN, 0, 0, _ERRNO | errno.EPERM),
     ]
 
 
-def _line(code: int, jump_true: int, jump_false: int, value: int) -> bytes:
-    return _LINE.pack(code, jump_true, jump_false, value)
+def _instruction(code: int, jump_true: int, jump_false: int, value: int) -> bytes:
+    return _INSTRUCTION.pack(code, jump_true, jump_false, value)
 
 
 # Landlock ----------------------------------------------------------------------------------------
@@ -258,7 +264,7 @@ _LANDLOCK_CREATE_RULESET_VERSION: Final = 1
 _LANDLOCK_RULE_PATH_BENEATH: Final = 1
 _READ_FILE: Final = 1 << 2
 
-#: Rights that a ruleset of each ABI version can withhold: file system, TCP ports, scopes.
+#: Rights that a landlock ruleset can withhold, by the ABI version that added them: files, TCP ports, scopes.
 _FILE_RIGHTS: Final = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 5: (1 << 16) - 1}
 _NET_RIGHTS: Final = {4: 0b11}
 _SCOPES: Final = {6: 0b11}
@@ -279,11 +285,13 @@ class _PathRule(ctypes.Structure):
 
 
 def restrict_files(readable: Iterable[str]) -> bool:
-    """Leave this thread and its descendants nothing but reading the files at or below ``readable``.
+    """Let this thread and its descendants only read the files at or below ``readable``.
 
-    Everything else of the file tree, TCP and signals to other processes are refused as far as the kernel's
-    landlock goes; False where it has none. `forbid_new_privileges` must have run. Raises `OSError` for a
-    path that does not exist.
+    All other file access, TCP and signals to other processes are refused, as far as the kernel's landlock
+    supports it. Returns False without landlock. Call `forbid_new_privileges` first.
+
+    Raises:
+        OSError: a path does not exist.
     """
     version = _libc.syscall(
         _LANDLOCK_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_LANDLOCK_CREATE_RULESET_VERSION)
@@ -291,7 +299,9 @@ def restrict_files(readable: Iterable[str]) -> bool:
     if version < 1:
         return False
     ruleset = _Ruleset(
-        _of_version(_FILE_RIGHTS, version), _of_version(_NET_RIGHTS, version), _of_version(_SCOPES, version)
+        _rights_of_version(_FILE_RIGHTS, version),
+        _rights_of_version(_NET_RIGHTS, version),
+        _rights_of_version(_SCOPES, version),
     )
     descriptor = _checked(
         _libc.syscall(
@@ -327,7 +337,7 @@ def _allow_reading(ruleset: int, path: str) -> None:
         os.close(parent)
 
 
-def _of_version(rights: dict[int, int], version: int) -> int:
+def _rights_of_version(rights: dict[int, int], version: int) -> int:
     return max((bits for first, bits in rights.items() if first <= version), default=0)
 
 

@@ -1,4 +1,7 @@
-"""Have the kernel let others run first, by the one call that says how long a thread runs at a time."""
+"""Lower a thread's priority, and let threads that wake up interrupt it.
+
+Uses ``sched_setattr(2)``, the only call that also sets a thread's time slice.
+"""
 
 from __future__ import annotations
 
@@ -11,25 +14,27 @@ from typing import Final
 _libc = ctypes.CDLL(None)
 _libc.syscall.restype = ctypes.c_long
 
-#: ``sched_setattr(2)``, which neither Python nor the C library of Debian 12 offers.
+#: The number of ``sched_setattr``. Neither Python nor the C library of Debian 12 has a function for it.
 _SCHED_SETATTR: Final = {"x86_64": 314, "aarch64": 274}.get(platform.machine())
 
 #: Size, policy, flags, nice value, priority, slice, deadline, period; times in nanoseconds.
 _ATTRIBUTES: Final = struct.Struct("=IIQiIQQQ")
 
-#: The longest that the kernel takes. Whoever wakes with a shorter one, as all others do, runs at once instead
-#: of at the end of this one's; the shares stay those of the priorities. Without effect before Linux 6.12.
+#: The longest slice that the kernel accepts. A thread with a shorter slice, as all others have, runs as soon
+#: as it wakes up and does not wait for the end of this thread's slice. Each thread's share of the processor
+#: still follows from its priority. Kernels before Linux 6.12 ignore the slice.
 _SLICE_NANOSECONDS: Final = 100_000_000
 
 
-def yield_processor(thread: int, *, nice: int) -> None:
-    """Give a thread a lower priority, and the processor to whatever else wakes.
+def lower_thread_priority(thread: int, *, nice: int) -> None:
+    """Set a thread's ``nice`` value, and the longest time slice. Needs no privilege.
 
-    Needs no privilege. Raises `OSError` for a thread that is gone, or another user's.
+    Raises:
+        OSError: the thread has ended, or belongs to another user.
     """
     if _SCHED_SETATTR is not None:
         attributes = _ATTRIBUTES.pack(_ATTRIBUTES.size, os.SCHED_OTHER, 0, nice, 0, _SLICE_NANOSECONDS, 0, 0)
         if _libc.syscall(_SCHED_SETATTR, thread, attributes, 0) == 0:
             return
-    # Gone, or a sandbox around the service refuses the call.
+    # The thread has ended, or a sandbox around the service forbids the call.
     os.setpriority(os.PRIO_PROCESS, thread, nice)

@@ -1,7 +1,8 @@
-"""An SQL service of its own: runs the queries of service processes that have ``SQL_SERVICE_URL``.
+"""A separate SQL service, which runs the queries of web processes that have ``SQL_SERVICE_URL``.
 
-An ASGI application that needs neither Django nor the database, and holds no secret but its own and the
-object store's (docs/operating.md): ``granian --interface asginl logs.sql.service:application``.
+An ASGI application without Django and without the database. Its only secrets are ``SQL_SERVICE_SECRET`` and
+those of the object store. Start it with ``granian --interface asginl logs.sql.service:application``
+(docs/operating.md).
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from logs.sql import transfer
 from logs.sql.errors import EngineUnavailable
-from logs.sql.local import Abandonment, LocalEngine, QueryAbandoned
+from logs.sql.local import Cancellation, LocalEngine, QueryCancelled
 from logs.sql.options import options_from
-from logs.sql.places import locate
+from logs.sql.source import make_source
 from tenantadmin.conf.reading import ConfigurationError, read_variables
 from tenantadmin.core.errors import ApiError
 from tenantadmin.objectstore import InvalidKey, ObjectStore, open_store
@@ -37,15 +38,15 @@ logger = logging.getLogger(__name__)
 
 _JSON: Final = "application/json"
 
-#: A statement, and the keys of a long history.
-_MAX_BODY: Final = 16 << 20
+#: Enough for a statement and the object keys of a long history.
+_MAX_BODY_BYTES: Final = 16 << 20
 
-#: Threads for queries beyond those that may run and wait: each of them is refused at once.
-_SPARE_THREADS: Final = 8
+#: Threads besides those for running and waiting queries. They refuse the queries that exceed the queue.
+_EXTRA_THREADS: Final = 8
 
 
 class SqlService:
-    """The ASGI application: ``POST /execute`` runs one query, ``GET /health`` tells how many run."""
+    """The ASGI application. ``POST /execute`` runs one query; ``GET /health`` says how many are running."""
 
     def __init__(
         self, *, engine: LocalEngine, store: ObjectStore, copies: LocalCopies, secret: str, threads: int
@@ -68,39 +69,39 @@ class SqlService:
                 await _answer(send, 404, b"{}")
 
     async def _execute(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        given = dict(scope["headers"]).get(b"authorization", b"")
-        if not hmac.compare_digest(given, self._credentials):
+        credentials = dict(scope["headers"]).get(b"authorization", b"")
+        if not hmac.compare_digest(credentials, self._credentials):
             await _answer(send, 401, b"{}")
             return
         body = await _read(receive)
         if body is None:
             await _answer(send, 413, b"{}")
             return
-        abandonment = Abandonment()
+        cancellation = Cancellation()
         loop = asyncio.get_running_loop()
-        running: asyncio.Future[Any] = loop.run_in_executor(self._threads, self._run, body, abandonment)
-        gone: asyncio.Future[Any] = asyncio.ensure_future(_until_gone(receive))
+        running: asyncio.Future[Any] = loop.run_in_executor(self._threads, self._run, body, cancellation)
+        disconnected: asyncio.Future[Any] = asyncio.ensure_future(_wait_for_disconnect(receive))
         try:
-            await asyncio.wait([running, gone], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([running, disconnected], return_when=asyncio.FIRST_COMPLETED)
         finally:
-            abandonment.declare()
-            gone.cancel()
+            cancellation.cancel()
+            disconnected.cancel()
         status, answer, media_type = await running
         await _answer(send, status, answer, media_type)
 
-    def _run(self, body: bytes, abandonment: Abandonment) -> tuple[int, bytes, str]:
-        """Run one query in a thread; return status, body and content type of the answer."""
+    def _run(self, body: bytes, cancellation: Cancellation) -> tuple[int, bytes, str]:
+        """Run one query in a thread. Return the status, body and content type of the answer."""
         try:
-            return 200, transfer.encode_result(self._query(body, abandonment)), transfer.RESULT_TYPE
-        except QueryAbandoned:
-            # Nobody hears it.
+            return 200, transfer.encode_result(self._query(body, cancellation)), transfer.RESULT_TYPE
+        except QueryCancelled:
+            # The caller has disconnected and does not get this answer.
             return 503, b"{}", _JSON
-        except (transfer.BadTransfer, InvalidKey, ValueError) as error:
-            logger.warning("A request that no caller of ours sends: %s", error)
+        except (transfer.InvalidMessage, InvalidKey, ValueError) as error:
+            logger.warning("Invalid request: %s", error)
             return 422, b"{}", _JSON
         except ApiError as error:
             if error.status == http.HTTPStatus.BAD_REQUEST:
-                return 400, transfer.encode_failure(error), _JSON
+                return 400, transfer.encode_error(error), _JSON
             if not isinstance(error, EngineUnavailable):
                 logger.exception("A query failed")
             return 500, b"{}", _JSON
@@ -108,28 +109,28 @@ class SqlService:
             logger.exception("A query failed")
             return 500, b"{}", _JSON
 
-    def _query(self, body: bytes, abandonment: Abandonment) -> QueryResult:
+    def _query(self, body: bytes, cancellation: Cancellation) -> QueryResult:
         query = transfer.decode_query(body)
-        source = locate(self._store, copies=self._copies, tenant=query.tenant, files=query.files)
+        source = make_source(self._store, copies=self._copies, tenant=query.tenant, files=query.files)
         return self._engine.execute(
-            source=source, statement=query.statement, limits=query.limits, abandonment=abandonment
+            source=source, statement=query.statement, limits=query.limits, cancellation=cancellation
         )
 
 
 async def _read(receive: Receive) -> bytes | None:
-    """Return the body of a request; None for one that is too large."""
+    """Return the body of a request, or None if it is too large."""
     body = bytearray()
     while True:
         message = await receive()
         body += message.get("body", b"")
-        if len(body) > _MAX_BODY:
+        if len(body) > _MAX_BODY_BYTES:
             return None
         if not message.get("more_body"):
             return bytes(body)
 
 
-async def _until_gone(receive: Receive) -> None:
-    """Wait until the caller has closed the connection."""
+async def _wait_for_disconnect(receive: Receive) -> None:
+    """Wait until the caller closes the connection."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
@@ -141,11 +142,15 @@ async def _answer(send: Send, status: int, body: bytes, media_type: str = _JSON)
 
 
 def make_application(environ: Mapping[str, str]) -> SqlService:
-    """Return the application that the environment describes; raises `ConfigurationError`."""
+    """Return the application with the configuration of ``environ``.
+
+    Raises:
+        ConfigurationError: variables are missing or invalid.
+    """
     values, problems = read_variables(environ)
     if not problems:
         problems = [
-            f"{name} is missing. Set it to the web processes' own."
+            f"{name} is missing. Set it to the same value as for the web processes."
             for name in ("SQL_SERVICE_SECRET", "OBJECT_STORE_URL")
             if not values[name]
         ]
@@ -160,12 +165,12 @@ def make_application(environ: Mapping[str, str]) -> SqlService:
             (values["VAR_DIR"] or Path("var").resolve()) / "cache", max_bytes=options.cache_bytes
         ),
         secret=options.service_secret,
-        threads=options.slots + options.queue + _SPARE_THREADS,
+        threads=options.slots + options.queue + _EXTRA_THREADS,
     )
 
 
 def __getattr__(name: str) -> Any:
-    """Make ``application`` when a server asks for it: importing this module needs no configuration."""
+    """Make ``application`` when a server imports it. The module itself is imported without configuration."""
     if name != "application":
         raise AttributeError(name)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s %(message)s")

@@ -1,5 +1,7 @@
-"""What a service process and an SQL service tell each other over HTTP: a query as JSON, its result as an
-Arrow stream, a failure as JSON. Pure, and imported on both sides.
+"""The messages between a service process and a SQL service over HTTP.
+
+A query is JSON, its result an Arrow stream, an error JSON. Both sides import this module; it imports no
+Django.
 """
 
 from __future__ import annotations
@@ -22,22 +24,22 @@ if TYPE_CHECKING:
 PATH: Final = "/execute"
 RESULT_TYPE: Final = "application/vnd.apache.arrow.stream"
 
-#: How the description of a result lies in the metadata of the stream's schema.
+#: The key of a result's description in the metadata of the Arrow schema.
 _DESCRIPTION: Final = b"tenantadmin.result"
 
-#: The failures that a query's author is told of. Whatever else happens is a fault of ours.
-_FAILURES: Final[Mapping[str, type[ApiError]]] = {
-    failure.code: failure for failure in (QueryRejected, QueryFailed, QueryTimeout)
+#: The errors that the author of a query is shown. All others are faults of the service.
+_QUERY_ERRORS: Final[Mapping[str, type[ApiError]]] = {
+    error.code: error for error in (QueryRejected, QueryFailed, QueryTimeout)
 }
 
 
-class BadTransfer(Exception):
-    """The other side sent what it never should."""
+class InvalidMessage(Exception):
+    """The other side sent a message that cannot be decoded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One query: ``files`` are pairs of a day and an object key."""
+    """One query. ``files`` are pairs of a day and an object key."""
 
     tenant: str
     files: tuple[tuple[str, str], ...]
@@ -46,7 +48,7 @@ class Query:
 
     @classmethod
     def over(cls, source: LogSource, statement: str, limits: Limits) -> Query:
-        """Return the query over a source whose keys are known."""
+        """Return the query of ``statement`` over a source that has keys."""
         days = [day.day for day in source.days for _ in day.files]
         return cls(source.tenant_id, tuple(zip(days, source.keys, strict=True)), statement, limits)
 
@@ -56,13 +58,13 @@ def encode_query(query: Query) -> bytes:
 
 
 def decode_query(body: bytes) -> Query:
-    """Raises `BadTransfer`."""
+    """Raises `InvalidMessage`."""
     try:
         document = orjson.loads(body)
         files = tuple((str(day), str(key)) for day, key in document["files"])
         return Query(str(document["tenant"]), files, str(document["statement"]), Limits(**document["limits"]))
     except (ValueError, KeyError, TypeError) as error:
-        raise BadTransfer(f"no query: {error}") from None
+        raise InvalidMessage(f"not a query: {error}") from None
 
 
 def encode_result(result: QueryResult) -> bytes:
@@ -82,7 +84,7 @@ def encode_result(result: QueryResult) -> bytes:
 
 
 def decode_result(body: bytes) -> QueryResult:
-    """Raises `BadTransfer`."""
+    """Raises `InvalidMessage`."""
     try:
         with pa.ipc.open_stream(pa.py_buffer(body)) as reader:
             description = json.loads((reader.schema.metadata or {})[_DESCRIPTION])
@@ -97,17 +99,17 @@ def decode_result(body: bytes) -> QueryResult:
             elapsed_ms=int(description["elapsed_ms"]),
         )
     except (pa.ArrowException, ValueError, KeyError, TypeError) as error:
-        raise BadTransfer(f"no result: {error}") from None
+        raise InvalidMessage(f"not a result: {error}") from None
 
 
-def encode_failure(failure: ApiError) -> bytes:
-    return orjson.dumps({"error": failure.code, "message": failure.text})
+def encode_error(error: ApiError) -> bytes:
+    return orjson.dumps({"error": error.code, "message": error.text})
 
 
-def decode_failure(body: bytes) -> ApiError:
-    """Return the error to raise. Raises `BadTransfer` for one that is not the author's."""
+def decode_error(body: bytes) -> ApiError:
+    """Return the error to raise. Raises `InvalidMessage` if it is not one that a query's author is shown."""
     try:
         document: dict[str, Any] = orjson.loads(body)
-        return _FAILURES[document["error"]](str(document["message"]))
+        return _QUERY_ERRORS[document["error"]](str(document["message"]))
     except (ValueError, KeyError, TypeError) as error:
-        raise BadTransfer(f"no failure of a query: {error!r}") from None
+        raise InvalidMessage(f"not an error of a query: {error!r}") from None

@@ -1,9 +1,10 @@
-"""Turn Arrow arrays into values that JSON can carry, losing nothing of what Arrow holds.
-
-The engine's own export overflows in intervals of more than 2,562,047 hours, which cannot be told from here.
+"""Convert Arrow arrays to JSON values without loss. Imports no Django.
 
 docs/decisions/0007-sql-guard-and-engine.md, "Results": numbers are written in full, NaN and infinities become
-null, times are ISO 8601 strings, blobs base64, nested types JSON. Pure.
+null, times are ISO 8601 strings, blobs base64, nested types JSON.
+
+Intervals of more than 2,562,047 hours are wrong, because DuckDB's export overflows. That cannot be detected
+here.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 import pyarrow as pa
 
-from logs.sql.layout import as_integers, elements, map_as_list, member_codes
+from logs.sql.arrays import as_integers, elements, map_as_list, member_codes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: A number of which orjson knows no type: written as it stands.
+#: A number that orjson has no type for, as the text to write.
 Number = orjson.Fragment
 
 _MICROS_PER_SECOND: Final = 1_000_000
@@ -32,7 +33,7 @@ _INFINITE_DAYS: Final = 2**31 - 1
 _INFINITE_MICROS: Final = 2**63 - 1
 _ORJSON_MIN: Final = -(2**63)
 _ORJSON_MAX: Final = 2**64 - 1
-#: The engine stores a zone's offset as its distance from this, in seconds.
+#: DuckDB stores a zone's offset as its distance from this number, in seconds.
 _MAX_ZONE_OFFSET: Final = 16 * 3600 - 1
 
 
@@ -43,7 +44,7 @@ def json_values(array: pa.Array[Any]) -> list[Any]:
 
 
 def _converter(type_: pa.DataType) -> Callable[[Any], list[Any]] | None:
-    """Return how to convert arrays of a type; None where Arrow's own Python values will do."""
+    """Return the function that converts arrays of a type; None if `to_pylist` gives JSON values already."""
     types = pa.types
     for matches, convert in (
         (types.is_floating, _floats),
@@ -67,7 +68,7 @@ def _converter(type_: pa.DataType) -> Callable[[Any], list[Any]] | None:
 
 
 def number(value: int) -> int | Number:
-    """Return an integer of any size as JSON can carry it."""
+    """Return an integer of any size as a value that orjson can write."""
     return value if _ORJSON_MIN <= value <= _ORJSON_MAX else Number(str(value))
 
 
@@ -109,10 +110,10 @@ def _intervals(array: pa.Array[Any]) -> list[Any]:
 
 
 def date_text(days: int) -> str:
-    """Return days since 1970 as ``YYYY-MM-DD``; years outside 0000 to 9999 carry a sign and six digits."""
+    """Return days since 1970 as ``YYYY-MM-DD``. Years outside of 0000 to 9999 have a sign and six digits."""
     if abs(days) == _INFINITE_DAYS:
         return "infinity" if days > 0 else "-infinity"
-    # Days to a date of the proleptic Gregorian calendar, in eras of 400 years that begin on 1 March.
+    # Convert days to a date of the proleptic Gregorian calendar, in eras of 400 years from 1 March on.
     era, day_of_era = divmod(days + 719_468, 146_097)
     year_of_era = (day_of_era - day_of_era // 1_460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
     day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
@@ -120,12 +121,12 @@ def date_text(days: int) -> str:
     day = day_of_year - (153 * shifted_month + 2) // 5 + 1
     month = shifted_month + 3 if shifted_month < 10 else shifted_month - 9
     year = year_of_era + era * 400 + (month <= 2)
-    shown = f"{year:04d}" if 0 <= year <= 9999 else f"{year:+07d}"
-    return f"{shown}-{month:02d}-{day:02d}"
+    year_text = f"{year:04d}" if 0 <= year <= 9999 else f"{year:+07d}"
+    return f"{year_text}-{month:02d}-{day:02d}"
 
 
 def time_text(value: int, unit: str) -> str:
-    """Return a time of day, a count of ``unit`` since midnight, as ``HH:MM:SS`` and its fraction if any."""
+    """Return a count of ``unit`` since midnight as ``HH:MM:SS``, with the fraction unless it is 0."""
     seconds, fraction = divmod(value, _UNITS_PER_SECOND[unit])
     text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
     return f"{text}.{fraction:0{_DIGITS[unit]}d}" if fraction else text
@@ -157,12 +158,12 @@ def interval_text(months: int, days: int, nanoseconds: int) -> str:
 
 
 def _split(value: int, base: int) -> tuple[int, int]:
-    """Divide towards zero, so that both parts carry the sign."""
+    """Divide towards zero, so that both parts have the sign of ``value``."""
     quotient, rest = divmod(abs(value), base)
     return (quotient, rest) if value >= 0 else (-quotient, -rest)
 
 
-# Bytes and the engine's own types --------------------------------------------------------------
+# Bytes and DuckDB's own types ------------------------------------------------------------------
 
 
 def _blobs(array: pa.Array[Any]) -> list[Any]:
@@ -171,7 +172,7 @@ def _blobs(array: pa.Array[Any]) -> list[Any]:
 
 def _extensions(array: Any) -> list[Any]:
     type_ = array.type
-    decode = _OPAQUE.get(type_.type_name) if isinstance(type_, pa.OpaqueType) else None
+    decode = _OPAQUE_DECODERS.get(type_.type_name) if isinstance(type_, pa.OpaqueType) else None
     if decode is not None:
         return [None if value is None else decode(value) for value in array.storage.to_pylist()]
     if isinstance(type_, pa.Bool8Type):
@@ -190,19 +191,19 @@ def _uhugeint(data: bytes) -> int | Number:
 
 
 def _bignum(data: bytes) -> int | Number:
-    """Decode a sign and length in three bytes, then the magnitude; all inverted where negative."""
+    """Decode three bytes of sign and length, then the magnitude. All bits are inverted if it is negative."""
     if data[0] & 0x80:
         return number(int.from_bytes(data[3:], "big"))
     return number(-int.from_bytes(bytes(byte ^ 0xFF for byte in data[3:]), "big"))
 
 
 def _bits(data: bytes) -> str:
-    """Decode the number of padding bits in the first byte, then the bits."""
+    """Decode the bits. The first byte is the number of padding bits."""
     return "".join(f"{byte:08b}" for byte in data[1:])[data[0] :]
 
 
 def _time_with_zone(data: bytes) -> str:
-    """Decode microseconds in the upper 40 bits and the offset in the lower 24."""
+    """Decode a time (microseconds in the upper 40 bits) and the offset of its zone (the lower 24 bits)."""
     packed = int.from_bytes(data, "little")
     offset = _MAX_ZONE_OFFSET - (packed & 0xFF_FFFF)
     sign, offset = ("-" if offset < 0 else "+"), abs(offset)
@@ -210,7 +211,7 @@ def _time_with_zone(data: bytes) -> str:
     return time_text(packed >> 24, "us") + (f"{zone}:{offset % 60:02d}" if offset % 60 else zone)
 
 
-_OPAQUE: Final[dict[str, Callable[[bytes], Any]]] = {
+_OPAQUE_DECODERS: Final[dict[str, Callable[[bytes], Any]]] = {
     "hugeint": _hugeint,
     "uhugeint": _uhugeint,
     "bignum": _bignum,
@@ -223,11 +224,11 @@ _OPAQUE: Final[dict[str, Callable[[bytes], Any]]] = {
 
 
 def _lists(array: Any) -> list[Any]:
-    return _cut(array, json_values(elements(array)))
+    return _split_into_rows(array, json_values(elements(array)))
 
 
-def _cut(array: Any, values: list[Any]) -> list[Any]:
-    """Deal the values of all rows out to the rows of a list array."""
+def _split_into_rows(array: Any, values: list[Any]) -> list[Any]:
+    """Split the converted elements of a list array into its rows."""
     if pa.types.is_fixed_size_list(array.type):
         offsets = range(0, (len(array) + 1) * array.type.list_size, array.type.list_size)
     else:
@@ -238,7 +239,7 @@ def _cut(array: Any, values: list[Any]) -> list[Any]:
 
 
 def _structs(array: Any) -> list[Any]:
-    """Named fields make an object, unnamed ones (``row(1, 2)``) an array."""
+    """Convert structs to objects. Structs with unnamed fields (``row(1, 2)``) become arrays."""
     names = [array.type.field(index).name for index in range(array.type.num_fields)]
     fields = [json_values(array.field(index)) for index in range(array.type.num_fields)]
     valid = array.is_valid().to_pylist()
@@ -251,24 +252,24 @@ def _structs(array: Any) -> list[Any]:
 
 
 def _maps(array: Any) -> list[Any]:
-    """A map becomes an object; keys that are not text are written as their JSON."""
+    """Convert maps to objects. Keys that are not text are written as JSON."""
     lists = map_as_list(array)
     pairs = elements(lists)
     entries = list(zip(_keys(pairs.field(0)), json_values(pairs.field(1)), strict=True))
-    return [None if row is None else dict(row) for row in _cut(lists, entries)]
+    return [None if row is None else dict(row) for row in _split_into_rows(lists, entries)]
 
 
 def _keys(array: Any) -> list[str]:
     if pa.types.is_floating(array.type):
-        # NaN and infinities as the engine names them: as null they would be one key.
+        # NaN and infinities get DuckDB's names. If all were null, they would be the same key.
         return [as_text(key) if math.isfinite(key) else str(key) for key in array.to_pylist()]
     return [as_text(key) for key in json_values(array)]
 
 
 def _unions(array: Any) -> list[Any]:
     members = [json_values(array.field(index)) for index in range(array.type.num_fields)]
-    place = {code: index for index, code in enumerate(array.type.type_codes)}
-    return [members[place[code]][row] for row, code in enumerate(member_codes(array).to_pylist())]
+    index_of = {code: index for index, code in enumerate(array.type.type_codes)}
+    return [members[index_of[code]][row] for row, code in enumerate(member_codes(array).to_pylist())]
 
 
 def _dictionaries(array: Any) -> list[Any]:
@@ -277,5 +278,5 @@ def _dictionaries(array: Any) -> list[Any]:
 
 
 def as_text(value: Any) -> str:
-    """Return a JSON value as text: itself where it is text, else its JSON."""
+    """Return a JSON value as text: text unchanged, anything else as JSON."""
     return value if isinstance(value, str) else orjson.dumps(value).decode()

@@ -5,27 +5,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from logs import columns
+from logs.quoting import quote_name, quote_text
 from logs.sql import pruning
-from logs.sql.names import quote_name, quote_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _NAMES: Final = ", ".join(quote_name(column.name) for column in columns.COLUMNS)
 
-#: The columns in the contract's order, then ``day``: text from the path, so that it decides which files
-#: are opened. The guard keeps the variable out of a query's reach.
+#: The columns in the contract's order, then ``day``. DuckDB reads ``day`` from the paths, and so opens only
+#: the files that match a condition on it. The guard does not let a query read or set the variable.
 _SOURCE: Final = "read_parquet(getvariable('files'), hive_partitioning = true, hive_types = {'day': VARCHAR})"
-USUAL_VIEW: Final = f"CREATE OR REPLACE VIEW proxy_logs AS SELECT {_NAMES}, day FROM {_SOURCE}"  # noqa: S608
+FAST_VIEW: Final = f"CREATE OR REPLACE VIEW proxy_logs AS SELECT {_NAMES}, day FROM {_SOURCE}"  # noqa: S608
 
-#: The same by a schema that is given, so that a file which is older than a column has null (or 0) in it, and
-#: with ``day`` computed, so that the engine takes nothing for known about it. Slower to plan.
+#: The same columns with an explicit schema: a file that is older than a column has null (or 0) in it. ``day``
+#: is an expression here, about which DuckDB assumes nothing. This view takes longer to plan.
 _SCHEMA: Final = ", ".join(
     f"{quote_text(column.name)}: {{name: {quote_text(column.name)}, type: '{column.type}',"
     f" default_value: {'0' if column.never_null else 'NULL'}}}"
     for column in columns.COLUMNS
 )
-_CAREFUL_VIEW: Final = (
+_TOLERANT_VIEW: Final = (
     f"CREATE OR REPLACE VIEW proxy_logs AS SELECT {_NAMES},"  # noqa: S608
     f" split_part(filename, '/', -2)[{len(columns.DAY) + 2}:] AS {columns.DAY}"
     f" FROM read_parquet(getvariable('files'), schema = MAP {{{_SCHEMA}}}, filename = true)"
@@ -39,9 +39,9 @@ EMPTY_VIEW: Final = (
 
 
 def _special_view(files: Sequence[str], days: Sequence[str]) -> str | None:
-    """Return the statement that replaces the view for no file, or one; None for more.
+    """Return the statement that makes the view for no file or one file; None for several files.
 
-    The pinned engine fails on ``min(day)`` where a partitioned view has exactly one file.
+    DuckDB 1.5.5 fails on ``min(day)`` over a partitioned view of exactly one file.
     """
     if not files:
         return EMPTY_VIEW
@@ -49,35 +49,38 @@ def _special_view(files: Sequence[str], days: Sequence[str]) -> str | None:
         return None
     source = f"read_parquet({quote_text(files[0])}, hive_partitioning = false)"
     day = f"{quote_text(days[0])}::VARCHAR AS {columns.DAY}"
-    # Every part is quoted, and none comes from the query.
+    # All parts are quoted, and none comes from the query.
     return f"CREATE OR REPLACE VIEW proxy_logs AS SELECT {_NAMES}, {day} FROM {source}"  # noqa: S608
 
 
-def files_read(tree: dict[str, Any], files: Sequence[str], days: Sequence[str]) -> list[str]:
-    """Return the files that the view must name for this statement: never exactly one of several."""
-    needed = set(pruning.days_read(tree, days))
-    named = [file for file, day in zip(files, days, strict=True) if day in needed]
-    others = (file for file, day in zip(files, days, strict=True) if day not in needed)
-    while len(named) < 2 and (other := next(others, None)):
-        named.append(other)
-    return named
+def needed_files(tree: dict[str, Any], files: Sequence[str], days: Sequence[str]) -> list[str]:
+    """Return the files that the view must have for this statement.
+
+    The fast view cannot have fewer than two files, so the result has at least two if there are two.
+    """
+    needed_days = set(pruning.days_read(tree, days))
+    needed = [file for file, day in zip(files, days, strict=True) if day in needed_days]
+    others = (file for file, day in zip(files, days, strict=True) if day not in needed_days)
+    while len(needed) < 2 and (other := next(others, None)):
+        needed.append(other)
+    return needed
 
 
 def make_view(connection: Any, files: Sequence[str], days: Sequence[str]) -> None:
-    """Let the view show ``files``, each of the day that stands at its place in ``days``."""
+    """Make the fast view of ``files``. ``days`` are the days of the files, in the same order."""
     if view := _special_view(files, days):
         connection.execute(view)
     else:
-        name_files(connection, files)
+        set_files(connection, files)
 
 
-def make_careful_view(connection: Any, files: Sequence[str]) -> None:
-    """Let the view show ``files`` whatever columns each has."""
-    name_files(connection, files)
-    connection.execute(_CAREFUL_VIEW)
+def make_tolerant_view(connection: Any, files: Sequence[str]) -> None:
+    """Make a view of ``files`` that may lack columns."""
+    set_files(connection, files)
+    connection.execute(_TOLERANT_VIEW)
 
 
-def name_files(connection: Any, files: Sequence[str]) -> None:
-    """Set the variable that the usual view reads its files from."""
-    # A literal: the engine would prepare and plan a parameter.
+def set_files(connection: Any, files: Sequence[str]) -> None:
+    """Set the variable from which the views read their files."""
+    # A literal is faster than a parameter, for which DuckDB would prepare and plan the statement.
     connection.execute(f"SET VARIABLE files = string_split({quote_text(chr(10).join(files))}, chr(10))")

@@ -1,7 +1,7 @@
-"""What crosses between the service and its query processes, and how: frames over a socket.
+"""The messages between the service and its query processes: frames over a socket.
 
-A frame is a four-byte length (big-endian), JSON of that length, then the binary body whose length the
-JSON gives as ``body``. Pure, and imported on both sides.
+A frame is a four-byte length (big-endian), a head of JSON of that length, then a binary body. The JSON gives
+the length of the body as ``body``. Both sides import this module; it imports no Django.
 """
 
 from __future__ import annotations
@@ -18,12 +18,16 @@ _CHUNK: Final = 1 << 20
 
 
 class ConnectionEnded(Exception):
-    """The other side closed before the frame was whole."""
+    """The other side closed the socket before the frame was complete."""
 
 
 @dataclass(frozen=True, slots=True)
-class Preparation:
-    """What a process is told before any query: the limits that it puts on itself ahead of time."""
+class ProcessLimits:
+    """The limits that a query process puts on itself before it gets a query.
+
+    Attributes:
+        seconds: the longest query, from which the limit of processor time follows.
+    """
 
     seconds: float
     memory_bytes: int
@@ -33,15 +37,16 @@ class Preparation:
         return json.dumps(asdict(self)).encode()
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Preparation:
+    def from_bytes(cls, data: bytes) -> ProcessLimits:
         return cls(**json.loads(data))
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One query: the statement, the files below a folder, and the caps of its result.
+    """One query: the statement, the files below a folder, and the limits of its result.
 
-    With ``wait`` the process tells which files the statement needs and goes on when it gets a frame.
+    If ``wait`` is true, the process answers which files the statement needs. It continues when the service
+    has sent another frame.
     """
 
     statement: str
@@ -84,24 +89,32 @@ def encode(document: dict[str, Any], *, body: bytes | memoryview = b"") -> bytes
 
 
 def decode_length(data: bytes | bytearray) -> int:
-    """Return the length of the JSON that follows."""
+    """Return the length of a frame's JSON."""
     length: int = _LENGTH.unpack(data)[0]
     return length
 
 
 def decode_head(data: bytes | bytearray) -> dict[str, Any]:
-    """Return a frame's JSON; its ``body`` is the length of what follows."""
+    """Return a frame's JSON. Its ``body`` is the length of the binary body that follows."""
     document: dict[str, Any] = json.loads(data)
     return document
 
 
 def read_head(descriptor: int) -> dict[str, Any]:
-    """Read a frame's JSON from a blocking descriptor; raises `ConnectionEnded`."""
+    """Read a frame's JSON from a blocking descriptor.
+
+    Raises:
+        ConnectionEnded: the other side closed the socket.
+    """
     return decode_head(read_exactly(descriptor, decode_length(read_exactly(descriptor, LENGTH_BYTES))))
 
 
 def read_exactly(descriptor: int, length: int) -> bytearray:
-    """Read ``length`` bytes from a blocking descriptor; raises `ConnectionEnded`."""
+    """Read ``length`` bytes from a blocking descriptor.
+
+    Raises:
+        ConnectionEnded: the other side closed the socket.
+    """
     data = bytearray(length)
     view = memoryview(data)
     read = 0
@@ -114,7 +127,7 @@ def read_exactly(descriptor: int, length: int) -> bytearray:
 
 
 def write_all(descriptor: int, data: bytes | memoryview) -> None:
-    """Write everything to a blocking descriptor, by ``write`` alone: a query process may not ``send``."""
+    """Write everything to a blocking descriptor. Query processes may call ``write``, but not ``send``."""
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]

@@ -1,6 +1,6 @@
-"""The conditions of cache rules: keys, operators, their evaluation and their translation to SQL."""
+"""The conditions of cache rules: their keys and operators, how to evaluate them and compile them to SQL."""
 
-from rules.conditions.evaluate import ConditionTrace, holds, trace
+from rules.conditions.evaluate import ConditionTrace, matches, trace
 from rules.conditions.keys import CONDITION_KEYS, MAX_DEPTH, ConditionKey, Kind
 from rules.conditions.operators import OPERATORS, Operator
 from rules.conditions.parse import InvalidConditions, parse_conditions
@@ -20,7 +20,7 @@ __all__ = [
     "Request",
     "compile_condition",
     "compile_sql",
-    "holds",
+    "matches",
     "parse_conditions",
     "read_request",
     "trace",

@@ -1,7 +1,8 @@
-"""CIDR tests in plain SQL: the engine's ``inet`` type is an extension, which a locked engine does not load.
+"""Compile CIDR tests to plain SQL. DuckDB's type ``inet`` needs an extension, which query processes lack.
 
-An address becomes a text that sorts as its number: ``4`` and 8 hexadecimal digits for IPv4, ``6`` and 32
-for IPv6; what is no address becomes null. A network is then a ``BETWEEN``.
+An address is converted to a text that sorts like its number: ``4`` and 8 hexadecimal digits for IPv4, ``6``
+and 32 digits for IPv6. Text that is not an address becomes null. A network is a ``BETWEEN`` of two of these
+texts.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _MAPPED_PREFIX: Final = "0" * 20 + "ffff"
 
 
 def compile_network(column: str, network: str) -> str:
-    """Compile "the text in the column is an address in the network"; null for what is no address."""
+    """Return SQL for "the column is an address in the network". It is null if the text is not an address."""
     parsed = parse_network(network)
     width, version = (8, "4") if isinstance(parsed, IPv4Network) else (32, "6")
     first = f"{version}{int(parsed.network_address):0{width}x}"
@@ -30,7 +31,7 @@ def compile_network(column: str, network: str) -> str:
 
 
 def _let(name: str, value: str, result: str) -> str:
-    """``result`` with a name for a value in it, evaluated once."""
+    """Return SQL for ``result`` in which ``name`` is ``value``, which is evaluated only once."""
     return f"list_transform([{value}], lambda {name}: {result})[1]"
 
 
@@ -58,7 +59,7 @@ def _sortable_address(column: str) -> str:
 
 
 def _sortable_ipv6(address: str) -> str:
-    # An IPv4 tail is written as the two groups that it stands for; then "::" is filled up.
+    # Replace an IPv4 address at the end by its two groups, then replace "::" by zeros.
     tail = "regexp_extract(t, '[0-9.]+$')"
     high = f"{_octet('q', 1)} * 256 + {_octet('q', 2)}"
     low = f"{_octet('q', 3)} * 256 + {_octet('q', 4)}"

@@ -1,13 +1,13 @@
-"""Lower case as the log's engine has it: character by character, never changing a text's length."""
+"""Lower case as in DuckDB: character by character, so that the length does not change."""
 
 from __future__ import annotations
 
 
 def fold_case(text: str) -> str:
-    """Lower a text as DuckDB's ``lower`` does.
+    """Return a text in lower case like DuckDB's ``lower``.
 
-    ``str.lower`` alone differs in two places: a final sigma depends on what stands before it, and
-    ``İ`` becomes two characters.
+    ``str.lower`` differs in two cases: it has another letter for a sigma at the end of a word, and two
+    characters for ``İ``.
     """
     if text.isascii():
         return text.lower()

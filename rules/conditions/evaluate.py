@@ -1,7 +1,7 @@
-"""Decide whether conditions hold for a request. The compiled SQL (``rules.conditions.sql``) says the same.
+"""Evaluate conditions for a request. The compiled SQL (``rules.conditions.sql``) gives the same results.
 
-Two-valued throughout: a test on null is false, except ``exists: false``, ``ne`` and ``notIn``; ``not``
-turns that plain answer round.
+Every condition is true or false. A test on null is false, except ``exists: false``, ``ne`` and ``notIn``;
+``not`` negates that.
 """
 
 from __future__ import annotations
@@ -26,64 +26,67 @@ if TYPE_CHECKING:
 Present: TypeAlias = "str | int | bool | frozenset[str]"
 
 
-def holds(condition: Condition, request: Request) -> bool:
-    """Decide a condition, stopping at the first part that settles it."""
+def matches(condition: Condition, request: Request) -> bool:
+    """Evaluate a condition for a request. Stop at the first part that decides the result."""
     match condition:
         case Test():
-            return holds_for(condition, request.get(condition.key.name))
+            return matches_value(condition, request.get(condition.key.name))
         case All():
-            return all(holds(part, request) for part in condition.parts)
+            return all(matches(part, request) for part in condition.parts)
         case AnyOf():
-            return any(holds(part, request) for part in condition.parts)
+            return any(matches(part, request) for part in condition.parts)
         case Not():
-            return not holds(condition.part, request)
+            return not matches(condition.part, request)
 
 
 @dataclass(frozen=True, slots=True)
 class ConditionTrace:
-    """What one condition answered.
+    """The result of one condition.
 
-    ``path`` is a JSON Pointer into the rule's conditions, ``operator`` a test's operator or ``all``, ``any``,
-    ``not``. ``value`` is what a test looked at, ``parts`` what a combinator combined.
+    Attributes:
+        path: a JSON Pointer into the rule's conditions.
+        operator: the operator of a test, or ``all``, ``any``, ``not``.
+        value: the request's value that a test compared.
+        parts: the traces of the conditions in ``all``, ``any`` or ``not``.
     """
 
     path: str
-    holds: bool
+    matched: bool
     operator: str
     value: Value = None
     parts: tuple[ConditionTrace, ...] = ()
 
 
 def trace(condition: Condition, request: Request) -> ConditionTrace:
-    """Decide a condition and every part of it, whether it still matters or not."""
+    """Evaluate a condition and all its parts, even if they do not affect the result."""
     match condition:
         case Test():
             value = request.get(condition.key.name)
             return ConditionTrace(
                 join_pointer(condition.path),
-                holds_for(condition, value),
+                matches_value(condition, value),
                 condition.operator.value,
                 value=value,
             )
         case All():
             parts = tuple(trace(part, request) for part in condition.parts)
             return ConditionTrace(
-                join_pointer(condition.path), all(part.holds for part in parts), "all", parts=parts
+                join_pointer(condition.path), all(part.matched for part in parts), "all", parts=parts
             )
         case AnyOf():
             parts = tuple(trace(part, request) for part in condition.parts)
             return ConditionTrace(
-                join_pointer(condition.path), any(part.holds for part in parts), "any", parts=parts
+                join_pointer(condition.path), any(part.matched for part in parts), "any", parts=parts
             )
         case Not():
             inner = trace(condition.part, request)
-            return ConditionTrace(join_pointer(condition.path), not inner.holds, "not", parts=(inner,))
+            return ConditionTrace(join_pointer(condition.path), not inner.matched, "not", parts=(inner,))
 
 
-def holds_for(test: Test, value: Value) -> bool:
-    """Decide one test on one value."""
+def matches_value(test: Test, value: Value) -> bool:
+    """Evaluate one test for one value."""
     if value is None:
-        return _holds_for_null(test)
+        return _matches_null(test)
     if not test.ignore_case:
         return _PREDICATES[test.operator](test, value)
     if isinstance(value, str):
@@ -94,7 +97,10 @@ def holds_for(test: Test, value: Value) -> bool:
 
 
 def fold_operand(test: Test) -> Test:
-    """Lower the operands of a test that ignores case, except a pattern, whose engine ignores case itself."""
+    """Return a test that ignores case with operands in lower case.
+
+    Patterns of ``regex`` are not changed, because RE2 ignores case itself.
+    """
     if test.operator is Operator.REGEX:
         return test
     operands = tuple(fold_case(value) if isinstance(value, str) else value for value in test.operands)
@@ -102,7 +108,7 @@ def fold_operand(test: Test) -> Test:
     return Test(test.key, test.operator, operand, ignore_case=True, path=test.path)
 
 
-def _holds_for_null(test: Test) -> bool:
+def _matches_null(test: Test) -> bool:
     match test.operator:
         case Operator.EXISTS:
             return test.operand is False
@@ -153,12 +159,12 @@ def _contains_all(test: Test, value: Present) -> bool:
     )
 
 
-def _lies_in_network(test: Test, value: Present) -> bool:
+def _is_in_networks(test: Test, value: Present) -> bool:
     address = parse_address(value) if isinstance(value, str) else None
-    return address is not None and any(_lies_in(address, parse_network(text)) for text in test.texts)
+    return address is not None and any(_is_in_network(address, parse_network(text)) for text in test.texts)
 
 
-def _lies_in(address: Address, network: Network) -> bool:
+def _is_in_network(address: Address, network: Network) -> bool:
     return address.version == network.version and address in network
 
 
@@ -178,5 +184,5 @@ _PREDICATES: Final[dict[Operator, Callable[[Test, Present], bool]]] = {
     Operator.LTE: _compare_numbers(lambda value, operand: value <= operand),
     Operator.CONTAINS_ANY: _contains_any,
     Operator.CONTAINS_ALL: _contains_all,
-    Operator.CIDR: _lies_in_network,
+    Operator.CIDR: _is_in_networks,
 }

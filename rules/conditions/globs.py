@@ -1,15 +1,18 @@
-"""Patterns of table names: ``*`` stands for any run of characters, everything else for itself."""
+"""Patterns of table names, in which ``*`` matches any characters."""
 
 from __future__ import annotations
 
 from typing import Final
 
-#: Longest pattern of a table name, in characters.
+#: Maximum length of a pattern in characters.
 MAX_GLOB: Final = 2_000
 
 
 def glob_matches(pattern: str, name: str) -> bool:
-    """Match a whole name. Linear in the name for each ``*``: the leftmost place is always good enough."""
+    """Return True if the pattern matches the whole name.
+
+    The leftmost match of each piece between two ``*`` is enough, so no backtracking is needed.
+    """
     head, *rest = pattern.split("*")
     if not rest:
         return name == pattern
@@ -26,9 +29,9 @@ def glob_matches(pattern: str, name: str) -> bool:
 
 
 def glob_covers(outer: str, inner: str) -> bool:
-    """Tell whether every name that one pattern matches is matched by the other too.
+    """Return True if ``outer`` certainly matches every name that ``inner`` matches.
 
-    Sound: the inner pattern's ``*`` is read as a character, which only an outer ``*`` can match, so a
-    True is never wrong.
+    The ``*`` of the inner pattern is treated as a character of a name. Only a ``*`` of the outer pattern can
+    match it, so True is never wrong.
     """
     return glob_matches(outer, inner)

@@ -1,4 +1,4 @@
-"""Whether one condition holds wherever another does: said only where it is certain."""
+"""Find out whether a condition matches all requests that another one matches. True is always certain."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _EXCLUDING: Final = frozenset({Operator.NE, Operator.NOT_IN})
 
 
 def implies(narrow: Conjunction, wide: Conjunction) -> bool:
-    """Tell whether every request that the narrow condition matches is matched by the wide one too.
+    """Return True if the wide condition certainly matches every request that the narrow one matches.
 
-    True is certain; False may only mean that it was not seen.
+    If it returns False, the wide condition may still do so.
     """
     return all(_implies_part(narrow, part) for part in wide)
 
@@ -52,7 +52,7 @@ def _implies_literal(known: Literal, wanted: Literal) -> bool:
     if target.operator is Operator.EXISTS:
         return target.operand is True
     if target.operator in _EXCLUDING:
-        # No excluded value is among those that are known to pass.
+        # True if none of the excluded values can pass the known test.
         return not target.ignore_case and not any(
             known.accepts(as_value(target, value)) for value in target.operands
         )

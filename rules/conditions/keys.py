@@ -1,8 +1,7 @@
-"""The condition keys: request-side columns of ``proxy_logs``, so that a rule can be replayed over the log.
+"""The condition keys: columns of ``proxy_logs`` that describe the request, so rules can be tested on the log.
 
-Contract: "Tenants and configuration", docs/decisions/0008-rule-language.md. The names stand here and not
-in an import of the log's columns because apps side by side do not import each other; a test holds the
-two tables equal.
+Contract: "Tenants and configuration", docs/decisions/0008-rule-language.md. The app ``rules`` does not import
+``logs``, so the names are repeated here; a test compares both.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Final
 
 
 class Kind(StrEnum):
-    """What a key's values are, which decides the operators it knows."""
+    """The kind of a key's values. It decides which operators fit the key."""
 
     TEXT = "text"
     NUMBER = "number"
@@ -24,7 +23,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConditionKey:
-    """One condition key. ``caller_supplied``: copied from a request header, so anyone can forge it."""
+    """One condition key. If it is ``caller_supplied``, it is a request header, which the caller can forge."""
 
     name: str
     kind: Kind
@@ -33,7 +32,7 @@ class ConditionKey:
 
     @property
     def is_textual(self) -> bool:
-        """Whether values compare as text, so that ``ignoreCase`` may stand beside the operator."""
+        """True if values are compared as text, so that ``ignoreCase`` is allowed."""
         return self.kind in {Kind.TEXT, Kind.IP, Kind.TABLES}
 
 
@@ -59,11 +58,11 @@ _KEYS: Final = (
     ConditionKey("serverHostname", Kind.TEXT, "host of the warehouse"),
 )
 
-#: Every condition key by its name, in the order of the documentation.
+#: All condition keys by name, in the order of docs/rules.md.
 CONDITION_KEYS: Final[dict[str, ConditionKey]] = {key.name: key for key in _KEYS}
 
 #: The keys that combine conditions instead of testing a column.
 COMBINATORS: Final = ("all", "any", "not")
 
-#: How deep combinators may nest.
+#: Maximum depth of nested combinators.
 MAX_DEPTH: Final = 8

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 
 def quote_text(text: str) -> str:
-    """Quote a text as a SQL literal: quotes doubled, nothing else is special in the engine's grammar.
+    """Return a text as a SQL literal. In DuckDB, only quotes need escaping.
 
     Raises:
-        ValueError: the text holds NUL, at which the engine would stop reading.
+        ValueError: the text contains NUL, where DuckDB would stop reading.
     """
     if "\0" in text:
-        raise ValueError("a SQL literal cannot hold NUL")
+        raise ValueError("a SQL literal cannot contain NUL")
     return "'" + text.replace("'", "''") + "'"

@@ -1,4 +1,4 @@
-"""Conditions, read: a tree of tests on keys. Values are hashable and compare by meaning."""
+"""Conditions as a tree of tests on keys. The nodes are hashable, and equal if they mean the same."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Operand: TypeAlias = Scalar | tuple[Scalar, ...]
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """One operator on one key. ``path`` leads from the conditions to it and does not compare."""
+    """One operator on one key. ``path`` is its path in the conditions; it is ignored in comparisons."""
 
     key: ConditionKey
     operator: Operator
@@ -26,18 +26,18 @@ class Test:
     ignore_case: bool = False
     path: Path = field(default=(), compare=False)
 
-    #: Not a test class, whatever the name: pytest asks.
+    #: Tells pytest that this is not a test class.
     __test__ = False
 
     @property
     def operands(self) -> tuple[Scalar, ...]:
-        """The operand as a tuple, a single value included."""
+        """The operand as a tuple. A single value becomes a tuple of one."""
         return self.operand if isinstance(self.operand, tuple) else (self.operand,)
 
     @property
     def text(self) -> str:
         """The operand of an operator that takes one text."""
-        assert isinstance(self.operand, str)  # noqa: S101 - narrows what the parser has checked
+        assert isinstance(self.operand, str)  # noqa: S101 - for mypy; the parser has checked it
         return self.operand
 
     @property
@@ -48,7 +48,7 @@ class Test:
 
 @dataclass(frozen=True, slots=True)
 class All:
-    """Every part holds; true when there is none."""
+    """Matches if all parts match, also if there are no parts."""
 
     parts: tuple[Condition, ...]
     path: Path = field(default=(), compare=False)
@@ -56,7 +56,7 @@ class All:
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """At least one part holds; false when there is none."""
+    """Matches if at least one part matches."""
 
     parts: tuple[Condition, ...]
     path: Path = field(default=(), compare=False)
@@ -64,7 +64,7 @@ class AnyOf:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """The part does not hold."""
+    """Matches if the part does not match."""
 
     part: Condition
     path: Path = field(default=(), compare=False)
@@ -74,7 +74,7 @@ Condition: TypeAlias = Test | All | AnyOf | Not
 
 
 def iterate_tests(condition: Condition, *, negated: bool = False) -> Iterator[tuple[Test, bool]]:
-    """Yield every test in document order, and whether an odd number of ``not`` stands around it."""
+    """Yield every test in document order, with True if it is inside an odd number of ``not``."""
     match condition:
         case Test():
             yield condition, negated

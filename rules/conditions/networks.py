@@ -1,4 +1,4 @@
-"""CIDR networks and client addresses: what an address is, and when it lies in a network."""
+"""Read CIDR networks and client addresses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MAPPED: Final = IPv6Network("::ffff:0:0/96")
 
 
 class InvalidCidr(ValueError):
-    """A text that is no network. ``suggestion`` is what was probably meant, where that is clear."""
+    """A text is not a network. ``suggestion`` is the network that was probably meant, if that is clear."""
 
     def __init__(self, problem: str, *, suggestion: str | None = None) -> None:
         super().__init__(problem)
@@ -49,7 +49,7 @@ def parse_network(text: str) -> Network:
 
 
 def parse_address(text: str) -> Address | None:
-    """Read a client address, None for a text that is none. ``::ffff:10.0.0.1`` is ``10.0.0.1``."""
+    """Return a client address, or None if the text is not one. ``::ffff:10.0.0.1`` becomes ``10.0.0.1``."""
     if "%" in text:
         return None
     try:
@@ -60,7 +60,7 @@ def parse_address(text: str) -> Address | None:
 
 
 def contains_network(outer: str, inner: str) -> bool:
-    """Tell whether every address of one network lies in the other."""
+    """Return True if the network ``inner`` is part of the network ``outer``."""
     wide, narrow = parse_network(outer), parse_network(inner)
     if isinstance(wide, IPv4Network):
         return isinstance(narrow, IPv4Network) and narrow.subnet_of(wide)

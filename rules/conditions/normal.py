@@ -1,8 +1,8 @@
-"""The normal form of conditions, in which equal meaning is mostly equal value.
+"""The normal form of conditions. It is used to compare what conditions mean.
 
-``not`` is pushed down to the tests, nesting flattened, what always or never holds folded away, and the
-tests on one key merged. The form only ever says what is certain: two conditions with one normal form mean
-the same; with different forms they may still. It grows no larger than the conditions.
+``not`` is moved to the tests, nested conditions are flattened, parts that always or never match are removed,
+and tests on the same key are merged. Conditions with the same normal form mean the same. Conditions with
+different normal forms may mean the same, too. The normal form is never larger than the conditions.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from rules.conditions.evaluate import fold_operand, holds_for
+from rules.conditions.evaluate import fold_operand, matches_value
 from rules.conditions.keys import Kind
 from rules.conditions.model import All, AnyOf, Condition, Not, Operand, Scalar, Test
 from rules.conditions.operators import Operator
@@ -24,45 +24,45 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """One test, or that it does not hold."""
+    """A test or a negated test."""
 
     test: Test
     negated: bool = False
 
     def accepts(self, value: Value) -> bool:
-        """Decide the literal on a value."""
-        return holds_for(self.test, value) is not self.negated
+        """Return True if the literal matches a value."""
+        return matches_value(self.test, value) is not self.negated
 
     def accepts_only(self, *, boolean: bool) -> bool:
-        """Whether one of the two booleans passes and the other does not."""
+        """Return True if the literal matches this boolean and not the other one."""
         return self.accepts(boolean) and not self.accepts(not boolean)
 
     @property
     def needs_value(self) -> bool:
-        """Whether null is refused."""
+        """True if null does not match."""
         return not self.accepts(None)
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """At least one of two or more alternatives holds."""
+    """Matches if at least one of two or more alternatives matches."""
 
     alternatives: frozenset[Conjunction]
 
 
-#: Everything in it holds; empty, it always does. None never does.
+#: A conjunction matches if all its parts match. An empty conjunction always matches; None never matches.
 Conjunction: TypeAlias = "frozenset[Literal | Choice]"
 Normal: TypeAlias = "Conjunction | None"
 
 ALWAYS: Final[Conjunction] = frozenset()
 NEVER: Final = None
 
-#: Values of one key are tried against the operands of its other tests up to this product of their numbers.
-_MAX_TRIALS: Final = 10_000
+#: Maximum number of values of a key, times the number of operands of its other tests, that are compared.
+_MAX_COMPARISONS: Final = 10_000
 
 
 def normalize(condition: Condition, *, negated: bool = False) -> Normal:
-    """Bring a condition, or its opposite, into normal form."""
+    """Return the normal form of a condition, or of its negation."""
     match condition:
         case Test():
             return _normalize_literal(_simplify(condition), negated=negated)
@@ -82,11 +82,12 @@ _OPPOSITES: Final = {
     Operator.IN: Operator.NOT_IN,
     Operator.NOT_IN: Operator.IN,
 }
+#: Operators that match every text if the operand is empty.
 _EMPTY_MATCHES_ALL: Final = {Operator.CONTAINS, Operator.STARTS_WITH, Operator.ENDS_WITH, Operator.REGEX}
 
 
 def _simplify(test: Test) -> Test:
-    """Write a test in the one way chosen for its meaning."""
+    """Return one fixed form of all tests that mean the same."""
     if test.ignore_case:
         test = fold_operand(test)
     if test.operand == "" and test.operator in _EMPTY_MATCHES_ALL:
@@ -104,9 +105,9 @@ def _simplify(test: Test) -> Test:
             return Test(test.key, Operator.IN, operand=())
         case Operator.CONTAINS_ALL | Operator.CONTAINS_ANY | Operator.CIDR:
             patterns = tuple(sorted(set(test.texts)))
-            # One pattern that must be among the names: "all" and "any" are the same.
-            means_any = test.operator is Operator.CONTAINS_ALL and len(patterns) == 1
-            return _rewrite(test, Operator.CONTAINS_ANY if means_any else test.operator, patterns)
+            # With a single pattern, containsAll and containsAny mean the same.
+            is_any = test.operator is Operator.CONTAINS_ALL and len(patterns) == 1
+            return _rewrite(test, Operator.CONTAINS_ANY if is_any else test.operator, patterns)
         case _:
             return test
 
@@ -116,7 +117,7 @@ def _rewrite(test: Test, operator: Operator, operand: Operand) -> Test:
 
 
 def _simplify_list(test: Test, *, one: Operator, many: Operator) -> Test:
-    # No column holds a fraction.
+    # All numeric columns are integers, so a fraction never matches.
     values = {value for value in test.operands if not isinstance(value, float)}
     if test.key.kind is Kind.BOOL and len(values) == len((True, False)):
         return Test(test.key, Operator.EXISTS, operand=many is Operator.IN)
@@ -126,9 +127,9 @@ def _simplify_list(test: Test, *, one: Operator, many: Operator) -> Test:
 
 
 def _simplify_bound(test: Test) -> Test:
-    """Write a bound as the last whole number inside it."""
+    """Return a bound as ``gte`` or ``lte`` with an integer."""
     bound = test.operand
-    assert isinstance(bound, int | float)  # noqa: S101 - narrows what the parser has checked
+    assert isinstance(bound, int | float)  # noqa: S101 - for mypy; the parser has checked it
     match test.operator:
         case Operator.GT:
             return _rewrite(test, Operator.GTE, math.floor(bound) + 1)
@@ -151,15 +152,17 @@ def _normalize_literal(test: Test, *, negated: bool) -> Normal:
 
 
 def _conjoin(parts: Iterable[Normal]) -> Normal:
-    together: set[Literal | Choice] = set()
+    """Return the conjunction of all parts."""
+    literals_and_choices: set[Literal | Choice] = set()
     for part in parts:
         if part is NEVER:
             return NEVER
-        together |= part
-    return _merge(together)
+        literals_and_choices |= part
+    return _merge(literals_and_choices)
 
 
 def _choose(alternatives: list[Normal]) -> Normal:
+    """Return the disjunction of all alternatives."""
     possible = {alternative for alternative in alternatives if alternative is not NEVER}
     if ALWAYS in possible:
         return ALWAYS
@@ -172,7 +175,7 @@ def _choose(alternatives: list[Normal]) -> Normal:
             flat.add(alternative)
     singles = [part for alternative in flat if (part := _single_literal(alternative)) is not None]
     if singles and _conjoin(_negate(part) for part in singles) is NEVER:
-        # No value fails them all.
+        # Every value matches at least one of them.
         return ALWAYS
     flat = _merge_values(flat)
     if len(flat) == 1:
@@ -190,24 +193,25 @@ def _negate(literal: Literal) -> Normal:
 
 
 def _merge_values(alternatives: set[Conjunction]) -> set[Conjunction]:
-    """Write "a or b" on one key as "in [a, b]"."""
-    kept: set[Conjunction] = set()
+    """Replace "a or b" on the same key by "in [a, b]"."""
+    merged: set[Conjunction] = set()
     values: dict[tuple[str, bool], tuple[Test, set[Scalar]]] = {}
     for alternative in alternatives:
         part = _single_literal(alternative)
         if part is not None and part.test.operator in {Operator.EQ, Operator.IN}:
-            found = values.setdefault((part.test.key.name, part.test.ignore_case), (part.test, set()))
-            found[1].update(part.test.operands)
+            _, operands = values.setdefault((part.test.key.name, part.test.ignore_case), (part.test, set()))
+            operands.update(part.test.operands)
         else:
-            kept.add(alternative)
+            merged.add(alternative)
     for test, operands in values.values():
-        merged = _merge({Literal(_simplify(_rewrite(test, Operator.IN, tuple(operands))))})
-        if merged is not NEVER:
-            kept.add(merged)
-    return kept
+        membership = _merge({Literal(_simplify(_rewrite(test, Operator.IN, tuple(operands))))})
+        if membership is not NEVER:
+            merged.add(membership)
+    return merged
 
 
 def _merge(parts: set[Literal | Choice]) -> Normal:
+    """Merge the tests on each key."""
     by_key: dict[str, list[Literal]] = {}
     merged: set[Literal | Choice] = set()
     for part in parts:
@@ -226,7 +230,7 @@ def _merge(parts: set[Literal | Choice]) -> Normal:
 
 
 def _merge_key(literals: list[Literal]) -> list[Literal] | None:
-    """Merge the tests on one key, None where no value passes them all."""
+    """Merge the tests on one key. Return None if no value matches all of them."""
     key = literals[0].test.key
     if len(literals) == 1:
         return literals
@@ -237,7 +241,7 @@ def _merge_key(literals: list[Literal]) -> list[Literal] | None:
         return None
     needs_value = [literal.needs_value for literal in literals]
     if Literal(Test(key, Operator.EXISTS, operand=False)) in present:
-        # Null passes what does not need a value, and nothing is left to test.
+        # Only null is left. It matches all tests that do not need a value.
         return None if any(needs_value) else [Literal(Test(key, Operator.EXISTS, operand=False))]
     if sum(needs_value) > 1:
         literals = [literal for literal in literals if literal.test.operator is not Operator.EXISTS]
@@ -247,33 +251,33 @@ def _merge_key(literals: list[Literal]) -> list[Literal] | None:
 
 
 def _merge_values_of_key(literals: list[Literal]) -> list[Literal] | None:
-    """Reduce tests of which one lists values to the values that pass them all."""
-    listing = [literal.test for literal in literals if _compares_with(literal, Operator.EQ, Operator.IN)]
-    if not listing:
+    """If a test lists values, replace all tests by the listed values that match all of them."""
+    lists = [literal.test for literal in literals if _has_exact_operator(literal, Operator.EQ, Operator.IN)]
+    if not lists:
         return literals
-    values = set.intersection(*(set(test.operands) for test in listing))
+    values = set.intersection(*(set(test.operands) for test in lists))
     others = []
     for literal in literals:
-        if _compares_with(literal, Operator.NE, Operator.NOT_IN):
+        if _has_exact_operator(literal, Operator.NE, Operator.NOT_IN):
             values.difference_update(literal.test.operands)
-        elif not _compares_with(literal, Operator.EQ, Operator.IN):
+        elif not _has_exact_operator(literal, Operator.EQ, Operator.IN):
             others.append(literal)
-    if len(values) * sum(len(literal.test.operands) for literal in others) > _MAX_TRIALS:
+    if len(values) * sum(len(literal.test.operands) for literal in others) > _MAX_COMPARISONS:
         return literals
-    passing = [value for value in values if all(_admits(literal, value) for literal in others)]
-    if not passing:
+    matching = [value for value in values if all(_accepts_operand(literal, value) for literal in others)]
+    if not matching:
         return None
-    return [Literal(_simplify(_rewrite(listing[0], Operator.IN, tuple(passing))))]
+    return [Literal(_simplify(_rewrite(lists[0], Operator.IN, tuple(matching))))]
 
 
 def _merge_boolean(literals: list[Literal]) -> list[Literal] | None:
-    """A boolean key has three values: name the set of those that pass."""
+    """Merge the tests on a boolean key by trying all its values: true, false and null."""
     key = literals[0].test.key
     values = (True, False, None)
-    passing = frozenset(value for value in values if all(literal.accepts(value) for literal in literals))
-    if not passing:
+    matching = frozenset(value for value in values if all(literal.accepts(value) for literal in literals))
+    if not matching:
         return None
-    if len(passing) == len(values):
+    if len(matching) == len(values):
         return []
     operator, operand = {
         frozenset({True}): (Operator.EQ, True),
@@ -282,7 +286,7 @@ def _merge_boolean(literals: list[Literal]) -> list[Literal] | None:
         frozenset({True, False}): (Operator.EXISTS, True),
         frozenset({True, None}): (Operator.NE, False),
         frozenset({False, None}): (Operator.NE, True),
-    }[passing]
+    }[matching]
     return [Literal(Test(key, operator, operand))]
 
 
@@ -290,17 +294,17 @@ def _opposite(literal: Literal) -> Literal | None:
     return _single_literal(_negate(literal) or ALWAYS)
 
 
-def _compares_with(literal: Literal, *operators: Operator) -> bool:
-    """Whether the literal compares values as they are with those that it lists."""
+def _has_exact_operator(literal: Literal, *operators: Operator) -> bool:
+    """Return True if the literal has one of the operators, is not negated and does not ignore case."""
     return literal.test.operator in operators and not literal.negated and not literal.test.ignore_case
 
 
-def _admits(literal: Literal, value: Scalar) -> bool:
+def _accepts_operand(literal: Literal, value: Scalar) -> bool:
     return literal.accepts(as_value(literal.test, value))
 
 
 def as_value(test: Test, operand: Scalar) -> Value:
-    """The value of the key that equals an operand of the test."""
+    """Return the value of the key that equals an operand of the test."""
     if test.key.kind is Kind.TABLES and isinstance(operand, str):
         return frozenset({operand})
     return int(operand) if isinstance(operand, float) else operand
@@ -320,14 +324,14 @@ def _bounds_exclude(literals: list[Literal]) -> bool:
 
 
 def _affixes_exclude(literals: list[Literal]) -> bool:
-    """Whether two beginnings, or two endings, cannot both be those of one text."""
-    for operator, fits in ((Operator.STARTS_WITH, str.startswith), (Operator.ENDS_WITH, str.endswith)):
+    """Return True if no text can have all the required beginnings or endings."""
+    for operator, has_affix in ((Operator.STARTS_WITH, str.startswith), (Operator.ENDS_WITH, str.endswith)):
         affixes = [
             literal.test.text
             for literal in literals
             if literal.test.operator is operator and not literal.negated and not literal.test.ignore_case
         ]
         longest = max(affixes, key=len, default="")
-        if not all(fits(longest, affix) for affix in affixes):
+        if not all(has_affix(longest, affix) for affix in affixes):
             return True
     return False

@@ -1,4 +1,4 @@
-"""The operators of conditions: which kinds of keys they fit and what operand they take."""
+"""The operators of conditions: the kinds of keys that they fit, and the type of their operand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rules.json_text import is_array, is_number
 
 
 class Operator(StrEnum):
-    """The name of an operator as it stands in a document."""
+    """The name of an operator in a document."""
 
     EQ = "eq"
     NE = "ne"
@@ -30,16 +30,16 @@ class Operator(StrEnum):
     CONTAINS_ALL = "containsAll"
     CIDR = "cidr"
 
-    #: Enum's own is a Python function, and conditions are hashed all the time.
+    #: Conditions are hashed often, and Enum's own hash function is slow.
     __hash__ = str.__hash__
 
 
-#: Stands beside operators and modifies them; not an operator itself.
+#: Modifies the operators in the same object.
 IGNORE_CASE: Final = "ignoreCase"
 
 
 class Shape(StrEnum):
-    """What an operand must look like."""
+    """The type of an operand."""
 
     SCALAR = "scalar"
     SCALARS = "array of scalars"
@@ -52,7 +52,7 @@ class Shape(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OperatorSpec:
-    """What an operator takes and means."""
+    """The kinds of keys that an operator fits, the type of its operand, and its meaning for docs/rules.md."""
 
     kinds: frozenset[Kind]
     shape: Shape
@@ -85,7 +85,7 @@ OPERATORS: Final[dict[Operator, OperatorSpec]] = {
     ),
 }
 
-#: What people write for an operator when they think of another language.
+#: Names of operators in other languages, for suggestions.
 OPERATOR_ALIASES: Final[dict[str, Operator]] = {
     "=": Operator.EQ,
     "==": Operator.EQ,
@@ -112,7 +112,7 @@ OPERATOR_ALIASES: Final[dict[str, Operator]] = {
 
 
 def find_operator(name: str) -> Operator | None:
-    """Find an operator by its name in a document."""
+    """Return the operator with this name, or None."""
     return _BY_NAME.get(name)
 
 
@@ -120,7 +120,7 @@ _BY_NAME: Final = {operator.value: operator for operator in Operator}
 
 
 def is_scalar_of(kind: Kind, value: object) -> bool:
-    """Tell whether a value is what a key of this kind compares with. Null never is: use ``exists``."""
+    """Return True if keys of this kind can be compared with a value. For null, use ``exists``."""
     match kind:
         case Kind.BOOL:
             return isinstance(value, bool)
@@ -134,7 +134,7 @@ _SCALAR_NAMES: Final = {Kind.BOOL: "a boolean", Kind.NUMBER: "a number"}
 
 
 def describe_shape(key: ConditionKey, operator: Operator) -> str:
-    """Name what the operator takes beside this key: ``a number``, ``an array of strings``."""
+    """Return the type of the operand for a message: ``a number``, ``an array of strings``."""
     scalar = _SCALAR_NAMES.get(key.kind, "a string")
     match OPERATORS[operator].shape:
         case Shape.SCALAR:
@@ -153,11 +153,10 @@ def describe_shape(key: ConditionKey, operator: Operator) -> str:
             return "a string or an array of strings"
 
 
-def find_misshapen(key: ConditionKey, operator: Operator, operand: object) -> list[int] | None:
-    """Find what of an operand has the wrong type.
+def find_wrong_elements(key: ConditionKey, operator: Operator, operand: object) -> list[int] | None:
+    """Return the indexes of the elements of an operand that have a wrong type.
 
-    Returns the indexes of wrong elements of an array, or None when the operand itself has the wrong type.
-    An empty list: all is well.
+    Return None if the operand itself has a wrong type, and an empty list if it is valid.
     """
     match OPERATORS[operator].shape:
         case Shape.SCALAR:

@@ -1,4 +1,4 @@
-"""Read the ``conditions`` object of a rule that lint has passed."""
+"""Read the ``conditions`` object of a rule that has passed lint."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from rules.conditions.keys import CONDITION_KEYS, MAX_DEPTH, ConditionKey
 from rules.conditions.model import All, AnyOf, Condition, Not, Operand, Scalar, Test
-from rules.conditions.operators import IGNORE_CASE, OPERATORS, Operator, find_misshapen, find_operator
-from rules.json_text import holds_forbidden_characters, is_array, is_object, join_pointer
+from rules.conditions.operators import IGNORE_CASE, OPERATORS, Operator, find_operator, find_wrong_elements
+from rules.json_text import has_forbidden_characters, is_array, is_object, join_pointer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -16,18 +16,17 @@ if TYPE_CHECKING:
 
 
 class InvalidConditions(ValueError):
-    """Conditions that lint would have refused. Names the place as a JSON Pointer."""
+    """Conditions that lint would refuse. The message names the place as a JSON Pointer."""
 
     def __init__(self, path: Path, problem: str) -> None:
         super().__init__(f"{join_pointer(path) or 'the conditions'}: {problem}")
 
 
 def parse_conditions(document: Mapping[str, object]) -> All:
-    """Read a ``conditions`` object; an empty one holds for every request.
+    """Read a ``conditions`` object. An empty one matches every request.
 
     Raises:
-        InvalidConditions: for conditions that did not pass lint, which alone finds every problem
-            and explains it.
+        InvalidConditions: the conditions have not passed lint. It names only the first problem.
     """
     return _parse_object(document, path=(), depth=0)
 
@@ -53,7 +52,7 @@ def _parse_object(document: object, *, path: Path, depth: int) -> All:
         elif (key := CONDITION_KEYS.get(name)) is not None:
             parts.extend(_parse_tests(key, value, path=here))
         else:
-            raise InvalidConditions(here, "is no condition key")
+            raise InvalidConditions(here, "is not a condition key")
     return All(tuple(parts), path)
 
 
@@ -63,17 +62,17 @@ def _parse_tests(key: ConditionKey, value: object, *, path: Path) -> Iterator[Te
         return
     ignore_case = value.get(IGNORE_CASE, False)
     if not isinstance(ignore_case, bool) or (ignore_case and not key.is_textual):
-        raise InvalidConditions((*path, IGNORE_CASE), "must be a boolean beside a text operator")
+        raise InvalidConditions((*path, IGNORE_CASE), "must be a boolean, on a text key")
     for name, operand in value.items():
         if name == IGNORE_CASE:
             continue
         operator = find_operator(name)
         if operator is None:
-            raise InvalidConditions((*path, name), "is no operator")
+            raise InvalidConditions((*path, name), "is not an operator")
         yield _parse_test(key, operator, operand, ignore_case=ignore_case, path=(*path, name))
 
 
-#: Whether case matters to an operator at all.
+#: Operators that ``ignoreCase`` does not affect.
 CASELESS: Final = frozenset({Operator.EXISTS, Operator.CIDR})
 
 
@@ -82,12 +81,12 @@ def _parse_test(
 ) -> Test:
     if key.kind not in OPERATORS[operator].kinds:
         raise InvalidConditions(path, f"does not fit {key.name}")
-    if find_misshapen(key, operator, operand) != []:
+    if find_wrong_elements(key, operator, operand) != []:
         raise InvalidConditions(path, "has an operand of the wrong type")
     values = _freeze(operand)
     for value in values if isinstance(values, tuple) else (values,):
-        if isinstance(value, str) and holds_forbidden_characters(value):
-            raise InvalidConditions(path, "holds NUL or an unpaired surrogate")
+        if isinstance(value, str) and has_forbidden_characters(value):
+            raise InvalidConditions(path, "contains NUL or an unpaired surrogate")
     return Test(key, operator, values, ignore_case and operator not in CASELESS, path)
 
 
@@ -102,4 +101,4 @@ def _freeze_scalar(value: object) -> Scalar:
         return int(value)
     if isinstance(value, str | int | float):
         return value
-    raise TypeError(f"{type(value).__name__} is no scalar")
+    raise TypeError(f"{type(value).__name__} is not a scalar")

@@ -1,4 +1,4 @@
-"""RE2 patterns, compiled so that the log's engine, which is RE2 too, agrees on every text."""
+"""Compile RE2 patterns with the options that give the same results as in DuckDB, which uses RE2 too."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Final
 
 import re2
 
-#: Longest pattern, in characters.
+#: Maximum length of a pattern in characters.
 MAX_PATTERN: Final = 2_000
 
-#: Memory of one compiled pattern, in bytes. Bounds what compiling and matching may cost.
+#: Maximum memory of a compiled pattern in bytes. It also limits the time for compiling and matching.
 _MAX_MEMORY: Final = 1 << 20
 
 
 class InvalidRegex(ValueError):
-    """A pattern that does not compile; the text says why."""
+    """A pattern does not compile. The message says why."""
 
 
 class Regex:
-    """A compiled pattern that is searched for in texts."""
+    """A compiled pattern."""
 
     __slots__ = ("_compiled",)
 
@@ -28,11 +28,14 @@ class Regex:
 
     @property
     def size(self) -> int:
-        """Instructions of the compiled program: what compiling it has cost."""
+        """The number of instructions of the compiled program, a measure for the cost of compiling."""
         return int(self._compiled.programsize)
 
     def is_found_in(self, text: str) -> bool:
-        """Search the text. Bytes go in, because ``\\C`` may match in the middle of a character."""
+        """Return True if the pattern matches anywhere in the text.
+
+        The text is searched as bytes, because ``\\C`` can match within a character.
+        """
         return self._compiled.search(text.encode("utf-8", "surrogatepass")) is not None
 
 
@@ -44,17 +47,17 @@ def _make_options(*, ignore_case: bool) -> re2.Options:
     return options
 
 
-#: Made once: making them costs half as much as compiling a pattern. By whether case is ignored.
+#: By ``ignore_case``. Making the options takes half as long as compiling a pattern.
 _OPTIONS: Final = {value: _make_options(ignore_case=value) for value in (False, True)}
 
 
 @lru_cache(maxsize=256)
 def compile_regex(pattern: str, *, ignore_case: bool = False) -> Regex:
-    """Compile a pattern: RE2 syntax, ``.`` without newline, ``^`` and ``$`` at the ends of the text.
+    """Compile a pattern. ``.`` does not match a newline; ``^`` and ``$`` match only at the ends of the text.
 
     Raises:
-        InvalidRegex: the pattern is no RE2, is too large when compiled, or names a group as ``(?<name>…)``,
-            which the RE2 inside the log's engine does not know.
+        InvalidRegex: the pattern is not RE2, is too large when compiled, or has a group ``(?<name>…)``, which
+            DuckDB's version of RE2 does not support.
     """
     try:
         compiled = re2.compile(pattern.encode("utf-8", "surrogatepass"), _OPTIONS[ignore_case])
@@ -64,5 +67,5 @@ def compile_regex(pattern: str, *, ignore_case: bool = False) -> Regex:
             detail.decode("utf-8", "replace") if isinstance(detail, bytes) else str(detail)
         ) from None
     if compiled.groupindex and "(?<" in pattern:
-        raise InvalidRegex("a named group is written (?P<name>…)")
+        raise InvalidRegex("write a named group as (?P<name>…)")
     return Regex(compiled)

@@ -1,4 +1,4 @@
-"""The request side of an entry, read for matching: what a rule may ask about."""
+"""Read the values of the condition keys from a request or a log row."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from rules.json_text import is_array, name_type, read_integer
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: A column's value; table names as a set, without order or repetition.
+#: The value of a condition key. Table names are a set.
 Value: TypeAlias = str | int | bool | frozenset[str] | None
 Request: TypeAlias = dict[str, Value]
 
 
 class InvalidRequest(ValueError):
-    """A request with a value of the wrong type; the text names the column."""
+    """A value of a request has the wrong type. The message names the column."""
 
 
 def read_request(values: Mapping[str, object]) -> Request:
-    """Read the condition keys out of a row of ``proxy_logs`` or out of a Gateway request.
+    """Read the condition keys from a row of ``proxy_logs`` or from a Gateway request.
 
-    Absent is null; other columns are left aside. ``tables`` is a list of names or the JSON text of one; a
-    text that is no JSON array counts as null, elements that are no strings are passed over.
+    An absent key is null; other columns are ignored. ``tables`` is a list of names, or its JSON text. Text
+    that is not a JSON array counts as null; elements that are not strings are ignored.
 
     Raises:
         InvalidRequest: a value has another type than its column.
@@ -33,7 +33,7 @@ def read_request(values: Mapping[str, object]) -> Request:
     return {name: _read_value(key, values.get(name)) for name, key in CONDITION_KEYS.items()}
 
 
-_NAMES: Final = {
+_EXPECTED_TYPES: Final = {
     Kind.TEXT: "a string",
     Kind.IP: "a string",
     Kind.BOOL: "a boolean",
@@ -56,7 +56,7 @@ def _read_value(key: ConditionKey, value: object) -> Value:
             return _read_table_names(value)
         case Kind.TABLES if is_array(value):
             return frozenset(name for name in value if isinstance(name, str))
-    raise InvalidRequest(f"{key.name} must be {_NAMES[key.kind]} or null, not {name_type(value)}")
+    raise InvalidRequest(f"{key.name} must be {_EXPECTED_TYPES[key.kind]} or null, not {name_type(value)}")
 
 
 def _read_table_names(text: str) -> frozenset[str] | None:

@@ -1,8 +1,7 @@
 """Compile conditions to a DuckDB expression over the columns of ``proxy_logs``.
 
-The expression is never null: ``WHERE`` on it keeps exactly the rows for which the evaluator says yes, and
-``NOT`` of it exactly the others. It needs no extension, no macro and no function of ours, so it runs in
-the locked engine.
+The expression is true if `evaluate.matches` returns True for the row, else false, and never null. It uses no
+extensions, macros or functions of our own, so query processes can run it.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ def compile_sql(conditions: Mapping[str, object]) -> str:
     """Compile a rule's ``conditions`` object.
 
     Raises:
-        rules.conditions.InvalidConditions: for conditions that did not pass lint.
+        rules.conditions.InvalidConditions: the conditions have not passed lint.
     """
     return compile_condition(parse_conditions(conditions))
 
 
 def compile_condition(condition: Condition) -> str:
-    """Compile conditions that have been read."""
+    """Compile a condition from `parse_conditions`."""
     match condition:
         case Test():
             return _compile_test(condition)
@@ -62,14 +61,14 @@ def _compile_test(test: Test) -> str:
         test = fold_operand(test)
     match test.key.kind:
         case Kind.TABLES:
-            answer = _compile_tables(test)
+            expression = _compile_tables(test)
         case Kind.NUMBER:
-            answer = _compile_number(test)
+            expression = _compile_number(test)
         case Kind.BOOL:
-            answer = _compile_equality(_column(test), [str(value).lower() for value in test.operands])
+            expression = _compile_equality(_column(test), [str(value).lower() for value in test.operands])
         case Kind.TEXT | Kind.IP:
-            answer = _compile_text(test)
-    return answer if answer in {"true", "false"} else f"coalesce({answer}, false)"
+            expression = _compile_text(test)
+    return expression if expression in {"true", "false"} else f"coalesce({expression}, false)"
 
 
 def _column(test: Test) -> str:
@@ -111,8 +110,8 @@ def _compile_number(test: Test) -> str:
 
 
 def _compile_bound(column: str, operator: Operator, bound: Scalar) -> str:
-    # The column holds integers: a bound between two of them is the one below it.
-    assert not isinstance(bound, str)  # noqa: S101 - narrows what the parser has checked
+    # The column has integers, so a bound with a fraction is replaced by the integer below it.
+    assert not isinstance(bound, str)  # noqa: S101 - for mypy; the parser has checked it
     below = math.floor(bound)
     if operator is Operator.GT or (operator is Operator.GTE and below != bound):
         return f"{column} > {below}"
@@ -121,7 +120,7 @@ def _compile_bound(column: str, operator: Operator, bound: Scalar) -> str:
     return f"{column} >= {below}" if operator is Operator.GTE else f"{column} <= {below}"
 
 
-#: The names in the JSON text of ``tables``; null where it is null or no JSON array.
+#: The names in the JSON text of ``tables``; null if it is null or not a JSON array.
 _TABLE_NAMES: Final = (
     """(CASE WHEN NOT json_valid("tables") THEN NULL WHEN json_type("tables") = 'ARRAY' THEN """
     """list_transform(list_filter(json_extract("tables", '$[*]'), lambda e: json_type(e) = 'VARCHAR'), """

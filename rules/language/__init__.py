@@ -1,4 +1,4 @@
-"""The shape of a ruleset: its fields, their defaults and the complete form in which rules are stored."""
+"""The fields of a rule and their defaults, and the complete form in which rules are stored."""
 
 from rules.language.document import (
     READ_ONLY_PROPERTIES,

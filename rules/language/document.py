@@ -1,8 +1,8 @@
-"""Rules as documents and as values.
+"""Complete rules with their defaults, and read them.
 
-Contract: "Cache rules (ruleset)". A ruleset is stored complete: every default is written out, so that
-what GET returns, what history keeps and what the Gateway obeys is one text, which no later change of a
-default alters (docs/decisions/0008-rule-language.md).
+Contract: "Cache rules (ruleset)". A ruleset is stored with all defaults written out. So GET, history and the
+Gateway have the same text, and a later change of a default does not affect stored rules
+(docs/decisions/0008-rule-language.md).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from rules.conditions.model import All
 
-#: What may stand beside ``rules`` because it was read that way. Lint checks the types; whether the values are
-#: those of the stored ruleset is the writer's to say.
+#: Properties of a ruleset besides ``rules``. A client may send back what it has read. Lint checks only their
+#: types; a write compares them with the stored ruleset.
 READ_ONLY_PROPERTIES: Final = {
     "tenantId": FieldType.STRING,
     "cacheBust": FieldType.STRING,
@@ -32,7 +32,7 @@ READ_ONLY_PROPERTIES: Final = {
 
 
 class Action(StrEnum):
-    """What a rule does with a statement that it decides."""
+    """What a rule does with a statement."""
 
     CACHE = "cache"
     BYPASS = "bypass"
@@ -41,15 +41,15 @@ class Action(StrEnum):
 
 
 def default_action(rule: Mapping[str, object]) -> Action:
-    """The action of a rule that names none."""
+    """Return the action of a rule without ``action``."""
     return Action.INVALIDATE if "invalidateRules" in rule else Action.CACHE
 
 
 def complete_rule(rule: Mapping[str, object]) -> dict[str, object]:
-    """Write out the defaults of a rule that has passed lint.
+    """Return a rule, which has passed lint, with its defaults written out.
 
-    ``description``, ``staleWhileRevalidate`` and ``invalidateRules`` stay absent where they were, for
-    their absence is their default. Conditions stay as sent.
+    ``description``, ``staleWhileRevalidate`` and ``invalidateRules`` have no default, so they may be absent.
+    Conditions are not changed.
     """
     completed: dict[str, object] = {
         "id": rule["id"],
@@ -68,7 +68,7 @@ def complete_rule(rule: Mapping[str, object]) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule, read. Durations in seconds."""
+    """A rule with its defaults. Durations are in seconds."""
 
     id: str
     name: str
@@ -82,15 +82,15 @@ class Rule:
 
     @cached_property
     def condition(self) -> All:
-        """The conditions, read."""
+        """The conditions as a tree."""
         return parse_conditions(self.conditions)
 
 
 def read_rule(document: Mapping[str, object]) -> Rule:
-    """Read a rule that has passed lint, complete or not.
+    """Read a rule that has passed lint. It may lack defaults.
 
     Raises:
-        KeyError, TypeError, ValueError: for a rule that has not.
+        KeyError, TypeError, ValueError: the rule has not passed lint.
     """
     complete: dict[str, Any] = complete_rule(document)
     return Rule(
@@ -101,7 +101,7 @@ def read_rule(document: Mapping[str, object]) -> Rule:
         conditions=complete["conditions"],
         ttl_seconds=complete["ttlSeconds"],
         stale_while_revalidate=complete.get("staleWhileRevalidate"),
-        # Named twice, a target is still invalidated once.
+        # A target that is named more than once is invalidated once.
         invalidate_rules=tuple(dict.fromkeys(complete.get("invalidateRules", ()))),
         require_invalidation=complete["requireInvalidation"],
     )
@@ -113,7 +113,7 @@ def read_rules(documents: Iterable[Mapping[str, object]]) -> tuple[Rule, ...]:
 
 
 def rule_ids(rules: object) -> list[str]:
-    """The ids of rules in any state, unlinted ones too: what has no string for an id is passed over."""
+    """Return the ids of rules that may not have passed lint. Rules without a text as id are left out."""
     if not is_array(rules):
         return []
     ids = (rule.get("id") for rule in rules if is_object(rule))

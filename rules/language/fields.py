@@ -1,4 +1,4 @@
-"""The fields of a rule: types, bounds, defaults and meaning, for lint, defaults and documentation."""
+"""The fields of a rule: types, bounds, defaults and meaning. Lint and docs/rules.md use this table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 
 class FieldType(StrEnum):
-    """The JSON type of a field, worded for a message."""
+    """The JSON type of a field, as text for a message."""
 
     STRING = "a string"
     BOOLEAN = "a boolean"
@@ -19,7 +19,7 @@ class FieldType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a rule. ``minimum`` and ``maximum`` are inclusive; ``default`` is worded for people."""
+    """One field of a rule. ``minimum`` and ``maximum`` are inclusive. ``default`` is text for people."""
 
     name: str
     type: FieldType
@@ -36,20 +36,20 @@ _FIELDS: Final = (
     Field(
         "id", FieldType.STRING, "names the rule in logs, markers and references", "required", required=True
     ),
-    Field("name", FieldType.STRING, "the name that people read", "the `id`"),
+    Field("name", FieldType.STRING, "a name for people", "the `id`"),
     Field("description", FieldType.STRING, "free text", "absent"),
-    Field("enabled", FieldType.BOOLEAN, "a disabled rule neither decides nor fires", "`true`"),
+    Field("enabled", FieldType.BOOLEAN, "a disabled rule does not decide and does not fire", "`true`"),
     Field(
         "action",
         FieldType.STRING,
         "`cache`, `bypass`, `deny` or `invalidate`",
-        "`invalidate` where `invalidateRules` is given, else `cache`",
+        "`invalidate` if `invalidateRules` is given, else `cache`",
     ),
     Field("conditions", FieldType.OBJECT, "when the rule matches", "`{}`, which matches everything"),
     Field(
         "ttlSeconds",
         FieldType.INTEGER,
-        "how long a cached result lives, and a marker on this rule",
+        "how long a cached result, and a marker on this rule, is valid",
         f"`{DEFAULT_TTL_SECONDS}`",
         minimum=1,
         maximum=31_536_000,
@@ -57,7 +57,7 @@ _FIELDS: Final = (
     Field(
         "staleWhileRevalidate",
         FieldType.INTEGER,
-        "seconds for which an expired result may still be served while a fresh one is fetched",
+        "how many seconds an expired result may be served while a fresh one is fetched",
         "absent: never",
         minimum=0,
         maximum=604_800,
@@ -65,13 +65,13 @@ _FIELDS: Final = (
     Field(
         "invalidateRules",
         FieldType.IDS,
-        "the cache rules whose results become stale when a statement that matches has succeeded",
+        "the cache rules whose results become stale after a matching statement has succeeded",
         "absent: none",
     ),
     Field(
         "requireInvalidation",
         FieldType.BOOLEAN,
-        "the statement is refused (`INVALIDATION_ERROR`) when its markers cannot be recorded",
+        "the statement is refused (`INVALIDATION_ERROR`) if its markers cannot be recorded",
         "`false`",
     ),
 )

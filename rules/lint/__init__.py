@@ -1,4 +1,4 @@
-"""Lint of rulesets: one check per file under ``checks``, the same for validate, write and restore."""
+"""Check rulesets for errors and warnings. Each check is a file in ``checks``."""
 
 from rules.lint.finding import Finding, GrosslyMalformed, LintResult, Severity
 from rules.lint.registry import FINDING_KINDS, FindingKind

@@ -1,4 +1,4 @@
-"""What a new ruleset removes from the stored one, and who still holds on to it."""
+"""Find the rules that a new ruleset removes, and what still refers to them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """One element of ``invalidateRules``. ``referrer`` names the rule that holds it."""
+    """One element of ``invalidateRules``. ``referrer`` names the rule that contains it."""
 
     referrer: str
     path: Path
@@ -25,7 +25,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class RemovedRule:
-    """A rule of the stored ruleset that the new one has no longer."""
+    """A rule that the stored ruleset has and the new one does not."""
 
     id: str
     references: tuple[Reference, ...]
@@ -40,7 +40,7 @@ def find_removed(
     active_marker_targets: Collection[str],
     confirmed: Collection[str],
 ) -> Iterator[RemovedRule]:
-    """Yield what was removed, by id."""
+    """Yield the removed rules, sorted by id."""
     removed = set(rule_ids(stored_rules)) - set(rule_ids(new_rules))
     references: dict[str, list[Reference]] = {rule_id: [] for rule_id in removed}
     for target, reference in _find_references(new_rules) if removed else ():

@@ -1,4 +1,4 @@
-"""What lint says about a ruleset. Contract: "Lint result (`RuleLintResult`)"."""
+"""The result of a lint. Contract: "Lint result (`RuleLintResult`)"."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Severity(StrEnum):
-    """Errors block a write, warnings never do."""
+    """An error blocks a write, a warning does not."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -21,10 +21,12 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding. ``path`` leads from the document to the place; a missing member is named by its path.
+    """One finding.
 
-    ``rule_id`` is None where the rule has no valid id. ``subject`` is the id that the finding speaks of,
-    for code that weighs findings against each other; it is not published.
+    Attributes:
+        rule_id: None if the rule has no valid id.
+        path: the place in the document. For a missing property, the path that it would have.
+        subject: the id that the finding is about, to compare findings. It is not published.
     """
 
     code: str
@@ -36,7 +38,7 @@ class Finding:
     subject: str | None = field(default=None, compare=False)
 
     def as_json(self) -> dict[str, object]:
-        """``{code, severity, ruleId, path, message, suggestion?}``, the path as a JSON Pointer."""
+        """Return ``{code, severity, ruleId, path, message, suggestion?}``. The path is a JSON Pointer."""
         document: dict[str, object] = {
             "code": self.code,
             "severity": self.severity.value,
@@ -48,15 +50,15 @@ class Finding:
 
 
 def encodable(text: str) -> str:
-    """Replace unpaired surrogates, which a JSON text may name but no response can carry."""
+    """Replace unpaired surrogates, which JSON can contain as escapes but a response in UTF-8 cannot."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 @dataclass(frozen=True, slots=True)
 class LintResult:
-    """All findings, each list in document order.
+    """All findings, in document order.
 
-    ``normalized`` holds the rules with every default written out, ready to be stored; None when invalid.
+    ``normalized`` has the rules as they are stored, with all defaults; None if the ruleset is invalid.
     """
 
     errors: tuple[Finding, ...]
@@ -65,11 +67,11 @@ class LintResult:
 
     @property
     def valid(self) -> bool:
-        """Whether nothing blocks the ruleset."""
+        """True if there are no errors."""
         return not self.errors
 
     def as_json(self) -> dict[str, object]:
-        """``{valid, errors, warnings}``."""
+        """Return ``{valid, errors, warnings}``."""
         return {
             "valid": self.valid,
             "errors": [finding.as_json() for finding in self.errors],
@@ -78,7 +80,7 @@ class LintResult:
 
 
 class GrosslyMalformed(ValueError):
-    """Not a ruleset at all: no object, or ``rules`` is no array. ``path`` is a JSON Pointer."""
+    """The document is not an object, or its ``rules`` are not an array. ``path`` is a JSON Pointer."""
 
     def __init__(self, path: str, message: str) -> None:
         super().__init__(message)

@@ -1,7 +1,7 @@
 """The parts of a ruleset that checks look at.
 
-A document is walked once. Nodes of the walk may hold anything that JSON can, so that every problem is
-found at once; :class:`SoundRule` and :class:`Ruleset` come after it and hold what could be read.
+The document is walked once. Most nodes may contain any JSON, so that all problems are found at once. After
+the walk, checks get :class:`ValidRule` for each rule with valid conditions, and one :class:`RuleList`.
 """
 
 from __future__ import annotations
@@ -31,18 +31,20 @@ _ACTIONS: Final = {action.value: action for action in Action}
 
 
 @dataclass(frozen=True)
-class Document:
-    """The whole document as sent."""
+class Root:
+    """The whole document."""
 
     value: JsonObject
 
 
 @dataclass(frozen=True, slots=True)
 class RuleNode:
-    """One element of ``rules``, and of its fields what checks ask for, None where a field is wrong.
+    """One element of ``rules``. The value of an invalid field is None.
 
-    ``fields`` is empty where the element is no object. ``action`` and ``ttl_seconds`` are defaults where
-    absent; ``targets`` are the elements of ``invalidateRules``, whatever they are.
+    Attributes:
+        fields: all fields; empty if the element is not an object.
+        action, ttl_seconds: the default if the field is absent.
+        targets: the elements of ``invalidateRules``, of any type.
     """
 
     value: object
@@ -58,12 +60,12 @@ class RuleNode:
 
     @property
     def lacks_targets(self) -> bool:
-        """Whether ``invalidateRules`` is absent or empty, rather than wrong."""
+        """True if ``invalidateRules`` is absent or empty; False if it has a wrong type."""
         return self.fields.get("invalidateRules", []) == []
 
 
 def read_node(value: object, index: int) -> RuleNode:
-    """Read what can be read of an element of ``rules``."""
+    """Read an element of ``rules``, which may be invalid."""
     fields: JsonObject = value if is_object(value) else {}
     rule_id = fields.get("id")
     action = fields["action"] if "action" in fields else default_action(fields)
@@ -93,9 +95,9 @@ def _read_bounded(fields: JsonObject, name: str, *, default: int | None) -> int 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """An object of conditions: ``conditions`` itself, an element of ``all`` or ``any``, the value of ``not``.
+    """An object of conditions: ``conditions``, an element of ``all`` or ``any``, or the value of ``not``.
 
-    ``depth`` counts the combinators around it.
+    ``depth`` is the number of combinators around it.
     """
 
     value: object
@@ -132,7 +134,7 @@ class Operation:
 
     @property
     def fits(self) -> bool:
-        """Whether the operator fits the key."""
+        """True if the operator fits the kind of the key."""
         return self.key.kind in OPERATORS[self.operator].kinds
 
 
@@ -140,7 +142,7 @@ ConditionNode = Group | Combinator | Operators | Operation
 
 
 def walk_conditions(rule: RuleNode) -> Iterator[ConditionNode]:
-    """Walk the conditions of a rule down to the depth limit and one level beyond, which is not entered."""
+    """Yield the nodes in the conditions of a rule. Groups beyond the depth limit are not entered."""
     conditions = rule.fields.get("conditions")
     if is_object(conditions):
         yield from _walk_group(Group(conditions, 0, (*rule.path, "conditions")))
@@ -174,54 +176,54 @@ def _walk_key(key: ConditionKey, value: object, path: Path) -> Iterator[Conditio
 
 
 @dataclass(frozen=True)
-class SoundRule:
-    """A rule whose conditions are free of errors, so that their meaning can be weighed."""
+class ValidRule:
+    """A rule whose conditions have no errors, so that checks can compare what they mean."""
 
     rule: RuleNode
 
     @cached_property
     def condition(self) -> All:
-        """The conditions, read."""
+        """The conditions as a tree."""
         conditions = self.rule.fields.get("conditions")
         return parse_conditions(conditions if is_object(conditions) else {})
 
     @cached_property
     def normal(self) -> Normal:
-        """The conditions in normal form; None where they never hold."""
+        """The normal form of the conditions; None if they never match."""
         return normalize(self.condition)
 
     @property
     def path(self) -> Path:
-        """The way to the conditions, or to the rule that has none."""
+        """The path of the conditions, or of the rule if it has none."""
         return (*self.rule.path, "conditions") if "conditions" in self.rule.fields else self.rule.path
 
-    def locate_key(self, test: Test) -> Path:
-        """The way to the condition key of a test."""
+    def key_path(self, test: Test) -> Path:
+        """Return the path of the condition key of a test."""
         ends_at_key = test.path[-1] == test.key.name
         return (*self.path, *(test.path if ends_at_key else test.path[:-1]))
 
-    def find_keys(self, names: Container[str], wanted: Callable[[Literal], bool]) -> list[Path]:
-        """The places of the keys so named with a test that is wanted; negated ones are given as such."""
-        places = (
-            self.locate_key(test)
+    def find_keys(self, names: Container[str], is_wanted: Callable[[Literal], bool]) -> list[Path]:
+        """Return the paths of keys with one of ``names`` and a wanted test. Each path is returned once."""
+        paths = (
+            self.key_path(test)
             for test, negated in iterate_tests(self.condition)
-            if test.key.name in names and wanted(Literal(test, negated))
+            if test.key.name in names and is_wanted(Literal(test, negated))
         )
-        return list(dict.fromkeys(places))
+        return list(dict.fromkeys(paths))
 
 
 @dataclass(frozen=True)
-class Ruleset:
-    """All rules together, and those among them whose conditions are sound, in order."""
+class RuleList:
+    """All rules in order, and those with valid conditions."""
 
     rules: tuple[RuleNode, ...]
-    sound: tuple[SoundRule, ...]
+    valid: tuple[ValidRule, ...]
 
     @cached_property
     def by_id(self) -> dict[str, RuleNode]:
-        """The first rule of each id."""
-        found: dict[str, RuleNode] = {}
+        """The first rule with each id."""
+        by_id: dict[str, RuleNode] = {}
         for rule in self.rules:
             if rule.id is not None:
-                found.setdefault(rule.id, rule)
-        return found
+                by_id.setdefault(rule.id, rule)
+        return by_id

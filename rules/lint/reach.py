@@ -1,8 +1,9 @@
-"""Find, for each rule, an earlier one that matches everything it can, without comparing all with all.
+"""Find, for each rule, an earlier rule that matches everything that it matches.
 
-A rule that is wider than another must share something with it. Every rule is filed under the rarest thing
-that a narrower rule has to show: a value, a table pattern, at least a key. A later rule looks only
-under what it shows itself, and its search is bounded: what it does not find is not reported.
+Not all pairs of rules are compared: an index finds the candidates. If one rule is wider than another, both
+have something in common, such as a value, a table pattern or a key. So each rule is put into the index under
+the terms that a narrower rule must have, and a later rule is only compared with rules that it finds under its
+own terms. The search is limited; what it does not find is not reported.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
 
     from rules.conditions.normal import Conjunction, Normal
 
-#: Pairs of operands compared, for one rule and for all, at most.
+#: Maximum number of pairs of operands that are compared, for one rule and for all rules.
 _MAX_STEPS_OF_RULE: Final = 4_000
 _MAX_STEPS: Final = 2_000_000
 
-#: Parts of a table name that are widened.
+#: Maximum number of parts of a table name for which wider patterns are looked up.
 _MAX_PARTS: Final = 8
 
 _EVERYTHING: Final = ("everything",)
@@ -33,13 +34,13 @@ _UNUSUAL: Final = ("unusual pattern",)
 
 
 def find_wider(conjunctions: Sequence[Normal]) -> list[int | None]:
-    """For each condition, an earlier one that matches all that it matches; None where none was seen.
+    """Return for each condition the index of an earlier one that matches all that it matches, or None.
 
-    Conditions that never hold, given as None, cover nothing and are covered by nothing.
+    A condition that never matches is None. It is not compared.
     """
     search = _Search(conjunctions)
     return [
-        None if conjunction is None else search.find_and_file(index, conjunction)
+        None if conjunction is None else search.find_or_add(index, conjunction)
         for index, conjunction in enumerate(conjunctions)
     ]
 
@@ -47,37 +48,37 @@ def find_wider(conjunctions: Sequence[Normal]) -> list[int | None]:
 class _Search:
     def __init__(self, conjunctions: Sequence[Normal]) -> None:
         self._conjunctions = conjunctions
-        self._weights = [_weigh(conjunction) for conjunction in conjunctions]
-        self._shown = [
-            [] if conjunction is None else list(dict.fromkeys(_shown_terms(conjunction)))
+        self._sizes = [_count_operands(conjunction) for conjunction in conjunctions]
+        self._lookup_terms = [
+            [] if conjunction is None else list(dict.fromkeys(_lookup_terms(conjunction)))
             for conjunction in conjunctions
         ]
-        # How many conditions look under a term is what filing under it costs.
-        self._lookups = Counter(chain.from_iterable(self._shown))
+        # The more conditions look up a term, the more comparisons an entry under it causes.
+        self._lookup_counts = Counter(chain.from_iterable(self._lookup_terms))
         self._first: dict[Conjunction, int] = {}
-        self._filed: dict[Hashable, list[int]] = {}
+        self._index: dict[Hashable, list[int]] = {}
         self._steps_left = _MAX_STEPS
 
-    def find_and_file(self, index: int, conjunction: Conjunction) -> int | None:
-        """Find an earlier condition that covers this one, or else file this one to cover later ones."""
+    def find_or_add(self, index: int, conjunction: Conjunction) -> int | None:
+        """Return an earlier condition that is as wide or wider, or add this one to the index."""
         equal = self._first.setdefault(conjunction, index)
         if equal != index:
             return equal
         wider = self._find(index, conjunction)
-        # What is covered covers nothing that its cover does not.
+        # A condition with a wider one need not be in the index: the wider one covers all that it covers.
         if wider is None:
-            for term in _choose_terms(conjunction, self._lookups):
-                self._filed.setdefault(term, []).append(index)
+            for term in _choose_terms(conjunction, self._lookup_counts):
+                self._index.setdefault(term, []).append(index)
         return wider
 
     def _find(self, index: int, narrow: Conjunction) -> int | None:
         steps = 0
         seen: set[int] = set()
-        for candidate in chain.from_iterable(self._filed.get(term, ()) for term in self._shown[index]):
+        for candidate in chain.from_iterable(self._index.get(term, ()) for term in self._lookup_terms[index]):
             if candidate in seen:
                 continue
             seen.add(candidate)
-            steps += self._weights[index] * self._weights[candidate]
+            steps += self._sizes[index] * self._sizes[candidate]
             if steps > min(_MAX_STEPS_OF_RULE, self._steps_left):
                 break
             wide = self._conjunctions[candidate]
@@ -88,29 +89,30 @@ class _Search:
         return None
 
 
-def _weigh(conjunction: Normal) -> int:
-    """The operands in a condition, plus one."""
+def _count_operands(conjunction: Normal) -> int:
+    """Return the number of operands in a condition, plus one."""
     if conjunction is None:
         return 0
     return 1 + sum(
         len(part.test.operands)
         if isinstance(part, Literal)
-        else sum(_weigh(alternative) for alternative in part.alternatives)
+        else sum(_count_operands(alternative) for alternative in part.alternatives)
         for part in conjunction
     )
 
 
-def _choose_terms(conjunction: Conjunction, lookups: Counter[Hashable]) -> list[Hashable]:
-    by_part = [list(_filing_terms(part)) for part in conjunction]
-    return min(by_part, key=lambda terms: sum(lookups[term] for term in terms), default=[_EVERYTHING])
+def _choose_terms(conjunction: Conjunction, lookup_counts: Counter[Hashable]) -> list[Hashable]:
+    """Return the index terms of the part of a condition whose terms are looked up least often."""
+    by_part = [list(_index_terms(part)) for part in conjunction]
+    return min(by_part, key=lambda terms: sum(lookup_counts[term] for term in terms), default=[_EVERYTHING])
 
 
-def _filing_terms(part: Literal | Choice) -> Iterator[Hashable]:
-    """What a condition with this part is filed under: one that implies it shows at least one of these."""
+def _index_terms(part: Literal | Choice) -> Iterator[Hashable]:
+    """Yield index terms for a part of a condition. A condition that implies the part looks up one of them."""
     if isinstance(part, Choice):
         yield "is", part
         for alternative in part.alternatives:
-            yield from min((list(_filing_terms(inner)) for inner in alternative), key=len)
+            yield from min((list(_index_terms(inner)) for inner in alternative), key=len)
         return
     test, key = part.test, part.test.key.name
     if _lists_values(part):
@@ -135,25 +137,25 @@ def _filing_terms(part: Literal | Choice) -> Iterator[Hashable]:
             yield "is", part
 
 
-def _shown_terms(narrow: Conjunction) -> Iterator[Hashable]:
-    """What a condition is looked up under: something of every part that it implies."""
+def _lookup_terms(narrow: Conjunction) -> Iterator[Hashable]:
+    """Yield the terms that a condition looks up: at least one index term of every part that it implies."""
     yield _EVERYTHING
     for part in narrow:
         if isinstance(part, Choice) or part.negated:
             yield "is", part
         else:
-            yield from _shown_by_test(part)
+            yield from _lookup_terms_of_test(part)
 
 
-def _shown_by_test(literal: Literal) -> Iterator[Hashable]:
+def _lookup_terms_of_test(literal: Literal) -> Iterator[Hashable]:
     test, key = literal.test, literal.test.key.name
     if literal.needs_value:
         yield "positive", key
     if _lists_values(literal):
-        # A wider list holds every value, so the first one finds it.
+        # A wider list has all of the values, so it is found by the first one.
         yield from (("value", key, test.operands[0]), ("listed", key))
         if test.key.kind is Kind.TABLES:
-            yield from _shown_by_tables(test.texts[:1])
+            yield from _lookup_terms_of_tables(test.texts[:1])
         return
     match test.operator:
         case Operator.EXISTS if test.operand is False:
@@ -161,9 +163,9 @@ def _shown_by_test(literal: Literal) -> Iterator[Hashable]:
         case Operator.NE | Operator.NOT_IN:
             yield from (("not", key, value) for value in test.operands)
         case Operator.CONTAINS_ANY:
-            yield from _shown_by_tables(test.texts[:1])
+            yield from _lookup_terms_of_tables(test.texts[:1])
         case Operator.CONTAINS_ALL:
-            yield from _shown_by_tables(test.texts)
+            yield from _lookup_terms_of_tables(test.texts)
         case operator if operator in _FAMILIES:
             yield _FAMILIES[operator], key
         case _:
@@ -186,17 +188,17 @@ def _lists_values(part: Literal) -> bool:
 
 
 def _is_usual(pattern: str) -> bool:
-    """Whether a pattern is found by widening names: no star, or only one in place of the last parts."""
+    """Return True if `_widen` can return the pattern: it has no ``*``, or only one as its last part."""
     return pattern == "*" or "*" not in pattern.removesuffix(".*")
 
 
-def _shown_by_tables(patterns: Iterable[str]) -> Iterator[Hashable]:
+def _lookup_terms_of_tables(patterns: Iterable[str]) -> Iterator[Hashable]:
     yield _UNUSUAL
     for pattern in patterns:
         yield from (("table", wide) for wide in _widen(pattern))
 
 
 def _widen(pattern: str) -> list[str]:
-    """The pattern and the usual wider ones: ``a.b.c``, ``a.b.*``, ``a.*``, ``*``."""
+    """Return the pattern and the usual wider patterns: ``a.b.c``, ``a.b.*``, ``a.*``, ``*``."""
     parts = pattern.split(".")[:_MAX_PARTS]
     return [pattern, *(".".join([*parts[:length], "*"]) for length in range(len(parts) - 1, -1, -1))]

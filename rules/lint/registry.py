@@ -1,7 +1,7 @@
-"""Checks and the kinds of findings they make.
+"""The registry of checks and of the kinds of findings.
 
-A check is a function of one node that yields problems. It lives in a file of its own under
-``rules/lint/checks`` together with the declaration of its finding.
+A check is a function that gets one node and yields problems. Each file in ``rules/lint/checks`` declares one
+kind of finding, and has its checks.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Node = TypeVar("Node")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What a check found, at a path from the document. ``subject``: see :class:`Finding`."""
+    """A problem that a check found. The attributes are those of :class:`Finding`."""
 
     path: Path
     message: str
@@ -32,17 +32,21 @@ class Problem:
 
 @dataclass(slots=True)
 class Context:
-    """What the checks of one lint share."""
+    """State that the checks of one lint share.
+
+    Attributes:
+        patterns: by pattern and ignore_case, why a pattern does not compile, or None.
+        compiled_size: the sum of the sizes of all compiled patterns.
+    """
 
     suggester: Suggester = field(default_factory=Suggester)
-    #: The problem of each pattern that was compiled, None for those without, and the instructions compiled.
     patterns: dict[tuple[str, bool], str | None] = field(default_factory=dict)
     compiled_size: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class FindingKind:
-    """One kind of finding. ``meaning`` is a sentence for the documentation, which a test compares."""
+    """One kind of finding. docs/rules.md has the same ``meaning``; a test compares both."""
 
     code: str
     severity: Severity
@@ -64,7 +68,7 @@ class FindingKind:
         return register
 
     def make_finding(self, problem: Problem, rule_id: str | None) -> Finding:
-        """Turn a problem into a finding of this kind."""
+        """Return a finding of this kind for a problem."""
         return Finding(
             code=self.code,
             severity=self.severity,
@@ -84,7 +88,7 @@ def declare(code: str, severity: Severity, meaning: str) -> FindingKind:
     """Declare a kind of finding.
 
     Raises:
-        ValueError: the code is taken.
+        ValueError: the code is declared already.
     """
     if code in FINDING_KINDS:
         raise ValueError(f"the finding {code} is declared twice")

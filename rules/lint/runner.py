@@ -1,4 +1,4 @@
-"""Run all checks over a document and put their findings in order."""
+"""Run all checks on a document, and sort their findings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rules.json_text import is_array, is_object, name_type
 from rules.language import complete_rule
 from rules.lint import checks  # noqa: F401 - importing registers every check
 from rules.lint.finding import Finding, GrosslyMalformed, LintResult, Severity
-from rules.lint.nodes import Document, RuleNode, Ruleset, SoundRule, read_node, walk_conditions
+from rules.lint.nodes import Root, RuleList, RuleNode, ValidRule, read_node, walk_conditions
 from rules.lint.registry import Context, run_checks
 
 if TYPE_CHECKING:
@@ -21,29 +21,29 @@ if TYPE_CHECKING:
     _Hit: TypeAlias = tuple[FindingKind, Problem]
 
 
-#: Findings of one severity that are reported. Only a body made for it has more, and its answer would be
-#: a hundred times its size.
+#: Maximum number of findings of one severity. Without it, a hostile document could have an answer of a
+#: hundred times its own size.
 MAX_FINDINGS: Final = 50_000
 
 
 def lint_ruleset(document: object) -> LintResult:
-    """Find everything that is wrong or odd in a ruleset, at once.
+    """Return all errors and warnings of a ruleset.
 
-    ``document`` is parsed JSON, ``{rules: [...]}`` with or without the read-only members, which are passed
-    over. The cost grows with the size of the document.
+    ``document`` is parsed JSON: ``{rules: [...]}``, with or without the read-only properties. The time grows
+    linearly with the size of the document.
 
     Raises:
-        GrosslyMalformed: the document is no object, or its ``rules`` are no array.
+        GrosslyMalformed: the document is not an object, or its ``rules`` are not an array.
     """
     if not is_object(document):
         raise GrosslyMalformed("", f"A ruleset must be an object, not {name_type(document)}.")
     if not is_array(rules := document.get("rules")):
-        found = name_type(rules) if "rules" in document else "absent"
-        raise GrosslyMalformed("/rules", f"The rules of a ruleset must be an array; they are {found}.")
+        actual = name_type(rules) if "rules" in document else "absent"
+        raise GrosslyMalformed("/rules", f"The rules of a ruleset must be an array; they are {actual}.")
     nodes = tuple(read_node(rule, index) for index, rule in enumerate(rules))
-    found_by_severity = _collect(document, nodes)
+    hits_by_severity = _collect(document, nodes)
     errors, warnings = (
-        _sort(document, nodes, found_by_severity[severity]) for severity in (Severity.ERROR, Severity.WARNING)
+        _sort(document, nodes, hits_by_severity[severity]) for severity in (Severity.ERROR, Severity.WARNING)
     )
     normalized = None if errors else tuple(complete_rule(node.fields) for node in nodes)
     return LintResult(errors, warnings, normalized)
@@ -51,37 +51,37 @@ def lint_ruleset(document: object) -> LintResult:
 
 def _collect(document: JsonObject, nodes: tuple[RuleNode, ...]) -> dict[Severity, list[_Hit]]:
     context = Context()
-    found: dict[Severity, list[_Hit]] = {severity: [] for severity in Severity}
-    errors = found[Severity.ERROR]
-    _add(found, run_checks(Document(document), context))
-    sound: list[SoundRule] = []
+    all_hits: dict[Severity, list[_Hit]] = {severity: [] for severity in Severity}
+    errors = all_hits[Severity.ERROR]
+    _add(all_hits, run_checks(Root(document), context))
+    valid: list[ValidRule] = []
     for node in nodes:
-        _add(found, run_checks(node, context))
+        _add(all_hits, run_checks(node, context))
         before = len(errors)
         for part in walk_conditions(node):
-            _add(found, run_checks(part, context))
+            _add(all_hits, run_checks(part, context))
         if len(errors) >= MAX_FINDINGS:
             break
         if len(errors) == before and is_object(node.value) and is_object(node.fields.get("conditions", {})):
-            rule = SoundRule(node)
-            sound.append(rule)
-            _add(found, run_checks(rule, context))
-    _add(found, run_checks(Ruleset(nodes, tuple(sound)), context))
-    return found
+            rule = ValidRule(node)
+            valid.append(rule)
+            _add(all_hits, run_checks(rule, context))
+    _add(all_hits, run_checks(RuleList(nodes, tuple(valid)), context))
+    return all_hits
 
 
-def _add(found: dict[Severity, list[_Hit]], hits: list[_Hit]) -> None:
+def _add(all_hits: dict[Severity, list[_Hit]], hits: list[_Hit]) -> None:
     for hit in hits:
-        hits_of_severity = found[hit[0].severity]
+        hits_of_severity = all_hits[hit[0].severity]
         if len(hits_of_severity) < MAX_FINDINGS:
             hits_of_severity.append(hit)
 
 
-def _sort(document: JsonObject, nodes: Sequence[RuleNode], found: list[_Hit]) -> tuple[Finding, ...]:
-    """Order findings as their places stand in the document; at one place, in the order of the checks."""
+def _sort(document: JsonObject, nodes: Sequence[RuleNode], hits: list[_Hit]) -> tuple[Finding, ...]:
+    """Sort findings in document order. Findings at the same place stay in the order of the checks."""
     positions = _Positions(document)
     ordered = sorted(
-        ((positions.find(problem.path), kind, problem) for kind, problem in found), key=itemgetter(0)
+        ((positions.find(problem.path), kind, problem) for kind, problem in hits), key=itemgetter(0)
     )
     return tuple(kind.make_finding(problem, _rule_id(nodes, problem.path)) for _, kind, problem in ordered)
 
@@ -92,14 +92,14 @@ def _rule_id(nodes: Sequence[RuleNode], path: Path) -> str | None:
 
 
 class _Positions:
-    """Where things stand in a document: their index at every level."""
+    """The positions of paths in a document, for sorting."""
 
     def __init__(self, document: JsonObject) -> None:
         self._document = document
         self._members: dict[int, dict[str, int]] = {}
 
     def find(self, path: Path) -> tuple[int, ...]:
-        """The indexes along a path. A member that is missing stands before all that are there."""
+        """Return the index at each level of a path. A missing property comes before all others."""
         value: object = self._document
         position: list[int] = []
         for token in path:
@@ -112,8 +112,8 @@ class _Positions:
         return tuple(position)
 
     def _members_of(self, value: JsonObject) -> dict[str, int]:
-        # The document outlives this object, so that its members keep their identity.
-        known = self._members.get(id(value))
-        if known is None:
-            known = self._members[id(value)] = {name: index for index, name in enumerate(value)}
-        return known
+        # Ids stay unique, because the document exists as long as this object.
+        members = self._members.get(id(value))
+        if members is None:
+            members = self._members[id(value)] = {name: index for index, name in enumerate(value)}
+        return members

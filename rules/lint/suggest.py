@@ -1,4 +1,4 @@
-"""The nearest known name to a misspelled one."""
+"""Find the known name that is most similar to a misspelled one."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-#: A longer name is no misspelling.
+#: There are no suggestions for longer names.
 _MAX_LENGTH: Final = 128
 _SIMILARITY: Final = 0.6
 
-#: Names compared in one lint, so that a body full of wrong names costs no more than its parsing allows.
+#: Maximum number of names that one lint compares, to limit the time for a document of wrong names.
 _MAX_COMPARISONS: Final = 20_000
 
 
 class Suggester:
-    """Finds nearest names until its comparisons are used up; from then on it suggests nothing."""
+    """Suggests names until the maximum number of comparisons is used up."""
 
     def __init__(self) -> None:
         self._comparisons_left = _MAX_COMPARISONS
-        self._known: dict[tuple[str, int], str | None] = {}
+        self._cache: dict[tuple[str, int], str | None] = {}
 
     def find_nearest(self, name: str, candidates: Collection[str]) -> str | None:
-        """Find the candidate most like the name, case aside; None where none is near.
+        """Return the candidate that is most similar to the name, without case; None if none is similar.
 
-        ``candidates`` must be the same object whenever it is meant to be the same collection.
+        Results are cached by the identity of ``candidates``: pass the same object for the same names.
         """
-        cached = (name, id(candidates))
-        if cached not in self._known:
-            self._known[cached] = self._compare(name, candidates)
-        return self._known[cached]
+        key = (name, id(candidates))
+        if key not in self._cache:
+            self._cache[key] = self._compare(name, candidates)
+        return self._cache[key]
 
     def _compare(self, name: str, candidates: Collection[str]) -> str | None:
         if len(name) > _MAX_LENGTH or len(candidates) > self._comparisons_left:

@@ -1,6 +1,6 @@
-"""Lint as a write and a restore run it: with the deletion delta against the stored ruleset.
+"""Lint for a write or a restore, which also checks the rules that are removed.
 
-Contract: "Tenants and configuration", rules 2 and 4: validate runs :func:`rules.lint.lint_ruleset` alone.
+Contract: "Tenants and configuration", rules 2 and 4. Validate only runs :func:`rules.lint.lint_ruleset`.
 """
 
 from __future__ import annotations
@@ -28,10 +28,13 @@ def lint_deletions(
     active_marker_targets: Collection[str],
     confirmed: Collection[str],
 ) -> list[Finding]:
-    """Find removed rules that something still depends on, by removed rule id.
+    """Return findings for removed rules that something still depends on, sorted by rule id.
 
-    ``active_marker_targets`` are the ids of rules with an unexpired marker, ``confirmed`` those that the
-    caller agreed to lose by ``confirmDeletes``. A finding's ``rule_id`` is that of the removed rule.
+    The ``rule_id`` of a finding is that of the removed rule.
+
+    Args:
+        active_marker_targets: the ids of rules with an unexpired marker.
+        confirmed: the ids in ``confirmDeletes``.
     """
     context = Context()
     return [
@@ -53,13 +56,13 @@ def lint_write(
     active_marker_targets: Collection[str],
     confirmed: Collection[str],
 ) -> LintResult:
-    """Lint a ruleset that is to replace the stored one.
+    """Lint a ruleset that will replace the stored one.
 
-    As :func:`lint_ruleset`, then the deletion delta. Where a rule was removed,
-    ``rule-removed-still-referenced`` stands in place of the ``dangling-invalidate-reference`` about it.
+    Runs :func:`lint_ruleset`, then :func:`lint_deletions`. A ``rule-removed-still-referenced`` replaces the
+    ``dangling-invalidate-reference`` errors for the same rule.
 
     Raises:
-        GrosslyMalformed: the document is no object, or its ``rules`` are no array.
+        GrosslyMalformed: the document is not an object, or its ``rules`` are not an array.
     """
     result = lint_ruleset(document)
     deletions = lint_deletions(
@@ -70,12 +73,12 @@ def lint_write(
     )
     if not deletions:
         return result
-    explained = {
+    removed_ids = {
         finding.subject for finding in deletions if finding.code == RULE_REMOVED_STILL_REFERENCED.code
     }
-    kept = tuple(
+    errors = tuple(
         finding
         for finding in result.errors
-        if finding.code != DANGLING_INVALIDATE_REFERENCE.code or finding.subject not in explained
+        if finding.code != DANGLING_INVALIDATE_REFERENCE.code or finding.subject not in removed_ids
     )
-    return LintResult(errors=(*kept, *deletions), warnings=result.warnings, normalized=None)
+    return LintResult(errors=(*errors, *deletions), warnings=result.warnings, normalized=None)

@@ -1,4 +1,4 @@
-"""Raw logs of one tenant in the store, their builds, and what the oracle expects of them."""
+"""Store raw logs of one tenant, build them, and compare the documents with the oracle's."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 DAY, NEXT, LATER = date(2025, 12, 31), date(2026, 1, 1), date(2026, 3, 5)
 
-SHOWN = (
+COMPARED_DOCUMENTS = (
     (Kind.DAY, "2025-12-31"),
     (Kind.MONTH, "2025-12"),
     (Kind.YEAR, "2025"),
@@ -105,22 +105,23 @@ def expected(rows: list[oracle.Row]) -> dict[tuple[Kind, str], Any]:
     }
 
 
-def shown() -> dict[tuple[Kind, str], Any]:
-    documents = {(kind, period): document(kind, period) for kind, period in SHOWN}
+def stored_documents() -> dict[tuple[Kind, str], Any]:
+    documents = {(kind, period): document(kind, period) for kind, period in COMPARED_DOCUMENTS}
     documents[Kind.USERS, ""] = documents[Kind.USERS, ""]["users"]
     return documents
 
 
-def assert_every_object_is_named() -> None:
+def assert_no_orphans() -> None:
+    """Assert that the database names every object under the prefixes of builds."""
     named = set(Partition.objects.values_list("file", flat=True))
     named |= set(SupersededFile.objects.values_list("key", flat=True))
     named |= set(SummaryDocument.objects.exclude(file="").values_list("file", flat=True))
     for model in (DayRollup, MergedRollup):
         for files in model.objects.values_list("files", flat=True):
             named |= set(files.values())
-    kept = {
+    stored = {
         item.key
         for prefix in ("compacted", "rollups")
         for item in default_store().list(f"{TENANT}/{prefix}/")
     }
-    assert kept == named
+    assert stored == named

@@ -1,4 +1,4 @@
-"""A Python process of a test's own that is spoken to in lines."""
+"""Run a Python module as a child process, and exchange lines with it."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-#: One that says nothing for so long, in seconds, is not going to.
-_PATIENCE: Final = 120
+#: If the child writes nothing for this many seconds, the test fails.
+_TIMEOUT_SECONDS: Final = 120
 
 
 class Child:
-    """A module run on the settings of the tests; it is killed at the end.
+    """A module that runs with the settings of the tests. It is killed at the end.
 
     Args:
-        environment: variables of its own.
+        environment: more environment variables.
     """
 
     def __init__(self, module: str, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
@@ -36,21 +36,21 @@ class Child:
             text=True,
         )
 
-    def tell(self, what: object) -> None:
+    def send(self, line: object) -> None:
         assert self._process.stdin is not None
-        print(what, file=self._process.stdin, flush=True)
+        print(line, file=self._process.stdin, flush=True)
 
     def read(self) -> str:
-        """The next line of its output."""
+        """Return the next line of its output."""
         assert self._process.stdout is not None
-        watch = Timer(_PATIENCE, self._process.kill)
+        watch = Timer(_TIMEOUT_SECONDS, self._process.kill)
         watch.start()
         try:
             line = self._process.stdout.readline()
         finally:
             watch.cancel()
         if not line:
-            pytest.fail("the process ended, or said nothing for two minutes")
+            pytest.fail("the process ended, or wrote nothing for two minutes")
         return str(line).rstrip("\n")
 
     def __enter__(self) -> Self:

@@ -1,6 +1,6 @@
-"""A process that tells how many bytes making documents of a day took at most: tenant's, then a user's.
+"""Print the peak memory in bytes of computing daily documents: for each day the tenant's, then a user's.
 
-Arguments: a directory for each day, in which its rollups lie. Each document is made by a fork of its own.
+Arguments: directories, each with the rollups of a day. Each document is computed in a forked process.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import resource
 import sys
 from pathlib import Path
 
-from analytics.summaries.daytables import DayTables
+from analytics.summaries.day_tables import DayTables
 from analytics.summaries.documents.day import day_document
 
 
@@ -19,11 +19,11 @@ def main(directories: list[str]) -> None:
         files = {name: Path(directory) / f"{name}.parquet" for name in DayTables.NAMES}
         for user in (None, "Ana"):
             sys.stdout.write(f"{measure(DayTables(files, user=user))}\n")
-            sys.stdout.flush()  # or the next fork says it again
+            sys.stdout.flush()  # a fork would inherit the buffer and print it again
 
 
 def measure(day: DayTables) -> int:
-    """The most memory that a process held above what it began with, in bytes."""
+    """Return by how many bytes the memory of a process grew at most."""
     receiver, sender = os.pipe()
     if not (child := os.fork()):
         before = resident()
@@ -34,9 +34,9 @@ def measure(day: DayTables) -> int:
     os.close(sender)
     _, status = os.waitpid(child, 0)
     with os.fdopen(receiver, "rb") as stream:
-        found = int(stream.read())
+        size = int(stream.read())
     assert status == 0
-    return found
+    return size
 
 
 def resident() -> int:

@@ -1,4 +1,4 @@
-"""The contract's numbers in plain Python over raw files: slow, obvious, and none of the service's code.
+"""Compute the contract's numbers from raw files in plain Python, without the service's code.
 
 A file is a key and its bytes. `read_day` gives the rows of ``proxy_logs`` as dictionaries in file order,
 with the hour each counts under as ``hour``; the document functions take rows of several days.
@@ -24,7 +24,7 @@ MISSES = {"MISS", "BYPASS", "PASSTHROUGH"}
 
 
 def read_day(files: Mapping[str, bytes], day: date) -> list[Row]:
-    """The rows of one day. ``files``: key (``…/HH/<name>.json``) to bytes, of that day alone."""
+    """Return the rows of one day. ``files`` maps the keys ``…/HH/<name>.json`` of that day to bytes."""
     start = int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp() * 1000)
     rows: list[Row] = []
     seen: set[str] = set()
@@ -67,7 +67,7 @@ def _loads(body: bytes) -> Any:
 
 
 class _Object(dict[str, Any]):
-    """Of a field that stands twice the first; ``pairs`` has all."""
+    """A JSON object. If a field is repeated, the first value counts; ``pairs`` has all."""
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ class _Object(dict[str, Any]):
     def is_good(self) -> bool:
         try:
             json.dumps(self.pairs, ensure_ascii=False).encode()
-        except UnicodeEncodeError:  # half a surrogate pair is no text
+        except UnicodeEncodeError:  # an unpaired surrogate
             return False
         return all(
             value is None or BY_NAME[name].json_text or _fits(value, BY_NAME[name].type)
@@ -175,7 +175,7 @@ def by(rows: Iterable[Row], name: str) -> dict[str, list[Row]]:
 
 
 def stored(rows: Iterable[Row]) -> list[Row]:
-    """The last MISS of each cache key, of one day."""
+    """Return the last MISS of each cache key of one day."""
     kept = [row for row in rows if row["cacheStatus"] == "MISS"]
     return [latest(group) for group in by(kept, "cacheKey").values()]
 
@@ -297,7 +297,7 @@ def activity(rows: list[Row]) -> list[dict[str, Any]]:
 
 
 def year_document(rows: list[Row], *, tenant: str, year: int) -> dict[str, Any]:
-    """``rows``: of all days there are, in any year."""
+    """``rows`` are those of all days, of any year."""
     own = [row for row in rows if row["day"].startswith(f"{year}-")]
     last = date.fromisoformat(max(row["day"] for row in own))
     window = [row for row in rows if last - timedelta(364) <= date.fromisoformat(row["day"]) <= last]
@@ -357,7 +357,7 @@ def _with(rows: Iterable[Row], *statuses: str) -> list[Row]:
 
 
 def opportunities_document(rows: list[Row]) -> dict[str, Any]:
-    """Without ``suggestedAction``, which is prose."""
+    """Return the document without ``suggestedAction``."""
     lists: dict[str, list[dict[str, Any]]] = {"repeatMisses": [], "highCostUncached": [], "lowHitRate": []}
     for sql, mine in by(rows, "standardizedSql").items():
         hit, miss = len(hits(mine)), len(_with(mine, "MISS"))
@@ -389,7 +389,7 @@ def _opportunity(sql: str, rows: list[Row], count: int, missed: int, rule: str |
 
 
 def users_document(rows: list[Row], *, tenant: str) -> dict[str, Any]:
-    """Without ``generatedAt``."""
+    """Return the document without ``generatedAt``."""
     users: list[dict[str, Any]] = [
         {
             "userId": user,

@@ -1,4 +1,4 @@
-"""Three days of random log entries that show every number of the documents."""
+"""Random log entries of three days, for all numbers in documents."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from logs.layout import day_start_ms
 if TYPE_CHECKING:
     import random
 
-#: Of a rule of its own: 2 hits x the mean of -1, -1 and -2 is -2.67.
+#: A rule with negative times: 2 hits x the mean of -1, -1 and -2 is -2.67.
 NEGATIVE = (("HIT", 5), ("HIT", None), ("MISS", -1), ("MISS", -1), ("MISS", -2))
 USERS = ("Ana", "Bo", "Zoë")
 DAYS = (date(2026, 3, 1), date(2026, 3, 17), date(2026, 5, 2))
 
 
 def random_entries(chance: random.Random, day: date) -> list[dict[str, Any]]:
-    """Every status; statements that meet each list's condition; each logId once, each time in its day."""
+    """Return entries with all statuses and with statements for each list of opportunities.
+
+    Each logId is unique, and each timestamp is in the day.
+    """
     own = [
         {
             "timestamp": day_start_ms(day) + number,

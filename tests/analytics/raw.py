@@ -1,4 +1,4 @@
-"""Random raw files and entries, as a Gateway might write them on its worst day."""
+"""Hypothesis strategies for raw files and entries, valid and invalid ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from logs.columns import BY_NAME, CACHE_STATUSES, COLUMNS, SqlType
 from logs.layout import day_start_ms
 
-#: Two in one year, two in another, one of them the last day of the year.
+#: Two days in each of two years. One is the last day of a year.
 DAYS = (date(2025, 12, 31), date(2026, 1, 1), date(2026, 1, 2), date(2026, 3, 1))
 
 _TEXT = st.sampled_from(["a", "b", "ü", "測試 😀", "", "x'y\"z\\", "A\u0000B", "line\nbreak"])
@@ -32,7 +32,7 @@ def _moments(day: date) -> st.SearchStrategy[int | None]:
 
 
 def entries(day: date) -> st.SearchStrategy[dict[str, Any]]:
-    """Good entries: small pools, so that statements, users, keys, times and ids meet often."""
+    """Valid entries. Statements, users, keys, times and ids are drawn from small pools, so they repeat."""
     known = {
         "timestamp": _moments(day),
         "userName": st.none() | _TEXT,
@@ -64,7 +64,7 @@ def entries(day: date) -> st.SearchStrategy[dict[str, Any]]:
 
 
 def _wrong_entries(day: date) -> st.SearchStrategy[Any]:
-    """Values that are no entry, and entries with a field of a wrong type."""
+    """Values that are not entries, and entries with a field of a wrong type."""
     wrong = {
         SqlType.VARCHAR: st.sampled_from([1, True, 1.5, [], {}]),
         SqlType.BIGINT: st.sampled_from(["1", True, 1.5, [], 2**63, -(2**63) - 1]),
@@ -80,7 +80,7 @@ def _wrong_entries(day: date) -> st.SearchStrategy[Any]:
     return broken | st.sampled_from([None, 5, "text", [], [{}], True])
 
 
-#: Entries in which a field stands twice or a text is none, as they are written: not all are good.
+#: Entries as JSON with repeated fields or unpaired surrogates. Not all are valid.
 _ODD = st.sampled_from(
     [
         b'{"timestamp": 1, "timestamp": "x"}',
@@ -121,7 +121,7 @@ def _bodies(day: date) -> st.SearchStrategy[bytes]:
 
 
 def files_of(day: date, *, max_size: int = 6) -> st.SearchStrategy[dict[str, bytes]]:
-    """Files of one day: ``HH/<name>.json`` to bytes."""
+    """Files of one day, as a dict of ``HH/<name>.json`` to bytes."""
     names = st.tuples(st.sampled_from([0, 1, 12, 23]), st.sampled_from("abcdé")).map(
         lambda pair: f"{pair[0]:02}/{pair[1]}.json"
     )
@@ -129,5 +129,5 @@ def files_of(day: date, *, max_size: int = 6) -> st.SearchStrategy[dict[str, byt
 
 
 def days() -> st.SearchStrategy[dict[date, dict[str, bytes]]]:
-    """Files per day."""
+    """Files of several days, by day."""
     return st.fixed_dictionaries({}, optional={day: files_of(day) for day in DAYS})

@@ -1,4 +1,4 @@
-"""Rollups that are lost: found by what fails for want of them, marked, and made again."""
+"""Lost rollups are found when a build fails, marked as stale, and built again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from analytics.models import DayRollup, Kind, MergedRollup, SummaryDocument
 from analytics.summaries.damage import LostRollups
 from analytics.summaries.days import find_stale_days, rebuild_day
 from analytics.summaries.rebuild import find_stale_periods, rebuild_period
-from analytics.summaries.rollup_tables import NO_VERSION
+from analytics.summaries.rollup_schema import NO_VERSION
 from analytics.summaries.userdocs import find_user_source, user_document
 from tenantadmin.objectstore import ObjectStore, StoreError, default_store
 from tests.analytics import oracle
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from analytics.summaries.source import Rollups
+    from analytics.summaries.rollups import Rollups
 
 pytestmark = pytest.mark.django_db
 
@@ -42,7 +42,7 @@ def empty(file: Path) -> None:
 
 
 def overwrite_pages(file: Path) -> None:
-    """The footer stays: the file opens, and fails when it is read."""
+    """Damage the pages but not the footer: the file can be opened, but not read."""
     columns = pq.read_metadata(file).row_group(0)
     body = bytearray(file.read_bytes())
     for number in range(columns.num_columns):
@@ -53,7 +53,7 @@ def overwrite_pages(file: Path) -> None:
 
 
 class BrokenStore:
-    """A store that no longer gives the objects for which ``is_broken`` holds, to the engine or to anyone."""
+    """A store that cannot return the objects for which ``is_broken`` is true, also not to DuckDB."""
 
     def __init__(self, store: ObjectStore, is_broken: Callable[[str], object]) -> None:
         self._store, self._is_broken = store, is_broken
@@ -72,7 +72,7 @@ class BrokenStore:
 
 @pytest.fixture
 def repairs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
-    """The days that the job for periods asks to be made again; everything was built before."""
+    """Build everything. Then record the days for which the task for periods requests a rebuild."""
     cache.clear()
     asked: list[tuple[str, str]] = []
 
@@ -89,14 +89,14 @@ def repairs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
 
 
 def change_a_day() -> None:
-    """One day of January anew, and the first of February."""
+    """Change one day of January, and add the first of February."""
     put("01/late.json", entry(NEXT, userName="Bo"), day=NEXT)
     put("00/a.json", entry(FEBRUARY), day=FEBRUARY)
     for day in (NEXT, FEBRUARY):
         assert rebuild_day(default_store(), tenant=TENANT, day=day)
 
 
-def assert_all_is_right() -> None:
+def assert_all_is_current() -> None:
     rows = rows_of(DAY, NEXT, FEBRUARY)
     assert document(Kind.MONTH, "2026-01") == oracle.month_document(rows[:3], 1)
     assert document(Kind.YEAR, "2026") == oracle.year_document(rows, tenant=str(TENANT), year=2026)
@@ -107,7 +107,7 @@ def assert_all_is_right() -> None:
 @pytest.mark.parametrize(
     ("table", "damage"), [("statements", remove), ("users", empty), ("activity", overwrite_pages)]
 )
-def test_a_days_lost_rollups_hold_up_what_shows_it_alone_and_are_made_again(
+def test_lost_rollups_of_a_day_delay_only_its_periods_and_are_built_again(
     damage: Callable[[Path], None], table: str, object_store: Path, repairs: list[tuple[str, str]]
 ) -> None:
     lost = DayRollup.objects.get(day=DAY)
@@ -119,7 +119,7 @@ def test_a_days_lost_rollups_hold_up_what_shows_it_alone_and_are_made_again(
     assert document(Kind.MONTH, "2026-02")["totalHits"] == 1
     assert repairs == [(str(TENANT), "2026-01-01")]
     assert find_stale_days(default_store(), tenant=TENANT) == [DAY]
-    # What waits for the day is not tried before.
+    # Periods that wait for the day are not built before.
     assert find_stale_periods(tenant=TENANT) == []
     source = find_user_source(tenant=TENANT, user="Ana", period="2026-01-01")
     assert source is not None
@@ -129,7 +129,7 @@ def test_a_days_lost_rollups_hold_up_what_shows_it_alone_and_are_made_again(
 
     tasks.refresh_day(*repairs.pop())
     tasks.refresh_periods(str(TENANT))
-    assert_all_is_right()
+    assert_all_is_current()
     assert repairs == []
 
 
@@ -146,16 +146,16 @@ def test_a_months_lost_rollups_are_merged_again(object_store: Path, repairs: lis
     tasks.refresh_periods(str(TENANT))
     put("01/late.json", entry(NEXT), day=NEXT)
     rebuild_all()
-    assert_all_is_right()
+    assert_all_is_current()
     assert repairs == []
 
 
-def test_texts_that_a_year_shows_are_made_again(
+def test_lost_texts_that_a_year_needs_are_built_again(
     object_store: Path, repairs: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     change_a_day()
     rebuild_all()
-    # A year is made of its months, and of a day reads the texts alone.
+    # A year is merged from its months. From days, it only reads texts.
     overwrite_pages(object_store / DayRollup.objects.get(day=FEBRUARY).files["statements"])
     SummaryDocument.objects.filter(period="2026", kind=Kind.OPPORTUNITIES).update(source="")
 
@@ -163,7 +163,7 @@ def test_texts_that_a_year_shows_are_made_again(
         statements = [
             row["id"] for row in own.rows("SELECT replace(statement::TEXT, '-', '') AS id FROM <statements>")
         ]
-        return own.texts([text_file(day) for day in (DAY, FEBRUARY)], statements)
+        return own.statement_texts([text_file(day) for day in (DAY, FEBRUARY)], statements)
 
     with monkeypatch.context() as patch:
         patch.setattr("analytics.summaries.rebuild.opportunities_document", show_every_text)
@@ -172,10 +172,10 @@ def test_texts_that_a_year_shows_are_made_again(
 
     tasks.refresh_day(*repairs.pop())
     tasks.refresh_periods(str(TENANT))
-    assert_all_is_right()
+    assert_all_is_current()
 
 
-def test_a_store_that_gives_nothing_has_lost_nothing(repairs: list[tuple[str, str]]) -> None:
+def test_nothing_is_marked_if_the_store_returns_nothing(repairs: list[tuple[str, str]]) -> None:
     change_a_day()
     store = BrokenStore(default_store(), lambda _: True)
     with pytest.raises(StoreError) as failed:
@@ -184,13 +184,13 @@ def test_a_store_that_gives_nothing_has_lost_nothing(repairs: list[tuple[str, st
     assert not DayRollup.objects.filter(version=NO_VERSION).exists()
 
     rebuild_all()
-    assert_all_is_right()
+    assert_all_is_current()
     assert repairs == []
 
 
 @pytest.mark.usefixtures("repairs")
 @pytest.mark.parametrize("name", ["statements", "activity"], ids=["first", "last"])
-def test_a_file_that_the_store_does_not_give_though_it_gives_others_is_lost(name: str) -> None:
+def test_a_file_is_lost_if_the_store_returns_others_but_not_this_one(name: str) -> None:
     change_a_day()
     lost = DayRollup.objects.get(day=DAY).files[name]
     store = BrokenStore(default_store(), lambda key: key == lost)
@@ -200,7 +200,7 @@ def test_a_file_that_the_store_does_not_give_though_it_gives_others_is_lost(name
     assert find_stale_days(default_store(), tenant=TENANT) == [DAY]
 
 
-def test_a_store_whose_folder_is_not_there_has_lost_nothing(
+def test_nothing_is_marked_if_the_folder_of_the_store_is_missing(
     object_store: Path, repairs: list[tuple[str, str]]
 ) -> None:
     change_a_day()
@@ -211,5 +211,5 @@ def test_a_store_whose_folder_is_not_there_has_lost_nothing(
 
     away.rename(object_store)
     tasks.refresh_periods(str(TENANT))
-    assert_all_is_right()
+    assert_all_is_current()
     assert repairs == []

@@ -1,4 +1,4 @@
-"""Every field of every document against the oracle, over random files."""
+"""Every field of every document equals the oracle's, for random files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from analytics.summaries.documents.opportunities import LIST_LENGTH, opportuniti
 from analytics.summaries.documents.rules import rules_document
 from analytics.summaries.documents.users import users_document
 from analytics.summaries.documents.year import daily_activity, year_document
-from analytics.summaries.rollup_tables import STATEMENTS
+from analytics.summaries.rollup_schema import STATEMENTS
 from logs.columns import COLUMNS
 from logs.layout import day_start_ms
 from tests.analytics import oracle, raw
@@ -69,7 +69,7 @@ def check_documents(days: Files, directory: Path) -> None:
         own = {day: part for day, part in rolled.items() if day.year == year}
         years[year] = merge_year(own, directory=directory / f"{year}")
         for month in sorted({day.month for day in own}):
-            # That of January 2026 is merged from two days.
+            # January 2026 is merged from two days.
             merged = merge(
                 [part for day, part in own.items() if day.month == month],
                 directory=directory / f"{year}-{month:02}",
@@ -112,9 +112,9 @@ def check_year(
         assert without_action(opportunities) == oracle.opportunities_document(of_year)
 
 
-def test_what_a_change_of_rules_saves_is_what_the_warehouse_took(tmp_path: Path) -> None:
+def test_suggested_actions_name_the_warehouse_time_that_they_save(tmp_path: Path) -> None:
     day = date(2026, 3, 1)
-    # A hit costs the warehouse nothing. Of two in five no list of rare hits speaks, of four in 21 it does.
+    # Hits take no warehouse time. 2 hits of 5 executions are not a low hit rate, 4 of 21 are.
     asked = [
         ("often", "r1", ["MISS"] * 3 + ["HIT"] * 2, 300),
         ("rarely", None, ["MISS"] * 17 + ["HIT"] * 4, 10),
@@ -136,20 +136,20 @@ def test_what_a_change_of_rules_saves_is_what_the_warehouse_took(tmp_path: Path)
     assert part is not None
     with opened(merge_year({day: part}, directory=tmp_path / "year")) as rollups:
         document = opportunities_document(rollups, text_file=lambda _: part[STATEMENTS])
-    said = {
+    actions = {
         name: {entry["statement"]: entry["suggestedAction"] for entry in own}
         for name, own in document.items()
     }
-    assert said == {
+    assert actions == {
         "repeatMisses": {
-            "often": "Raise the TTL of rule r1, or invalidate it less often: 3 misses stand against 2 hits, "
-            "and each miss turned into a hit saves about 300 ms of warehouse time.",
-            "rarely": "Raise the TTL of the rule that caches it, or invalidate it less often: 17 misses "
-            "stand against 4 hits, and each miss turned into a hit saves about 10 ms of warehouse time.",
+            "often": "Raise the TTL of rule r1, or invalidate it less often: it had 3 misses and 2 hits, "
+            "and each further hit saves about 300 ms of warehouse time.",
+            "rarely": "Raise the TTL of the rule that caches it, or invalidate it less often: it had 17 "
+            "misses and 4 hits, and each further hit saves about 10 ms of warehouse time.",
         },
         "highCostUncached": {
-            "never": "Let rule r2 cache this statement: it went to the warehouse 3 times uncached, and "
-            "serving all but the first from cache saves up to 100 ms.",
+            "never": "Let rule r2 cache this statement: it ran 3 times on the warehouse without caching. "
+            "If only the first execution did, that would save up to 100 ms.",
         },
         "lowHitRate": {
             "rarely": "Widen the key or raise the TTL of the rule that caches it: only 4 of 21 executions "
@@ -194,7 +194,7 @@ def stored_rows(path: Path) -> list[tuple[Any, ...]]:
 
 
 def sorted_rows(rows: list[oracle.Row]) -> list[tuple[Any, ...]]:
-    """In the file's order: the latest last, and of equal ones the first by object key last."""
+    """Sort rows as in the file: the latest entry last, and of equal ones the first by object key last."""
     ordered = rows[::-1]
     ordered.sort(key=lambda row: (row["timestamp"] or 0, (row["logId"] or "").encode()))
     return [(*tuple(row[column.name] for column in COLUMNS), row["hour"]) for row in ordered]

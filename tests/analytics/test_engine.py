@@ -1,4 +1,4 @@
-"""The engine that a process keeps for documents on request: sessions do not mix, and it is replaced."""
+"""The DuckDB that a process shares: its sessions are separate, and it is replaced after a crash."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from uuid import uuid4
 import duckdb
 import pytest
 
-from analytics.summaries.engine import lent_engine
+from analytics.summaries.engine import shared_engine
 from analytics.summaries.userdocs import UserSource, user_document
 from tenantadmin.objectstore import LocalStore
 from tests.analytics import oracle
@@ -24,7 +24,7 @@ DAY = date(2026, 3, 1)
 USERS = [f"user {number}" for number in range(24)]
 
 
-def test_sessions_of_many_threads_do_not_mix(tmp_path: Path) -> None:
+def test_sessions_of_many_threads_are_separate(tmp_path: Path) -> None:
     body = b"\n".join(
         json.dumps({"userName": user, "standardizedSql": f"SELECT {number}", "cacheStatus": "HIT"}).encode()
         for number, user in enumerate(USERS)
@@ -37,7 +37,7 @@ def test_sessions_of_many_threads_do_not_mix(tmp_path: Path) -> None:
     rows = oracle.read_day({"00/a.json": body}, DAY)
 
     def read(user: str) -> bytes:
-        # Nothing is remembered from one call to the next.
+        # Each call has another ETag, so no document comes from the cache.
         source = UserSource(TENANT, user, "2026-03", {"2026-03": keys}, uuid4().hex)
         document = user_document(store, source)
         assert isinstance(document, bytes)
@@ -49,13 +49,13 @@ def test_sessions_of_many_threads_do_not_mix(tmp_path: Path) -> None:
         assert json.loads(document) == oracle.month_document(oracle.for_user(rows, user), 3)
 
 
-def test_an_engine_that_failed_for_good_is_replaced(tmp_path: Path) -> None:
+def test_a_duckdb_that_refuses_all_queries_is_replaced(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
-    with lent_engine(store) as engine:
+    with shared_engine(store) as engine:
         engine.connection.execute("CREATE TABLE mark AS SELECT 1")
-    with lent_engine(store) as engine:
+    with shared_engine(store) as engine:
         assert engine.connection.execute("FROM mark").fetchall() == [(1,)]
-    with pytest.raises(duckdb.FatalException), lent_engine(store):
+    with pytest.raises(duckdb.FatalException), shared_engine(store):
         raise duckdb.FatalException("the database has been invalidated")
-    with lent_engine(store) as engine, pytest.raises(duckdb.CatalogException):
+    with shared_engine(store) as engine, pytest.raises(duckdb.CatalogException):
         engine.connection.execute("FROM mark")

@@ -1,4 +1,4 @@
-"""Builds that end at any write: readers see old or new documents whole, and the next run converges."""
+"""Builds that fail or are killed at any write leave whole documents, and the next run completes."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pytest
 from django.db import connection
 
 from analytics.models import Build, Kind
-from analytics.summaries.rollup_tables import TABLES
+from analytics.summaries.rollup_schema import TABLES
 from tenantadmin.objectstore import ObjectStore, StoreError, default_store
 from tests.analytics.builds import (
     DAY,
     LATER,
     NEXT,
-    assert_every_object_is_named,
+    assert_no_orphans,
     entry,
     expected,
     find_stale,
@@ -24,7 +24,7 @@ from tests.analytics.builds import (
     rebuild_all,
     refresh,
     rows_of,
-    shown,
+    stored_documents,
 )
 from tests.analytics.child import Child
 from tests.analytics.pipeline import TENANT
@@ -32,19 +32,19 @@ from tests.analytics.pipeline import TENANT
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: What a late object has written: the log of its day, the rollups of its day, month and year, one document of
-#: each kind, and those of the year after, which show the year before.
+#: The writes after a late object: the log of its day, the rollups of its day, month and year, one document of
+#: each kind, and those of the year after, which include days of the year before.
 WRITES = 1 + 3 * len(TABLES) + len(Kind) + len((Kind.YEAR, Kind.RULES, Kind.OPPORTUNITIES))
 
 
 @pytest.fixture(autouse=True)
 def _large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every document is large enough to be an object of its own."""
+    """Every document becomes an object of its own."""
     monkeypatch.setattr("analytics.summaries.store.INLINE_BYTES", 0)
 
 
 class FailingStore:
-    """A store that fails, as a full disk does, at the write numbered ``last``."""
+    """A store that fails at write number ``last`` and later, like a full disk."""
 
     def __init__(self, store: ObjectStore, *, last: int) -> None:
         self._store, self._last, self._numbers = store, last, count(1)
@@ -59,16 +59,16 @@ class FailingStore:
 
 
 @pytest.mark.django_db
-def test_a_store_that_fails_at_every_write_shows_old_or_new_whole_and_the_last_run_converges() -> None:
+def test_a_store_that_fails_at_any_write_leaves_whole_documents_and_the_last_run_completes() -> None:
     for day in (DAY, NEXT, LATER):
         put("00/a.json", entry(day, matchedRule="r"), day=day)
     rebuild_all()
     old = expected(rows_of(DAY, NEXT, LATER))
-    assert shown() == old
+    assert stored_documents() == old
     put("01/late.json", entry(DAY, userName="Bo", standardizedSql="SELECT 2"))
     new = expected(rows_of(DAY, NEXT, LATER))
 
-    # Each period is begun anew as often as it has writes, and ended at the next of them.
+    # Each period is built once for each of its writes, and fails one write later each time.
     ended, last, built = 0, 1, Build.objects.filter(state="done").count()
     while True:
         try:
@@ -77,18 +77,18 @@ def test_a_store_that_fails_at_every_write_shows_old_or_new_whole_and_the_last_r
             ended += 1
         else:
             break
-        for name, seen in shown().items():
+        for name, seen in stored_documents().items():
             assert seen in (old[name], new[name]), (ended, name)
         before, built = built, Build.objects.filter(state="done").count()
         last = last + 1 if built == before else 2
 
     assert ended == WRITES
-    assert shown() == new
-    assert_every_object_is_named()
+    assert stored_documents() == new
+    assert_no_orphans()
 
 
 @pytest.mark.django_db(transaction=True)
-def test_killed_before_every_write_old_or_new_is_whole_and_the_last_run_converges(
+def test_a_build_killed_at_any_write_leaves_whole_documents_and_the_last_run_completes(
     settings: Any, tmp_path: Path
 ) -> None:
     for day in (DAY, NEXT, LATER):
@@ -98,27 +98,27 @@ def test_killed_before_every_write_old_or_new_is_whole_and_the_last_run_converge
     put("01/late.json", entry(DAY, userName="Bo", standardizedSql="SELECT 2"))
     new = expected(rows_of(DAY, NEXT, LATER))
 
-    # Of each day and period in turn, before its first write, its second and so on.
+    # Each day and period is killed before its first write, its second and so on.
     ends: list[str] = []
     stale, last = find_stale(), 1
     database = str(connection.settings_dict["NAME"])
-    # What is left on disk stays with the test.
+    # Working directories of killed builds are left in the test's own directory.
     environment = {"TMPDIR": str(tmp_path)}
-    arguments = ("tests.analytics.dying", database, settings.OBJECT_STORE_URL)
+    arguments = ("tests.analytics.killed_builds", database, settings.OBJECT_STORE_URL)
     with Child(*arguments, environment=environment) as builder:
         while True:
-            builder.tell(last)
+            builder.send(last)
             if (place := builder.read()) == "done":
                 break
             ends.append(place)
-            for name, seen in shown().items():
+            for name, seen in stored_documents().items():
                 assert seen in (old[name], new[name]), place
             before, stale = stale, find_stale()
             last = last + 1 if stale == before else 1
 
     assert stale == find_stale() == ([], [])
-    assert shown() == new
-    assert_every_object_is_named()
+    assert stored_documents() == new
+    assert_no_orphans()
     rows = {place for place in ends if not place.startswith(str(TENANT))}
     objects = {re.sub(r"/[0-9a-f]{32}\.", "/", place) for place in {*ends} - rows}
     assert len(objects) == WRITES

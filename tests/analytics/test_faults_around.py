@@ -1,4 +1,4 @@
-"""What goes wrong around a build: the database session, Redis, the worker's disk, another worker."""
+"""Builds while the database session ends, Redis fails, the disk is full, or another worker builds too."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.analytics.builds import (
     DAY,
     LATER,
     NEXT,
-    assert_every_object_is_named,
+    assert_no_orphans,
     document,
     entry,
     expected,
@@ -38,7 +38,7 @@ from tests.analytics.builds import (
     rebuild_all,
     refresh,
     rows_of,
-    shown,
+    stored_documents,
 )
 from tests.analytics.pipeline import TENANT
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 class WatchedStore:
-    """A store that calls ``at_write`` with the number of each write, before it."""
+    """A store that calls ``at_write`` with the number of each write before the write."""
 
     def __init__(self, store: ObjectStore, at_write: Callable[[int], None]) -> None:
         self._store, self._at_write, self._numbers = store, at_write, count(1)
@@ -63,8 +63,8 @@ class WatchedStore:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("last", [2, 8, 13], ids=["day", "month", "year"])
-def test_a_build_whose_database_went_away_publishes_nothing(last: int) -> None:
-    """As when PostgreSQL restarts: the session ends, and its locks with it."""
+def test_a_build_whose_database_session_ended_publishes_nothing(last: int) -> None:
+    """The session and its locks end, as when PostgreSQL restarts."""
     put_days()
     rebuild_all()
     old = expected(rows_of(DAY, NEXT, LATER))
@@ -82,16 +82,16 @@ def test_a_build_whose_database_went_away_publishes_nothing(last: int) -> None:
         refresh(WatchedStore(default_store(), end_session))
     connection.close()
 
-    for name, seen in shown().items():
+    for name, seen in stored_documents().items():
         assert seen in (old[name], new[name]), name
-    assert shown() != new
+    assert stored_documents() != new
     refresh(default_store())
-    assert shown() == new
-    assert_every_object_is_named()
+    assert stored_documents() == new
+    assert_no_orphans()
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_workers_at_one_day_build_it_once() -> None:
+def test_two_workers_build_a_day_only_once() -> None:
     put("00/a.json", entry(DAY))
     reached, goes_on = Event(), Event()
 
@@ -120,7 +120,7 @@ def test_two_workers_at_one_day_build_it_once() -> None:
 
 @contextmanager
 def full_disk() -> Iterator[None]:
-    """No file of this process grows beyond some bytes."""
+    """Limit the size of this process's files to a few bytes."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (64, before[1]))
     try:
@@ -130,7 +130,7 @@ def full_disk() -> Iterator[None]:
 
 
 @pytest.mark.django_db
-def test_a_full_disk_at_any_step_shows_the_old_and_then_the_new_whole(
+def test_a_full_disk_at_any_step_leaves_the_old_documents_whole(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     put_days()
@@ -157,16 +157,16 @@ def test_a_full_disk_at_any_step_shows_the_old_and_then_the_new_whole(
             patch.setattr(step, on_full_disk)
             with pytest.raises(StoreError, match="too large"):
                 refresh(default_store())
-        for kind_and_period, seen in shown().items():
+        for kind_and_period, seen in stored_documents().items():
             assert seen in (old[kind_and_period], new[kind_and_period]), step
         refresh(default_store())
-        assert shown() == new, step
-        assert_every_object_is_named()
+        assert stored_documents() == new, step
+        assert_no_orphans()
         old = new
 
 
 @pytest.mark.django_db
-def test_a_day_built_while_redis_was_away_reaches_its_month_at_the_next_look(
+def test_the_month_of_a_day_built_without_redis_is_rebuilt_by_the_next_check(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cache.clear()
@@ -189,7 +189,7 @@ def test_a_day_built_while_redis_was_away_reaches_its_month_at_the_next_look(
     assert document(Kind.MONTH, "2025-12")["totalHits"] == 1
 
 
-def test_what_a_killed_build_left_on_disk_goes_with_the_next_one(
+def test_the_next_build_removes_the_working_directory_of_a_killed_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk = tmp_path / "disk"

@@ -1,4 +1,4 @@
-"""An S3 store that answers 500, cuts bodies off or stalls: old or new is whole, the next run converges."""
+"""If S3 answers 500, cuts bodies off or stalls, documents stay whole, and the next run completes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tenantadmin.objectstore import ObjectStore, StoreError, default_store, open
 from tenantadmin.objectstore.duck import attach_store
 from tests.analytics import oracle
 from tests.analytics.builds import (
-    assert_every_object_is_named,
+    assert_no_orphans,
     document,
     entry,
     put,
@@ -50,7 +50,7 @@ def proxy(
     settings: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> FaultyProxy:
-    """The proxy before the S3 store that the service uses in this test; clients try again at once."""
+    """A proxy between the service and the S3 store. Clients retry without a pause."""
     proxy, address = proxy_and_address
     monkeypatch.setenv("AWS_ENDPOINT_URL", address)
     monkeypatch.setattr(ExponentialBackoff, "delay_amount", lambda *_: 0)
@@ -72,7 +72,7 @@ def reads_raw(request: Request) -> bool:
     return request.method == "GET" and "/logs/" in request.path and not is_listing(request)
 
 
-def reads_base(request: Request) -> bool:
+def reads_previous_file(request: Request) -> bool:
     return request.method == "GET" and "/compacted/" in request.path and not is_listing(request)
 
 
@@ -88,7 +88,7 @@ def engine_reads(request: Request) -> bool:
     return request.is_engine
 
 
-def shown() -> list[Any]:
+def stored_documents() -> list[Any]:
     return [document(kind, period) for kind, period in PERIODS]
 
 
@@ -103,17 +103,17 @@ def expected() -> list[Any]:
 
 
 @pytest.mark.django_db
-def test_a_store_that_stays_broken_shows_the_old_and_then_the_new_whole(proxy: FaultyProxy) -> None:
+def test_a_store_that_keeps_failing_leaves_the_old_documents_whole(proxy: FaultyProxy) -> None:
     for day in (DAY, NEXT):
         put("00/a.json", entry(day), day=day)
     rebuild_all()
     old = expected()
-    assert shown() == old
+    assert stored_documents() == old
     broken: list[tuple[Fault, Callable[[Request], bool]]] = [
         (Fault.ERROR, is_listing),
         (Fault.ERROR, reads_raw),
         (Fault.CUT, reads_raw),
-        (Fault.CUT, reads_base),
+        (Fault.CUT, reads_previous_file),
         (Fault.ERROR, writes),
         (Fault.ERROR, writes_merged),
         (Fault.ERROR, engine_reads),
@@ -125,11 +125,11 @@ def test_a_store_that_stays_broken_shows_the_old_and_then_the_new_whole(proxy: F
         with proxy.failing(fault, applies), pytest.raises(StoreError):
             refresh(default_store())
         assert proxy.failed, applies
-        for seen, before, after in zip(shown(), old, new, strict=True):
+        for seen, before, after in zip(stored_documents(), old, new, strict=True):
             assert seen in (before, after), (fault, applies)
     refresh(default_store())
-    assert shown() == new
-    assert_every_object_is_named()
+    assert stored_documents() == new
+    assert_no_orphans()
 
 
 def first_two_of_each(*kinds: Callable[[Request], bool]) -> Callable[[Request], bool]:
@@ -150,7 +150,7 @@ def first_two_of_each(*kinds: Callable[[Request], bool]) -> Callable[[Request], 
     ("fault", "kinds"),
     [(Fault.ERROR, (is_listing, reads_raw, writes, engine_reads)), (Fault.CUT, (reads_raw,))],
 )
-def test_a_store_that_fails_for_a_moment_is_asked_again(
+def test_requests_are_repeated_if_the_store_fails_briefly(
     proxy: FaultyProxy, fault: Fault, kinds: tuple[Callable[[Request], bool], ...]
 ) -> None:
     for day in (DAY, NEXT):
@@ -158,11 +158,11 @@ def test_a_store_that_fails_for_a_moment_is_asked_again(
     with proxy.failing(fault, first_two_of_each(*kinds)):
         refresh(default_store())
     assert len(proxy.failed) == 2 * len(kinds)
-    assert shown() == expected()
+    assert stored_documents() == expected()
 
 
 @pytest.mark.django_db
-def test_a_body_that_stalls_is_given_up(proxy: FaultyProxy, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stalled_body_times_out(proxy: FaultyProxy, monkeypatch: pytest.MonkeyPatch) -> None:
     put("00/a.json", entry(DAY), day=DAY)
     rebuild_all()
     put("01/late.json", entry(DAY, userName="Bo"), day=DAY)
@@ -181,7 +181,7 @@ def test_a_body_that_stalls_is_given_up(proxy: FaultyProxy, monkeypatch: pytest.
 
 
 @pytest.mark.django_db
-def test_a_users_document_is_whole_or_not_there(proxy: FaultyProxy) -> None:
+def test_a_users_document_is_never_truncated(proxy: FaultyProxy) -> None:
     put("00/a.json", entry(DAY, userName="Ana"), day=DAY)
     rebuild_all()
     source = find_user_source(tenant=TENANT, user="Ana", period="2026")

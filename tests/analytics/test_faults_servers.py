@@ -1,4 +1,4 @@
-"""Servers that are killed and started again in the middle of a build, real ones of the test's own."""
+"""PostgreSQL and Redis are killed and restarted during a build."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.analytics.builds import (
     DAY,
     LATER,
     NEXT,
-    assert_every_object_is_named,
+    assert_no_orphans,
     document,
     entry,
     expected,
@@ -31,7 +31,7 @@ from tests.analytics.builds import (
     rebuild_all,
     refresh,
     rows_of,
-    shown,
+    stored_documents,
 )
 from tests.analytics.child import Child
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 def before(step: str, action: Callable[[], None], *, patch: pytest.MonkeyPatch) -> None:
-    """Have ``action`` come before the first call of the function that ``step`` names."""
+    """Run ``action`` before the first call of the function with the dotted name ``step``."""
     module, _, name = step.rpartition(".")
     real = getattr(import_module(module), name)
 
@@ -64,14 +64,14 @@ class OwnServer:
         self.start()
 
     def start(self) -> None:
-        # A Redis that is not durable comes back empty, always.
+        # Redis must start empty, so it does not save its data.
         running = embedded.running(
             self._var_dir, database=self._database, redis=not self._database, durable=self._database
         )
         (self._server,) = self._opened.enter_context(running)
 
     def restart(self, signum: signal.Signals) -> None:
-        """End it with a signal, and start it again over what it left."""
+        """End the server with a signal, and start it again with its data."""
         os.kill(self._server.pid, signum)
         self._server.wait()
         self.start()
@@ -81,7 +81,7 @@ class OwnServer:
 def postgresql(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, django_db_blocker: DjangoDbBlocker
 ) -> Iterator[OwnServer]:
-    """A PostgreSQL of the test's own behind this thread's connection, with the tables of logs and rollups."""
+    """Connect this thread to a PostgreSQL of the test's own, with the tables of logs and rollups."""
     var_dir = tmp_path / "var"
     with ExitStack() as opened, django_db_blocker.unblock(), monkeypatch.context() as patch:
         server = OwnServer(var_dir, database=True, opened=opened)
@@ -97,7 +97,9 @@ def postgresql(
         yield server
 
 
-def test_postgresql_restarted_within_a_build(postgresql: OwnServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_build_survives_a_restart_of_postgresql(
+    postgresql: OwnServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Before a day and a month is stored, and within the transaction that publishes it.
 
     SIGQUIT is PostgreSQL's immediate shutdown.
@@ -119,18 +121,18 @@ def test_postgresql_restarted_within_a_build(postgresql: OwnServer, monkeypatch:
             with pytest.raises(Error):
                 refresh(default_store())
         connection.close()
-        for name, seen in shown().items():
+        for name, seen in stored_documents().items():
             assert seen in (old[name], new[name]), (step, name)
-        assert shown() != new
+        assert stored_documents() != new
         refresh(default_store())
-        assert shown() == new, step
-        assert_every_object_is_named()
+        assert stored_documents() == new, step
+        assert_no_orphans()
         old = new
 
 
 @pytest.fixture
 def redis_server(tmp_path: Path) -> Iterator[OwnServer]:
-    """A Redis of the test's own, which forgets everything when it is killed."""
+    """A Redis of the test's own. It loses its data when it is killed."""
     with ExitStack() as opened:
         yield OwnServer(tmp_path / "var", database=False, opened=opened)
 
@@ -141,25 +143,25 @@ def read_until(worker: Child, wanted: str) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_redis_restarted_within_a_task_loses_what_was_queued_until_the_next_look(
+def test_tasks_that_redis_lost_are_queued_again_by_the_next_check(
     redis_server: OwnServer, settings: Any
 ) -> None:
     put_days()
     arguments = (str(connection.settings_dict["NAME"]), settings.OBJECT_STORE_URL)
     environment = {"REDIS_URL": redis_server.endpoints.redis_url}
-    with Child("tests.analytics.held_worker", *arguments, environment=environment) as worker:
+    with Child("tests.analytics.waiting_worker", *arguments, environment=environment) as worker:
         read_until(worker, "ready")
-        worker.tell("look")
-        # In the task of one day; those of the others are queued.
-        read_until(worker, "held")
+        worker.send("look")
+        # The worker is in the task of one day. The tasks of the other days are queued.
+        read_until(worker, "waiting")
         redis_server.restart(signal.SIGKILL)
-        worker.tell("go")
+        worker.send("go")
         read_until(worker, "analytics.tasks.refresh_periods SUCCESS")
         assert document(Kind.DAY, DAY.isoformat())["totalHits"] == 1
         assert find_stale()[0] == [NEXT, LATER]
 
-        worker.tell("look")
+        worker.send("look")
         while find_stale() != ([], []):
             read_until(worker, "analytics.tasks.refresh_periods SUCCESS")
-    assert shown() == expected(rows_of(DAY, NEXT, LATER))
-    assert_every_object_is_named()
+    assert stored_documents() == expected(rows_of(DAY, NEXT, LATER))
+    assert_no_orphans()

@@ -1,4 +1,4 @@
-"""The documents of a day take as much memory for four times the statements."""
+"""Computing a daily document needs no more memory if there are more statements."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analytics.summaries.rollup import write_rollups
-from analytics.summaries.rollup_tables import STATEMENTS
+from analytics.summaries.day_rollup import write_rollups
+from analytics.summaries.rollup_schema import STATEMENTS
 from logs.compaction.convert import SCHEMA
 from tests.analytics import measured_documents
 from tests.analytics.random_log import DAYS
@@ -18,12 +18,12 @@ from tests.analytics.random_log import DAYS
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: Of one statement.
+#: The bytes of one statement.
 BYTES = 100_000
 FEW = 120
 
 
-def test_documents_take_as_much_memory_whatever_the_statements_come_to(tmp_path: Path) -> None:
+def test_the_memory_for_a_document_does_not_grow_with_its_statements(tmp_path: Path) -> None:
     small, large = (roll_up(tmp_path / f"{count}", count=count) for count in (FEW, 4 * FEW))
     groups = pq.read_metadata(large / f"{STATEMENTS}.parquet")
     assert groups.num_rows == 4 * FEW
@@ -40,7 +40,7 @@ def test_documents_take_as_much_memory_whatever_the_statements_come_to(tmp_path:
 
 
 def roll_up(directory: Path, *, count: int) -> Path:
-    """The rollups of a day of ``count`` long statements."""
+    """Return the directory of the rollups of a day with ``count`` long statements."""
     directory.mkdir()
     own: dict[str, list[Any]] = {
         "userName": ["Ana"] * count,

@@ -1,4 +1,4 @@
-"""The queries of docs/analytics.md give the numbers of the documents, and the guard lets them pass."""
+"""The queries in docs/analytics.md give the numbers of the documents, and the guard allows them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from analytics.summaries.documents.rules import rules_document
 from analytics.summaries.documents.users import users_document
 from analytics.summaries.documents.year import daily_activity, year_document
 from analytics.summaries.numbers import FIRST_MS, LAST_MS
-from analytics.summaries.rollup_tables import STATEMENTS
+from analytics.summaries.rollup_schema import STATEMENTS
 from logs.columns import COLUMNS
 from logs.sql import guard
 from tests.analytics.pipeline import (
@@ -46,7 +46,7 @@ QUERIES = {
 
 
 class Log:
-    """Random entries of three days: as ``proxy_logs``, and as rollups."""
+    """Random entries of three days, as ``proxy_logs`` and as rollups."""
 
     def __init__(
         self, connection: duckdb.DuckDBPyConnection, days: dict[date, Part], directory: Path
@@ -71,12 +71,12 @@ class Log:
 def log(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Log]:
     chance = random.Random(request.param)  # noqa: S311  # reproducible, not secret
     entries = {day: random_entries(chance, day) for day in DAYS}
-    with made_log(entries, tmp_path_factory.mktemp("log")) as log:
+    with make_log(entries, tmp_path_factory.mktemp("log")) as log:
         yield log
 
 
 @contextmanager
-def made_log(entries: Mapping[date, list[dict[str, Any]]], directory: Path) -> Iterator[Log]:
+def make_log(entries: Mapping[date, list[dict[str, Any]]], directory: Path) -> Iterator[Log]:
     files = {day: {"00/a.json": json.dumps(own).encode()} for day, own in entries.items()}
     store = store_files(directory / "store", files)
     rolled = {}
@@ -94,7 +94,7 @@ def made_log(entries: Mapping[date, list[dict[str, Any]]], directory: Path) -> I
 
 
 @pytest.mark.parametrize("user", [None, *USERS])
-def test_a_day(log: Log, user: str | None) -> None:
+def test_the_queries_of_a_day(log: Log, user: str | None) -> None:
     day = DAYS[0]
     document = day_json(log.days[day], user=user)
     records, hours = document.pop("queries"), document.pop("hourlyActivity")
@@ -104,23 +104,23 @@ def test_a_day(log: Log, user: str | None) -> None:
     assert with_every_hour(log.run("day.hourlyActivity", day, day, user=user)) == hours
 
 
-def test_a_day_before_1970(tmp_path: Path) -> None:
+def test_the_queries_of_a_day_before_1970(tmp_path: Path) -> None:
     day = date(1969, 12, 31)
     times = [-86_400_000, -82_800_001, -82_800_000, -3_600_001, -1]
-    with made_log({day: [{"timestamp": time, "cacheStatus": "HIT"} for time in times]}, tmp_path) as log:
+    with make_log({day: [{"timestamp": time, "cacheStatus": "HIT"} for time in times]}, tmp_path) as log:
         hours = day_json(log.days[day])["hourlyActivity"]
         assert with_every_hour(log.run("day.hourlyActivity", day, day)) == hours
     assert [hour["totalHits"] for hour in hours] == [2, 1, *[0] * 20, 1, 1]
 
 
 def with_every_hour(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What the query gives, and zeros for the hours without entries."""
+    """Return the rows, and add rows of zeros for the hours without entries."""
     found = {row["hour"]: row for row in rows}
     return [found.get(hour, {**dict.fromkeys(rows[0], 0), "hour": hour}) for hour in range(24)]
 
 
 @pytest.mark.parametrize("user", [None, *USERS])
-def test_a_month(log: Log, user: str | None) -> None:
+def test_the_queries_of_a_month(log: Log, user: str | None) -> None:
     first, last = date(2026, 3, 1), date(2026, 3, 31)
     with opened(log.month, user=user) as rollups:
         document = month_document(rollups, month=3)
@@ -136,7 +136,7 @@ def test_a_month(log: Log, user: str | None) -> None:
 
 
 @pytest.mark.parametrize("user", USERS)
-def test_a_users_year(log: Log, user: str) -> None:
+def test_the_queries_of_a_users_year(log: Log, user: str) -> None:
     first, last = date(2026, 1, 1), date(2026, 12, 31)
     with opened(log.year, user=user) as rollups:
         document = year_document(rollups, tenant=TENANT, year=2026, activity=daily_activity(rollups))
@@ -147,7 +147,7 @@ def test_a_users_year(log: Log, user: str) -> None:
     assert log.run("year", first, last, user=user) == [document]
 
 
-def test_negative_warehouse_times_round_half_up_as_well(log: Log) -> None:
+def test_negative_warehouse_times_are_rounded_half_up(log: Log) -> None:
     (rule,) = (rule for rule in log.run("rules.rules", DAYS[0], DAYS[-1]) if rule["ruleId"] == "r3")
 
     assert rule["warehouseTimeSavedMs"] == -3
@@ -155,7 +155,7 @@ def test_negative_warehouse_times_round_half_up_as_well(log: Log) -> None:
         assert rule in rules_document(rollups)["rules"]
 
 
-def test_times_that_no_calendar_has(tmp_path: Path) -> None:
+def test_times_outside_of_the_years_1_to_9999_are_null(tmp_path: Path) -> None:
     day = DAYS[0]
     times: list[list[int | None]] = [
         [2**62],
@@ -172,7 +172,7 @@ def test_times_that_no_calendar_has(tmp_path: Path) -> None:
         for number, several in enumerate(times)
         for time in several
     ]
-    with made_log(dict.fromkeys(DAYS, entries), tmp_path) as log:
+    with make_log(dict.fromkeys(DAYS, entries), tmp_path) as log:
         for user in (None, "Ana"):
             records = day_json(log.days[day], user=user)["queries"]
             assert log.run("day.queries", day, day, user=user) == records
@@ -191,7 +191,7 @@ def test_times_that_no_calendar_has(tmp_path: Path) -> None:
     ]
 
 
-def test_a_year(log: Log) -> None:
+def test_the_queries_of_a_year(log: Log) -> None:
     first, last = date(2026, 1, 1), date(2026, 12, 31)
     with opened(log.year) as rollups:
         document = year_document(rollups, tenant=TENANT, year=2026, activity=daily_activity(rollups))
@@ -211,7 +211,7 @@ def test_a_year(log: Log) -> None:
         assert log.run(f"opportunities.{name}", first, last) == entries
 
 
-def test_all_users(log: Log) -> None:
+def test_the_query_of_all_users(log: Log) -> None:
     with opened(log.year) as rollups:
         document = users_document(rollups, tenant=TENANT, generated_at=datetime(2026, 5, 3, tzinfo=UTC))
 
@@ -220,7 +220,7 @@ def test_all_users(log: Log) -> None:
         assert log.run("users", DAYS[0], DAYS[-1], user=user["userId"]) == [user]
 
 
-def test_every_published_query_is_compared() -> None:
+def test_every_published_query_is_tested() -> None:
     assert set(QUERIES) == {
         "day",
         "day.queries",

@@ -1,4 +1,4 @@
-"""Finding and rebuilding what is stale, against a real database."""
+"""Stale days and periods are found and rebuilt."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_everything_is_built_once_and_then_current() -> None:
     assert set(Build.objects.values_list("state", flat=True)) == {"done"}
 
 
-def test_years_of_few_digits_are_years() -> None:
+def test_the_year_999_is_found_and_built() -> None:
     for day in (date.min, date(999, 12, 31)):
         put("00/a.json", entry(day), day=day)
     assert default_store().read(f"{TENANT}/logs/0999/12/31/00/a.json")
@@ -56,7 +56,7 @@ def test_years_of_few_digits_are_years() -> None:
     assert [day["date"] for day in document(Kind.YEAR, "0001")["last365daysQueryActivity"]] == ["0001/01/01"]
 
 
-def test_a_late_object_makes_its_day_and_what_shows_it_stale() -> None:
+def test_a_late_object_makes_its_day_and_its_periods_stale() -> None:
     put("00/a.json", entry(DAY))
     put("00/a.json", entry(LATER), day=LATER)
     rebuild_all()
@@ -64,7 +64,7 @@ def test_a_late_object_makes_its_day_and_what_shows_it_stale() -> None:
 
     put("23/late.json", entry(DAY, userName="Chen"))
 
-    # The activity of 2026 reaches back into 2025.
+    # The 365 days of activity of 2026 include days of 2025.
     assert rebuild_all() == ([DAY], ["2025-12", "2025", "2026", ""])
     assert document(Kind.DAY, "2025-12-31")["uniqueUsers"] == 2
     after = Partition.objects.get(day=DAY)
@@ -73,7 +73,7 @@ def test_a_late_object_makes_its_day_and_what_shows_it_stale() -> None:
     assert default_store().read(before.file)  # readers that hold the old build are not disturbed
 
 
-def test_a_changed_object_is_noticed() -> None:
+def test_a_changed_object_makes_its_day_stale() -> None:
     put("00/a.json", entry(DAY))
     rebuild_all()
     put("00/a.json", entry(DAY, userName="Bob"))
@@ -83,7 +83,7 @@ def test_a_changed_object_is_noticed() -> None:
     assert document(Kind.USERS, "")["users"][0]["userId"] == "Bob"
 
 
-def test_looking_for_stale_days_asks_the_database_twice_for_any_history(
+def test_finding_stale_days_takes_two_database_queries(
     django_assert_num_queries: Callable[[int], CaptureQueriesContext],
 ) -> None:
     for day in (DAY, NEXT, LATER):
@@ -96,7 +96,7 @@ def test_looking_for_stale_days_asks_the_database_twice_for_any_history(
         assert find_stale_days(default_store(), tenant=TENANT, first=DAY, last=DAY) == []
 
 
-def test_a_day_whose_objects_are_gone_goes_with_all_that_showed_it() -> None:
+def test_a_day_without_objects_is_removed_with_its_periods() -> None:
     put("00/a.json", entry(DAY))
     rebuild_all()
     default_store().delete(f"{TENANT}/logs/2025/12/31/00/a.json")
@@ -108,7 +108,7 @@ def test_a_day_whose_objects_are_gone_goes_with_all_that_showed_it() -> None:
     assert log_source(default_store(), tenant=TENANT).days == ()
 
 
-def test_a_day_of_bad_entries_has_a_quarantine_list_and_no_rows() -> None:
+def test_a_day_of_invalid_entries_has_a_quarantine_list_and_no_rows() -> None:
     put("00/a.json", 5, entry(DAY, statusCode="200"))
     default_store().write(f"{TENANT}/logs/2025/12/31/01/b.json", b'{"cut')
 

@@ -1,4 +1,4 @@
-"""``manage.py rebuild``: its bounds, its words, and that it may be stopped and run again."""
+"""``manage.py rebuild``: its options and output, and that it can be stopped and run again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from django.core.management import CommandError, call_command
 
 from accounts.models import Tenant
 from analytics.models import DayRollup, Kind, MergedRollup
-from analytics.summaries.damage import mark_what_is_gone
+from analytics.summaries.damage import mark_missing_objects
 from analytics.summaries.days import rebuild_day
 from analytics.summaries.documents.month import month_document
 from analytics.summaries.rebuild import find_stale_periods, rebuild_period
@@ -44,13 +44,13 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().out.strip()
 
 
-def test_everything_then_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    # Three days, their month, their year, the users.
+def test_the_first_run_builds_everything_and_the_second_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    # Three days, their month, their year, and the document of all users.
     assert run(capsys) == "6 days and periods rebuilt."
     assert run(capsys) == "Everything is current."
 
 
-def test_one_tenant_within_bounds(capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_the_days_of_one_tenant_within_the_bounds_are_built(capsys: pytest.CaptureFixture[str]) -> None:
     account = make_account()
     Tenant.objects.create(pk=TENANT, account=account)
     other = make_tenant(account)
@@ -71,7 +71,7 @@ def test_one_tenant_within_bounds(capsys: pytest.CaptureFixture[str]) -> None:
         (("--tenant", "x"), "'x' is no tenant's id"),
     ],
 )
-def test_bad_arguments_are_named(arguments: tuple[str, ...], message: str) -> None:
+def test_errors_name_the_invalid_argument(arguments: tuple[str, ...], message: str) -> None:
     with pytest.raises(CommandError, match=message):
         call_command("rebuild", *arguments)
 
@@ -81,7 +81,7 @@ def test_bad_arguments_are_named(arguments: tuple[str, ...], message: str) -> No
     [StoreError("cannot read: Input/output error"), ValueError("[1] offset overflow")],
     ids=["store", "unexpected"],
 )
-def test_a_day_that_fails_is_told_and_ends_no_other(
+def test_a_failing_day_is_reported_and_does_not_stop_the_others(
     failure: Exception, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = UUID("99999999-2222-4333-8444-555555555555")
@@ -114,7 +114,7 @@ def test_a_day_that_fails_is_told_and_ends_no_other(
     assert document(Kind.YEAR, "2026")["totalHits"] == 3
 
 
-def test_a_period_that_fails_ends_no_other(
+def test_a_failing_period_does_not_stop_the_others(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put("00/a.json", entry(date(2026, 2, 1)), day=date(2026, 2, 1))
@@ -141,7 +141,7 @@ def test_a_period_that_fails_ends_no_other(
     assert run(capsys) == "3 days and periods rebuilt."
 
 
-def test_lost_rollups_are_made_again_in_one_run(
+def test_lost_rollups_are_built_again_in_one_run(
     capsys: pytest.CaptureFixture[str], object_store: Path
 ) -> None:
     run(capsys)
@@ -149,14 +149,14 @@ def test_lost_rollups_are_made_again_in_one_run(
     (object_store / MergedRollup.objects.get(period="2026-01").files["hours"]).write_bytes(b"PAR1")
     put("01/late.json", entry(DAYS[1]), day=DAYS[1])
 
-    # The day of the late object; that of the lost rollups, its month, year, and the users.
+    # The day of the late object, the day of the lost rollups, their month and year, and all users.
     assert run(capsys) == "5 days and periods rebuilt."
     assert document(Kind.YEAR, "2026")["totalHits"] == 4
     assert run(capsys) == "Everything is current."
 
 
 @pytest.mark.parametrize("inline_bytes", [0, 1 << 20])
-def test_all_but_raw_logs_can_be_made_again(
+def test_everything_except_raw_logs_can_be_built_again(
     inline_bytes: int,
     capsys: pytest.CaptureFixture[str],
     object_store: Path,
@@ -173,20 +173,20 @@ def test_all_but_raw_logs_can_be_made_again(
     assert document(Kind.YEAR, "2026")["totalHits"] == 3
     assert run(capsys) == "Everything is current."
 
-    # What a full disk, or a copy that was broken off, leaves of them.
+    # Truncated objects, as after a full disk or an interrupted copy.
     for path in (file for folder in ("compacted", "rollups") for file in (own / folder).rglob("*.*")):
         os.truncate(path, path.stat().st_size // 2)
     assert run(capsys) == "6 days and periods rebuilt."
     assert document(Kind.DAY, "2026-01-01")["totalHits"] == 1
     assert run(capsys) == "Everything is current."
 
-    # Without its logs the store is taken to be away, and what it held not to be lost.
+    # Without raw logs, the store counts as unreachable, so nothing counts as lost.
     shutil.rmtree(own)
-    mark_what_is_gone(default_store(), tenant=TENANT)
+    mark_missing_objects(default_store(), tenant=TENANT)
     assert find_stale_periods(tenant=TENANT) == []
 
 
-def test_a_day_that_a_worker_publishes_meanwhile_is_taken_in(
+def test_a_day_that_a_worker_publishes_during_the_run_is_included(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[str] = []
@@ -199,7 +199,7 @@ def test_a_day_that_a_worker_publishes_meanwhile_is_taken_in(
         return rebuild_period(store, tenant=tenant, period=period, wait=wait)
 
     monkeypatch.setattr("analytics.management.commands.rebuild.rebuild_period", publish_before_the_year)
-    # Three days and a month; then the month anew, the year, the users.
+    # Three days and a month, then the month again, the year, and all users.
     assert run(capsys) == "7 days and periods rebuilt."
     assert seen == ["2026-01", "2026", "", "2026-01", "2026", ""]
     assert document(Kind.YEAR, "2026")["totalHits"] == 4

@@ -1,4 +1,4 @@
-"""The whole way over S3: raw objects read in parallel, rollups read by the engine's own S3 client."""
+"""Rebuild and query over S3: raw objects are read in parallel, rollups by DuckDB's own S3 client."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_documents_over_s3_equal_the_oracle(
     wanted = {
         "2026": oracle.year_document(mine, tenant=str(TENANT), year=2026),
         "2026-01": oracle.month_document(oracle.for_user(rows[60:], "u3"), 1),
-        # From copies of three tables.
+        # It was computed from local copies of three tables.
         "2026-01-01": oracle.day_document(oracle.for_user(rows[60:], "u3")),
     }
     for period, expected in wanted.items():
@@ -60,7 +60,7 @@ def test_documents_over_s3_equal_the_oracle(
     assert rebuild_all() == ([], [])
 
 
-def test_queries_over_s3_read_copies(s3_url: str, settings: Any, tmp_path: Path) -> None:  # noqa: F811
+def test_queries_over_s3_read_local_copies(s3_url: str, settings: Any, tmp_path: Path) -> None:  # noqa: F811
     settings.OBJECT_STORE_URL = s3_url
     settings.VAR_DIR = tmp_path
     for day in DAYS:

@@ -1,4 +1,4 @@
-"""Rollups of a day that is read in parts equal those of the day at once."""
+"""Rollups are the same whether a day is read in parts or at once."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
-from analytics.summaries import dayrows
-from analytics.summaries.rollup import write_rollups
-from analytics.summaries.rollup_tables import TABLES
+from analytics.summaries import day_rows
+from analytics.summaries.day_rollup import write_rollups
+from analytics.summaries.rollup_schema import TABLES
 from tests.analytics.pipeline import day_json, roll_day, store_files
 from tests.analytics.random_log import DAYS, random_entries
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     import pytest
 
 
-def test_a_day_in_parts_equals_the_day_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rollups_of_a_day_read_in_parts_equal_those_of_a_day_read_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     day = DAYS[0]
     body = json.dumps(random_entries(random.Random(1), day)).encode()  # noqa: S311  # reproducible, not secret
     store = store_files(tmp_path / "store", {day: {"00/a.json": body}})
@@ -28,13 +30,13 @@ def test_a_day_in_parts_equals_the_day_at_once(tmp_path: Path, monkeypatch: pyte
     assert compacted.file is not None
     assert at_once is not None
 
-    # Four parts, of which the last has one row group.
+    # Four parts; the last has one row group.
     log = tmp_path / "parts.parquet"
     pq.write_table(pq.read_table(compacted.file), log, row_group_size=-(-compacted.rows // 7))
-    monkeypatch.setattr(dayrows, "GROUPS", 2)
-    for name, most in (("repeating", dayrows.STATEMENT_BYTES), ("long", 0)):
-        # Few statements that repeat, and long ones, are read in different ways.
-        monkeypatch.setattr(dayrows, "STATEMENT_BYTES", most)
+    monkeypatch.setattr(day_rows, "GROUPS", 2)
+    for name, most in (("repeating", day_rows.STATEMENT_BYTES), ("long", 0)):
+        # Repeated statements and long statements are read in different ways.
+        monkeypatch.setattr(day_rows, "STATEMENT_BYTES", most)
         (tmp_path / name).mkdir()
         in_parts = write_rollups(log, day=day, directory=tmp_path / name)
 

@@ -1,4 +1,4 @@
-"""What an earlier version of the service left: readable as it is, and made anew."""
+"""Data of an earlier version of the service can be read, and is rebuilt."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from analytics.models import DayRollup, Kind
 from analytics.summaries.days import find_stale_days
 from analytics.summaries.periods import MERGE_VERSION
 from analytics.summaries.rebuild import find_stale_periods, rebuild_period
-from analytics.summaries.rollup_tables import ROLLUP_VERSION
+from analytics.summaries.rollup_schema import ROLLUP_VERSION
 from analytics.summaries.userdocs import find_user_source, user_document
 from logs.listing import LAYOUT_VERSION
 from tenantadmin.objectstore import default_store
@@ -34,13 +34,13 @@ pytestmark = pytest.mark.django_db
 
 FIRST = [("analytics", "0001_initial"), ("logs", "0001_initial")]
 
-#: As that version stored it, without the fields that came later.
+#: A document as the first version stored it, without later fields.
 OLD = {"queries": [], "uniqueUsers": 3, "hourlyActivity": []}
 
 
 @pytest.fixture
 def apps() -> StateApps:
-    """The first tables again, and their models."""
+    """Migrate back to the first tables; return their models."""
     executor = MigrationExecutor(connection)
     executor.migrate(FIRST)
     return executor.loader.project_state(FIRST).apps
@@ -52,7 +52,7 @@ def migrate_to_now() -> None:
 
 
 def write_as_before(apps: StateApps, *, tenant: UUID) -> None:
-    """Fill the tables as the first version did."""
+    """Write rows as the first version did."""
     for day in (DAY, LATER):
         apps.get_model("logs", "Partition").objects.create(
             tenant_id=tenant,
@@ -94,7 +94,9 @@ def write_as_before(apps: StateApps, *, tenant: UUID) -> None:
         )
 
 
-def test_an_upgrade_keeps_documents_readable_until_they_are_made_anew(world: World, apps: StateApps) -> None:
+def test_documents_stay_readable_after_an_upgrade_until_they_are_rebuilt(
+    world: World, apps: StateApps
+) -> None:
     tenant = world.tenant.pk
     for day in (DAY, LATER):
         put("00/a.json", entry(day), day=day)
@@ -142,11 +144,11 @@ def user_json(period: str) -> Any:
     return json.loads(body)
 
 
-def test_rollups_of_an_earlier_version_are_made_anew_though_no_object_changed() -> None:
+def test_rollups_of_an_earlier_version_are_rebuilt_although_no_object_changed() -> None:
     for day in (DAY, LATER):
         put("00/a.json", entry(day), day=day)
     rebuild_all()
-    # Of the version before, whose files this one cannot read.
+    # Rollups of the previous version, whose files this version cannot read.
     files = {"groups": f"{TENANT}/rollups/day={DAY}/b.groups.parquet"}
     DayRollup.objects.filter(day=DAY).update(version=ROLLUP_VERSION - 1, files=files)
     rows = rows_of(DAY, LATER)
@@ -155,7 +157,7 @@ def test_rollups_of_an_earlier_version_are_made_anew_though_no_object_changed() 
     assert user_json("2025-12") == oracle.month_document(mine[:1], 12)
     assert user_json("2026") == oracle.year_document(mine, tenant=str(TENANT), year=2026)
 
-    # The year after shows the day in its activity.
+    # The activity of the year after includes the day.
     assert find_stale_periods(tenant=TENANT) == []
     assert rebuild_all() == ([DAY], ["2025-12", "2025", "2026", ""])
     assert user_json("2025-12-31") == oracle.day_document(mine[:1])

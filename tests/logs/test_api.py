@@ -374,10 +374,10 @@ def test_a_refused_query_is_audited_too(world: World, member: ApiClient) -> None
 @pytest.mark.parametrize(
     ("text", "message", "kept"),
     [
-        ("SELECT 1\0", "The statement holds a NUL character. Remove it. (line 1, column 9)", "SELECT 1␀"),
+        ("SELECT 1\0", "The statement contains a NUL character. Remove it. (line 1, column 9)", "SELECT 1␀"),
         (
             "SELECT '\ud800'",
-            "The statement holds a lone surrogate, which is not Unicode text. Remove it. (line 1, column 9)",
+            "The statement contains an unpaired surrogate. Remove it. (line 1, column 9)",
             "SELECT '?'",
         ),
         (" ", "The statement is empty. Send one SELECT over proxy_logs.", " "),

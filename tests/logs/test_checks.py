@@ -1,4 +1,4 @@
-"""What ``manage.py check`` says about SQL over the log."""
+"""The system checks of the settings for SQL over the log."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from logs.checks import check_sql_options
 
 
 @pytest.mark.parametrize(
-    ("options", "found"),
+    ("options", "warnings"),
     [
         ({}, []),
         ({"slots": 2, "slots_per_tenant": 3}, ["logs.W001"]),
     ],
 )
-def test_options_are_checked(settings: Any, options: dict[str, Any], found: list[str]) -> None:
+def test_a_tenant_that_can_use_all_slots_is_a_warning(
+    settings: Any, options: dict[str, Any], warnings: list[str]
+) -> None:
     settings.SQL_OPTIONS = dataclasses.replace(current.SQL_OPTIONS, **options)
-    assert [message.id for message in check_sql_options()] == found
+    assert [message.id for message in check_sql_options()] == warnings

@@ -1,4 +1,4 @@
-"""A day's objects to its file: the same rows whichever way they were read, in whatever pieces."""
+"""Compaction gives the same rows whichever hours are reused and however the work is divided."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from logs.columns import COLUMNS
-from logs.compaction import base as bases
-from logs.compaction import batches, build, merge
-from logs.compaction.base import Base
+from logs.compaction import build, previous, rows, writer
 from logs.compaction.build import CompactedDay, compact_day
+from logs.compaction.previous import PreviousBuild
 from logs.layout import day_prefix, day_start_ms
 from logs.listing import UnlistedDay, list_day
 from tenantadmin.objectstore import LocalStore, StoreError
@@ -38,19 +37,19 @@ START = day_start_ms(DAY)
 
 
 class CountingStore(LocalStore):
-    """Remembers which objects were read."""
+    """Records which objects were read."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
         self.reads: list[str] = []
 
     def read_many(self, objects: Iterable[Entry]) -> Iterator[Batch]:
-        return self._counted(super().read_many(objects))
+        return self._recorded(super().read_many(objects))
 
     def read_all(self, prefix: str, wanted: Callable[[str], object]) -> Iterator[Batch]:
-        return self._counted(super().read_all(prefix, wanted))
+        return self._recorded(super().read_all(prefix, wanted))
 
-    def _counted(self, batches: Iterable[Batch]) -> Iterator[Batch]:
+    def _recorded(self, batches: Iterable[Batch]) -> Iterator[Batch]:
         for batch in batches:
             self.reads += [entry.key.removeprefix(day_prefix(TENANT, DAY)) for entry in batch.entries]
             yield batch
@@ -63,11 +62,11 @@ class Day:
         self.root = root
         self.store = CountingStore(root / "store")
         self.files: dict[str, bytes] = {}
-        self.base: Base | None = None
+        self.previous: PreviousBuild | None = None
         self._builds = 0
 
     def put(self, files: Mapping[str, bytes | None]) -> None:
-        """Write, replace or (None) delete objects; equal ones are left alone."""
+        """Write, replace or (None) delete objects. Objects with the same bytes are not written again."""
         for name, body in files.items():
             key = day_prefix(TENANT, DAY) + name
             if body is None:
@@ -77,26 +76,26 @@ class Day:
                 self.store.write(key, body)
                 self.files[name] = body
 
-    def build(self, base: Base | None = None) -> CompactedDay:
-        """Compact the objects as they are now, listed before where there is a base, else by reading them."""
+    def build(self, previous: PreviousBuild | None = None) -> CompactedDay:
+        """Compact the present objects. They are listed first only if there is a previous build."""
         self._builds += 1
-        place = self.root / f"build-{self._builds}"
-        place.mkdir()
+        directory = self.root / f"build-{self._builds}"
+        directory.mkdir()
         listing = list_day(self.store, tenant=TENANT, day=DAY)
-        found = UnlistedDay(TENANT, DAY) if base is None else listing
-        built = compact_day(self.store, found, directory=place, base=base)
+        day = UnlistedDay(TENANT, DAY) if previous is None else listing
+        built = compact_day(self.store, day, directory=directory, previous=previous)
         assert built.listing == listing
-        assert {path.name for path in place.iterdir()} <= {"day.parquet"}
+        assert {path.name for path in directory.iterdir()} <= {"day.parquet"}
         return built
 
     def rebuild(self) -> CompactedDay:
-        """Compact them upon the rebuild before, and keep that as the next one's base."""
-        built = self.build(self.base)
-        self.base = None
+        """Compact the present objects on top of the previous rebuild."""
+        built = self.build(self.previous)
+        self.previous = None
         if built.file is not None:
             key = f"{TENANT}/compacted/{self._builds}.parquet"
             self.store.write(key, built.file.read_bytes())
-            self.base = Base(key, built.rows, built.hours, built.quarantined)
+            self.previous = PreviousBuild(key, built.rows, built.hours, built.quarantined)
         return built
 
 
@@ -128,7 +127,7 @@ def names_in_order(built: CompactedDay) -> list[str]:
     return [row[1] for row in rows_of(built)]
 
 
-# --- A rebuild that keeps hours ---------------------------------------------------------------
+# --- A rebuild that reuses hours --------------------------------------------------------------
 
 
 def changes() -> st.SearchStrategy[list[dict[str, bytes | None]]]:
@@ -145,39 +144,39 @@ def changes() -> st.SearchStrategy[list[dict[str, bytes | None]]]:
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 @given(first=raw.files_of(DAY, max_size=10), following=changes())
-def test_keeping_hours_gives_what_reading_everything_gives(
+def test_reusing_hours_gives_the_same_rows_as_reading_everything(
     first: dict[str, bytes], following: list[dict[str, bytes | None]]
 ) -> None:
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bases, "_WORTHWHILE", 1.0)
+        patch.setattr(previous, "_MAX_SHARE_TO_READ", 1.0)
         day = Day(Path(name))
         day.put(first)
         for change in [{}, *following]:
             day.put(change)
-            kept, whole = day.rebuild(), day.build()
-            assert rows_of(kept) == rows_of(whole)
-            assert kept.quarantined == whole.quarantined
-            assert kept.duplicates == whole.duplicates
-            assert {hour: (state.digest, state.duplicates) for hour, state in kept.hours.items()} == {
+            reused, whole = day.rebuild(), day.build()
+            assert rows_of(reused) == rows_of(whole)
+            assert reused.quarantined == whole.quarantined
+            assert reused.duplicates == whole.duplicates
+            assert {hour: (state.digest, state.duplicates) for hour, state in reused.hours.items()} == {
                 hour: (state.digest, state.duplicates) for hour, state in whole.hours.items()
             }
 
 
 def test_only_changed_hours_are_read_again(day: Day) -> None:
     day.put({f"{hour:02}/a.json": lines(entry(hour, userName=f"u{hour}")) for hour in range(24)})
-    assert day.rebuild().read == 24
+    assert day.rebuild().read_count == 24
     day.store.reads.clear()
     day.put({"07/b.json": lines(entry(7, userName="late")), "09/a.json": None})
 
     built = day.rebuild()
 
     assert day.store.reads == ["07/a.json", "07/b.json"]
-    assert built.read == 2
+    assert built.read_count == 2
     assert rows_of(built) == rows_of(day.build())
     assert (built.rows, "late" in names_in_order(built), "u9" in names_in_order(built)) == (24, True, False)
 
 
-def test_an_entry_returns_with_the_one_that_made_it_superfluous_gone(day: Day) -> None:
+def test_a_duplicate_becomes_a_row_when_the_first_entry_is_deleted(day: Day) -> None:
     day.put({f"{hour:02}/a.json": lines(entry(hour)) for hour in range(24)})
     day.put({"03/x.json": lines(entry(userName="first", logId="x"))})
     day.put({"05/x.json": lines(entry(userName="second", logId="x"))})
@@ -194,7 +193,7 @@ def test_an_entry_returns_with_the_one_that_made_it_superfluous_gone(day: Day) -
     assert "second" in names_in_order(built)
 
 
-def test_a_kept_row_goes_where_an_earlier_hour_brings_its_log_id(day: Day) -> None:
+def test_a_reused_row_is_dropped_if_an_earlier_hour_gets_the_same_log_id(day: Day) -> None:
     day.put({f"{hour:02}/a.json": lines(entry(hour, logId=f"{hour}")) for hour in range(24)})
     day.rebuild()
     day.put({"02/b.json": lines(entry(99, userName="earlier", logId="20"))})
@@ -222,7 +221,7 @@ def flip_a_name(body: bytes) -> bytes:
 
 
 def rewrite(query: str) -> Callable[[bytes], bytes]:
-    """Have the engine write the file anew, as ``query`` of it."""
+    """Return a function that rewrites a Parquet file with the result of ``query`` over it."""
 
     def change(body: bytes) -> bytes:
         with tempfile.TemporaryDirectory() as name, duckdb.connect() as connection:
@@ -235,49 +234,49 @@ def rewrite(query: str) -> Callable[[bytes], bytes]:
     return change
 
 
-DAMAGE: dict[str, Callable[[bytes], bytes]] = {
-    "cut": lambda body: body[: len(body) // 2],
-    "without its end": lambda body: body[:-1],
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "first half only": lambda body: body[: len(body) // 2],
+    "last byte missing": lambda body: body[:-1],
     "empty": lambda _: b"",
-    "no parquet": lambda _: b"{}",
-    "a value": flip_a_value,
-    "a page's head": lambda body: flip(body, 5),
-    "the columns' names": flip_a_name,
-    "a name that is no text": lambda body: body.replace(b"userName", b"\xffserName"),
-    "without the prefix": rewrite("SELECT * EXCLUDE (_prefix_hour) FROM FILE"),
-    "from before a column": rewrite("SELECT * EXCLUDE (xRealIp) FROM FILE"),
-    "of another type": rewrite("SELECT * REPLACE (statusCode::BIGINT AS statusCode) FROM FILE"),
-    "not all rows": rewrite("SELECT * FROM FILE LIMIT 20"),
+    "not Parquet": lambda _: b"{}",
+    "value changed": flip_a_value,
+    "page header changed": lambda body: flip(body, 5),
+    "column name changed": flip_a_name,
+    "column name not UTF-8": lambda body: body.replace(b"userName", b"\xffserName"),
+    "without _prefix_hour": rewrite("SELECT * EXCLUDE (_prefix_hour) FROM FILE"),
+    "column missing": rewrite("SELECT * EXCLUDE (xRealIp) FROM FILE"),
+    "column of another type": rewrite("SELECT * REPLACE (statusCode::BIGINT AS statusCode) FROM FILE"),
+    "rows missing": rewrite("SELECT * FROM FILE LIMIT 20"),
 }
 
 
-@pytest.mark.parametrize("damage", ["gone", *DAMAGE])
-def test_a_base_that_cannot_be_used_costs_time_alone(day: Day, damage: str) -> None:
+@pytest.mark.parametrize("damage", ["gone", *DAMAGES])
+def test_the_whole_day_is_read_if_the_previous_file_cannot_be_reused(day: Day, damage: str) -> None:
     day.put({f"{hour:02}/a.json": lines(entry(hour, userName=f"u{hour}u{hour + 1}")) for hour in range(24)})
     day.rebuild()
-    assert day.base is not None
-    key = day.base.file
+    assert day.previous is not None
+    key = day.previous.file
     if damage == "gone":
         day.store.delete(key)
     else:
-        day.store.write(key, DAMAGE[damage](day.store.read(key)))
+        day.store.write(key, DAMAGES[damage](day.store.read(key)))
     day.put({"07/b.json": lines(entry(7, userName="late"))})
 
     built = day.rebuild()
 
-    assert (built.rows, built.read) == (25, 25)
+    assert (built.rows, built.read_count) == (25, 25)
     assert rows_of(built) == rows_of(day.build())
     assert built.quarantined == day.build().quarantined
 
 
 class FailingStore(CountingStore):
-    """Cannot hand out its files."""
+    """Cannot open its objects."""
 
     def open(self, key: str) -> NoReturn:
         raise StoreError(f"cannot reach {key}")
 
 
-def test_a_store_that_fails_is_no_damage(day: Day) -> None:
+def test_a_failing_store_does_not_count_as_a_damaged_file(day: Day) -> None:
     day.put({f"{hour:02}/a.json": lines(entry(hour)) for hour in range(24)})
     day.rebuild()
     day.put({"07/b.json": b"{}"})
@@ -287,22 +286,22 @@ def test_a_store_that_fails_is_no_damage(day: Day) -> None:
     assert day.store.reads == []
 
 
-def test_a_disk_that_fails_is_no_damage(day: Day, tmp_path: Path) -> None:
+def test_a_failing_disk_does_not_count_as_a_damaged_file(day: Day, tmp_path: Path) -> None:
     day.put({f"{hour:02}/a.json": lines(entry(hour)) for hour in range(24)})
     day.rebuild()
     day.put({"07/b.json": b"{}"})
     day.store.reads.clear()
-    for blocked in ("base.parquet", "kept.arrow"):
-        place = tmp_path / blocked
-        (place / blocked).mkdir(parents=True)
+    for blocked in ("previous.parquet", "reused.arrow"):
+        directory = tmp_path / blocked
+        (directory / blocked).mkdir(parents=True)
         listing = list_day(day.store, tenant=TENANT, day=DAY)
-        with pytest.raises(StoreError, match=f"cannot build 2026-01-01 in {place}"):
-            compact_day(day.store, listing, directory=place, base=day.base)
+        with pytest.raises(StoreError, match=f"cannot build 2026-01-01 in {directory}"):
+            compact_day(day.store, listing, directory=directory, previous=day.previous)
     assert day.store.reads == []
 
 
 class ChangingStore(CountingStore):
-    """Finds one of the objects as something else when it is read: gone, or with other bytes."""
+    """Returns other bytes for one object than were listed, or no object if the bytes are empty."""
 
     name, body = "", b""
 
@@ -315,23 +314,23 @@ class ChangingStore(CountingStore):
 
 
 @pytest.mark.parametrize("body", [b"", b'{"userName": "quite another"}'])
-def test_an_object_that_was_not_as_listed_is_read_again(day: Day, body: bytes) -> None:
+def test_an_object_that_was_not_read_as_listed_is_read_again(day: Day, body: bytes) -> None:
     day.put({f"{hour:02}/a.json": lines(entry(hour, userName=f"u{hour}")) for hour in range(24)})
     day.rebuild()
     day.put({"07/b.json": lines(entry(7, userName="away")), "09/a.json": b"{}"})
     store = ChangingStore(day.root / "store")
     store.name, store.body = "07/b.json", body
-    place = day.root / "away"
-    place.mkdir()
+    directory = day.root / "away"
+    directory.mkdir()
     listing = list_day(store, tenant=TENANT, day=DAY)
-    built = compact_day(store, listing, directory=place, base=day.base)
+    built = compact_day(store, listing, directory=directory, previous=day.previous)
     assert "away" not in names_in_order(built)
     assert built.listing.digest != listing.digest
     assert built.file is not None
-    day.store.write("kept.parquet", built.file.read_bytes())
-    day.base = Base("kept.parquet", built.rows, built.hours, built.quarantined)
+    day.store.write("previous.parquet", built.file.read_bytes())
+    day.previous = PreviousBuild("previous.parquet", built.rows, built.hours, built.quarantined)
 
-    # It is there again, the same as it was when it was listed.
+    # The object is there again, as it was when it was listed.
     day.store.reads.clear()
     built = day.rebuild()
 
@@ -341,26 +340,26 @@ def test_an_object_that_was_not_as_listed_is_read_again(day: Day, body: bytes) -
     assert "away" in names_in_order(built)
 
 
-def test_an_object_that_is_gone_for_good_is_looked_for_once(day: Day) -> None:
+def test_a_day_is_current_after_it_was_rebuilt_without_a_deleted_object(day: Day) -> None:
     day.put({"00/a.json": b"{}", "07/b.json": b"{}"})
     store = ChangingStore(day.root / "store")
     store.name = "07/b.json"
-    found = compact_day(store, list_day(store, tenant=TENANT, day=DAY), directory=day.root, base=None)
-    assert found.rows == 1
+    built = compact_day(store, list_day(store, tenant=TENANT, day=DAY), directory=day.root)
+    assert built.rows == 1
     day.put({"07/b.json": None})
     listing = list_day(day.store, tenant=TENANT, day=DAY)
-    assert found.listing.digest != listing.digest
+    assert built.listing.digest != listing.digest
     assert day.rebuild().listing.digest == listing.digest
 
 
-def test_a_day_that_changed_for_the_most_part_is_read_whole(day: Day) -> None:
+def test_the_whole_day_is_read_if_most_of_it_changed(day: Day) -> None:
     day.put({"00/a.json": lines(entry(0)), "01/a.json": lines(*[entry(1, userName="x" * 100)] * 5)})
     day.rebuild()
     day.put({"01/b.json": b"{}"})
-    assert day.rebuild().read == 3
+    assert day.rebuild().read_count == 3
 
 
-def test_what_was_set_aside_stays_listed_with_its_hour(day: Day) -> None:
+def test_quarantined_entries_of_reused_hours_stay_listed(day: Day) -> None:
     day.put({f"{hour:02}/a.json": lines(entry(hour)) for hour in range(24)})
     day.put({"03/bad.json": b"[", "04/bad.json": b'{"userName": 1}'})
     day.rebuild()
@@ -372,11 +371,11 @@ def test_what_was_set_aside_stays_listed_with_its_hour(day: Day) -> None:
     ]
 
 
-# --- In whatever pieces -----------------------------------------------------------------------
+# --- Limits of chunks, batches and row groups -------------------------------------------------
 
 
 def mixed_files() -> dict[str, bytes]:
-    """Late, repeated, tied, wrong and odd entries, in files of one and of several."""
+    """Return files of one or several entries, with late, duplicate, tied and invalid ones among them."""
     files: dict[str, bytes] = {}
     for number in range(60):
         hour = number // 6
@@ -392,24 +391,24 @@ def mixed_files() -> dict[str, bytes]:
 @pytest.mark.parametrize(
     ("module", "name", "value"),
     [
-        (batches, "_PIECE_BYTES", 1),
-        (batches, "_AHEAD", 0),
-        (build, "_BYTES_IN_MEMORY", 0),
-        (merge, "_CHUNK_ROWS", 7),
-        (merge, "ROW_GROUP_ROWS", 13),
-        (merge, "_ROWS_PER_RUN", 1),
-        (merge, "_ROWS_PER_RUN", 1_000),
-        (merge, "_OPEN_BATCHES", 1),
+        (rows, "_CHUNK_BYTES", 1),
+        (rows, "_MAX_WAITING", 0),
+        (build, "_MAX_BYTES_IN_MEMORY", 0),
+        (writer, "_ROWS_PER_STEP", 7),
+        (writer, "ROW_GROUP_ROWS", 13),
+        (writer, "_MIN_MEAN_RUN", 1),
+        (writer, "_MIN_MEAN_RUN", 1_000),
+        (writer, "_MAX_MAPPED_BATCHES", 1),
     ],
 )
-def test_pieces_make_no_difference(
+def test_limits_do_not_change_the_rows(
     day: Day, monkeypatch: pytest.MonkeyPatch, module: Any, name: str, value: int
 ) -> None:
     day.put(mixed_files())
     expected = day.build()
-    monkeypatch.setattr(batches, "_PIECE_BYTES", 300)
-    if module is merge:
-        monkeypatch.setattr(build, "_BYTES_IN_MEMORY", 0)
+    monkeypatch.setattr(rows, "_CHUNK_BYTES", 300)
+    if module is writer:
+        monkeypatch.setattr(build, "_MAX_BYTES_IN_MEMORY", 0)
     monkeypatch.setattr(module, name, value)
 
     built = day.build()
@@ -419,7 +418,7 @@ def test_pieces_make_no_difference(
     assert built.duplicates == expected.duplicates > 0
 
 
-def test_where_a_field_stands_twice_the_first_counts(day: Day) -> None:
+def test_the_first_value_of_a_repeated_field_counts(day: Day) -> None:
     start = str(START).encode()
     day.put(
         {
@@ -434,8 +433,10 @@ def test_where_a_field_stands_twice_the_first_counts(day: Day) -> None:
     assert built.duplicates == 1
 
 
-def test_row_groups_are_of_one_size_and_prune_by_time(day: Day, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(merge, "ROW_GROUP_ROWS", 40)
+def test_row_groups_have_equal_sizes_and_separate_time_ranges(
+    day: Day, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "ROW_GROUP_ROWS", 40)
     day.put({"00/a.json": lines(*[entry(number) for number in range(100)])})
     with duckdb.connect() as connection:
         found = connection.execute(
@@ -451,7 +452,7 @@ def test_row_groups_are_of_one_size_and_prune_by_time(day: Day, monkeypatch: pyt
     assert {compression for *_, compression in found} == {"ZSTD"}
 
 
-def test_json_columns_hold_text_whichever_way_they_came(day: Day) -> None:
+def test_json_columns_are_text_whether_the_entry_has_text_or_a_value(day: Day) -> None:
     day.put(
         {
             "00/a.json": b'[{"timestamp": 1, "tables": [ "a", "\\u00fc" ], "parameterValues":'
@@ -459,8 +460,8 @@ def test_json_columns_hold_text_whichever_way_they_came(day: Day) -> None:
             b' {"timestamp": 3, "tables": [], "parameterValues": 7}, {"timestamp": 4, "tables": null}]'
         }
     )
-    place = [column.name for column in COLUMNS].index
-    assert [(row[place("tables")], row[place("parameterValues")]) for row in rows_of(day.build())] == [
+    index = [column.name for column in COLUMNS].index
+    assert [(row[index("tables")], row[index("parameterValues")]) for row in rows_of(day.build())] == [
         ('["a","ü"]', '{"n":[1,null]}'),
         ("[1, ]", "not json"),
         ("[]", "7"),
@@ -468,7 +469,7 @@ def test_json_columns_hold_text_whichever_way_they_came(day: Day) -> None:
     ]
 
 
-def test_a_day_of_another_date_than_its_entries_counts_them_by_prefix(day: Day) -> None:
+def test_entries_with_a_timestamp_outside_the_day_count_under_the_hour_of_their_prefix(day: Day) -> None:
     day.put({"07/a.json": lines(entry(-1), entry(0), entry(86_399_999), entry(86_400_000), entry(None))})
     hours = {(row[0], row[-2]) for row in rows_of(day.build())}
     assert hours == {
@@ -480,7 +481,7 @@ def test_a_day_of_another_date_than_its_entries_counts_them_by_prefix(day: Day) 
     }
 
 
-def test_the_day_before_is_no_part_of_it(day: Day) -> None:
+def test_objects_of_the_day_before_are_not_read(day: Day) -> None:
     assert date(2026, 1, 1) == DAY
     day.store.write(f"{TENANT}/logs/2025/12/31/23/a.json", b"{}")
     built = day.build()

@@ -1,4 +1,4 @@
-"""Rows made at once are those that entries looked at one by one give.
+"""Entries that are converted together give the same rows as entries that are converted one by one.
 
 Contract: "Query log entry and ``proxy_logs``".
 """
@@ -16,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from logs.columns import COLUMNS
-from logs.compaction import batches, entries
-from logs.compaction.batches import Quarantined, read_rows
-from logs.compaction.convert import Converter, Entries
-from logs.compaction.entries import BadFile, find_wrong, split
+from logs.compaction import entries, rows
+from logs.compaction.convert import Chunk, Converter
+from logs.compaction.entries import BadFile, find_errors, split
+from logs.compaction.rows import Quarantined, read_rows
 from logs.layout import HOUR_MS, day_prefix, day_start_ms
 from tenantadmin.objectstore import Entry, batch
 from tenantadmin.objectstore.batch import in_batches
@@ -33,50 +33,50 @@ DAY = raw.DAYS[1]
 
 
 def read(
-    files: Mapping[str, bytes], *, piece: int = 1 << 20, block: int = 1 << 20, at_once: int = 256
+    files: Mapping[str, bytes], *, chunk: int = 1 << 20, block: int = 1 << 20, array: int = 256
 ) -> tuple[list[dict[str, Any]], list[Quarantined]]:
-    """The rows of some files, each under an hour of its own, and what is set aside, by their names.
+    """Return the rows of files, each in an hour of its own, and what is quarantined, with the file's name.
 
     Args:
-        piece: bytes that are converted at once.
-        block: bytes that are looked at together.
-        at_once: texts that the engine parses at once.
+        chunk: bytes of entries that are converted together.
+        block: bytes of entries that are checked together.
+        array: entries that DuckDB parses together.
     """
     prefix = day_prefix(UUID(int=1), DAY)
-    found = [
+    objects = [
         (Entry(f"{prefix}{hour:02}/{name}", len(body), ""), body)
         for hour, (name, body) in enumerate(files.items())
     ]
-    wrong: list[Quarantined] = []
+    quarantined: list[Quarantined] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batches, "_PIECE_BYTES", piece)
-        patch.setattr(batches, "_PARSED_AT_ONCE", at_once)
+        patch.setattr(rows, "_CHUNK_BYTES", chunk)
+        patch.setattr(rows, "_ENTRIES_PER_ARRAY", array)
         patch.setattr(entries, "_BLOCK_BYTES", block)
-        rows = [
+        found = [
             row
-            for some in read_rows(in_batches(found), day=DAY, quarantined=wrong)
-            for row in some.to_pylist()
+            for batch in read_rows(in_batches(objects), day=DAY, quarantined=quarantined)
+            for row in batch.to_pylist()
         ]
-    named = [replace(item, key=item.key[len(prefix) + 3 :]) for item in wrong]
-    return rows, sorted(named, key=repr)
+    named = [replace(item, key=item.key[len(prefix) + 3 :]) for item in quarantined]
+    return found, sorted(named, key=repr)
 
 
 def read_one_by_one(files: Mapping[str, bytes]) -> tuple[list[dict[str, Any]], list[Quarantined]]:
-    """The same, each entry by itself and by the engine's function for one value."""
-    rows: list[dict[str, Any]] = []
-    wrong: list[Quarantined] = []
+    """Return the same as `read`, but check and convert each entry by itself."""
+    found: list[dict[str, Any]] = []
+    quarantined: list[Quarantined] = []
     for hour, (key, body) in enumerate(files.items()):
         try:
-            texts = split(body).texts
+            values = split(body).values
         except BadFile as error:
-            wrong.append(Quarantined(key, None, str(error)))
+            quarantined.append(Quarantined(key, None, str(error)))
             continue
-        for position, text in enumerate(texts):
-            if reasons := find_wrong([text]):
-                wrong.append(Quarantined(key, position, reasons[0]))
+        for position, value in enumerate(values):
+            if errors := find_errors([value]):
+                quarantined.append(Quarantined(key, position, errors[0]))
             else:
-                rows.append(row_of(bytes(text).decode(), hour=hour))
-    return rows, sorted(wrong, key=repr)
+                found.append(row_of(bytes(value).decode(), hour=hour))
+    return found, sorted(quarantined, key=repr)
 
 
 STRUCTURE = json.dumps({column.name: column.type.value for column in COLUMNS})
@@ -92,9 +92,9 @@ def row_of(entry: str, *, hour: int) -> dict[str, Any]:
     return {**row, "_hour": own if 0 <= own < 24 else hour, "_prefix_hour": hour}
 
 
-# --- Any files --------------------------------------------------------------------------------
+# --- Random files -----------------------------------------------------------------------------
 
-#: Tokens of which much is nearly JSON.
+#: Tokens. Many combinations of them are almost JSON.
 _TOKENS = (
     *("{", "}", "[", "]", ",", ":", "\n", "\r\n", " ", "\t", "\0", "\ufeff", "{}", "[]", '"', "\\"),
     *('"timestamp"', '"userName"', '"tables"', '"parameterValues"', '"isDDL"', '"statusCode"', '"logId"'),
@@ -174,7 +174,7 @@ def _objects() -> st.SearchStrategy[str]:
     return st.lists(member, max_size=4).map(lambda members: "{" + ",".join(members) + "}")
 
 
-def _good_lists() -> st.SearchStrategy[str]:
+def _valid_entries() -> st.SearchStrategy[str]:
     texts = st.text(st.characters(codec="utf-8"), max_size=4)
     entry = st.fixed_dictionaries(
         {},
@@ -189,10 +189,10 @@ def _good_lists() -> st.SearchStrategy[str]:
 
 
 def _bodies() -> st.SearchStrategy[bytes]:
-    objects = st.lists(_objects() | _good_lists(), max_size=5)
+    objects = st.lists(_objects() | _valid_entries(), max_size=5)
     text = st.one_of(
         _objects(),
-        st.lists(_good_lists(), max_size=5).map("\n".join),
+        st.lists(_valid_entries(), max_size=5).map("\n".join),
         st.tuples(objects, st.sampled_from(["\n", "\n", "\r\n", "\n\n", "", " ", ","])).map(
             lambda pair: pair[1].join(pair[0])
         ),
@@ -212,15 +212,15 @@ def _bodies() -> st.SearchStrategy[bytes]:
 @settings(max_examples=120, deadline=None)
 @given(
     bodies=st.lists(_bodies(), min_size=1, max_size=4),
-    piece=st.sampled_from([1, 40, 1 << 20]),
+    chunk=st.sampled_from([1, 40, 1 << 20]),
     block=st.sampled_from([1, 40, 1 << 20]),
-    at_once=st.sampled_from([1, 2, 256]),
+    array=st.sampled_from([1, 2, 256]),
 )
-def test_files_give_what_their_entries_give_one_by_one(
-    bodies: list[bytes], piece: int, block: int, at_once: int
+def test_files_give_the_same_rows_as_their_entries_one_by_one(
+    bodies: list[bytes], chunk: int, block: int, array: int
 ) -> None:
     files = {f"{number}.json": body for number, body in enumerate(bodies)}
-    assert read(files, piece=piece, block=block, at_once=at_once) == read_one_by_one(files)
+    assert read(files, chunk=chunk, block=block, array=array) == read_one_by_one(files)
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_files_give_what_their_entries_give_one_by_one(
         [b"\xc3", b"\xbc"],
     ],
 )
-def test_objects_read_together_are_looked_at_each(bodies: list[bytes]) -> None:
+def test_objects_that_are_read_together_are_checked_separately(bodies: list[bytes]) -> None:
     files = {f"{number}.json": body for number, body in enumerate([*bodies, b'{"userName": "good"}'])}
     assert read(files) == read_one_by_one(files)
 
@@ -256,57 +256,57 @@ def test_objects_read_together_are_looked_at_each(bodies: list[bytes]) -> None:
         b'{"x": "\xff"}',
     ],
 )
-def test_what_the_parser_would_take_but_is_no_entry(body: bytes) -> None:
+def test_json_that_duckdb_accepts_is_quarantined_if_it_is_not_an_entry(body: bytes) -> None:
     files = {"a.json": b'{"userName": "good"}', "b.json": body, "c.json": b'{"userName": "good"}\n{}'}
     expected = read_one_by_one(files)
     assert read(files) == expected
-    # Where a field stands twice the first counts; what is JSON but no object is set aside alone.
+    # A repeated field is allowed, and JSON that is not an object is quarantined without the rest of its file.
     assert len(expected[0]) == (4 if b"timestamp" in body or body.endswith(b"\nnull") else 3)
 
 
 @pytest.fixture
-def converted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many entries were converted each time."""
+def conversions(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of entries in each conversion."""
     counts: list[int] = []
 
     class Counting(Converter):
-        def convert(self, entries: Entries) -> Any:
-            counts.append(len(entries.hours))
-            return super().convert(entries)
+        def convert(self, chunk: Chunk) -> Any:
+            counts.append(len(chunk.hours))
+            return super().convert(chunk)
 
-    monkeypatch.setattr(batches, "Converter", Counting)
+    monkeypatch.setattr(rows, "Converter", Counting)
     return counts
 
 
-def test_entries_are_converted_together(converted: list[int]) -> None:
+def test_entries_of_several_files_are_converted_together(conversions: list[int]) -> None:
     entry = {"timestamp": 1, "tables": ["a", 'b"\\', "ü"], "parameterValues": "[1]", "statement": {"x": [1]}}
-    good = json.dumps(entry).encode()
-    lines = b"\n".join([good, b'{"tables": []}', b'{"statusCode": "1"}', b"", b'{"tables": null}'])
-    rows, wrong = read({"a.json": good, "b.json": lines, "c.json": b"[%b]" % good})
+    valid = json.dumps(entry).encode()
+    lines = b"\n".join([valid, b'{"tables": []}', b'{"statusCode": "1"}', b"", b'{"tables": null}'])
+    found, quarantined = read({"a.json": valid, "b.json": lines, "c.json": b"[%b]" % valid})
 
     written = '["a","b\\"\\\\","ü"]'
-    assert [row["tables"] for row in rows] == [written, written, "[]", None, written]
-    assert [(item.key, item.position) for item in wrong] == [("b.json", 2)]
-    assert converted == [5]
+    assert [row["tables"] for row in found] == [written, written, "[]", None, written]
+    assert [(item.key, item.position) for item in quarantined] == [("b.json", 2)]
+    assert conversions == [5]
 
 
-def test_entries_do_not_hold_on_to_much_that_is_set_aside(
-    monkeypatch: pytest.MonkeyPatch, converted: list[int]
+def test_a_few_entries_do_not_keep_large_quarantined_objects_in_memory(
+    monkeypatch: pytest.MonkeyPatch, conversions: list[int]
 ) -> None:
     monkeypatch.setattr(batch, "OBJECTS", 2)
-    # Two objects are read at once: one of two bytes, and one that is no entry and is large.
+    # Each batch has two objects: a valid one of two bytes, and a large one that is quarantined.
     files = {f"{number:02}.json": b"{}" if number % 2 == 0 else b"x" * 1_000 for number in range(12)}
-    rows, wrong = read(files, piece=1_500, at_once=1)
+    found, quarantined = read(files, chunk=1_500, array=1)
 
-    assert (len(rows), len(wrong)) == (6, 6)
-    assert converted == [3, 3]
+    assert (len(found), len(quarantined)) == (6, 6)
+    assert conversions == [3, 3]
 
 
-def test_an_entry_may_be_as_large_as_is_taken() -> None:
+def test_an_entry_may_have_the_maximum_size() -> None:
     size = (16 << 20) - len(b'{"userName":""}')
     large = b'{"userName":"%b"}' % (b"x" * size)
 
-    rows, wrong = read({"a.json": large, "b.json": large + b"\n{}", "c.json": large[:-2] + b'x"}'})
+    found, quarantined = read({"a.json": large, "b.json": large + b"\n{}", "c.json": large[:-2] + b'x"}'})
 
-    assert [len(row["userName"] or "") for row in rows] == [size, size, 0]
-    assert [(item.key, item.position) for item in wrong] == [("c.json", 0)]
+    assert [len(row["userName"] or "") for row in found] == [size, size, 0]
+    assert [(item.key, item.position) for item in quarantined] == [("c.json", 0)]

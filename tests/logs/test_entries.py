@@ -1,4 +1,7 @@
-"""How a raw file is split, and why an entry is set aside. Contract: "Query log entry and ``proxy_logs``"."""
+"""How a raw file is split into entries, and why an entry is quarantined.
+
+Contract: "Query log entry and ``proxy_logs``".
+"""
 
 from __future__ import annotations
 
@@ -11,16 +14,16 @@ from hypothesis import strategies as st
 
 from logs.columns import COLUMNS, Column, SqlType
 from logs.compaction import entries
-from logs.compaction.entries import BadFile, find_refused, find_wrong, split
+from logs.compaction.entries import BadFile, find_errors, find_invalid, split
 from tenantadmin.objectstore.batch import starts_of
 
-WRONG: dict[SqlType, list[Any]] = {
+INVALID: dict[SqlType, list[Any]] = {
     SqlType.VARCHAR: [1, True, [], {}],
     SqlType.BIGINT: ["1", True, 1.5, 2**63, -(2**63) - 1],
     SqlType.INTEGER: ["1", True, 1.5, 2**31, -(2**31) - 1],
     SqlType.BOOLEAN: ["true", 0, 1],
 }
-RIGHT: dict[SqlType, list[Any]] = {
+VALID: dict[SqlType, list[Any]] = {
     SqlType.VARCHAR: ["", "a"],
     SqlType.BIGINT: [0, 2**63 - 1, -(2**63)],
     SqlType.INTEGER: [0, 2**31 - 1, -(2**31)],
@@ -28,14 +31,14 @@ RIGHT: dict[SqlType, list[Any]] = {
 }
 
 
-TYPED = [column for column in COLUMNS if not column.json_text]
+TYPED_COLUMNS = [column for column in COLUMNS if not column.json_text]
 
 
-def texts_of(body: bytes) -> list[bytes]:
-    """The entries of a file in which all are good."""
-    values = split(body)
-    assert not values.wrong
-    return list(map(bytes, values.texts))
+def entries_of(body: bytes) -> list[bytes]:
+    """Return the entries of a file. All must be valid."""
+    parts = split(body)
+    assert not parts.errors
+    return list(map(bytes, parts.values))
 
 
 @pytest.mark.parametrize(
@@ -52,8 +55,8 @@ def texts_of(body: bytes) -> list[bytes]:
         (b'{"tables": 5, "parameterValues": {"a": [null]}}', None),
     ],
 )
-def test_one_object_lines_and_arrays_are_taken(body: bytes, lines: list[bytes] | None) -> None:
-    assert texts_of(body) == ([body] if lines is None else lines)
+def test_one_object_lines_and_arrays_are_accepted(body: bytes, lines: list[bytes] | None) -> None:
+    assert entries_of(body) == ([body] if lines is None else lines)
 
 
 @pytest.mark.parametrize(
@@ -80,25 +83,25 @@ def test_one_object_lines_and_arrays_are_taken(body: bytes, lines: list[bytes] |
         (b'5\n{"a": 1,\n', "line 2 is not JSON: Input data was truncated"),
     ],
 )
-def test_a_file_that_is_not_json_is_set_aside_whole(body: bytes, reason: str) -> None:
+def test_a_file_that_is_not_json_is_quarantined_whole(body: bytes, reason: str) -> None:
     with pytest.raises(BadFile) as caught:
         split(body)
     assert str(caught.value) == reason
 
 
-def test_half_a_pair_in_an_object_of_several_lines_sets_that_aside_alone() -> None:
-    values = split(b'{\n "statement": "\\ud83d"\n}\n')
-    assert len(values.texts) == 1
-    assert values.wrong == {0: "half of a surrogate pair stands in it alone, which is no character"}
+def test_an_object_of_several_lines_with_an_unpaired_surrogate_is_one_quarantined_entry() -> None:
+    parts = split(b'{\n "statement": "\\ud83d"\n}\n')
+    assert len(parts.values) == 1
+    assert parts.errors == {0: "contains an unpaired surrogate, which is not a character"}
 
 
-def test_a_wrong_entry_is_set_aside_alone() -> None:
+def test_only_the_invalid_entries_of_a_file_are_quarantined() -> None:
     body = b'[{"timestamp": 1}, 7, null, "x", [], {"statusCode": "200"}, {"timestamp": 2}]'
 
-    values = split(body)
+    parts = split(body)
 
-    assert len(values.texts) == 7
-    assert values.wrong == {
+    assert len(parts.values) == 7
+    assert parts.errors == {
         1: "Expected `object`, got `int`",
         2: "Expected `object`, got `null`",
         3: "Expected `object`, got `str`",
@@ -107,42 +110,44 @@ def test_a_wrong_entry_is_set_aside_alone() -> None:
     }
 
 
-LONE = b'{"userName": "a\\ud83d"}'
-NO_PAIR = "half of a surrogate pair stands in it alone, which is no character"
+LONE_SURROGATE = b'{"userName": "a\\ud83d"}'
+UNPAIRED = "contains an unpaired surrogate, which is not a character"
 
 
 @pytest.mark.parametrize(
-    ("body", "place", "reason"),
+    ("body", "index", "reason"),
     [
-        (LONE, 0, NO_PAIR),
-        (b"{}\n%b\n{}" % LONE, 1, NO_PAIR),
-        (b" [{},\r\n %b , {}]\n" % LONE, 1, NO_PAIR),
+        (LONE_SURROGATE, 0, UNPAIRED),
+        (b"{}\n%b\n{}" % LONE_SURROGATE, 1, UNPAIRED),
+        (b" [{},\r\n %b , {}]\n" % LONE_SURROGATE, 1, UNPAIRED),
         (b'{}\n{"a": %b%b}\n{}' % (b"[" * 20_000, b"]" * 20_000), 1, "nested too deeply"),
     ],
     ids=["alone", "line", "array", "deep"],
 )
-def test_json_that_cannot_be_decoded_is_set_aside_alone(body: bytes, place: int, reason: str) -> None:
-    values = split(body)
-    assert values.wrong == {place: reason}
-    assert list(map(bytes, values.texts[:place])) == [b"{}"] * place
+def test_json_that_cannot_be_decoded_is_quarantined_without_the_rest_of_its_file(
+    body: bytes, index: int, reason: str
+) -> None:
+    parts = split(body)
+    assert parts.errors == {index: reason}
+    assert list(map(bytes, parts.values[:index])) == [b"{}"] * index
 
 
-def test_what_is_refused_at_the_very_limit_of_nesting_nests_too_deeply() -> None:
-    # Where that is depends on how deep the caller stands, and on how often the code has run.
+def test_entries_near_the_limit_of_nesting_give_the_right_reason() -> None:
+    # The limit depends on the depth of Python's call stack, and on how often the code has run.
     bodies = [b'{"x": %b%b}' % (b"[" * depth, b"]" * depth) for depth in range(850, 1100)]
-    reasons = {reason for body in bodies * 2 for reason in split(body).wrong.values()}
+    reasons = {reason for body in bodies * 2 for reason in split(body).errors.values()}
     assert reasons == {"nested too deeply"}
 
 
 @pytest.mark.parametrize("count", [1, 499, 500, 501, 1500])
-def test_all_that_are_wrong_are_found_where_they_stand(count: int) -> None:
-    places = {0, count // 2, count - 1, min(count - 1, 499), min(count - 1, 500)}
-    texts = [b"7" if place in places else b"{}" for place in range(count)]
-    assert find_wrong(texts) == dict.fromkeys(sorted(places), "Expected `object`, got `int`")
-    assert find_wrong([b"7"] * count) == dict.fromkeys(range(count), "Expected `object`, got `int`")
+def test_every_invalid_value_is_found_at_its_index(count: int) -> None:
+    indexes = {0, count // 2, count - 1, min(count - 1, 499), min(count - 1, 500)}
+    texts = [b"7" if index in indexes else b"{}" for index in range(count)]
+    assert find_errors(texts) == dict.fromkeys(sorted(indexes), "Expected `object`, got `int`")
+    assert find_errors([b"7"] * count) == dict.fromkeys(range(count), "Expected `object`, got `int`")
 
 
-#: Texts of no value, of one, of two, and parts of one that two of them make.
+#: Texts that hold no value, one value, two values, or a part of one.
 PARTS = [
     "",
     "\n",
@@ -168,17 +173,17 @@ PARTS = [
     texts=st.lists(st.sampled_from(PARTS), min_size=1, max_size=5),
     block=st.sampled_from([1, 10, 1_000]),
 )
-def test_texts_looked_at_together_are_refused_as_each_alone(texts: list[str], block: int) -> None:
+def test_texts_checked_together_are_invalid_if_they_are_invalid_alone(texts: list[str], block: int) -> None:
     bodies = [text.encode() for text in texts]
-    alone = [place for place, body in enumerate(bodies) if find_wrong([body])]
+    alone = [index for index, body in enumerate(bodies) if find_errors([body])]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(entries, "_BLOCK_BYTES", block)
-        assert find_refused(b"\n".join(bodies), starts_of(map(len, bodies))) == alone
+        assert find_invalid(b"\n".join(bodies), starts_of(map(len, bodies))) == alone
 
 
 @pytest.mark.parametrize("first", [{}, {"statement": [1]}, None])
-def test_the_order_of_fields_makes_no_difference(first: dict[str, Any] | None) -> None:
-    names = [column.name for column in reversed(TYPED)]
+def test_the_order_of_fields_does_not_change_the_errors(first: dict[str, Any] | None) -> None:
+    names = [column.name for column in reversed(TYPED_COLUMNS)]
     reversed_entry = dict.fromkeys(names)
     some = [
         first,
@@ -189,33 +194,33 @@ def test_the_order_of_fields_makes_no_difference(first: dict[str, Any] | None) -
         {"statusCode": "200", "userName": 7},
     ]
     texts = [json.dumps(entry).encode() for entry in some] * 100
-    alone = {place: reasons[0] for place, text in enumerate(texts) if (reasons := find_wrong([text]))}
+    alone = {index: reasons[0] for index, text in enumerate(texts) if (reasons := find_errors([text]))}
     assert len(alone) == (400 if first is None else 300)
-    assert find_wrong(texts) == alone
-    assert find_wrong(texts[1:]) == {place - 1: reason for place, reason in alone.items() if place}
+    assert find_errors(texts) == alone
+    assert find_errors(texts[1:]) == {index - 1: reason for index, reason in alone.items() if index}
 
 
-def test_blank_lines_are_no_entries_and_move_none() -> None:
-    values = split(b'\n{}\n \n{"statusCode": "1"}\n\n{}\n')
-    assert list(map(bytes, values.texts)) == [b"{}", b'{"statusCode": "1"}', b"{}"]
-    assert list(values.wrong) == [1]
+def test_blank_lines_are_skipped_and_not_counted() -> None:
+    parts = split(b'\n{}\n \n{"statusCode": "1"}\n\n{}\n')
+    assert list(map(bytes, parts.values)) == [b"{}", b'{"statusCode": "1"}', b"{}"]
+    assert list(parts.errors) == [1]
 
 
-@pytest.mark.parametrize("column", TYPED, ids=[column.name for column in TYPED])
-def test_each_column_takes_its_type_and_null(column: Column) -> None:
+@pytest.mark.parametrize("column", TYPED_COLUMNS, ids=[column.name for column in TYPED_COLUMNS])
+def test_each_column_accepts_its_type_and_null(column: Column) -> None:
     name, kind = column.name, column.type
-    for value in (*RIGHT[kind], None):
+    for value in (*VALID[kind], None):
         body = json.dumps({name: value}).encode()
-        assert texts_of(body) == [body]
-    for value in WRONG[kind]:
-        reason = split(json.dumps({name: value}).encode()).wrong[0]
+        assert entries_of(body) == [body]
+    for value in INVALID[kind]:
+        reason = split(json.dumps({name: value}).encode()).errors[0]
         assert reason.endswith(f"$.{name}`") or "Expected `int`" in reason
 
 
-def test_a_large_file_is_checked_for_utf_8_as_a_small_one() -> None:
+def test_large_and_small_files_are_checked_for_utf_8() -> None:
     for size in (10, 1 << 17):
         good = '{"userName": "ü"}\n'.encode() * (size // 18 + 1)
-        assert len(texts_of(good)) == size // 18 + 1
+        assert len(entries_of(good)) == size // 18 + 1
         bad = good + b'{"other": "\xff"}'
         line, byte = good.count(b"\n") + 1, bad.index(b"\xff")
         reason = f"line {line} is not JSON: not UTF-8 at byte {byte} of the file"
@@ -224,8 +229,8 @@ def test_a_large_file_is_checked_for_utf_8_as_a_small_one() -> None:
         assert str(caught.value) == reason
 
 
-def test_an_entry_over_16_mib_is_set_aside() -> None:
+def test_an_entry_over_16_mib_is_quarantined() -> None:
     large = b'{"userName": "' + b"x" * (16 << 20) + b'"}'
     for body, position in ((large, 0), (b"{}\n" + large, 1), (b"[{}," + large + b"]", 1)):
-        values = split(body)
-        assert values.wrong == {position: "an entry of 16777232 bytes; at most 16777216 are taken"}
+        parts = split(body)
+        assert parts.errors == {position: "an entry of 16777232 bytes; the limit is 16777216"}

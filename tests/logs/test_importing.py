@@ -1,4 +1,4 @@
-"""``manage.py import_logs``: what it takes, what it refuses, and that it may be repeated."""
+"""``manage.py import_logs``: what it copies and refuses, and that it can be run again."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_tree_is_copied_and_a_second_run_changes_nothing(
 def test_a_file_at_another_place_is_named_and_nothing_is_imported(
     tmp_path: Path, misplaced: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write(tmp_path / "in/logs/2026/03/01/00/good.json")
+    write(tmp_path / "in/logs/2026/03/01/00/valid.json")
     write(tmp_path / "in" / misplaced)
 
     with pytest.raises(CommandError, match=misplaced):
@@ -87,19 +87,17 @@ def test_a_file_at_another_place_is_named_and_nothing_is_imported(
 def test_a_link_is_named_and_nothing_is_imported(
     tmp_path: Path, target: str, link: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write(tmp_path / "in/logs/2026/03/01/00/good.json")
+    write(tmp_path / "in/logs/2026/03/01/00/valid.json")
     write(tmp_path / "secret.json", "a secret")
     write(tmp_path / "folder/03/01/00/a.json", "a secret")
     (tmp_path / "in" / link).symlink_to(tmp_path / target)
 
-    with pytest.raises(CommandError, match=f"no plain files: {link}. Move or remove them"):
+    with pytest.raises(CommandError, match=f"not plain files: {link}. Move or remove them"):
         run(tmp_path / "in", capsys)
     assert list(default_store().list("")) == []
 
 
-def test_links_above_the_tree_are_the_operators_own(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_link_above_the_folder_logs_is_followed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(tmp_path / "real/logs/2026/03/01/00/a.json")
     (tmp_path / "in").symlink_to(tmp_path / "real")
     assert run(tmp_path / "in", capsys).startswith("1 file imported")
@@ -110,17 +108,17 @@ def test_links_above_the_tree_are_the_operators_own(
         run(tmp_path / "unpacked", capsys)
 
 
-def test_a_pipe_is_named_and_not_waited_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write(tmp_path / "logs/2026/03/01/00/good.json")
+def test_a_pipe_is_named_and_not_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path / "logs/2026/03/01/00/valid.json")
     os.mkfifo(tmp_path / "logs/2026/03/01/00/pipe.json")
-    with pytest.raises(CommandError, match=r"no plain files: logs/2026/03/01/00/pipe\.json"):
+    with pytest.raises(CommandError, match=r"not plain files: logs/2026/03/01/00/pipe\.json"):
         run(tmp_path, capsys)
 
 
-def test_a_name_that_is_no_text_is_shown_and_nothing_is_imported(
+def test_a_name_that_is_not_utf8_is_shown_and_nothing_is_imported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write(tmp_path / "logs/2026/03/01/00/good.json")
+    write(tmp_path / "logs/2026/03/01/00/valid.json")
     write(tmp_path / os.fsdecode(b"logs/2026/03/01/00/\xff.json"))
     with pytest.raises(CommandError) as caught:
         run(tmp_path, capsys)
@@ -134,17 +132,19 @@ def test_a_file_that_became_a_link_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "logs/2026/03/01/00/a.json"
     write(path)
     write(tmp_path / "secret.json", "a secret")
-    found = find_log_files(tmp_path, tenant=UUID(TENANT))
-    assert found == [LogFile(path, f"{TENANT}/logs/2026/03/01/00/a.json")]
+    files = find_log_files(tmp_path, tenant=UUID(TENANT))
+    assert files == [LogFile(path, f"{TENANT}/logs/2026/03/01/00/a.json")]
     path.unlink()
     path.symlink_to(tmp_path / "secret.json")
 
     with pytest.raises(OSError, match="symbolic links"):
-        list(import_files(default_store(), found))
+        list(import_files(default_store(), files))
     assert list(default_store().list("")) == []
 
 
-def test_a_name_does_not_drive_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_control_characters_in_a_name_do_not_reach_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(tmp_path / "logs/\x1b]0;pwned\x07")
     with pytest.raises(CommandError) as caught:
         run(tmp_path, capsys)
@@ -152,8 +152,8 @@ def test_a_name_does_not_drive_the_terminal(tmp_path: Path, capsys: pytest.Captu
 
 
 def test_an_empty_or_missing_tree_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(CommandError, match="holds no folder 'logs'"):
+    with pytest.raises(CommandError, match="contains no folder 'logs'"):
         run(tmp_path, capsys)
     (tmp_path / "logs" / "2026").mkdir(parents=True)
-    with pytest.raises(CommandError, match="holds no file"):
+    with pytest.raises(CommandError, match="contains no file"):
         run(tmp_path, capsys)

@@ -1,4 +1,4 @@
-"""One JSON value or not, in whatever pieces it comes."""
+"""`is_one_value` recognises one JSON value, whatever the sizes of the chunks that it reads."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ VALUES = st.recursive(
 )
 
 
-def in_python(body: bytes) -> bool:
-    """What RFC 8259's grammar says, which Python's own parser follows but for its constants."""
+def is_json(body: bytes) -> bool:
+    """Return True if the grammar of RFC 8259 accepts it. Python's parser also accepts NaN and Infinity."""
 
     def refuse(_: str) -> None:
         raise ValueError
@@ -38,15 +38,15 @@ def in_python(body: bytes) -> bool:
 
 
 @st.composite
-def written(draw: st.DrawFn) -> bytes:
-    """A value as it may be written: blanks, escapes or none."""
+def json_texts(draw: st.DrawFn) -> bytes:
+    """Return a JSON value with or without white space and escapes."""
     indent, is_ascii = draw(st.sampled_from([None, 0, 1])), draw(st.booleans())
     text = json.dumps(draw(VALUES), ensure_ascii=is_ascii, indent=indent)
     return draw(st.sampled_from([b"", b" ", b"\r\n"])) + text.encode() + draw(st.sampled_from([b"", b"\t\n"]))
 
 
-class Pieces:
-    """A file that gives at most so many bytes at a time, and says where it was left."""
+class SmallReads:
+    """A file whose reads return at most ``size`` bytes."""
 
     def __init__(self, body: bytes, size: int) -> None:
         self.body, self.size = io.BytesIO(body), size
@@ -55,21 +55,21 @@ class Pieces:
         return self.body.read(min(self.size, size))
 
 
-def judged(body: bytes, size: int = 1 << 20) -> bool:
-    return is_one_value(cast("BinaryIO", Pieces(body, size)))
+def is_value(body: bytes, size: int = 1 << 20) -> bool:
+    return is_one_value(cast("BinaryIO", SmallReads(body, size)))
 
 
 SIZES = st.integers(1, 12)
 
 
-@given(body=written(), size=SIZES)
-def test_a_value_is_one_in_any_pieces(body: bytes, size: int) -> None:
-    assert judged(body)
-    assert judged(body, size)
+@given(body=json_texts(), size=SIZES)
+def test_a_value_is_recognised_with_any_size_of_reads(body: bytes, size: int) -> None:
+    assert is_value(body)
+    assert is_value(body, size)
 
 
-@given(body=written(), other=written(), size=SIZES, data=st.data())
-def test_what_is_damaged_or_goes_on_is_judged_as_by_python(
+@given(body=json_texts(), other=json_texts(), size=SIZES, data=st.data())
+def test_damaged_and_repeated_values_give_the_same_answer_as_pythons_parser(
     body: bytes, other: bytes, size: int, data: st.DataObject
 ) -> None:
     at = data.draw(st.integers(0, len(body)))
@@ -78,9 +78,9 @@ def test_what_is_damaged_or_goes_on_is_judged_as_by_python(
     )
     damaged = body[:at] + damage + body[at + data.draw(st.integers(0, 2)) :]
 
-    # With a break at its end: a word or string that is cut behind the value is not looked at.
+    # The line break at the end matters: ijson does not check an unfinished word or string after a value.
     for text in (damaged + b"\n", body + b"\n" + other + b"\n", body[:at] + b"\n"):
-        assert judged(text, size) is in_python(text), text
+        assert is_value(text, size) is is_json(text), text
 
 
 @pytest.mark.parametrize(
@@ -110,22 +110,22 @@ def test_what_is_damaged_or_goes_on_is_judged_as_by_python(
         b"tru e",
     ],
 )
-def test_what_is_no_value(body: bytes) -> None:
-    assert not judged(body)
-    assert not judged(body, 1)
+def test_text_that_is_not_one_json_value_is_refused(body: bytes) -> None:
+    assert not is_value(body)
+    assert not is_value(body, 1)
 
 
 @pytest.mark.parametrize(
     "body", [b"1e999", rb'"\ud83d"', rb'"\uDBFF\\ud83d"', b"1" * 400, b"[" * 5000 + b"]" * 5000]
 )
-def test_values_that_are_no_python_objects_are_values(body: bytes) -> None:
-    assert judged(body)
-    assert judged(body, 3)
+def test_json_that_python_cannot_represent_is_accepted(body: bytes) -> None:
+    assert is_value(body)
+    assert is_value(body, 3)
 
 
 @pytest.mark.parametrize("first", [b'{"a":1}\n{"a"', b"not json", b"[1,]", b"1\n2\n3", b'{"a":"\xff', b"1,2"])
-def test_no_more_is_read_once_it_is_no_value(first: bytes) -> None:
-    pieces = Pieces(first + b" " * 100, len(first))
+def test_reading_stops_at_the_first_error(first: bytes) -> None:
+    stream = SmallReads(first + b" " * 100, len(first))
 
-    assert not is_one_value(cast("BinaryIO", pieces))
-    assert pieces.body.tell() == len(first)
+    assert not is_one_value(cast("BinaryIO", stream))
+    assert stream.body.tell() == len(first)

@@ -1,4 +1,4 @@
-"""What counts as a raw log object, and what makes a day stale."""
+"""Which keys are raw log objects, and which changes make a day stale."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def make_store(root: Path, *keys: str) -> LocalStore:
     return store
 
 
-def test_objects_stand_in_key_order_with_the_hour_of_their_prefix(tmp_path: Path) -> None:
+def test_a_listing_has_objects_in_key_order_by_the_hour_of_their_prefix(tmp_path: Path) -> None:
     store = make_store(
         tmp_path,
         "2026/03/01/23/a.json",
@@ -49,43 +49,43 @@ def test_objects_stand_in_key_order_with_the_hour_of_their_prefix(tmp_path: Path
     assert listing.size == 6
 
 
-def test_reading_a_day_lists_it_too(tmp_path: Path) -> None:
+def test_reading_a_day_gives_the_same_objects_as_listing_it(tmp_path: Path) -> None:
     names = [f"2026/03/01/{hour:02}/{number}.json" for hour in (0, 9, 10, 23) for number in range(12)]
     others = ["2026/03/01/00/a/b.json", "2026/03/01/24/a.json", "2026/03/01/00/a.txt", "2026/03/02/00/a.json"]
     store = make_store(tmp_path, *names, *others)
     listing = list_day(store, tenant=TENANT, day=DAY)
-    found: list[Entry] = []
+    objects: list[Entry] = []
 
-    read = list(read_day(store, tenant=TENANT, day=DAY, found=found))
+    batches = list(read_day(store, tenant=TENANT, day=DAY, objects=objects))
 
-    assert [entry for batch in read for entry in batch.entries] == listing.entries == found
-    assert {body for batch in read for _, body in batch.items()} == {b"{}"}
-    assert describe_day(found, tenant=TENANT, day=DAY) == listing
+    assert [entry for batch in batches for entry in batch.entries] == listing.entries == objects
+    assert {body for batch in batches for _, body in batch.items()} == {b"{}"}
+    assert describe_day(objects, tenant=TENANT, day=DAY) == listing
     assert [has_objects(store, tenant=TENANT, day=date(2026, 3, day)) for day in (1, 2, 3)] == [
         *(True, True, False),
     ]
 
 
-def test_the_digest_changes_with_any_object_and_with_nothing_else(tmp_path: Path) -> None:
+def test_only_changes_of_raw_objects_change_the_digest(tmp_path: Path) -> None:
     store = make_store(tmp_path, "2026/03/01/00/a.json", "2026/03/01/00/b.json")
 
     def digest() -> str:
         return list_day(store, tenant=TENANT, day=DAY).digest
 
-    seen = [digest()]
+    digests = [digest()]
     store.write(f"{TENANT}/logs/2026/03/01/00/junk.txt", b"")
     store.write(f"{TENANT}/logs/2026/03/02/00/a.json", b"")
-    assert digest() == seen[0]
+    assert digest() == digests[0]
     store.write(f"{TENANT}/logs/2026/03/01/00/a.json", b"[]")
-    seen.append(digest())
+    digests.append(digest())
     store.write(f"{TENANT}/logs/2026/03/01/01/a.json", b"{}")
-    seen.append(digest())
+    digests.append(digest())
     store.delete(f"{TENANT}/logs/2026/03/01/00/b.json")
-    seen.append(digest())
-    assert len(set(seen)) == 4
+    digests.append(digest())
+    assert len(set(digests)) == 4
 
 
-def test_days_with_a_prefix_are_found_within_bounds(tmp_path: Path) -> None:
+def test_find_days_returns_valid_dates_within_the_bounds(tmp_path: Path) -> None:
     store = make_store(
         tmp_path,
         "2024/02/29/00/a.json",
@@ -102,7 +102,7 @@ def test_days_with_a_prefix_are_found_within_bounds(tmp_path: Path) -> None:
     assert find_days(store, tenant=TENANT, first=days[1], last=days[1]) == [days[1]]
 
 
-def test_tenants_are_the_prefixes_that_are_ids(tmp_path: Path) -> None:
+def test_find_tenants_returns_the_prefixes_that_are_canonical_uuids(tmp_path: Path) -> None:
     store = make_store(tmp_path, "2026/03/01/00/a.json")
     store.write("tos/current.md", b"")
     store.write(f"{str(TENANT).replace('1', 'A')}/x", b"")
@@ -119,10 +119,10 @@ def test_tenants_are_the_prefixes_that_are_ids(tmp_path: Path) -> None:
         f"{TENANT}/logs/2026/03/01/00/.json/",
     ],
 )
-def test_other_keys_are_no_log_objects(key: str) -> None:
+def test_other_keys_are_not_raw_log_objects(key: str) -> None:
     assert parse_raw_key(key) is None
 
 
-def test_the_parts_of_a_key() -> None:
+def test_a_key_is_parsed_into_its_parts() -> None:
     assert parse_raw_key(f"{TENANT}/logs/2026/03/01/07/a b.json") == RawKey(str(TENANT), DAY, 7, "a b.json")
     assert day_start_ms(date(1970, 1, 2)) == 86_400_000

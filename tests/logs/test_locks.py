@@ -1,4 +1,4 @@
-"""Build locks hold across database sessions and go with theirs."""
+"""Build locks exclude other database sessions, and end with their own."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ TENANT = UUID("11111111-2222-4333-8444-555555555555")
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def hold(held: Event, release: Event, *, dies: bool) -> None:
-    """Hold the lock in a session of its own until told to let go, or to lose its connection."""
+def hold_lock(locked: Event, release: Event, *, loses_connection: bool) -> None:
+    """Hold the lock in another session until `release` is set; then unlock it or close the connection."""
     try:
         with build_lock(tenant=TENANT, period="2026-03-01", wait=False):
-            held.set()
+            locked.set()
             assert release.wait(10)
-            if dies:
+            if loses_connection:
                 connection.close()
     finally:
         connection.close()
 
 
-@pytest.mark.parametrize("dies", [False, True])
-def test_one_session_at_a_time_builds_a_period(dies: bool) -> None:
-    held, release = Event(), Event()
+@pytest.mark.parametrize("loses_connection", [False, True])
+def test_only_one_session_at_a_time_builds_a_period(loses_connection: bool) -> None:
+    locked, release = Event(), Event()
     with ThreadPoolExecutor(1) as pool:
-        other = pool.submit(hold, held, release, dies=dies)
-        assert held.wait(10)
+        other = pool.submit(hold_lock, locked, release, loses_connection=loses_connection)
+        assert locked.wait(10)
         with (
             pytest.raises(Busy, match="2026-03-01"),
             build_lock(tenant=TENANT, period="2026-03-01", wait=False),
@@ -47,7 +47,7 @@ def test_one_session_at_a_time_builds_a_period(dies: bool) -> None:
         other.result(10)
 
 
-def test_a_failed_build_lets_go() -> None:
+def test_a_failed_build_releases_its_lock() -> None:
     with pytest.raises(RuntimeError), build_lock(tenant=TENANT, period="2026", wait=False):
         raise RuntimeError
     with build_lock(tenant=TENANT, period="2026", wait=False), connection.cursor() as cursor:

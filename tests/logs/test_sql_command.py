@@ -1,4 +1,4 @@
-"""``manage.py sql``."""
+"""``manage.py sql``: its tables, blocks, CSV and NDJSON."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TITLE = "chr(27) || ']0;pwned' || chr(7)"
 
 
 class Terminal(io.StringIO):
-    """A standard output that somebody looks at."""
+    """A standard output that is a terminal."""
 
     encoding = "utf-8"
 
@@ -32,7 +32,7 @@ class Terminal(io.StringIO):
 
     @property
     def lines(self) -> list[str]:
-        """What was printed, without rich's colours and the empty ends of lines."""
+        """The printed lines without colours and trailing spaces."""
         plain = re.sub(r"\x1b\[[0-9;]*m", "", self.getvalue())
         return [line.rstrip() for line in plain.splitlines()]
 
@@ -67,14 +67,18 @@ def test_a_table_is_printed_and_the_query_audited(world: World, capsys: pytest.C
     assert QueryRun.objects.get().email == "manage.py sql"
 
 
-def test_one_row_and_none_have_their_words(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_number_of_rows_is_printed_in_singular_or_plural(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
     query(world, "SELECT 1 AS n")
     assert re.search(r"^1 row in \d+ ms$", capsys.readouterr().out, re.MULTILINE)
     query(world, "SELECT * FROM proxy_logs")
     assert re.search(r"^0 rows in \d+ ms$", capsys.readouterr().out, re.MULTILINE)
 
 
-def test_a_pipe_gets_every_row_on_one_line(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_output_that_is_not_a_terminal_has_each_row_on_one_line(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
     columns = ", ".join(f"repeat('x', 40) AS c{number}" for number in range(40))
     query(world, f"SELECT {columns}, 'the end' AS c40")
 
@@ -84,7 +88,7 @@ def test_a_pipe_gets_every_row_on_one_line(world: World, capsys: pytest.CaptureF
     assert lines[4].endswith("│ the end │")
 
 
-def test_what_does_not_fit_the_terminal_is_one_record_per_block(world: World, terminal: Terminal) -> None:
+def test_a_table_too_wide_for_the_terminal_is_printed_as_blocks(world: World, terminal: Terminal) -> None:
     query(
         world,
         "SELECT i AS n, repeat('x', 60) AS long, NULL AS nothing, '' AS empty FROM range(2) t(i)",
@@ -107,15 +111,17 @@ def test_what_does_not_fit_the_terminal_is_one_record_per_block(world: World, te
     assert summary.startswith("2 rows in ")
 
 
-def test_what_fits_the_terminal_is_a_table(world: World, terminal: Terminal) -> None:
-    # 60 columns: a line and a space before the text, a space and a line after it.
+def test_a_table_as_wide_as_the_terminal_is_printed_as_a_table(world: World, terminal: Terminal) -> None:
+    # 60 columns: a line and a space on either side of the text.
     query(world, "SELECT repeat('x', 56) AS n", terminal=terminal)
     assert terminal.lines[4] == f"│ {'x' * 56} │"
 
 
 @pytest.mark.parametrize("form", ["table", "csv", "ndjson"])
 @pytest.mark.parametrize("width", [10, 100])
-def test_data_do_not_drive_the_terminal(world: World, terminal: Terminal, form: str, width: int) -> None:
+def test_control_characters_in_data_do_not_reach_the_terminal(
+    world: World, terminal: Terminal, form: str, width: int
+) -> None:
     query(
         world,
         f"""SELECT {TITLE} AS "a\x1b]0;b\x07", repeat('x', {width}) AS c, [chr(155)] AS d""",
@@ -129,14 +135,14 @@ def test_data_do_not_drive_the_terminal(world: World, terminal: Terminal, form: 
     assert ("\\x1b]0;pwned\\x07" in shown) or ("\\u001b]0;pwned\\u0007" in shown)
 
 
-def test_an_error_does_not_drive_the_terminal(world: World) -> None:
+def test_control_characters_in_an_error_do_not_reach_the_terminal(world: World) -> None:
     with pytest.raises(CommandError) as caught:
         query(world, f"SELECT CAST({TITLE} AS INTEGER)")
     assert "pwned" in str(caught.value)
     assert str(caught.value).isprintable()
 
 
-def test_csv_and_ndjson_are_those_of_the_api(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_csv_and_ndjson_are_the_same_as_in_the_api(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     statement = f"SELECT {TITLE} AS t, 'a,\nb' AS u, NULL AS v"
     query(world, statement, "csv")
     assert capsys.readouterr().out == 't,u,v\r\n\x1b]0;pwned\x07,"a,\nb",\r\n'
@@ -146,17 +152,15 @@ def test_csv_and_ndjson_are_those_of_the_api(world: World, capsys: pytest.Captur
     assert printed.count("\n") == 1
 
 
-def test_a_result_that_was_cut_says_so(
-    world: World, capsys: pytest.CaptureFixture[str], settings: Any
-) -> None:
+def test_a_truncated_result_says_so(world: World, capsys: pytest.CaptureFixture[str], settings: Any) -> None:
     options = settings.SQL_OPTIONS
     settings.SQL_OPTIONS = replace(options, limits=replace(options.limits, max_rows=2))
     query(world, "SELECT * FROM range(3)", "csv")
     printed = capsys.readouterr()
     assert printed.out == "range\r\n0\r\n1\r\n"
-    assert printed.err == "2 rows, cut at the cap\n"
+    assert printed.err == "2 rows, truncated at the limit\n"
     query(world, "SELECT * FROM range(3)")
-    assert re.search(r"^2 rows in \d+ ms, cut at the cap$", capsys.readouterr().out, re.MULTILINE)
+    assert re.search(r"^2 rows in \d+ ms, truncated at the limit$", capsys.readouterr().out, re.MULTILINE)
 
 
 def test_a_refused_statement_is_one_sentence(world: World) -> None:

@@ -1,4 +1,4 @@
-"""What changed between two revisions of a ruleset."""
+"""The difference between two revisions of a ruleset."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ B = {"id": "b", "ttlSeconds": 60, "conditions": {}}
 C = {"id": "c", "ttlSeconds": 60, "conditions": {}}
 
 
-def test_rules_are_matched_by_id() -> None:
+def test_rules_are_compared_by_id() -> None:
     changed = A | {"ttlSeconds": 90, "conditions": {"userName": "ann", "tables": {"containsAny": ["y"]}}}
     diff = diff_rules(before=[A, B], after=[C, changed])
     assert diff.as_json() == {
@@ -27,7 +27,7 @@ def test_rules_are_matched_by_id() -> None:
     }
 
 
-def test_reordering_alone_is_no_change() -> None:
+def test_another_order_is_not_a_change() -> None:
     assert diff_rules(before=[A, B, C], after=[C, A, B]).as_json() == {
         "added": [],
         "removed": [],

@@ -1,4 +1,4 @@
-"""docs/rules.md says what the code does: its tables are compared, its examples are linted."""
+"""docs/rules.md agrees with the code: its tables are the same, and its examples give the right findings."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def table(text: str, *headings: str) -> list[str]:
     return lines[start : lines.index("", start)]
 
 
-def test_the_fields_of_a_rule() -> None:
+def test_the_table_of_fields_is_current() -> None:
     assert table(LANGUAGE, "field", "type", "bounds", "default", "meaning") == [
         row(
             f"`{field.name}`",
@@ -48,13 +48,13 @@ def test_the_fields_of_a_rule() -> None:
     ]
 
 
-def test_the_condition_keys() -> None:
+def test_the_table_of_condition_keys_is_current() -> None:
     assert table(LANGUAGE, "key", "kind", "meaning") == [
         row(f"`{key.name}`", key.kind.value, key.meaning) for key in CONDITION_KEYS.values()
     ]
 
 
-def test_the_operators() -> None:
+def test_the_table_of_operators_is_current() -> None:
     assert table(LANGUAGE, "operator", "kinds of keys", "operand", "the value …") == [
         row(
             f"`{operator.value}`",
@@ -66,7 +66,7 @@ def test_the_operators() -> None:
     ]
 
 
-def test_the_findings() -> None:
+def test_the_table_of_findings_is_current() -> None:
     assert table(FINDINGS, "code", "severity", "meaning") == [
         row(f"[`{kind.code}`](#{kind.code})", kind.severity.value, kind.meaning)
         for kind in FINDING_KINDS.values()
@@ -80,7 +80,7 @@ def test_examples_of_the_language_have_no_findings(example: dict[str, Any]) -> N
 
 
 @pytest.mark.parametrize("code", sorted(FINDING_KINDS.keys() - DELETIONS))
-def test_the_example_of_a_finding_brings_it_about(code: str) -> None:
+def test_the_example_of_a_finding_causes_it(code: str) -> None:
     (example,) = examples(SECTIONS[code])
     result = lint_ruleset(example)
     assert code in {finding.code for finding in (*result.errors, *result.warnings)}
@@ -93,7 +93,7 @@ def test_the_example_of_a_finding_brings_it_about(code: str) -> None:
 
 
 @pytest.mark.parametrize("code", sorted(DELETIONS))
-def test_the_example_of_a_deletion(code: str) -> None:
+def test_the_example_of_a_deletion_causes_its_finding(code: str) -> None:
     stored, written = examples(SECTIONS[code])
     result = lint_write(
         written, stored_rules=stored["rules"], active_marker_targets={"orders"}, confirmed=set()

@@ -1,4 +1,4 @@
-"""How JSON values are named, shown and pointed at."""
+"""JSON values and paths in messages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import pytest
 
 from rules.json_text import (
-    holds_forbidden_characters,
+    has_forbidden_characters,
     is_number,
     join_pointer,
     name_type,
@@ -31,7 +31,7 @@ from rules.json_text import (
         (object(), "an unknown value"),
     ],
 )
-def test_names_of_types(value: object, name: str) -> None:
+def test_the_name_of_a_values_type(value: object, name: str) -> None:
     assert name_type(value) == name
 
 
@@ -49,11 +49,11 @@ def test_names_of_types(value: object, name: str) -> None:
         (math.inf, "a number that is not finite"),
     ],
 )
-def test_values_in_messages(value: object, shown: str) -> None:
+def test_values_are_shown_in_messages(value: object, shown: str) -> None:
     assert show_value(value) == shown
 
 
-def test_long_texts_are_cut() -> None:
+def test_long_texts_are_shortened() -> None:
     assert show_text("x" * 81) == '"' + "x" * 79 + '…"'
     assert show_text("x" * 80) == '"' + "x" * 80 + '"'
 
@@ -71,14 +71,14 @@ def test_long_texts_are_cut() -> None:
         (None, None),
     ],
 )
-def test_integers(value: object, integer: int | None) -> None:
+def test_read_integer_accepts_whole_numbers(value: object, integer: int | None) -> None:
     assert read_integer(value) == integer
 
 
 @pytest.mark.parametrize(
     ("value", "expected"), [(1, True), (0.5, True), (True, False), (math.nan, False), ("1", False)]
 )
-def test_numbers(value: object, expected: bool) -> None:
+def test_is_number_accepts_finite_numbers(value: object, expected: bool) -> None:
     assert is_number(value) is expected
 
 
@@ -86,10 +86,10 @@ def test_numbers(value: object, expected: bool) -> None:
     ("text", "expected"),
     [("", False), ("é😀", False), ("a\0", True), ("é\0", True), (chr(0xD800), True), (chr(0xDFFF), True)],
 )
-def test_forbidden_characters(text: str, expected: bool) -> None:
-    assert holds_forbidden_characters(text) is expected
+def test_nul_and_unpaired_surrogates_are_forbidden(text: str, expected: bool) -> None:
+    assert has_forbidden_characters(text) is expected
 
 
-def test_pointers() -> None:
+def test_paths_become_json_pointers() -> None:
     assert join_pointer(()) == ""
     assert join_pointer(("a/b", 0, "m~n", "")) == "/a~1b/0/m~0n/"

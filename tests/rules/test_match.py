@@ -1,4 +1,4 @@
-"""What a ruleset does with a request, and why."""
+"""The decision of a ruleset on a request, and its trace."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_the_first_enabled_match_decides(
     assert (decision.rule_id, decision.action, decision.statuses) == (rule_id, action, statuses)
 
 
-def test_every_match_with_targets_fires_besides_the_one_that_decides() -> None:
+def test_every_matching_rule_with_targets_fires() -> None:
     also = {"id": "also", "action": "cache", "invalidateRules": ["x"], "requireInvalidation": True}
     off = FIRE | {"id": "off", "enabled": False}
     elsewhere = FIRE | {"id": "elsewhere", "conditions": {"isDDL": True}}
@@ -65,12 +65,12 @@ def test_every_match_with_targets_fires_besides_the_one_that_decides() -> None:
     )
 
 
-def test_nothing_fires_where_a_deny_rule_decides() -> None:
+def test_no_rule_fires_if_a_deny_rule_decides() -> None:
     denying = DENY | {"invalidateRules": ["cache"]}
     assert match(read(denying, FIRE), INSERT).fired == ()
 
 
-def test_a_deny_rule_that_does_not_decide_stops_nothing() -> None:
+def test_rules_fire_if_a_deny_rule_matches_but_does_not_decide() -> None:
     decision = match(read(FIRE, DENY), INSERT)
     assert decision.rule_id == "fire"
     assert [fired.rule_id for fired in decision.fired] == ["fire"]
@@ -96,14 +96,14 @@ def test_the_trace_explains_every_rule_and_condition() -> None:
     )
     assert first.conditions is not None
     any_of, negation = first.conditions.parts
-    assert (first.conditions.path, first.conditions.operator, first.conditions.holds) == ("", "all", False)
-    assert (any_of.path, any_of.operator, any_of.holds) == ("/any", "any", True)
-    assert [(part.path, part.holds) for part in any_of.parts] == [("/any/0", False), ("/any/1", True)]
+    assert (first.conditions.path, first.conditions.operator, first.conditions.matched) == ("", "all", False)
+    assert (any_of.path, any_of.operator, any_of.matched) == ("/any", "any", True)
+    assert [(part.path, part.matched) for part in any_of.parts] == [("/any/0", False), ("/any/1", True)]
     (starts_with,), (contains_any,) = any_of.parts[0].parts, any_of.parts[1].parts
     assert (starts_with.path, starts_with.operator) == ("/any/0/userName/startsWith", "startsWith")
-    assert (starts_with.value, starts_with.holds) == (None, False)
-    assert (contains_any.value, contains_any.holds) == (frozenset({"sales.orders"}), True)
-    assert (negation.path, negation.holds) == ("/not", False)
+    assert (starts_with.value, starts_with.matched) == (None, False)
+    assert (contains_any.value, contains_any.matched) == (frozenset({"sales.orders"}), True)
+    assert (negation.path, negation.matched) == ("/not", False)
     assert (second.enabled, second.matched, second.conditions) == (False, False, None)
     assert (third.matched, third.decided, third.fired) == (True, True, False)
 
@@ -124,7 +124,7 @@ _rules = st.lists(
 
 @settings(max_examples=200, deadline=None)
 @given(documents=_rules, row=rows)
-def test_deciding_without_a_trace_decides_the_same(
+def test_decide_and_match_give_the_same_decision(
     documents: list[dict[str, Any]], row: dict[str, Any]
 ) -> None:
     rules = read(*({"id": f"r{n}"} | document for n, document in enumerate(documents)))

@@ -89,7 +89,9 @@ def test_the_sql_service_gets_what_it_reads_and_no_secret_but_its_own(documented
     # What is not in the file counts as not set.
     with pytest.raises(ConfigurationError) as caught:
         make_application(environment("sql", documented))
-    assert caught.value.problems == ["SQL_SERVICE_SECRET is missing. Set it to the web processes' own."]
+    assert caught.value.problems == [
+        "SQL_SERVICE_SECRET is missing. Set it to the same value as for the web processes."
+    ]
 
 
 def test_the_public_address_is_required(documented: dict[str, str]) -> None:

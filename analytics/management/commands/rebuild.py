@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from accounts.management.arguments import tenant_id
-from analytics.summaries.damage import LostRollups, mark_what_is_gone
+from analytics.summaries.damage import LostRollups, mark_missing_objects
 from analytics.summaries.days import find_stale_days, rebuild_day
 from analytics.summaries.rebuild import find_stale_periods, rebuild_period
 from logs.listing import find_tenants
@@ -85,7 +85,7 @@ class _Run:
         days: list[date] = []
         with self._noted(f"{tenant} listing"):
             if first is last is None:
-                mark_what_is_gone(self._store, tenant=tenant)
+                mark_missing_objects(self._store, tenant=tenant)
             days = find_stale_days(self._store, tenant=tenant, first=first, last=last)
         self._progress.update(task, description=f"{tenant} days", total=len(days))
         for day in days:

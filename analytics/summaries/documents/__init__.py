@@ -1,1 +1,1 @@
-"""The summary documents, each a pure function of rollups. Contract: "Summary records"."""
+"""Compute the summary documents from rollups. Contract: "Summary records"."""

@@ -1,4 +1,4 @@
-"""The daily summary: a record per statement, totals, 24 hours. Contract: "Summary records"."""
+"""The daily summary: a record per statement, totals, and 24 hours. Contract: "Summary records"."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from tenantadmin.arrow import pc
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from analytics.summaries.daytables import DayTables
+    from analytics.summaries.day_tables import DayTables
     from analytics.summaries.grouping import Array
 
-#: Records that are written at a time.
+#: Records that are encoded at a time.
 _BATCH: Final = 256
 
 
 class _Record(msgspec.Struct):
-    """A record of the document, in its order; every number is within 64 bits."""
+    """A statement record with its fields in the order of the document. All numbers fit into 64 bits."""
 
-    queryHash: str  # noqa: N815  # as the contract has it, and so the others
+    queryHash: str  # noqa: N815  # the name in the contract, like all names below
     statement: str
     cacheKey: str | None  # noqa: N815
     matchedRule: str | None  # noqa: N815
@@ -42,7 +42,7 @@ class _Record(msgspec.Struct):
     lastRequestTime: str | None  # noqa: N815
 
 
-_READ: Final = (
+_RECORD_COLUMNS: Final = (
     *("statement", "latest_cache_key", "latest_rule", "latest_status", "hits", "misses", "bypasses"),
     *("passthroughs", "latest_code", "time_mean", "latest_size", "entries", "warehouse_sum"),
     *("first_timestamp", "last_timestamp", "hour_mask"),
@@ -53,16 +53,16 @@ _SUMS: Final = {
     "time_max": ("time_max", "max"),
     "users": ("user_name", "count"),
 }
-#: The hours of a mask. Made once: of Python's numbers each call makes them anew.
+#: The bit of each hour in a mask, as Arrow scalars. From Python numbers, each call would make them again.
 _BITS: Final = [pa.scalar(1 << hour, pa.int64()) for hour in range(24)]
 _encode = msgspec.json.Encoder().encode
 
 
 def day_document(day: DayTables) -> Iterator[bytes]:
-    """The daily summary as it goes out, in pieces; none where there is no entry.
+    """Yield the daily summary as JSON, in pieces. Yield nothing if there is no log entry.
 
-    An empty hour has 0 for its split averages. The texts of few records are held at a time, however many
-    there are.
+    An hour without entries has 0 for its split averages. Only the texts of a few records are in memory at a
+    time.
     """
     by_hour, users = _hours(day)
     if not by_hour:
@@ -70,7 +70,7 @@ def day_document(day: DayTables) -> Iterator[bytes]:
     masks: list[Array] = []
     yield b'{"queries":['
     separator = b""
-    for table in day.statements(_READ):
+    for table in day.statements(_RECORD_COLUMNS):
         masks += table["hour_mask"].chunks
         columns = _columns(table)
         for start in range(0, table.num_rows, _BATCH):
@@ -94,7 +94,7 @@ def day_document(day: DayTables) -> Iterator[bytes]:
 
 
 def _hours(day: DayTables) -> tuple[dict[int, dict[str, int]], int]:
-    """The sums of each hour that has entries, and how many users have any."""
+    """Return the sums of each hour that has entries, and the number of users with entries."""
     hours = day.hours(["hour", *ADDITIVE, "time_min", "time_max"])
     if day.user is None:
         users = pc.count_distinct(hours["user_name"]).as_py()
@@ -106,13 +106,13 @@ def _hours(day: DayTables) -> tuple[dict[int, dict[str, int]], int]:
 
 
 def _count_hours(masks: list[Array]) -> list[int]:
-    """In how many of the masks each of the 24 hours is set."""
+    """Return for each of the 24 hours the number of masks in which it is set."""
     column = pa.chunked_array(masks, pa.int32()).combine_chunks().cast(pa.int64())
     return [(pc.sum(pc.bit_wise_and(column, bit)).as_py() or 0) >> hour for hour, bit in enumerate(_BITS)]
 
 
 def _columns(table: pa.Table) -> pa.Table:
-    """The columns of the records, the statement still as 16 bytes."""
+    """Return the columns of the records. The query hash is not converted to hex yet: it has 16 bytes."""
     misses = pc.add(pc.add(table["misses"], table["bypasses"]), table["passthroughs"])
     statement: Array = table["statement"].combine_chunks()
     columns: list[Array] = [
@@ -133,9 +133,9 @@ def _records(columns: pa.Table) -> list[_Record]:
 
 
 def _iso_times(column: Array) -> Array:
-    """Epoch milliseconds as ISO 8601; null outside the years that it writes."""
-    is_written = pc.and_(pc.greater_equal(column, FIRST_MS), pc.less_equal(column, LAST_MS))
-    moments = pc.if_else(is_written, column, None).cast(pa.timestamp("ms"))
-    # Arrow writes "2026-03-01 00:00:00.000", and takes ten times as long where it is to write a time zone.
-    text = pc.replace_substring(moments.cast(pa.string()), " ", "T")
+    """Convert epoch milliseconds to ISO 8601; to null outside of the years 0001 to 9999."""
+    is_in_range = pc.and_(pc.greater_equal(column, FIRST_MS), pc.less_equal(column, LAST_MS))
+    times = pc.if_else(is_in_range, column, None).cast(pa.timestamp("ms"))
+    # Arrow writes "2026-03-01 00:00:00.000". With a time zone, it would take ten times as long.
+    text = pc.replace_substring(times.cast(pa.string()), " ", "T")
     return pc.binary_join_element_wise(text, "Z", "")

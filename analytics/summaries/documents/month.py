@@ -8,14 +8,14 @@ from analytics.summaries.documents.totals import averages, hourly_activity, read
 from analytics.summaries.numbers import mean_or_none
 
 if TYPE_CHECKING:
-    from analytics.summaries.source import Rollups
+    from analytics.summaries.rollups import Rollups
 
 
 def month_document(rollups: Rollups, *, month: int) -> dict[str, Any] | None:
-    """The summary of the merged ``month`` (1 to 12) in ``rollups``; None where it has no entry.
+    """Return the summary of ``month`` (1 to 12) from its merged ``rollups``; None if there is no log entry.
 
-    Users and statements are distinct over the whole month, in each hour of day too; an empty hour has
-    null for its split averages.
+    Users and statements are distinct over the whole month, also in each hour of day. An hour without entries
+    has null for its split averages.
     """
     totals = read_totals(rollups)
     if totals.is_empty:

@@ -1,4 +1,4 @@
-"""Cache opportunities over a year: where a change of rules would save warehouse time.
+"""Cache opportunities of a year: statements for which a change of the rules would save warehouse time.
 
 Contract: "Summary records".
 """
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import date
 
-    from analytics.summaries.source import Rollups
+    from analytics.summaries.rollups import Rollups
 
-#: Entries in each of the three lists, at most.
+#: Maximum length of each of the three lists.
 LIST_LENGTH: Final = 50
 
 _REPEAT_MISSES: Final = "misses >= 3 AND misses > hits"
@@ -26,38 +26,38 @@ _LOW_HIT_RATE: Final = (
 
 
 def opportunities_document(rollups: Rollups, *, text_file: Callable[[date], str]) -> dict[str, Any]:
-    """The statements that cost most for want of caching, in three lists.
+    """Return three lists of the statements that would save the most warehouse time if they were cached.
 
     Args:
-        rollups: of a merged year, which holds no texts.
-        text_file: gives where the statement table of one of its days is opened.
+        rollups: of a year. Merged rollups do not have the texts of statements.
+        text_file: returns the address of the statement table of a day, which has the texts.
     """
     chosen = {
         "repeatMisses": _choose(rollups, _REPEAT_MISSES),
-        "highCostUncached": _choose(rollups, _HIGH_COST, uncached_alone=True),
+        "highCostUncached": _choose(rollups, _HIGH_COST, only_uncached=True),
         "lowHitRate": _choose(rollups, _LOW_HIT_RATE),
     }
     actions = (_repeat_misses_action, _high_cost_action, _low_hit_rate_action)
-    # A statement's text stands in every day that it was asked on; its latest is one of them.
+    # Read the texts from the day of each statement's latest entry.
     latest = {row["hash"]: row["day"] for rows in chosen.values() for row in rows}
-    sql = rollups.texts([text_file(day) for day in sorted(set(latest.values()))], list(latest))
+    sql = rollups.statement_texts([text_file(day) for day in sorted(set(latest.values()))], list(latest))
     return {
         name: [_entry(row, sql=sql[row["hash"]], action=action) for row in rows]
         for (name, rows), action in zip(chosen.items(), actions, strict=True)
     }
 
 
-def _choose(rollups: Rollups, condition: str, *, uncached_alone: bool = False) -> list[dict[str, Any]]:
-    executions = "uncached" if uncached_alone else "hits + misses + uncached"
-    missed = "uncached" if uncached_alone else "misses + uncached"
-    time = "uncached_warehouse_sum" if uncached_alone else "warehouse_sum"
+def _choose(rollups: Rollups, condition: str, *, only_uncached: bool = False) -> list[dict[str, Any]]:
+    executions = "uncached" if only_uncached else "hits + misses + uncached"
+    missed = "uncached" if only_uncached else "misses + uncached"
+    time = "uncached_warehouse_sum" if only_uncached else "warehouse_sum"
     return rollups.rows(
         f"""
         SELECT replace(statement::VARCHAR, '-', '') AS hash, hits, misses, {executions} AS executions,
             {missed} AS missed, coalesce({time}, 0) AS time, latest_rule AS rule, latest_day AS day
         FROM (SELECT *, bypasses + passthroughs AS uncached FROM <statements>) WHERE {condition}
         ORDER BY time DESC, statement LIMIT {LIST_LENGTH}
-        """  # noqa: S608  # constants alone
+        """  # noqa: S608  # only constants
     )
 
 
@@ -76,8 +76,8 @@ def _entry(row: dict[str, Any], *, sql: str, action: Callable[[dict[str, Any]], 
 def _repeat_misses_action(row: dict[str, Any]) -> str:
     subject = "the rule that caches it" if row["rule"] is None else f"rule {row['rule']}"
     return (
-        f"Raise the TTL of {subject}, or invalidate it less often: {row['misses']} misses stand against "
-        f"{row['hits']} hits, and each miss turned into a hit saves about "
+        f"Raise the TTL of {subject}, or invalidate it less often: it had {row['misses']} misses and "
+        f"{row['hits']} hits, and each further hit saves about "
         f"{mean(row['time'], row['missed'])} ms of warehouse time."
     )
 
@@ -89,8 +89,8 @@ def _high_cost_action(row: dict[str, Any]) -> str:
         else f"Let rule {row['rule']} cache this statement"
     )
     return (
-        f"{change}: it went to the warehouse {row['executions']} times uncached, and serving all but "
-        f"the first from cache saves up to {row['time'] - mean(row['time'], row['executions'])} ms."
+        f"{change}: it ran {row['executions']} times on the warehouse without caching. If only the first "
+        f"execution did, that would save up to {row['time'] - mean(row['time'], row['executions'])} ms."
     )
 
 

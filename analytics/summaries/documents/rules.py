@@ -1,14 +1,14 @@
-"""Rule effectiveness over a year. Contract: "Summary records"."""
+"""Rule effectiveness of a year. Contract: "Summary records"."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
 from analytics.summaries.numbers import mean, rate
-from analytics.summaries.rollup_tables import LATEST_ORDER
+from analytics.summaries.rollup_schema import LATEST_ORDER
 
 if TYPE_CHECKING:
-    from analytics.summaries.source import Rollups
+    from analytics.summaries.rollups import Rollups
 
 _RULES: Final = f"""
     SELECT rule,
@@ -19,7 +19,7 @@ _RULES: Final = f"""
         coalesce(sum(miss_warehouse_sum), 0)::BIGINT AS miss_warehouse_sum,
         sum(miss_warehouse_count)::BIGINT AS miss_warehouse_count
     FROM <rules> GROUP BY rule ORDER BY sum(hits + misses) DESC, rule
-"""  # noqa: S608  # constants alone
+"""  # noqa: S608  # only constants
 
 _STATEMENTS: Final = """
     SELECT count(*) AS total,
@@ -30,7 +30,7 @@ _STATEMENTS: Final = """
 
 
 def rules_document(rollups: Rollups) -> dict[str, Any]:
-    """How well each rule served in the merged year of ``rollups``."""
+    """Return the hits, misses and saved warehouse time of each rule from the ``rollups`` of a year."""
     counts = rollups.row(_STATEMENTS)
     return {
         "totalQueries": counts["total"],
@@ -50,6 +50,6 @@ def _rule(row: dict[str, Any]) -> dict[str, Any]:
         "cacheHits": hits,
         "cacheMisses": misses,
         "hitRate": rate(hits, hits + misses),
-        # Every hit saved what this rule's own misses cost on the average, rounded once, at the end.
+        # A hit saves the mean time of the rule's own misses. Only the product is rounded.
         "warehouseTimeSavedMs": mean(hits * row["miss_warehouse_sum"], row["miss_warehouse_count"]),
     }

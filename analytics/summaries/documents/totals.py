@@ -1,4 +1,4 @@
-"""What day and month documents have in common: totals and the activity by hour of day."""
+"""The totals and the activity by hour of day, for daily and monthly summaries."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from analytics.summaries.numbers import mean
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from analytics.summaries.source import Rollups
+    from analytics.summaries.rollups import Rollups
 
-#: There is one row per hour of day and user. Wide sums are DECIMAL; HUGEINT gives exact integers in Python.
+#: The source has one row per hour of day and user. Wide sums are DECIMAL; as HUGEINT they become Python ints.
 _SUMS: Final = """
     SELECT hour,
         sum(entries)::BIGINT AS entries,
@@ -36,18 +36,18 @@ ADDITIVE: Final = (
     *("hit_time_sum", "hit_time_count", "miss_time_sum", "miss_time_count"),
 )
 
-#: Distinct statements by hour, and of the whole as hour 24.
+#: Distinct statements by hour. Hour 24 counts those of the whole period.
 _STATEMENTS: Final = f"""
     SELECT hour, count(*) AS queries
     FROM (SELECT hour_mask | {1 << 24} AS hour_mask FROM <statements>), range(25) AS hours(hour)
     WHERE hour_mask >> hour::INTEGER & 1 = 1 GROUP BY hour
-"""  # noqa: S608  # constants alone
-_USERS: Final = "SELECT count(DISTINCT user_name) AS users FROM <people>"
+"""  # noqa: S608  # only constants
+_USERS: Final = "SELECT count(DISTINCT user_name) AS users FROM <user_activity>"
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Sums of a period, as a whole and by hour of day; distinct statements likewise."""
+    """The sums of a period and its distinct statements, over the whole period and by hour of day."""
 
     whole: Mapping[str, Any]
     by_hour: Mapping[int, Mapping[str, Any]]
@@ -56,26 +56,31 @@ class Totals:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no entry at all."""
+        """True if the period has no log entry."""
         return not self.whole["entries"]
 
 
 def read_totals(rollups: Rollups) -> Totals:
-    """The totals over all of ``rollups``: one day, or one merged month."""
+    """Return the totals of the merged ``rollups`` of a month."""
     by_hour = {row["hour"]: row for row in rollups.rows(_SUMS)}
     queries = {row["hour"]: row["queries"] for row in rollups.rows(_STATEMENTS)}
     if rollups.is_tenant:
         users = rollups.row(_USERS)["users"]
     else:
         users = max((row["users"] for row in by_hour.values()), default=0)
-    by_hour_of_day = [queries.get(hour, 0) for hour in range(24)]
-    return sum_hours(by_hour, users=users, queries=queries.get(24, 0), queries_by_hour=by_hour_of_day)
+    queries_by_hour = [queries.get(hour, 0) for hour in range(24)]
+    return sum_hours(by_hour, users=users, queries=queries.get(24, 0), queries_by_hour=queries_by_hour)
 
 
 def sum_hours(
     by_hour: Mapping[int, Mapping[str, Any]], *, users: int, queries: int, queries_by_hour: Sequence[int]
 ) -> Totals:
-    """The totals of hours, of which those without entries may be left out, and what cannot be added up."""
+    """Return the totals of a period.
+
+    Args:
+        by_hour: the sums of each hour; hours without entries may be left out.
+        users, queries, queries_by_hour: distinct counts, which cannot be added up.
+    """
     measured = [row for row in by_hour.values() if row["time_count"]]
     whole = {
         **{name: sum(row[name] for row in by_hour.values()) for name in ADDITIVE},
@@ -87,7 +92,7 @@ def sum_hours(
 
 
 def averages(totals: Totals) -> dict[str, int]:
-    """Times under the names that days and months share: ms, rounded half up, 0 without data."""
+    """Return the response times of a daily or monthly summary: ms, rounded half up, 0 without data."""
     whole = totals.whole
     return {
         "averageResponseTime": mean(whole["time_sum"], whole["time_count"]),
@@ -101,10 +106,10 @@ def averages(totals: Totals) -> dict[str, int]:
 def hourly_activity(
     totals: Totals, *, split_mean: Callable[[int | None, int], int | None]
 ) -> list[dict[str, Any]]:
-    """24 entries by hour of day (UTC).
+    """Return 24 entries by hour of day (UTC).
 
     Args:
-        split_mean: gives the two split averages; it decides what an empty bucket shows.
+        split_mean: computes the two split averages, and decides their value without data.
     """
     activity = []
     for hour in range(24):

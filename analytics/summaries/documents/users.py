@@ -10,23 +10,25 @@ if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
-    from analytics.summaries.source import Rollups
+    from analytics.summaries.rollups import Rollups
 
 _USERS: Final = """
     WITH sums AS (
         SELECT user_name, sum(hits)::BIGINT AS hits, sum(total)::BIGINT AS total,
             coalesce(sum(time_sum), 0)::HUGEINT AS time_sum, sum(time_count)::BIGINT AS time_count,
             coalesce(min(time_min), 0) AS time_min, coalesce(max(time_max), 0) AS time_max
-        FROM <people> GROUP BY user_name
+        FROM <user_activity> GROUP BY user_name
     ),
-    asked AS (SELECT user_name, count(DISTINCT statement) AS queries FROM <asked> GROUP BY user_name)
+    statements AS (
+        SELECT user_name, count(DISTINCT statement) AS queries FROM <user_statements> GROUP BY user_name
+    )
     SELECT sums.*, coalesce(queries, 0) AS queries
-    FROM sums LEFT JOIN asked USING (user_name) ORDER BY total DESC, user_name
+    FROM sums LEFT JOIN statements USING (user_name) ORDER BY total DESC, user_name
 """
 
 
 def users_document(rollups: Rollups, *, tenant: UUID, generated_at: datetime) -> dict[str, Any]:
-    """One record per user with an entry in ``rollups``."""
+    """Return one record for each user with a log entry, from the ``rollups`` of all years."""
     users = [
         {
             "userId": row["user_name"],

@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from uuid import UUID
 
-    from analytics.summaries.source import Rollups
+    from analytics.summaries.rollups import Rollups
 
-#: Activity covers this many days, counted back from the last day with data.
+#: The activity covers this many days, up to the last day with data.
 ACTIVITY_DAYS: Final = 365
 
 _ACTIVITY: Final = """
@@ -22,11 +22,11 @@ _ACTIVITY: Final = """
 """
 
 _STORED_OR_SERVED: Final = "SELECT count(*) AS queries FROM <statements> WHERE is_kept"
-_USERS: Final = "SELECT count(DISTINCT user_name) AS users FROM <people>"
+_USERS: Final = "SELECT count(DISTINCT user_name) AS users FROM <user_activity>"
 
 
 def daily_activity(rollups: Rollups) -> list[dict[str, Any]]:
-    """One entry per day with data in ``rollups``, oldest first."""
+    """Return one entry for each day with data in ``rollups``, oldest first."""
     return [
         {
             "date": row["date"],
@@ -43,19 +43,19 @@ def daily_activity(rollups: Rollups) -> list[dict[str, Any]]:
 
 
 def first_activity_day(last: date) -> date:
-    """The first of the 365 days that end on ``last``, the last day with data of a year."""
+    """Return the first of the 365 days that end on ``last``."""
     return date.fromordinal(max(last.toordinal() - (ACTIVITY_DAYS - 1), 1))
 
 
 def year_document(
     rollups: Rollups, *, tenant: UUID, year: int, activity: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
-    """The yearly summary.
+    """Return the yearly summary.
 
     Args:
-        rollups: of the merged ``year``.
-        activity: `daily_activity`, oldest first, of every day of ``year`` with data, and of those of the
-            year before from `first_activity_day` on.
+        rollups: the merged rollups of ``year``.
+        activity: `daily_activity` of the days of ``year``, and before them those of the year before. Days
+            before `first_activity_day` are left out of the summary.
     """
     own = [entry for entry in activity if entry["date"].startswith(f"{year:04}/")]
     last = date.fromisoformat(own[-1]["date"].replace("/", "-"))

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from uuid import UUID
 
-#: How the audit names whoever has a shell on the service's machine.
+#: The reader that the audit records: it is not known who runs the command.
 _OPERATOR = Reader(email="manage.py sql", address="")
-_FILES: Final = {"csv": csv_pieces, "ndjson": ndjson_pieces}
+_WRITERS: Final = {"csv": csv_pieces, "ndjson": ndjson_pieces}
 
 
 class Command(BaseCommand):
@@ -34,9 +34,9 @@ class Command(BaseCommand):
         parser.add_argument("--tenant", type=tenant_id, required=True, metavar="ID")
         parser.add_argument(
             "--format",
-            choices=["table", *_FILES],
+            choices=["table", *_WRITERS],
             default="table",
-            help="table (default): control characters are shown as escapes; csv, ndjson: as the API's.",
+            help="table (default) shows control characters as escapes; csv and ndjson are as in the API.",
         )
 
     def handle(self, *, statement: str, tenant: UUID, format: str, **_: Any) -> None:  # noqa: A002 - the option
@@ -46,14 +46,14 @@ class Command(BaseCommand):
             raise CommandError(visible(error.text)) from error
         console = Console(highlight=False)
         rows = "1 row" if result.row_count == 1 else f"{result.row_count} rows"
-        more = ", cut at the cap" if result.truncated else ""
+        truncated = ", truncated at the limit" if result.truncated else ""
         if format == "table":
             print_result(console, result)
-            console.print(f"{rows} in {result.elapsed_ms} ms{more}", style="dim", soft_wrap=True)
+            console.print(f"{rows} in {result.elapsed_ms} ms{truncated}", style="dim", soft_wrap=True)
             return
-        _write(console, _FILES[format](result))
-        if more:
-            self.stderr.write(f"{rows}{more}")
+        _write(console, _WRITERS[format](result))
+        if truncated:
+            self.stderr.write(f"{rows}{truncated}")
 
 
 def _write(console: Console, pieces: Iterator[bytes]) -> None:
@@ -65,5 +65,5 @@ def _write(console: Console, pieces: Iterator[bytes]) -> None:
             console.file.write(text)
         console.file.flush()
     except BrokenPipeError:
-        # As rich does for a table: head has seen enough.
+        # The reader, such as `head`, has closed the pipe. Do what rich does then for a table.
         console.on_broken_pipe()

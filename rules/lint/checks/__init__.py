@@ -1,6 +1,6 @@
-"""The checks, one file each, named for what they find. Importing them registers them.
+"""The checks. Each file is named after its finding, and registers its checks when it is imported.
 
-The order is that of the documentation, and that of findings at one place.
+The order of the imports is the order in docs/rules.md, and the order of findings at the same place.
 """
 
 from rules.lint.checks import (  # noqa: F401, I001 - imported to register, in this order

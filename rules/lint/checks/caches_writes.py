@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from rules.conditions.operators import Operator
 from rules.language import Action
 from rules.lint.finding import Severity
-from rules.lint.nodes import SoundRule
+from rules.lint.nodes import ValidRule
 from rules.lint.registry import Context, Problem, declare
 
 if TYPE_CHECKING:
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from rules.conditions.normal import Literal
 
 CACHES_WRITES = declare(
-    "caches-writes", Severity.WARNING, "A cache rule picks out statements that change data or the schema."
+    "caches-writes", Severity.WARNING, "A cache rule selects statements that change data or the schema."
 )
 
-#: The value that marks a writing statement, by key.
-_WRITING: Final = {"isReadOnly": False, "isDataChange": True, "isDDL": True}
-_KEYS: Final = ("statementType", *_WRITING)
+#: By key, the value of a statement that writes.
+_WRITING_VALUES: Final = {"isReadOnly": False, "isDataChange": True, "isDDL": True}
+_KEYS: Final = ("statementType", *_WRITING_VALUES)
 _WRITING_TYPES: Final = frozenset(
     {
         "INSERT",
@@ -41,20 +41,21 @@ _WRITING_TYPES: Final = frozenset(
 )
 
 
-@CACHES_WRITES.check(SoundRule)
-def check_rule(node: SoundRule, _context: Context) -> Iterator[Problem]:
-    """A write served from the cache has not happened."""
+@CACHES_WRITES.check(ValidRule)
+def check_rule(node: ValidRule, _context: Context) -> Iterator[Problem]:
+    """Warn about caching statements that write: from the cache, they would have no effect."""
     if node.rule.action is Action.CACHE:
-        for path in node.find_keys(_KEYS, _picks_writes):
+        for path in node.find_keys(_KEYS, _selects_writes):
             yield Problem(
-                path, "A statement that writes must reach the warehouse; served from the cache it does not."
+                path,
+                "A statement that writes has no effect if it is served from the cache.",
             )
 
 
-def _picks_writes(literal: Literal) -> bool:
+def _selects_writes(literal: Literal) -> bool:
     test = literal.test
-    if test.key.name in _WRITING:
-        return literal.accepts_only(boolean=_WRITING[test.key.name])
+    if test.key.name in _WRITING_VALUES:
+        return literal.accepts_only(boolean=_WRITING_VALUES[test.key.name])
     if literal.negated or test.operator not in {Operator.EQ, Operator.IN}:
         return False
     return any(text.upper() in _WRITING_TYPES for text in test.texts)

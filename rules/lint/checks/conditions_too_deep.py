@@ -21,6 +21,8 @@ CONDITIONS_TOO_DEEP = declare(
 
 @CONDITIONS_TOO_DEEP.check(Group)
 def check_group(node: Group, _context: Context) -> Iterator[Problem]:
-    """Nesting has a limit; the first object beyond it is named and not looked into."""
+    """Limit nesting. Report the first object beyond the limit, without looking into it."""
     if node.depth > MAX_DEPTH:
-        yield Problem(node.path, f"all, any and not may nest {MAX_DEPTH} levels deep; this is one more.")
+        yield Problem(
+            node.path, f"all, any and not may be nested {MAX_DEPTH} levels deep; this is one level more."
+        )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rules.conditions.normal import NEVER
 from rules.lint.finding import Severity
-from rules.lint.nodes import SoundRule
+from rules.lint.nodes import ValidRule
 from rules.lint.registry import Context, Problem, declare
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ CONTRADICTORY_CONDITIONS = declare(
 )
 
 
-@CONTRADICTORY_CONDITIONS.check(SoundRule)
-def check_rule(node: SoundRule, _context: Context) -> Iterator[Problem]:
-    """A rule that can never match does nothing, whatever was meant."""
+@CONTRADICTORY_CONDITIONS.check(ValidRule)
+def check_rule(node: ValidRule, _context: Context) -> Iterator[Problem]:
+    """Warn about rules that can never match."""
     if node.normal is NEVER:
         yield Problem(node.path, "These conditions exclude each other, so the rule never matches.")

@@ -6,20 +6,22 @@ from typing import TYPE_CHECKING
 
 from rules.json_text import show_text
 from rules.lint.finding import Severity
-from rules.lint.nodes import Ruleset
+from rules.lint.nodes import RuleList
 from rules.lint.registry import Context, Problem, declare
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 DANGLING_INVALIDATE_REFERENCE = declare(
-    "dangling-invalidate-reference", Severity.ERROR, "An element of `invalidateRules` is the id of no rule."
+    "dangling-invalidate-reference",
+    Severity.ERROR,
+    "An element of `invalidateRules` is not the id of a rule.",
 )
 
 
-@DANGLING_INVALIDATE_REFERENCE.check(Ruleset)
-def check_ruleset(node: Ruleset, context: Context) -> Iterator[Problem]:
-    """A reference must lead somewhere: a marker on nothing keeps stale results alive."""
+@DANGLING_INVALIDATE_REFERENCE.check(RuleList)
+def check_ruleset(node: RuleList, context: Context) -> Iterator[Problem]:
+    """Require that each target exists. Otherwise its stale results would stay in the cache."""
     for rule in node.rules:
         for index, target in enumerate(rule.targets):
             if isinstance(target, str) and target not in node.by_id:

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 DISABLED_INVALIDATOR = declare(
     "disabled-invalidator",
     Severity.WARNING,
-    "A disabled rule has `invalidateRules`: what it should invalidate stays in the cache.",
+    "A disabled rule has `invalidateRules`: stale results of these rules stay in the cache.",
 )
 
 
 @DISABLED_INVALIDATOR.check(RuleNode)
 def check_rule(node: RuleNode, _context: Context) -> Iterator[Problem]:
-    """A rule that is switched off no longer keeps results fresh."""
+    """Warn that a disabled rule does not invalidate."""
     if not node.enabled and node.targets:
         yield Problem(
             (*node.path, "enabled"),

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from rules.json_text import Path
 
 INVALID_CIDR = declare(
-    "invalid-cidr", Severity.ERROR, "A text is no network such as `10.0.0.0/8` or `2001:db8::/32`."
+    "invalid-cidr", Severity.ERROR, "A text is not a network such as `10.0.0.0/8` or `2001:db8::/32`."
 )
 
 
 @INVALID_CIDR.check(Operation)
 def check_operation(node: Operation, _context: Context) -> Iterator[Problem]:
-    """Every network must be one."""
+    """Require valid networks."""
     if node.operator is not Operator.CIDR or not node.fits:
         return
     if is_array(node.operand):
@@ -40,4 +40,4 @@ def _check_network(text: object, path: Path) -> Iterator[Problem]:
         parse_network(text)
     except InvalidCidr as error:
         problem = encodable(str(error))
-        yield Problem(path, f"{show_text(text)} is no network: it {problem}.", error.suggestion)
+        yield Problem(path, f"{show_text(text)} is not a network: it {problem}.", error.suggestion)

@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 INVALID_REGEX = declare(
-    "invalid-regex", Severity.ERROR, "A pattern is no RE2, or is too large once compiled."
+    "invalid-regex", Severity.ERROR, "A pattern is not valid RE2, or is too large when compiled."
 )
 
-#: Instructions that the patterns of one ruleset may compile to: about a second of compiling.
+#: Maximum number of instructions of all compiled patterns of a ruleset: about a second of compiling.
 _MAX_COMPILED_SIZE: Final = 2_000_000
-#: What a pattern that does not compile is charged.
+#: The number of instructions that count for a pattern that does not compile.
 _FAILED_SIZE: Final = 20_000
 
 
 @INVALID_REGEX.check(Operation)
 def check_operation(node: Operation, context: Context) -> Iterator[Problem]:
-    """A pattern must compile."""
+    """Require patterns that compile."""
     pattern = node.operand
     if (
         node.operator is Operator.REGEX
@@ -39,15 +39,15 @@ def check_operation(node: Operation, context: Context) -> Iterator[Problem]:
 
 
 def _find_problem(pattern: str, *, ignore_case: bool, context: Context) -> str | None:
-    known = (pattern, ignore_case)
-    if known not in context.patterns:
-        context.patterns[known] = _compile(pattern, ignore_case=ignore_case, context=context)
-    return context.patterns[known]
+    key = (pattern, ignore_case)
+    if key not in context.patterns:
+        context.patterns[key] = _compile(pattern, ignore_case=ignore_case, context=context)
+    return context.patterns[key]
 
 
 def _compile(pattern: str, *, ignore_case: bool, context: Context) -> str | None:
     if context.compiled_size > _MAX_COMPILED_SIZE:
-        return "the patterns before it have used up what one ruleset may compile"
+        return "the patterns before it have used up the limit of one ruleset"
     try:
         context.compiled_size += compile_regex(pattern, ignore_case=ignore_case).size
     except InvalidRegex as error:

@@ -15,16 +15,14 @@ if TYPE_CHECKING:
 INVALID_RULE_ID = declare(
     "invalid-rule-id",
     Severity.ERROR,
-    "An `id` has other characters than ASCII letters, digits, `.`, `_` and `-`, starts with "
-    "one of the last three, or has more than 128 characters.",
+    "An `id` has characters other than ASCII letters, digits, `.`, `_` and `-`, does not start with "
+    "a letter or a digit, or has more than 128 characters.",
 )
 
 
 @INVALID_RULE_ID.check(RuleNode)
 def check_rule(node: RuleNode, _context: Context) -> Iterator[Problem]:
-    """Ids stand in logs, file names and addresses."""
+    """Limit the characters of ids, because ids are used in logs, file names and URLs."""
     rule_id = node.fields.get("id")
     if isinstance(rule_id, str) and node.id is None:
-        yield Problem(
-            (*node.path, "id"), f"The id {show_text(rule_id)} must match ^{RULE_ID.pattern}$, in ASCII."
-        )
+        yield Problem((*node.path, "id"), f"The id {show_text(rule_id)} must match ^{RULE_ID.pattern}$.")

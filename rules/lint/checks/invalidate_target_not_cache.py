@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rules.language import Action
 from rules.lint.finding import Severity
-from rules.lint.nodes import Ruleset
+from rules.lint.nodes import RuleList
 from rules.lint.registry import Context, Problem, declare
 
 if TYPE_CHECKING:
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 INVALIDATE_TARGET_NOT_CACHE = declare(
     "invalidate-target-not-cache",
     Severity.ERROR,
-    "An element of `invalidateRules` is a rule that caches nothing.",
+    "An element of `invalidateRules` is not a cache rule.",
 )
 
 
-@INVALIDATE_TARGET_NOT_CACHE.check(Ruleset)
-def check_ruleset(node: Ruleset, _context: Context) -> Iterator[Problem]:
-    """Only what is cached can become stale."""
+@INVALIDATE_TARGET_NOT_CACHE.check(RuleList)
+def check_ruleset(node: RuleList, _context: Context) -> Iterator[Problem]:
+    """Require that targets are cache rules: only they have results that can become stale."""
     for rule in node.rules:
         for index, target in enumerate(rule.targets):
-            found = node.by_id.get(target) if isinstance(target, str) else None
-            if found is not None and found.action not in {Action.CACHE, None}:
+            target_rule = node.by_id.get(target) if isinstance(target, str) else None
+            if target_rule is not None and target_rule.action not in {Action.CACHE, None}:
                 yield Problem(
                     (*rule.path, "invalidateRules", index),
-                    f"The rule {target} has the action {found.action}; only a cache rule has results.",
+                    f"The rule {target} has the action {target_rule.action}; only cache rules have results.",
                 )

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 INVALIDATE_WITHOUT_TARGETS = declare(
     "invalidate-without-targets",
     Severity.ERROR,
-    "A rule has the action `invalidate`, named or by default, and no `invalidateRules`.",
+    "A rule has the action `invalidate`, given or by default, but no `invalidateRules`.",
 )
 
 
 @INVALIDATE_WITHOUT_TARGETS.check(RuleNode)
 def check_rule(node: RuleNode, _context: Context) -> Iterator[Problem]:
-    """A rule that invalidates names what."""
+    """Require at least one target."""
     if node.action is Action.INVALIDATE and node.lacks_targets:
         yield Problem(
             (*node.path, "invalidateRules"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rules.conditions.normal import ALWAYS
 from rules.language import Action
 from rules.lint.finding import Severity
-from rules.lint.nodes import SoundRule
+from rules.lint.nodes import ValidRule
 from rules.lint.registry import Context, Problem, declare
 
 if TYPE_CHECKING:
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 MATCHES_EVERYTHING = declare(
     "matches-everything",
     Severity.WARNING,
-    "The conditions of a rule hold for every statement (on a deny rule: `unconditional-deny`).",
+    "The conditions of a rule match every statement. (For a deny rule, see `unconditional-deny`.)",
 )
 
 
-@MATCHES_EVERYTHING.check(SoundRule)
-def check_rule(node: SoundRule, _context: Context) -> Iterator[Problem]:
-    """A rule for everything may be meant, or its conditions forgotten."""
+@MATCHES_EVERYTHING.check(ValidRule)
+def check_rule(node: ValidRule, _context: Context) -> Iterator[Problem]:
+    """Warn about rules that match everything: conditions may have been forgotten."""
     if node.rule.action is not Action.DENY and node.normal == ALWAYS:
         yield Problem(node.path, "This rule matches every statement.")

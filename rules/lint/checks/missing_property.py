@@ -23,7 +23,7 @@ MISSING_PROPERTY = declare(
 
 @MISSING_PROPERTY.check(RuleNode)
 def check_rule(node: RuleNode, _context: Context) -> Iterator[Problem]:
-    """A rule needs its required fields."""
+    """Require the mandatory fields of a rule."""
     if is_object(node.value):
         for field in RULE_FIELDS.values():
             if field.required and field.name not in node.fields:
@@ -32,7 +32,7 @@ def check_rule(node: RuleNode, _context: Context) -> Iterator[Problem]:
 
 @MISSING_PROPERTY.check(Operators)
 def check_operators(node: Operators, _context: Context) -> Iterator[Problem]:
-    """An object of operators that holds none would match everything."""
+    """Require an operator. An object without one would match everything."""
     if not node.value.keys() - {IGNORE_CASE}:
         yield Problem(
             node.path,

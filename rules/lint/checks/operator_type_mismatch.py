@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 OPERATOR_TYPE_MISMATCH = declare(
     "operator-type-mismatch",
     Severity.ERROR,
-    "The operator does not fit the key: text operators on a number, `cidr` on a name.",
+    "An operator does not fit its key: a text operator on a number, or `cidr` on a name.",
 )
 _KIND_NAMES: Final = {
     Kind.TEXT: "text",
@@ -29,7 +29,7 @@ _KIND_NAMES: Final = {
 
 @OPERATOR_TYPE_MISMATCH.check(Operation)
 def check_operation(node: Operation, _context: Context) -> Iterator[Problem]:
-    """An operator knows the kinds of keys that it fits."""
+    """Require operators that fit the kind of the key."""
     if not node.fits:
         fitting = [operator for operator, spec in OPERATORS.items() if node.key.kind in spec.kinds]
         yield Problem(
@@ -41,7 +41,7 @@ def check_operation(node: Operation, _context: Context) -> Iterator[Problem]:
 
 @OPERATOR_TYPE_MISMATCH.check(Operators)
 def check_operators(node: Operators, _context: Context) -> Iterator[Problem]:
-    """Only texts have a case to ignore."""
+    """Allow ``ignoreCase`` only for texts."""
     if IGNORE_CASE in node.value and not node.key.is_textual:
         yield Problem(
             (*node.path, IGNORE_CASE),

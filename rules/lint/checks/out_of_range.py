@@ -10,7 +10,7 @@ from rules.conditions.keys import Kind
 from rules.conditions.operators import Operator
 from rules.conditions.regex import MAX_PATTERN
 from rules.json_text import (
-    holds_forbidden_characters,
+    has_forbidden_characters,
     is_array,
     is_number,
     read_integer,
@@ -19,7 +19,7 @@ from rules.json_text import (
 )
 from rules.language import RULE_FIELDS, Action
 from rules.lint.finding import Severity
-from rules.lint.nodes import Document, Operation, RuleNode
+from rules.lint.nodes import Operation, Root, RuleNode
 from rules.lint.registry import Context, Problem, declare
 
 if TYPE_CHECKING:
@@ -28,19 +28,21 @@ if TYPE_CHECKING:
     from rules.json_text import Path
 
 OUT_OF_RANGE = declare(
-    "out-of-range", Severity.ERROR, "A value has the right type but lies outside what its place allows."
+    "out-of-range",
+    Severity.ERROR,
+    "A value has the right type but is not allowed, such as a number outside of its bounds.",
 )
 
 _ACTIONS: Final = tuple(Action)
 _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
-#: Largest number that JSON readers agree on.
+#: The largest integer that all JSON parsers read exactly.
 _MAX_NUMBER: Final = 2**53
-_FORBIDDEN: Final = "holds NUL or an unpaired surrogate, which no log can hold"
+_FORBIDDEN: Final = "contains NUL or an unpaired surrogate, which the log cannot store"
 
 
-@OUT_OF_RANGE.check(Document)
-def check_document(node: Document, _context: Context) -> Iterator[Problem]:
-    """What may be sent back beside the rules could have been read."""
+@OUT_OF_RANGE.check(Root)
+def check_document(node: Root, _context: Context) -> Iterator[Problem]:
+    """Check the read-only properties, which a client may send back."""
     seq = read_integer(node.value.get("seq"))
     if seq is not None and seq < 0:
         yield Problem(("seq",), f"seq counts from 0; it is {show_value(seq)}.")
@@ -51,7 +53,7 @@ def check_document(node: Document, _context: Context) -> Iterator[Problem]:
 
 @OUT_OF_RANGE.check(RuleNode)
 def check_rule(node: RuleNode, context: Context) -> Iterator[Problem]:
-    """The TTL has bounds, the action is one of four, texts are Unicode texts."""
+    """Check the TTL, the action and the characters of texts."""
     ttl, field = read_integer(node.fields.get("ttlSeconds")), RULE_FIELDS["ttlSeconds"]
     if ttl is not None and node.ttl_seconds is None:
         yield Problem(
@@ -67,13 +69,13 @@ def check_rule(node: RuleNode, context: Context) -> Iterator[Problem]:
         )
     for name in ("name", "description"):
         text = node.fields.get(name)
-        if isinstance(text, str) and holds_forbidden_characters(text):
+        if isinstance(text, str) and has_forbidden_characters(text):
             yield Problem((*node.path, name), f"{name} {_FORBIDDEN}.")
 
 
 @OUT_OF_RANGE.check(Operation)
 def check_operand(node: Operation, _context: Context) -> Iterator[Problem]:
-    """Numbers are exact, patterns are not too long, texts are Unicode texts."""
+    """Check the size of numbers, the length of patterns and the characters of texts."""
     if is_array(node.operand):
         for index, element in enumerate(node.operand):
             yield from _check_scalar(node, element, (*node.path, index))
@@ -81,7 +83,7 @@ def check_operand(node: Operation, _context: Context) -> Iterator[Problem]:
         yield from _check_scalar(node, node.operand, node.path)
 
 
-_LONGEST: Final = {
+_MAX_LENGTHS: Final = {
     Operator.REGEX: MAX_PATTERN,
     Operator.CONTAINS_ANY: MAX_GLOB,
     Operator.CONTAINS_ALL: MAX_GLOB,
@@ -90,11 +92,11 @@ _LONGEST: Final = {
 
 def _check_scalar(node: Operation, value: object, path: Path) -> Iterator[Problem]:
     if node.key.kind is Kind.NUMBER and is_number(value) and abs(value) > _MAX_NUMBER:
-        yield Problem(path, f"A number must lie between -2^53 and 2^53; {show_value(value)} does not.")
+        yield Problem(path, f"A number must be between -2^53 and 2^53; {show_value(value)} is not.")
     if not isinstance(value, str):
         return
-    longest = _LONGEST.get(node.operator)
-    if longest is not None and len(value) > longest:
-        yield Problem(path, f"A pattern may have {longest} characters; this one has {len(value)}.")
-    if holds_forbidden_characters(value):
+    max_length = _MAX_LENGTHS.get(node.operator)
+    if max_length is not None and len(value) > max_length:
+        yield Problem(path, f"A pattern may have at most {max_length} characters; this one has {len(value)}.")
+    if has_forbidden_characters(value):
         yield Problem(path, f"The text {_FORBIDDEN}.")

@@ -20,7 +20,7 @@ REQUIRE_INVALIDATION_WITHOUT_TARGETS = declare(
 
 @REQUIRE_INVALIDATION_WITHOUT_TARGETS.check(RuleNode)
 def check_rule(node: RuleNode, _context: Context) -> Iterator[Problem]:
-    """What is required must be something."""
+    """Require targets if invalidation is required."""
     if node.fields.get("requireInvalidation") is True and node.lacks_targets:
         yield Problem(
             (*node.path, "requireInvalidation"),

@@ -15,15 +15,14 @@ if TYPE_CHECKING:
 RULE_REMOVED_ACTIVE_MARKER = declare(
     "rule-removed-active-marker",
     Severity.ERROR,
-    "A rule that the stored ruleset has is gone while an invalidation marker on it is active; "
-    "`?confirmDeletes=` with its id lets it "
-    "through. Checked when a ruleset is written or restored, not by validate.",
+    "A rule of the stored ruleset is removed while an invalidation marker on it is active. "
+    "`?confirmDeletes=` with its id allows that. Checked by write and restore, not by validate.",
 )
 
 
 @RULE_REMOVED_ACTIVE_MARKER.check(RemovedRule)
 def check_removed(node: RemovedRule, _context: Context) -> Iterator[Problem]:
-    """An invalidation under way is not lost by accident."""
+    """Require a confirmation, so that an active invalidation is not lost by accident."""
     if node.has_active_marker and not node.confirmed:
         yield Problem(
             ("rules",),

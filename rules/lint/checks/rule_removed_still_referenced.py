@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 RULE_REMOVED_STILL_REFERENCED = declare(
     "rule-removed-still-referenced",
     Severity.ERROR,
-    "A rule that the stored ruleset has is gone, and another rule still invalidates it. Stands in place of "
-    "`dangling-invalidate-reference`; checked when a ruleset is written or restored, not by validate.",
+    "A rule of the stored ruleset is removed, and another rule still invalidates it. Replaces "
+    "`dangling-invalidate-reference`. Checked by write and restore, not by validate.",
 )
-_SHOWN_REFERRERS: Final = 10
+_MAX_REFERRERS: Final = 10
 
 
 @RULE_REMOVED_STILL_REFERENCED.check(RemovedRule)
 def check_removed(node: RemovedRule, _context: Context) -> Iterator[Problem]:
-    """Removing a rule must not leave references to it behind."""
+    """Require that no references to a removed rule are left."""
     if node.references:
         names = list(dict.fromkeys(reference.referrer for reference in node.references))
-        shown = ", ".join(islice(names, _SHOWN_REFERRERS))
-        more = f" and {len(names) - _SHOWN_REFERRERS} more" if len(names) > _SHOWN_REFERRERS else ""
+        shown = ", ".join(islice(names, _MAX_REFERRERS))
+        more = f" and {len(names) - _MAX_REFERRERS} more" if len(names) > _MAX_REFERRERS else ""
         yield Problem(
             node.references[0].path,
             f"The rule {show_text(node.id)} was removed but is still named in invalidateRules "

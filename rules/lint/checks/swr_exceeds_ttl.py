@@ -20,7 +20,7 @@ SWR_EXCEEDS_TTL = declare(
 
 @SWR_EXCEEDS_TTL.check(RuleNode)
 def check_rule(node: RuleNode, _context: Context) -> Iterator[Problem]:
-    """An entry is not served stale for longer than it was fresh."""
+    """Limit the stale window to the TTL."""
     window, ttl = node.stale_while_revalidate, node.ttl_seconds
     if window is not None and ttl is not None and window > ttl:
         yield Problem(

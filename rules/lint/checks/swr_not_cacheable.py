@@ -15,16 +15,15 @@ if TYPE_CHECKING:
 SWR_NOT_CACHEABLE = declare(
     "swr-not-cacheable",
     Severity.ERROR,
-    "`staleWhileRevalidate` stands on a rule whose action is not `cache`.",
+    "A rule with `staleWhileRevalidate` has another action than `cache`.",
 )
 
 
 @SWR_NOT_CACHEABLE.check(RuleNode)
 def check_rule(node: RuleNode, _context: Context) -> Iterator[Problem]:
-    """Only what is cached can be served stale."""
+    """Allow ``staleWhileRevalidate`` only on cache rules."""
     if "staleWhileRevalidate" in node.fields and node.action not in {Action.CACHE, None}:
         yield Problem(
             (*node.path, "staleWhileRevalidate"),
-            f"A rule with the action {node.action} caches nothing that could be served stale: "
-            "remove staleWhileRevalidate.",
+            f"A rule with the action {node.action} has no cached results: remove staleWhileRevalidate.",
         )

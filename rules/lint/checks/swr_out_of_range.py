@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SWR_OUT_OF_RANGE = declare(
-    "swr-out-of-range", Severity.ERROR, "`staleWhileRevalidate` lies outside 0 to 604800 seconds (a week)."
+    "swr-out-of-range", Severity.ERROR, "`staleWhileRevalidate` is not between 0 and 604800 seconds (a week)."
 )
 
 
 @SWR_OUT_OF_RANGE.check(RuleNode)
 def check_rule(node: RuleNode, _context: Context) -> Iterator[Problem]:
-    """The stale window has bounds."""
+    """Check the bounds of the stale window."""
     field = RULE_FIELDS["staleWhileRevalidate"]
     window = read_integer(node.fields.get(field.name))
     if window is not None and node.stale_while_revalidate is None:

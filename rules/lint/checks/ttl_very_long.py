@@ -21,10 +21,10 @@ _LONG_SECONDS: Final = 30 * _DAY_SECONDS
 
 @TTL_VERY_LONG.check(RuleNode)
 def check_rule(node: RuleNode, _context: Context) -> Iterator[Problem]:
-    """Results that live so long go stale unnoticed."""
+    """Warn about a long TTL: results may become stale unnoticed."""
     ttl = node.ttl_seconds
     if node.action is Action.CACHE and ttl is not None and ttl > _LONG_SECONDS:
         yield Problem(
             (*node.path, "ttlSeconds"),
-            f"Results may be served for {ttl // _DAY_SECONDS} days after they were true.",
+            f"Results may be served for {ttl // _DAY_SECONDS} days, although the data may have changed.",
         )

@@ -20,9 +20,10 @@ _SHORT_SECONDS: Final = 10
 
 @TTL_VERY_SHORT.check(RuleNode)
 def check_rule(node: RuleNode, _context: Context) -> Iterator[Problem]:
-    """What lives so short is seldom asked for again in time."""
+    """Warn about a short TTL: results are rarely requested again in time."""
     ttl = node.ttl_seconds
     if node.action is Action.CACHE and ttl is not None and ttl < _SHORT_SECONDS:
         yield Problem(
-            (*node.path, "ttlSeconds"), f"Results that live {ttl} s are hardly ever served from the cache."
+            (*node.path, "ttlSeconds"),
+            f"Results that expire after {ttl} s are hardly ever served from the cache.",
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rules.conditions.normal import ALWAYS
 from rules.language import Action
 from rules.lint.finding import Severity
-from rules.lint.nodes import SoundRule
+from rules.lint.nodes import ValidRule
 from rules.lint.registry import Context, Problem, declare
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ UNCONDITIONAL_DENY = declare(
 )
 
 
-@UNCONDITIONAL_DENY.check(SoundRule)
-def check_rule(node: SoundRule, _context: Context) -> Iterator[Problem]:
-    """No rule may shut a tenant out altogether, nor lie ready to."""
+@UNCONDITIONAL_DENY.check(ValidRule)
+def check_rule(node: ValidRule, _context: Context) -> Iterator[Problem]:
+    """Refuse deny rules that match everything. Enabling such a rule would lock out the tenant."""
     if node.rule.action is Action.DENY and node.normal == ALWAYS:
         yield Problem(node.path, "This deny rule would refuse every statement: give it conditions.")

@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 UNKNOWN_CONDITION_KEY = declare(
     "unknown-condition-key",
     Severity.ERROR,
-    "A condition key is no request-side column of the log: misspelled, it would silently match everything.",
+    "A condition key does not exist. If it were ignored, a misspelled key would match everything.",
 )
 _KNOWN: Final = (*CONDITION_KEYS, *COMBINATORS)
 
 
 @UNKNOWN_CONDITION_KEY.check(Group)
 def check_group(node: Group, context: Context) -> Iterator[Problem]:
-    """Every member is a condition key or a combinator."""
+    """Allow only condition keys and combinators."""
     if not is_object(node.value) or node.depth > MAX_DEPTH:
         return
     for name in node.value:
         if name not in CONDITION_KEYS and name not in COMBINATORS:
             nearest = context.suggester.find_nearest(name, _KNOWN)
-            cure = f"; did you mean {nearest}?" if nearest else "; docs/rules.md lists them."
-            yield Problem((*node.path, name), f"There is no condition key {show_text(name)}{cure}", nearest)
+            hint = f"; did you mean {nearest}?" if nearest else "; docs/rules.md lists them."
+            yield Problem((*node.path, name), f"There is no condition key {show_text(name)}{hint}", nearest)

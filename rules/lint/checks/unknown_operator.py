@@ -21,11 +21,11 @@ _KNOWN: Final = (*(operator.value for operator in Operator), IGNORE_CASE)
 
 @UNKNOWN_OPERATOR.check(Operators)
 def check_operators(node: Operators, context: Context) -> Iterator[Problem]:
-    """Every member is an operator or ``ignoreCase``."""
+    """Allow only operators and ``ignoreCase``."""
     for name in node.value:
         if name == IGNORE_CASE or find_operator(name) is not None:
             continue
         alias = OPERATOR_ALIASES.get(name.lower())
         nearest = alias.value if alias is not None else context.suggester.find_nearest(name, _KNOWN)
-        cure = f"; did you mean {nearest}?" if nearest else f"; there are {', '.join(_KNOWN)}."
-        yield Problem((*node.path, name), f"There is no operator {show_text(name)}{cure}", nearest)
+        hint = f"; did you mean {nearest}?" if nearest else f"; the operators are {', '.join(_KNOWN)}."
+        yield Problem((*node.path, name), f"There is no operator {show_text(name)}{hint}", nearest)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from rules.json_text import show_text
 from rules.language import READ_ONLY_PROPERTIES, RULE_FIELDS
 from rules.lint.finding import Severity
-from rules.lint.nodes import Document, RuleNode
+from rules.lint.nodes import Root, RuleNode
 from rules.lint.registry import Context, Problem, declare
 
 if TYPE_CHECKING:
@@ -16,26 +16,26 @@ if TYPE_CHECKING:
 UNKNOWN_PROPERTY = declare(
     "unknown-property",
     Severity.ERROR,
-    "The ruleset or a rule has a property that the rule language does not know.",
+    "The ruleset or a rule has a property that does not exist.",
 )
 _TOP_LEVEL: Final = ("rules", *READ_ONLY_PROPERTIES)
 
 
-@UNKNOWN_PROPERTY.check(Document)
-def check_document(node: Document, context: Context) -> Iterator[Problem]:
-    """Every member of the document must be known."""
+@UNKNOWN_PROPERTY.check(Root)
+def check_document(node: Root, context: Context) -> Iterator[Problem]:
+    """Allow only the known properties of a ruleset."""
     for name in node.value:
         if name not in _TOP_LEVEL:
             yield Problem(
                 (name,),
-                f"A ruleset has no property {show_text(name)}; it has rules, and what was read beside them.",
+                f"A ruleset has no property {show_text(name)}; it has {', '.join(_TOP_LEVEL)}.",
                 context.suggester.find_nearest(name, _TOP_LEVEL),
             )
 
 
 @UNKNOWN_PROPERTY.check(RuleNode)
 def check_rule(node: RuleNode, context: Context) -> Iterator[Problem]:
-    """Every member of a rule must be known."""
+    """Allow only the known properties of a rule."""
     for name in node.fields:
         if name not in RULE_FIELDS:
             yield Problem(

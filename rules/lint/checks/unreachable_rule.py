@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rules.language import Action
 from rules.lint.finding import Severity
-from rules.lint.nodes import RuleNode, Ruleset
+from rules.lint.nodes import RuleList, RuleNode
 from rules.lint.reach import find_wider
 from rules.lint.registry import Context, Problem, declare
 
@@ -16,25 +16,28 @@ if TYPE_CHECKING:
 UNREACHABLE_RULE = declare(
     "unreachable-rule",
     Severity.WARNING,
-    "An earlier enabled rule matches everything that this one can match, so that this one never decides.",
+    "An earlier enabled rule matches everything that this rule matches, so this rule never decides.",
 )
 
 
-@UNREACHABLE_RULE.check(Ruleset)
-def check_ruleset(node: Ruleset, _context: Context) -> Iterator[Problem]:
-    """The first match decides: a rule behind a wider one is dead, unless all it does is to invalidate."""
-    enabled = [rule for rule in node.sound if rule.rule.enabled]
+@UNREACHABLE_RULE.check(RuleList)
+def check_ruleset(node: RuleList, _context: Context) -> Iterator[Problem]:
+    """Warn about rules behind a wider one, because the first match decides.
+
+    A rule that only invalidates still fires, unless the wider one denies.
+    """
+    enabled = [rule for rule in node.valid if rule.rule.enabled]
     covers = find_wider([rule.normal for rule in enabled])
     for rule, cover in zip(enabled, covers, strict=True):
         if cover is None:
             continue
         earlier = enabled[cover].rule
-        fires_still = bool(rule.rule.targets) and earlier.action is not Action.DENY
-        if not (fires_still and rule.rule.action is Action.INVALIDATE):
+        still_fires = bool(rule.rule.targets) and earlier.action is not Action.DENY
+        if not (still_fires and rule.rule.action is Action.INVALIDATE):
             yield Problem(
                 rule.rule.path,
-                f"{_name(earlier)} stands before this rule and matches all that it can match"
-                + ("; its invalidations fire all the same." if fires_still else "."),
+                f"{_name(earlier)} comes before this rule and matches everything that it matches"
+                + ("; its invalidations still fire." if still_fires else "."),
             )
 
 

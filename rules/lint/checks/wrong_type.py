@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rules.conditions.operators import IGNORE_CASE, Operator, describe_shape, find_misshapen
+from rules.conditions.operators import IGNORE_CASE, Operator, describe_shape, find_wrong_elements
 from rules.json_text import is_array, is_object, name_type, read_integer
 from rules.language import READ_ONLY_PROPERTIES, RULE_FIELDS
 from rules.language.fields import FieldType
 from rules.lint.finding import Severity
-from rules.lint.nodes import Combinator, Document, Group, Operation, Operators, RuleNode
+from rules.lint.nodes import Combinator, Group, Operation, Operators, Root, RuleNode
 from rules.lint.registry import Context, Problem, declare
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-WRONG_TYPE = declare("wrong-type", Severity.ERROR, "A value has another JSON type than its place needs.")
+WRONG_TYPE = declare("wrong-type", Severity.ERROR, "A value has the wrong JSON type.")
 
 _FITS: Final[dict[FieldType, Callable[[object], bool]]] = {
     FieldType.STRING: lambda value: isinstance(value, str),
@@ -26,23 +26,23 @@ _FITS: Final[dict[FieldType, Callable[[object], bool]]] = {
 }
 
 
-@WRONG_TYPE.check(Document)
-def check_document(node: Document, _context: Context) -> Iterator[Problem]:
-    """What may be sent back beside the rules has the type that it was read with."""
+@WRONG_TYPE.check(Root)
+def check_document(node: Root, _context: Context) -> Iterator[Problem]:
+    """Check the types of the read-only properties."""
     for name, field_type in READ_ONLY_PROPERTIES.items():
         if name in node.value and not _FITS[field_type](value := node.value[name]):
-            yield Problem((name,), f"{name} must be {field_type}, not {_name_misfit(value)}.")
+            yield Problem((name,), f"{name} must be {field_type}, not {_name_actual_type(value)}.")
 
 
 @WRONG_TYPE.check(RuleNode)
 def check_rule(node: RuleNode, _context: Context) -> Iterator[Problem]:
-    """A rule is an object, its fields have their types."""
+    """Check the types of a rule and of its fields."""
     if not is_object(node.value):
         yield Problem(node.path, f"A rule must be an object, not {name_type(node.value)}.")
     for name, value in node.fields.items():
         field = RULE_FIELDS.get(name)
         if field is not None and not _FITS[field.type](value):
-            yield Problem((*node.path, name), f"{name} must be {field.type}, not {_name_misfit(value)}.")
+            yield Problem((*node.path, name), f"{name} must be {field.type}, not {_name_actual_type(value)}.")
     for index, target in enumerate(node.targets):
         if not isinstance(target, str):
             yield Problem(
@@ -51,20 +51,20 @@ def check_rule(node: RuleNode, _context: Context) -> Iterator[Problem]:
             )
 
 
-def _name_misfit(value: object) -> str:
+def _name_actual_type(value: object) -> str:
     return "a number with a fraction" if isinstance(value, float) and value % 1 else name_type(value)
 
 
 @WRONG_TYPE.check(Group)
 def check_group(node: Group, _context: Context) -> Iterator[Problem]:
-    """Conditions are an object."""
+    """Require that conditions are an object."""
     if not is_object(node.value):
         yield Problem(node.path, f"Conditions must be an object, not {name_type(node.value)}.")
 
 
 @WRONG_TYPE.check(Combinator)
 def check_combinator(node: Combinator, _context: Context) -> Iterator[Problem]:
-    """``all`` and ``any`` hold an array."""
+    """Require that ``all`` and ``any`` have an array."""
     if not is_array(node.value):
         yield Problem(
             node.path, f"{node.path[-1]} must be an array of condition objects, not {name_type(node.value)}."
@@ -73,7 +73,7 @@ def check_combinator(node: Combinator, _context: Context) -> Iterator[Problem]:
 
 @WRONG_TYPE.check(Operators)
 def check_operators(node: Operators, _context: Context) -> Iterator[Problem]:
-    """``ignoreCase`` is a boolean."""
+    """Require that ``ignoreCase`` is a boolean."""
     value = node.value.get(IGNORE_CASE, False)
     if not isinstance(value, bool):
         yield Problem((*node.path, IGNORE_CASE), f"{IGNORE_CASE} must be a boolean, not {name_type(value)}.")
@@ -81,22 +81,23 @@ def check_operators(node: Operators, _context: Context) -> Iterator[Problem]:
 
 @WRONG_TYPE.check(Operation)
 def check_operand(node: Operation, _context: Context) -> Iterator[Problem]:
-    """An operand has the type that its operator and its key ask for."""
+    """Check the type of an operand, which depends on its operator and key."""
     if not node.fits:
         return
-    misshapen = find_misshapen(node.key, node.operator, node.operand)
-    if misshapen is None:
-        needed = describe_shape(node.key, node.operator)
+    wrong_elements = find_wrong_elements(node.key, node.operator, node.operand)
+    if wrong_elements is None:
+        expected = describe_shape(node.key, node.operator)
         yield Problem(
             node.path,
-            f"{node.operator} on {node.key.name} takes {needed}, not {name_type(node.operand)}.{_hint(node)}",
+            f"{node.operator} on {node.key.name} takes {expected}, not {name_type(node.operand)}."
+            + _hint(node),
         )
-    for index in misshapen or ():
+    for index in wrong_elements or ():
         element = node.operand[index] if is_array(node.operand) else None
-        needed = describe_shape(node.key, node.operator).rpartition("array of ")[2]
+        expected = describe_shape(node.key, node.operator).rpartition("array of ")[2]
         yield Problem(
             (*node.path, index),
-            f"{node.operator} on {node.key.name} takes {needed} only, not {name_type(element)}.",
+            f"{node.operator} on {node.key.name} takes only {expected}, not {name_type(element)}.",
         )
 
 

@@ -1,4 +1,4 @@
-"""A small log in Parquet, and one engine for all tests that need one."""
+"""Fixtures: a small log in Parquet, and an engine that all tests share."""
 
 from __future__ import annotations
 
@@ -13,9 +13,6 @@ from tests.logs.sql.support import write_day
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
-
-#: Rows of the log by day; columns that a row does not name are null.
-Days = "Mapping[str, Sequence[Mapping[str, object]]]"
 
 
 @pytest.fixture
@@ -48,6 +45,6 @@ def log(make_log: Callable[..., LogSource]) -> LogSource:
 
 @pytest.fixture(scope="session")
 def engine() -> Iterator[LocalEngine]:
-    engine = LocalEngine(slots=3, per_tenant=2, queue=24, warm=2, usual=Limits())
+    engine = LocalEngine(slots=3, per_tenant=2, queue=24, warm=2, default_limits=Limits())
     yield engine
     engine.close()

@@ -1,4 +1,4 @@
-"""Statements that the guard must let through, and statements that it must not: the files beside this one."""
+"""Statements that the guard must allow (allowed.sql), and statements that it must refuse (refused.sql)."""
 
 from __future__ import annotations
 

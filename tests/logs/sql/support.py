@@ -1,4 +1,4 @@
-"""Days of a log in Parquet, as compaction leaves them."""
+"""Write days of a log in Parquet, as compaction does."""
 
 from __future__ import annotations
 
@@ -26,10 +26,12 @@ _ARROW = {
 def write_day(
     folder: Path, day: str, rows: Sequence[Mapping[str, object]], *, without: Sequence[str] = ()
 ) -> DayFiles:
-    """Write one day as compaction does: the contract's columns in a folder ``day=…``, no column ``day``.
+    """Write one day's file. Columns that a row does not name are null.
 
-    ``without``: columns that there were not yet when the file was written. What else a row names becomes a
-    column that the contract does not know.
+    A name that is not in the contract becomes an extra column.
+
+    Args:
+        without: columns that the file lacks, as files written by older versions do.
     """
     types = {
         **{name: pa.string() for row in rows for name in row},

@@ -1,4 +1,4 @@
-"""Every function of the engine is judged."""
+"""Every function of DuckDB is in exactly one of the guard's lists."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from logs.sql import functions
 
 
-def _engine_functions(*kinds: str) -> set[str]:
+def _duckdb_functions(*kinds: str) -> set[str]:
     rows = duckdb.execute(
         "SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE function_type IN"
         " (SELECT unnest($1))",
@@ -21,13 +21,13 @@ def _refused(lists: dict[str, frozenset[str]]) -> list[str]:
     return [name for names in lists.values() for name in names]
 
 
-def test_the_lists_are_for_the_installed_engine() -> None:
+def test_the_lists_are_for_the_installed_release() -> None:
     assert duckdb.__version__ == functions.ENGINE_VERSION
 
 
-def test_every_kind_of_function_is_known() -> None:
+def test_duckdb_has_no_new_kinds_of_functions() -> None:
     kinds = {kind for (kind,) in duckdb.execute("SELECT function_type FROM duckdb_functions()").fetchall()}
-    # Pragmas are statements of their own, which the guard refuses whole.
+    # Pragmas are statements, which the guard refuses.
     assert kinds == {"scalar", "macro", "aggregate", "table", "table_macro", "pragma"}
 
 
@@ -47,7 +47,7 @@ def test_every_kind_of_function_is_known() -> None:
     ],
     ids=["scalar", "table"],
 )
-def test_every_function_stands_in_exactly_one_list(
+def test_every_function_is_in_exactly_one_list(
     kinds: tuple[str, ...], allowed: frozenset[str], refused: list[str]
 ) -> None:
-    assert sorted(_engine_functions(*kinds)) == sorted([*allowed, *refused])
+    assert sorted(_duckdb_functions(*kinds)) == sorted([*allowed, *refused])

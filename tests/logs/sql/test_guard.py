@@ -1,4 +1,4 @@
-"""What the guard lets through, what it refuses, and what it says."""
+"""Which statements the guard allows and refuses, and its messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.logs.sql.statements import ALLOWED, REFUSED
 _connection = duckdb.connect(config={"errors_as_json": True})
 
 
-_BACKQUOTES = """Backquotes quote nothing here. Quote a name that needs it with "…", and text with '…'."""
+_BACKQUOTES = """Backquotes are not quotes here. Quote a name that needs it with "…", and text with '…'."""
 _PIVOT = "PIVOT needs its values listed: PIVOT … ON column IN ('a', 'b')."
 
 
@@ -34,16 +34,16 @@ def _refusal(statement: str) -> guard.Refused:
 
 
 @pytest.mark.parametrize("statement", ALLOWED)
-def test_lets_queries_through(statement: str) -> None:
+def test_queries_are_allowed(statement: str) -> None:
     assert guard.check(statement, _connection).text == statement
 
 
 @pytest.mark.parametrize("statement", REFUSED)
-def test_refuses(statement: str) -> None:
+def test_other_statements_are_refused(statement: str) -> None:
     assert _refusal(statement).message
 
 
-# Their names are in no refused statement, which one of its own name would make good.
+# The names of these CTEs are in no refused statement. A CTE of the right name could make one allowed.
 _NESTINGS = (
     "SELECT * FROM ({}) AS inner_query",
     "WITH outer_a AS ({}) SELECT * FROM outer_a",
@@ -58,14 +58,14 @@ _one_line = [s for s in REFUSED if s.strip() and not s.startswith("-") and ";" n
 
 
 @given(st.sampled_from(_one_line), st.lists(st.sampled_from(_NESTINGS), min_size=1, max_size=3))
-def test_refuses_at_any_depth(statement: str, nestings: list[str]) -> None:
+def test_refused_statements_are_refused_inside_of_others(statement: str, nestings: list[str]) -> None:
     for nesting in nestings:
         statement = nesting.format(statement)
     _refusal(statement)
 
 
 @given(st.text(max_size=200))
-def test_any_text_is_answered(text: str) -> None:
+def test_any_text_is_allowed_or_refused(text: str) -> None:
     with suppress(guard.Refused):
         assert guard.check(text, _connection).text == text
 
@@ -77,7 +77,7 @@ def test_any_text_is_answered(text: str) -> None:
         ("", "The statement is empty. Send one SELECT over proxy_logs.", None),
         ("SELECT 1 FROM", "The statement cannot be parsed: syntax error at end of input.", 13),
         ("SELECT 'é' FROM FROM", 'The statement cannot be parsed: syntax error at or near "FROM".', 16),
-        ("SELECT '\0'", "The statement holds a NUL character. Remove it.", 8),
+        ("SELECT '\0'", "The statement contains a NUL character. Remove it.", 8),
         (
             "SELECT 'é', lenght(day) FROM proxy_logs",
             'There is no function "lenght" that a query may call. Did you mean "length"?',
@@ -127,27 +127,27 @@ and WITH names defined before their use. Did you mean "proxy_logs"?""",
         ("é" * 40_000, "The statement is longer than 65536 bytes. Shorten it.", None),
     ],
 )
-def test_says_what_is_wrong_and_where(statement: str, message: str, position: int | None) -> None:
+def test_a_refusal_has_a_message_and_the_position(statement: str, message: str, position: int | None) -> None:
     refusal = _refusal(statement)
     assert (refusal.message, refusal.position) == (message, position)
 
 
-_BEYOND = "Send one SELECT, or WITH … SELECT, over proxy_logs."
+_SEND_ONE_SELECT = "Send one SELECT, or WITH … SELECT, over proxy_logs."
 
 
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
-        ("DROP VIEW proxy_logs", f"DROP is not allowed. {_BEYOND}"),
-        ("/* é; ( */ insert into proxy_logs values (';')", f"INSERT is not allowed. {_BEYOND}"),
+        ("DROP VIEW proxy_logs", f"DROP is not allowed. {_SEND_ONE_SELECT}"),
+        ("/* é; ( */ insert into proxy_logs values (';')", f"INSERT is not allowed. {_SEND_ONE_SELECT}"),
         (
             "WITH x AS (SELECT 1 UNION SELECT 2) DELETE FROM proxy_logs",
-            f"DELETE is not allowed. {_BEYOND}",
+            f"DELETE is not allowed. {_SEND_ONE_SELECT}",
         ),
-        ("\u200b\u00a0DELETE\u3000FROM proxy_logs", f"DELETE is not allowed. {_BEYOND}"),
-        ("ATTACH 'x.db'", f"ATTACH is not allowed. {_BEYOND}"),
-        ("BEGIN;", f"BEGIN is not allowed. {_BEYOND}"),
-        ("SET threads = 1", f"SET is not allowed. Settings are fixed. {_BEYOND}"),
+        ("\u200b\u00a0DELETE\u3000FROM proxy_logs", f"DELETE is not allowed. {_SEND_ONE_SELECT}"),
+        ("ATTACH 'x.db'", f"ATTACH is not allowed. {_SEND_ONE_SELECT}"),
+        ("BEGIN;", f"BEGIN is not allowed. {_SEND_ONE_SELECT}"),
+        ("SET threads = 1", f"SET is not allowed. Settings are fixed. {_SEND_ONE_SELECT}"),
         ("EXPLAIN ANALYZE SELECT 1", "EXPLAIN is not allowed. Send the SELECT alone."),
         ("EXECUTE p", "EXECUTE is not allowed. Send the SELECT alone. Write its values into it."),
         (
@@ -161,7 +161,7 @@ The header Accept chooses CSV, NDJSON or Parquet for its result.""",
         ("WITH a AS (FROM proxy_logs) PIVOT a ON day USING count(*)", _PIVOT),
     ],
 )
-def test_names_the_kind_of_statement(statement: str, message: str) -> None:
+def test_a_refusal_names_the_kind_of_statement(statement: str, message: str) -> None:
     refusal = _refusal(statement)
     assert (refusal.message, refusal.position) == (message, None)
 
@@ -175,7 +175,9 @@ def test_names_the_kind_of_statement(statement: str, message: str) -> None:
         ("WITH a AS (FROM proxy_logs) SELECT count(*) FROM a", True, False),
     ],
 )
-def test_notes_what_a_timeout_is_explained_by(statement: str, reads_log: bool, names_day: bool) -> None:
+def test_a_checked_statement_says_whether_it_reads_the_log_and_names_the_day(
+    statement: str, reads_log: bool, names_day: bool
+) -> None:
     checked = guard.check(statement, _connection)
     assert (checked.reads_log, checked.names_day) == (reads_log, names_day)
 

@@ -1,4 +1,4 @@
-"""Queries through the whole engine: guard, walls, view, caps, errors."""
+"""Queries in sandboxed processes: the view, limits, errors and the queue."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_tenant_without_logs_has_an_empty_view_of_the_same_types(engine: Local
 
 
 @pytest.mark.parametrize("days", [("2026-01-01",), ("2026-01-01", "2026-01-02")])
-def test_day_aggregates_over_one_file_and_over_two(
+def test_min_and_max_of_day_over_one_file_and_two_files(
     engine: LocalEngine, make_log: Callable[..., LogSource], days: tuple[str, ...]
 ) -> None:
     source = make_log({day: [{"timestamp": 1}] for day in days})
@@ -61,24 +61,24 @@ def test_day_aggregates_over_one_file_and_over_two(
 @pytest.mark.parametrize(
     "condition", ["= '2026-01-01'", "= strftime(DATE '2026-01-01', '%Y-%m-%d')", "< '2026-01-02'"]
 )
-def test_day_aggregates_where_a_condition_leaves_the_first_day(
+def test_min_and_max_of_day_with_a_condition_that_selects_the_first_day(
     engine: LocalEngine, log: LogSource, condition: str
 ) -> None:
     statement = f"SELECT min(day) AS a, max(day) AS b, count(*) AS n FROM proxy_logs WHERE day {condition}"
     assert _rows(_run(engine, log, statement)) == [{"a": "2026-01-01", "b": "2026-01-01", "n": 1}]
 
 
-#: Of three days, what each file lacks: they were written before there were such columns.
-_OLD = {
+#: The columns that the files of three days lack, because older versions wrote them.
+_MISSING_COLUMNS = {
     "the first": [["requestSize", "tables", "xRealIp"], [], []],
     "the last": [[], [], ["requestSize", "tables", "xRealIp"]],
     "between": [[], ["xRealIp", "tables"], []],
-    "each others": [["requestSize"], ["tables"], ["xRealIp", "cacheStatus"]],
+    "each another": [["requestSize"], ["tables"], ["xRealIp", "cacheStatus"]],
     "all": [["tables", "xRealIp", "responseSize"]] * 3,
 }
 
 
-_OVER_OLD = (
+_STATEMENTS = (
     "SELECT * FROM proxy_logs ORDER BY day",
     "SELECT count(*) AS n, count(xRealIp) AS a, max(tables) AS b, sum(requestSize) AS c FROM proxy_logs",
     "SELECT day FROM proxy_logs WHERE requestSize > 5 OR tables IS NULL ORDER BY day",
@@ -88,63 +88,63 @@ _OVER_OLD = (
 )
 
 
-@pytest.mark.parametrize("old", _OLD)
-def test_files_from_before_a_column_hold_null_in_it(engine: LocalEngine, tmp_path: Path, old: str) -> None:
+@pytest.mark.parametrize("old_files", _MISSING_COLUMNS)
+def test_a_column_that_a_file_lacks_is_null(engine: LocalEngine, tmp_path: Path, old_files: str) -> None:
     row = {"requestSize": 7, "tables": "[]", "xRealIp": "::1", "cacheStatus": "HIT", "responseSize": 5}
-    before, now = [], []
-    for number, without in enumerate(_OLD[old], 1):
+    old, new = [], []
+    for number, without in enumerate(_MISSING_COLUMNS[old_files], 1):
         day = f"2026-01-0{number}"
         known = {name: value for name, value in row.items() if name not in without}
-        odd = {f"unknown{number}": "x", **known}
-        before.append(write_day(tmp_path / "tenant" / "old", day, [odd], without=without))
-        # Which is never null.
-        now.append(write_day(tmp_path / "tenant" / "now", day, [{"responseSize": 0, **known}]))
-    for statement in _OVER_OLD:
-        expected = _run(engine, LogSource("tenant", tuple(now)), statement)
-        result = _run(engine, LogSource("tenant", tuple(before)), statement)
+        with_extra_column = {f"unknown{number}": "x", **known}
+        old.append(write_day(tmp_path / "tenant" / "old", day, [with_extra_column], without=without))
+        # responseSize is never null.
+        new.append(write_day(tmp_path / "tenant" / "new", day, [{"responseSize": 0, **known}]))
+    for statement in _STATEMENTS:
+        expected = _run(engine, LogSource("tenant", tuple(new)), statement)
+        result = _run(engine, LogSource("tenant", tuple(old)), statement)
         assert _rows(result) == _rows(expected)
         assert result.columns == expected.columns
 
 
-def test_a_log_of_one_old_file(engine: LocalEngine, tmp_path: Path) -> None:
+def test_a_log_of_one_old_file_can_be_queried(engine: LocalEngine, tmp_path: Path) -> None:
     source = LogSource("tenant", (write_day(tmp_path / "tenant", "2026-01-01", [{}], without=["tables"]),))
     statement = "SELECT min(day) AS d, count(*) AS n, count(tables) AS t FROM proxy_logs"
     assert _rows(_run(engine, source, statement)) == [{"d": "2026-01-01", "n": 1, "t": 0}]
 
 
-def test_what_a_statement_gets_wrong_stays_its_fault_over_old_files(
-    engine: LocalEngine, tmp_path: Path
-) -> None:
+def test_errors_of_the_statement_are_reported_over_old_files(engine: LocalEngine, tmp_path: Path) -> None:
     source = LogSource("tenant", (write_day(tmp_path / "tenant", "2026-01-01", [{}], without=["tables"]),))
     for statement in ("SELECT tabels FROM proxy_logs", "SELECT tables FROM (SELECT host FROM proxy_logs)"):
         with pytest.raises(QueryFailed, match='Referenced column "tab'):
             _run(engine, source, statement)
 
 
-def test_a_message_that_cuts_a_character_is_told_over_old_files(engine: LocalEngine, tmp_path: Path) -> None:
+def test_a_message_that_ends_within_a_character_is_reported_over_old_files(
+    engine: LocalEngine, tmp_path: Path
+) -> None:
     source = LogSource("tenant", (write_day(tmp_path / "tenant", "2026-01-01", [{}], without=["tables"]),))
     with pytest.raises(QueryFailed) as caught:
         _run(engine, source, "SELECT tables, 'é'::BIT FROM proxy_logs")
-    told = "Invalid character encountered in string -> bit conversion: '\ufffd'"
-    assert caught.value.text == (told if _cut_messages_are_told() else _LOST)
+    message = "Invalid character encountered in string -> bit conversion: '\ufffd'"
+    assert caught.value.text == (message if _has_cut_messages() else _MESSAGE_LOST)
 
 
-_LOST = (
-    "The engine's message is lost, for it cuts a character. Look for text beyond ASCII in what the query"
-    " converts, parses or formats."
+_MESSAGE_LOST = (
+    "The engine's message is lost because it ends within a character. Look for text beyond ASCII in what the"
+    " query converts, parses or formats."
 )
 
 
 @functools.cache
-def _cut_messages_are_told() -> bool:
-    """Whether this Python tells that it cannot decode a message; some versions drop it."""
+def _has_cut_messages() -> bool:
+    """Return True if this version of Python keeps messages that it cannot decode. Some drop them."""
     with duckdb.connect() as connection, pytest.raises((duckdb.Error, UnicodeDecodeError)) as caught:
         connection.execute("SELECT 'é'::BIT")
     return isinstance(caught.value, UnicodeDecodeError)
 
 
 @pytest.mark.parametrize("statement", ALLOWED)
-def test_everything_the_guard_lets_through_runs(engine: LocalEngine, log: LogSource, statement: str) -> None:
+def test_every_allowed_statement_runs(engine: LocalEngine, log: LogSource, statement: str) -> None:
     assert _run(engine, log, statement).columns
 
 
@@ -174,7 +174,7 @@ def test_a_predicate_on_day_opens_no_other_file(engine: LocalEngine, log: LogSou
     assert _rows(result) == [{"n": 2}]
 
 
-def test_an_unreadable_file_is_a_fault_of_ours(engine: LocalEngine, log: LogSource) -> None:
+def test_an_unreadable_file_is_a_fault_of_the_service(engine: LocalEngine, log: LogSource) -> None:
     Path(log.days[0].files[0]).write_bytes(b"not parquet")
     with pytest.raises(EngineUnavailable) as caught:
         _run(engine, log, "SELECT count(*) FROM proxy_logs")
@@ -182,35 +182,35 @@ def test_an_unreadable_file_is_a_fault_of_ours(engine: LocalEngine, log: LogSour
 
 
 @pytest.mark.parametrize(
-    ("rows", "cap", "returned", "truncated"),
+    ("rows", "limit", "returned", "truncated"),
     [(9, 10, 9, False), (10, 10, 10, False), (11, 10, 10, True), (5_000, 4_000, 4_000, True)],
 )
-def test_rows_are_capped(
-    engine: LocalEngine, log: LogSource, rows: int, cap: int, returned: int, truncated: bool
+def test_rows_are_limited(
+    engine: LocalEngine, log: LogSource, rows: int, limit: int, returned: int, truncated: bool
 ) -> None:
-    result = _run(engine, log, f"SELECT i FROM range({rows}) t(i)", max_rows=cap)
+    result = _run(engine, log, f"SELECT i FROM range({rows}) t(i)", max_rows=limit)
     assert [row["i"] for row in _rows(result)] == list(range(returned))
     assert (result.row_count, result.truncated) == (returned, truncated)
 
 
-def test_bytes_are_capped(engine: LocalEngine, log: LogSource) -> None:
+def test_bytes_are_limited(engine: LocalEngine, log: LogSource) -> None:
     result = _run(engine, log, "SELECT repeat('x', 1000) AS t FROM range(100)", max_bytes=50_000)
     assert result.truncated
     assert 40 <= result.row_count <= 50
     assert result.nbytes <= 50_000
 
 
-def test_a_row_larger_than_the_cap_is_not_returned(engine: LocalEngine, log: LogSource) -> None:
+def test_a_row_larger_than_the_limit_is_not_returned(engine: LocalEngine, log: LogSource) -> None:
     result = _run(engine, log, "SELECT repeat('x', 100000) AS t", max_bytes=50_000)
     assert (result.row_count, result.truncated, result.columns[0].name) == (0, True, "t")
 
 
-def test_an_endless_result_is_cut_without_being_computed(engine: LocalEngine, log: LogSource) -> None:
+def test_rows_beyond_the_limit_are_not_computed(engine: LocalEngine, log: LogSource) -> None:
     result = _run(engine, log, "SELECT i FROM range(1000000000000) t(i)", max_rows=3)
     assert [row["i"] for row in _rows(result)] == [0, 1, 2]
 
 
-def test_columns_are_capped(engine: LocalEngine, log: LogSource) -> None:
+def test_columns_are_limited(engine: LocalEngine, log: LogSource) -> None:
     asked = 2 * (len(columns.COLUMNS) + 1)
     with pytest.raises(QueryFailed) as caught:
         _run(engine, log, "SELECT *, * FROM proxy_logs", max_columns=asked - 1)
@@ -234,7 +234,7 @@ def test_repeated_column_names_are_numbered(engine: LocalEngine, log: LogSource)
         (["x_1", "x", "x"], ["x_1", "x", "x_2"]),
     ],
 )
-def test_unique_names(names: list[str], unique: list[str]) -> None:
+def test_repeated_names_get_free_suffixes(names: list[str], unique: list[str]) -> None:
     assert unique_names(names) == unique
 
 
@@ -263,7 +263,7 @@ _TOO_DEEP = "The result nests too deeply. Cast the column to JSON or VARCHAR."
         ("SELECT 1::VARIANT", QueryFailed, "Unsupported Arrow type VARIANT. Cast the column to VARCHAR."),
     ],
 )
-def test_errors_say_what_and_where(
+def test_errors_have_a_message_and_a_position(
     engine: LocalEngine, log: LogSource, statement: str, error: type[QueryFailed], message: str
 ) -> None:
     with pytest.raises(error) as caught:
@@ -283,7 +283,7 @@ def test_errors_say_what_and_where(
         (f"length(({'MAP {1: ' * 32}1{'}' * 32})::JSON)", 32 * len('{"1":}') + 1),
     ],
 )
-def test_what_messages_propose_runs(
+def test_the_statements_that_messages_propose_run(
     engine: LocalEngine, log: LogSource, expression: str, value: object
 ) -> None:
     assert _rows(_run(engine, log, f"SELECT {expression} AS x")) == [{"x": value}]
@@ -311,12 +311,12 @@ Unrecognized format for strftime/strptime: %\ufffd""",
         ),
     ],
 )
-def test_a_message_that_cuts_a_character_is_told(
+def test_a_message_that_ends_within_a_character_is_reported(
     engine: LocalEngine, log: LogSource, statement: str, message: str
 ) -> None:
     with pytest.raises(QueryFailed) as caught:
         _run(engine, log, statement)
-    assert caught.value.text == (message if _cut_messages_are_told() else _LOST)
+    assert caught.value.text == (message if _has_cut_messages() else _MESSAGE_LOST)
 
 
 @pytest.mark.parametrize(
@@ -326,33 +326,33 @@ def test_a_message_that_cuts_a_character_is_told(
         r"regexp_replace('é', '\C', 'x')",
         r"regexp_extract_all('é', '\C')",
         "printf('%c', 200)",
-        # Times that Arrow itself does not know stand beside it.
+        # Together with a time that Arrow's own checks refuse.
         "{'at': TIME '24:00:00', 'c': [printf('%c', 200)]}",
         "if(i > 4000, printf('%c', 200), 'x')",
     ],
 )
-def test_text_that_is_not_utf_8_is_its_authors_fault(
+def test_text_that_is_not_utf_8_is_an_error_of_the_query(
     engine: LocalEngine, log: LogSource, expression: str
 ) -> None:
     with pytest.raises(QueryFailed) as caught:
         _run(engine, log, f"SELECT 1 AS a, {expression} AS b FROM range(5000) t(i)")
     assert caught.value.text == (
         r'The column "b" holds text that is not UTF-8: \C in a regular expression and %c in printf make'
-        " single bytes. Use . and chr(…) in their place, or encode(…) for a BLOB."
+        " single bytes. Use . and chr(…) instead, or encode(…) for a BLOB."
     )
 
 
-def test_what_is_proposed_for_text_that_is_not_utf_8_runs(engine: LocalEngine, log: LogSource) -> None:
+def test_the_functions_proposed_for_text_that_is_not_utf_8_run(engine: LocalEngine, log: LogSource) -> None:
     statement = "SELECT regexp_extract('é', '.') AS a, chr(200) AS b, encode(printf('%c', 200)) AS c"
     assert _rows(_run(engine, log, statement)) == [{"a": "é", "b": "È", "c": b"\xc8"}]
 
 
 @pytest.mark.parametrize("name", sorted(IMPLICIT_CALLS))
-def test_a_session_value_is_not_told_where_the_column_of_its_name_is_out_of_reach(
+def test_a_session_value_cannot_be_read_by_naming_a_column_out_of_scope_like_it(
     engine: LocalEngine, log: LogSource, name: str
 ) -> None:
-    reached = f'SELECT "{name}", {name} AS b FROM (SELECT 1 AS "{name}")'
-    assert _rows(_run(engine, log, reached)) == [{name: 1, "b": 1}]
+    in_scope = f'SELECT "{name}", {name} AS b FROM (SELECT 1 AS "{name}")'
+    assert _rows(_run(engine, log, in_scope)) == [{name: 1, "b": 1}]
     with pytest.raises(QueryRejected, match=f'"{name}" reads settings, the session or the catalog'):
         _run(engine, log, f"SELECT {name}")
     for reference in (name, f'"{name}"', name.upper()):
@@ -361,13 +361,13 @@ def test_a_session_value_is_not_told_where_the_column_of_its_name_is_out_of_reac
         assert caught.value.text == f'There is no column "{name}" here, and the session may not be read.'
 
 
-def test_a_message_is_whole(engine: LocalEngine, log: LogSource) -> None:
+def test_a_message_has_no_advice_and_no_echo_of_the_statement(engine: LocalEngine, log: LogSource) -> None:
     with pytest.raises(QueryFailed) as caught:
         _run(engine, log, "SELECT day\nFROM proxy_logs LIMIT -1")
     assert caught.value.text == "LIMIT/OFFSET cannot be negative (line 2, column 23)"
 
 
-_MEMORY = (
+_MEMORY_MESSAGE = (
     "The query needs more memory than a query may use (64 MiB)."
     " Narrow the days it reads, or aggregate before joining and sorting."
 )
@@ -382,14 +382,16 @@ _MEMORY = (
         "SELECT list_transform(range(100000000), lambda x: x * x)",
     ],
 )
-def test_a_memory_bomb_costs_its_caller(engine: LocalEngine, log: LogSource, statement: str) -> None:
+def test_a_query_that_needs_too_much_memory_fails_alone(
+    engine: LocalEngine, log: LogSource, statement: str
+) -> None:
     with pytest.raises(QueryFailed) as caught:
         _run(engine, log, statement, memory_bytes=64 << 20)
-    assert caught.value.text == _MEMORY
+    assert caught.value.text == _MEMORY_MESSAGE
     assert _rows(_run(engine, log, "SELECT 1 AS one")) == [{"one": 1}]
 
 
-def test_a_crash_costs_its_caller(engine: LocalEngine, log: LogSource) -> None:
+def test_a_query_that_crashes_fails_alone(engine: LocalEngine, log: LogSource) -> None:
     deep = "SELECT json_structure(repeat('[', 500000) || repeat(']', 500000))"
     with pytest.raises(QueryFailed) as caught:
         _run(engine, log, deep)
@@ -409,25 +411,27 @@ whole history: add a predicate such as day >= '2026-01-31'.""",
             "SELECT count(*) FROM proxy_logs a, range(1000000000000) WHERE day > ''",
             "The query took longer than 0.3 seconds. Narrow the days it reads, or compute less.",
         ),
-        # Neither of these heeds an interrupt.
+        # DuckDB cannot interrupt this function.
         (
             "SELECT levenshtein(repeat('ab', 60000), repeat('ba', 60000))",
             "The query took longer than 0.3 seconds. Narrow the days it reads, or compute less.",
         ),
     ],
 )
-def test_a_long_query_is_ended(engine: LocalEngine, log: LogSource, statement: str, message: str) -> None:
+def test_a_query_is_ended_at_the_deadline(
+    engine: LocalEngine, log: LogSource, statement: str, message: str
+) -> None:
     with pytest.raises(QueryTimeout) as caught:
         _run(engine, log, statement, seconds=0.3)
     assert caught.value.text == message
 
 
-def test_waiting_for_a_turn_counts(log: LogSource) -> None:
-    engine = LocalEngine(slots=1, per_tenant=1, queue=24, warm=1, usual=Limits())
+def test_the_wait_for_a_slot_counts_towards_the_deadline(log: LogSource) -> None:
+    engine = LocalEngine(slots=1, per_tenant=1, queue=24, warm=1, default_limits=Limits())
     try:
-        bomb = "SELECT count(*) FROM range(10000000000000)"
+        endless = "SELECT count(*) FROM range(10000000000000)"
         with ThreadPoolExecutor(1) as others:
-            running = others.submit(_run, engine, log, bomb, seconds=0.8)
+            running = others.submit(_run, engine, log, endless, seconds=0.8)
             while not engine.running:
                 threading.Event().wait(0.01)
             with pytest.raises(QueryTimeout, match=r"^No query could start within 0\.2 seconds"):
@@ -438,12 +442,12 @@ def test_waiting_for_a_turn_counts(log: LogSource) -> None:
         engine.close()
 
 
-def test_more_than_may_wait_are_told_at_once(log: LogSource) -> None:
-    engine = LocalEngine(slots=1, per_tenant=1, queue=0, warm=1, usual=Limits())
+def test_a_query_fails_at_once_if_the_queue_is_full(log: LogSource) -> None:
+    engine = LocalEngine(slots=1, per_tenant=1, queue=0, warm=1, default_limits=Limits())
     try:
         with ThreadPoolExecutor(1) as others:
-            bomb = "SELECT count(*) FROM range(10000000000000)"
-            running = others.submit(_run, engine, log, bomb, seconds=2)
+            endless = "SELECT count(*) FROM range(10000000000000)"
+            running = others.submit(_run, engine, log, endless, seconds=2)
             while not engine.running:
                 threading.Event().wait(0.01)
             with pytest.raises(QueryTimeout, match=r"^Too many queries are waiting"):
@@ -454,10 +458,10 @@ def test_more_than_may_wait_are_told_at_once(log: LogSource) -> None:
         engine.close()
 
 
-def test_many_callers_get_their_own_answers(engine: LocalEngine, log: LogSource) -> None:
+def test_concurrent_callers_get_their_own_results(engine: LocalEngine, log: LogSource) -> None:
     with ThreadPoolExecutor(8) as callers:
-        answers = callers.map(lambda n: _rows(_run(engine, log, f"SELECT {n} AS n")), range(24))
-    assert list(answers) == [[{"n": n}] for n in range(24)]
+        results = callers.map(lambda n: _rows(_run(engine, log, f"SELECT {n} AS n")), range(24))
+    assert list(results) == [[{"n": n}] for n in range(24)]
 
 
 @pytest.mark.parametrize(
@@ -470,6 +474,6 @@ def test_many_callers_get_their_own_answers(engine: LocalEngine, log: LogSource)
         "/t/day=2026-01-01/a\n.parquet",
     ],
 )
-def test_a_source_names_only_files_of_its_tenant_and_day(path: str) -> None:
-    with pytest.raises(ValueError, match="is no file of tenant t and day 2026-01-01"):
+def test_a_source_refuses_files_of_another_tenant_or_day(path: str) -> None:
+    with pytest.raises(ValueError, match="is not a file of tenant t and day 2026-01-01"):
         LogSource("t", (DayFiles("2026-01-01", (path,)),))

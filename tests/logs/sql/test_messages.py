@@ -1,4 +1,4 @@
-"""What of the engine's messages is shown."""
+"""What users see of DuckDB's messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logs.sql import messages
-from logs.sql.messages import character_offset, clean_message, with_place
+from logs.sql.messages import character_offset, clean_message, with_position
 
 _QUOTED = [
     "LIMIT/OFFSET cannot be negative",
@@ -27,7 +27,7 @@ _QUOTED = [
 
 
 @pytest.mark.parametrize("message", _QUOTED)
-def test_what_a_message_quotes_stays_whole(message: str) -> None:
+def test_text_that_a_message_quotes_is_kept(message: str) -> None:
     assert clean_message(message, roots=["/srv/objects", "/", "~"]) == message
 
 
@@ -43,11 +43,11 @@ def test_what_a_message_quotes_stays_whole(message: str) -> None:
         ("Bad\n\nLINE 1: SELECT x\n        ^", "Bad"),
     ],
 )
-def test_paths_of_the_service_and_advice_on_settings_go(message: str, shown: str) -> None:
+def test_paths_of_the_service_and_advice_on_settings_are_removed(message: str, shown: str) -> None:
     assert clean_message(message, roots=["/srv", "/srv/objects"]) == shown
 
 
-def test_the_paths_of_the_installed_service_go() -> None:
+def test_paths_of_the_project_and_of_python_are_removed() -> None:
     assert clean_message(f"{messages.__file__}: {sys.prefix}/lib/x.so") == "…: …"
 
 
@@ -67,15 +67,15 @@ scalar subqueries can only return a single row.""",
         ("SELECT " + "+".join("1" * 1500), "Max expression depth limit of 1000 exceeded."),
     ],
 )
-def test_the_engines_own_words(statement: str, shown: str) -> None:
+def test_duckdbs_messages_are_cleaned(statement: str, shown: str) -> None:
     with pytest.raises(duckdb.Error) as caught:
         _connection.execute(statement).fetchall()
-    said = json.loads(str(caught.value).partition(" Error: ")[2])["exception_message"]
-    assert clean_message(said) == shown
+    message = json.loads(str(caught.value).partition(" Error: ")[2])["exception_message"]
+    assert clean_message(message) == shown
 
 
 @given(st.text(max_size=20), st.text(max_size=20))
-def test_character_offset(before: str, after: str) -> None:
+def test_an_offset_in_bytes_becomes_one_in_characters(before: str, after: str) -> None:
     assert character_offset(
         (before + after).encode(errors="replace"), len(before.encode(errors="replace"))
     ) == len(before)
@@ -95,5 +95,5 @@ def test_an_offset_outside_the_text_is_none(offset: int | None) -> None:
         (5, "m (line 2, column 3)"),
     ],
 )
-def test_with_place(position: int | None, shown: str) -> None:
-    assert with_place("m", "ab\ncde", position) == shown
+def test_line_and_column_are_added_to_a_message(position: int | None, shown: str) -> None:
+    assert with_position("m", "ab\ncde", position) == shown

@@ -1,4 +1,4 @@
-"""Days that a statement cannot read are left out, and no others."""
+"""`days_read` leaves out days that a statement cannot read, and no others."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _days(*numbers: int) -> list[str]:
                WHERE a.day = '2026-01-02' AND b.day > '2026-01-09'""",
             _days(2, 10),
         ),
-        # Not plain: all days.
+        # No clear condition on the day of all rows: all days.
         ("SELECT * FROM proxy_logs", _DAYS),
         ("SELECT * FROM proxy_logs WHERE userName = 'x'", _DAYS),
         ("SELECT * FROM proxy_logs WHERE day = '2026-01-02' OR userName = 'x'", _DAYS),
@@ -90,12 +90,12 @@ def _days(*numbers: int) -> list[str]:
         ),
     ],
 )
-def test_days_read(statement: str, days: list[str]) -> None:
+def test_the_days_that_a_statement_reads(statement: str, days: list[str]) -> None:
     assert _read(statement) == days
 
 
-#: Ways of reading what stands at ``{}``, without a condition on its day.
-_FORMS = (
+#: Queries that read the table or subquery ``{}`` without a condition on its day.
+_QUERIES = (
     "SELECT * FROM {} a",
     "SELECT * FROM {} a CROSS JOIN (SELECT '2026-01-02' AS x) b WHERE b.x = '2026-01-02'",
     "SELECT * FROM (SELECT 1 AS x) b LEFT JOIN {} a ON b.x = a.statusCode",
@@ -122,13 +122,13 @@ _FORMS = (
 )
 
 
-@given(st.lists(st.sampled_from(_FORMS), min_size=1, max_size=3), st.booleans())
-def test_a_reference_without_a_condition_reads_all_days(forms: list[str], beside_another: bool) -> None:
+@given(st.lists(st.sampled_from(_QUERIES), min_size=1, max_size=3), st.booleans())
+def test_a_reference_without_a_condition_reads_all_days(queries: list[str], is_joined: bool) -> None:
     source = "proxy_logs"
-    for form in forms:
-        statement = form.replace("{}", source)
+    for query in queries:
+        statement = query.replace("{}", source)
         source = f"({statement})"
-    if beside_another:
+    if is_joined:
         statement = f"SELECT 1 FROM proxy_logs p, {source} q WHERE p.day = '2026-01-02'"
     assert _read(statement) == _DAYS
 
@@ -170,7 +170,7 @@ _conditions = st.recursive(
 
 
 @given(_conditions)
-def test_no_day_is_left_out_that_has_rows(condition: str) -> None:
+def test_days_with_matching_rows_are_never_left_out(condition: str) -> None:
     statement = f"SELECT DISTINCT day FROM proxy_logs WHERE {condition} ORDER BY day"
     found = [day for (day,) in _fetch(statement)]
     assert set(found) <= set(_read(statement))

@@ -1,4 +1,4 @@
-"""The page for data engineers says what the code does."""
+"""docs/sql.md agrees with the code."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_limits_are_those_of_the_code() -> None:
 
 
 @pytest.mark.parametrize("statement", _examples)
-def test_the_examples_are_let_through_and_run(statement: str) -> None:
+def test_the_examples_are_allowed_and_run(statement: str) -> None:
     with duckdb.connect() as connection:
         columns = ", ".join(f'NULL::{column.type} AS "{column.name}"' for column in COLUMNS)
         connection.execute(f"CREATE VIEW proxy_logs AS SELECT {columns}, '2026-11-20' AS day")

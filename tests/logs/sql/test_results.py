@@ -1,4 +1,4 @@
-"""One result in four forms."""
+"""A result as JSON, NDJSON, CSV and Parquet."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from logs.sql.layout import no_rows
+from logs.sql.arrays import empty_batch
 from logs.sql.protocol import QueryResult, ResultColumn
 from logs.sql.results import csv_pieces, json_pieces, ndjson_pieces, parquet_pieces
 
@@ -29,7 +29,7 @@ def _result(query: str, *, names: list[str] | None = None, truncated: bool = Fal
         columns=tuple(
             ResultColumn(name, type_) for name, type_ in zip(names or table.column_names, types, strict=True)
         ),
-        batches=tuple(table.to_batches(max_chunksize=1_500)) or (no_rows(table.schema),),
+        batches=tuple(table.to_batches(max_chunksize=1_500)) or (empty_batch(table.schema),),
         row_count=table.num_rows,
         truncated=truncated,
         elapsed_ms=1,
@@ -43,7 +43,7 @@ def _text(pieces: Iterable[bytes]) -> str:
 _MIXED = "SELECT * FROM (VALUES (1, 'a,\"b', [1], NULL), (2, NULL, [], 1.5)) t(i, t, l, d)"
 
 
-def test_json() -> None:
+def test_a_result_as_json() -> None:
     result = _result(_MIXED, truncated=True)
     assert _text(json_pieces(result, head={"tenantId": "x"})) == (
         '{"tenantId":"x","columns":[{"name":"i","type":"INTEGER"},{"name":"t","type":"VARCHAR"},'
@@ -53,13 +53,13 @@ def test_json() -> None:
     )
 
 
-def test_ndjson() -> None:
+def test_a_result_as_ndjson() -> None:
     assert _text(ndjson_pieces(_result(_MIXED))) == (
         '{"i":1,"t":"a,\\"b","l":[1],"d":null}\n{"i":2,"t":null,"l":[],"d":1.5}\n'
     )
 
 
-def test_csv() -> None:
+def test_a_result_as_csv() -> None:
     assert _text(csv_pieces(_result(_MIXED))) == 'i,t,l,d\r\n1,"a,""b",[1],\r\n2,,[],1.5\r\n'
 
 
@@ -75,16 +75,16 @@ def test_csv() -> None:
         ("SELECT {'a': INTERVAL 1 DAY} AS s", [('{"a":"P1D"}',)]),
     ],
 )
-def test_parquet(query: str, rows: list[tuple[Any, ...]]) -> None:
+def test_a_result_as_parquet(query: str, rows: list[tuple[Any, ...]]) -> None:
     table = pq.read_table(io.BytesIO(b"".join(parquet_pieces(_result(query)))))
-    found = [
+    written = [
         tuple(str(value) if type(value).__name__ == "Decimal" else value for value in row.values())
         for row in table.to_pylist()
     ]
-    assert found == rows
+    assert written == rows
 
 
-def test_seconds_in_parquet(tmp_path: Path) -> None:
+def test_timestamps_in_seconds_can_be_written_to_parquet(tmp_path: Path) -> None:
     moments = "'infinity', '-infinity', '2026-01-31 01:02:03', '294247-01-10', NULL"
     query = f"SELECT unnest([{moments}]::TIMESTAMP_S[]) AS t"
     shapes = (("t", "t"), ("[t]", "t[1]"), ("MAP {'k': {'s': t}}", "t['k']['s']"))
@@ -97,11 +97,11 @@ def test_seconds_in_parquet(tmp_path: Path) -> None:
         ]
 
 
-def test_parquet_that_cannot_be_written_fails_before_an_answer_begins() -> None:
-    beyond = pa.array([2**62]).view(pa.timestamp("s"))
+def test_an_error_of_parquet_is_raised_before_the_first_piece() -> None:
+    out_of_range = pa.array([2**62]).view(pa.timestamp("s"))
     result = QueryResult(
         columns=(ResultColumn("t", "TIMESTAMP_S"),),
-        batches=(pa.record_batch([beyond], ["t"]),),
+        batches=(pa.record_batch([out_of_range], ["t"]),),
         row_count=1,
         truncated=False,
         elapsed_ms=1,
@@ -110,7 +110,7 @@ def test_parquet_that_cannot_be_written_fails_before_an_answer_begins() -> None:
         parquet_pieces(result)
 
 
-def test_no_rows() -> None:
+def test_a_result_without_rows() -> None:
     result = _result("SELECT 1 AS a WHERE false")
     assert json.loads(_text(json_pieces(result, head={}))) == {
         "columns": [{"name": "a", "type": "INTEGER"}],
@@ -123,14 +123,14 @@ def test_no_rows() -> None:
     assert pq.read_table(io.BytesIO(b"".join(parquet_pieces(result)))).column_names == ["a"]
 
 
-def test_many_rows_are_written_in_pieces() -> None:
+def test_many_rows_are_written_in_small_pieces() -> None:
     result = _result("SELECT i FROM range(4000) t(i)")
     pieces = list(json_pieces(result, head={}))
     assert [row["i"] for row in json.loads(b"".join(pieces))["rows"]] == list(range(4_000))
     assert max(map(len, pieces)) < 15_000
 
 
-def test_repeated_names_keep_their_values() -> None:
+def test_columns_with_repeated_names_keep_their_values() -> None:
     result = _result("SELECT 1 AS a, 2 AS a", names=["a", "a_1"])
     assert json.loads(_text(json_pieces(result, head={})))["rows"] == [{"a": 1, "a_1": 2}]
     assert pq.read_table(io.BytesIO(b"".join(parquet_pieces(result)))).column_names == ["a", "a_1"]

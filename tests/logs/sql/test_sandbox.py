@@ -1,4 +1,4 @@
-"""What a process can no longer do, tried in a process that the guard does not protect."""
+"""The sandbox alone, without the guard, stops a process from doing harm."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from logs.sql import sandbox
 
 _ROOT = Path(__file__).resolve().parents[3]
 
-#: Runs with the walls of `logs.sql.child` around it and prints what happened.
-_ATTEMPT = """
+#: A program that restricts itself as `logs.sql.child` does, tries what is forbidden, and prints the results.
+_PROGRAM = """
 import ctypes, errno, json, os, resource, socket, sys, threading
 sys.path.insert(0, {root!r})
 from logs.sql import sandbox
@@ -28,7 +28,7 @@ def attempt(action):
         return errno.errorcode[error.errno]
     except MemoryError:
         return "MemoryError"
-    except ValueError:  # how a refused limit shows
+    except ValueError:  # `setrlimit` raises it if the call is refused
         return "EPERM"
 def start_thread():
     thread = threading.Thread(target=lambda: done.append(attempt(lambda: open(other).read())))
@@ -79,11 +79,11 @@ def _run(folder: Path, *, last: str = "") -> subprocess.CompletedProcess[bytes]:
     (own / "data").write_text("mine")
     (other / "secret").write_text("theirs")
     (own / "link").symlink_to(other / "secret")
-    code = _ATTEMPT.format(root=str(_ROOT), own=str(own / "data"), other=str(other / "secret"), last=last)
+    code = _PROGRAM.format(root=str(_ROOT), own=str(own / "data"), other=str(other / "secret"), last=last)
     return subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, check=False, timeout=60)
 
 
-def test_walls(tmp_path: Path) -> None:
+def test_everything_but_reading_own_files_is_refused(tmp_path: Path) -> None:
     done = _run(tmp_path)
     results = json.loads(done.stdout)
     assert done.returncode == 0
@@ -108,14 +108,14 @@ def test_walls(tmp_path: Path) -> None:
     assert (tmp_path / "own" / "data").read_text() == "mine"
 
 
-def test_a_process_may_still_abort_itself(tmp_path: Path) -> None:
+def test_a_process_can_still_abort(tmp_path: Path) -> None:
     assert _run(tmp_path, last="os.abort()").returncode == -signal.SIGABRT
 
 
-def test_the_filter_is_for_this_architecture() -> None:
-    known = platform.machine() in {"x86_64", "aarch64"}
+def test_there_is_a_filter_for_supported_architectures() -> None:
+    is_supported = platform.machine() in {"x86_64", "aarch64"}
     program = sandbox.compile_filter()
-    assert (program is not None) == known
+    assert (program is not None) == is_supported
 
 
 def test_a_path_that_does_not_exist_is_an_error(tmp_path: Path) -> None:

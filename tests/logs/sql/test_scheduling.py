@@ -1,4 +1,4 @@
-"""How a thread's priority and the time that it runs at once are lowered."""
+"""`lower_thread_priority` sets the nice value and the time slice of a thread."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def sleeper() -> Iterator[int]:
 
 
 def _nice_and_slice(thread: int) -> tuple[int, int]:
-    """The nice value and the slice in nanoseconds."""
+    """Return the nice value, and the slice in nanoseconds."""
     buffer = ctypes.create_string_buffer(_ATTRIBUTES.size)
     number = _SCHED_GETATTR[platform.machine()]
     assert ctypes.CDLL(None).syscall(number, thread, buffer, _ATTRIBUTES.size, 0) == 0
@@ -38,24 +38,24 @@ def _nice_and_slice(thread: int) -> tuple[int, int]:
     return nice, nanoseconds
 
 
-def test_a_thread_yields_at_once_to_whatever_wakes(sleeper: int) -> None:
-    _, usual = _nice_and_slice(sleeper)
-    scheduling.yield_processor(sleeper, nice=7)
-    knows_slices = tuple(map(int, platform.release().split(".")[:2])) >= (6, 12)
-    assert _nice_and_slice(sleeper) == (7, 100_000_000 if knows_slices else usual)
+def test_nice_value_and_time_slice_are_set(sleeper: int) -> None:
+    _, default = _nice_and_slice(sleeper)
+    scheduling.lower_thread_priority(sleeper, nice=7)
+    has_slices = tuple(map(int, platform.release().split(".")[:2])) >= (6, 12)
+    assert _nice_and_slice(sleeper) == (7, 100_000_000 if has_slices else default)
 
 
-@pytest.mark.parametrize("number", [None, 0xFFFF], ids=["another architecture", "refused"])
-def test_where_the_call_is_missing_the_priority_is_lowered(
+@pytest.mark.parametrize("number", [None, 0xFFFF], ids=["unknown number", "refused call"])
+def test_without_the_call_only_the_nice_value_is_set(
     sleeper: int, monkeypatch: pytest.MonkeyPatch, number: int | None
 ) -> None:
     monkeypatch.setattr(scheduling, "_SCHED_SETATTR", number)
-    scheduling.yield_processor(sleeper, nice=7)
+    scheduling.lower_thread_priority(sleeper, nice=7)
     assert os.getpriority(os.PRIO_PROCESS, sleeper) == 7
 
 
-def test_a_thread_that_is_gone_is_said() -> None:
+def test_a_thread_that_has_ended_is_an_error() -> None:
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
     with pytest.raises(ProcessLookupError):
-        scheduling.yield_processor(process.pid, nice=7)
+        scheduling.lower_thread_priority(process.pid, nice=7)

@@ -1,4 +1,4 @@
-"""The SQL service as a process of its own, asked over HTTP: the same answers, and what happens without it."""
+"""The separate SQL service gives the same results as a local engine. Its errors and its restart."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ import urllib3
 
 from logs.sql import transfer
 from logs.sql.errors import EngineUnavailable, QueryFailed, QueryRejected, QueryTimeout
-from logs.sql.places import locate
 from logs.sql.protocol import Limits, LogSource, QueryResult
 from logs.sql.remote import RemoteEngine
 from logs.sql.service import make_application
+from logs.sql.source import make_source
 from tenantadmin.conf.reading import ConfigurationError
 from tenantadmin.objectstore import LocalStore
 from tenantadmin.objectstore.local_copies import LocalCopies
@@ -45,7 +45,7 @@ def _free_port() -> int:
         return port
 
 
-def _until(condition: Callable[[], bool]) -> None:
+def _wait_until(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline
@@ -61,7 +61,7 @@ class Service:
         self.port = port
         self.url = f"http://127.0.0.1:{port}"
         command = [sys.executable, "-m", "granian", "--interface", "asginl", "--workers", "1", "--no-ws"]
-        # Nothing of the web processes' configuration, and no secret of theirs.
+        # The service needs no other variable and no secret of the web processes.
         environment = {
             "PATH": os.environ["PATH"],
             "OBJECT_STORE_URL": self.store.as_uri(),
@@ -76,7 +76,7 @@ class Service:
             env=environment,
             start_new_session=True,
         )
-        _until(self._answers)
+        _wait_until(self._answers)
 
     def _answers(self) -> bool:
         assert self.process.poll() is None
@@ -86,11 +86,11 @@ class Service:
             return False
 
     def running(self) -> int:
-        """How many queries it runs now."""
+        """Return the number of queries that are running."""
         return int(urllib3.request("GET", f"{self.url}/health", retries=False).json()["running"])
 
     def kill(self) -> None:
-        """End it as a machine that loses power would: granian's worker outlives a killed granian."""
+        """Kill all processes of the service: granian's worker does not end with granian."""
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
@@ -114,8 +114,8 @@ def remote(service: Service) -> Iterator[RemoteEngine]:
 
 
 @pytest.fixture
-def shared(service: Service, log: LogSource, request: pytest.FixtureRequest) -> LogSource:
-    """The log of three days, in the store of the service."""
+def stored_log(service: Service, log: LogSource, request: pytest.FixtureRequest) -> LogSource:
+    """The log of three days in the store of the service."""
     tenant = request.node.name.replace("/", "-")
     files = []
     for day in log.days:
@@ -124,7 +124,7 @@ def shared(service: Service, log: LogSource, request: pytest.FixtureRequest) -> 
         (service.store / key).write_bytes(Path(day.files[0]).read_bytes())
         files.append((day.day, key))
     copies = LocalCopies(service.store / "unused", max_bytes=0)
-    return locate(LocalStore(service.store), copies=copies, tenant=tenant, files=files)
+    return make_source(LocalStore(service.store), copies=copies, tenant=tenant, files=files)
 
 
 def _run(engine: Any, source: LogSource, statement: str, **limits: Any) -> QueryResult:
@@ -145,14 +145,14 @@ def _run(engine: Any, source: LogSource, statement: str, **limits: Any) -> Query
         "SELECT i FROM range(100000) t(i)",
     ],
 )
-def test_an_answer_is_the_one_of_the_engine_here(
-    remote: RemoteEngine, engine: LocalEngine, shared: LogSource, statement: str
+def test_results_are_the_same_as_of_the_local_engine(
+    remote: RemoteEngine, engine: LocalEngine, stored_log: LogSource, statement: str
 ) -> None:
-    there, here = _run(remote, shared, statement), _run(engine, shared, statement)
-    assert there.columns == here.columns
-    assert (there.row_count, there.truncated) == (here.row_count, here.truncated)
-    assert [batch.to_pylist() for batch in there.batches if batch.num_rows] == [
-        batch.to_pylist() for batch in here.batches if batch.num_rows
+    actual, expected = _run(remote, stored_log, statement), _run(engine, stored_log, statement)
+    assert actual.columns == expected.columns
+    assert (actual.row_count, actual.truncated) == (expected.row_count, expected.truncated)
+    assert [batch.to_pylist() for batch in actual.batches if batch.num_rows] == [
+        batch.to_pylist() for batch in expected.batches if batch.num_rows
     ]
 
 
@@ -165,41 +165,41 @@ def test_an_answer_is_the_one_of_the_engine_here(
         (_ENDLESS, QueryTimeout, r"took longer than 0\.5 seconds\. Narrow the days"),
     ],
 )
-def test_failures_keep_their_kind_and_their_words(
-    remote: RemoteEngine, shared: LogSource, statement: str, error: type[QueryFailed], message: str
+def test_errors_keep_their_class_and_message(
+    remote: RemoteEngine, stored_log: LogSource, statement: str, error: type[QueryFailed], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        _run(remote, shared, statement, seconds=0.5 if statement == _ENDLESS else 15)
+        _run(remote, stored_log, statement, seconds=0.5 if statement == _ENDLESS else 15)
 
 
-def test_many_callers_share_the_service(remote: RemoteEngine, shared: LogSource) -> None:
+def test_concurrent_callers_get_their_own_results(remote: RemoteEngine, stored_log: LogSource) -> None:
     with ThreadPoolExecutor(8) as callers:
-        answers = list(callers.map(lambda n: _run(remote, shared, f"SELECT {n} AS n"), range(24)))
-    assert [answer.batches[0].to_pylist() for answer in answers] == [[{"n": n}] for n in range(24)]
+        results = list(callers.map(lambda n: _run(remote, stored_log, f"SELECT {n} AS n"), range(24)))
+    assert [result.batches[0].to_pylist() for result in results] == [[{"n": n}] for n in range(24)]
 
 
-def test_a_caller_that_goes_away_ends_its_query(service: Service, shared: LogSource) -> None:
-    query = transfer.Query.over(shared, _ENDLESS, Limits(seconds=600))
+def test_a_query_is_cancelled_when_its_caller_disconnects(service: Service, stored_log: LogSource) -> None:
+    query = transfer.Query.over(stored_log, _ENDLESS, Limits(seconds=600))
     body = transfer.encode_query(query)
     head = f"POST {transfer.PATH} HTTP/1.1\r\nHost: sql\r\nAuthorization: Bearer {_SECRET}\r\n"
     with socket.create_connection(("127.0.0.1", service.port)) as caller:
         caller.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-        _until(lambda: service.running() == 1)
-    _until(lambda: service.running() == 0)
+        _wait_until(lambda: service.running() == 1)
+    _wait_until(lambda: service.running() == 0)
 
 
-def test_another_secret_is_refused_and_logged(
-    service: Service, shared: LogSource, caplog: pytest.LogCaptureFixture
+def test_a_wrong_secret_is_refused_and_logged(
+    service: Service, stored_log: LogSource, caplog: pytest.LogCaptureFixture
 ) -> None:
     stranger = RemoteEngine(url=service.url, secret="x" * 32)
     with pytest.raises(EngineUnavailable):
-        _run(stranger, shared, "SELECT 1")
+        _run(stranger, stored_log, "SELECT 1")
     stranger.close()
     assert "The SQL service refuses SQL_SERVICE_SECRET" in caplog.text
 
 
-def test_a_file_of_another_tenant_is_not_read(service: Service, shared: LogSource) -> None:
-    foreign = transfer.Query("other", (("2026-01-01", shared.keys[0]),), "SELECT 1", Limits())
+def test_a_file_of_another_tenant_is_not_read(service: Service, stored_log: LogSource) -> None:
+    foreign = transfer.Query("other", (("2026-01-01", stored_log.keys[0]),), "SELECT 1", Limits())
     answer = urllib3.request(
         "POST",
         service.url + transfer.PATH,
@@ -219,7 +219,7 @@ def test_a_file_of_another_tenant_is_not_read(service: Service, shared: LogSourc
         ("POST", transfer.PATH, b" " * (17 << 20), 413),
     ],
 )
-def test_what_no_caller_sends_is_refused(
+def test_invalid_requests_are_refused(
     service: Service, method: str, path: str, body: bytes, status: int
 ) -> None:
     headers = {"Authorization": f"Bearer {_SECRET}"}
@@ -227,7 +227,7 @@ def test_what_no_caller_sends_is_refused(
     assert answer.status == status
 
 
-def test_without_the_service_a_query_is_a_fault_of_ours(
+def test_a_query_answers_500_if_the_service_cannot_be_reached(
     world: World, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from tests import factories
@@ -240,20 +240,20 @@ def test_without_the_service_a_query_is_a_fault_of_ours(
     assert (answer.status_code, answer.json()["error"]) == (500, "internal_error")
 
 
-def test_a_service_that_was_replaced_answers_again(tmp_path: Path) -> None:
-    nothing = LogSource("nobody", ())
+def test_queries_run_again_after_the_service_restarted(tmp_path: Path) -> None:
+    empty = LogSource("nobody", ())
     service = Service(tmp_path, port=_free_port())
     remote = RemoteEngine(url=service.url, secret=_SECRET)
     try:
-        assert _run(remote, nothing, "SELECT 1 AS n").row_count == 1
+        assert _run(remote, empty, "SELECT 1 AS n").row_count == 1
         with ThreadPoolExecutor(1) as caller:
-            running = caller.submit(_run, remote, nothing, _ENDLESS, seconds=600)
-            _until(lambda: service.running() == 1)
+            running = caller.submit(_run, remote, empty, _ENDLESS, seconds=600)
+            _wait_until(lambda: service.running() == 1)
             service.kill()
             with pytest.raises(EngineUnavailable):
                 running.result()
         service = Service(tmp_path, port=service.port)
-        assert _run(remote, nothing, "SELECT 2 AS n").row_count == 1
+        assert _run(remote, empty, "SELECT 2 AS n").row_count == 1
     finally:
         remote.close()
         service.stop()
@@ -271,6 +271,6 @@ def test_a_service_that_was_replaced_answers_again(tmp_path: Path) -> None:
         ({"SQL_SERVICE_SECRET": _SECRET, "OBJECT_STORE_URL": "/dir"}, "set it to file:///directory or s3://"),
     ],
 )
-def test_a_service_that_is_not_configured_does_not_start(variables: dict[str, str], message: str) -> None:
+def test_a_service_without_its_settings_does_not_start(variables: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         make_application(variables)

@@ -1,4 +1,4 @@
-"""Values of every engine type, as JSON carries them."""
+"""Values of every DuckDB type as JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logs.sql.layout import as_integers, with_plain_booleans
+from logs.sql.arrays import as_integers, with_plain_booleans
 from logs.sql.values import date_text, interval_text, json_values, time_text, timestamp_text
 
 _connection = duckdb.connect(config={"arrow_lossless_conversion": True})
@@ -21,7 +21,7 @@ _connection.execute("SET TimeZone = 'UTC'")
 
 
 def _json(expression: str) -> str:
-    """Return the JSON of a value and a null of its type, from a slice that does not begin at 0."""
+    """Return the JSON of a value. The value is in a slice that does not begin at 0 and ends with a null."""
     table = _connection.execute(
         f"SELECT CASE WHEN i < 3 THEN {expression} END AS v FROM range(4) t(i)"
     ).to_arrow_table()
@@ -96,12 +96,12 @@ def _json(expression: str) -> str:
         ("['a'::ENUM ('a', 'b')]", '["a"]'),
     ],
 )
-def test_json_of_every_type(expression: str, text: str) -> None:
+def test_the_json_of_every_type(expression: str, text: str) -> None:
     assert _json(expression) == text
 
 
 @given(st.lists(st.integers(0, 9) | st.text(), max_size=6), st.data())
-def test_unions_from_any_row_on(values: list[int | str], data: st.DataObject) -> None:
+def test_slices_of_unions_are_converted(values: list[int | str], data: st.DataObject) -> None:
     codes = pa.array([int(isinstance(value, str)) for value in values], pa.int8())
     numbers = pa.array([value if isinstance(value, int) else None for value in values], pa.int64())
     texts = pa.array([value if isinstance(value, str) else None for value in values], pa.string())
@@ -110,7 +110,7 @@ def test_unions_from_any_row_on(values: list[int | str], data: st.DataObject) ->
     assert json_values(union.slice(start)) == values[start:]
 
 
-def test_arrays_of_a_fixed_size() -> None:
+def test_lists_of_a_fixed_size_are_converted() -> None:
     array = pa.array([None, [1, 2], [3, None]], pa.list_(pa.int32(), 2))
     assert json_values(array.slice(1)) == [[1, 2], [3, None]]
 
@@ -126,19 +126,19 @@ def test_arrays_of_a_fixed_size() -> None:
         (0, -2, 61_000_000_000, "P-2DT1M1S"),
     ],
 )
-def test_intervals(months: int, days: int, nanoseconds: int, text: str) -> None:
+def test_intervals_are_iso_durations(months: int, days: int, nanoseconds: int, text: str) -> None:
     assert interval_text(months, days, nanoseconds) == text
 
 
 @given(st.dates())
-def test_dates_are_those_of_the_calendar(date: dt.date) -> None:
+def test_dates_are_iso(date: dt.date) -> None:
     assert date_text((date - dt.date(1970, 1, 1)).days) == date.isoformat()
 
 
 @pytest.mark.parametrize(
     ("days", "text"), [(-719_529, "-000001-12-31"), (-719_528, "0000-01-01"), (2_932_897, "+010000-01-01")]
 )
-def test_dates_beyond_four_digits(days: int, text: str) -> None:
+def test_years_outside_of_0000_to_9999_have_a_sign(days: int, text: str) -> None:
     assert date_text(days) == text
 
 
@@ -161,26 +161,26 @@ def test_decimals_are_exact(numbers: list[Decimal | None]) -> None:
     assert json.loads(text, parse_float=Decimal, parse_int=Decimal) == numbers
 
 
-_WIDE = {
+_EXPRESSIONS = {
     "plain": "true",
     "list": "[i > 1, NULL, false]",
     "struct": "{'a': i > 1, 't': TIME '24:00:00'}",
-    "deep": "[{'a': [i > 1]}, NULL]",
+    "nested": "[{'a': [i > 1]}, NULL]",
     "map": "MAP {'a': i > 1, 't': NULL}",
-    "map of keys": "MAP {i > 1: 'x', false: 'y'}",
-    "maps within": "[{'m': MAP {'a': [MAP {TIME '24:00:00': i > 1}]}}, NULL]",
+    "map with boolean keys": "MAP {i > 1: 'x', false: 'y'}",
+    "nested maps": "[{'m': MAP {'a': [MAP {TIME '24:00:00': i > 1}]}}, NULL]",
     "union": "if(v, union_value(t := TIME '24:00:00'), union_value(b := [v])::UNION(t TIME, b BOOL[]))",
-    "unions within": "[union_value(m := MAP {i > 1: TIME '24:00:00'}), NULL]",
+    "nested unions": "[union_value(m := MAP {i > 1: TIME '24:00:00'}), NULL]",
     "empty map": "MAP {}::MAP(VARCHAR, BOOLEAN)",
 }
 
 
-@pytest.mark.parametrize("name", _WIDE)
+@pytest.mark.parametrize("name", _EXPRESSIONS)
 @given(st.lists(st.booleans(), min_size=1, max_size=6), st.data())
-def test_nested_values_keep_their_shape_in_another_layout(
-    name: str, valid: list[bool], data: st.DataObject
-) -> None:
-    query = f"SELECT CASE WHEN v THEN {_WIDE[name]} END AS x FROM (SELECT unnest({valid}) AS v, 2 AS i)"
+def test_converting_booleans_keeps_nested_values(name: str, valid: list[bool], data: st.DataObject) -> None:
+    query = (
+        f"SELECT CASE WHEN v THEN {_EXPRESSIONS[name]} END AS x FROM (SELECT unnest({valid}) AS v, 2 AS i)"
+    )
     (batch,) = _connection.execute(query).to_arrow_table().combine_chunks().to_batches()
     array = batch.column(0)
     start = data.draw(st.integers(0, len(valid)))
@@ -188,11 +188,11 @@ def test_nested_values_keep_their_shape_in_another_layout(
     converted = with_plain_booleans(array.slice(start))
     as_integers(converted).validate(full=True)
     assert "bool8" not in str(converted.type)
-    assert ("map<" in str(converted.type)) == ("MAP" in _WIDE[name])
+    assert ("map<" in str(converted.type)) == ("MAP" in _EXPRESSIONS[name])
     assert json_values(converted) == expected
 
 
-def test_times_seen_as_integers() -> None:
+def test_times_are_viewed_as_integers() -> None:
     array = pa.array([1, 86_400_000_000], pa.int64()).view(pa.time64("us"))
     assert as_integers(array).to_pylist() == [1, 86_400_000_000]
     assert as_integers(pa.array([[1]], pa.list_(pa.time64("us")))).type == pa.list_(pa.int64())

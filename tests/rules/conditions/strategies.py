@@ -1,4 +1,4 @@
-"""Random conditions and rows for them, drawn from small pools so that they often meet."""
+"""Strategies for conditions and log rows. Values come from small pools, so that conditions often match."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rules.conditions import CONDITION_KEYS, OPERATORS, ConditionKey, Kind
 from rules.conditions.operators import Shape
 
-#: Letters whose lower case is peculiar, wildcards of every pattern language, quotes, line ends.
+#: Letters with unusual lower case, wildcards of pattern languages, quotes and line breaks.
 PECULIAR = "aAbBkKſßẞσςΣİıiIÉé€😀.*%_?[]\\'\"\n\t /"
 
 texts = st.one_of(
@@ -177,7 +177,7 @@ def _combine(inner: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict
     )
 
 
-#: ``conditions`` objects that pass lint, nested a few levels.
+#: ``conditions`` objects that pass lint, with some nesting.
 conditions = st.one_of(st.just({}), st.recursive(_leaves(), _combine, max_leaves=6))
 
 _tables_texts = st.one_of(
@@ -201,5 +201,5 @@ def _values(key: ConditionKey) -> st.SearchStrategy[Any]:
             return _scalars(key)
 
 
-#: Rows of ``proxy_logs``, reduced to the condition keys.
+#: Rows of ``proxy_logs`` with the columns that are condition keys.
 rows = st.fixed_dictionaries({name: st.none() | _values(key) for name, key in CONDITION_KEYS.items()})

@@ -27,17 +27,17 @@ names = st.text(alphabet="ab.\n", max_size=8)
         ("[s]ales", "[s]ales", True),
     ],
 )
-def test_known_patterns(pattern: str, name: str, expected: bool) -> None:
+def test_patterns_match_whole_names(pattern: str, name: str, expected: bool) -> None:
     assert glob_matches(pattern, name) is expected
 
 
 @given(pattern=patterns, name=names)
-def test_a_star_is_any_run_of_characters(pattern: str, name: str) -> None:
+def test_a_star_matches_any_characters(pattern: str, name: str) -> None:
     expression = ".*".join(re.escape(piece) for piece in pattern.split("*"))
     assert glob_matches(pattern, name) is (re.fullmatch(expression, name, re.DOTALL) is not None)
 
 
 @given(outer=patterns, inner=patterns, name=names)
-def test_a_pattern_that_covers_another_matches_its_names(outer: str, inner: str, name: str) -> None:
+def test_a_wider_pattern_matches_all_names_of_a_narrower_one(outer: str, inner: str, name: str) -> None:
     if glob_covers(outer, inner) and glob_matches(inner, name):
         assert glob_matches(outer, name)

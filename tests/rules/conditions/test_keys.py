@@ -1,4 +1,4 @@
-"""The condition keys are request-side columns of the log, with the kinds of the log's types."""
+"""The condition keys are columns of the log, and their kinds fit the types of the columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KINDS = {
 }
 
 
-def test_the_keys_of_the_language() -> None:
+def test_all_condition_keys_exist() -> None:
     assert list(CONDITION_KEYS) == [
         "standardizedSql",
         "statementType",
@@ -39,7 +39,7 @@ def test_the_keys_of_the_language() -> None:
 
 
 @pytest.mark.parametrize("key", CONDITION_KEYS.values(), ids=CONDITION_KEYS)
-def test_a_key_is_a_column_of_the_log(key: ConditionKey) -> None:
+def test_a_key_has_the_kind_of_its_column(key: ConditionKey) -> None:
     column = BY_NAME[key.name]
 
     assert key.kind in KINDS[column.type]

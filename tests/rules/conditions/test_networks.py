@@ -1,4 +1,4 @@
-"""Networks and addresses: what is one, and which lies in which."""
+"""Reading networks and addresses, and comparing networks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rules.conditions.networks import InvalidCidr, contains_network, parse_addre
         ("0.0.0.0/0", "0.0.0.0/0"),
     ],
 )
-def test_networks(text: str, network: str) -> None:
+def test_valid_networks_are_read(text: str, network: str) -> None:
     assert parse_network(text) == ip_network(network)
 
 
@@ -40,13 +40,13 @@ def test_networks(text: str, network: str) -> None:
         "10.0.0.0/",
     ],
 )
-def test_what_is_no_network(text: str) -> None:
+def test_invalid_networks_are_refused(text: str) -> None:
     with pytest.raises(InvalidCidr) as raised:
         parse_network(text)
     assert raised.value.suggestion is None
 
 
-def test_bits_beside_the_prefix_suggest_the_network() -> None:
+def test_bits_after_the_prefix_suggest_the_network() -> None:
     with pytest.raises(InvalidCidr, match=r"the network is 10\.0\.0\.0/8") as raised:
         parse_network("10.1.2.3/8")
     assert raised.value.suggestion == "10.0.0.0/8"
@@ -61,12 +61,12 @@ def test_bits_beside_the_prefix_suggest_the_network() -> None:
         ("::1", "::1"),
     ],
 )
-def test_addresses(text: str, address: str) -> None:
+def test_valid_addresses_are_read(text: str, address: str) -> None:
     assert parse_address(text) == ip_address(address)
 
 
 @pytest.mark.parametrize("text", ["", "10.0.0.01", "10.0.0.1:80", "fe80::1%eth0", "unknown", "10.0.0.1\n"])
-def test_what_is_no_address(text: str) -> None:
+def test_invalid_addresses_are_none(text: str) -> None:
     assert parse_address(text) is None
 
 
@@ -80,5 +80,5 @@ def test_what_is_no_address(text: str) -> None:
         ("0.0.0.0/0", "::ffff:10.0.0.0/104", True),
     ],
 )
-def test_networks_in_networks(outer: str, inner: str, expected: bool) -> None:
+def test_a_network_contains_its_subnetworks(outer: str, inner: str, expected: bool) -> None:
     assert contains_network(outer, inner) is expected

@@ -1,4 +1,4 @@
-"""The normal form means what the conditions mean, and sees what always and never holds."""
+"""The normal form means the same as the conditions, and shows if they always or never match."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rules.conditions import holds, parse_conditions, read_request
+from rules.conditions import matches, parse_conditions, read_request
 from rules.conditions.implication import implies
 from rules.conditions.normal import ALWAYS, NEVER, Choice, Normal, normalize
 from tests.rules.conditions.strategies import conditions, rows
@@ -21,9 +21,9 @@ def normal(document: dict[str, Any]) -> Normal:
     return normalize(parse_conditions(document))
 
 
-def normal_holds(form: Normal, request: Request) -> bool:
+def normal_matches(form: Normal, request: Request) -> bool:
     return form is not None and all(
-        any(normal_holds(alternative, request) for alternative in part.alternatives)
+        any(normal_matches(alternative, request) for alternative in part.alternatives)
         if isinstance(part, Choice)
         else part.accepts(request[part.test.key.name])
         for part in form
@@ -32,19 +32,19 @@ def normal_holds(form: Normal, request: Request) -> bool:
 
 @settings(max_examples=250, deadline=None)
 @given(document=conditions, entries=st.lists(rows, min_size=1, max_size=5))
-def test_the_normal_form_answers_like_the_conditions(
+def test_the_normal_form_matches_the_same_requests_as_the_conditions(
     document: dict[str, Any], entries: list[dict[str, Any]]
 ) -> None:
     condition = parse_conditions(document)
     for entry in entries:
         request = read_request(entry)
-        assert normal_holds(normalize(condition), request) is holds(condition, request)
-        assert normal_holds(normalize(condition, negated=True), request) is not holds(condition, request)
+        assert normal_matches(normalize(condition), request) is matches(condition, request)
+        assert normal_matches(normalize(condition, negated=True), request) is not matches(condition, request)
 
 
 @settings(max_examples=250, deadline=None)
 @given(narrow=conditions, wide=conditions, entries=st.lists(rows, min_size=1, max_size=5))
-def test_what_is_implied_holds(
+def test_an_implied_condition_matches_all_requests_of_the_narrower_one(
     narrow: dict[str, Any], wide: dict[str, Any], entries: list[dict[str, Any]]
 ) -> None:
     for first, second in (
@@ -58,7 +58,7 @@ def test_what_is_implied_holds(
             continue
         for entry in entries:
             request = read_request(entry)
-            assert not normal_holds(known, request) or normal_holds(wanted, request)
+            assert not normal_matches(known, request) or normal_matches(wanted, request)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_what_is_implied_holds(
         {"tableCount": {"ne": 1.5}},
     ],
 )
-def test_what_always_holds(document: dict[str, Any]) -> None:
+def test_conditions_that_always_match(document: dict[str, Any]) -> None:
     assert normal(document) == ALWAYS
     assert normal({"not": document}) is NEVER
 
@@ -102,7 +102,7 @@ def test_what_always_holds(document: dict[str, Any]) -> None:
         {"any": [{"userName": {"in": []}}, {"not": {}}]},
     ],
 )
-def test_what_never_holds(document: dict[str, Any]) -> None:
+def test_conditions_that_never_match(document: dict[str, Any]) -> None:
     assert normal(document) is NEVER
     assert normal({"not": document}) == ALWAYS
 
@@ -125,7 +125,9 @@ def test_what_never_holds(document: dict[str, Any]) -> None:
         ({"userName": {"contains": ""}}, {"userName": {"exists": True}}),
     ],
 )
-def test_equal_meaning_in_other_words(one: dict[str, Any], other: dict[str, Any]) -> None:
+def test_conditions_with_the_same_meaning_have_the_same_normal_form(
+    one: dict[str, Any], other: dict[str, Any]
+) -> None:
     assert normal(one) == normal(other)
 
 
@@ -154,7 +156,7 @@ def test_equal_meaning_in_other_words(one: dict[str, Any], other: dict[str, Any]
         ({"userName": {"notIn": ["a", "b"]}}, {"userName": {"ne": "a"}}),
     ],
 )
-def test_implication(narrow: dict[str, Any], wide: dict[str, Any]) -> None:
+def test_a_condition_implies_a_wider_one(narrow: dict[str, Any], wide: dict[str, Any]) -> None:
     known, wanted = normal(narrow), normal(wide)
     assert known is not None
     assert wanted is not None
@@ -173,7 +175,7 @@ def test_implication(narrow: dict[str, Any], wide: dict[str, Any]) -> None:
         ({"clientIp": {"cidr": "10.0.0.0/8"}}, {"clientIp": {"cidr": "::/0"}}),
     ],
 )
-def test_what_is_not_certain_is_not_said(one: dict[str, Any], other: dict[str, Any]) -> None:
+def test_uncertain_implications_are_false(one: dict[str, Any], other: dict[str, Any]) -> None:
     first, second = normal(one), normal(other)
     assert first is not None
     assert second is not None

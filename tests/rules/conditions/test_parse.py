@@ -1,4 +1,4 @@
-"""Conditions that did not pass lint are refused with the place named."""
+"""Conditions that have not passed lint are refused, and the error names the place."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def nest(levels: int) -> dict[str, Any]:
         (nest(9), "/not/not/not/not/not/not/not/not/not"),
     ],
 )
-def test_the_place_is_named(document: dict[str, Any], place: str) -> None:
+def test_the_error_names_the_place(document: dict[str, Any], place: str) -> None:
     with pytest.raises(InvalidConditions) as raised:
         parse_conditions(document)
     assert str(raised.value).startswith(f"{place}: ")
 
 
-def test_eight_levels_are_read() -> None:
+def test_eight_levels_of_nesting_are_read() -> None:
     parse_conditions(nest(8))

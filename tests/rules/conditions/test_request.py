@@ -1,4 +1,4 @@
-"""Requests: rows of the log or of the Gateway, read for matching."""
+"""Reading the values of condition keys from requests and log rows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from rules.conditions import CONDITION_KEYS, InvalidRequest, read_request
 
 
-def test_absent_is_null_and_other_columns_are_left_aside() -> None:
+def test_absent_keys_are_null_and_other_columns_are_ignored() -> None:
     assert read_request({"responseSize": 3}) == dict.fromkeys(CONDITION_KEYS)
 
 
@@ -22,7 +22,7 @@ def test_absent_is_null_and_other_columns_are_left_aside() -> None:
         ("", None),
     ],
 )
-def test_tables(value: object, names: frozenset[str] | None) -> None:
+def test_tables_are_a_list_or_its_json_text(value: object, names: frozenset[str] | None) -> None:
     assert read_request({"tables": value})["tables"] == names
 
 
@@ -36,6 +36,6 @@ def test_tables(value: object, names: frozenset[str] | None) -> None:
         ({"tables": {}}, "tables must be a JSON array of strings, or its text or null, not an object"),
     ],
 )
-def test_a_wrong_type_is_named(row: dict[str, object], problem: str) -> None:
+def test_the_error_names_a_value_of_a_wrong_type(row: dict[str, object], problem: str) -> None:
     with pytest.raises(InvalidRequest, match=f"^{problem}$"):
         read_request(row)

@@ -1,4 +1,4 @@
-"""The compiled SQL keeps exactly the rows for which the evaluator says yes."""
+"""The compiled SQL is true for exactly the rows that the evaluator matches."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rules.conditions import CONDITION_KEYS, Kind, compile_sql, holds, parse_conditions, read_request
+from rules.conditions import CONDITION_KEYS, Kind, compile_sql, matches, parse_conditions, read_request
 from rules.conditions.casefold import fold_case
 from rules.conditions.literals import quote_text
 from tests.rules.conditions.strategies import conditions, rows
@@ -25,7 +25,7 @@ SCHEMA = pa.schema([(name, _ARROW.get(key.kind, pa.string())) for name, key in C
 
 @pytest.fixture(scope="module")
 def engine() -> Iterator[duckdb.DuckDBPyConnection]:
-    """An engine locked like the one of the SQL interface: no files, no extensions."""
+    """A DuckDB without files and extensions, locked like in a query process."""
     with duckdb.connect(":memory:", config={"autoload_known_extensions": "false"}) as connection:
         connection.execute("SET enable_external_access = false")
         connection.execute("SET threads = 1")
@@ -49,7 +49,7 @@ def test_evaluator_and_sql_agree(
     answers = select(engine, [compile_sql(document) for document in documents], entries)
 
     expected = [
-        tuple(holds(parse_conditions(document), read_request(entry)) for document in documents)
+        tuple(matches(parse_conditions(document), read_request(entry)) for document in documents)
         for entry in entries
     ]
     assert answers == expected
@@ -100,12 +100,14 @@ ENTRY: dict[str, Any] = dict.fromkeys(CONDITION_KEYS) | {
         ({"clientIp": {"cidr": "::ffff:10.0.0.0/104"}}, True),
     ],
 )
-def test_known_answers(engine: duckdb.DuckDBPyConnection, document: dict[str, Any], expected: bool) -> None:
+def test_sql_and_evaluator_give_the_expected_result(
+    engine: duckdb.DuckDBPyConnection, document: dict[str, Any], expected: bool
+) -> None:
     assert select(engine, [compile_sql(document)], [ENTRY]) == [(expected,)]
-    assert holds(parse_conditions(document), read_request(ENTRY)) is expected
+    assert matches(parse_conditions(document), read_request(ENTRY)) is expected
 
 
-def test_lower_case_is_the_engines(engine: duckdb.DuckDBPyConnection) -> None:
+def test_fold_case_is_the_same_as_duckdbs_lower(engine: duckdb.DuckDBPyConnection) -> None:
     characters = [chr(code) for code in range(1, 0x110000) if not 0xD800 <= code <= 0xDFFF]
     engine.register("characters", pa.table({"c": characters}))
 
@@ -114,11 +116,11 @@ def test_lower_case_is_the_engines(engine: duckdb.DuckDBPyConnection) -> None:
     assert lowered == [fold_case(character) for character in characters]
 
 
-def test_a_literal_closes_where_it_should(engine: duckdb.DuckDBPyConnection) -> None:
+def test_quotes_in_a_literal_are_escaped(engine: duckdb.DuckDBPyConnection) -> None:
     text = "'; DROP TABLE x; --\\' \" $$ \n\x01"
     assert engine.execute(f"SELECT {quote_text(text)}").fetchall() == [(text,)]
 
 
 def test_nul_is_refused_in_a_literal() -> None:
-    with pytest.raises(ValueError, match="cannot hold NUL"):
+    with pytest.raises(ValueError, match="cannot contain NUL"):
         quote_text("a\0b")

@@ -1,4 +1,4 @@
-"""Rules as documents and as values."""
+"""Completing and reading rules."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_defaults_are_written_out() -> None:
     }
 
 
-def test_what_was_sent_stays_and_stands_in_the_order_of_the_language() -> None:
+def test_given_values_are_kept_and_fields_are_in_the_stored_order() -> None:
     sent = {
         "requireInvalidation": True,
         "invalidateRules": ["b"],
@@ -52,11 +52,11 @@ def test_whole_numbers_are_stored_as_integers() -> None:
         ({"invalidateRules": ["b"], "action": "cache"}, Action.CACHE),
     ],
 )
-def test_the_default_action(rule: dict[str, Any], action: Action) -> None:
+def test_the_default_action_depends_on_invalidate_rules(rule: dict[str, Any], action: Action) -> None:
     assert read_rule({"id": "a"} | rule).action is action
 
 
-def test_a_rule_is_read() -> None:
+def test_a_rule_is_read_with_its_defaults() -> None:
     rule = read_rule({"id": "a", "staleWhileRevalidate": 5, "invalidateRules": ["c", "b", "c"]})
     assert (rule.id, rule.name, rule.enabled, rule.ttl_seconds) == ("a", "a", True, 86_400)
     assert (rule.stale_while_revalidate, rule.invalidate_rules) == (5, ("c", "b"))
@@ -68,5 +68,5 @@ def test_a_rule_is_read() -> None:
     ("rules", "ids"),
     [(None, []), ({}, []), ([{"id": "a"}, {"id": 1}, 2, {}, {"id": "b c"}], ["a", "b c"])],
 )
-def test_ids_of_rules_in_any_state(rules: object, ids: list[str]) -> None:
+def test_ids_of_invalid_rules_are_found(rules: object, ids: list[str]) -> None:
     assert rule_ids(rules) == ids

@@ -1,4 +1,4 @@
-"""The search for wider rules agrees with comparing all with all, as far as it looks."""
+"""The search for wider rules finds the same as comparing all pairs, within its limits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def normal(document: dict[str, Any]) -> Normal:
 
 @settings(max_examples=150, deadline=None)
 @given(documents=st.lists(conditions, max_size=8))
-def test_what_is_found_is_earlier_and_wider(documents: list[dict[str, Any]]) -> None:
+def test_a_found_rule_is_earlier_and_wider(documents: list[dict[str, Any]]) -> None:
     forms = [normal(document) for document in documents]
     for index, found in enumerate(find_wider(forms)):
         if found is not None:
@@ -35,7 +35,7 @@ def test_what_is_found_is_earlier_and_wider(documents: list[dict[str, Any]]) -> 
             assert implies(narrow, wide)
 
 
-def test_among_conjunctions_of_values_nothing_is_missed() -> None:
+def test_all_wider_rules_are_found_among_lists_of_values() -> None:
     keys = ["userName", "host", "origin", "statementType", "operationType"]
     draw = random.Random(7)  # noqa: S311
     documents = [
@@ -51,7 +51,7 @@ def test_among_conjunctions_of_values_nothing_is_missed() -> None:
     ]
 
 
-def test_a_ruleset_made_to_be_slow_is_searched_in_bounded_steps() -> None:
+def test_the_search_of_a_hostile_ruleset_is_limited() -> None:
     keys = [
         "userName",
         "host",

@@ -1,4 +1,4 @@
-"""Every check has its file, its test and one declaration."""
+"""Every finding has a file, a test file and one declaration."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ CHECKS = Path(rules.lint.checks.__file__).parent
 TESTS = Path(__file__).parent / "checks"
 
 
-def test_one_file_and_one_test_file_per_finding() -> None:
+def test_every_finding_has_one_file_and_one_test_file() -> None:
     names = {code.replace("-", "_") for code in FINDING_KINDS}
     assert {path.stem for path in CHECKS.glob("[!_]*.py")} == names
     assert {path.stem.removeprefix("test_") for path in TESTS.glob("test_*.py")} == names
 
 
-def test_a_code_is_declared_once() -> None:
+def test_a_code_cannot_be_declared_twice() -> None:
     with pytest.raises(ValueError, match="the finding wrong-type is declared twice"):
         declare("wrong-type", Severity.ERROR, "again")
 
 
-def test_errors_stand_before_warnings() -> None:
+def test_errors_are_declared_before_warnings() -> None:
     severities = [kind.severity for kind in FINDING_KINDS.values()]
     assert severities == sorted(severities, key=[Severity.ERROR, Severity.WARNING].index)

@@ -1,4 +1,4 @@
-"""Lint as a whole: order, shape, what is stored, and what no input may do."""
+"""Lint as a whole: the order of findings, the stored form, and hostile input."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.rules.lint.helpers import cache_rule, nest
         ({"rules": None}, "/rules", "The rules of a ruleset must be an array; they are null."),
     ],
 )
-def test_what_is_no_ruleset(document: object, path: str, message: str) -> None:
+def test_a_document_that_is_not_a_ruleset_is_refused(document: object, path: str, message: str) -> None:
     with pytest.raises(GrosslyMalformed) as raised:
         lint_ruleset(document)
     assert (raised.value.path, str(raised.value)) == (path, message)
@@ -40,7 +40,7 @@ def test_an_empty_ruleset_is_valid() -> None:
     assert result.normalized == ()
 
 
-def test_all_findings_come_at_once_and_in_document_order() -> None:
+def test_all_findings_are_reported_in_document_order() -> None:
     document = {
         "unknown": 1,
         "rules": [
@@ -80,7 +80,7 @@ def test_all_findings_come_at_once_and_in_document_order() -> None:
     assert result.normalized is None
 
 
-def test_a_valid_ruleset_comes_back_complete() -> None:
+def test_a_valid_ruleset_is_returned_with_its_defaults() -> None:
     document = {
         "rules": [
             {"requireInvalidation": True, "invalidateRules": ["c"], "conditions": {"isDDL": True}, "id": "i"},
@@ -158,7 +158,7 @@ _json = st.recursive(
 
 @settings(max_examples=100, deadline=None)
 @given(rules=st.lists(_json, max_size=4))
-def test_any_json_is_linted_and_answered(rules: list[Any]) -> None:
+def test_any_json_can_be_linted(rules: list[Any]) -> None:
     result = lint_ruleset({"rules": rules})
     assert result.valid is (result.normalized is not None)
     orjson.dumps(result.as_json())
@@ -166,12 +166,12 @@ def test_any_json_is_linted_and_answered(rules: list[Any]) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(documents=st.lists(conditions, max_size=4))
-def test_conditions_of_the_language_are_valid(documents: list[dict[str, Any]]) -> None:
+def test_random_valid_conditions_have_no_errors(documents: list[dict[str, Any]]) -> None:
     rules = [{"id": f"r{n}", "conditions": document} for n, document in enumerate(documents)]
     assert lint_ruleset({"rules": rules}).errors == ()
 
 
-def test_deep_values_anywhere_do_no_harm() -> None:
+def test_deeply_nested_values_do_not_fail() -> None:
     deep: Any = []
     for _ in range(100_000):
         deep = [deep]
@@ -188,26 +188,26 @@ def test_deep_values_anywhere_do_no_harm() -> None:
     assert codes == {"wrong-type", "unknown-property", "conditions-too-deep"}
 
 
-def test_a_body_full_of_misspellings_is_answered_whole() -> None:
+def test_a_ruleset_with_many_misspellings_gets_all_findings() -> None:
     rules = [{"id": f"r{n}", "conditions": {f"userNam{n}": "x"}} for n in range(5_000)]
     result = lint_ruleset({"rules": rules})
     assert len(result.errors) == 5_000
     assert result.errors[0].suggestion == "userName"
 
 
-def test_a_huge_name_is_not_repeated_in_messages() -> None:
+def test_messages_shorten_long_names() -> None:
     (finding,) = lint_ruleset({"rules": [cache_rule(**{"x" * 500_000: 1})]}).errors
     assert len(finding.message) < 200
 
 
-def test_a_body_made_of_errors_gets_a_bounded_answer() -> None:
+def test_the_number_of_findings_is_limited() -> None:
     result = lint_ruleset({"rules": [{}] * 60_000})
     assert len(result.errors) == MAX_FINDINGS
     assert len(result.warnings) == MAX_FINDINGS
     assert join_pointer(result.errors[-1].path) == f"/rules/{MAX_FINDINGS - 1}/id"
 
 
-def test_warnings_never_crowd_out_an_error() -> None:
+def test_errors_are_reported_besides_many_warnings() -> None:
     rules: list[object] = [{"id": f"r{n}"} for n in range(30_000)]
     result = lint_ruleset({"rules": [*rules, 7]})
     assert [join_pointer(finding.path) for finding in result.errors] == ["/rules/30000"]

@@ -1,4 +1,4 @@
-"""``caches-non-deterministic``: cached functions of chance and time."""
+"""``caches-non-deterministic``: cache rules for non-deterministic statements."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ KEY = "hasNonDeterministicFunctions"
         ({"not": {KEY: False}}, f"/not/{KEY}"),
     ],
 )
-def test_picked_out(conditions: dict[str, Any], place: str) -> None:
+def test_conditions_that_select_such_statements_are_reported(conditions: dict[str, Any], place: str) -> None:
     assert find_places(CODE, rule_with(conditions)) == [f"/rules/0/conditions{place}"]
 
 
 @pytest.mark.parametrize(
     "conditions", [{KEY: False}, {KEY: {"exists": True}}, {"not": {KEY: True}}, {"statementType": "SELECT"}]
 )
-def test_not_picked_out(conditions: dict[str, Any]) -> None:
+def test_other_conditions_are_not_reported(conditions: dict[str, Any]) -> None:
     assert find_places(CODE, rule_with(conditions)) == []
 
 
-def test_a_bypass_rule_does_right() -> None:
+def test_a_bypass_rule_is_not_reported() -> None:
     assert find_places(CODE, rule_with({KEY: True}, action="bypass")) == []

@@ -1,4 +1,4 @@
-"""``caches-writes``: cached statements that write."""
+"""``caches-writes``: cache rules for statements that write."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CODE = "caches-writes"
         ({"statementType": {"in": ["SELECT", "merge"]}}, "/statementType"),
     ],
 )
-def test_picked_out(conditions: dict[str, Any], place: str) -> None:
+def test_conditions_that_select_writes_are_reported(conditions: dict[str, Any], place: str) -> None:
     assert find_places(CODE, rule_with(conditions)) == [f"/rules/0/conditions{place}"]
 
 
@@ -47,9 +47,9 @@ def test_every_type_of_statement_that_writes(statement_type: str) -> None:
         {"isDDL": False},
     ],
 )
-def test_not_picked_out(conditions: dict[str, Any]) -> None:
+def test_other_conditions_are_not_reported(conditions: dict[str, Any]) -> None:
     assert find_places(CODE, rule_with(conditions)) == []
 
 
-def test_a_bypass_rule_does_right() -> None:
+def test_a_bypass_rule_is_not_reported() -> None:
     assert find_places(CODE, rule_with({"isDataChange": True}, action="bypass")) == []

@@ -1,4 +1,4 @@
-"""``conditions-too-deep``: nesting has a limit."""
+"""``conditions-too-deep``: nesting is limited."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ def test_eight_levels_are_allowed() -> None:
     assert find_places(CODE, rule_with(nest(8))) == []
 
 
-def test_the_ninth_is_named() -> None:
+def test_the_ninth_level_is_reported() -> None:
     assert find_places(CODE, rule_with(nest(9))) == ["/rules/0/conditions" + "/not" * 9]
 
 
-def test_a_depth_bomb_is_found_once() -> None:
+def test_very_deep_nesting_is_reported_once() -> None:
     assert find_places(CODE, rule_with(nest(100_000))) == ["/rules/0/conditions" + "/not" * 9]
 
 
-def test_depth_counts_through_all_and_any() -> None:
+def test_all_and_any_count_as_levels() -> None:
     conditions = {"all": [{"any": [nest(7)]}]}
     assert find_places(CODE, rule_with(conditions)) == ["/rules/0/conditions/all/0/any/0" + "/not" * 7]

@@ -25,7 +25,7 @@ CODE = "contradictory-conditions"
         {"any": [{"host": {"eq": "a", "ne": "a"}}, {"not": {}}]},
     ],
 )
-def test_what_never_holds(conditions: dict[str, Any]) -> None:
+def test_conditions_that_never_match_are_reported(conditions: dict[str, Any]) -> None:
     assert find_places(CODE, rule_with(conditions)) == ["/rules/0/conditions"]
 
 
@@ -38,5 +38,5 @@ def test_what_never_holds(conditions: dict[str, Any]) -> None:
         {"tables": {"containsAll": ["a.b", "c.d"]}},
     ],
 )
-def test_what_may_hold(conditions: dict[str, Any]) -> None:
+def test_conditions_that_can_match_are_not_reported(conditions: dict[str, Any]) -> None:
     assert find_places(CODE, rule_with(conditions)) == []

@@ -26,18 +26,18 @@ CODE = "operator-type-mismatch"
         ("isDDL", "ignoreCase", False),
     ],
 )
-def test_what_does_not_fit(key: str, operator: str, operand: object) -> None:
+def test_an_operator_that_does_not_fit_is_reported(key: str, operator: str, operand: object) -> None:
     assert find_places(CODE, rule_with({key: {operator: operand}})) == [
         f"/rules/0/conditions/{key}/{operator}"
     ]
 
 
 @pytest.mark.parametrize("operator", ["eq", "contains", "startsWith", "endsWith", "regex"])
-def test_an_address_is_a_text_too(operator: str) -> None:
+def test_text_operators_fit_an_address(operator: str) -> None:
     assert find_places(CODE, rule_with({"clientIp": {operator: "10."}})) == []
 
 
-def test_the_message_says_what_fits() -> None:
+def test_the_message_names_the_operators_that_fit() -> None:
     assert find_one(CODE, rule_with({"userName": {"gte": 1}})).message == (
         "gte does not fit userName, which is text: "
         "use eq, ne, in, notIn, exists, contains, startsWith, endsWith, regex."

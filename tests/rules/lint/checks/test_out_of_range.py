@@ -1,4 +1,4 @@
-"""``out-of-range``: right type, value outside its bounds."""
+"""``out-of-range``: values of the right type that are not allowed."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ CODE = "out-of-range"
 
 
 @pytest.mark.parametrize("ttl", [0, -1, 31_536_001, 10**400])
-def test_the_ttl_has_bounds(ttl: int) -> None:
+def test_a_ttl_outside_of_the_bounds_is_reported(ttl: int) -> None:
     assert find_places(CODE, cache_rule(ttlSeconds=ttl)) == ["/rules/0/ttlSeconds"]
 
 
 @pytest.mark.parametrize("ttl", [1, 31_536_000])
-def test_the_bounds_are_inside(ttl: int) -> None:
+def test_the_bounds_are_allowed(ttl: int) -> None:
     assert find_places(CODE, cache_rule(ttlSeconds=ttl)) == []
 
 
 @pytest.mark.parametrize(("name", "value"), [("seq", -1), ("tenantId", "warehouse"), ("tenantId", "")])
-def test_what_is_sent_back_beside_the_rules(name: str, value: object) -> None:
+def test_invalid_read_only_properties_are_reported(name: str, value: object) -> None:
     assert find_places(CODE, **{name: value}) == [f"/{name}"]
 
 
 @pytest.mark.parametrize(
     ("name", "value"), [("seq", 0), ("tenantId", "0190a5c4-7b1e-7c3a-9d2f-0a1b2c3d4e5f".upper())]
 )
-def test_what_was_read_may_be_sent_back(name: str, value: object) -> None:
+def test_valid_read_only_properties_are_allowed(name: str, value: object) -> None:
     assert find_places(CODE, **{name: value}) == []
 
 
-def test_the_action_is_one_of_four() -> None:
+def test_an_unknown_action_is_reported() -> None:
     finding = find_one(CODE, cache_rule(action="Denny"))
     assert finding.path == ("rules", 0, "action")
     assert finding.suggestion == "deny"
 
 
-def test_patterns_have_a_length() -> None:
+def test_a_long_pattern_is_reported() -> None:
     assert find_places(CODE, rule_with({"userName": {"regex": "a" * 2_000}})) == []
     assert find_places(CODE, rule_with({"userName": {"regex": "a" * 2_001}})) == [
         "/rules/0/conditions/userName/regex"
@@ -50,7 +50,7 @@ def test_patterns_have_a_length() -> None:
     ]
 
 
-def test_numbers_are_exact() -> None:
+def test_a_number_that_is_not_exact_in_json_is_reported() -> None:
     assert find_places(CODE, rule_with({"tableCount": {"in": [2**53, 2**53 + 1, -(10**400)]}})) == [
         "/rules/0/conditions/tableCount/in/1",
         "/rules/0/conditions/tableCount/in/2",
@@ -58,7 +58,7 @@ def test_numbers_are_exact() -> None:
 
 
 @pytest.mark.parametrize("text", ["a\0b", "\ud800"])
-def test_texts_can_be_stored(text: str) -> None:
+def test_texts_with_forbidden_characters_are_reported(text: str) -> None:
     rule = cache_rule(name=text, description=text, conditions={"userName": text, "host": {"in": ["a", text]}})
     assert find_places(CODE, rule) == [
         "/rules/0/conditions/userName",

@@ -1,4 +1,4 @@
-"""``rule-removed-active-marker``: a removed rule with an invalidation under way."""
+"""``rule-removed-active-marker``: a removed rule with an active marker."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def lint(new_rules: object, *, confirmed: set[str] | None = None) -> list[Findin
     )
 
 
-def test_by_removed_rule_id() -> None:
+def test_findings_are_sorted_by_removed_rule_id() -> None:
     findings = lint([cache_rule("c")])
 
     assert [(finding.code, finding.rule_id, finding.path) for finding in findings] == [
@@ -28,22 +28,22 @@ def test_by_removed_rule_id() -> None:
     assert findings[0].suggestion == "?confirmDeletes=a"
 
 
-def test_confirmed_rules_go() -> None:
+def test_confirmed_rules_may_be_removed() -> None:
     assert [finding.rule_id for finding in lint([], confirmed={"a", "c"})] == ["b"]
 
 
-def test_rules_that_stay_are_no_matter() -> None:
+def test_rules_that_are_kept_are_not_reported() -> None:
     assert lint([cache_rule("a"), cache_rule("b")]) == []
 
 
-def test_a_ruleset_in_any_state_is_compared() -> None:
+def test_an_invalid_ruleset_can_be_compared() -> None:
     assert [finding.rule_id for finding in lint([None, {"id": 1}, {"id": "a", "invalidateRules": 3}])] == [
         "b"
     ]
     assert [finding.rule_id for finding in lint("no rules")] == ["a", "b"]
 
 
-def test_both_kinds_about_one_rule_stand_together() -> None:
+def test_both_findings_of_one_removed_rule_are_next_to_each_other() -> None:
     findings = lint([cache_rule("w", invalidateRules=["b"])])
     assert [(finding.rule_id, finding.code) for finding in findings] == [
         ("a", CODE),

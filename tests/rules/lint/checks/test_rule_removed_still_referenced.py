@@ -17,7 +17,7 @@ def lint(*rules: dict[str, Any], confirmed: set[str] | None = None) -> LintResul
     )
 
 
-def test_it_names_the_removed_rule_and_who_refers_to_it() -> None:
+def test_the_finding_names_the_removed_rule_and_the_rules_that_refer_to_it() -> None:
     result = lint(
         cache_rule("b"), cache_rule("w", invalidateRules=["b", "a"]), cache_rule("v", invalidateRules=["a"])
     )
@@ -34,7 +34,7 @@ def test_it_names_the_removed_rule_and_who_refers_to_it() -> None:
     assert result.normalized is None
 
 
-def test_it_stands_in_place_of_the_dangling_reference_about_that_rule_only() -> None:
+def test_the_finding_replaces_only_the_dangling_reference_to_that_rule() -> None:
     result = lint(cache_rule("w", invalidateRules=["b", "never-was", "a"]))
 
     assert [(finding.code, finding.subject) for finding in result.errors] == [
@@ -44,24 +44,24 @@ def test_it_stands_in_place_of_the_dangling_reference_about_that_rule_only() -> 
     ]
 
 
-def test_confirming_does_not_let_it_through() -> None:
+def test_a_confirmation_does_not_remove_the_finding() -> None:
     result = lint(cache_rule("b"), cache_rule("w", invalidateRules=["a"]), confirmed={"a"})
     assert [finding.code for finding in result.errors] == [CODE]
 
 
-def test_removing_the_references_too_is_fine() -> None:
+def test_a_rule_may_be_removed_with_the_references_to_it() -> None:
     result = lint(cache_rule("b"), cache_rule("w", invalidateRules=["b"]))
     assert result.valid
     assert result.normalized is not None
 
 
-def test_a_referrer_without_a_valid_id_is_counted_out() -> None:
+def test_a_referring_rule_without_a_valid_id_is_named_by_its_number() -> None:
     finding = lint(cache_rule("b"), cache_rule("x", id="\ud800", invalidateRules=["a"])).errors[-1]
     assert finding.code == CODE
     assert "of rule 2 in the list: " in finding.message
 
 
-def test_many_referrers_are_counted() -> None:
+def test_the_message_counts_many_referring_rules() -> None:
     referrers = [cache_rule(f"w{n}", invalidateRules=["a"]) for n in range(12)]
     (finding,) = lint(cache_rule("b"), *referrers).errors
     assert "of w0, w1, w2, w3, w4, w5, w6, w7, w8, w9 and 2 more: " in finding.message

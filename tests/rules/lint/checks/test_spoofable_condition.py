@@ -1,4 +1,4 @@
-"""``spoofable-condition``: deny rules that trust the caller."""
+"""``spoofable-condition``: deny rules that depend on headers of the caller."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ CODE = "spoofable-condition"
 
 
 @pytest.mark.parametrize("key", ["userAgent", "host", "origin", "referer"])
-def test_headers(key: str) -> None:
+def test_a_header_in_a_deny_rule_is_reported(key: str) -> None:
     conditions = {"isDDL": True, "not": {key: {"startsWith": "x", "ignoreCase": True, "endsWith": "y"}}}
     assert find_places(CODE, rule_with(conditions, action="deny")) == [f"/rules/0/conditions/not/{key}"]
 
 
 @pytest.mark.parametrize("key", ["clientIp", "userName", "standardizedSql", "serverHostname"])
-def test_what_the_gateway_knows_itself(key: str) -> None:
+def test_values_that_the_gateway_determines_are_not_reported(key: str) -> None:
     assert find_places(CODE, rule_with({key: "x"}, action="deny")) == []
 
 
 @pytest.mark.parametrize("action", ["cache", "bypass"])
-def test_other_actions_refuse_nothing(action: str) -> None:
+def test_other_actions_are_not_reported(action: str) -> None:
     assert find_places(CODE, rule_with({"userAgent": "x"}, action=action)) == []

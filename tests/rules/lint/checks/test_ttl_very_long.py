@@ -1,4 +1,4 @@
-"""``ttl-very-long``: results that outlive their truth."""
+"""``ttl-very-long``: cache rules with a long TTL."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ CODE = "ttl-very-long"
     ("ttl", "places"),
     [(2_592_000, []), (2_592_001, ["/rules/0/ttlSeconds"]), (31_536_000, ["/rules/0/ttlSeconds"])],
 )
-def test_the_limit(ttl: int, places: list[str]) -> None:
+def test_a_ttl_above_30_days_is_reported(ttl: int, places: list[str]) -> None:
     assert find_places(CODE, cache_rule(ttlSeconds=ttl)) == places
 
 
-def test_only_what_is_cached_lives() -> None:
+def test_only_cache_rules_are_reported() -> None:
     assert find_places(CODE, cache_rule(ttlSeconds=31_536_000, action="bypass")) == []

@@ -1,4 +1,4 @@
-"""``unconditional-deny``: no rule shuts a tenant out."""
+"""``unconditional-deny``: deny rules that match everything."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ CODE = "unconditional-deny"
     "conditions",
     [{}, {"all": []}, {"userName": {"notIn": []}}, {"any": [{"isDDL": True}, {"isDDL": {"ne": True}}]}],
 )
-def test_conditions_that_always_hold(conditions: dict[str, Any]) -> None:
+def test_conditions_that_always_match_are_reported(conditions: dict[str, Any]) -> None:
     assert find_places(CODE, rule_with(conditions, action="deny")) == ["/rules/0/conditions"]
 
 
-def test_no_conditions() -> None:
+def test_a_deny_rule_without_conditions_is_reported() -> None:
     assert find_places(CODE, {"id": "a", "action": "deny"}) == ["/rules/0"]
 
 
-def test_disabled_too() -> None:
+def test_a_disabled_rule_is_reported() -> None:
     assert find_codes({"id": "a", "action": "deny", "enabled": False}) == [CODE]
 
 
 @pytest.mark.parametrize("conditions", [{"isDDL": True}, {"any": []}, {"userNmae": "x"}])
-def test_conditions_that_may_fail(conditions: dict[str, Any]) -> None:
+def test_conditions_that_do_not_always_match_are_not_reported(conditions: dict[str, Any]) -> None:
     assert find_places(CODE, rule_with(conditions, action="deny")) == []

@@ -1,4 +1,4 @@
-"""``unknown-condition-key``: a misspelled key would match everything."""
+"""``unknown-condition-key``: condition keys that do not exist."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ CODE = "unknown-condition-key"
         ("", None),
     ],
 )
-def test_the_nearest_key_is_suggested(written: str, nearest: str | None) -> None:
+def test_the_most_similar_key_is_suggested(written: str, nearest: str | None) -> None:
     finding = find_one(CODE, rule_with({written: "x"}))
     assert finding.path == ("rules", 0, "conditions", written)
     assert finding.suggestion == nearest
 
 
-def test_everywhere_in_the_conditions() -> None:
+def test_keys_are_checked_in_all_conditions() -> None:
     conditions = {"all": [{"usrName": "a"}], "not": {"any": [{}, {"or": []}]}}
     assert find_places(CODE, rule_with(conditions)) == [
         "/rules/0/conditions/all/0/usrName",
@@ -35,5 +35,5 @@ def test_everywhere_in_the_conditions() -> None:
     ]
 
 
-def test_what_stands_below_an_unknown_key_is_not_looked_into() -> None:
+def test_the_value_of_an_unknown_key_is_not_checked() -> None:
     assert find_places(CODE, rule_with({"xyzzy": {"plugh": {"plover": 1}}})) == ["/rules/0/conditions/xyzzy"]

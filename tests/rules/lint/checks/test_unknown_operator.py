@@ -1,4 +1,4 @@
-"""``unknown-operator``: an operator that does not exist."""
+"""``unknown-operator``: operators that do not exist."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ CODE = "unknown-operator"
         ("zzz", None),
     ],
 )
-def test_the_nearest_operator_is_suggested(written: str, nearest: str | None) -> None:
+def test_the_most_similar_operator_is_suggested(written: str, nearest: str | None) -> None:
     finding = find_one(CODE, rule_with({"userName": {written: "x"}}))
     assert finding.path == ("rules", 0, "conditions", "userName", written)
     assert finding.suggestion == nearest
 
 
-def test_every_unknown_operator_is_named() -> None:
+def test_every_unknown_operator_is_reported() -> None:
     assert find_places(CODE, rule_with({"host": {"a": 1, "eq": "x", "b": 2}})) == [
         "/rules/0/conditions/host/a",
         "/rules/0/conditions/host/b",

@@ -1,4 +1,4 @@
-"""``unknown-property``: what the language does not know is named, with what is like it."""
+"""``unknown-property``: properties that do not exist."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.rules.lint.helpers import cache_rule, find_one, find_places
 CODE = "unknown-property"
 
 
-def test_a_property_of_a_rule() -> None:
+def test_an_unknown_property_of_a_rule_is_reported() -> None:
     finding = find_one(CODE, cache_rule(tllSeconds=60))
     assert finding.as_json() == {
         "code": CODE,
@@ -19,18 +19,18 @@ def test_a_property_of_a_rule() -> None:
     }
 
 
-def test_a_property_of_the_ruleset() -> None:
+def test_an_unknown_property_of_the_ruleset_is_reported() -> None:
     finding = find_one(CODE, cacheBusts="x")
     assert finding.path == ("cacheBusts",)
     assert finding.rule_id is None
     assert finding.suggestion == "cacheBust"
 
 
-def test_what_was_read_may_be_sent_back() -> None:
+def test_read_only_properties_may_be_sent_back() -> None:
     members = {"tenantId": 1, "cacheBust": [], "seq": None, "modifiedAt": {}}
     assert find_places(CODE, cache_rule(), **members) == []
 
 
-def test_nothing_is_suggested_for_what_resembles_nothing() -> None:
+def test_no_property_is_suggested_if_none_is_similar() -> None:
     assert find_one(CODE, cache_rule(**{"~x/y": 1})).suggestion is None
     assert find_places(CODE, cache_rule(**{"~x/y": 1})) == ["/rules/0/~0x~1y"]

@@ -15,29 +15,29 @@ WIDE = {"statementType": "SELECT"}
 NARROW = {"statementType": "SELECT", "userName": "ann"}
 
 
-def test_behind_a_wider_rule() -> None:
+def test_a_rule_behind_a_wider_one_is_reported() -> None:
     finding = find_one(CODE, rule_with(WIDE, id="wide"), rule_with(NARROW, id="narrow"))
     assert finding.path == ("rules", 1)
     assert finding.rule_id == "narrow"
-    assert finding.message == "The rule wide stands before this rule and matches all that it can match."
+    assert finding.message == "The rule wide comes before this rule and matches everything that it matches."
 
 
-def test_behind_a_wider_rule_without_an_id() -> None:
+def test_the_message_names_a_rule_without_an_id_by_its_number() -> None:
     finding = find_one(CODE, cache_rule("a"), {"conditions": WIDE}, rule_with(NARROW))
     assert finding.message == (
-        "Rule 2 in the list stands before this rule and matches all that it can match."
+        "Rule 2 in the list comes before this rule and matches everything that it matches."
     )
 
 
-def test_before_a_wider_rule() -> None:
+def test_a_rule_before_a_wider_one_is_not_reported() -> None:
     assert find_places(CODE, rule_with(NARROW), rule_with(WIDE)) == []
 
 
-def test_behind_a_rule_for_everything() -> None:
+def test_a_rule_behind_one_that_matches_everything_is_reported() -> None:
     assert find_places(CODE, {"id": "all"}, cache_rule("a"), cache_rule("b")) == ["/rules/1", "/rules/2"]
 
 
-def test_disabled_rules_neither_hide_nor_are_hidden() -> None:
+def test_disabled_rules_are_ignored() -> None:
     assert find_places(CODE, rule_with(WIDE, enabled=False), rule_with(NARROW)) == []
     assert find_places(CODE, rule_with(WIDE), rule_with(NARROW, enabled=False)) == []
 
@@ -68,8 +68,8 @@ def test_disabled_rules_neither_hide_nor_are_hidden() -> None:
         ({"userName": {"eq": "ANN", "ignoreCase": True}}, {"userName": "Ann"}),
     ],
 )
-def test_kinds_of_width(wide: dict[str, Any], narrow: dict[str, Any]) -> None:
-    # Rules in between make what the two share neither rare nor common.
+def test_wider_conditions_of_all_kinds_are_found(wide: dict[str, Any], narrow: dict[str, Any]) -> None:
+    # Other rules in between have some terms in common with the two rules.
     between = [
         cache_rule(f"between-{n}", conditions={"serverHostname": f"h{n}", "hasParameters": bool(n % 2)})
         for n in range(9)
@@ -78,20 +78,20 @@ def test_kinds_of_width(wide: dict[str, Any], narrow: dict[str, Any]) -> None:
     assert find_places(CODE, rule_with(narrow, id="n"), *between, rule_with(wide, id="w")) == []
 
 
-def test_a_rule_that_only_invalidates_fires_behind_any_but_a_deny_rule() -> None:
+def test_a_rule_that_only_invalidates_is_reported_only_behind_a_deny_rule() -> None:
     target = cache_rule("t")
     narrow = rule_with(NARROW, id="i", invalidateRules=["t"])
     assert find_places(CODE, target, rule_with(WIDE, id="w", action="bypass"), narrow) == []
     assert find_places(CODE, target, rule_with(WIDE, id="w", action="deny"), narrow) == ["/rules/2"]
 
 
-def test_a_rule_that_also_invalidates_is_told_that_it_still_does() -> None:
+def test_the_message_says_that_invalidations_still_fire() -> None:
     narrow = rule_with(NARROW, id="n", action="bypass", invalidateRules=["t"])
     finding = find_one(CODE, cache_rule("t"), rule_with(WIDE, id="w"), narrow)
-    assert finding.message.endswith("; its invalidations fire all the same.")
+    assert finding.message.endswith("; its invalidations still fire.")
     finding = find_one(CODE, cache_rule("t"), rule_with(WIDE, id="w", action="deny"), narrow)
-    assert finding.message.endswith(" matches all that it can match.")
+    assert finding.message.endswith(" matches everything that it matches.")
 
 
-def test_a_rule_that_never_matches_is_another_matter() -> None:
+def test_a_rule_that_never_matches_is_not_reported() -> None:
     assert find_places(CODE, {"id": "all"}, rule_with({"any": []})) == []

@@ -1,4 +1,4 @@
-"""``wrong-type``: every place has its JSON type."""
+"""``wrong-type``: values of a wrong JSON type."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ CODE = "wrong-type"
         ("requireInvalidation", 0),
     ],
 )
-def test_a_field_of_a_rule(name: str, value: Any) -> None:
+def test_a_field_of_a_rule_with_a_wrong_type_is_reported(name: str, value: Any) -> None:
     assert find_places(CODE, cache_rule(**{name: value})) == [f"/rules/0/{name}"]
 
 
 @pytest.mark.parametrize(
     ("name", "value"), [("tenantId", 1), ("cacheBust", None), ("seq", "0"), ("seq", 0.5), ("modifiedAt", [])]
 )
-def test_what_is_sent_back_beside_the_rules(name: str, value: Any) -> None:
+def test_read_only_properties_of_a_wrong_type_are_reported(name: str, value: Any) -> None:
     assert find_places(CODE, **{name: value}) == [f"/{name}"]
 
 
-def test_a_whole_number_may_be_written_with_a_point() -> None:
+def test_a_whole_number_may_have_a_decimal_point() -> None:
     assert find_places(CODE, cache_rule(ttlSeconds=60.0)) == []
 
 
 @pytest.mark.parametrize("rule", [None, 1, "x", [], True])
-def test_a_rule_is_an_object(rule: object) -> None:
+def test_a_rule_that_is_not_an_object_is_reported(rule: object) -> None:
     assert find_places(CODE, rule) == ["/rules/0"]
 
 
-def test_elements_of_invalidate_rules() -> None:
+def test_targets_that_are_not_texts_are_reported() -> None:
     places = find_places(CODE, cache_rule("a"), cache_rule("b", invalidateRules=["a", 1, None]))
     assert places == ["/rules/1/invalidateRules/1", "/rules/1/invalidateRules/2"]
 
@@ -81,7 +81,7 @@ def test_elements_of_invalidate_rules() -> None:
         ({"userName": {"eq": "a", "ignoreCase": 1}}, "/userName/ignoreCase"),
     ],
 )
-def test_conditions(conditions: dict[str, Any], place: str) -> None:
+def test_conditions_of_a_wrong_type_are_reported(conditions: dict[str, Any], place: str) -> None:
     assert find_places(CODE, rule_with(conditions)) == [f"/rules/0/conditions{place}"]
 
 
@@ -91,8 +91,8 @@ def test_conditions(conditions: dict[str, Any], place: str) -> None:
         ({"userName": 1}, "eq on userName takes a string, not a number."),
         ({"userName": {"startsWith": None}}, "startsWith on userName takes a string, not null."),
         ({"userName": {"in": "a"}}, "in on userName takes an array of strings, not a string."),
-        ({"userName": {"in": ["a", 1]}}, "in on userName takes strings only, not a number."),
-        ({"tables": {"containsAll": [None]}}, "containsAll on tables takes strings only, not null."),
+        ({"userName": {"in": ["a", 1]}}, "in on userName takes only strings, not a number."),
+        ({"tables": {"containsAll": [None]}}, "containsAll on tables takes only strings, not null."),
     ],
 )
 def test_the_message_names_both_types(conditions: dict[str, Any], message: str) -> None:
@@ -114,12 +114,12 @@ def test_a_whole_number_has_no_fraction() -> None:
     assert find_one(CODE, cache_rule(enabled=2.0)).message == "enabled must be a boolean, not a number."
 
 
-def test_a_null_is_told_how_to_ask_for_null() -> None:
+def test_the_message_says_how_to_match_null() -> None:
     message = find_one(CODE, rule_with({"userName": None})).message
     assert message == 'eq on userName takes a string, not null. To match null, write {"exists": false}.'
 
 
-def test_an_array_is_told_how_to_ask_for_several() -> None:
+def test_the_message_says_how_to_match_several_values() -> None:
     message = find_one(CODE, rule_with({"tableCount": [1, 2]})).message
     assert message.endswith(
         'takes a number, not an array. To match one of several values, write {"in": [...]}.'

@@ -1,7 +1,7 @@
-"""See Arrow values in another type of the same meaning, at any depth.
+"""Convert Arrow arrays to types that Arrow or Parquet can check and write, at any depth of nesting.
 
-The engine's range is wider than Arrow's own checks (``TIME '24:00:00'``), and its exact export knows
-booleans of eight bits. Pure.
+DuckDB has values that Arrow's checks refuse (``TIME '24:00:00'``), and exports booleans of eight bits.
+Imports no Django.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-#: The engine's infinite timestamp, and negated the other one.
+#: DuckDB's infinite timestamp. Minus infinity is the same number, negated.
 _INFINITE: Final = pa.scalar(2**63 - 1, pa.int64())
 
-#: What `_convert` can rebuild. Arrow nests in other ways too, whose memory it would misread.
-_NESTING: Final = (
+#: Nested types that `_convert` can rebuild. DuckDB makes no others.
+_NESTED_TYPES: Final = (
     pa.types.is_struct,
     pa.types.is_list,
     pa.types.is_fixed_size_list,
@@ -29,44 +29,44 @@ _NESTING: Final = (
 
 
 def as_integers(array: Any) -> Any:
-    """Return the same memory with times of day as integers; other arrays as they are."""
+    """Return the array with times of day as integers, without a copy."""
     return _convert(array, matches=pa.types.is_time64, leaf=lambda times: times.view(pa.int64()))
 
 
 def with_plain_booleans(array: Any) -> Any:
-    """Return the array with booleans of one bit; other arrays as they are."""
+    """Return the array with all booleans of one bit."""
     return _convert(array, matches=_is_wide_boolean, leaf=lambda wide: wide.storage.cast(pa.bool_()))
 
 
 def with_milliseconds(array: Any) -> Any:
-    """Return the array with timestamps in seconds as milliseconds; other arrays as they are."""
+    """Return the array with timestamps in seconds converted to milliseconds."""
     return _convert(array, matches=_is_in_seconds, leaf=_in_milliseconds)
 
 
-def no_rows(schema: pa.Schema) -> pa.RecordBatch:
-    """Return a batch that holds types alone. ``Schema.empty_table`` knows no unions."""
+def empty_batch(schema: pa.Schema) -> pa.RecordBatch:
+    """Return a batch without rows. ``Schema.empty_table`` does not support unions."""
     return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], names=schema.names)
 
 
 def map_as_list(array: Any) -> Any:
-    """Return the same memory as a list of structs of key and value, a slice included."""
+    """Return a map array, also a slice, as a list array of key-value structs, without a copy."""
     fields = [array.type.key_field, array.type.item_field]
     return _list_over(array, pa.StructArray.from_arrays([array.keys, array.items], fields=fields))
 
 
 def member_codes(array: Any) -> Any:
-    """Return for each row of a union the code of its member. Arrow's own ``type_codes`` forgets a slice."""
+    """Return the code of the member of each row of a union. Arrow's ``type_codes`` ignores slices."""
     if not len(array):
-        # Which may have no memory at all.
+        # An empty array may have no buffers.
         return pa.array([], pa.int8())
     codes = array.buffers()[1]
     return pa.Array.from_buffers(pa.int8(), len(array), [None, codes.slice(array.offset)])
 
 
 def elements(array: Any) -> Any:
-    """Return what the rows of a list array hold, one after the other.
+    """Return the elements of all rows of a list array, one row after another, without a copy.
 
-    In place: ``flatten`` copies where there are nulls, and cannot copy every type.
+    ``flatten`` copies if there are nulls, and cannot copy every type.
     """
     if pa.types.is_fixed_size_list(array.type):
         size = array.type.list_size
@@ -86,7 +86,7 @@ def _is_in_seconds(type_: Any) -> bool:
 
 
 def _in_milliseconds(seconds: Any) -> Any:
-    """Cast all but the infinities, which are the same integer in every unit."""
+    """Convert all timestamps except infinities, which are the same number in every unit."""
     counts = seconds.view(pa.int64())
     infinite = pc.equal(pc.abs(counts), _INFINITE)
     finite = pc.if_else(infinite, 0, counts).view(seconds.type).cast(pa.timestamp("ms"))
@@ -94,7 +94,7 @@ def _in_milliseconds(seconds: Any) -> Any:
 
 
 def _convert(array: Any, *, matches: Callable[[Any], bool], leaf: Callable[[Any], Any]) -> Any:
-    """Replace every array of a matching type below ``array`` and keep what holds them."""
+    """Convert every array of a matching type in ``array`` with ``leaf``, and rebuild the arrays around it."""
     type_ = array.type
     if matches(type_):
         return leaf(array)
@@ -121,23 +121,23 @@ def _convert(array: Any, *, matches: Callable[[Any], bool], leaf: Callable[[Any]
 
 
 def _contains(type_: Any, matches: Callable[[Any], bool]) -> bool:
-    """Whether a type that the engine makes is a matching one or holds one."""
+    """Return True if a type of DuckDB's matches, or contains a type that matches."""
     if matches(type_):
         return True
-    if not any(nests(type_) for nests in _NESTING):
+    if not any(is_nested(type_) for is_nested in _NESTED_TYPES):
         return False
     return any(_contains(type_.field(i).type, matches) for i in range(type_.num_fields))
 
 
 def _list_over(array: Any, values: Any) -> Any:
-    """Return a list array with the rows of ``array`` and other values; a slice stays one."""
+    """Return a list array with the rows of ``array``, which may be a slice, and other values."""
     if pa.types.is_fixed_size_list(array.type):
         return _rows_over(array, values, type_=pa.list_(values.type, array.type.list_size), buffers=1)
     return _rows_over(array, values, type_=pa.list_(values.type))
 
 
 def _rows_over(array: Any, values: Any, *, type_: Any, buffers: int = 2) -> Any:
-    """Return an array of a list's or map's type, whose first ``buffers`` are those of ``array``."""
+    """Return an array of a list or map type that shares its first ``buffers`` buffers with ``array``."""
     return pa.Array.from_buffers(
         type_,
         len(array),

@@ -1,18 +1,19 @@
-"""What the rollups of a day, a month and a year hold, and how they are written. Contract: "Summary records".
+"""The tables and columns of rollups, and how a day's rollups are written. Contract: "Summary records".
 
-Five tables, all exact; no summary reads raw rows again. Days merge into months and months into years
-(`analytics.summaries.merge`), which have the same tables with fewer columns:
+A rollup has five tables with exact numbers. Summaries are computed from them, not from raw rows. The rollups
+of days merge into months and years (`analytics.summaries.merge`): the same tables with fewer columns.
 
-- ``statements``: one row per statement, in the order of the daily document, with its text;
-- ``users``: user x statement, by user, each one's in the order of the user's daily document;
+- ``statements``: one row per statement with its text, in the order of the daily document;
+- ``users``: user x statement, sorted by user; within a user in the order of the user's daily document;
 - ``rules``: rule x statement;
-- ``hours``: hour x user, with additive sums;
-- ``activity``: user x day, and for the tenant as a whole (``user_name`` null) the day.
+- ``hours``: hour x user;
+- ``activity``: user x day, and a row for the whole tenant (``user_name`` null) per day.
 
-A statement is its MD5 as a UUID, which engines compare as one number. A 24-bit ``hour_mask`` says in which
-hours a group occurred, which keeps distinct counts per hour exact. ``latest_*`` are those of the group's
-latest entry; ``latest_timestamp``, ``latest_log_id``, ``latest_day`` and, within a day, ``latest_row``
-decide which it is (`LATEST_ORDER`).
+A statement is represented by its MD5 as a UUID, which DuckDB compares as one number. The 24 bits of
+``hour_mask`` say in which hours a group has entries; they keep distinct counts per hour exact. ``is_kept``
+means that the statement was stored in the cache or served from it. ``latest_*`` are columns of the group's
+latest entry: `LATEST_ORDER` of ``latest_timestamp``, ``latest_log_id``, ``latest_day`` and, within a day,
+``latest_row`` decides which entry that is.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ if TYPE_CHECKING:
 
     from analytics.summaries.grouping import Array
 
-#: Raise it when the rollups' columns or meaning change: every day's are made anew.
+#: Raise it if the columns or their meaning change. Then the rollups of all days are built again.
 ROLLUP_VERSION: Final = 3
-#: The first version whose day files hold everything that rollups of the present one are made of.
+#: The first version whose day files have everything that rollups of the present version need.
 FIRST_LOG_VERSION: Final = 2
-#: Stands for rollups that were lost: they cannot be read, and are made anew from the day's file.
+#: The version of lost rollups. They are built again from the day's file.
 NO_VERSION: Final = 0
 
 STATEMENTS: Final = "statements"
@@ -45,24 +46,27 @@ HOURS: Final = "hours"
 ACTIVITY: Final = "activity"
 TABLES: Final = (STATEMENTS, USERS, RULES, HOURS, ACTIVITY)
 
-#: Orders latest entries. Of those equal in time and logId the first by object key counts: that of the earlier
-#: day, and in one day that of the higher row.
+#: The latest entry has the highest value. If time and logId are equal, the first entry by object key counts:
+#: that of the earlier day or, within a day, that of the higher row.
 LATEST_ORDER: Final = "row(latest_timestamp, latest_log_id, DATE '1970-01-01' - latest_day, latest_row)"
 
-#: What a record shows of its latest entry, and which entry that is.
-SHOWN: Final = ("latest_cache_key", "latest_rule", "latest_status", "latest_code", "latest_size")
-_LATEST: Final = ("latest_row", "latest_timestamp", "latest_log_id", "latest_day")
-_ASKED_COLUMNS: Final = (
+#: Columns of the latest entry that a statement record shows, and columns that identify the latest entry.
+LATEST_VALUES: Final = ("latest_cache_key", "latest_rule", "latest_status", "latest_code", "latest_size")
+_LATEST_KEY: Final = ("latest_row", "latest_timestamp", "latest_log_id", "latest_day")
+_STATEMENT_COLUMNS: Final = (
     *("entries", "hits", "misses", "bypasses", "passthroughs", "time_mean", "warehouse_sum"),
     *("first_timestamp", "last_timestamp", "hour_mask", "is_kept"),
 )
 #: The columns of each table of a day, in order.
 COLUMNS_OF: Final[Mapping[str, tuple[str, ...]]] = {
-    STATEMENTS: ("sql", "statement", *_ASKED_COLUMNS, "uncached_warehouse_sum", *_LATEST, *SHOWN),
-    USERS: ("user_name", "statement", *_ASKED_COLUMNS, *SHOWN),
+    STATEMENTS: (
+        *("sql", "statement", *_STATEMENT_COLUMNS, "uncached_warehouse_sum"),
+        *(*_LATEST_KEY, *LATEST_VALUES),
+    ),
+    USERS: ("user_name", "statement", *_STATEMENT_COLUMNS, *LATEST_VALUES),
     RULES: (
         *("rule", "statement", "hits", "misses", "miss_warehouse_sum", "miss_warehouse_count"),
-        *(*_LATEST, "latest_rule_name"),
+        *(*_LATEST_KEY, "latest_rule_name"),
     ),
     HOURS: (
         *("hour", "user_name", "entries", "hits", "misses", "hit_bytes", "other_bytes"),
@@ -74,7 +78,7 @@ COLUMNS_OF: Final[Mapping[str, tuple[str, ...]]] = {
         *("time_sum", "time_count", "time_min", "time_max", "stored_elements", "stored_size"),
     ),
 }
-#: The type of each column that is no 64-bit number.
+#: The types of columns. All others are 64-bit integers.
 TYPES: Final[Mapping[str, Any]] = {
     **dict.fromkeys(("sql", "user_name", "rule", "latest_log_id", "latest_rule_name"), pa.string()),
     **dict.fromkeys(("latest_cache_key", "latest_rule", "latest_status"), pa.string()),
@@ -88,33 +92,34 @@ TYPES: Final[Mapping[str, Any]] = {
     "latest_code": pa.int32(),
 }
 
-#: Rows to a row group: few where one user's are wanted, so that they are found without reading many others'.
-_FEW: Final = 2048
+#: Maximum rows of a row group. Row groups are small, so that a user's rows are read without many others.
+_DEFAULT_GROUP_ROWS: Final = 2048
 _GROUP_ROWS: Final = {STATEMENTS: 8192, HOURS: 512}
-#: Bytes of statements to a row group, or one statement: a reader holds a row group.
+#: Maximum bytes of statements in a row group (of one statement if it is longer). Readers hold a row group in
+#: memory.
 GROUP_BYTES: Final = 4 << 20
-#: Columns that do not become smaller, and those whose values repeat.
-_RANDOM: Final = frozenset({"statement", "latest_cache_key", "latest_log_id"})
+#: Columns that cannot be compressed, and columns whose values repeat.
+_INCOMPRESSIBLE: Final = frozenset({"statement", "latest_cache_key", "latest_log_id"})
 _REPEATING: Final = frozenset({"user_name", "rule", "latest_rule", "latest_rule_name", "latest_status"})
 
 
 def write_table(table: pa.Table, path: Path) -> None:
-    """Write the columns of the table that ``path`` is named after."""
+    """Write a table of a day's rollups. The name of the file is the name of the table."""
     columns = COLUMNS_OF[path.stem]
     schema = pa.schema([(name, TYPES.get(name, pa.int64())) for name in columns])
     options: dict[str, Any] = {
-        "compression": {name: "NONE" if name in _RANDOM else "LZ4" for name in columns},
+        "compression": {name: "NONE" if name in _INCOMPRESSIBLE else "LZ4" for name in columns},
         "use_dictionary": [name for name in columns if name in _REPEATING],
     }
-    rows = _GROUP_ROWS.get(path.stem, _FEW)
+    rows = _GROUP_ROWS.get(path.stem, _DEFAULT_GROUP_ROWS)
     with pq.ParquetWriter(path, schema, **options) as writer:
         for part in _parts(table):
-            typed = {field.name: _typed(part[field.name], field.type) for field in schema}
-            writer.write_table(pa.table(typed), row_group_size=rows)
+            columns_of_part = {field.name: _cast(part[field.name], field.type) for field in schema}
+            writer.write_table(pa.table(columns_of_part), row_group_size=rows)
 
 
 def _parts(table: pa.Table) -> Iterator[pa.Table]:
-    """The rows in parts, of whole row groups each: of statements some MiB, however long they are."""
+    """Yield the rows. A part of the statement table is one row group, limited by `GROUP_BYTES`."""
     if "sql" not in table.column_names:
         yield table
         return
@@ -129,6 +134,6 @@ def _parts(table: pa.Table) -> Iterator[pa.Table]:
     yield table.slice(start)
 
 
-def _typed(column: Array, kind: Any) -> Array:
+def _cast(column: Array, type_: Any) -> Array:
     array = column.combine_chunks()
-    return pa.ExtensionArray.from_storage(kind, array) if kind == pa.uuid() else array.cast(kind)
+    return pa.ExtensionArray.from_storage(type_, array) if type_ == pa.uuid() else array.cast(type_)

@@ -1,10 +1,10 @@
-"""Builds in processes that are killed at a write: for tests of what SIGKILL leaves.
+"""Run builds in processes that are killed before a write, to test what SIGKILL leaves.
 
-    python -m tests.analytics.dying DATABASE STORE_URL
+    python -m tests.analytics.killed_builds DATABASE STORE_URL
 
-For every number that it reads, a forked child brings everything up to date and is killed before that one of
-its writes, be it to the store or to the database; a line tells before which, or ``done``. The parent is warm
-and holds neither a connection nor an engine, so that a child begins at once.
+For each number N that it reads, it forks a child that rebuilds everything that is stale. The child is killed
+before its N-th write to the store or the database. The output is a line that names this write, or ``done`` if
+there were fewer writes. The parent has imported everything, but opened no connection, so a child starts fast.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def main(database: str, store_url: str) -> None:
     from analytics.summaries import store  # needs Django
     from tests.analytics import builds  # noqa: F401
 
-    # Every document is large enough to be an object of its own.
+    # Every document becomes an object of its own.
     store.INLINE_BYTES = 0  # type: ignore[misc]
-    # A child that collected garbage would copy all that it shares with its parent.
+    # Garbage collection in a child would copy the memory that it shares with its parent.
     gc.collect()
     gc.freeze()
     gc.disable()
@@ -41,27 +41,27 @@ def main(database: str, store_url: str) -> None:
         reading, writing = os.pipe()
         child = os.fork()
         if not child:
-            _end_as_told(last=int(line), place=writing)
+            _run_child(last=int(line), output=writing)
         os.close(writing)
-        with os.fdopen(reading) as told:
-            place = told.read()
+        with os.fdopen(reading) as stream:
+            name = stream.read()
         _, status = os.waitpid(child, 0)
-        ended = os.waitstatus_to_exitcode(status)
-        print({-signal.SIGKILL: place, 0: "done"}.get(ended, f"exit code {ended}"), flush=True)  # noqa: T201
+        code = os.waitstatus_to_exitcode(status)
+        print({-signal.SIGKILL: name, 0: "done"}.get(code, f"exit code {code}"), flush=True)  # noqa: T201
 
 
-def _end_as_told(*, last: int, place: int) -> None:
+def _run_child(*, last: int, output: int) -> None:
     status = 1
     try:
-        _build(last=last, place=place)
+        _build(last=last, output=output)
         status = 0
-    except BaseException:  # noqa: BLE001  # whatever it is, the child ends here
+    except BaseException:  # noqa: BLE001  # the child must not return from here
         traceback.print_exc()
     os._exit(status)
 
 
-def _build(*, last: int, place: int) -> None:
-    """Build everything; before the write numbered ``last`` tell it to the descriptor ``place``, and end."""
+def _build(*, last: int, output: int) -> None:
+    """Build everything. Before write number ``last``, write its name to ``output`` and kill this process."""
     from django.db import connection
 
     from tenantadmin.objectstore import LocalStore, default_store
@@ -69,24 +69,24 @@ def _build(*, last: int, place: int) -> None:
 
     numbers = count(1)
 
-    def end_at(name: str) -> None:
+    def die_before(name: str) -> None:
         if next(numbers) == last:
-            os.write(place, name.encode())
+            os.write(output, name.encode())
             os.kill(os.getpid(), signal.SIGKILL)
 
     def write_object(store: LocalStore, key: str, content: Any) -> None:
-        end_at(key)
+        die_before(key)
         write(store, key, content)
 
     def execute(run: Any, sql: str, *arguments: Any) -> Any:
         if match := _WRITING.match(sql):
-            end_at(" ".join(match.groups()))
+            die_before(" ".join(match.groups()))
         return run(sql, *arguments)
 
     write = LocalStore.write
     LocalStore.write = write_object  # type: ignore[method-assign,assignment]
     with connection.execute_wrapper(execute):
-        # The lock of the one before is free when the server has noticed its end.
+        # PostgreSQL frees the lock of a killed child when it notices that the connection is closed.
         refresh(default_store(), wait=True)
 
 

@@ -1,4 +1,4 @@
-"""Where the files of a tenant's log lie for an engine on this machine. Imports no Django."""
+"""Where DuckDB on this machine reads the files of a tenant's log. Imports no Django."""
 
 from __future__ import annotations
 
@@ -15,16 +15,20 @@ if TYPE_CHECKING:
     from tenantadmin.objectstore.local_copies import LocalCopies
 
 
-def locate(
+def make_source(
     store: ObjectStore, *, copies: LocalCopies, tenant: str, files: Sequence[tuple[str, str]]
 ) -> LogSource:
-    """Return the log whose ``files`` are pairs of a day (``YYYY-MM-DD``) and an object key, oldest day first.
+    """Return the log of ``tenant``, whose files are at local paths.
 
-    Over a remote store, ``copies`` has those that a query can read: the engine's processes have no network.
+    Query processes have no network. If the store is not local, they read copies of its files.
+
+    Args:
+        copies: fetches and keeps those copies.
+        files: pairs of a day (``YYYY-MM-DD``) and an object key, oldest day first.
 
     Raises:
-        InvalidKey: a key names no object of the store.
-        ValueError: a file is not of its day or not of the tenant.
+        InvalidKey: a key cannot be the key of an object.
+        ValueError: a file is not of its day, or not of the tenant.
     """
     keys = [key for _, key in files]
     if isinstance(store, LocalStore):

@@ -1,4 +1,4 @@
-"""What the engine answers, as it is written in the four forms."""
+"""Results of the engine, written as NDJSON, CSV and Parquet."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _parquet(result: QueryResult) -> pa.Table:
         ("(SELECT histogram(i > 1) FROM range(5) t(i))", {"false": 2, "true": 3}),
     ],
 )
-def test_a_map_of_booleans_is_an_object(engine: LocalEngine, expression: str, value: object) -> None:
+def test_a_map_of_booleans_is_a_json_object(engine: LocalEngine, expression: str, value: object) -> None:
     result = _run(engine, f"SELECT {expression} AS m")
     assert _rows(result) == [{"m": value}]
     written = b"".join(csv_pieces(result)).decode().removeprefix("m\r\n").strip().strip('"')
@@ -71,11 +71,11 @@ def test_a_union_of_many_rows_keeps_its_values(engine: LocalEngine) -> None:
         ("union_value(a := union_value(b := MAP {TIME '24:00:00': true}))", {"24:00:00": True}),
     ],
 )
-def test_the_last_time_of_day_in_a_union(engine: LocalEngine, expression: str, value: object) -> None:
+def test_a_union_can_contain_the_time_24_00(engine: LocalEngine, expression: str, value: object) -> None:
     assert _rows(_run(engine, f"SELECT {expression} AS u")) == [{"u": value}]
 
 
-def test_no_rows_have_their_types_in_parquet(engine: LocalEngine) -> None:
+def test_a_parquet_file_without_rows_has_the_right_types(engine: LocalEngine) -> None:
     aggregates = """
         SELECT count(*) AS n, max('x') AS t, max(true) AS b, max(1::HUGEINT) AS h,
                max(union_value(a := TIME '24:00:00')) AS u, max(1.5::DECIMAL(10, 2)) AS d,
@@ -103,35 +103,35 @@ _KEY = "k" * 3_000
         f'SELECT 1 AS "{_KEY}" FROM range(20000)',
     ],
 )
-def test_what_is_written_of_names_is_within_the_cap(engine: LocalEngine, statement: str) -> None:
+def test_repeated_names_count_towards_the_limit_of_bytes(engine: LocalEngine, statement: str) -> None:
     limits = Limits(max_rows=30_000, max_bytes=8 << 20)
     result = engine.execute(source=_NOBODY, statement=statement, limits=limits)
     assert result.truncated
     written = sum(map(len, ndjson_pieces(result)))
     assert written <= limits.max_bytes
-    # As many rows as fit, where one does.
+    # The result has as many rows as fit.
     assert result.row_count == 0 or written > limits.max_bytes * 0.98
 
 
-def test_names_that_are_not_written_weigh_nothing(engine: LocalEngine) -> None:
+def test_names_that_are_not_written_do_not_count(engine: LocalEngine) -> None:
     nulls = f"SELECT NULL::STRUCT({_KEY} INTEGER) AS s, NULL::ENUM ('{_KEY}') AS e FROM range(10000)"
     result = engine.execute(source=_NOBODY, statement=nulls, limits=Limits(max_bytes=4 << 20))
     assert (result.row_count, result.truncated) == (10_000, False)
 
 
-def test_a_name_beyond_all_measure_is_refused(engine: LocalEngine) -> None:
+def test_a_name_of_megabytes_is_refused(engine: LocalEngine) -> None:
     statement = """SELECT from_json('{}', '{"' || repeat('k', 9000000) || '": "INT"}') AS s"""
     with pytest.raises(QueryFailed, match=r"^The result's names and types are larger"):
         _run(engine, statement)
 
 
 @pytest.mark.parametrize("expression", ["x", "[x]", "unnest(x)"])
-def test_a_name_that_arrow_would_cut_is_refused(engine: LocalEngine, expression: str) -> None:
-    two = """from_json('{"\\u0000b":1,"\\u0000c":2}', '{"\\u0000b":"INT","\\u0000c":"INT"}')"""
+def test_a_name_with_nul_is_refused(engine: LocalEngine, expression: str) -> None:
+    struct = """from_json('{"\\u0000b":1,"\\u0000c":2}', '{"\\u0000b":"INT","\\u0000c":"INT"}')"""
     with pytest.raises(QueryFailed) as caught:
-        _run(engine, f"SELECT {expression} FROM (SELECT {two} AS x)")
+        _run(engine, f"SELECT {expression} FROM (SELECT {struct} AS x)")
     assert caught.value.text == (
-        r'The name "\u0000b" holds NUL, which no name of a result may.'
-        " Name it otherwise, or cast what holds it to JSON."
+        r'The name "\u0000b" contains NUL, which is not allowed in names of a result.'
+        " Choose another name, or cast the value to JSON."
     )
-    assert _rows(_run(engine, f"SELECT {two}::JSON AS x")) == [{"x": r'{"\u0000b":1,"\u0000c":2}'}]
+    assert _rows(_run(engine, f"SELECT {struct}::JSON AS x")) == [{"x": r'{"\u0000b":1,"\u0000c":2}'}]

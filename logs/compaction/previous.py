@@ -1,0 +1,130 @@
+"""Reuse rows of the previous build: those of hours whose objects have not changed.
+
+The file of a build holds no duplicates (entries whose ``logId`` an earlier entry has). So each hour records
+the other hours whose entries were kept instead of its own. If one of those hours changes, this hour is read
+again too.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from logs.compaction.convert import SCHEMA
+from logs.compaction.engine import PREFIX_HOUR_COLUMN
+from tenantadmin.arrow import pc
+from tenantadmin.objectstore import ObjectNotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
+    from pathlib import Path
+
+    from logs.compaction.rows import Quarantined
+    from logs.listing import DayListing
+    from tenantadmin.objectstore import ObjectStore
+
+_log = logging.getLogger(__name__)
+
+#: If a larger share of the day's bytes must be read, read the whole day: reusing the rest saves nothing.
+_MAX_SHARE_TO_READ: Final = 0.75
+_BATCH_ROWS: Final = 8_192
+
+
+@dataclass(frozen=True, slots=True)
+class HourState:
+    """One hour of a build. `logs.models.Partition` stores it as JSON.
+
+    Attributes:
+        digest: over the names, sizes and etags of the objects under the hour's prefix.
+        duplicates: how many of their entries were dropped because an earlier entry has the same ``logId``.
+        superseded_by: the other hours that hold those earlier entries.
+    """
+
+    digest: str
+    duplicates: int = 0
+    superseded_by: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PreviousBuild:
+    """The day's previous build: the key and row count of its file, its hours and its quarantine list."""
+
+    file: str
+    rows: int
+    hours: Mapping[int, HourState]
+    quarantined: Sequence[Quarantined]
+
+
+def hours_to_read(listing: DayListing, previous: PreviousBuild) -> AbstractSet[int]:
+    """Return the hours whose rows cannot be reused; all hours if reuse would save too little."""
+    before = {hour: state.digest for hour, state in previous.hours.items()}
+    present = {hour: objects.digest for hour, objects in listing.hours.items()}
+    all_hours = present.keys() | before.keys()
+    changed = {hour for hour in all_hours if present.get(hour) != before.get(hour)}
+    changed |= {hour for hour, state in previous.hours.items() if not changed.isdisjoint(state.superseded_by)}
+    size = sum(listing.hours[hour].size for hour in changed if hour in listing.hours)
+    return changed if size <= _MAX_SHARE_TO_READ * listing.size else all_hours
+
+
+def write_reused_rows(
+    store: ObjectStore, previous: PreviousBuild, *, except_hours: AbstractSet[int], directory: Path
+) -> Path | None:
+    """Write the previous build's rows, without those of ``except_hours``, to an Arrow file.
+
+    Returns None if the previous file is missing, damaged or has other columns.
+
+    Raises:
+        OSError, StoreError: the disk or the store failed. The previous file may still be good.
+    """
+    copy, target = directory / "previous.parquet", directory / "reused.arrow"
+    excluded = pa.array(sorted(except_hours), pa.int8())
+    try:
+        with store.open(previous.file) as stream, copy.open("wb") as out:
+            shutil.copyfileobj(stream, out, 1 << 20)
+        with pa.OSFile(str(target), "wb") as sink, pa.ipc.new_file(sink, SCHEMA) as writer:
+            for batch in _read_batches(copy, rows=previous.rows):
+                is_reused = pc.invert(pc.is_in(batch.column(PREFIX_HOUR_COLUMN), excluded))
+                writer.write_batch(batch.filter(is_reused))
+    except (ObjectNotFound, _UnusableFile) as error:
+        _log.warning("Cannot reuse the file %s, reading the whole day instead: %s", previous.file, error)
+        target.unlink(missing_ok=True)
+        return None
+    finally:
+        copy.unlink(missing_ok=True)
+    return target
+
+
+class _UnusableFile(Exception):
+    """The file is damaged, or another version of this code wrote it with other columns."""
+
+
+def _read_batches(path: Path, *, rows: int) -> Iterator[pa.RecordBatch]:
+    """Yield all rows of a day's file, and check the checksums of its pages.
+
+    Raises:
+        _UnusableFile: the file is damaged, or has other columns or another number of rows.
+        OSError: the disk failed.
+    """
+    count = 0
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as parquet:
+            if not parquet.schema_arrow.equals(SCHEMA):
+                raise _UnusableFile("it has other columns")
+            for batch in parquet.iter_batches(_BATCH_ROWS):
+                count += batch.num_rows
+                yield batch
+    except OSError as error:
+        # Arrow also raises OSError, without errno, for most data that it cannot decode.
+        if error.errno is not None:
+            raise
+        raise _UnusableFile(str(error)) from error
+    except (pa.ArrowException, ValueError) as error:
+        raise _UnusableFile(str(error)) from error
+    if count != rows:
+        raise _UnusableFile(f"it has {count} rows, not {rows}")

@@ -1,0 +1,174 @@
+"""Read a day's raw objects as rows, in the order of object keys and positions, and quarantine bad entries."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from logs.compaction.convert import Chunk, Converter, connect
+from logs.compaction.entries import BadFile, Lines, find_invalid, is_utf8, split
+from logs.layout import hour_of
+from tenantadmin.objectstore.batch import starts_of
+
+if TYPE_CHECKING:
+    from array import array
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from datetime import date
+
+    from logs.compaction.entries import JsonBytes
+    from tenantadmin.objectstore import Batch, Entry
+
+#: Bytes of entries in a chunk. Each conversion has a fixed cost, so small chunks are slow.
+_CHUNK_BYTES: Final = 16 << 20
+#: Converter threads (DuckDB releases the interpreter lock), and how many chunks may wait for them.
+_THREADS: Final = 2
+_MAX_WAITING: Final = 3
+#: Entries that DuckDB parses at a time.
+_ENTRIES_PER_ARRAY: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """An entry that no row is made of: its object's key, its position and the reason.
+
+    A position of None means the whole file.
+    """
+
+    key: str
+    position: int | None
+    reason: str
+
+
+def read_rows(
+    batches: Iterable[Batch], *, day: date, quarantined: list[Quarantined]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of all objects in the order of ``batches``; append bad entries to ``quarantined``."""
+    with connect() as engine, ThreadPoolExecutor(_THREADS) as pool:
+        converters: SimpleQueue[Converter] = SimpleQueue()
+        for _ in range(_THREADS):
+            converters.put(Converter(engine, day=day))
+        pending: deque[Future[pa.RecordBatch]] = deque()
+        for chunk in _chunks(batches, quarantined):
+            pending.append(pool.submit(_convert, chunk, converters))
+            if len(pending) > _MAX_WAITING:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+
+
+def _convert(chunk: Chunk, converters: SimpleQueue[Converter]) -> pa.RecordBatch:
+    converter = converters.get()
+    try:
+        return converter.convert(chunk)
+    finally:
+        converters.put(converter)
+
+
+def _chunks(batches: Iterable[Batch], quarantined: list[Quarantined]) -> Iterator[Chunk]:
+    """Yield the entries of all objects in chunks of about `_CHUNK_BYTES`."""
+    arrays: list[pa.Array[Any]] = []
+    hours = bytearray()
+    chunk_bytes = batch_bytes = 0
+    for batch in batches:
+        # Arrays refer to the content of their batches, so a few small arrays can keep much of it in memory.
+        batch_bytes += len(batch.content)
+        for entries, entry_hours in _arrays_of_batch(batch, quarantined):
+            arrays.append(entries)
+            hours += entry_hours
+            chunk_bytes += entries.nbytes
+            if chunk_bytes >= _CHUNK_BYTES or batch_bytes >= 2 * _CHUNK_BYTES:
+                yield Chunk(arrays, hours)
+                arrays, hours, chunk_bytes, batch_bytes = [], bytearray(), 0, 0
+    if arrays:
+        yield Chunk(arrays, hours)
+
+
+def _arrays_of_batch(
+    batch: Batch, quarantined: list[Quarantined]
+) -> Iterator[tuple[pa.Array[Any], bytes | bytearray]]:
+    """Yield arrays of a batch's entries, each with the entries' prefix hours. Quarantine bad entries."""
+    count = len(batch.entries)
+    hours = _prefix_hours(batch.entries)
+    # The usual batches are many objects of one entry each, checked here together, or one object of lines.
+    check_together = count > 1 and is_utf8(batch.content)
+    replacements: dict[int, Sequence[JsonBytes]] = {}
+    for index in find_invalid(batch.content, batch.starts) if check_together else range(count):
+        key = batch.entries[index].key
+        try:
+            parts = split(batch.body(index), is_known_utf8=check_together)
+        except BadFile as error:
+            quarantined.append(Quarantined(key, None, str(error)))
+            replacements[index] = ()
+            continue
+        quarantined += [Quarantined(key, position, reason) for position, reason in parts.errors.items()]
+        if count == 1 and isinstance(parts.values, Lines):
+            removed: dict[int, Sequence[JsonBytes]] = dict.fromkeys(parts.errors, ())
+            yield from _arrays(batch.content, parts.values.starts, hours * len(parts.values), removed)
+            return
+        replacements[index] = [
+            value for position, value in enumerate(parts.values) if position not in parts.errors
+        ]
+    yield from _arrays(batch.content, batch.starts, hours, replacements)
+
+
+def _prefix_hours(objects: Sequence[Entry]) -> bytes:
+    """Return the prefix hour of each object, one byte each. The objects are sorted by key."""
+    first, last = hour_of(objects[0].key), hour_of(objects[-1].key)
+    return bytes([first] * len(objects) if first == last else [hour_of(item.key) for item in objects])
+
+
+def _arrays(
+    content: bytes,
+    starts: array[int],
+    hours: bytes | bytearray,
+    replacements: Mapping[int, Sequence[JsonBytes]],
+) -> Iterator[tuple[pa.Array[Any], bytes | bytearray]]:
+    """Yield arrays of entries with their prefix hours. Only arrays with a replaced entry are copied.
+
+    Args:
+        content: entries in UTF-8, with a line break between two.
+        starts: the offset of each entry, and last the offset at which another one would start.
+        hours: the prefix hour of each entry.
+        replacements: by index of an entry, the entries to use instead of it: none, one or several.
+    """
+    bounds = starts[:]
+    bounds[-1] = min(bounds[-1], len(content))
+    entries = _string_array(bounds, content)
+    replaced = sorted(replacements)
+    for first, end in _array_ranges(bounds):
+        if bisect_left(replaced, first) == bisect_left(replaced, end):
+            yield entries.slice(first, end - first), hours[first:end]
+            continue
+        copied: list[JsonBytes] = []
+        copied_hours = bytearray()
+        for index in range(first, end):
+            own = replacements.get(index, (content[bounds[index] : bounds[index + 1]],))
+            copied += own
+            copied_hours += hours[index : index + 1] * len(own)
+        yield from _arrays(b"\n".join(copied), starts_of(map(len, copied)), copied_hours, {})
+
+
+def _array_ranges(bounds: array[int]) -> Iterator[tuple[int, int]]:
+    """Yield the index ranges (first, end) of entries that go into one array.
+
+    Args:
+        bounds: the offset of each entry, and last the end of the last one.
+    """
+    first, last = 0, len(bounds) - 1
+    while first < last:
+        end = bisect_left(bounds, bounds[first] + _CHUNK_BYTES, first + 1, last)
+        end = min(end, first + _ENTRIES_PER_ARRAY)
+        yield first, end
+        first = end
+
+
+def _string_array(bounds: array[int], content: bytes) -> pa.Array[Any]:
+    """Return the texts between ``bounds`` as an Arrow array, without a copy. ``content`` must be UTF-8."""
+    buffers = [None, pa.py_buffer(bounds), pa.py_buffer(content)]
+    return pa.Array.from_buffers(pa.large_string(), len(bounds) - 1, buffers)

@@ -1,0 +1,63 @@
+"""A Celery worker that waits before its first write to the store until the test lets it continue.
+
+    python -m tests.analytics.waiting_worker DATABASE STORE_URL
+
+Its broker and cache are at ``REDIS_URL``. It prints ``ready`` when it has started, ``waiting`` when it waits,
+and the name and state of each task that ended. Its input is ``go`` to continue, or ``look`` to check all days
+again.
+"""
+
+from __future__ import annotations
+
+import sys
+from threading import Event, Thread
+from typing import Any
+
+import django
+from django.conf import settings
+
+
+def main(database: str, store_url: str) -> None:
+    """Run until killed."""
+    settings.DATABASES["default"]["NAME"], settings.OBJECT_STORE_URL = database, store_url
+    django.setup()
+    from celery import signals  # needs Django
+
+    from analytics import tasks
+    from tenantadmin.celery import app
+    from tenantadmin.objectstore import LocalStore
+    from tests.analytics.pipeline import TENANT
+
+    tasks.GATHER_SECONDS = 0  # type: ignore[misc]
+    may_write = Event()
+
+    def write_when_allowed(store: LocalStore, key: str, content: Any) -> None:
+        if not may_write.is_set():
+            _print("waiting")
+            may_write.wait()
+        write(store, key, content)
+
+    def read_input() -> None:
+        for line in sys.stdin:
+            if line == "go\n":
+                may_write.set()
+            else:
+                tasks.refresh_tenant.delay(str(TENANT), None)
+
+    write = LocalStore.write
+    LocalStore.write = write_when_allowed  # type: ignore[method-assign,assignment]
+    Thread(target=read_input, daemon=True).start()
+    signals.worker_ready.connect(lambda **_: _print("ready"), weak=False)
+    signals.task_postrun.connect(lambda task, state, **_: _print(f"{task.name} {state}"), weak=False)
+    app.worker_main(
+        ["--quiet", "worker", "--pool=solo", "--without-gossip", "--without-mingle", "--loglevel=ERROR"]
+    )
+
+
+def _print(line: str) -> None:
+    # Celery replaces sys.stdout to log what is printed.
+    print(line, file=sys.__stdout__, flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
