@@ -44,6 +44,8 @@ _PRELOADED: Final = (
     "celery",
     "hypothesis",
 )
+#: Nobody reads why a test fails.
+_CHEAP: Final = ("--assert=plain", "--tb=native")
 #: Seconds that tests may take: a multiple of what they took, and a constant.
 _TIMES: Final = 5
 _SECONDS: Final = 20
@@ -121,7 +123,7 @@ def try_mutants(
     for name in ("tests.settings", *_PRELOADED):
         importlib.import_module(name)
     django.setup()
-    arguments = ["-q", "-p", "no:cacheprovider", "-p", "pytest_django.plugin", "--reuse-db"]
+    arguments = ["-q", "-p", "no:cacheprovider", "-p", "pytest_django.plugin", "--reuse-db", *_CHEAP]
     with tempfile.TemporaryDirectory(dir=os.environ["TENANTADMIN_TEST_VAR"]) as directory:
         results = Path(directory) / "results"
         plugin = _Warm(mutants, results, longest=longest)
