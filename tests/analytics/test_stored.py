@@ -19,7 +19,7 @@ from analytics.summaries.documents.rules import rules_document
 from analytics.summaries.documents.users import users_document
 from analytics.summaries.documents.year import daily_activity, year_document
 from analytics.summaries.periods import MERGE_VERSION
-from analytics.summaries.rollup_tables import ROLLUP_VERSION, STATEMENTS
+from analytics.summaries.rollup_schema import ROLLUP_VERSION, STATEMENTS
 from tests.analytics.pipeline import TENANT, day_json, merge, merge_year, opened, roll_day, store_files
 from tests.analytics.random_log import DAYS, random_entries
 

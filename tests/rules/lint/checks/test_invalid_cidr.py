@@ -22,7 +22,8 @@ def test_bits_after_the_prefix_are_reported_with_the_network() -> None:
     finding = find_one(CODE, rule_with({"clientIp": {"cidr": "10.1.2.3/8"}}))
     assert finding.suggestion == "10.0.0.0/8"
     assert finding.message == (
-        '"10.1.2.3/8" is not a network: it has bits set to the right of its prefix; the network is 10.0.0.0/8.'
+        '"10.1.2.3/8" is not a network: it has bits set to the right of its prefix;'
+        " the network is 10.0.0.0/8."
     )
 
 
