@@ -1,7 +1,7 @@
 """Admin pages of people, tokens, accounts, tenants and history.
 
 Documents change through the API alone. Here staff look and search, end rights and verify domains: by the
-functions that the API calls (`accounts.staff.acts`).
+functions that the API calls (`accounts.staff.actions`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from accounts.models import (
     User,
 )
 from accounts.models.signin import MagicLink
-from accounts.staff.acts import DOMAIN_ACTS, USER_ACTS
+from accounts.staff.actions import DOMAIN_ACTIONS, USER_ACTIONS
 from accounts.staff.names import NamingAdmin, revisions_address
 from tenantadmin.http.admin import ReadOnlyAdmin, ReadOnlyInline
 from tenantadmin.http.admin_actions import revocation
@@ -53,7 +53,7 @@ class UserAdmin(ReadOnlyAdmin):
     search_fields = ("email", "display_name", "identity_subject")
     exclude = ("password",)
     inlines = (MembershipInline,)
-    actions = USER_ACTS
+    actions = USER_ACTIONS
 
 
 @admin.register(Membership)
@@ -117,12 +117,12 @@ class AccountAdmin(ReadOnlyAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         live = Count("tenants", filter=Q(tenants__deleted_at__isnull=True))
-        rows: QuerySet[Any] = super().get_queryset(request).annotate(tenants_held=live)
+        rows: QuerySet[Any] = super().get_queryset(request).annotate(live_tenants=live)
         return rows
 
-    @admin.display(description="tenants", ordering="tenants_held")
+    @admin.display(description="tenants", ordering="live_tenants")
     def tenant_count(self, account: Any) -> int:
-        count: int = account.tenants_held
+        count: int = account.live_tenants
         return count
 
     def revisions_address(self, obj: Any) -> str:
@@ -131,7 +131,7 @@ class AccountAdmin(ReadOnlyAdmin):
 
 @admin.register(Domain)
 class DomainAdmin(ReadOnlyAdmin):
-    actions = DOMAIN_ACTS
+    actions = DOMAIN_ACTIONS
     list_display = ("name", "account", "verified_at", "created_at")
     list_select_related = ("account",)
     search_fields = ("name", "account__name")

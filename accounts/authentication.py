@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class BearerAuthentication(BaseAuthentication):
-    """``Authorization: Bearer <access token>``; the `Principal` becomes ``request.auth``."""
+    """Authenticates ``Authorization: Bearer <access token>``; the `Principal` becomes ``request.auth``."""
 
     def authenticate(self, request: Request) -> tuple[Principal, Principal] | None:
         principal = read_bearer(request)
@@ -32,10 +32,11 @@ class BearerAuthentication(BaseAuthentication):
 
 
 def read_bearer(request: HttpRequest | Request) -> Principal | None:
-    """Return the caller whose access token a request brings, None where it brings nothing.
+    """Return the caller of a request, or None if it has no ``Authorization`` header.
 
     Raises:
-        InvalidToken, TokenExpired: what it brings is no good access token.
+        InvalidToken: the header does not contain a valid access token.
+        TokenExpired: the access token has expired.
     """
     kind, _, token = get_authorization_header(cast("Request", request)).partition(b" ")
     if not kind:
@@ -52,7 +53,7 @@ def read_bearer(request: HttpRequest | Request) -> Principal | None:
 
 
 class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    """How the contract names this authentication."""
+    """Describes `BearerAuthentication` in the contract."""
 
     target_class = BearerAuthentication
     name = "bearerAuth"

@@ -1,4 +1,4 @@
-"""Path segments; importing this module registers them."""
+"""Path converters. Importing this module registers them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tenantadmin.core.hosts import normalize_fqdn
 
 
 class EmailConverter:
-    """An email address in a path, normalized. What nobody can be stored under leads nowhere (404)."""
+    """An email address in a path, normalized. An address that cannot be stored is a 404."""
 
     regex = "[^/]+"
 
@@ -23,7 +23,7 @@ class EmailConverter:
 
 
 class SeqConverter:
-    """A revision number: decimal, at least 0, in its one spelling."""
+    """A revision number: decimal, at least 0, without leading zeros."""
 
     regex = "0|[1-9][0-9]{0,8}"
 
@@ -35,7 +35,7 @@ class SeqConverter:
 
 
 class FqdnConverter:
-    """A host name in a path, normalized. What is none leads nowhere (404)."""
+    """A host name in a path, normalized. An invalid host name is a 404."""
 
     regex = "[^/]+"
 

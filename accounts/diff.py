@@ -1,8 +1,8 @@
-"""What differs between two revisions of a document. Contract: Change history.
+"""Compare two revisions of a document. Contract: Change history.
 
-Objects are compared member by member; an array is one value, because a path into it would name a position
-and not a thing. No library gives exactly this: RFC 6902 patches lack the old value, and the general differs
-report moves and types of their own. Pure.
+Objects are compared member by member. An array is one value, because an index in a path does not identify an
+element. No library gives exactly this: RFC 6902 patches lack the old value, and general diff libraries report
+moves and their own types. No I/O.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """One differing value. ``path`` is a JSON Pointer; an absent value is None, as a null is."""
+    """One value that differs. ``path`` is a JSON Pointer. Absent values and nulls are both None."""
 
     path: str
     before: object
@@ -30,13 +30,13 @@ class FieldChange:
 def diff_documents(*, before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[FieldChange, ...]:
     """Compare two documents.
 
-    Changes come in the order of the earlier document, then what was added in the order of the later one.
+    First come changed and removed members in the order of ``before``, then added ones in that of ``after``.
     """
     return tuple(_diff_objects(before, after, ""))
 
 
 def summarize_fields(changes: Sequence[FieldChange]) -> dict[str, Any]:
-    """Return the ``summary`` of a change row: how many fields changed, and which."""
+    """Return the ``summary`` of a change: how many fields changed, and the paths of at most 50 of them."""
     return {"changedFields": len(changes), "fields": sorted(change.path for change in changes)[:50]}
 
 
@@ -51,7 +51,7 @@ def _diff_objects(before: Mapping[str, Any], after: Mapping[str, Any], path: str
 
 
 def _equal(old: object, new: object) -> bool:
-    """JSON equality: unlike Python's, ``true`` is not 1."""
+    """Return True if two JSON values are equal. Unlike in Python, ``true`` does not equal 1."""
     if isinstance(old, bool) or isinstance(new, bool):
         return old is new
     if isinstance(old, dict) and isinstance(new, dict):

@@ -1,4 +1,4 @@
-"""What the documents that have a history share: a body may send back what is read-only, as it was read."""
+"""Check the read-only members of a document that a client sends back."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 def require_unchanged(
     members: Mapping[str, tuple[object, object]], *, sent_seq: int | None, stored_seq: int
 ) -> None:
-    """Refuse another value for a member that cannot change.
+    """Refuse new values for members that cannot change.
 
-    ``members`` maps names to the value sent, None where it was left out, and the stored one.
+    ``members`` maps names to the sent value (None if it was left out) and the stored value.
 
     Raises:
-        ValidationFailed: a read-only member says something else than what is stored.
-        Conflict: ``seq`` was sent and is not the stored one.
+        ValidationFailed: a read-only member was sent with another value than the stored one.
+        Conflict: ``seq`` was sent with another value than the stored one.
     """
     details = [
         Detail(f"/{name}", "read-only", f"'{name}' cannot be changed. Leave it out or send it as read.")

@@ -1,4 +1,4 @@
-"""The one spelling of an email address: trimmed, NFC, lower-cased."""
+"""Normalize and check email addresses. The normal form is trimmed, NFC and lower-case."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _validate = EmailValidator()
 
 
 def normalize_email(email: str) -> str:
-    """Return the key under which ``email`` is stored and compared."""
+    """Return the normal form of ``email``, in which it is stored and compared."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", email.strip()).lower())
 
 
 def has_lookalike(text: str) -> bool:
-    """Tell whether ``text`` holds a letter that lower-cases to an ASCII one, such as the Kelvin sign."""
+    """Return True if ``text`` has a non-ASCII letter whose lower case is ASCII, such as the Kelvin sign."""
     return not text.isascii() and any(
         not character.isascii() and character.lower()[0].isascii()
         for character in unicodedata.normalize("NFC", text) + text
@@ -27,20 +27,20 @@ def has_lookalike(text: str) -> bool:
 
 
 def check_email(text: str) -> str:
-    """Return the key of an address that somebody typed.
+    """Return the normal form of an address that a user typed.
 
-    Refused beyond malformed ones: a line break (it would end a mail's header), a slash (the address is one
-    segment of a path), and a look-alike letter (`has_lookalike`).
+    Besides malformed addresses this refuses line breaks (they could inject mail headers), slashes (an address
+    is one segment of a path) and look-alike letters (`has_lookalike`).
 
     Raises:
-        ValueError: with what is wrong.
+        ValueError: the message says what is wrong.
     """
     email = normalize_email(text)
     if len(text) > MAX_EMAIL_LENGTH or len(email) > MAX_EMAIL_LENGTH:
         raise ValueError(f"An email address has at most {MAX_EMAIL_LENGTH} characters.")
     local, _, domain = email.rpartition("@")
     if has_lookalike(text):
-        raise ValueError("The address holds a letter that only looks like an ASCII one.")
+        raise ValueError("The address contains a letter that only looks like an ASCII letter.")
     if not local.isascii() or "/" in email or not domain:
         raise ValueError("Give an email address like ada@example.org.")
     try:

@@ -1,4 +1,4 @@
-"""Writing the append-only history of documents. Contract: Change history."""
+"""Append to the history of documents. Contract: Change history."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def append_revision(
     document: dict[str, Any] | None,
     restored_from: int | None = None,
 ) -> Revision:
-    """Record one change of a document, inside the transaction that makes it.
+    """Record one change of a document. Call it in the transaction of the change.
 
-    ``actor`` is a normalized email. The caller has just moved the document from ``seq - 1`` to ``seq`` under
-    a row lock, which keeps the count free of gaps; the database refuses a ``seq`` that stands already.
+    ``actor`` is a normalized email. The caller has just increased the document's version from ``seq - 1`` to
+    ``seq`` under a row lock, so the numbers have no gaps.
 
     Raises:
-        IntegrityError: ``seq`` is taken.
+        IntegrityError: the history has a revision with this ``seq`` already.
     """
     return Revision.objects.create(
         kind=kind,

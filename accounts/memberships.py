@@ -1,4 +1,4 @@
-"""Memberships of users in tenants: owners write those of their own tenants, platform admins all.
+"""Memberships of users in tenants. Owners write those of their own tenants, platform admins all.
 
 Contract: Users, roles, memberships; PUT replaces, PATCH appends.
 """
@@ -32,12 +32,12 @@ class MembershipEntry:
 
 
 def append_memberships(principal: Principal, *, email: str, entries: Sequence[MembershipEntry]) -> None:
-    """Add memberships to any existing user; a tenant that the user belongs to already keeps its entry.
+    """Add memberships to any existing user. Existing memberships do not change.
 
     Raises:
         NotFound: there is no such user.
         Forbidden: an entry is of a tenant that the caller does not own, or gives more than the caller has.
-        ValidationFailed: a tenant is unknown or stands twice.
+        ValidationFailed: a tenant is unknown or listed more than once.
     """
     with transaction.atomic():
         require_ownership(principal)
@@ -49,7 +49,7 @@ def append_memberships(principal: Principal, *, email: str, entries: Sequence[Me
 
 
 def replace_memberships(principal: Principal, *, user: User, entries: Sequence[MembershipEntry]) -> None:
-    """Make ``entries`` the memberships of a user that the caller may read, within the caller's own tenants.
+    """Replace the memberships of a user in the tenants that the caller owns. The caller may read the user.
 
     Raises:
         Forbidden, ValidationFailed: as `set_memberships`.
@@ -69,40 +69,40 @@ def set_memberships(
 ) -> None:
     """Replace the memberships of the locked row ``user`` in the tenants that the caller owns.
 
-    Entries of other tenants stay; one sent as it is stored, where the caller sees it, is no change. ``path``
-    is the JSON Pointer of the list in the request.
+    Memberships in other tenants stay. The caller may send back such an entry unchanged if the caller may see
+    it. ``path`` is the JSON Pointer of the list in the request.
 
     Raises:
         Forbidden: an entry is of a tenant that the caller does not own, or gives more than the caller has.
-        ValidationFailed: a tenant is unknown or stands twice, or a tenant's last owner would go.
+        ValidationFailed: a tenant is unknown or listed more than once, or would lose its last owner.
     """
     _write(principal, user=user, entries=entries, path=path, replace=True)
 
 
-def sees_membership(principal: Principal, *, email: str, held: frozenset[Scope]) -> bool:
-    """Return True if the caller, who holds ``held`` on a tenant, sees that the user is a member of it."""
+def can_see_membership(principal: Principal, *, email: str, scopes: frozenset[Scope]) -> bool:
+    """Return True if a caller with ``scopes`` on a tenant may see that the user is a member of it."""
     is_own = principal.claims.is_sign_in and email == principal.email
-    return is_own or principal.is_platform_admin or bool(held & {Scope.CONFIG_READ, Scope.USERS_READ})
+    return is_own or principal.is_platform_admin or bool(scopes & {Scope.CONFIG_READ, Scope.USERS_READ})
 
 
 def require_ownership(principal: Principal) -> None:
-    """Refuse a caller who may write memberships of no tenant at all.
+    """Refuse a caller who may not write the memberships of any tenant.
 
     Raises:
-        Forbidden: so it is.
+        Forbidden: there is no tenant on which the caller has ``users:write``.
     """
     access = principal.on_tenants
     if Scope.USERS_WRITE in access.everywhere:
         return
     if not Tenant.objects.filter(access.as_q(Scope.USERS_WRITE, tenant="pk", account="account_id")).exists():
-        raise Forbidden("Only an owner of a tenant or a platform admin changes memberships.")
+        raise Forbidden("Only an owner of a tenant or a platform admin may change memberships.")
 
 
 def _write(
     principal: Principal, *, user: User, entries: Sequence[MembershipEntry], path: str, replace: bool
 ) -> None:
     wanted = _unique(entries, path)
-    # In one order, so that two writers of the same tenants wait for each other instead of both failing.
+    # Lock in a fixed order, so that two writers of the same tenants do not deadlock.
     tenants = {
         tenant.pk: tenant
         for tenant in Tenant.objects.filter(pk__in={*wanted, *_tenants_of(user)})
@@ -110,7 +110,7 @@ def _write(
         .select_for_update(no_key=True)
     }
     live = {tenant_id for tenant_id, tenant in tenants.items() if tenant.deleted_at is None}
-    held = {
+    scopes = {
         tenant_id: principal.on_tenants.scopes_on(
             tenant_id=tenant_id,
             account_id=tenants[tenant_id].account_id if tenant_id in tenants else None,
@@ -125,10 +125,10 @@ def _write(
     added: dict[UUID, str] = {}
     for index, (tenant_id, role) in enumerate(wanted.items()):
         is_stored = stored.get(tenant_id) == role
-        if is_stored and sees_membership(principal, email=user.email, held=held[tenant_id]):
+        if is_stored and can_see_membership(principal, email=user.email, scopes=scopes[tenant_id]):
             continue
-        if Scope.USERS_WRITE not in held[tenant_id]:
-            raise Forbidden("You own no such tenant.")
+        if Scope.USERS_WRITE not in scopes[tenant_id]:
+            raise Forbidden("You do not own a tenant with this id.")
         if tenant_id not in live:
             raise ValidationFailed.at(
                 f"{path}/{index}/tenantId", "unknown-tenant", "There is no such tenant."
@@ -139,7 +139,7 @@ def _write(
     removed = [
         tenant_id
         for tenant_id in stored
-        if replace and tenant_id not in wanted and Scope.USERS_WRITE in held[tenant_id]
+        if replace and tenant_id not in wanted and Scope.USERS_WRITE in scopes[tenant_id]
     ]
     if not principal.is_platform_admin:
         _keep_last_owners(user, stored=stored, added=added, removed=removed, path=path)
@@ -153,7 +153,7 @@ def _unique(entries: Sequence[MembershipEntry], path: str) -> dict[UUID, str]:
     for index, entry in enumerate(entries):
         if entry.tenant_id in wanted:
             raise ValidationFailed.at(
-                f"{path}/{index}/tenantId", "duplicate-tenant", "This tenant stands twice."
+                f"{path}/{index}/tenantId", "duplicate-tenant", "This tenant is listed more than once."
             )
         wanted[entry.tenant_id] = entry.role
     return wanted
@@ -164,10 +164,12 @@ def _tenants_of(user: User) -> list[UUID]:
 
 
 def _require_own_rights(principal: Principal, *, tenant_id: UUID, role: str) -> None:
-    """Nobody hands out more than they have, nor for good what a grant brings for now."""
+    """Refuse to give a role with more scopes than the caller's own membership. Grants do not count."""
     rights = principal.rights
     if not rights.is_platform_admin and not MEMBERSHIP_SCOPES[role] <= rights.from_membership(tenant_id):
-        raise Forbidden(f"You may not make anyone '{role}' of this tenant: your own membership brings less.")
+        raise Forbidden(
+            f"You may not make anyone '{role}' of this tenant: your own membership has fewer rights."
+        )
 
 
 def _keep_last_owners(
@@ -190,7 +192,7 @@ def _keep_last_owners(
             path,
             "last-owner",
             f"The tenant {min(map(str, alone))} would be without an owner. "
-            "Make somebody else its owner first, or ask a platform admin.",
+            "Make another user its owner first, or ask a platform admin.",
         )
 
 

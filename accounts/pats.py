@@ -1,7 +1,7 @@
-"""Personal access tokens as their owners see them. Contract: Authentication, 4.
+"""List, create and revoke personal access tokens. Contract: Authentication, 4.
 
-What one may put into a PAT comes from role and memberships, not from the token that asks; but a PAT that
-makes another hands on no more than it has.
+The owner's role and memberships decide which scopes a new PAT may have. If a PAT creates the new one, the new
+one may not have more rights than it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PatRequest:
-    """What a new PAT is asked to be. ``tenants`` and ``accounts`` hold ids, or the wildcard alone."""
+    """A PAT to create. ``tenants`` and ``accounts`` contain ids, or only the wildcard."""
 
     name: str
     scopes: frozenset[Scope]
@@ -46,24 +46,25 @@ def list_pats(principal: Principal, *, email: str) -> list[dict[str, Any]]:
     """Return the documents of a user's PATs that are not revoked, newest first.
 
     Raises:
-        Forbidden, NotFound: it is not the caller's own list, or for a platform admin there is no such user.
+        Forbidden: the caller is neither the user nor a platform admin.
+        NotFound: there is no such user; only platform admins get this.
     """
     owner = _owner(principal, email)
     return [pat_document(pat) for pat in _live(owner).select_related("owner")]
 
 
 def create_own_pat(principal: Principal, *, email: str, wanted: PatRequest) -> dict[str, Any]:
-    """Make a PAT and return its document with ``token``, its text, which is shown this once.
+    """Create a PAT and return its document with ``token``, its text, which is shown only once.
 
     Raises:
-        Forbidden: more than the owner's role and memberships bring, or than the asking PAT has.
+        Forbidden: the PAT would have more rights than its owner, or than the PAT that creates it.
         ValidationFailed: an unknown tenant or account, or an expiry in the past.
         NotFound: there is no such user.
     """
     owner = _owner(principal, email)
     require_grantable(rights_of(owner), wanted)
     if wanted.has_wildcard and not principal.is_platform_admin:
-        raise Forbidden("Only a platform admin makes tokens with a wildcard.")
+        raise Forbidden("Only a platform admin may create tokens with a wildcard.")
     _require_within(principal, wanted)
     pat, text = create_pat(
         owner=owner,
@@ -78,10 +79,10 @@ def create_own_pat(principal: Principal, *, email: str, wanted: PatRequest) -> d
 
 
 def revoke_pat(principal: Principal, *, email: str, pat_id: int) -> None:
-    """End a PAT and, within seconds, the access tokens minted from it.
+    """Revoke a PAT and, within seconds, the access tokens minted from it.
 
     Raises:
-        Forbidden: it is not the caller's own.
+        Forbidden: the caller is neither the owner nor a platform admin.
         NotFound: the user has no such PAT, or it is revoked already.
     """
     owner = _owner(principal, email)
@@ -90,7 +91,7 @@ def revoke_pat(principal: Principal, *, email: str, pat_id: int) -> None:
 
 
 def pat_document(pat: PersonalAccessToken) -> dict[str, Any]:
-    """Return a PAT without its text; ``prefix`` is what it begins with."""
+    """Return the document of a PAT without its text. ``prefix`` is the start of the text."""
     return {
         "id": pat.pk,
         "name": pat.name,
@@ -107,16 +108,16 @@ def pat_document(pat: PersonalAccessToken) -> dict[str, Any]:
 
 
 def require_grantable(owner: Rights, wanted: PatRequest) -> None:
-    """Refuse what the owner's role and memberships do not bring.
+    """Refuse a PAT with more rights than its owner's role and memberships give.
 
     Raises:
-        Forbidden: a scope, tenant or account beyond the owner's.
+        Forbidden: the owner lacks a scope, tenant or account of the PAT.
         ValidationFailed: an unknown tenant or account, or an expiry in the past.
     """
     if wanted.expires_at is not None and wanted.expires_at <= now():
         raise ValidationFailed.at("/expiresAt", "in-the-past", "Give a time in the future, or leave it out.")
     if wanted.has_wildcard and not owner.is_platform_admin:
-        raise Forbidden("Only a platform admin owns tokens with a wildcard.")
+        raise Forbidden("Only a platform admin may own tokens with a wildcard.")
     if not owner.is_platform_admin:
         _require_members(owner, wanted)
     elif WILDCARD not in wanted.tenants and (unknown := _unknown_tenants(wanted)):
@@ -130,34 +131,34 @@ def require_grantable(owner: Rights, wanted: PatRequest) -> None:
 
 def _require_members(owner: Rights, wanted: PatRequest) -> None:
     if foreign := sorted(set(wanted.tenants) - {str(tenant) for tenant in owner.memberships}):
-        raise Forbidden(f"The owner is no member of the tenant {foreign[0]}.")
+        raise Forbidden(f"The owner is not a member of the tenant {foreign[0]}.")
     if foreign := sorted(set(wanted.accounts) - {str(account) for account in owner.owned_accounts}):
         raise Forbidden(f"The owner does not own the account {foreign[0]}.")
     allowed = grantable_scopes(owner)
     if wanted.tenants and not wanted.accounts:
         allowed &= NO_SCOPES.union(*(owner.from_membership(UUID(tenant)) for tenant in wanted.tenants))
     if excess := sorted(wanted.scopes - allowed):
-        raise Forbidden(f"The owner's memberships do not bring the scope '{excess[0]}'.")
+        raise Forbidden(f"The owner's memberships do not give the scope '{excess[0]}'.")
 
 
 def _require_within(principal: Principal, wanted: PatRequest) -> None:
-    """Keep a PAT from making one that may do more than itself."""
+    """Refuse a PAT that creates one with more rights than its own."""
     claims = principal.claims
     if claims.is_sign_in:
         return
     if principal.rights.endpoints:
-        raise Forbidden("A token that is bound to endpoints makes no other tokens.")
+        raise Forbidden("A token that is limited to endpoints cannot create other tokens.")
     if excess := sorted(wanted.scopes - claims.scopes):
-        raise Forbidden(f"This token lacks the scope '{excess[0]}' itself.")
+        raise Forbidden(f"This token does not have the scope '{excess[0]}' itself.")
     if claims.has_wildcard:
         return
     foreign_tenants = set(wanted.tenants).difference(map(str, claims.tenants))
     if foreign_tenants or set(wanted.accounts).difference(map(str, claims.accounts)):
-        raise Forbidden("This token does not reach one of the tenants or accounts itself.")
+        raise Forbidden("This token does not name one of the tenants or accounts itself.")
 
 
 def _owner(principal: Principal, email: str) -> User:
-    """Return the user whose PATs these are: the caller itself, anyone for a platform admin."""
+    """Return the user if it is the caller, or if the caller is a platform admin; else refuse."""
     if email != principal.email and not principal.is_platform_admin:
         raise unreadable(principal)
     return readable_user(principal, email)

@@ -1,4 +1,4 @@
-"""What somebody who belongs nowhere finds after the first sign-in. Contract: Authentication, 2."""
+"""Create an account and a tenant for a new user. Contract: Authentication, 2."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _FIRST_TENANT: Final = "Default"
 _MAX_NAME: Final = 100
 
 
-def provision_home(user: User) -> None:
-    """Make a free account and one tenant of ``user``, who owns both; nothing where it has either.
+def provision_first_tenant(user: User) -> None:
+    """Create a free account and one tenant for ``user``, unless the user has a tenant or account.
 
-    The caller holds the user's row, in the transaction that creates it or signs it in.
+    The caller has locked the user's row in the current transaction.
     """
     if user.memberships.exists() or user.owned_accounts.exists():
         return

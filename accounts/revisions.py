@@ -1,4 +1,4 @@
-"""Reading the change history: timelines, pages, single revisions. Contract: Change history."""
+"""Read the change history: pages of changes and single revisions. Contract: Change history."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ class RevisionNotFound(NotFound):
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
-    """One document that has a history: a tenant's rules or configuration, or an account."""
+class DocumentHistory:
+    """The history of one document: a tenant's rules or configuration, or an account."""
 
     kind: RevisionKind
     #: The tenant's id, or the account's.
     id: UUID
 
     def revisions(self) -> QuerySet[Revision]:
-        """Return the document's revisions, newest first, through the index that holds ``seq`` unique."""
+        """Return the revisions, newest first. The query uses the unique index on ``seq``."""
         return (
             Revision.objects.alias(document_key=Coalesce("tenant_id", "account_id"))
             .filter(kind=self.kind, document_key=self.id)
@@ -52,7 +52,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class HistoryFilter:
-    """What ``GET /config/history`` asks for; both moments are inclusive."""
+    """The filters of ``GET /config/history``. ``since`` and ``until`` are inclusive."""
 
     since: dt.datetime | None = None
     until: dt.datetime | None = None
@@ -71,7 +71,7 @@ class HistoryFilter:
 
 @dataclass(frozen=True, slots=True)
 class HistoryPage:
-    """Changes, newest first; ``cursor`` continues where there are more."""
+    """A page of changes, newest first. ``cursor`` is None on the last page."""
 
     changes: Sequence[Revision] = field(default=())
     cursor: str | None = None
@@ -80,9 +80,9 @@ class HistoryPage:
         return [change_as_json(change) for change in self.changes]
 
 
-def document_of(change: Revision) -> Document:
-    """Return the document that a change belongs to."""
-    return Document(RevisionKind(change.kind), change.tenant_id or change.account_id)
+def history_of(change: Revision) -> DocumentHistory:
+    """Return the history that a change belongs to."""
+    return DocumentHistory(RevisionKind(change.kind), change.tenant_id or change.account_id)
 
 
 def change_as_json(change: Revision) -> dict[str, Any]:
@@ -100,19 +100,19 @@ def change_as_json(change: Revision) -> dict[str, Any]:
     }
 
 
-def read_timeline(document: Document, *, limit: int, cursor: str | None) -> HistoryPage:
+def read_timeline(history: DocumentHistory, *, limit: int, cursor: str | None) -> HistoryPage:
     """Return a page of one document's changes.
 
     Raises:
-        NotFound: the document never was.
-        BadRequest: the cursor is not one of this timeline.
+        NotFound: the document never existed.
+        BadRequest: the cursor is not from this list.
     """
-    rows = document.revisions().defer("document")
+    rows = history.revisions().defer("document")
     if cursor is not None:
         (seq,) = _read_cursor(cursor, (int,))
         rows = rows.filter(seq__lt=seq)
     page = _page(rows, limit, lambda change: [change.seq])
-    if not page.changes and not document.revisions().exists():
+    if not page.changes and not history.revisions().exists():
         raise NotFound
     return page
 
@@ -123,7 +123,7 @@ def read_changes(
     """Return a page of all changes that the caller may read.
 
     Raises:
-        BadRequest: the cursor is not one of this list.
+        BadRequest: the cursor is not from this list.
     """
     is_account = Q(kind=RevisionKind.ACCOUNT)
     on_tenants = principal.on_tenants.as_q(Scope.CONFIG_READ, tenant="tenant_id", account="account_id")
@@ -133,7 +133,7 @@ def read_changes(
     if cursor is not None:
         moment, pk = _read_cursor(cursor, (str, int))
         changed_at = _read_moment(moment)
-        # The comparison of the whole row would not use the index that ends each branch.
+        # PostgreSQL would not use the index for a comparison of whole rows.
         rows = rows.filter(changed_at__lte=changed_at).exclude(changed_at=changed_at, pk__gte=pk)
     return _page(
         rows.order_by("-changed_at", "-pk"),
@@ -142,26 +142,26 @@ def read_changes(
     )
 
 
-def read_revision(document: Document, seq: int) -> Revision:
+def read_revision(history: DocumentHistory, seq: int) -> Revision:
     """Return one revision with its document.
 
     Raises:
         RevisionNotFound: there is no such revision.
     """
-    revision = document.revisions().filter(seq=seq).first()
+    revision = history.revisions().filter(seq=seq).first()
     if revision is None:
         raise RevisionNotFound
     return revision
 
 
-def read_pair(document: Document, *, earlier: int, later: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the documents of two revisions; an empty one where a revision records a deletion.
+def read_pair(history: DocumentHistory, *, earlier: int, later: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the documents of two revisions. The document of a deletion is empty.
 
     Raises:
         RevisionNotFound: there is no such revision.
     """
-    # Not "in", which hands a number beyond the column's range to the driver.
-    pair = document.revisions().filter(Q(seq=earlier) | Q(seq=later))
+    # Not "in": it would pass a number outside the column's range to the driver.
+    pair = history.revisions().filter(Q(seq=earlier) | Q(seq=later))
     found = dict(pair.values_list("seq", "document"))
     if earlier not in found or later not in found:
         raise RevisionNotFound
@@ -202,5 +202,5 @@ def _read_moment(text: str) -> dt.datetime:
 
 
 def _bad_cursor() -> BadRequest:
-    message = "Take the cursor from the 'next' link of the page before."
+    message = "The cursor is invalid. Take it from the 'next' link of the previous page."
     return BadRequest(message, details=[Detail("/cursor", "invalid", message)])

@@ -1,4 +1,4 @@
-"""A user's roles. Only platform admins write them, and one active admin always remains.
+"""Read and write the roles of users. At least one active platform admin always remains.
 
 Contract: Users, roles, memberships.
 """
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-#: Under this advisory lock it is decided whether another admin remains. Any constant will do.
+#: The advisory lock that serializes changes of who is a platform admin. Any constant will do.
 _ADMINS_LOCK: Final = 4_202_301
 
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """The primary role, and scopes beyond those that role and memberships bring."""
+    """The primary role, and scopes in addition to those of role and memberships."""
 
     primary: str
     scopes: tuple[Scope, ...] = ()
@@ -39,23 +39,23 @@ class Roles:
 
 
 def make_roles(primary: str, scopes: Iterable[str]) -> Roles:
-    """Return roles with each scope once, in order of name."""
+    """Return roles with sorted, unique scopes."""
     return Roles(primary=primary, scopes=tuple(sorted({Scope(name) for name in scopes})))
 
 
 def roles_of(user: User) -> Roles:
-    """Return the roles that stand in the row of ``user``."""
+    """Return the stored roles of ``user``."""
     return make_roles(user.role, user.scopes)
 
 
 def replace_roles(
     email: str, *, primary: str | None, scopes: Iterable[str] | None, active: bool | None = None
 ) -> Roles:
-    """Set a user's roles and activity, keeping what is None. For platform admins.
+    """Set a user's roles and activity. Arguments that are None keep the stored value. For platform admins.
 
     Raises:
         NotFound: there is no such user.
-        ValidationFailed: the last active platform admin would go.
+        ValidationFailed: no active platform admin would remain.
     """
     with transaction.atomic():
         lock_admins()
@@ -75,7 +75,7 @@ def replace_roles(
 def apply_roles(user: User, *, roles: Roles, active: bool, path: str) -> None:
     """Set roles and activity on the locked row ``user``, which the caller saves.
 
-    The caller holds `lock_admins` where either may change. ``path`` is the JSON Pointer of the roles in the
+    The caller has called `lock_admins` if either may change. ``path`` is the JSON Pointer of the roles in the
     request.
 
     Raises:
@@ -99,22 +99,22 @@ def apply_roles(user: User, *, roles: Roles, active: bool, path: str) -> None:
 
 
 def lock_admins() -> None:
-    """Wait until no other transaction changes who is a platform admin; held until this one ends."""
+    """Lock changes of who is a platform admin until this transaction ends."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_ADMINS_LOCK])
 
 
 def has_other_active_admin(user: User) -> bool:
-    """Tell whether a platform admin besides ``user`` is active."""
+    """Return True if there is an active platform admin other than ``user``."""
     return User.objects.filter(role=PrimaryRole.ADMIN, is_active=True).exclude(pk=user.pk).exists()
 
 
 def end_wildcard_tokens(user: User) -> int:
-    """Revoke the wildcard PATs of a user who ceases to be an active platform admin; returns how many."""
+    """Revoke the wildcard PATs of a user who will not be an active platform admin; return how many."""
     return wildcard_tokens(user).update(revoked_at=now())
 
 
 def wildcard_tokens(user: User) -> QuerySet[PersonalAccessToken]:
-    """Return the PATs of a user that reach every tenant or account and are not revoked."""
+    """Return the PATs of a user that have a wildcard and are not revoked."""
     live = PersonalAccessToken.objects.filter(owner=user, revoked_at__isnull=True)
     return live.filter(Q(tenants__contains=[WILDCARD]) | Q(accounts__contains=[WILDCARD]))

@@ -1,4 +1,4 @@
-"""Jobs of Celery. Each may be killed anywhere and run again."""
+"""Celery tasks. It is safe to kill them at any point and run them again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from accounts.tenants.lifecycle import remove_old_tombstones
 
 @shared_task
 def remove_tombstones() -> None:
-    """Remove tombstones of tenants and host names past their lifetime, and accounts that nothing needs."""
+    """Remove expired tombstones of tenants and host names, and deleted accounts without tombstones."""
     while remove_old_tombstones():
         pass
     remove_old_fqdns()

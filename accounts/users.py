@@ -1,4 +1,4 @@
-"""Users: reading, creating, changing and deleting them. Contract: Users, roles, memberships."""
+"""Read, create, change and delete users. Contract: Users, roles, memberships."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.db.models.functions import JSONObject
 
 from accounts.access.scopes import Scope
 from accounts.emails import check_email
-from accounts.memberships import MembershipEntry, sees_membership, set_memberships
+from accounts.memberships import MembershipEntry, can_see_membership, set_memberships
 from accounts.models import Account, Membership, User
 from accounts.roles import Roles, apply_roles, has_other_active_admin, lock_admins, roles_of
 from tenantadmin.core.errors import Forbidden, NotFound, ValidationFailed
@@ -41,20 +41,20 @@ _WITH_MEMBERSHIPS: Final = User.objects.order_by().annotate(
 
 @dataclass(frozen=True, slots=True)
 class UserChange:
-    """What a PUT says of a user; None is what it leaves as it is."""
+    """The changes of a PUT of a user. None means no change."""
 
     display_name: str | None = None
     active: bool | None = None
     roles: Roles | None = None
     memberships: tuple[MembershipEntry, ...] | None = None
-    #: When the sender believes the user was created.
+    #: Read-only: must equal the stored time.
     created_at: dt.datetime | None = None
 
 
 def list_users(principal: Principal, *, containing: str) -> list[str]:
     """Return the emails of the users that ``principal`` may read, sorted.
 
-    ``containing`` keeps those whose email holds it, whatever its case; empty means all.
+    ``containing`` selects users whose email contains it, in any case; empty means all.
     """
     users = _readable_users(principal)
     if containing:
@@ -66,7 +66,7 @@ def read_user(principal: Principal, email: str) -> dict[str, Any]:
     """Return a user's document (contract: User).
 
     Raises:
-        NotFound: there is no such user, and the caller may know.
+        NotFound: there is no such user; only platform admins get this.
         Forbidden: the caller may not read the user.
     """
     require_readable(principal, email)
@@ -86,13 +86,13 @@ def read_roles(principal: Principal, email: str) -> Roles:
 def write_user(principal: Principal, *, email: str, change: UserChange) -> dict[str, Any]:
     """Create or change a user and return its document.
 
-    A user writes its own ``display_name``; an owner of a tenant the memberships in it; a platform admin
-    everything. What is sent back as it is stored is no change.
+    A user may change its own ``display_name``, an owner of a tenant the memberships in it, and a platform
+    admin everything. Stored values that are sent back unchanged do not count as changes.
 
     Raises:
-        Forbidden: the change is more than the caller may do.
-        ValidationFailed: the address is not one, another ``created_at`` than the stored one, an unknown
-            tenant, or the last active admin or owner would go.
+        Forbidden: the caller may not make this change.
+        ValidationFailed: the address is invalid, ``created_at`` is not the stored one, a tenant is unknown,
+            or the last active platform admin or the last owner of a tenant would be lost.
     """
     with transaction.atomic():
         if change.roles is not None or change.active is not None:
@@ -120,7 +120,7 @@ def delete_user(email: str) -> None:
     """
     with transaction.atomic():
         lock_admins()
-        # Accounts before users, as a write of an account locks them.
+        # Lock accounts before users: a write of an account uses the same order.
         owned = Account.objects.filter(owners__email=email).values("pk")
         list(Account.objects.select_for_update(no_key=True).filter(pk__in=owned).order_by("pk"))
         user = User.objects.select_for_update().filter(email=email).first()
@@ -143,7 +143,7 @@ def _require_other_owners(user: User) -> None:
 
 
 def accounts_owned_alone(user: User) -> QuerySet[Account]:
-    """Return the accounts that ``user`` alone owns, by id."""
+    """Return the accounts whose only owner is ``user``, ordered by id."""
     shared = Account.owners.through.objects.exclude(user=user).values("account")
     return user.owned_accounts.filter(deleted_at__isnull=True).exclude(pk__in=shared).order_by("pk")
 
@@ -162,7 +162,7 @@ def readable_user(principal: Principal, email: str) -> User:
 
 
 def require_readable(principal: Principal, email: str) -> None:
-    """Refuse a caller who may not read the user under ``email``; anyone may read itself.
+    """Refuse a caller who may not read the user with this ``email``. Every user may read itself.
 
     Raises:
         NotFound, Forbidden: as `read_user`.
@@ -172,7 +172,7 @@ def require_readable(principal: Principal, email: str) -> None:
 
 
 def unreadable(principal: Principal) -> NotFound | Forbidden:
-    """Return what a caller is told of a user that it cannot read: only an admin learns that there is none."""
+    """Return the error for a user that the caller cannot read. Only admins learn that it does not exist."""
     if principal.is_platform_admin:
         return NotFound("There is no such user.")
     return Forbidden("You may not read or change this user.")
@@ -200,7 +200,7 @@ def user_document(user: User, *, memberships: Sequence[Mapping[str, str]]) -> di
 
 
 def read_memberships(principal: Principal, email: str) -> list[dict[str, str]]:
-    """Return the memberships of a user that ``principal`` may see; whether it may ask is decided before.
+    """Return the memberships of a user that ``principal`` may see. Check the right to read the user before.
 
     Raises:
         NotFound, Forbidden: the user has just been deleted.
@@ -225,14 +225,14 @@ def _visible(principal: Principal, user: Any) -> list[dict[str, str]]:
     visible = []
     for entry in user.entries:
         tenant_id, account_id = UUID(entry["tenant"]), UUID(entry["account"])
-        held = principal.on_tenants.scopes_on(tenant_id=tenant_id, account_id=account_id)
-        if sees_membership(principal, email=user.email, held=held):
+        scopes = principal.on_tenants.scopes_on(tenant_id=tenant_id, account_id=account_id)
+        if can_see_membership(principal, email=user.email, scopes=scopes):
             visible.append({"tenantId": entry["tenant"], "role": entry["role"]})
     return visible
 
 
 def _readable_users(principal: Principal) -> QuerySet[User]:
-    """Return the users that ``principal`` may read, itself at least."""
+    """Return the users that ``principal`` may read, always including itself."""
     if Scope.USERS_READ in principal.on_tenants.everywhere:
         return User.objects.all()
     of_tenants = _live_memberships(principal, Scope.USERS_READ)
@@ -240,7 +240,7 @@ def _readable_users(principal: Principal) -> QuerySet[User]:
 
 
 def _create_user(principal: Principal, email: str) -> User:
-    """Make a user with the defaults; whoever was first wins."""
+    """Create the user with default values, or return the existing one. Lock its row."""
     if not principal.is_platform_admin:
         raise Forbidden("Only a platform admin creates users.")
     try:
@@ -265,14 +265,14 @@ def _require_writable(principal: Principal, user: User, change: UserChange) -> N
 
 
 def shares_owned_tenant(principal: Principal, user: User) -> bool:
-    """Tell whether ``user`` is a member of a live tenant whose memberships ``principal`` may write."""
+    """Return True if ``user`` is a member of a live tenant whose memberships ``principal`` may write."""
     return _live_memberships(principal, Scope.USERS_WRITE).filter(user=user).exists()
 
 
 def _live_memberships(principal: Principal, scope: Scope) -> QuerySet[Membership]:
-    """Return the memberships in live tenants on which ``principal`` holds ``scope``."""
-    held = principal.on_tenants.as_q(scope, tenant="tenant", account="tenant__account")
-    return Membership.objects.filter(held, tenant__deleted_at__isnull=True)
+    """Return the memberships in live tenants on which ``principal`` has ``scope``."""
+    has_scope = principal.on_tenants.as_q(scope, tenant="tenant", account="tenant__account")
+    return Membership.objects.filter(has_scope, tenant__deleted_at__isnull=True)
 
 
 def _apply(user: User, change: UserChange) -> None:

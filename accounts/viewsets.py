@@ -1,7 +1,7 @@
-"""The base of every app's viewsets, and its one permission class.
+"""The base class of all viewsets, and the one permission class.
 
-The permission finds the policy of the operation and asks the caller. Contract: Authentication; the policies
-are in `accounts.access.policy`.
+The permission class looks up the policy of the operation (`accounts.access.policy`) and checks the caller.
+Contract: Authentication.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from rest_framework.permissions import BasePermission
 
-from accounts.access.policy import POLICIES, On, Policy
+from accounts.access.policy import POLICIES, Level, Policy
 from accounts.access.principal import Claims, Principal
 from accounts.access.resources import granted_after_minting, require_account_scope
 from accounts.access.rights import read_rights
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class OperationPermission(BasePermission):
-    """Allows what the operation's `Policy` allows, refuses everything else by name."""
+    """Allow a request if the `Policy` of its operation does; else raise the error that says why not."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
         viewset = cast("AppViewSet", view)
@@ -50,24 +50,24 @@ class OperationPermission(BasePermission):
 
 
 class AppViewSet(ApiViewSet):
-    """A viewset behind `OperationPermission`, which asks the policy of the operation."""
+    """A viewset whose actions `OperationPermission` protects."""
 
     permission_classes = (OperationPermission,)
 
     @classmethod
     def is_public(cls, action: str) -> bool:
-        """Tell whether anyone may call an action, without credentials."""
-        return POLICIES[cls.operation_id(action)].on is On.NOTHING
+        """Return True if an action needs no credentials."""
+        return POLICIES[cls.operation_id(action)].level is Level.PUBLIC
 
     def get_authenticators(self) -> list[BaseAuthentication]:
-        """Return none for a public operation: no header is looked at."""
-        request: Request | None = self.request  # None while the contract is being written
+        """Return no authenticators for a public operation: it ignores ``Authorization``."""
+        request: Request | None = self.request  # None while drf-spectacular writes the contract
         if request is not None and all(map(self.is_public, self._possible_actions(request))):
             return []
         return super().get_authenticators()
 
     def _possible_actions(self, request: Request) -> list[str]:
-        """Return the action asked for; all actions of the address where it has no such method."""
+        """Return the requested action, or all actions of the path if it does not have this method."""
         action = self.action_map.get((request.method or "").lower())
         return list(self.action_map.values()) if action is None else [action]
 
@@ -80,14 +80,16 @@ class AppViewSet(ApiViewSet):
 def require_operation(
     policy: Policy, *, principal: object, method: str, path: str, arguments: dict[str, Any]
 ) -> None:
-    """Refuse a caller whom the ``policy`` of an operation does not allow.
+    """Refuse a caller that the ``policy`` of an operation does not allow.
 
-    ``principal`` is not a `Principal` where the request has no token; ``arguments`` are those of the path.
+    ``principal`` is not a `Principal` if the request has no token. ``arguments`` are the path parameters.
 
     Raises:
-        Unauthorized, TosRequired, Forbidden: who asks, and what is missing.
+        Unauthorized: the request has no token.
+        TosRequired: the user must acknowledge the terms of service first.
+        Forbidden: the caller or its token lacks a right.
     """
-    if policy.on is On.NOTHING:
+    if policy.level is Level.PUBLIC:
         return
     if not isinstance(principal, Principal):
         raise Unauthorized
@@ -98,25 +100,25 @@ def require_operation(
 
 
 def check_policy(policy: Policy, *, principal: Principal, arguments: dict[str, Any]) -> None:
-    """Refuse a caller whom ``policy`` does not allow; ``arguments`` are those of the path.
+    """Refuse a caller that ``policy`` does not allow. ``arguments`` are the path parameters.
 
     Raises:
-        Forbidden: always with the missing scope named where there is one.
+        Forbidden: the message names the missing scope, if it is a scope that is missing.
     """
-    if policy.on is On.TENANT:
+    if policy.level is Level.TENANT:
         require_tenant_scope(principal, tenant_id=arguments["tenant"], scope=cast("Scope", policy.scope))
         return
-    if policy.on is On.ACCOUNT:
+    if policy.level is Level.ACCOUNT:
         require_account_scope(principal, account_id=arguments["account"], scope=cast("Scope", policy.scope))
         return
-    if policy.on is On.PLATFORM and not principal.is_platform_admin:
+    if policy.level is Level.PLATFORM and not principal.is_platform_admin:
         raise Forbidden("Only a platform admin may do this.")
-    if policy.on is On.PLATFORM_PAT and not principal.is_platform_wide:
+    if policy.level is Level.PLATFORM_PAT and not principal.is_platform_wide:
         raise Forbidden("This needs a personal access token with wildcard tenants or accounts.")
-    if policy.on is On.SELF and arguments["email"] != principal.email:
-        raise Forbidden("Only the user concerned may do this.")
+    if policy.level is Level.SELF and arguments["email"] != principal.email:
+        raise Forbidden("Only the user in the path may do this.")
     if policy.scope is not None and not principal.claims.is_sign_in:
-        # Signing in brings what the role allows, and the function narrows to that; a PAT must say so.
+        # For a sign-in token the service function itself checks the rights; a PAT must have the scope.
         require_token_scope(principal, policy.scope)
 
 
@@ -124,18 +126,18 @@ def require_token_scope(principal: Principal, scope: Scope) -> None:
     """Refuse a token whose ``scope`` claim lacks ``scope``.
 
     Raises:
-        Forbidden: with the scope named.
+        Forbidden: the message names the scope.
     """
     if scope not in principal.claims.scopes:
         raise Forbidden(f"The token lacks the scope '{scope}'.")
 
 
 def require_tenant_scope(principal: Principal, *, tenant_id: UUID, scope: Scope) -> None:
-    """Refuse a caller who does not hold ``scope`` on a tenant.
+    """Refuse a caller who does not have ``scope`` on a tenant.
 
     Raises:
-        Forbidden: the scope is missing, or the tenant is unknown and the caller may not know. Where a token
-            minted now would hold the scope, it says so; to others an unknown tenant reads like any.
+        Forbidden: the scope is missing. The message is the same for an unknown tenant, so that it does not
+            tell which tenants exist. If refreshing the token would help, the message says so.
     """
     account_id = _account_of(principal, tenant_id)
     if scope not in principal.on_tenants.scopes_on(tenant_id=tenant_id, account_id=account_id):
@@ -145,7 +147,7 @@ def require_tenant_scope(principal: Principal, *, tenant_id: UUID, scope: Scope)
 
 
 def _tell_later_grant(claims: Claims, *, tenant_id: UUID, scope: Scope) -> None:
-    """Refuse in other words whom the database allows ``scope`` by now, however lately."""
+    """Refuse with the advice to refresh the token if the database allows ``scope`` now."""
     latest = Principal(claims=claims, rights=read_rights(claims))
     account_id = _account_of(latest, tenant_id)
     if scope in latest.rights.on_tenants.scopes_on(tenant_id=tenant_id, account_id=account_id):
@@ -153,8 +155,8 @@ def _tell_later_grant(claims: Claims, *, tenant_id: UUID, scope: Scope) -> None:
 
 
 def _account_of(principal: Principal, tenant_id: UUID) -> UUID | None:
-    """Return the tenant's account if it may decide; ask the database only then."""
-    if not principal.on_tenants.asks_for_account:
+    """Return the tenant's account, or None (without a query) if no scopes on accounts exist."""
+    if not principal.on_tenants.needs_account:
         return None
     return Tenant.objects.filter(pk=tenant_id).values_list("account_id", flat=True).first()
 

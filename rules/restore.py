@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from accounts.models.history import RevisionKind
-from accounts.revisions import Document
+from accounts.revisions import DocumentHistory
 from accounts.tenants.restore import revision_document
 from rules.write import write_ruleset
 
@@ -33,7 +33,7 @@ def restore_ruleset(
     """
     return write_ruleset(
         tenant_id=tenant_id,
-        document=revision_document(Document(RevisionKind.RULES, tenant_id), seq),
+        document=revision_document(DocumentHistory(RevisionKind.RULES, tenant_id), seq),
         actor=actor,
         restored_from=seq,
         confirm_deletes=confirm_deletes,

@@ -1,6 +1,6 @@
-"""The permission table as text, from the rows that the service itself asks.
+"""Write the permission table as Markdown, from the rows that the service itself uses.
 
-``python -m scripts.permissions > docs/permissions.md``; a test holds the file current.
+``python -m scripts.permissions > docs/permissions.md``; a test fails if the file is out of date.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import Final
 
-from accounts.access.policy import POLICIES, On, Policy
+from accounts.access.policy import POLICIES, Level, Policy
 from accounts.access.scopes import (
     ALL_SCOPES,
     GRANTABLE,
@@ -23,23 +23,25 @@ from accounts.access.scopes import (
 _INTRODUCTION: Final = """\
 # Permissions
 
-Written from `accounts/access/policy.py` and `accounts/access/scopes.py` by
+Generated from `accounts/access/policy.py` and `accounts/access/scopes.py` by
 `python -m scripts.permissions > docs/permissions.md`; do not edit it.
 
-A request may do what both its token's claims (scope, tenants, accounts, endpoints) and the database allow.
-Rights are read at most a few seconds before they are used: changes of roles, memberships and grants,
-deactivation, deletion and revocation act on tokens already minted. Columns add up. Failing any of it is 403;
-without a good token it is 401. A user that the caller may not read is 403 whether it exists or not; 404 is
-told to platform admins, and by `appendMemberships`, which is for any user, to owners of a tenant.
+A request is allowed only if both the claims of its token (scope, tenants, accounts, endpoints) and the
+database allow it. The service reads rights from the database every few seconds, so changes of roles,
+memberships and grants, deactivation, deletion and revocation also apply to existing tokens. All columns of
+a row apply together. A request without a valid token gets 401, and one without the right gets 403. A caller
+that may not read a user gets 403 whether the user exists or not. Platform admins get 404 for an unknown
+user, and so do owners of a tenant from `appendMemberships`, because they may add any user.
 
 - **Signed in** says who may call an operation with a token from signing in or refreshing. `member`, `admin`
   and `owner` are memberships of the tenant in the path; a guest's memberships bring the scopes marked as
   read-only below and no others. A delegated grant on the tenant or its account counts like a membership with
   the granted scopes.
-- **PAT** is the scope that a personal access token must hold, besides reaching the tenant or account: by id,
-  by account, or by a wildcard. Raw logs and SQL want the tenant's id itself. A PAT never exceeds its owner's
-  present rights, and acts as a platform admin only with a wildcard.
-- **Bridge** operations stay open to a token that carries `tos_required`.
+- **PAT** is the scope that a personal access token must have. The token must also name the tenant or account:
+  by its id, by the tenant's account, or by a wildcard. For raw logs and SQL it must name the tenant's id. A
+  PAT never has more rights than its owner has now, and has those of a platform admin only with a wildcard.
+- **Bridge** operations are the only ones that a token with `tos_required` may call.
+- **Notes** describe further checks of the operation itself.
 """
 
 
@@ -52,38 +54,38 @@ def _operation_rows() -> list[str]:
     rows = [
         "## Operations",
         "",
-        "| Operation | Signed in | PAT | Bridge | Also |",
+        "| Operation | Signed in | PAT | Bridge | Notes |",
         "|---|---|---|---|---|",
     ]
     for name, policy in POLICIES.items():
-        cells = (f"`{name}`", signed_in(policy), _pat(policy), "yes" if policy.bridge else "", policy.also)
+        cells = (f"`{name}`", signed_in(policy), _pat(policy), "yes" if policy.bridge else "", policy.notes)
         rows.append("| " + " | ".join(cells) + " |")
     return rows
 
 
 def signed_in(policy: Policy) -> str:
-    """Return in words who may call an operation signed in."""
-    if policy.on is On.TENANT and policy.scope is not None:
-        held = [role for role, scopes in MEMBERSHIP_SCOPES.items() if policy.scope in scopes - PAT_ONLY]
+    """Return who may call an operation with a sign-in token, in words."""
+    if policy.level is Level.TENANT and policy.scope is not None:
+        allowed = [role for role, scopes in MEMBERSHIP_SCOPES.items() if policy.scope in scopes - PAT_ONLY]
         if policy.scope in PLATFORM_ADMIN_SCOPES - PAT_ONLY:
-            held.append("platform admin")
-        return ", ".join(held) or "nobody"
+            allowed.append("platform admin")
+        return ", ".join(allowed) or "nobody"
     return {
-        On.NOTHING: "everyone, without a token",
-        On.SERVICE: "everyone",
-        On.PLATFORM: "platform admin",
-        On.PLATFORM_PAT: "nobody",
-        On.ACCOUNT: "account owner, platform admin",
-        On.USER: "see the last column",
-        On.SELF: "the user itself",
-    }.get(policy.on, "nobody")
+        Level.PUBLIC: "everyone, without a token",
+        Level.SERVICE: "everyone",
+        Level.PLATFORM: "platform admin",
+        Level.PLATFORM_PAT: "nobody",
+        Level.ACCOUNT: "account owner, platform admin",
+        Level.USER: "see the last column",
+        Level.SELF: "the user itself",
+    }.get(policy.level, "nobody")
 
 
 def _pat(policy: Policy) -> str:
-    if policy.on is On.NOTHING:
+    if policy.level is Level.PUBLIC:
         return "not needed"
     scope = f"`{policy.scope}`" if policy.scope else "any"
-    return f"{scope}, wildcard" if policy.on in {On.PLATFORM, On.PLATFORM_PAT} else scope
+    return f"{scope}, wildcard" if policy.level in {Level.PLATFORM, Level.PLATFORM_PAT} else scope
 
 
 def _scope_rows() -> list[str]:
@@ -92,19 +94,19 @@ def _scope_rows() -> list[str]:
     rows = [
         "## Scopes",
         "",
-        "What each role brings on a tenant, and where a scope may stand.",
-        "Raw logs and SQL are for members, whatever else one is.",
+        "The scopes of each role on a tenant, and where a scope may be used.",
+        "Only members may read raw logs and use SQL; platform admins may not unless they are members.",
         "",
         "| Scope | " + " | ".join(columns) + " |",
         "|---" * (len(columns) + 1) + "|",
     ]
     for scope in sorted(ALL_SCOPES):
-        brought = any(scope in MEMBERSHIP_SCOPES[role] for role in roles)
+        is_member_scope = any(scope in MEMBERSHIP_SCOPES[role] for role in roles)
         marks = [scope in MEMBERSHIP_SCOPES[role] for role in roles] + [
             scope in ALL_SCOPES - MEMBERS_ONLY,
             scope in READ_SCOPES,
             scope not in PAT_ONLY,
-            brought and scope not in NOT_IN_MEMBERS_PATS,
+            is_member_scope and scope not in NOT_IN_MEMBERS_PATS,
             scope in GRANTABLE,
         ]
         rows.append(f"| `{scope}` | " + " | ".join("yes" if mark else "" for mark in marks) + " |")

@@ -11,7 +11,7 @@ import hypothesis
 import pytest
 from django.test import Client
 
-from accounts.access.rights import forget_principals
+from accounts.access.rights import clear_principal_cache
 from tests import factories
 
 if TYPE_CHECKING:
@@ -59,9 +59,9 @@ class ApiClient:
 @pytest.fixture(autouse=True)
 def _fresh_rights() -> Iterator[None]:
     """No caller's rights outlive a test."""
-    forget_principals()
+    clear_principal_cache()
     yield
-    forget_principals()
+    clear_principal_cache()
 
 
 @pytest.fixture(autouse=True)

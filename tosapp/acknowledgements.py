@@ -83,7 +83,7 @@ def acknowledge(principal: Principal, *, markdown: str) -> None:
     with transaction.atomic():
         user = User.objects.select_for_update(no_key=True).filter(pk=principal.rights.user_id).first()
         if user is None:
-            raise InternalError("The record of this user is gone.")
+            raise InternalError("This user has been deleted.")
         if user.tos == terms.hash:
             return
         user.tos, user.modified_at = terms.hash, now()

@@ -1,7 +1,7 @@
-"""The active terms as this process knows them: read again when older than the refresh interval.
+"""A cache of the active terms in each process, refreshed after `TOS_REFRESH_SECONDS`.
 
-What another process publishes is adopted at once where it was announced, else within `TOS_REFRESH_SECONDS`.
-While the store fails, the document that is known stays in force.
+If another process publishes new terms, the announcement makes this process read them at once. While the store
+fails, the cached terms stay active.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 class TosNotLoaded(ApiError):
-    """There is no active document, or none could be read yet."""
+    """There are no active terms, or they could not be read yet."""
 
     status: ClassVar[int] = 503
     code: ClassVar[str] = "tos_not_loaded"
@@ -37,7 +37,7 @@ class TosNotLoaded(ApiError):
 
 
 class ActiveTerms:
-    """One process's view of the active document; safe between threads."""
+    """The cached active terms of one process. Thread-safe."""
 
     def __init__(
         self,
@@ -56,27 +56,27 @@ class ActiveTerms:
         self._read_at: float | None = None
 
     def get(self, *, fresh: bool = False) -> Terms | None:
-        """Return the active document, or None before the first publication; ``fresh`` reads it anew.
+        """Return the active terms, or None before the first publication. ``fresh`` bypasses the cache.
 
         Raises:
-            TosNotLoaded: it could never be read.
+            TosNotLoaded: the store fails and the terms were never read.
         """
         announced = self._announced()
         with self._lock:
-            known = self._read_at is not None
+            has_cached = self._read_at is not None
             is_superseded = announced is not None and (self._terms is None or self._terms.hash != announced)
             if fresh or is_superseded or self._is_stale():
                 try:
                     self._adopt(read_current(self._store))
                 except StoreError:
-                    if not known:
+                    if not has_cached:
                         logger.exception("The terms of service cannot be read")
                         raise TosNotLoaded from None
-                    logger.warning("The terms of service cannot be read; the known ones stay in force")
+                    logger.warning("The terms of service cannot be read; the cached ones stay active")
             return self._terms
 
     def adopt(self, terms: Terms) -> None:
-        """Take ``terms``, which this process has just published, for the active ones."""
+        """Cache ``terms``, which this process has just published."""
         with self._lock:
             self._adopt(terms)
 

@@ -1,4 +1,4 @@
-"""Admin pages of acknowledgements; the documents lie in the object store."""
+"""Admin pages of acknowledgements; the documents are in the object store."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Tells every process through the cache which terms were published last, so that none keeps the earlier ones.
+"""Announce newly published terms to every process through the Django cache.
 
-Without Redis a process adopts new terms when its refresh interval has passed.
+Without Redis a process reads new terms after its refresh interval.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ _KEY: Final = "tos:published"
 
 
 def announce(terms_hash: str) -> None:
-    """Tell every process that the document with this hash is in the store, and active."""
+    """Tell every process that the document with this hash is active and in the store."""
     try:
-        # By then every process has read the store by itself.
+        # After this time every process has refreshed its cache anyway.
         cache.set(_KEY, terms_hash, timeout=2 * settings.TOS_REFRESH_SECONDS + 1)
     except RedisError as error:
         logger.warning("Other processes adopt the new terms of service later: %s", error)
 
 
 def announced_hash() -> str | None:
-    """Return the hash that was announced lately; None where there is none, or Redis does not answer."""
+    """Return the hash of the last announcement; None if there is none or Redis does not answer."""
     try:
         found: str | None = cache.get(_KEY)
     except RedisError:

@@ -1,4 +1,4 @@
-"""Who acknowledged what, and when. The documents themselves lie in the object store."""
+"""Who acknowledged which terms, and when. The documents themselves are in the object store."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def normalize(markdown: str) -> str:
 
 
 def terms_of(markdown: str) -> Terms | None:
-    """Return the terms that ``markdown`` is, or None where nothing remains of it."""
+    """Return ``markdown`` as terms in normal form, or None if it is empty after normalization."""
     text = normalize(markdown)
     if not text:
         return None

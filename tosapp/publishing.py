@@ -21,7 +21,7 @@ from tosapp.store import (
     write_publication,
 )
 
-#: Publications wait for each other under this advisory lock. Any constant will do.
+#: The advisory lock that serializes publications. Any constant will do.
 _PUBLISH_LOCK: Final = 4_202_302
 
 
@@ -64,7 +64,11 @@ def require_terms(markdown: str) -> Terms:
     terms = terms_of(markdown)
     if terms is None:
         raise ValidationFailed(
-            details=[Detail("/markdown", "empty", "Send the whole document; nothing of this one remains.")]
+            details=[
+                Detail(
+                    "/markdown", "empty", "The document is empty after normalization. Send the whole text."
+                )
+            ]
         )
     return terms
 

@@ -1,8 +1,8 @@
 """The terms in the object store. Contract: Terms of service.
 
 Three objects are written per publication, in this order: ``tos/history/<md5>.md``, the record
-``tos/audit/<time>-<md5>.json``, and ``tos/current.md`` last. Each appears whole, so a crash between any two
-leaves the earlier document active, and publishing again completes what was begun.
+``tos/audit/<time>-<md5>.json``, and ``tos/current.md`` last. Each write is atomic, so after a crash between
+two writes the earlier document is still active, and publishing again completes the rest.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def write_publication(store: ObjectStore, terms: Terms, *, at: dt.datetime, by: 
     """Write history, audit and the current document, in this order.
 
     Raises:
-        StoreError: the store failed; what stood before is still active.
+        StoreError: the store failed; the earlier document is still active.
     """
     publication = Publication(hash=terms.hash, published_at=format_timestamp(at), published_by=by)
     record = {

@@ -1,4 +1,4 @@
-"""Long-lived credentials: made, recognised, exchanged for access tokens, ended.
+"""Refresh tokens and personal access tokens: create, exchange for access tokens, revoke.
 
 Contract: Authentication 3 and 4. The text of a credential is returned once, by the function that makes it.
 """
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 PAT_PREFIX: Final = "tas_pat_"
 REFRESH_PREFIX: Final = "tas_refresh_"
-_SHOWN = 8
+#: How many characters after the prefix are stored, so that users can recognise a token.
+_VISIBLE_CHARACTERS = 8
 
 
 class InvalidGrant(ApiError):
@@ -45,8 +46,8 @@ class InvalidGrant(ApiError):
 
 
 @dataclass(frozen=True, slots=True)
-class AccessGrant:
-    """What ``POST /oauth/token`` answers; ``expires_in`` in seconds."""
+class IssuedToken:
+    """An access token as ``POST /oauth/token`` returns it. ``expires_in`` is in seconds."""
 
     access_token: str
     expires_in: int
@@ -62,7 +63,7 @@ class AccessGrant:
 
 
 def digest_of(text: str) -> bytes:
-    """Return what is stored of a credential."""
+    """Return the SHA-256 of a credential's text; only this is stored."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
@@ -80,16 +81,16 @@ def create_pat(
     endpoints: Sequence[dict[str, Any]] = (),
     expires_at: dt.datetime | None = None,
 ) -> tuple[PersonalAccessToken, str]:
-    """Store a new personal access token and return it with its text, which is not kept.
+    """Store a new personal access token and return it with its text. The text is not stored.
 
-    What the owner may put into it is the caller's to check: `grantable_scopes`.
+    The caller of this function checks before which scopes the owner may use (`grantable_scopes`).
     """
     text = _new_text(PAT_PREFIX)
     pat = PersonalAccessToken.objects.create(
         owner=owner,
         name=name,
         digest=digest_of(text),
-        prefix=text[: len(PAT_PREFIX) + _SHOWN],
+        prefix=text[: len(PAT_PREFIX) + _VISIBLE_CHARACTERS],
         scopes=sorted(scopes),
         tenants=list(tenants),
         accounts=list(accounts),
@@ -100,36 +101,36 @@ def create_pat(
 
 
 def create_refresh_token(*, user: User) -> tuple[RefreshToken, str]:
-    """Store a new refresh token and return it with its text, which is not kept."""
+    """Store a new refresh token and return it with its text. The text is not stored."""
     text = _new_text(REFRESH_PREFIX)
     row = RefreshToken.objects.create(
         user=user,
         digest=digest_of(text),
-        prefix=text[: len(REFRESH_PREFIX) + _SHOWN],
+        prefix=text[: len(REFRESH_PREFIX) + _VISIBLE_CHARACTERS],
         expires_at=now() + settings.REFRESH_TOKEN_LIFETIME,
     )
     return row, text
 
 
 def grantable_scopes(rights: Rights) -> frozenset[Scope]:
-    """Return what a user may put into a PAT: what role and memberships bring, on whichever tenant."""
+    """Return the scopes that a user may put into a PAT: those of role and memberships, on any tenant."""
     return ALL_SCOPES if rights.is_platform_admin else role_scopes(rights) - NOT_IN_MEMBERS_PATS
 
 
 def role_scopes(rights: Rights) -> frozenset[Scope]:
-    """Return what primary role and memberships bring, on whichever tenant."""
+    """Return the scopes of primary role and memberships, on any tenant."""
     if rights.is_platform_admin:
         return ALL_SCOPES
     return NO_SCOPES.union(*rights.own_on_tenants.tenants.values())
 
 
 def sign_in_scopes(rights: Rights) -> frozenset[Scope]:
-    """Return the scopes of a sign-in token: what role, memberships and grants bring, less PAT-only ones."""
+    """Return the scopes of a sign-in token: those of role, memberships and grants, without PAT-only ones."""
     granted = (*rights.granted.tenants.values(), *rights.granted.accounts.values())
     return role_scopes(rights).union(rights.extra_scopes, *granted) - PAT_ONLY
 
 
-def mint_for_sign_in(user: User) -> AccessGrant:
+def mint_for_sign_in(user: User) -> IssuedToken:
     """Mint the access token of a person who signed in or refreshed."""
     rights = rights_of(user)
     scopes = sign_in_scopes(rights)
@@ -141,14 +142,15 @@ def mint_for_sign_in(user: User) -> AccessGrant:
         accounts=[str(account_id) for account_id in rights.owned_accounts],
         tos_required=_must_acknowledge(user),
     )
-    return _granted(token, scopes)
+    return _issued_token(token, scopes)
 
 
-def exchange_pat(text: str) -> AccessGrant:
+def exchange_pat(text: str) -> IssuedToken:
     """Exchange a personal access token for an access token.
 
     Raises:
-        InvalidGrant: unknown, expired, revoked, or its owner is inactive or may no longer hold a wildcard.
+        InvalidGrant: the PAT is unknown, expired or revoked, its owner is inactive, or it has a wildcard and
+            its owner is no longer a platform admin.
     """
     pat = (
         PersonalAccessToken.objects.select_related("owner")
@@ -170,14 +172,14 @@ def exchange_pat(text: str) -> AccessGrant:
         personal_access_token=pat.pk,
     )
     PersonalAccessToken.objects.filter(pk=pat.pk).update(last_used_at=now())
-    return _granted(token, scopes)
+    return _issued_token(token, scopes)
 
 
-def exchange_refresh_token(text: str) -> AccessGrant:
+def exchange_refresh_token(text: str) -> IssuedToken:
     """Exchange a refresh token for an access token; the refresh token stays valid.
 
     Raises:
-        InvalidGrant: unknown, expired, revoked, or its user is inactive.
+        InvalidGrant: the token is unknown, expired or revoked, or its user is inactive.
     """
     row = (
         RefreshToken.objects.select_related("user")
@@ -186,23 +188,29 @@ def exchange_refresh_token(text: str) -> AccessGrant:
     )
     if row is None:
         raise InvalidGrant
-    grant = mint_for_sign_in(row.user)
+    issued = mint_for_sign_in(row.user)
     RefreshToken.objects.filter(pk=row.pk).update(last_used_at=now())
-    return grant
+    return issued
 
 
 def revoke(text: str) -> None:
-    """End a refresh token or a PAT, and with a PAT the tokens minted from it; an unknown one is no error."""
+    """Revoke a refresh token or a PAT. An unknown text is not an error.
+
+    The access tokens minted from a PAT become invalid with it.
+    """
     for model in (RefreshToken, PersonalAccessToken):
         model.objects.filter(digest=digest_of(text), revoked_at__isnull=True).update(revoked_at=now())
 
 
-def _granted(token: str, scopes: Iterable[Scope]) -> AccessGrant:
+def _issued_token(token: str, scopes: Iterable[Scope]) -> IssuedToken:
     seconds = int(settings.ACCESS_TOKEN_LIFETIME.total_seconds())
-    return AccessGrant(access_token=token, expires_in=seconds, scope=" ".join(sorted(scopes)))
+    return IssuedToken(access_token=token, expires_in=seconds, scope=" ".join(sorted(scopes)))
 
 
 def _must_acknowledge(user: User) -> bool:
-    """Ask the terms-of-service app, which this one must not import, by the name that the setting gives."""
+    """Ask the terms-of-service app if the user must acknowledge new terms.
+
+    This app must not import that one, so a setting names the function.
+    """
     required: bool = import_string(settings.TOS_REQUIRED_CHECK)(user)
     return required

@@ -1,7 +1,8 @@
-"""Who may do what: one row per operation. Contract: Authentication; docs/permissions.md is made from it.
+"""Who may call which operation: one row per operation. Contract: Authentication.
 
-A view names its operation (``operationId``); the permission class finds the row here; the documentation and
-the authorisation tests walk the same rows. An operation without a row is refused at start-up.
+A view names its operation (``operationId``), and the permission class looks up the row here.
+docs/permissions.md and the authorisation tests are made from the same rows. A start-up check fails if an
+operation has no row.
 """
 
 from __future__ import annotations
@@ -16,34 +17,34 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class On(StrEnum):
-    """What an operation's rights are held on."""
+class Level(StrEnum):
+    """What an operation checks the caller's rights on."""
 
-    NOTHING = "nothing"  # public: no credentials
-    SERVICE = "service"  # any authenticated caller; the function narrows to what the caller may see
+    PUBLIC = "public"  # no credentials
+    SERVICE = "service"  # any authenticated caller; the service function shows only what the caller may see
     PLATFORM = "platform"  # platform admins
     PLATFORM_PAT = "platform PAT"  # a PAT with wildcard tenants or accounts
     TENANT = "tenant"  # the scope on the tenant in the path
     ACCOUNT = "account"  # the account in the path: its owners, grants, platform admins
-    USER = "user"  # the user in the path; the function decides who else may
-    SELF = "self"  # the user in the path and nobody else
+    USER = "user"  # the user in the path; the service function decides who else may
+    SELF = "self"  # only the user in the path
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
     """Who may call an operation.
 
-    ``bridge`` operations are open to a token that carries ``tos_required``; ``also`` says in words what the
-    function itself asks for besides.
+    A token with ``tos_required`` may call only ``bridge`` operations. ``notes`` describes the checks of the
+    service function itself, for the documentation.
     """
 
-    on: On
+    level: Level
     scope: Scope | None = None
     bridge: bool = False
-    also: str = ""
+    notes: str = ""
 
 
-PUBLIC: Final = Policy(On.NOTHING, bridge=True)
+PUBLIC: Final = Policy(Level.PUBLIC, bridge=True)
 
 POLICIES: Final[Mapping[str, Policy]] = {
     # Discovery and sign-in
@@ -58,118 +59,132 @@ POLICIES: Final[Mapping[str, Policy]] = {
     "verifyMagicLink": PUBLIC,
     # Users, roles, memberships, personal access tokens
     "listUsers": Policy(
-        On.SERVICE,
+        Level.SERVICE,
         Scope.USERS_READ,
-        also="lists users of the tenants where the caller holds the scope, and the caller",
+        notes="lists the caller, and the users of tenants on which the caller has the scope",
     ),
     "getUser": Policy(
-        On.USER, Scope.USERS_READ, also="the user itself, and who holds the scope on a tenant of the user"
+        Level.USER,
+        Scope.USERS_READ,
+        notes="the user itself, and callers with the scope on a tenant of the user",
     ),
     "replaceUser": Policy(
-        On.USER,
+        Level.USER,
         Scope.USERS_WRITE,
-        also="the user itself its displayName, owners the memberships of their tenants, platform admins all",
+        notes="the user itself: displayName; owners: memberships of their tenants; platform admins: all",
     ),
-    "deleteUser": Policy(On.PLATFORM, Scope.USERS_WRITE),
-    "getRoles": Policy(On.USER, Scope.USERS_READ, also="as getUser"),
-    "replaceRoles": Policy(On.PLATFORM, Scope.USERS_WRITE),
-    "mergeRoles": Policy(On.PLATFORM, Scope.USERS_WRITE),
+    "deleteUser": Policy(Level.PLATFORM, Scope.USERS_WRITE),
+    "getRoles": Policy(Level.USER, Scope.USERS_READ, notes="as getUser"),
+    "replaceRoles": Policy(Level.PLATFORM, Scope.USERS_WRITE),
+    "mergeRoles": Policy(Level.PLATFORM, Scope.USERS_WRITE),
     "getMemberships": Policy(
-        On.USER, Scope.USERS_READ, also="as getUser; shows memberships of tenants that the caller may read"
+        Level.USER, Scope.USERS_READ, notes="as getUser; shows only memberships that the caller may see"
     ),
     "replaceMemberships": Policy(
-        On.USER, Scope.USERS_WRITE, also="owners of the tenants named, for users whom they may read"
+        Level.USER, Scope.USERS_WRITE, notes="owners of the tenants named, for users whom they may read"
     ),
-    "appendMemberships": Policy(On.USER, Scope.USERS_WRITE, also="owners of the tenants named, for any user"),
-    "listPersonalAccessTokens": Policy(On.USER, Scope.USERS_READ, also="the user itself and platform admins"),
+    "appendMemberships": Policy(
+        Level.USER, Scope.USERS_WRITE, notes="owners of the tenants named, for any user"
+    ),
+    "listPersonalAccessTokens": Policy(
+        Level.USER, Scope.USERS_READ, notes="the user itself and platform admins"
+    ),
     "createPersonalAccessToken": Policy(
-        On.USER,
+        Level.USER,
         Scope.USERS_WRITE,
-        also="the user itself and platform admins; a PAT hands on no more than it has",
+        notes="the user itself and platform admins; a PAT creates only PATs with no more rights than its own",
     ),
     "revokePersonalAccessToken": Policy(
-        On.USER, Scope.USERS_WRITE, also="the user itself and platform admins"
+        Level.USER, Scope.USERS_WRITE, notes="the user itself and platform admins"
     ),
     # Terms of service
     "getTos": PUBLIC,
-    "publishTos": Policy(On.PLATFORM_PAT, Scope.TOS_PUBLISH),
-    "getHistoricalTos": Policy(On.SERVICE, bridge=True),
-    "listAcknowledgements": Policy(On.SELF, bridge=True),
-    "acknowledgeTos": Policy(On.SELF, bridge=True, also="signed in only"),
+    "publishTos": Policy(Level.PLATFORM_PAT, Scope.TOS_PUBLISH),
+    "getHistoricalTos": Policy(Level.SERVICE, bridge=True),
+    "listAcknowledgements": Policy(Level.SELF, bridge=True),
+    "acknowledgeTos": Policy(Level.SELF, bridge=True, notes="signed in only"),
     # Tenants and configuration
-    "listTenants": Policy(On.SERVICE, Scope.CONFIG_READ),
+    "listTenants": Policy(Level.SERVICE, Scope.CONFIG_READ),
     "createTenant": Policy(
-        On.SERVICE, Scope.CONFIG_WRITE, also="owners of the account, no guests, and platform admins"
-    ),
-    "getTenantManifest": Policy(On.SERVICE, Scope.CONFIG_READ),
-    "getTenant": Policy(On.TENANT, Scope.CONFIG_READ),
-    "deleteTenant": Policy(On.TENANT, Scope.CONFIG_WRITE, also="owners of the tenant and platform admins"),
-    "getTenantConfig": Policy(On.TENANT, Scope.CONFIG_READ),
-    "replaceTenantConfig": Policy(On.TENANT, Scope.CONFIG_WRITE),
-    "getTenantRules": Policy(On.TENANT, Scope.CONFIG_READ),
-    "replaceTenantRules": Policy(On.TENANT, Scope.CONFIG_WRITE),
-    "validateRules": Policy(On.SERVICE),
-    # Change history
-    "listChanges": Policy(On.SERVICE, Scope.CONFIG_READ),
-    "listConfigHistory": Policy(On.TENANT, Scope.CONFIG_READ),
-    "diffConfig": Policy(On.TENANT, Scope.CONFIG_READ),
-    "getConfigRevision": Policy(On.TENANT, Scope.CONFIG_READ),
-    "restoreConfig": Policy(On.TENANT, Scope.CONFIG_WRITE),
-    "listRulesHistory": Policy(On.TENANT, Scope.CONFIG_READ),
-    "diffRules": Policy(On.TENANT, Scope.CONFIG_READ),
-    "getRulesRevision": Policy(On.TENANT, Scope.CONFIG_READ),
-    "restoreRules": Policy(On.TENANT, Scope.CONFIG_WRITE),
-    "listAccountHistory": Policy(On.ACCOUNT, Scope.CONFIG_READ),
-    "diffAccount": Policy(On.ACCOUNT, Scope.CONFIG_READ),
-    "getAccountRevision": Policy(On.ACCOUNT, Scope.CONFIG_READ),
-    # Accounts, domains, FQDNs, grants
-    "listAccounts": Policy(On.SERVICE, Scope.CONFIG_READ),
-    "createAccount": Policy(On.PLATFORM, Scope.CONFIG_WRITE),
-    "getAccount": Policy(On.ACCOUNT, Scope.CONFIG_READ),
-    "replaceAccount": Policy(
-        On.ACCOUNT,
+        Level.SERVICE,
         Scope.CONFIG_WRITE,
-        also="other owners: owners of the account and platform admins; another plan: platform admins",
+        notes="owners of the account who are not guests, and platform admins",
     ),
-    "deleteAccount": Policy(On.PLATFORM, Scope.CONFIG_WRITE),
-    "listDomains": Policy(On.ACCOUNT, Scope.CONFIG_READ),
-    "registerDomain": Policy(On.ACCOUNT, Scope.CONFIG_WRITE),
-    "getDomain": Policy(On.ACCOUNT, Scope.CONFIG_READ),
-    "deleteDomain": Policy(On.ACCOUNT, Scope.CONFIG_WRITE),
-    "verifyDomain": Policy(On.ACCOUNT, Scope.CONFIG_WRITE),
-    "listFqdns": Policy(On.SERVICE, Scope.CONFIG_READ),
-    "getFqdn": Policy(On.SERVICE, Scope.CONFIG_READ),
-    "listGrants": Policy(On.SERVICE, Scope.USERS_READ),
+    "getTenantManifest": Policy(Level.SERVICE, Scope.CONFIG_READ),
+    "getTenant": Policy(Level.TENANT, Scope.CONFIG_READ),
+    "deleteTenant": Policy(
+        Level.TENANT, Scope.CONFIG_WRITE, notes="owners of the tenant and platform admins"
+    ),
+    "getTenantConfig": Policy(Level.TENANT, Scope.CONFIG_READ),
+    "replaceTenantConfig": Policy(Level.TENANT, Scope.CONFIG_WRITE),
+    "getTenantRules": Policy(Level.TENANT, Scope.CONFIG_READ),
+    "replaceTenantRules": Policy(Level.TENANT, Scope.CONFIG_WRITE),
+    "validateRules": Policy(Level.SERVICE),
+    # Change history
+    "listChanges": Policy(Level.SERVICE, Scope.CONFIG_READ),
+    "listConfigHistory": Policy(Level.TENANT, Scope.CONFIG_READ),
+    "diffConfig": Policy(Level.TENANT, Scope.CONFIG_READ),
+    "getConfigRevision": Policy(Level.TENANT, Scope.CONFIG_READ),
+    "restoreConfig": Policy(Level.TENANT, Scope.CONFIG_WRITE),
+    "listRulesHistory": Policy(Level.TENANT, Scope.CONFIG_READ),
+    "diffRules": Policy(Level.TENANT, Scope.CONFIG_READ),
+    "getRulesRevision": Policy(Level.TENANT, Scope.CONFIG_READ),
+    "restoreRules": Policy(Level.TENANT, Scope.CONFIG_WRITE),
+    "listAccountHistory": Policy(Level.ACCOUNT, Scope.CONFIG_READ),
+    "diffAccount": Policy(Level.ACCOUNT, Scope.CONFIG_READ),
+    "getAccountRevision": Policy(Level.ACCOUNT, Scope.CONFIG_READ),
+    # Accounts, domains, FQDNs, grants
+    "listAccounts": Policy(Level.SERVICE, Scope.CONFIG_READ),
+    "createAccount": Policy(Level.PLATFORM, Scope.CONFIG_WRITE),
+    "getAccount": Policy(Level.ACCOUNT, Scope.CONFIG_READ),
+    "replaceAccount": Policy(
+        Level.ACCOUNT,
+        Scope.CONFIG_WRITE,
+        notes="owners of the account and platform admins change owners; platform admins change the plan",
+    ),
+    "deleteAccount": Policy(Level.PLATFORM, Scope.CONFIG_WRITE),
+    "listDomains": Policy(Level.ACCOUNT, Scope.CONFIG_READ),
+    "registerDomain": Policy(Level.ACCOUNT, Scope.CONFIG_WRITE),
+    "getDomain": Policy(Level.ACCOUNT, Scope.CONFIG_READ),
+    "deleteDomain": Policy(Level.ACCOUNT, Scope.CONFIG_WRITE),
+    "verifyDomain": Policy(Level.ACCOUNT, Scope.CONFIG_WRITE),
+    "listFqdns": Policy(Level.SERVICE, Scope.CONFIG_READ),
+    "getFqdn": Policy(Level.SERVICE, Scope.CONFIG_READ),
+    "listGrants": Policy(Level.SERVICE, Scope.USERS_READ),
     "createGrant": Policy(
-        On.SERVICE,
+        Level.SERVICE,
         Scope.USERS_WRITE,
-        also="owners of the tenant or account and platform admins; no more than they hold",
+        notes="owners of the tenant or account and platform admins; only scopes that they have themselves",
     ),
-    "revokeGrant": Policy(On.SERVICE, Scope.USERS_WRITE, also="who may make such a grant"),
+    "revokeGrant": Policy(
+        Level.SERVICE,
+        Scope.USERS_WRITE,
+        notes="the user who gave the grant, owners of the tenant or account, and platform admins",
+    ),
     # Cache metadata and markers
-    "getCacheMetadata": Policy(On.TENANT, Scope.CACHE_ADMIN),
-    "replaceCacheMetadata": Policy(On.TENANT, Scope.CACHE_ADMIN),
-    "listMarkers": Policy(On.TENANT, Scope.CACHE_ADMIN),
-    "createMarker": Policy(On.TENANT, Scope.CACHE_ADMIN),
-    "getMarker": Policy(On.TENANT, Scope.CACHE_ADMIN),
-    "replaceMarker": Policy(On.TENANT, Scope.CACHE_ADMIN),
-    "deleteMarker": Policy(On.TENANT, Scope.CACHE_ADMIN),
-    "invalidateRules": Policy(On.TENANT, Scope.CACHE_ADMIN),
+    "getCacheMetadata": Policy(Level.TENANT, Scope.CACHE_ADMIN),
+    "replaceCacheMetadata": Policy(Level.TENANT, Scope.CACHE_ADMIN),
+    "listMarkers": Policy(Level.TENANT, Scope.CACHE_ADMIN),
+    "createMarker": Policy(Level.TENANT, Scope.CACHE_ADMIN),
+    "getMarker": Policy(Level.TENANT, Scope.CACHE_ADMIN),
+    "replaceMarker": Policy(Level.TENANT, Scope.CACHE_ADMIN),
+    "deleteMarker": Policy(Level.TENANT, Scope.CACHE_ADMIN),
+    "invalidateRules": Policy(Level.TENANT, Scope.CACHE_ADMIN),
     # Analytics
-    "getYearlySummary": Policy(On.TENANT, Scope.ANALYTICS_READ),
-    "getMonthlySummary": Policy(On.TENANT, Scope.ANALYTICS_READ),
-    "getDailySummary": Policy(On.TENANT, Scope.ANALYTICS_READ),
-    "getRuleEffectiveness": Policy(On.TENANT, Scope.ANALYTICS_READ),
-    "getCacheOpportunities": Policy(On.TENANT, Scope.ANALYTICS_READ),
-    "getUsersSummary": Policy(On.TENANT, Scope.ANALYTICS_USERS),
-    "getUserYearlySummary": Policy(On.TENANT, Scope.ANALYTICS_USERS),
-    "getUserMonthlySummary": Policy(On.TENANT, Scope.ANALYTICS_USERS),
-    "getUserDailySummary": Policy(On.TENANT, Scope.ANALYTICS_USERS),
+    "getYearlySummary": Policy(Level.TENANT, Scope.ANALYTICS_READ),
+    "getMonthlySummary": Policy(Level.TENANT, Scope.ANALYTICS_READ),
+    "getDailySummary": Policy(Level.TENANT, Scope.ANALYTICS_READ),
+    "getRuleEffectiveness": Policy(Level.TENANT, Scope.ANALYTICS_READ),
+    "getCacheOpportunities": Policy(Level.TENANT, Scope.ANALYTICS_READ),
+    "getUsersSummary": Policy(Level.TENANT, Scope.ANALYTICS_USERS),
+    "getUserYearlySummary": Policy(Level.TENANT, Scope.ANALYTICS_USERS),
+    "getUserMonthlySummary": Policy(Level.TENANT, Scope.ANALYTICS_USERS),
+    "getUserDailySummary": Policy(Level.TENANT, Scope.ANALYTICS_USERS),
     # Raw logs and SQL
-    "listLogMonths": Policy(On.TENANT, Scope.LOGS_READ),
-    "listLogDays": Policy(On.TENANT, Scope.LOGS_READ),
-    "listLogHours": Policy(On.TENANT, Scope.LOGS_READ),
-    "listLogFiles": Policy(On.TENANT, Scope.LOGS_READ),
-    "getLogObject": Policy(On.TENANT, Scope.LOGS_READ),
-    "queryLogs": Policy(On.TENANT, Scope.LOGS_QUERY),
+    "listLogMonths": Policy(Level.TENANT, Scope.LOGS_READ),
+    "listLogDays": Policy(Level.TENANT, Scope.LOGS_READ),
+    "listLogHours": Policy(Level.TENANT, Scope.LOGS_READ),
+    "listLogFiles": Policy(Level.TENANT, Scope.LOGS_READ),
+    "getLogObject": Policy(Level.TENANT, Scope.LOGS_READ),
+    "queryLogs": Policy(Level.TENANT, Scope.LOGS_QUERY),
 }

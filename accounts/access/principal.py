@@ -1,6 +1,7 @@
-"""Who is asking: a token's claims, the rights that the database holds now, and what both allow together.
+"""The caller of a request: the claims of its token, and the rights that the database gives it now.
 
-Contract: Authentication. Views and services ask a `Principal`; none of them sees a credential.
+A caller may do what both allow. Contract: Authentication. Views and services get a `Principal`, never a
+credential.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ WILDCARD: Final = "*"
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What a verified access token says."""
+    """The claims of a verified access token. ``expires_at`` is in epoch seconds."""
 
     subject: str
     token_id: str
@@ -40,7 +41,7 @@ class Claims:
     scopes: frozenset[Scope]
     tenants: frozenset[UUID]
     accounts: frozenset[UUID]
-    #: The token names every tenant and account.
+    #: True if the token names all tenants or all accounts by ``*``.
     has_wildcard: bool = False
     personal_access_token: int | None = None
     tos_required: bool = False
@@ -53,14 +54,14 @@ class Claims:
 
 @dataclass(frozen=True)
 class Rights:
-    """What the database allows the user now: by its own role, memberships and accounts, and by grants."""
+    """What the database allows a user now: by role, memberships and owned accounts, and by grants."""
 
     user_id: int
     email: str
     role: str
     memberships: Mapping[UUID, str] = field(default_factory=dict)
     owned_accounts: frozenset[UUID] = frozenset()
-    #: What grants in force bring.
+    #: Scopes from grants that are neither expired nor revoked.
     granted: Reach = field(default_factory=Reach)
     #: Scopes granted to the user itself (``roles.scopes``).
     extra_scopes: frozenset[Scope] = frozenset()
@@ -72,19 +73,19 @@ class Rights:
         return self.role == PrimaryRole.ADMIN
 
     def from_membership(self, tenant_id: UUID) -> frozenset[Scope]:
-        """Return what membership alone brings on a tenant."""
+        """Return the scopes that the user's membership alone gives on a tenant."""
         return self.own_on_tenants.tenants.get(tenant_id, NO_SCOPES)
 
     @cached_property
     def own_on_tenants(self) -> Reach:
-        """What role and memberships bring on tenants."""
-        brought = {role: self._limit(scopes) for role, scopes in MEMBERSHIP_SCOPES.items()}
-        tenants = {tenant_id: brought[role] for tenant_id, role in self.memberships.items()}
+        """The scopes on tenants from role and memberships."""
+        by_role = {role: self._limit(scopes) for role, scopes in MEMBERSHIP_SCOPES.items()}
+        tenants = {tenant_id: by_role[role] for tenant_id, role in self.memberships.items()}
         return Reach(everywhere=self._everywhere, tenants=tenants)
 
     @cached_property
     def own_on_accounts(self) -> Reach:
-        """What role and ownership bring on accounts. Owning an account brings nothing on its tenants."""
+        """The scopes on accounts from role and ownership. Owning an account gives no scope on its tenants."""
         return Reach(
             everywhere=self._everywhere,
             accounts=dict.fromkeys(self.owned_accounts, self._limit(ACCOUNT_OWNER_SCOPES)),
@@ -92,12 +93,12 @@ class Rights:
 
     @cached_property
     def on_tenants(self) -> Reach:
-        """What the user may do on tenants."""
+        """The scopes on tenants, grants included."""
         return self.own_on_tenants | self.granted
 
     @cached_property
     def on_accounts(self) -> Reach:
-        """What the user may do on accounts themselves."""
+        """The scopes on accounts themselves, grants included."""
         return self.own_on_accounts | self.granted
 
     @property
@@ -105,18 +106,18 @@ class Rights:
         return PLATFORM_ADMIN_SCOPES if self.is_platform_admin else NO_SCOPES
 
     def _limit(self, scopes: frozenset[Scope]) -> frozenset[Scope]:
-        """Return ``scopes``; for a guest, whose memberships and accounts bring no more, the read rights."""
+        """Return ``scopes``; for a guest only the scopes that read."""
         return scopes & READ_SCOPES if self.role == PrimaryRole.GUEST else scopes
 
 
 @dataclass(frozen=True)
 class Principal:
-    """An authenticated caller. Doubles as DRF's ``request.user``."""
+    """An authenticated caller. It is also DRF's ``request.user``."""
 
     claims: Claims
     rights: Rights
 
-    is_authenticated: Final = True  # what DRF asks of request.user
+    is_authenticated: Final = True  # DRF reads this from request.user
 
     @property
     def email(self) -> str:
@@ -124,18 +125,18 @@ class Principal:
 
     @property
     def is_platform_admin(self) -> bool:
-        """True where both the token and the database say ``admin``; a PAT says so by a wildcard."""
+        """True if both the token and the database have the role ``admin``; a PAT needs a wildcard too."""
         admin = self.rights.is_platform_admin and self.claims.role == PrimaryRole.ADMIN
         return admin and (self.claims.is_sign_in or self.claims.has_wildcard)
 
     @property
     def is_platform_wide(self) -> bool:
-        """True for a token minted from a PAT with wildcard tenants or accounts, held by a platform admin."""
+        """True for a token minted from a platform admin's PAT with wildcard tenants or accounts."""
         return not self.claims.is_sign_in and self.is_platform_admin
 
     @cached_property
     def on_tenants(self) -> Access:
-        """What the caller may do on tenants."""
+        """The scopes of the caller on tenants."""
         claims = self.claims
         if claims.is_sign_in:
             claimed = self._claimed_signed_in(claims.scopes - PAT_ONLY, tenants=claims.tenants)
@@ -145,10 +146,11 @@ class Principal:
 
     @cached_property
     def on_accounts(self) -> Access:
-        """What the caller may do on accounts themselves."""
+        """The scopes of the caller on accounts themselves."""
         claims = self.claims
         if claims.is_sign_in:
-            # The scopes of the token come from memberships, and owning an account is none.
+            # The token's scopes come from memberships. Owners of accounts may have no membership, so the
+            # token does not limit which scopes they use.
             claimed = self._claimed_signed_in(ALL_SCOPES, accounts=claims.accounts)
         else:
             claimed = self._claimed_by_pat
@@ -156,9 +158,9 @@ class Principal:
 
     @property
     def on_listed_tenants(self) -> Access:
-        """What lists of tenants hold: as `on_tenants`, but all tenants only for a wildcard PAT.
+        """The scopes for lists of tenants: `on_tenants`, but all tenants only for a wildcard PAT.
 
-        A signed-in platform admin may read every tenant; its lists hold its memberships and grants.
+        A signed-in platform admin may read every tenant, but lists only those of its memberships and grants.
         """
         access = self.on_tenants
         if not self.claims.is_sign_in:
@@ -168,7 +170,7 @@ class Principal:
     def _claimed_signed_in(
         self, scopes: frozenset[Scope], *, tenants: Iterable[UUID] = (), accounts: Iterable[UUID] = ()
     ) -> Reach:
-        """Return where a sign-in token brings ``scopes``: what it names, and what is granted by now."""
+        """Return where a sign-in token gives ``scopes``: on ids that it names and on granted ones."""
         granted = self.rights.granted
         return Reach(
             everywhere=scopes if self.is_platform_admin else NO_SCOPES,
@@ -178,9 +180,9 @@ class Principal:
 
     @property
     def _claimed_by_pat(self) -> Reach:
-        """Where a PAT's token brings its scopes: on what it names."""
+        """Where a token minted from a PAT gives its scopes: on the ids that it names."""
         claims = self.claims
-        # Raw logs and SQL need the name of the tenant: neither a wildcard nor an account stands for it.
+        # For raw logs and SQL the PAT must name the tenant's id; a wildcard or its account is not enough.
         unnamed = claims.scopes - MEMBERS_ONLY
         return Reach(
             everywhere=unnamed if claims.has_wildcard else NO_SCOPES,

@@ -1,6 +1,6 @@
-"""Which scopes are held where. Contract: Authentication.
+"""Which scopes apply to which tenants and accounts. Contract: Authentication.
 
-The answer for one tenant or account and the filter for all of them are read from the same fields.
+The check of one tenant or account and the filter of a list use the same fields, so they always agree.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NO_SCOPES: Final[frozenset[Scope]] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Scopes by where they are held: everywhere, on tenants, on accounts with all their tenants."""
+    """Scopes by where they apply: everywhere, on tenants, and on accounts with all their tenants."""
 
     everywhere: frozenset[Scope] = NO_SCOPES
     tenants: Mapping[UUID, frozenset[Scope]] = field(default_factory=dict)
@@ -44,49 +44,53 @@ class Reach:
         return scopes
 
     def as_q(self, scope: Scope, *, tenant: str | None = None, account: str) -> Q:
-        """Return the filter of the rows on whose tenant or account ``scope`` is held.
+        """Return the filter for rows whose tenant or account has ``scope``.
 
-        ``tenant`` and ``account`` are the fields that hold the ids; rows about accounts have no ``tenant``.
+        ``tenant`` and ``account`` name the fields with the ids. Rows about accounts have no ``tenant``.
         """
         if scope in self.everywhere:
             return Q()
-        held = Q(**{f"{account}__in": _ids_with(scope, self.accounts)})
-        return held if tenant is None else held | Q(**{f"{tenant}__in": _ids_with(scope, self.tenants)})
+        on_account = Q(**{f"{account}__in": _ids_with(scope, self.accounts)})
+        return (
+            on_account
+            if tenant is None
+            else on_account | Q(**{f"{tenant}__in": _ids_with(scope, self.tenants)})
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a caller may do, and where: what its token claims and the database allows."""
+    """The scopes of a caller: those that both its token claims and the database allows."""
 
     claimed: Reach
     allowed: Reach
 
     @property
     def everywhere(self) -> frozenset[Scope]:
-        """The scopes that are held on everything there is."""
+        """The scopes on every tenant and account."""
         return self.claimed.everywhere & self.allowed.everywhere
 
     @property
-    def asks_for_account(self) -> bool:
-        """True if the account of a tenant may decide."""
+    def needs_account(self) -> bool:
+        """True if scopes on accounts exist, so that `scopes_on` a tenant needs the id of its account."""
         return bool(self.claimed.accounts or self.allowed.accounts)
 
     def scopes_on(self, *, tenant_id: UUID | None = None, account_id: UUID | None) -> frozenset[Scope]:
         """Return the scopes on a tenant of an account, or without ``tenant_id`` on the account itself.
 
-        ``account_id`` may be None for a tenant if the access does not ask for it.
+        ``account_id`` may be None for a tenant if `needs_account` is false.
         """
         claimed = self.claimed.scopes_on(tenant_id=tenant_id, account_id=account_id)
         return claimed & self.allowed.scopes_on(tenant_id=tenant_id, account_id=account_id)
 
     def as_q(self, scope: Scope, *, tenant: str | None = None, account: str) -> Q:
-        """Return the filter of the rows on whose tenant or account ``scope`` is held, as `Reach.as_q`."""
+        """Return the filter for rows whose tenant or account has ``scope``; see `Reach.as_q`."""
         claimed = self.claimed.as_q(scope, tenant=tenant, account=account)
         return claimed & self.allowed.as_q(scope, tenant=tenant, account=account)
 
 
-def _ids_with(scope: Scope, held: Mapping[UUID, frozenset[Scope]]) -> list[UUID]:
-    return [key for key, scopes in held.items() if scope in scopes]
+def _ids_with(scope: Scope, scopes_by_id: Mapping[UUID, frozenset[Scope]]) -> list[UUID]:
+    return [key for key, scopes in scopes_by_id.items() if scope in scopes]
 
 
 def _merge(

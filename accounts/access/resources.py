@@ -1,6 +1,6 @@
-"""Refusals on accounts, and of what only owners may do. Contract: Authentication.
+"""Checks of rights on accounts, and of ownership. Contract: Authentication.
 
-`accounts.viewsets` asks for a scope on the tenant in the path; these functions ask for the rest.
+`accounts.viewsets` checks the scope on the tenant in the path; these functions check the rest.
 """
 
 from __future__ import annotations
@@ -21,18 +21,19 @@ def require_account_scope(principal: Principal, *, account_id: UUID, scope: Scop
     """Refuse a caller who may not read (``config:read``) or write (``config:write``) an account.
 
     Raises:
-        Forbidden: neither owner nor platform admin, no grant, or the token does not reach the account.
+        Forbidden: the caller is neither owner nor platform admin and has no grant, or the token does not name
+            the account.
     """
     if scope in principal.on_accounts.scopes_on(account_id=account_id):
         return
     claims = principal.claims
     if claims.is_sign_in and scope in read_rights(claims).on_accounts.scopes_on(account_id=account_id):
         raise granted_after_minting(scope, "account")
-    raise Forbidden(f"This needs '{scope}' on the account: its owners hold it.")
+    raise Forbidden(f"This needs '{scope}' on the account. Its owners have it.")
 
 
 def granted_after_minting(scope: Scope, where: str) -> Forbidden:
-    """Return the refusal of one who holds ``scope`` by now, but whose sign-in token does not say so yet."""
+    """Return the error for a caller whose sign-in token is older than its right to ``scope``."""
     return Forbidden(
         f"'{scope}' on the {where} was granted after this token was minted."
         " Refresh the token: POST /oauth/token."
@@ -40,19 +41,19 @@ def granted_after_minting(scope: Scope, where: str) -> Forbidden:
 
 
 def owns_account(principal: Principal, account_id: UUID) -> bool:
-    """Return True for an owner of the account who is no guest, and for a platform admin.
+    """Return True for an owner of the account who is not a guest, and for a platform admin.
 
-    Grants do not count, and the token need not reach the account.
+    Grants do not count. It does not matter which accounts the token names.
     """
     return Scope.CONFIG_WRITE in principal.rights.own_on_accounts.scopes_on(account_id=account_id)
 
 
 def owns_tenant(principal: Principal, tenant_id: UUID) -> bool:
-    """Return True for an owner of the tenant who is no guest, and for a platform admin.
+    """Return True for an owner of the tenant who is not a guest, and for a platform admin.
 
     Grants do not count.
     """
-    # Only an owner's membership brings this scope.
+    # Of all memberships, only that of an owner gives this scope.
     return principal.is_platform_admin or Scope.USERS_WRITE in principal.rights.from_membership(tenant_id)
 
 

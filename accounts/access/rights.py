@@ -1,7 +1,7 @@
-"""Reading a caller's rights, at most a few seconds old.
+"""Read the rights of callers, and cache them for a few seconds.
 
-Changes of roles, memberships and grants, deactivation, deletion and revocation act on tokens already minted
-within `PRINCIPAL_CACHE_SECONDS`: a process remembers a verified token no longer than that.
+Each process caches the rights behind a verified token for `PRINCIPAL_CACHE_SECONDS`. Changes of roles,
+memberships and grants, deactivation, deletion and revocation apply to existing tokens after that time.
 """
 
 from __future__ import annotations
@@ -32,38 +32,39 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-_remembered: TTLCache[str, Principal] = TTLCache(
+_principal_cache: TTLCache[str, Principal] = TTLCache(
     maxsize=4096, ttl=settings.PRINCIPAL_CACHE_SECONDS, timer=time.monotonic
 )
-_remembering = threading.Lock()
+_cache_lock = threading.Lock()
 
 
 def authenticate_token(text: str) -> Principal:
     """Return the caller behind an access token.
 
     Raises:
-        TokenExpired, InvalidToken: the token is not good, its user is gone or inactive, or the PAT that it
-            was minted from is revoked, expired or gone.
+        TokenExpired: the token has expired.
+        InvalidToken: the token is invalid, its user is deleted or inactive, or the PAT behind it is revoked,
+            expired or deleted.
     """
-    with _remembering:
-        remembered = _remembered.get(text)
-    if remembered is not None and remembered.claims.expires_at > time.time():
-        return remembered
+    with _cache_lock:
+        cached = _principal_cache.get(text)
+    if cached is not None and cached.claims.expires_at > time.time():
+        return cached
     claims = verify_access_token(text)
     principal = Principal(claims=claims, rights=read_rights(claims))
-    with _remembering:
-        _remembered[text] = principal
+    with _cache_lock:
+        _principal_cache[text] = principal
     return principal
 
 
-def forget_principals() -> None:
-    """Make the next request read every caller's rights anew (this process only)."""
-    with _remembering:
-        _remembered.clear()
+def clear_principal_cache() -> None:
+    """Clear the cache of callers and their rights, in this process only."""
+    with _cache_lock:
+        _principal_cache.clear()
 
 
 def in_force() -> Q:
-    """Return the filter of the grants and credentials that are neither revoked nor expired."""
+    """Return the filter for grants and credentials that are neither revoked nor expired."""
     return Q(revoked_at__isnull=True) & (Q(expires_at__isnull=True) | Q(expires_at__gt=now()))
 
 
@@ -71,12 +72,12 @@ def read_rights(claims: Claims) -> Rights:
     """Read what the database allows the subject of ``claims`` now.
 
     Raises:
-        InvalidToken: the user or the PAT is gone, inactive, revoked or expired, or a wildcard PAT's owner is
-            no longer a platform admin.
+        InvalidToken: the user is deleted or inactive; the PAT is deleted, revoked or expired; or the owner of
+            a wildcard PAT is no longer a platform admin.
     """
     user = _with_rights(User.objects.filter(email=claims.subject, is_active=True)).first()
     if user is None:
-        raise InvalidToken("The user of this token does not exist any more, or is not active.")
+        raise InvalidToken("The user of this token is deleted or not active.")
     endpoints: tuple[Mapping[str, Any], ...] = ()
     if claims.personal_access_token is not None:
         pat = (
@@ -96,7 +97,7 @@ def rights_of(user: User) -> Rights:
 
 
 def _with_rights(users: QuerySet[User]) -> QuerySet[User]:
-    """Bring along, in the same query, everything that a user's rights are made of."""
+    """Add memberships, grants and owned accounts to a query of users, so that one query reads all."""
     of_user = {"user": OuterRef("pk")}
     return users.annotate(
         membership_rows=ArraySubquery(
@@ -116,8 +117,10 @@ def _with_rights(users: QuerySet[User]) -> QuerySet[User]:
 def _read(row: Any, *, endpoints: tuple[Mapping[str, Any], ...]) -> Rights:
     granted: dict[str, dict[UUID, frozenset[Scope]]] = {kind.value: {} for kind in GrantResource}
     for grant in row.grant_rows:
-        held, resource_id = granted[grant["resource"]], UUID(grant["id"])
-        held[resource_id] = held.get(resource_id, NO_SCOPES) | {Scope(name) for name in grant["permissions"]}
+        by_id, resource_id = granted[grant["resource"]], UUID(grant["id"])
+        by_id[resource_id] = by_id.get(resource_id, NO_SCOPES) | {
+            Scope(name) for name in grant["permissions"]
+        }
     return Rights(
         user_id=row.pk,
         email=row.email,

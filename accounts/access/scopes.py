@@ -1,4 +1,4 @@
-"""Scopes, and what each role brings. Frozen data: nothing here asks the database."""
+"""Scopes, and the scopes of each role. Constants only; no database access."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 
 class Scope(StrEnum):
-    """The names that stand in a token's ``scope`` claim."""
+    """The values of a token's ``scope`` claim."""
 
     CONFIG_READ = "config:read"
     CONFIG_WRITE = "config:write"
@@ -21,18 +21,17 @@ class Scope(StrEnum):
     TOS_PUBLISH = "tos:publish"
 
 
-#: Everything, in the order of the documentation.
 ALL_SCOPES: Final = frozenset(Scope)
 
-#: These come from personal access tokens alone, never from signing in.
+#: Only personal access tokens have these scopes; sign-in tokens never do.
 PAT_ONLY: Final = frozenset(
     {Scope.CACHE_ADMIN, Scope.ANALYTICS_READ, Scope.ANALYTICS_USERS, Scope.TOS_PUBLISH}
 )
 
-#: A member's PAT never holds these: they are used signed in, or by a platform admin's PAT.
+#: A PAT has these scopes only if its owner is a platform admin. Others use them signed in.
 NOT_IN_MEMBERS_PATS: Final = frozenset({Scope.USERS_READ, Scope.USERS_WRITE})
 
-#: These need membership, whoever asks: a platform admin's role does not bring them.
+#: Only members of a tenant have these scopes on it. The role of platform admin does not give them.
 MEMBERS_ONLY: Final = frozenset({Scope.LOGS_READ, Scope.LOGS_QUERY})
 
 _MEMBER: Final = frozenset({Scope.CONFIG_READ, Scope.LOGS_READ, Scope.LOGS_QUERY, Scope.ANALYTICS_READ})
@@ -43,23 +42,23 @@ _TENANT_ADMIN: Final = _MEMBER | {
     Scope.USERS_READ,
 }
 
-#: What a membership brings on its tenant.
+#: The scopes that each membership role gives on its tenant.
 MEMBERSHIP_SCOPES: Final[dict[str, frozenset[Scope]]] = {
     "member": _MEMBER,
     "admin": _TENANT_ADMIN,
     "owner": _TENANT_ADMIN | {Scope.USERS_WRITE},
 }
 
-#: What owning an account brings on the account itself.
+#: The scopes that an owner has on the account itself.
 ACCOUNT_OWNER_SCOPES: Final = frozenset({Scope.CONFIG_READ, Scope.CONFIG_WRITE})
 
-#: What a platform admin may do on every tenant without being a member, and on every account.
+#: The scopes of a platform admin on every account, and on every tenant without being a member.
 PLATFORM_ADMIN_SCOPES: Final = ALL_SCOPES - MEMBERS_ONLY
 
-#: A guest's memberships and accounts bring no more than this.
+#: A guest's memberships and accounts give only these scopes.
 READ_SCOPES: Final = frozenset(
     {Scope.CONFIG_READ, Scope.LOGS_READ, Scope.LOGS_QUERY, Scope.ANALYTICS_READ, Scope.USERS_READ}
 )
 
-#: What a delegated grant may hold.
+#: The scopes that a delegated grant may contain.
 GRANTABLE: Final = ALL_SCOPES - {Scope.CACHE_ADMIN}

@@ -1,7 +1,7 @@
-"""Access tokens: JWTs signed with ES256 that the Gateway verifies offline by ``/.well-known/jwks.json``.
+"""Access tokens: JWTs signed with ES256. The Gateway verifies them offline with ``/.well-known/jwks.json``.
 
-A key's id is its RFC 7638 thumbprint, so rotation needs no bookkeeping: the new private key signs, the old
-public keys still verify until their tokens have expired.
+A key's id is its RFC 7638 thumbprint, so key rotation needs no table: the new private key signs, and the old
+public keys verify until their tokens have expired.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ ALGORITHM: Final = "ES256"
 
 @dataclass(frozen=True, slots=True)
 class KeySet:
-    """The private key that signs and every public key that is accepted, by ``kid``."""
+    """The private key that signs, and all accepted public keys by ``kid``."""
 
     signing_kid: str
     signing_key: EllipticCurvePrivateKey
@@ -79,7 +79,7 @@ def load_keys(private_pem: str, previous_pems: str) -> KeySet:
 
 
 def current_keys() -> KeySet:
-    """Return the key set of the settings."""
+    """Return the key set that the settings configure."""
     return load_keys(settings.JWT_PRIVATE_KEY, settings.JWT_PREVIOUS_PUBLIC_KEYS)
 
 
@@ -98,7 +98,7 @@ def _thumbprint(key: EllipticCurvePublicKey) -> str:
 
 
 class RotatingTokenBackend(TokenBackend):
-    """simplejwt's backend with a ``kid`` in the header and a key chosen by it."""
+    """simplejwt's backend, with a ``kid`` in the header that selects the key."""
 
     def get_verifying_key(self, token: Any) -> Any:
         try:
@@ -111,7 +111,7 @@ class RotatingTokenBackend(TokenBackend):
         return key
 
     def decode(self, token: Any, verify: bool = True) -> dict[str, Any]:  # noqa: FBT001, FBT002
-        """Verify as simplejwt does, but not ``iat``: a moment ahead, it is another host's clock."""
+        """Verify as simplejwt does, but ignore ``iat``: another host's clock may be slightly ahead."""
         try:
             return jwt.decode(
                 token,
@@ -183,8 +183,8 @@ def verify_access_token(text: str) -> Claims:
     """Verify signature, algorithm, key, issuer, audience, type and expiry.
 
     Raises:
-        TokenExpired: the token was good once.
-        InvalidToken: anything else.
+        TokenExpired: the token has expired.
+        InvalidToken: the token is invalid in any other way.
     """
     try:
         payload = AccessToken(text).payload  # type: ignore[arg-type]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from django.http import StreamingHttpResponse
     from rest_framework.request import Request
 
-_NEW = OpenApiExample(
+_CREATE_EXAMPLE = OpenApiExample(
     "An account with one owner",
     value={"name": "Acme", "plan": "team", "owners": ["ada@example.org"], "billingEmail": "pay@example.org"},
     request_only=True,
@@ -65,7 +65,7 @@ class AccountViewSet(AppViewSet):
         headers=[ETAG],
         body=AccountCreate,
         responses={201: AccountDocument},
-        examples=[_NEW],
+        examples=[_CREATE_EXAMPLE],
     )
     def create_account(self, request: Request) -> Response:
         created = create_account(

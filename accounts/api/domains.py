@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from rest_framework.request import Request
 
-_TAKEN = refusal(409, "The account has the domain already, or it is verified for another account.")
+_DOMAIN_CONFLICT = refusal(409, "The account has the domain already, or it is verified for another account.")
 
 
 class DomainViewSet(AppViewSet):
@@ -49,7 +49,7 @@ class DomainViewSet(AppViewSet):
     @operation(
         summary="Register a domain and learn its DNS challenge",
         body=DomainCreate,
-        responses={201: DomainDocument, 409: _TAKEN},
+        responses={201: DomainDocument, 409: _DOMAIN_CONFLICT},
         examples=[OpenApiExample("A domain", value={"domain": "example.org"}, request_only=True)],
     )
     def register_domain(self, request: Request, account: UUID) -> Response:
@@ -62,8 +62,8 @@ class DomainViewSet(AppViewSet):
         return Response(domain_as_json(read_domain(account_id=account, name=domain)))
 
     @operation(
-        summary="Delete a domain that carries no FQDNs",
-        responses={200: Success, 409: refusal(409, "FQDNs lie in the domain.")},
+        summary="Delete a domain that has no FQDNs",
+        responses={200: Success, 409: refusal(409, "The domain still has FQDNs.")},
     )
     def delete_domain(self, request: Request, account: UUID, domain: str) -> Response:
         delete_domain(account_id=account, name=domain)
@@ -72,7 +72,7 @@ class DomainViewSet(AppViewSet):
     @operation(
         summary="Verify a domain by its DNS challenge",
         body=DomainVerify,
-        responses={200: DomainDocument, 409: _TAKEN},
+        responses={200: DomainDocument, 409: _DOMAIN_CONFLICT},
     )
     def verify_domain(self, request: Request, account: UUID, domain: str) -> Response:
         verified = verify_domain(

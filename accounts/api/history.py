@@ -14,11 +14,11 @@ from accounts.diff import diff_documents
 from accounts.emails import normalize_email
 from accounts.models.history import RevisionKind
 from accounts.revisions import (
-    Document,
+    DocumentHistory,
     HistoryFilter,
     HistoryPage,
     change_as_json,
-    document_of,
+    history_of,
     read_changes,
     read_pair,
     read_revision,
@@ -52,12 +52,12 @@ if TYPE_CHECKING:
 
 
 class HistoryViewSet(AppViewSet):
-    """What every answer about changes is made of."""
+    """Base class of the viewsets that return changes."""
 
     tag = "History"
 
     def page(self, page: HistoryPage, *, address: str, parent: str) -> Response:
-        """Answer a page; its ``next`` link repeats the question with the cursor in it."""
+        """Return the response of a page. Its ``next`` link is the same request with the cursor."""
         more = {}
         if page.cursor is not None:
             asked = {**self.request.query_params.dict(), "cursor": page.cursor}
@@ -112,29 +112,29 @@ class DocumentHistoryViewSet(HistoryViewSet):
         return super().summary(action).format(owner=cls.owner)
 
     @property
-    def document(self) -> Document:
-        """The document that the address names."""
-        return Document(self.kind, self.kwargs[_parameter(self.kind)])
+    def history(self) -> DocumentHistory:
+        """The history of the document in the path."""
+        return DocumentHistory(self.kind, self.kwargs[_parameter(self.kind)])
 
     @operation(
         summary="List the changes of {owner}", query=PageParameters, responses={200: ChangeHistoryPage}
     )
     def list_history(self, request: Request, **_: UUID) -> Response:
-        page = read_timeline(self.document, limit=self.query["limit"], cursor=self.query.get("cursor"))
-        return self.page(page, address=_href(self.document, "history"), parent=_href(self.document))
+        page = read_timeline(self.history, limit=self.query["limit"], cursor=self.query.get("cursor"))
+        return self.page(page, address=_href(self.history, "history"), parent=_href(self.history))
 
     @operation(summary="Read one revision of {owner}", path=[SEQ], responses={200: ChangeRevision})
     def get_revision(self, request: Request, *, seq: int, **_: UUID) -> Response:
-        revision = read_revision(self.document, seq)
+        revision = read_revision(self.history, seq)
         return Response({**change_as_json(revision), "document": revision.document})
 
     @operation(
         summary="Compare two revisions of {owner}", query=DiffParameters, responses={200: DocumentDiff}
     )
     def diff(self, request: Request, **_: UUID) -> Response:
-        document, earlier, later = self.document, self.query["from"], self.query["to"]
-        before, after = read_pair(document, earlier=earlier, later=later)
-        address = _href(document, "diff")
+        history, earlier, later = self.history, self.query["from"], self.query["to"]
+        before, after = read_pair(history, earlier=earlier, later=later)
+        address = _href(history, "diff")
         return Response(
             {
                 "from": earlier,
@@ -142,9 +142,9 @@ class DocumentHistoryViewSet(HistoryViewSet):
                 "kind": self.kind.value,
                 "_links": {
                     "self": link(f"{address}?from={earlier}&to={later}"),
-                    "parent": link(_href(document, "history")),
-                    "from": link(_href(document, "revision", seq=earlier)),
-                    "to": link(_href(document, "revision", seq=later)),
+                    "parent": link(_href(history, "history")),
+                    "from": link(_href(history, "revision", seq=earlier)),
+                    "to": link(_href(history, "revision", seq=later)),
                 },
                 **self.differences(before, after),
             }
@@ -163,7 +163,7 @@ class ConfigHistoryViewSet(DocumentHistoryViewSet):
 
     @operation(
         summary="Restore a revision of a tenant's configuration",
-        description="A normal write under today's FQDN, plan and name state; it points back at its source.",
+        description="A normal write with today's checks of FQDNs, plan and name. Records the source.",
         path=[SEQ],
         headers=[IF_MATCH, ETAG],
         responses={200: TenantConfigDocument, 409: STALE},
@@ -186,10 +186,10 @@ class AccountHistoryViewSet(DocumentHistoryViewSet):
     owner = "an account"
 
 
-def _href(document: Document, what: str = "", **more: int) -> str:
+def _href(history: DocumentHistory, what: str = "", **more: int) -> str:
     """Return the address of a document, or of a part of its history."""
-    name = f"{document.kind.value}-{what}" if what else document.kind.value
-    return reverse(name, kwargs={_parameter(document.kind): document.id, **more})
+    name = f"{history.kind.value}-{what}" if what else history.kind.value
+    return reverse(name, kwargs={_parameter(history.kind): history.id, **more})
 
 
 def _parameter(kind: RevisionKind) -> str:
@@ -198,7 +198,7 @@ def _parameter(kind: RevisionKind) -> str:
 
 
 def _revision_href(change: Revision) -> str:
-    return _href(document_of(change), "revision", seq=change.seq)
+    return _href(history_of(change), "revision", seq=change.seq)
 
 
 def _read_filter(asked: Mapping[str, Any]) -> HistoryFilter:

@@ -11,7 +11,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
-from accounts.access.credentials import AccessGrant, exchange_pat, exchange_refresh_token, revoke
+from accounts.access.credentials import IssuedToken, exchange_pat, exchange_refresh_token, revoke
 from accounts.serializers.oauth import LogoutRequest, OAuthErrorBody, TokenRequest, TokenResponse
 from accounts.viewsets import AppViewSet
 from tenantadmin.core.errors import ApiError
@@ -37,7 +37,7 @@ class OAuthError(ApiError):
         self.status = status  # type: ignore[misc]
 
 
-_GRANTS: Mapping[str, tuple[str, Callable[[str], AccessGrant]]] = {
+_GRANT_TYPES: Mapping[str, tuple[str, Callable[[str], IssuedToken]]] = {
     "pat_exchange": ("pat", exchange_pat),
     "refresh_token": ("refresh_token", exchange_refresh_token),
 }
@@ -63,7 +63,7 @@ class OAuthViewSet(AppViewSet):
     )
     def exchange_token(self, request: Request) -> Response:
         grant_type, credential = _read_token_request(request.data)
-        return Response(_GRANTS[grant_type][1](credential).as_json(), headers=NO_STORE)
+        return Response(_GRANT_TYPES[grant_type][1](credential).as_json(), headers=NO_STORE)
 
     @operation(
         summary="Revoke a refresh token or a personal access token",
@@ -98,9 +98,9 @@ def _read_token_request(data: Any) -> tuple[str, str]:
     grant_type = data.get("grant_type")
     if not isinstance(grant_type, str) or not grant_type:
         _refuse("'grant_type' is missing: send 'pat_exchange' or 'refresh_token'.")
-    if grant_type not in _GRANTS:
+    if grant_type not in _GRANT_TYPES:
         raise OAuthError("unsupported_grant_type", "'grant_type' is 'pat_exchange' or 'refresh_token'.")
-    member, _ = _GRANTS[grant_type]
+    member, _ = _GRANT_TYPES[grant_type]
     unknown = sorted(set(data) - {"grant_type", member})
     if unknown:
         _refuse(unknown_name_message(unknown[0], ["grant_type", member]))

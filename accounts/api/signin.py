@@ -49,7 +49,7 @@ _PAGE_HEADERS: Final = {
     "Referrer-Policy": "same-origin",
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
 }
-#: What the page of a link says where it did not sign in, by the code of the error.
+#: The message on the page of a link if signing in failed, by error code.
 _PROBLEMS: Final = {
     "unauthorized": "This link is invalid, expired or already used. Ask for a new one.",
     "forbidden": "This address may not sign in here.",
@@ -133,8 +133,8 @@ class SignInViewSet(AppViewSet):
 
     @operation(
         summary="The page that the mailed link opens",
-        description="GET shows a page whose button POSTs, so that mail scanners that follow links use "
-        "nothing up.",
+        description="GET only shows a page with a button that POSTs the token, so that mail scanners that "
+        "follow links do not use the link up.",
         query=MagicLinkParameters,
         responses={(200, "text/html"): OpenApiResponse(OpenApiTypes.STR), 503: refusal(503)},
     )
@@ -171,7 +171,7 @@ class SignInViewSet(AppViewSet):
         return Response({**sign_in.as_json(), "return_to": target}, headers=NO_STORE)
 
     def handle_exception(self, exc: Exception) -> Response:
-        """Lead the sender of a form back to the page of the link, which says what went wrong."""
+        """Redirect the sender of a form to the page of the link, which shows the error."""
         error = as_api_error(exc)
         if self.action != "verify_magic_link" or error is None or not _is_form(self.request):
             return super().handle_exception(exc)
@@ -181,7 +181,7 @@ class SignInViewSet(AppViewSet):
 
 
 def _redirect_with_tokens(target: str, sign_in: SignIn, *, status: int) -> HttpResponse:
-    """Lead the browser to ``target`` with the tokens in the query."""
+    """Redirect the browser to ``target`` with the tokens in the query."""
     parameters = {name: str(value) for name, value in sign_in.as_json().items()}
     return HttpResponse(
         status=status,
@@ -194,7 +194,7 @@ def _redirect_with_tokens(target: str, sign_in: SignIn, *, status: int) -> HttpR
 
 
 def _is_own_origin(request: Request) -> bool:
-    """Tell whether a form came from a page of this service; browsers name the origin of every form."""
+    """Return True if a page of this service sent the form. Browsers send ``Origin`` with every POST."""
     origin = request.headers.get("Origin")
     if origin is None:
         return True

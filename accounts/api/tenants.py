@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from django.http.response import HttpResponseBase
     from rest_framework.request import Request
 
-_LISTED = {
+_LIST_EXAMPLE = {
     "_links": {
         "self": {"href": "/config/tenants"},
         "parent": {"href": "/"},
@@ -57,14 +57,14 @@ _LISTED = {
         ],
     }
 }
-_NEW = {
+_CREATE_EXAMPLE = {
     "accountId": "9a1c0b52-7f3e-4d6a-8b1f-0c2d4e6f8a90",
     "tenantName": "Sales warehouse",
     "fqdns": ["sales.gateway.localhost"],
 }
-_CREATED = {
+_CREATED_EXAMPLE = {
     "tenantId": "3f2b8c1e-5a7d-4e0f-9c6b-1d2e3f4a5b6c",
-    **_NEW,
+    **_CREATE_EXAMPLE,
     "defaults": {"cacheEnabled": True, "ttlSeconds": 86400},
     "logging": {"retentionDays": 400, "storeParameterValues": True},
     "labels": {},
@@ -83,7 +83,7 @@ class TenantViewSet(AppViewSet):
     @operation(
         summary="List the tenants in the caller's scope",
         responses={200: ItemList},
-        examples=[OpenApiExample("Two tenants", value=_LISTED, response_only=True)],
+        examples=[OpenApiExample("Two tenants", value=_LIST_EXAMPLE, response_only=True)],
     )
     def list_tenants(self, request: Request) -> StreamingHttpResponse:
         return stream_links(
@@ -106,8 +106,8 @@ class TenantViewSet(AppViewSet):
             ),
         },
         examples=[
-            OpenApiExample("A tenant with one host name", value=_NEW, request_only=True),
-            OpenApiExample("Created", value=_CREATED, response_only=True, status_codes=["201"]),
+            OpenApiExample("A tenant with one host name", value=_CREATE_EXAMPLE, request_only=True),
+            OpenApiExample("Created", value=_CREATED_EXAMPLE, response_only=True, status_codes=["201"]),
         ],
     )
     def create_tenant(self, request: Request) -> Response:

@@ -1,6 +1,6 @@
-"""Billing accounts: created, read, written, deleted. Every change is a revision of kind ``account``.
+"""Create, read, write and delete billing accounts. Every change is a revision of kind ``account``.
 
-`create_account` is the one way in, for ``POST /config/accounts``, the first sign-in and commands alike.
+``POST /config/accounts``, the first sign-in and commands all use `create_account`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SentAccount:
-    """An account as a caller sent it, after its shape was checked; None is what it left out."""
+    """An account as a caller sent it, after its shape was checked. A member that was left out is None."""
 
     name: str
     owners: Sequence[str]
@@ -49,7 +49,7 @@ class SentAccount:
 
 @dataclass(frozen=True, slots=True)
 class AccountState:
-    """An account as it stands."""
+    """An account as it is stored."""
 
     account_id: UUID
     name: str
@@ -65,7 +65,7 @@ class AccountState:
         return strong_etag("account", self.account_id, self.seq, *self.owners)
 
     def document(self) -> dict[str, Any]:
-        """Return what history keeps."""
+        """Return the document that the history stores."""
         return {
             "name": self.name,
             "plan": self.plan,
@@ -155,14 +155,14 @@ def write_account(
 ) -> AccountState:
     """Replace an account's document; an absent ``plan`` stays. Appends the revision.
 
-    ``document`` is a body as sent, and ``parse`` checks its shape. ``require`` is asked with the entity tag
-    of what is stored and raises where the caller expected something else.
+    ``document`` is the body as sent; ``parse`` checks its shape. ``require`` gets the stored entity tag and
+    raises if the caller expected another one.
 
     Raises:
         AccountNotFound: there is no such account.
-        ValidationFailed: the document does not hold.
-        Forbidden: another plan, where ``may_change_plan`` is false, or other owners, where
-            ``may_change_owners`` is.
+        ValidationFailed: the document is invalid.
+        Forbidden: the plan changes though ``may_change_plan`` is false, or the owners change though
+            ``may_change_owners`` is false.
         Conflict: the account changed since it was read, or ``seq`` is stale.
     """
     stored = read_account(account_id)
@@ -202,18 +202,18 @@ def write_account(
 
 
 def delete_account(*, account_id: UUID, actor: str) -> None:
-    """Delete an account without live tenants; its history stays.
+    """Delete an account that has no live tenants. Its history stays.
 
-    The row stays unseen as long as tombstones of its tenants refer to it; domains, owners and grants go at
-    once.
+    Domains, owners and grants are deleted at once. The row itself is hidden and stays until the last
+    tombstone of its tenants is removed.
 
     Raises:
         AccountNotFound: there is no such account.
-        InUse: live tenants.
+        InUse: the account has live tenants.
     """
     stored = read_account(account_id)
     with transaction.atomic():
-        # Creating a tenant holds this row too, so that none comes between the count and the deletion.
+        # Creating a tenant locks this row too, so no tenant can appear between the count and the deletion.
         account = Account.objects.select_for_update().filter(pk=account_id, deleted_at__isnull=True).first()
         if account is None:
             raise AccountNotFound
@@ -240,7 +240,7 @@ def delete_account(*, account_id: UUID, actor: str) -> None:
 
 
 def remove_deleted_accounts() -> int:
-    """Remove deleted accounts that no tombstone refers to any more; return how many."""
+    """Remove the rows of deleted accounts that have no tombstones of tenants left; return how many."""
     removed, _ = Account.objects.filter(deleted_at__isnull=False, tenants__isnull=True).delete()
     return removed
 

@@ -1,4 +1,4 @@
-"""Asking the DNS whether somebody controls a domain. Contract: domains."""
+"""Check in the DNS that an account controls a domain. Contract: domains."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tenantadmin.core.errors import BadRequest
 if TYPE_CHECKING:
     from dns.rdtypes.ANY.TXT import TXT
 
-#: The label under which the challenge stands, so that it disturbs no other use of TXT records.
+#: The label of the challenge's TXT record. It keeps the challenge apart from other TXT records.
 CHALLENGE_LABEL: Final = "_tenant-admin-challenge"
 
 
@@ -38,10 +38,10 @@ class ChallengeNotMet(BadRequest):
 
 
 def require_challenge(challenge: Challenge) -> None:
-    """Look the challenge up.
+    """Check that the DNS has the TXT record of the challenge.
 
     Raises:
-        ChallengeNotMet: with what the DNS said instead.
+        ChallengeNotMet: the record is missing or different, or the DNS did not answer.
     """
     try:
         answer = _resolver().resolve(challenge.name, "TXT")

@@ -1,4 +1,4 @@
-"""Domains of accounts: registered, verified, deleted. Contract: domains."""
+"""Register, verify and delete the domains of accounts. Contract: domains."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def domain_as_json(domain: Domain) -> dict[str, Any]:
 
 
 def challenge_of(domain: Domain) -> Challenge:
-    """Return the record that proves control of a domain."""
+    """Return the DNS record that proves control of a domain."""
     return Challenge(domain.name, domain.challenge)
 
 
@@ -61,14 +61,14 @@ def read_domain(*, account_id: UUID, name: str) -> Domain:
 
 
 def register_domain(*, account_id: UUID, name: str) -> Domain:
-    """Register a domain for an account and set its challenge; it may be used once it is verified.
+    """Register a domain for an account and create its challenge.
 
-    ``name`` is a normalized host name.
+    The account can use the domain after verifying it. ``name`` is a normalized host name.
 
     Raises:
         AccountNotFound: there is no such account.
         ValidationFailed: the domain is the platform's own.
-        InUse: the account has it already, or it is verified for another one.
+        InUse: the account has the domain already, or it is verified for another account.
     """
     if any(lies_in(name, own) or lies_in(own, name) for own in settings.PLATFORM_DOMAINS):
         message = f"'{name}' belongs to the platform: its names may be used without registering it."
@@ -86,12 +86,12 @@ def register_domain(*, account_id: UUID, name: str) -> Domain:
 
 
 def verify_domain(*, account_id: UUID, name: str, by_hand: bool, may_verify_by_hand: bool) -> Domain:
-    """Verify a domain through its DNS challenge, or by hand. A verified one stays as it is.
+    """Verify a domain by its DNS challenge, or by hand. A verified domain does not change.
 
     Raises:
         DomainNotFound: the account has no such domain.
-        Forbidden: by hand, where the caller may not.
-        ChallengeNotMet: the DNS does not hold the record.
+        Forbidden: ``by_hand`` is true but ``may_verify_by_hand`` is false.
+        ChallengeNotMet: the DNS does not have the record.
         InUse: it is verified for another account.
     """
     domain = read_domain(account_id=account_id, name=name)
@@ -115,14 +115,14 @@ def verify_domain(*, account_id: UUID, name: str, by_hand: bool, may_verify_by_h
 
 
 def delete_domain(*, account_id: UUID, name: str) -> None:
-    """Delete a domain that carries no claimed FQDN of the account's tenants.
+    """Delete a domain that no claimed FQDN of the account's tenants needs.
 
     Raises:
         DomainNotFound: the account has no such domain.
-        InUse: FQDNs lie in it, and in no other verified domain of the account.
+        InUse: FQDNs are in this domain and in no other verified domain of the account.
     """
     with transaction.atomic():
-        # Claims lock the account's domains too: none comes between the look and the deletion.
+        # Claims lock the account's domains too, so no claim can happen between the check and the deletion.
         domains = list(Domain.objects.select_for_update().filter(account=account_id).order_by("pk"))
         domain = next((it for it in domains if it.name == name), None)
         if domain is None:

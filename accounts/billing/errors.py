@@ -1,4 +1,4 @@
-"""Refusals of account administration. Contract: Errors."""
+"""Errors of account administration. Contract: Errors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tenantadmin.core.errors import ApiError, NotFound
 
 
 class InUse(ApiError):
-    """Something else still depends on what was to go, or holds what was to be taken."""
+    """The object cannot be deleted because it is in use, or the name cannot be used because it is taken."""
 
     status = 409
     code = "conflict"
@@ -22,4 +22,4 @@ class GrantNotFound(NotFound):
 
 
 class FqdnNotFound(NotFound):
-    message = "Nobody holds this FQDN."
+    message = "No tenant holds this FQDN."

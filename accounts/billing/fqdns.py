@@ -1,4 +1,4 @@
-"""Looking up who holds which host name. Contract: FQDNs."""
+"""Look up which tenant holds a host name. Contract: FQDNs."""
 
 from __future__ import annotations
 
@@ -34,32 +34,32 @@ def fqdn_as_json(fqdn: Fqdn) -> dict[str, Any]:
 
 
 def list_fqdns(principal: Principal, *, tenant_id: UUID | None) -> Iterator[str]:
-    """Yield the names held by tenants of the caller's accounts, sorted, in bounded memory."""
-    held = _held(principal)
+    """Yield the host names of the tenants of the caller's accounts, sorted, in bounded memory."""
+    held = _held_fqdns(principal)
     if tenant_id is not None:
         held = held.filter(tenant_id=tenant_id)
     return held.order_by("name").values_list("name", flat=True).iterator(chunk_size=2000)
 
 
 def read_fqdn(principal: Principal, name: str) -> Fqdn:
-    """Return a held name.
+    """Return the row of a host name that a tenant holds.
 
     Raises:
-        FqdnNotFound: nobody holds it, or nobody whose account the caller may read.
+        FqdnNotFound: no tenant holds it, or the caller may not read the tenant's account.
     """
-    fqdn = _held(principal).filter(name=name).first()
+    fqdn = _held_fqdns(principal).filter(name=name).first()
     if fqdn is None:
         raise FqdnNotFound
     return fqdn
 
 
 def remove_old_fqdns() -> int:
-    """Remove tombstones of names that have become free; return how many."""
+    """Remove the tombstones of host names that are free again; return how many."""
     removed, _ = Fqdn.objects.filter(released_at__lte=now() - settings.TOMBSTONE_LIFETIME).delete()
     return removed
 
 
-def _held(principal: Principal) -> QuerySet[Fqdn]:
+def _held_fqdns(principal: Principal) -> QuerySet[Fqdn]:
     is_held = Q(released_at__isnull=True) | Q(released_at__gt=now() - settings.TOMBSTONE_LIFETIME)
     held = Fqdn.objects.filter(is_held)
     if Scope.CONFIG_READ in principal.on_accounts.everywhere:

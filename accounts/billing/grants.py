@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NewGrant:
-    """What is to be delegated, to whom, on what, until when."""
+    """A grant to create. ``expires_at`` is None for a grant without end."""
 
     grantee: str
     resource: str
@@ -53,19 +53,19 @@ def grant_as_json(grant: PermissionGrant) -> dict[str, Any]:
 
 
 def list_grants(principal: Principal) -> Iterator[PermissionGrant]:
-    """Yield the grants in force that the caller received, gave, or could revoke, newest first."""
+    """Yield the active grants that the caller received, gave or may revoke, newest first."""
     return _visible(principal).order_by("-created_at", "pk").iterator(chunk_size=500)
 
 
 def create_grant(principal: Principal, new: NewGrant) -> PermissionGrant:
-    """Delegate permissions that the caller holds itself.
+    """Delegate permissions that the caller has itself.
 
     Raises:
-        Forbidden: the caller does not own the resource, or holds less than it would give.
-        ValidationFailed: no such user or resource, or an end that is past.
+        Forbidden: the caller does not own the resource, or does not have one of the permissions.
+        ValidationFailed: the user or resource does not exist, or the expiry is in the past.
     """
-    _require_within_own(principal, new)
-    details = _findings(new)
+    _require_own_scopes(principal, new)
+    details = _check_grant(new)
     grantee = User.objects.filter(email=new.grantee, is_active=True).first()
     if grantee is None or details:
         unknown = Detail("/grantee", "unknown-user", f"There is no active user '{new.grantee}'.")
@@ -81,10 +81,10 @@ def create_grant(principal: Principal, new: NewGrant) -> PermissionGrant:
 
 
 def revoke_grant(principal: Principal, grant_id: UUID) -> None:
-    """End a grant: those who own the resource may, and whoever gave it.
+    """Revoke a grant. The user who gave it and the owners of the resource may do this.
 
     Raises:
-        GrantNotFound: there is no such grant in force that the caller may see.
+        GrantNotFound: there is no such active grant that the caller may see.
         Forbidden: the caller only received it.
     """
     grant = _visible(principal).filter(pk=grant_id).first()
@@ -92,21 +92,23 @@ def revoke_grant(principal: Principal, grant_id: UUID) -> None:
         raise GrantNotFound
     given = grant.granted_by_id == principal.rights.user_id
     if not given and not _owns(principal, resource=grant.resource, resource_id=grant.resource_id):
-        raise Forbidden("Only whoever gave a grant or owns its resource revokes it.")
+        raise Forbidden("Only the user who gave a grant or an owner of its resource may revoke it.")
     PermissionGrant.objects.filter(pk=grant_id, revoked_at__isnull=True).update(revoked_at=now())
 
 
-def _findings(new: NewGrant) -> list[Detail]:
+def _check_grant(new: NewGrant) -> list[Detail]:
     details = []
     if new.expires_at is not None and new.expires_at <= now():
-        details.append(Detail("/expiresAt", "out-of-range", "A grant ends in the future."))
+        details.append(
+            Detail("/expiresAt", "out-of-range", "The expiry is in the past. Give a time in the future.")
+        )
     model = Tenant if new.resource == GrantResource.TENANT else Account
     if not model._default_manager.filter(pk=new.resource_id, deleted_at__isnull=True).exists():
         details.append(Detail("/resourceId", "unknown-resource", f"There is no such {new.resource}."))
     return details
 
 
-def _require_within_own(principal: Principal, new: NewGrant) -> None:
+def _require_own_scopes(principal: Principal, new: NewGrant) -> None:
     if not _owns(principal, resource=new.resource, resource_id=new.resource_id):
         raise Forbidden(f"Only an owner of the {new.resource} or a platform admin delegates rights on it.")
     own = _own_scopes(principal, resource=new.resource, resource_id=new.resource_id) & GRANTABLE
@@ -118,7 +120,7 @@ def _require_within_own(principal: Principal, new: NewGrant) -> None:
 
 
 def _owns(principal: Principal, *, resource: str, resource_id: UUID) -> bool:
-    """Return True if the token reaches the resource and the caller owns it or is a platform admin."""
+    """Return True if the token covers the resource and the caller owns it or is a platform admin."""
     if resource == GrantResource.ACCOUNT:
         claimed = principal.on_accounts.claimed.scopes_on(account_id=resource_id)
         return owns_account(principal, resource_id) and (principal.claims.is_sign_in or bool(claimed))
@@ -128,10 +130,10 @@ def _owns(principal: Principal, *, resource: str, resource_id: UUID) -> bool:
 
 
 def _own_scopes(principal: Principal, *, resource: str, resource_id: UUID) -> frozenset[Scope]:
-    """Return what the caller may hand on.
+    """Return the scopes that the caller may delegate.
 
-    A grant on an account reaches all its tenants: an owner hands on what it holds on every one of them. What
-    was granted to the caller itself is not for handing on.
+    A grant on an account applies to all its tenants, so an owner may delegate only scopes that it has on
+    every one of them. Scopes that the caller has from a grant cannot be delegated.
     """
     on_tenants, claims = principal.rights.own_on_tenants, principal.claims
     if resource == GrantResource.TENANT:

@@ -11,11 +11,11 @@ from accounts.models import Revision, Tenant
 def tenant_id(text: str) -> UUID:
     """Return the id of a tenant; argparse's type of ``--tenant``.
 
-    A deleted one counts as long as its history stands, which is longer than its tombstone: its logs and
+    A deleted tenant is accepted too, even after its tombstone is removed, because its history, logs and
     summaries stay (contract: "Tenant lifecycle").
 
     Raises:
-        ArgumentTypeError: it is no UUID, or there never was such a tenant.
+        ArgumentTypeError: the text is not a UUID, or no such tenant ever existed.
     """
     try:
         tenant = UUID(text)

@@ -65,7 +65,7 @@ class Fqdn(models.Model):
     """A host name that routes to a tenant: claimed while ``released_at`` is null, then a tombstone."""
 
     name = models.CharField(max_length=253, unique=True)
-    #: Outlives the tenant's row: a tombstone is held for whoever had the name.
+    #: Not a foreign key: the tombstone of a name may outlive the tenant's row.
     tenant_id = models.UUIDField(db_index=True)
     claimed_at = models.DateTimeField(default=now)
     released_at = models.DateTimeField(null=True, blank=True)

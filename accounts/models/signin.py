@@ -1,4 +1,4 @@
-"""One-time sign-in links. Only their SHA-256 is kept."""
+"""One-time sign-in links. Only the SHA-256 of a link's token is stored."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tenantadmin.core.timestamps import now
 
 
 class MagicLink(models.Model):
-    """An emailed link: good once, until it expires. There need not be a user yet."""
+    """An emailed link, valid once and until it expires. Its email may not belong to a user yet."""
 
     #: SHA-256 of the token's text.
     digest = models.BinaryField(max_length=32, unique=True, editable=False)

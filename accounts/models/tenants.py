@@ -1,4 +1,4 @@
-"""Tenants and their stored configuration. The ruleset, the second document, lives in the rules app."""
+"""Tenants and their stored configuration. The ruleset, the second document, is in the rules app."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def fold_name(text: str) -> str:
 
 
 def tenant_name_key(name: str) -> str:
-    """Return what two tenant names of one account may not share."""
+    """Return the key of a tenant's name, which is unique among the live tenants of an account."""
     return fold_name(name.strip())
 
 
@@ -29,7 +29,7 @@ class Tenant(models.Model):
     name = models.CharField(max_length=100)
     name_key = models.CharField(max_length=300, editable=False)
     created_at = models.DateTimeField(default=now, editable=False)
-    #: Moves on every write of the configuration or the rules, and on deletion.
+    #: Increases on every write of the configuration or the rules, and on deletion.
     modified_at = models.DateTimeField(default=now, editable=False, db_index=True)
     deleted_at = models.DateTimeField(null=True, blank=True, editable=False)
 

@@ -39,9 +39,9 @@ class UserManager(BaseUserManager["User"]):
         return user
 
     def lock_or_create(self, email: str) -> User:
-        """Return the locked row of the user with this email, made with the defaults where there is none.
+        """Return the user with this email, created with default values if it does not exist. Lock its row.
 
-        Whoever was first wins. Whoever is made so has no password.
+        If two transactions create the same user, both get the same row. A new user has no password.
         """
         user, _ = self.get_or_create(email=email, defaults={"password": make_password(None)})
         return self.select_for_update(no_key=True).get(pk=user.pk)
@@ -102,7 +102,7 @@ class User(AbstractBaseUser):
         return self.is_staff
 
     def has_usable_password(self) -> bool:
-        """Tell whether there is one. Rows of earlier versions have an empty text where there is none."""
+        """Return True if the user has a password. Older rows have an empty text if there is none."""
         return bool(self.password) and super().has_usable_password()
 
     def has_perm(self, perm: str, obj: object = None) -> bool:  # noqa: ARG002

@@ -55,7 +55,7 @@ def parse_account(document: Any) -> SentAccount:
     """Return what a body of ``PUT`` says.
 
     Raises:
-        ValidationFailed: its shape does not hold; with the place and the cure of every finding.
+        ValidationFailed: the shape is invalid; each error names the place and how to correct it.
     """
     sent = validated(AccountBody, document)
     return SentAccount(
@@ -91,7 +91,7 @@ class DomainVerify(StrictSerializer):
     may_be_absent = True
 
     manual = JsonBooleanField(
-        required=False, help_text="Platform admins: take the domain for verified without asking the DNS."
+        required=False, help_text="For platform admins: verify the domain without checking the DNS."
     )
 
 

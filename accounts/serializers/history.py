@@ -26,7 +26,7 @@ class PageParameters(StrictSerializer):
 
 
 class ChangeParameters(PageParameters):
-    """``from`` is a word of Python's; it joins the fields below."""
+    """`from` and `to` limit the period."""
 
     to = TimestampField(required=False, help_text="Inclusive.")
     userId = StrictCharField(required=False, max_length=320, help_text="Who made the change.")
@@ -37,7 +37,7 @@ class ChangeParameters(PageParameters):
 
 
 class DiffParameters(StrictSerializer):
-    """``from`` is a word of Python's; it joins the field below."""
+    """The two revisions to compare."""
 
     to = StrictIntegerField(min_value=0)
 
@@ -80,7 +80,7 @@ class ChangeRevision(Change):
 
 
 class FieldDifference(serializers.Serializer[Any]):
-    """``from`` and ``to`` are any JSON; null stands for absent too."""
+    """``from`` and ``to`` are any JSON value. Null can also mean that the value is absent."""
 
     path = serializers.CharField(help_text="JSON Pointer.")
     to = serializers.JSONField(allow_null=True)

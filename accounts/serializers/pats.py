@@ -21,8 +21,8 @@ _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 _MAX_ENTRIES = 1000
 
 
-class Ids(serializers.ListField):
-    """A list of UUIDs, or the wildcard alone."""
+class IdListField(serializers.ListField):
+    """A list of UUIDs, or of only the wildcard."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(child=StrictCharField(), required=False, max_length=_MAX_ENTRIES, **options)
@@ -32,35 +32,37 @@ class Ids(serializers.ListField):
         if names == [WILDCARD]:
             return names
         if WILDCARD in names:
-            raise serializers.ValidationError("The wildcard '*' stands alone.", code="wildcard-not-alone")
-        # An array of ids with each one's own finding, at its place in the array.
+            raise serializers.ValidationError(
+                "The wildcard '*' cannot be combined with ids.", code="wildcard-not-alone"
+            )
+        # Each invalid id gets its own error, with its index in the array.
         ids = serializers.ListField(child=serializers.UUIDField()).run_validation(names)
         return list(dict.fromkeys(map(str, ids)))
 
 
 class Endpoint(StrictSerializer):
-    """Methods and paths that a PAT is bound to; no method means every one."""
+    """Methods and paths that a PAT is limited to. Without methods all are allowed."""
 
     methods = serializers.ListField(child=OneOfField(choices=_METHODS), required=False)
     path = serializers.RegexField(r"^/[^\x00-\x1f]*$", max_length=500, help_text="A glob: '/tenants/*'.")
 
 
 class PatBody(StrictSerializer):
-    """A new PAT. ``endpoints`` empty means all; without ``expiresAt`` it stands until it is revoked.
+    """A new PAT. Empty ``endpoints`` mean all. Without ``expiresAt`` it is valid until it is revoked.
 
-    Without ``tenants`` and ``accounts`` it reaches at most what is its owner's own.
+    Without ``tenants`` and ``accounts`` it covers only its owner's own profile and tokens.
     """
 
     name = StrictCharField(max_length=100)
     scopes = serializers.ListField(child=OneOfField(choices=SCOPES), allow_empty=False, max_length=100)
-    tenants = Ids(help_text='Tenant ids, or `["*"]` (platform admins).')
-    accounts = Ids(help_text='Account ids, or `["*"]` (platform admins).')
+    tenants = IdListField(help_text='Tenant ids, or `["*"]` (platform admins).')
+    accounts = IdListField(help_text='Account ids, or `["*"]` (platform admins).')
     endpoints = Endpoint(many=True, required=False)
     expiresAt = TimestampField(required=False, allow_null=True)
 
 
 class PatDocument(serializers.Serializer[Any]):
-    """A PAT without its text; ``prefix`` is what that begins with."""
+    """A PAT without its text. ``prefix`` is the start of the text."""
 
     id = serializers.IntegerField()
     name = serializers.CharField()
@@ -76,7 +78,7 @@ class PatDocument(serializers.Serializer[Any]):
 
 
 class NewPatDocument(PatDocument):
-    """A new PAT with its text, which is shown this once."""
+    """A new PAT with its text, which is shown only once."""
 
     token = serializers.CharField()
 

@@ -43,7 +43,13 @@ class FqdnListField(serializers.ListField):
         for index, name in enumerate(names):
             if name in names[:index]:
                 raise serializers.ValidationError(
-                    {str(index): [serializers.ErrorDetail(f"'{name}' stands twice.", code="duplicate-fqdn")]}
+                    {
+                        str(index): [
+                            serializers.ErrorDetail(
+                                f"'{name}' is listed more than once.", code="duplicate-fqdn"
+                            )
+                        ]
+                    }
                 )
         return names
 
@@ -78,7 +84,7 @@ class Warehouse(StrictSerializer):
 
 
 class Caching(StrictSerializer):
-    """What holds where no rule says otherwise."""
+    """The caching settings that apply unless a rule says otherwise."""
 
     cacheEnabled = JsonBooleanField(required=False, help_text="Default true.")
     ttlSeconds = JsonIntegerField(
@@ -142,7 +148,7 @@ def parse_config(document: Any) -> SentConfig:
     """Return what a body of ``PUT …/config`` says.
 
     Raises:
-        ValidationFailed: its shape does not hold; with the place and the cure of every finding.
+        ValidationFailed: the shape is invalid; each error names the place and how to correct it.
     """
     sent = validated(TenantConfigBody, document)
     return SentConfig(
@@ -180,14 +186,14 @@ class TenantLinks(serializers.Serializer[Any]):
 
 
 class TenantResource(serializers.Serializer[Any]):
-    """A tenant: the way to its two documents."""
+    """A tenant, with links to its two documents."""
 
     _links = TenantLinks()
     tenantId = serializers.UUIDField()
 
 
 class Deletion(Success):
-    """A deleted tenant; how many stored documents went."""
+    """The result of deleting a tenant. ``deletedFiles`` is the number of deleted documents."""
 
     deletedFiles = serializers.IntegerField(min_value=0)
 

@@ -1,7 +1,7 @@
-"""Where django-allauth finds its applications: in the settings alone, without a query.
+"""Make django-allauth find its applications in the settings only, without a database query.
 
-Addresses pass through here before allauth lower-cases them, which would turn a look-alike letter such as the
-Kelvin sign into an ASCII one, and one person's address into another's.
+The adapter also drops addresses with look-alike letters before allauth lower-cases them. Lower-casing turns a
+letter such as the Kelvin sign into an ASCII one, so that one person's address could become another's.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class SettingsOnlyAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # allauth is not typed
-    """Looks up applications by the names of `SIGNIN_PROVIDERS`; drops look-alike addresses."""
+    """Looks up applications by the names of `SIGNIN_PROVIDERS`; drops addresses with look-alike letters."""
 
     def list_apps(
         self,

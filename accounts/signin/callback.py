@@ -6,26 +6,26 @@ from typing import TYPE_CHECKING
 
 from accounts.signin.flow import SignIn, SignInFailed, complete_sign_in
 from accounts.signin.providers import fetch_identity
-from accounts.signin.state import InvalidState, finish
+from accounts.signin.state import InvalidState, take_pending
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
 
 def finish_sign_in(request: HttpRequest, *, state: str, browser: str, refused: bool) -> tuple[SignIn, str]:
-    """Return the tokens of a sign-in and where it leads.
+    """Return the tokens of a sign-in and the address to redirect to.
 
-    ``refused`` tells that the provider sent an error instead of a code. Its state is used up either way.
+    ``refused`` is true if the provider sent an error instead of a code. The state is used up in both cases.
 
     Raises:
-        SignInFailed: the state does not hold, or the provider refused or failed.
+        SignInFailed: the state is invalid, or the provider refused or failed.
         Forbidden: the email's domain may not sign in, or the user is deactivated.
         RedisError: Redis does not answer.
     """
     try:
-        begun = finish(state, browser=browser)
+        pending = take_pending(state, browser=browser)
     except InvalidState as error:
         raise SignInFailed(f"{error} Start again.") from error
     if refused:
         raise SignInFailed("The identity provider refused. Start again.")
-    return complete_sign_in(fetch_identity(request, begun)), begun.redirect
+    return complete_sign_in(fetch_identity(request, pending)), pending.redirect

@@ -1,7 +1,7 @@
-"""From a proven identity to the service's own tokens: one flow behind every way of signing in.
+"""Turn a proven identity into the service's own tokens. Every way of signing in uses this flow.
 
-Contract: Authentication 2. The first sign-in of somebody who belongs nowhere makes a free account and one
-tenant, exactly once, whoever else arrives at the same moment.
+Contract: Authentication 2. The first sign-in of a user without tenants and accounts creates a free account
+and one tenant, only once even if several sign-ins run at the same time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from accounts.access.credentials import create_refresh_token, mint_for_sign_in
 from accounts.emails import check_email
 from accounts.models import MagicLink, User
 from accounts.models.users import PrimaryRole
-from accounts.provisioning import provision_home
+from accounts.provisioning import provision_first_tenant
 from accounts.signin.settings import is_domain_permitted
 from tenantadmin.core.errors import Forbidden, Unauthorized
 from tenantadmin.core.timestamps import now
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     import datetime as dt
 
 
-#: Sign-ins of one address wait for each other under this advisory lock. Any constant will do.
+#: The advisory lock that serializes sign-ins of one address. Any constant will do.
 _SIGN_IN_LOCK: Final = 4_202_303
 
 
 class SignInFailed(Unauthorized):
-    """Who is asking could not be proven."""
+    """The identity of the caller could not be proven."""
 
     message = "Signing in failed. Start again."
 
@@ -47,7 +47,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class SignIn:
-    """The tokens of a sign-in; ``expires_in`` in seconds, of the access token."""
+    """The tokens of a sign-in. ``expires_in`` is the lifetime of the access token in seconds."""
 
     access_token: str
     refresh_token: str
@@ -64,10 +64,10 @@ class SignIn:
 def complete_sign_in(identity: Identity) -> SignIn:
     """Create or update the user behind ``identity`` and mint its tokens, in one transaction.
 
-    Open magic links of the address end.
+    All unused magic links of the address become invalid.
 
     Raises:
-        SignInFailed: the address is not verified, or is none.
+        SignInFailed: the address is not verified or not valid.
         Forbidden: its domain may not sign in, or the user is deactivated.
     """
     if not identity.email_verified:
@@ -79,22 +79,22 @@ def complete_sign_in(identity: Identity) -> SignIn:
     require_permitted(email)
     moment = now()
     with transaction.atomic():
-        wait_for_turn(email)
+        lock_sign_in(email)
         user = _find_or_create(identity, email)
         if not user.is_active:
             raise Forbidden("This user is deactivated.")
         is_first = user.last_login is None
-        _remember(user, identity, moment)
+        _update_user(user, identity, moment)
         if is_first and user.role != PrimaryRole.GUEST:
-            provision_home(user)
+            provision_first_tenant(user)
         MagicLink.objects.filter(email=email, used_at__isnull=True).update(used_at=moment)
         _, refresh_token = create_refresh_token(user=user)
         grant = mint_for_sign_in(user)
     return SignIn(grant.access_token, refresh_token, grant.expires_in)
 
 
-def wait_for_turn(email: str) -> None:
-    """Let sign-ins of one address happen one after the other; held until the transaction ends."""
+def lock_sign_in(email: str) -> None:
+    """Wait for other sign-ins of the address. The lock is released when the transaction ends."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", [_SIGN_IN_LOCK, email])
 
@@ -103,14 +103,14 @@ def require_permitted(email: str) -> None:
     """Refuse an address whose domain may not sign in.
 
     Raises:
-        Forbidden: so it is.
+        Forbidden: the domain may not sign in.
     """
     if not is_domain_permitted(email):
         raise Forbidden("Addresses of this domain may not sign in here.")
 
 
 def _find_or_create(identity: Identity, email: str) -> User:
-    """Return the locked row of the user: by the provider's subject, else by the address."""
+    """Find the user by the provider's subject, else find or create it by the address. Lock its row."""
     if identity.subject:
         locked = User.objects.select_for_update(no_key=True)
         known = locked.filter(identity_provider=identity.provider, identity_subject=identity.subject).first()
@@ -119,7 +119,7 @@ def _find_or_create(identity: Identity, email: str) -> User:
     return User.objects.lock_or_create(email)
 
 
-def _remember(user: User, identity: Identity, moment: dt.datetime) -> None:
+def _update_user(user: User, identity: Identity, moment: dt.datetime) -> None:
     if identity.subject:
         user.identity_provider, user.identity_subject = identity.provider, identity.subject
     user.display_name = user.display_name or identity.display_name[:200]

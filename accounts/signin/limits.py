@@ -1,4 +1,4 @@
-"""Rate limits of magic links and passwords: exact under concurrency, closed on failure.
+"""Rate limits for magic links and passwords. They are exact under concurrency and refuse if Redis fails.
 
 Contract: Errors (429, 500).
 """
@@ -24,15 +24,15 @@ logger = logging.getLogger(__name__)
 _TIMEOUT_SECONDS = 2.0
 
 
-def spend(*, limit: str, kind: str, key: str) -> None:
+def count_use(*, limit: str, kind: str, key: str) -> None:
     """Count one use of ``key`` against a limit such as ``"5 per 15 minutes"``.
 
-    In no window of that length are more uses let through, whichever processes ask: Redis decides in one
-    step. ``kind`` keeps the keys of different limits apart.
+    The limit holds for any time window of that length and across all processes, because Redis counts in one
+    atomic step. ``kind`` separates the keys of different limits.
 
     Raises:
-        RateLimited: with the seconds until a use is free again.
-        InternalError: the limit is not one, or Redis does not answer: nothing is let through uncounted.
+        RateLimited: the limit is reached; ``Retry-After`` says in how many seconds a use is free again.
+        InternalError: the limit cannot be parsed, or Redis does not answer.
     """
     try:
         item, limiter = limits.parse(limit), _limiter()
@@ -45,11 +45,8 @@ def spend(*, limit: str, kind: str, key: str) -> None:
     raise RateLimited(retry_after=max(1, math.ceil(resets_at - time.time())))
 
 
-def forget(*, limit: str, kind: str, key: str) -> None:
-    """Take back every use of ``key`` that `spend` counted.
-
-    Where Redis does not answer, they stay counted.
-    """
+def reset_uses(*, limit: str, kind: str, key: str) -> None:
+    """Reset the count of ``key`` to zero. If Redis does not answer, the count stays."""
     try:
         _limiter().clear(limits.parse(limit), kind, key)
     except (StorageError, RedisError):

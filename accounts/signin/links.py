@@ -1,7 +1,7 @@
 """Passwordless sign-in by an emailed one-time link. Contract: Discovery and sign-in, Limits.
 
-Known and unknown addresses are treated alike to the last step: a link is stored and mailed, and the user is
-looked up when it is used.
+Known and unknown addresses are treated the same, so that callers cannot find out who is a user: every link is
+stored and mailed, and the user is looked up only when the link is used.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from django.template.loader import render_to_string
 
 from accounts.access.credentials import digest_of
 from accounts.models import MagicLink
-from accounts.signin.flow import Identity, SignIn, complete_sign_in, require_permitted, wait_for_turn
-from accounts.signin.limits import spend
+from accounts.signin.flow import Identity, SignIn, complete_sign_in, lock_sign_in, require_permitted
+from accounts.signin.limits import count_use
 from accounts.signin.redirects import with_parameters
 from accounts.signin.settings import return_address
 from tenantadmin.core.errors import ApiError, Unauthorized
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from accounts.models.signin import MagicLink as Link
 
 logger = logging.getLogger(__name__)
-#: Links that ended this long ago are forgotten.
-_KEPT: Final = dt.timedelta(days=1)
+#: Links are deleted this long after they expired.
+_RETENTION: Final = dt.timedelta(days=1)
 
 
 class LinksNotConfigured(ApiError):
-    """No mail server is named, so no link can be sent."""
+    """No mail server is configured, so no link can be sent."""
 
     status: ClassVar[int] = 503
     code: ClassVar[str] = "identity_provider_unavailable"
@@ -51,38 +51,38 @@ class LinkNotSent(ApiError):
 
 
 class InvalidLink(Unauthorized):
-    """An unknown, expired or used link; which of them is not told."""
+    """An unknown, expired or used link. The message does not say which."""
 
     message: ClassVar[str] = "The link is invalid, expired or already used. Ask for a new one."
 
 
 def require_links() -> None:
-    """Refuse where magic links are turned off.
+    """Refuse if magic links are turned off.
 
     Raises:
-        LinksNotConfigured: so they are.
+        LinksNotConfigured: they are turned off.
     """
     if not settings.MAGIC_LINKS_ENABLED:
         raise LinksNotConfigured
 
 
 def request_link(*, email: str, redirect: str, address: str) -> None:
-    """Mail a one-time link to a normalized ``email``; ``address`` is the client's network address.
+    """Mail a one-time link to a normalized ``email``. ``address`` is the client's network address.
 
     Raises:
-        LinksNotConfigured: no mail server is named.
+        LinksNotConfigured: no mail server is configured.
         Forbidden: the domain may not sign in.
         RateLimited: too many links for the email or from the address.
         InternalError: a limit cannot be applied.
-        LinkNotSent: the mail server failed; the link does not stand.
+        LinkNotSent: the mail server failed; the link is deleted.
     """
     require_links()
     require_permitted(email)
-    spend(limit=settings.MAGIC_LINK_ADDRESS_LIMIT, kind="link-address", key=address)
-    spend(limit=settings.MAGIC_LINK_EMAIL_LIMIT, kind="link-email", key=email)
+    count_use(limit=settings.MAGIC_LINK_ADDRESS_LIMIT, kind="link-address", key=address)
+    count_use(limit=settings.MAGIC_LINK_EMAIL_LIMIT, kind="link-email", key=email)
     token = secrets.token_urlsafe(32)
     moment = now()
-    MagicLink.objects.filter(expires_at__lt=moment - _KEPT).delete()
+    MagicLink.objects.filter(expires_at__lt=moment - _RETENTION).delete()
     link = MagicLink.objects.create(
         digest=digest_of(token),
         email=email,
@@ -94,9 +94,10 @@ def request_link(*, email: str, redirect: str, address: str) -> None:
 
 
 def verify_link(*, token: str, return_to: str | None) -> tuple[SignIn, str]:
-    """Sign in by a link, once; returns the tokens and where to go: ``return_to``, else what was asked for.
+    """Sign in by a link, once. Return the tokens and the address to go to.
 
-    Of two who verify at the same moment exactly one signs in.
+    The address is ``return_to``, or without it the one that the request for the link named. If two requests
+    use the same link at the same time, exactly one signs in.
 
     Raises:
         LinksNotConfigured: magic links are turned off.
@@ -109,8 +110,9 @@ def verify_link(*, token: str, return_to: str | None) -> tuple[SignIn, str]:
     if link is None:
         raise InvalidLink
     with transaction.atomic():
-        # First of all: a sign-in ends the other links of the address, which another one may be holding.
-        wait_for_turn(link.email)
+        # Take this lock first. A sign-in updates all links of its address, so two sign-ins by different links
+        # of one address would otherwise deadlock.
+        lock_sign_in(link.email)
         open_links = MagicLink.objects.filter(pk=link.pk, used_at__isnull=True, expires_at__gt=moment)
         if not open_links.update(used_at=moment):
             raise InvalidLink

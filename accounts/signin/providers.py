@@ -1,8 +1,8 @@
-"""The redirect flow at an identity provider, by django-allauth's providers.
+"""The redirect flow at an identity provider, with the providers of django-allauth.
 
 allauth builds the addresses, exchanges the code and reads each provider's answer. Its sessions, views and
-tables are not used. Added are the OpenID nonce, and the signature of the ID token, which allauth skips on
-direct connections.
+tables are not used. This module adds two checks: the OpenID nonce, and the signature of the ID token, which
+allauth does not verify if the token came directly from the provider.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured, PermissionDenied
 
 from accounts.signin.flow import Identity, SignInFailed
-from accounts.signin.state import Begun, begin
+from accounts.signin.state import PendingSignIn, save_pending
 from tenantadmin.core.errors import ApiError
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
 logger = logging.getLogger(__name__)
-#: Kinds that speak OpenID Connect and carry the nonce back in an ID token.
+#: Providers that use OpenID Connect and return the nonce in an ID token.
 _OPENID: Final = frozenset({"openid_connect", "google"})
-#: What allauth raises where a provider's answer does not hold, or none comes.
-_FAILURES: Final = (
+#: What allauth raises if a provider's answer is invalid or missing.
+_PROVIDER_ERRORS: Final = (
     OAuth2Error,
     ProviderException,
     PermissionDenied,
@@ -44,7 +44,7 @@ _FAILURES: Final = (
 
 
 class ProviderNotConfigured(ApiError):
-    """No identity provider is named in the settings."""
+    """The settings configure no identity provider."""
 
     status: ClassVar[int] = 500
     code: ClassVar[str] = "identity_provider_unavailable"
@@ -60,10 +60,10 @@ class ProviderFailed(ApiError):
 
 
 def choose_provider(name: str) -> str:
-    """Return the configured provider called ``name``, or the first one where there is none of that name.
+    """Return the configured provider called ``name``, or the first one if no provider has this name.
 
     Raises:
-        ProviderNotConfigured: there is none at all.
+        ProviderNotConfigured: no provider is configured.
     """
     names = settings.SIGNIN_PROVIDERS
     if not names:
@@ -72,55 +72,57 @@ def choose_provider(name: str) -> str:
 
 
 def authorization_url(request: HttpRequest, *, provider: str, redirect: str, browser: str) -> str:
-    """Begin a sign-in at ``provider`` and return its page's address; ``redirect`` is where it leads at last.
+    """Start a sign-in at ``provider`` and return the address of its page.
+
+    ``redirect`` is the address that the browser is sent to after the sign-in.
 
     Raises:
         ProviderFailed: the provider's discovery document cannot be read.
-        RedisError: the sign-in cannot be remembered.
+        RedisError: the sign-in cannot be stored.
     """
     allauth_provider = _provider(request, provider)
     adapter = _adapter(request, allauth_provider)
     parameters = {**allauth_provider.get_auth_params(), **allauth_provider.get_pkce_params()}
-    begun = Begun(
+    pending = PendingSignIn(
         provider=provider,
         redirect=redirect,
         verifier=parameters.pop("code_verifier"),
         nonce=secrets.token_urlsafe(24),
     )
     if allauth_provider.id in _OPENID:
-        parameters["nonce"] = begun.nonce
+        parameters["nonce"] = pending.nonce
     try:
         page = adapter.authorize_url
         client = adapter.get_client(request, allauth_provider.app)
-    except _FAILURES as error:
+    except _PROVIDER_ERRORS as error:
         logger.warning("The identity provider %r failed: %s", provider, error)
         raise ProviderFailed from error
-    client.state = begin(begun, browser=browser)
+    client.state = save_pending(pending, browser=browser)
     return str(client.get_redirect_url(page, allauth_provider.get_scope(), parameters))
 
 
-def fetch_identity(request: HttpRequest, begun: Begun) -> Identity:
-    """Exchange the ``code`` of a callback for what the provider says of the user.
+def fetch_identity(request: HttpRequest, pending: PendingSignIn) -> Identity:
+    """Exchange the ``code`` of a callback for the identity of the user.
 
     Raises:
-        SignInFailed: the exchange failed, or its answer does not hold.
+        SignInFailed: the exchange failed, or the provider's answer is invalid.
     """
     try:
-        provider = _provider(request, begun.provider)
+        provider = _provider(request, pending.provider)
         adapter = _adapter(request, provider)
         client = adapter.get_client(request, provider.app)
         answer = adapter.get_access_token_data(
-            request, provider.app, client, pkce_code_verifier=begun.verifier
+            request, provider.app, client, pkce_code_verifier=pending.verifier
         )
-        # allauth would skip the ID token's signature, trusting the connection that it came by.
+        # With this flag allauth would trust the connection and not verify the ID token's signature.
         adapter.did_fetch_access_token = False
         login = adapter.complete_login(request, provider.app, adapter.parse_token(answer), response=answer)
         if provider.id in _OPENID:
-            _check_id_token(answer, login, nonce=begun.nonce)
-    except _FAILURES as error:
-        logger.warning("Signing in at %r failed: %s", begun.provider, error)
+            _check_id_token(answer, login, nonce=pending.nonce)
+    except _PROVIDER_ERRORS as error:
+        logger.warning("Signing in at %r failed: %s", pending.provider, error)
         raise SignInFailed from error
-    return _identity(begun.provider, login)
+    return _identity(pending.provider, login)
 
 
 def _provider(request: HttpRequest, name: str) -> Any:
@@ -135,10 +137,10 @@ def _adapter(request: HttpRequest, provider: Any) -> Any:
 
 
 def _check_id_token(answer: Any, login: Any, *, nonce: str) -> None:
-    """Check what allauth leaves out; it has verified signature, issuer, audience and expiry.
+    """Check nonce and subject. allauth has verified signature, issuer, audience and expiry.
 
     Raises:
-        OAuth2Error: another sign-in's token, or the user info is about somebody else.
+        OAuth2Error: the ID token is missing or of another sign-in, or the user info is about another user.
     """
     if "id_token" not in answer:
         raise OAuth2Error("no ID token")
@@ -151,7 +153,10 @@ def _check_id_token(answer: Any, login: Any, *, nonce: str) -> None:
 
 
 def _identity(provider: str, login: Any) -> Identity:
-    """Return the verified address, the primary one first; without one the sign-in is refused later."""
+    """Return the identity with the best address: a verified one, if possible the primary one.
+
+    `complete_sign_in` refuses an address that is not verified.
+    """
     data = login.account.extra_data
     addresses = sorted(login.email_addresses, key=lambda address: (address.verified, address.primary))
     best = addresses[-1] if addresses else None

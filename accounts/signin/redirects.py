@@ -1,8 +1,8 @@
-"""Where signing in may lead. Pure. Contract: Authentication, 10.
+"""Check where a sign-in may redirect to. No I/O. Contract: Authentication, 10.
 
-A target is a path of the dashboard, or an absolute address whose scheme and host (with port) are listed.
-Anything else leads to the dashboard's root. What browsers read differently than URL parsers (backslashes,
-tabs, userinfo, look-alike dots) is refused rather than interpreted.
+A target is a path of the dashboard, or an absolute address whose scheme, host and port are allowed. Anything
+else is replaced by the dashboard's root. This includes everything that browsers and URL parsers may read
+differently: backslashes, tabs, userinfo and look-alike dots.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 #: Characters (contract: Limits).
 MAX_REDIRECT_LENGTH: Final = 2048
 #: Visible ASCII without quotes, angle brackets, backslash, caret, backtick, braces and bar.
-_CLEAN: Final = re.compile(r"[!#-;=?-\[\]_a-z~]+")
-#: Routers that decode a path before they look at it would see ``//`` or ``/\`` here.
+_ALLOWED_CHARACTERS: Final = re.compile(r"[!#-;=?-\[\]_a-z~]+")
+#: A router that decodes the path first would see ``//`` or ``/\`` here, which starts another host's address.
 _HIDDEN_SLASHES: Final = re.compile(r"/(/|%2f|%5c|%09|%0a|%0d|%00)", re.IGNORECASE)
 
 
 def resolve_redirect(target: str, *, dashboard_url: str, allowed: Iterable[str]) -> str:
-    """Return the absolute address that ``target`` leads to, or ``dashboard_url`` where it may not.
+    """Return ``target`` as an absolute address, or ``dashboard_url`` if it is not allowed.
 
-    ``allowed`` lists origins such as ``https://app.example.org`` or ``http://localhost:3000``; without a
-    scheme ``https`` is meant. The dashboard's own origin is always allowed; ``/`` is its root.
+    ``allowed`` lists origins such as ``https://app.example.org`` or ``http://localhost:3000``. The default
+    scheme is ``https``. The dashboard's own origin is always allowed; ``/`` is its root.
     """
-    if target in {"", "/"} or len(target) > MAX_REDIRECT_LENGTH or not _CLEAN.fullmatch(target):
+    if target in {"", "/"} or len(target) > MAX_REDIRECT_LENGTH or not _ALLOWED_CHARACTERS.fullmatch(target):
         return dashboard_url
     home = origin_of(dashboard_url)
     if target.startswith("/"):
@@ -44,7 +44,7 @@ def resolve_redirect(target: str, *, dashboard_url: str, allowed: Iterable[str])
 
 
 def with_parameters(address: str, parameters: Mapping[str, str]) -> str:
-    """Return ``address`` with query parameters added; its own of the same names go."""
+    """Return ``address`` with query parameters added. They replace those of the same names."""
     parts = urlsplit(address)
     kept = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if pair[0] not in parameters]
     return urlunsplit(parts._replace(query=urlencode([*kept, *parameters.items()])))

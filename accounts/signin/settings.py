@@ -1,4 +1,4 @@
-"""The sign-in settings as values. Read for every request, so that tests and processes may differ."""
+"""The sign-in settings as values. They are read on every call, so that tests may change them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from accounts.signin.redirects import resolve_redirect
 
 
 def return_address(target: str) -> str:
-    """Return where a sign-in that asked for ``target`` leads to."""
+    """Return the address that a sign-in with the target ``target`` redirects to."""
     return resolve_redirect(
         target, dashboard_url=settings.DASHBOARD_URL, allowed=settings.ALLOWED_REDIRECT_HOSTS
     )
 
 
 def is_domain_permitted(email: str) -> bool:
-    """Tell whether the domain of a normalized ``email`` may sign in; an empty list permits all."""
+    """Return True if the domain of a normalized ``email`` may sign in. An empty list permits all."""
     permitted = {domain.strip().lower().removeprefix("@") for domain in settings.SIGNIN_EMAIL_DOMAINS}
     return not permitted or email.rpartition("@")[2] in permitted

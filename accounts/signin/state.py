@@ -1,8 +1,8 @@
 """The ``state`` of the redirect flow: signed, bound to one browser, used once. Contract: GET /auth/callback.
 
-The text is base64 of the JSON ``{redirect, ts, nonce, sig}``. What must stay secret (the PKCE verifier, the
-OpenID nonce) waits in Redis under a key made of the nonce and the browser's cookie, so that a state that
-another browser presents finds nothing.
+The text is base64 of the JSON ``{redirect, ts, nonce, sig}``. The secrets (the PKCE verifier and the OpenID
+nonce) are stored in Redis. Their key is a hash of the state's nonce and the browser's cookie, so another
+browser cannot use the state.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _TIMEOUT_SECONDS: Final = 2.0
 
 
 class InvalidState(ValueError):
-    """The state is malformed, forged, too old, of another browser, or used."""
+    """The state is malformed, forged, too old, from another browser, or already used."""
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
-    """A sign-in on its way: what the callback needs. ``redirect`` is where it leads in the end."""
+class PendingSignIn:
+    """A started sign-in, as the callback needs it. ``redirect`` is the address to go to afterwards."""
 
     provider: str
     redirect: str
@@ -49,41 +49,41 @@ def new_browser_id() -> str:
 
 
 def is_browser_id(value: str) -> bool:
-    """Tell whether a cookie's value is one of ours by its form, so that several tabs may share it."""
+    """Return True if a cookie's value has the form of a browser id. Several tabs share one id."""
     return _BROWSER.fullmatch(value) is not None
 
 
-def begin(begun: Begun, *, browser: str) -> str:
-    """Remember a sign-in for ten minutes and return its ``state``.
+def save_pending(pending: PendingSignIn, *, browser: str) -> str:
+    """Store a started sign-in for `SIGNIN_STATE_SECONDS` and return its ``state``.
 
     Raises:
-        RedisError: it cannot be remembered.
+        RedisError: it cannot be stored.
     """
     handle = secrets.token_urlsafe(24)
     _redis(settings.REDIS_URL).set(
-        _key(handle, browser), json.dumps(asdict(begun)), ex=settings.SIGNIN_STATE_SECONDS
+        _key(handle, browser), json.dumps(asdict(pending)), ex=settings.SIGNIN_STATE_SECONDS
     )
-    return encode_state(redirect=begun.redirect, timestamp_ms=int(time.time() * 1000), nonce=handle)
+    return encode_state(redirect=pending.redirect, timestamp_ms=int(time.time() * 1000), nonce=handle)
 
 
-def finish(state: str, *, browser: str) -> Begun:
-    """Return the sign-in that ``state`` belongs to, and forget it: the same state is good once.
+def take_pending(state: str, *, browser: str) -> PendingSignIn:
+    """Return the sign-in that ``state`` belongs to, and delete it: a state is valid only once.
 
     Raises:
-        InvalidState: see there.
+        InvalidState: the state is not valid.
         RedisError: Redis does not answer.
     """
     handle = decode_state(state, max_age_seconds=settings.SIGNIN_STATE_SECONDS)
     if not is_browser_id(browser):
-        raise InvalidState("The sign-in was begun in another browser.")
+        raise InvalidState("The sign-in was pending in another browser.")
     stored: Any = _redis(settings.REDIS_URL).getdel(_key(handle, browser))
     if stored is None:
-        raise InvalidState("The sign-in was begun in another browser, or is over.")
-    return Begun(**json.loads(stored))
+        raise InvalidState("The sign-in was pending in another browser, or is over.")
+    return PendingSignIn(**json.loads(stored))
 
 
 def encode_state(*, redirect: str, timestamp_ms: int, nonce: str) -> str:
-    """Return the state's text. It holds neither ``+`` nor ``/``: both spellings of base64 read it."""
+    """Return the state's text, without ``+`` and ``/``: standard and URL-safe base64 both decode it."""
     signature = _sign(redirect, timestamp_ms, nonce)
     text = json.dumps({"redirect": redirect, "ts": timestamp_ms, "nonce": nonce, "sig": signature})
     for character in ">?~":
@@ -96,7 +96,7 @@ def decode_state(state: str, *, max_age_seconds: int) -> str:
     """Return the nonce of a state that this service signed within ``max_age_seconds``.
 
     Raises:
-        InvalidState: malformed, forged or too old.
+        InvalidState: the state is malformed, forged or too old.
     """
     if len(state) > _MAX_STATE:
         raise InvalidState("The state is too long.")

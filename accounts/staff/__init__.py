@@ -1,1 +1,1 @@
-"""What the admin pages of tenants' rows share."""
+"""Actions, names and the sign-in form of the admin site."""

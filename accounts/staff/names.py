@@ -1,4 +1,4 @@
-"""Names beside the ids of tenants and accounts, for rows that hold no more than the id."""
+"""Show names next to the ids of tenants and accounts, on admin pages of rows that store only the id."""
 
 from __future__ import annotations
 
@@ -25,15 +25,14 @@ if TYPE_CHECKING:
 
     from tenantadmin.http.admin import Shown
 
-    #: By id, the page of a tenant or account, and its name.
+    #: Maps the id of a tenant or account to the address of its page and its name.
     Names = Mapping[UUID, tuple[str, str]]
 
 
 class NamingAdmin(ReadOnlyAdmin):
-    """Shows the names of the tenants and accounts whose ids stand in the fields ``named``.
+    """Shows and finds rows by the names of the tenants and accounts whose ids are in the fields ``named``.
 
-    ``named`` holds UUIDs, references to tenants, or lists of ids as text. Searching for a name finds the rows
-    of everything that is called so.
+    The fields are UUIDs, foreign keys to tenants, or lists of ids as text.
     """
 
     named: ClassVar[tuple[str, ...]] = ("tenant_id",)
@@ -65,12 +64,12 @@ class NamingAdmin(ReadOnlyAdmin):
         duplicates = False
         for word in smart_split(search_term):
             found, doubled = super().get_search_results(request, queryset, word)
-            queryset, duplicates = found | queryset.filter(_called(fields, word)), duplicates or doubled
+            queryset, duplicates = found | queryset.filter(_name_matches(fields, word)), duplicates or doubled
         return queryset, duplicates
 
 
-def _called(fields: Iterable[str], word: str) -> Q:
-    """Return the condition that an id in one of ``fields`` is that of something called ``word``."""
+def _name_matches(fields: Iterable[str], word: str) -> Q:
+    """Return the filter for rows whose ``fields`` have the id of a tenant or account named ``word``."""
     text = unescape_string_literal(word) if word[:1] in {'"', "'"} and word[:1] == word[-1:] else word
     condition = Q(pk__in=[])
     for field in fields:
@@ -92,16 +91,16 @@ def names_of(ids: Iterable[UUID]) -> Names:
 
 
 def ids_in(row: Any, field: Any) -> list[UUID]:
-    """Return the ids that stand in ``field`` of ``row``; a wildcard is none."""
+    """Return the ids in ``field`` of ``row``, without the wildcard."""
     value = getattr(row, field.attname)
     values = value if isinstance(value, list) else [] if value is None else [value]
     return [UUID(str(it)) for it in values if it != "*"]
 
 
 def named_ids(field: Any, *, short: bool = False) -> Callable[[Any], str]:
-    """Return a function that shows the ids in ``field``, each with the name of what it is the id of.
+    """Return a function that shows the ids in ``field``, each with the name of its tenant or account.
 
-    ``short`` shows eight digits of an id that has a name, for columns of lists.
+    ``short`` shortens the ids to eight digits, for columns of lists.
     """
 
     @admin.display(description=field.verbose_name.removesuffix(" id"), ordering=field.name)
@@ -109,13 +108,13 @@ def named_ids(field: Any, *, short: bool = False) -> Callable[[Any], str]:
         ids = ids_in(obj, field)
         if not ids:
             return "*" if getattr(obj, field.attname) else "-"
-        return format_html_join(", ", "{}", [(_named(it, obj.found_names, short=short),) for it in ids])
+        return format_html_join(", ", "{}", [(_linked_id(it, obj.found_names, short=short),) for it in ids])
 
     show.__name__ = field.name
     return show
 
 
-def _named(identifier: UUID, names: Names, *, short: bool) -> SafeString:
+def _linked_id(identifier: UUID, names: Names, *, short: bool) -> SafeString:
     text = f"{str(identifier)[:8]}…" if short else str(identifier)
     if identifier not in names:
         return format_html('<span class="named-id"><code title="{}">{}</code></span>', identifier, text)
@@ -128,6 +127,6 @@ def _named(identifier: UUID, names: Names, *, short: bool) -> SafeString:
 
 
 def revisions_address(**filters: str | UUID) -> str:
-    """Return the address of the list of revisions that ``filters`` leave."""
+    """Return the address of the list of revisions, filtered by ``filters``."""
     query = urlencode({name: str(value) for name, value in filters.items()})
     return f"{reverse('admin:accounts_revision_changelist')}?{query}"

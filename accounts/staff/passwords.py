@@ -1,4 +1,4 @@
-"""The password form of the admin site: guesses are few. Contract: Limits, as for magic links."""
+"""The password form of the admin site, with rate limits. Contract: Limits, as for magic links."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.contrib.admin.forms import AdminAuthenticationForm
 from django.core.exceptions import ValidationError
 
 from accounts.emails import normalize_email
-from accounts.signin.limits import forget, spend
+from accounts.signin.limits import count_use, reset_uses
 from tenantadmin.core.addresses import client_address
 from tenantadmin.core.errors import ApiError, RateLimited
 
@@ -21,9 +21,9 @@ _EMAIL: Final = "password-email"
 
 
 class PasswordForm(AdminAuthenticationForm):
-    """Counts a try before the password is looked at, so that tries at the same moment are counted too.
+    """Counts every try before it checks the password, so that concurrent tries are counted too.
 
-    ``refusal`` is what kept the password from being looked at, if anything did.
+    ``refusal`` is the error if a rate limit refused the try, else None.
     """
 
     request: HttpRequest
@@ -32,18 +32,18 @@ class PasswordForm(AdminAuthenticationForm):
     def clean(self) -> dict[str, Any]:
         email = normalize_email(self.cleaned_data.get("username") or "")
         try:
-            spend(
+            count_use(
                 limit=settings.PASSWORD_ADDRESS_LIMIT,
                 kind="password-address",
                 key=client_address(self.request),
             )
-            spend(limit=settings.PASSWORD_EMAIL_LIMIT, kind=_EMAIL, key=email)
+            count_use(limit=settings.PASSWORD_EMAIL_LIMIT, kind=_EMAIL, key=email)
         except ApiError as error:
             self.refusal = error
             raise ValidationError(_explain(error), code=error.code) from error
         cleaned: dict[str, Any] = super().clean()
         if self.get_user() is not None:
-            forget(limit=settings.PASSWORD_EMAIL_LIMIT, kind=_EMAIL, key=email)
+            reset_uses(limit=settings.PASSWORD_EMAIL_LIMIT, kind=_EMAIL, key=email)
         return cleaned
 
 

@@ -1,4 +1,4 @@
-"""The configuration document and the one function that writes it. Contract: Tenants and configuration."""
+"""Read and write the configuration of a tenant. Contract: Tenants and configuration."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ _DEFAULT_LOGGING: Final = {"retentionDays": 400, "storeParameterValues": True}
 class SentConfig:
     """A configuration as a caller sent it, after its shape was checked.
 
-    ``document`` holds what a caller may set. The others are what it sent back of the read-only members; None
-    where it left one out.
+    ``document`` has the members that a caller may set. The other fields are the read-only members as sent; a
+    member that was left out is None.
     """
 
     document: Mapping[str, Any]
@@ -48,7 +48,7 @@ class SentConfig:
 
 @dataclass(frozen=True, slots=True)
 class ConfigState:
-    """A tenant's configuration as it stands."""
+    """A tenant's configuration as it is stored."""
 
     tenant_id: UUID
     account_id: UUID
@@ -76,7 +76,7 @@ class ConfigState:
 
 
 def complete_config(checked: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document to store of what a caller set: every default is written out."""
+    """Return the document to store: the members that a caller set, and the defaults of the others."""
     return {
         "tenantName": checked["tenantName"],
         "fqdns": checked.get("fqdns", []),
@@ -98,7 +98,7 @@ def config_etag(tenant_id: UUID) -> str:
         TenantNotFound: there is no such live tenant.
     """
     row = (
-        # Deleting a tenant deletes this row: a row is a live tenant's.
+        # Deleting a tenant deletes this row, so every row belongs to a live tenant.
         TenantConfig.objects.filter(pk=tenant_id).values_list("seq", "tenant__account__plan").first()
     )
     if row is None:
@@ -133,17 +133,17 @@ def write_config(
     restored_from: int | None = None,
     require: Callable[[str], None] | None = None,
 ) -> ConfigState:
-    """Replace a live tenant's configuration: PUT, restore and every other writer come through here.
+    """Replace a live tenant's configuration. PUT, restore and every other writer use this function.
 
-    ``document`` is a body as sent, and ``parse`` checks its shape. ``require`` is asked with the entity tag
-    of what is stored and raises where the caller expected something else. Holds the FQDN lifecycle, the
-    immutable ``accountId``, the plan's limits and the unique name; appends the revision; moves the tenant's
-    ``modifiedAt``.
+    ``document`` is the body as sent; ``parse`` checks its shape. ``require`` gets the stored entity tag and
+    raises if the caller expected another one. Checks the FQDNs, the immutable ``accountId``, the plan's
+    limits and the unique name. Appends the revision and updates the tenant's ``modifiedAt``.
 
     Raises:
         TenantNotFound: there is no such live tenant.
-        ValidationFailed, PlanLimitExceeded: the document does not hold.
-        FqdnConflict, TenantNameConflict: another tenant has a name.
+        ValidationFailed: the document is invalid.
+        PlanLimitExceeded: it has more FQDNs than the plan allows.
+        FqdnConflict, TenantNameConflict: another tenant has the FQDN or the name.
         Conflict: the document changed since it was read, or ``seq`` is stale.
     """
     stored = read_config(tenant_id)

@@ -1,7 +1,8 @@
-"""The documents of a tenant that other apps keep.
+"""The documents of a tenant that other apps store.
 
-A tenant has two stored documents: its configuration, kept here, and its ruleset, kept by the rules app, which
-this one must not import. Each app that keeps a document names its keeper in ``settings.TENANT_DOCUMENTS``.
+A tenant has two stored documents: its configuration in this app, and its ruleset in the rules app. This app
+must not import the rules app, so ``settings.TENANT_DOCUMENTS`` names the classes that create and delete such
+documents.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ Row = TypeVar("Row", bound=Model)
 
 
 class DocumentKeeper(Protocol):
-    """Creates and deletes one document of a tenant, inside the transaction of its creation or deletion."""
+    """Creates and deletes one document of a tenant, in the transaction that creates or deletes the tenant."""
 
     def create(self, *, tenant: Tenant, actor: str, at: dt.datetime) -> None:
         """Store the first revision of the document with ``seq`` 0."""
 
     def delete(self, *, tenant: Tenant, actor: str, at: dt.datetime) -> int:
-        """Remove the document, append its ``delete`` revision, return how many were removed (0 or 1)."""
+        """Remove the document and append its ``delete`` revision; return how many were removed (0 or 1)."""
 
 
 @cache
@@ -72,7 +73,7 @@ def remove_row(
     at: dt.datetime,
     summarize: Callable[[Row], dict[str, Any]],
 ) -> int:
-    """Remove a tenant's document and append its ``delete`` revision; return how many there were (0 or 1)."""
+    """Remove a tenant's document and append its ``delete`` revision; return how many were removed (0, 1)."""
     row: Any = model._default_manager.filter(pk=tenant.pk).first()
     if row is None:
         return 0

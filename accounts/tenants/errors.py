@@ -1,4 +1,4 @@
-"""Refusals of tenant administration. Contract: Errors."""
+"""Errors of tenant administration. Contract: Errors."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
 
 class FqdnConflict(ApiError):
-    """A host name that another tenant holds, or held less than the tombstone's lifetime ago."""
+    """Another tenant holds the host name, or released it less than `TOMBSTONE_LIFETIME` ago."""
 
     status = 409
     code = "fqdn_conflict"
-    message = "The FQDN is claimed by another tenant, or was until recently."
+    message = "Another tenant holds the FQDN, or released it recently."
 
 
 class TenantNameConflict(ApiError):
-    """A name that another live tenant of the account bears, whatever its case."""
+    """Another live tenant of the account has the same name; upper and lower case count as equal."""
 
     status = 409
     code = "tenant_name_conflict"
-    message = "Another tenant of this account bears this name."
+    message = "Another tenant of this account has this name."
 
 
 class AccountNotFound(NotFound):
@@ -44,11 +44,11 @@ _NAME_CONSTRAINT: Final = "tenant_name_unique"
 
 @contextmanager
 def database_refusals() -> Iterator[None]:
-    """Name what the database refuses inside: its constraints decide races, not a check before.
+    """Translate database errors into errors of the API. Constraints decide races, not earlier checks.
 
     Raises:
-        TenantNameConflict: the name stands already.
-        Conflict: two writers waited for each other and this one gave way.
+        TenantNameConflict: another tenant of the account has the name.
+        Conflict: PostgreSQL ended this transaction to resolve a deadlock.
     """
     try:
         yield

@@ -1,7 +1,7 @@
-"""Who holds which host name. Contract: FQDN lifecycle.
+"""Claim and release the host names of tenants. Contract: FQDN lifecycle.
 
-A name is one row: claimed while ``released_at`` is null, a tombstone for 30 days after, then free. Who wins a
-race is decided by the row itself, in one statement.
+Each name is one row: claimed while ``released_at`` is null, then a tombstone for `TOMBSTONE_LIFETIME`, then
+free. One SQL statement claims a name, so the database decides which of two concurrent claims wins.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from uuid import UUID
 
-#: The first key of the advisory locks under which names change hands.
+#: The first key of the advisory locks on host names.
 _LOCKS: Final = 0x46514E
 
-# Two tenants that swap names take their locks in one order and never wait for each other in a circle.
+# Locks are taken in a fixed order, so that two tenants that swap names do not deadlock.
 _LOCK: Final = """
     SELECT pg_advisory_xact_lock(%s, key)
     FROM (SELECT DISTINCT hashtext(name) AS key FROM unnest(%s::text[]) AS name ORDER BY key) AS keys
@@ -43,7 +43,7 @@ _CLAIM: Final = """
 
 @dataclass(frozen=True, slots=True)
 class FqdnChange:
-    """The names that a write of a configuration takes and gives up."""
+    """The names that a write of a configuration claims and releases."""
 
     claimed: frozenset[str]
     released: frozenset[str]
@@ -55,13 +55,13 @@ class FqdnChange:
 
 
 def require_domains(names: Sequence[str], *, account_id: UUID, wanted: Collection[str]) -> None:
-    """Refuse names of ``wanted`` outside the account's verified domains and the platform's.
+    """Refuse names of ``wanted`` outside the account's verified domains and the platform's domains.
 
-    ``names`` is the list in the request, for the places in the error. Runs inside the writing transaction:
-    the domains' rows stay locked against deletion until it ends.
+    ``names`` is the list in the request; the errors give the index of each name. Call it in the transaction
+    of the write: it locks the domains, so that they cannot be deleted before the transaction ends.
 
     Raises:
-        ValidationFailed: ``fqdn-outside-domains`` for each such name.
+        ValidationFailed: with ``fqdn-outside-domains`` or ``fqdn-not-ascii`` for each refused name.
     """
     if not wanted:
         return
@@ -87,21 +87,26 @@ def _domain_findings(name: str, domains: Sequence[str]) -> list[tuple[str, str]]
     shared = next((it for it in settings.PLATFORM_DOMAINS if lies_in(name, it) and name != it), None)
     if shared is None:
         message = (
-            f"'{name}' lies in no verified domain of the account. Verify its domain first, or choose a name "
+            f"'{name}' is in no verified domain of the account. Verify its domain first, or choose a name "
             f"under {' or '.join(settings.PLATFORM_DOMAINS)}."
         )
         return [("fqdn-outside-domains", message)]
     if "xn--" in name.removesuffix(shared):
-        # Nobody owns the platform's domain, so nobody could tell a look-alike from the name it imitates.
-        return [("fqdn-not-ascii", f"'{name}': names under '{shared}' hold ASCII letters and digits only.")]
+        # All accounts share the platform's domain, so a look-alike could imitate another account's name.
+        return [
+            (
+                "fqdn-not-ascii",
+                f"'{name}': names under '{shared}' may contain only ASCII letters, digits and hyphens.",
+            )
+        ]
     return []
 
 
 def apply_fqdns(change: FqdnChange, *, tenant_id: UUID, names: Sequence[str], at: dt.datetime) -> None:
-    """Claim and release names for a tenant, inside the writing transaction.
+    """Claim and release names for a tenant. Call it in the transaction of the write.
 
     Raises:
-        FqdnConflict: another tenant holds a name, or its tombstone is younger than its lifetime.
+        FqdnConflict: another tenant holds a name, or released it less than `TOMBSTONE_LIFETIME` ago.
     """
     if not change.claimed and not change.released:
         return
@@ -133,7 +138,7 @@ def apply_fqdns(change: FqdnChange, *, tenant_id: UUID, names: Sequence[str], at
 
 
 def release_fqdns(*, tenant_id: UUID, names: Collection[str] | None, at: dt.datetime) -> int:
-    """Turn a tenant's claims (all of them where ``names`` is None) into tombstones; return how many."""
+    """Turn a tenant's claims into tombstones, all of them if ``names`` is None; return how many."""
     claims = Fqdn.objects.filter(tenant_id=tenant_id, released_at__isnull=True)
     if names is not None:
         claims = claims.filter(name__in=names)

@@ -1,6 +1,6 @@
-"""Tenants come and go. Contract: Tenants and configuration, States and transitions (Tenant).
+"""Create and delete tenants. Contract: Tenants and configuration, States and transitions (Tenant).
 
-`create_tenant` is the one way in, for ``POST /config/tenants``, the first sign-in and commands alike.
+``POST /config/tenants``, the first sign-in and commands all use `create_tenant`.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ def create_tenant(
 ) -> ConfigState:
     """Create a tenant with both its documents; ``owner`` becomes its first member.
 
-    ``document`` holds what a caller may set of a TenantConfig, its shape checked before:
+    ``document`` has the members of a TenantConfig that a caller may set, with its shape already checked;
     ``{"tenantName": …}`` is enough. Opens its own transaction, or joins the caller's.
 
     Raises:
-        ValidationFailed: a name of ``fqdns`` lies outside the account's domains.
-        PlanLimitExceeded: more tenants or names than the account's plan allows.
+        ValidationFailed: a name of ``fqdns`` is outside the account's domains.
+        PlanLimitExceeded: more tenants or FQDNs than the account's plan allows.
         AccountNotFound: there is no such account.
-        FqdnConflict, TenantNameConflict: another tenant has a name.
+        FqdnConflict, TenantNameConflict: another tenant has the FQDN or the name.
     """
     checked = complete_config(document)
     names = checked["fqdns"]
     with transaction.atomic(), database_refusals():
-        # The account's row is held: its plan's limit counts the tenants that stand when this one commits.
+        # Lock the account, so that two requests at once cannot exceed the plan's limit of tenants.
         account = (
             Account.objects.select_for_update(no_key=True)
             .filter(pk=account_id, deleted_at__isnull=True)
@@ -57,7 +57,7 @@ def create_tenant(
         )
         if account is None:
             raise AccountNotFound
-        _require_room(account, fqdns=len(names))
+        _require_plan_allows(account, fqdns=len(names))
         created_at = new_stamp()
         tenant = Tenant.objects.create(
             account=account,
@@ -97,7 +97,7 @@ def create_tenant(
 
 
 def create_tenant_for(principal: Principal, *, account_id: UUID, document: Mapping[str, Any]) -> ConfigState:
-    """Create a tenant for a caller, who becomes its owner; a platform admin makes tenants for others.
+    """Create a tenant for a caller, who becomes its owner unless it is a platform admin.
 
     Raises:
         As `create_tenant`.
@@ -106,7 +106,7 @@ def create_tenant_for(principal: Principal, *, account_id: UUID, document: Mappi
     return create_tenant(account_id=account_id, document=document, actor=principal.email, owner=owner)
 
 
-def _require_room(account: Account, *, fqdns: int) -> None:
+def _require_plan_allows(account: Account, *, fqdns: int) -> None:
     limits = limits_of(account.plan)
     if limits.tenants is not None:
         live = Tenant.objects.filter(account=account, deleted_at__isnull=True).count()
@@ -115,9 +115,9 @@ def _require_room(account: Account, *, fqdns: int) -> None:
 
 
 def delete_tenant(*, tenant_id: UUID, actor: str) -> int:
-    """Turn a live tenant into a tombstone and return how many stored documents went (``deletedFiles``).
+    """Turn a live tenant into a tombstone; return how many documents were deleted (``deletedFiles``).
 
-    Host names become tombstones; history, logs, summaries and memberships stay.
+    Its host names become tombstones too; history, logs, summaries and memberships stay.
 
     Raises:
         TenantNotFound: there is no such live tenant.
@@ -146,8 +146,8 @@ def delete_tenant(*, tenant_id: UUID, actor: str) -> int:
 def remove_old_tombstones() -> int:
     """Remove tombstones of tenants that are older than their lifetime; return how many.
 
-    Memberships go with the tenant's row, grants on it with them; the history stays. May be killed anywhere
-    and run again.
+    Memberships and grants are deleted with the tenant; the history stays. It is safe to kill this function
+    and run it again. Removes at most 1000 tombstones per call.
     """
     before = now() - settings.TOMBSTONE_LIFETIME
     old = list(Tenant.objects.filter(deleted_at__lte=before).values_list("pk", flat=True)[:1000])

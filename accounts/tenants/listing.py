@@ -1,4 +1,4 @@
-"""The tenants of a caller: the list that the Gateway depends on, and the manifest that it polls.
+"""The tenants of a caller: the list, and the manifest that the Gateway polls.
 
 Contract: Tenant list item, Tenant manifest, Manifest access.
 """
@@ -50,7 +50,7 @@ def require_live_tenant(tenant_id: UUID) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ManifestQuery:
-    """What a poller asks for: changes after ``since``, a part of the name, tombstones too."""
+    """The filters of a manifest: changes after ``since``, part of the name, and if tombstones are listed."""
 
     since: dt.datetime | None = None
     name: str | None = None
@@ -68,7 +68,7 @@ class ManifestRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A manifest that is ready to be written; reading ``rows``, newest first, reads the database."""
+    """A manifest. ``rows`` are newest first; iterating them reads the database."""
 
     etag: str
     generated_at: str
@@ -76,15 +76,15 @@ class Manifest:
 
 
 def read_manifest(principal: Principal, query: ManifestQuery) -> Manifest:
-    """Return the manifest of the caller's scope; its cost grows with the changes since ``query.since``.
+    """Return the manifest of the caller's tenants. Its cost depends on the changes since ``query.since``.
 
-    ``generatedAt`` is the newest ``modifiedAt`` that no open transaction can still precede.
+    ``generatedAt`` is the newest ``modifiedAt`` that is earlier than every change of an open transaction.
     """
     settled = settled_before()
     scope = _listed(principal)
     generated_at = _generated_at(scope, settled=settled, since=query.since)
     rows = scope.filter(_wanted(query))
-    # Every change moves a row's modified_at upwards, so that count and sum together name a state.
+    # Every change increases a row's modified_at, so a new count or sum means a new state.
     state = rows.order_by().aggregate(
         count=Count("pk"), newest=Max("modified_at"), sum=Sum(Extract(F("modified_at"), "epoch"))
     )
@@ -108,7 +108,7 @@ def _generated_at(scope: QuerySet[Tenant], *, settled: dt.datetime, since: dt.da
     if newest is not None and newest >= settled:
         newest = moments.filter(modified_at__lt=settled).first()
         if since is not None and since < settled:
-            # What stood at ``since`` may have been overwritten by a change that is not settled yet.
+            # A change that is not settled yet may have replaced the modified_at that equalled ``since``.
             newest = max(newest or since, since)
     return _NEVER if newest is None else format_timestamp(newest)
 

@@ -1,4 +1,4 @@
-"""Names of tenants in their one spelling. Contract: Tenant."""
+"""Normalize the names of tenants and accounts. Contract: Tenant."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ MAX_TENANT_NAME: Final = 100
 
 
 def normalize_tenant_name(name: str) -> str:
-    """Return a tenant's name as it is stored: NFC, trimmed.
+    """Return a name as it is stored: NFC and trimmed.
 
     Raises:
-        ValueError: empty, over 100 characters, or with control characters.
+        ValueError: the name is empty, has over 100 characters, or contains control characters.
     """
     normalized = unicodedata.normalize("NFC", name.strip())
     if not 1 <= len(normalized) <= MAX_TENANT_NAME:
         raise ValueError(f"A tenant name has 1 to {MAX_TENANT_NAME} characters.")
     if any(unicodedata.category(character) in {"Cc", "Cs", "Co", "Zl", "Zp"} for character in normalized):
-        raise ValueError("A tenant name holds no control characters.")
+        raise ValueError("A tenant name must not contain control characters.")
     return normalized

@@ -1,4 +1,4 @@
-"""What a plan allows. Contract: accounts; the numbers are the setting ``PLAN_LIMITS``."""
+"""The limits of plans. Contract: accounts. The numbers are in the setting ``PLAN_LIMITS``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tenantadmin.core.errors import Detail, PlanLimitExceeded
 
 @dataclass(frozen=True, slots=True)
 class PlanLimits:
-    """The most of each that a plan allows; None for no limit."""
+    """How many of each a plan allows; None means no limit. ``fqdns`` is per tenant."""
 
     tenants: int | None
     fqdns: int | None
@@ -24,7 +24,7 @@ def limits_of(plan: str) -> PlanLimits:
 
 
 def require_within(limit: int | None, *, count: int, what: str, plan: str, path: str) -> None:
-    """Refuse more than the plan allows; ``what`` is plural, ``path`` the place in the request.
+    """Refuse more than the plan allows. ``what`` is a plural noun, ``path`` a JSON Pointer into the request.
 
     Raises:
         PlanLimitExceeded: ``count`` is over ``limit``.

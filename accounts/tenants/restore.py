@@ -1,11 +1,11 @@
-"""Bringing an earlier configuration back. Contract: Restore rules."""
+"""Restore an earlier configuration. Contract: Restore rules."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from accounts.models.history import RevisionKind
-from accounts.revisions import Document, read_revision
+from accounts.revisions import DocumentHistory, read_revision
 from accounts.tenants.config import ConfigState, SentConfig, write_config
 from accounts.tenants.errors import FqdnConflict, TenantNameConflict, TenantNotFound
 from tenantadmin.core.errors import Detail, ValidationFailed
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from uuid import UUID
 
 
-def revision_document(document: Document, seq: int) -> dict[str, Any]:
-    """Return the document of a revision that is to be restored.
+def revision_document(history: DocumentHistory, seq: int) -> dict[str, Any]:
+    """Return the document of a revision to restore.
 
     Raises:
         RevisionNotFound: there is no such revision.
-        TenantNotFound: it records the deletion of the tenant.
+        TenantNotFound: the revision records the deletion of the tenant.
     """
-    stored: dict[str, Any] | None = read_revision(document, seq).document
+    stored: dict[str, Any] | None = read_revision(history, seq).document
     if stored is None:
         raise TenantNotFound
     return stored
@@ -37,14 +37,16 @@ def restore_config(
     actor: str,
     require: Callable[[str], None] | None = None,
 ) -> ConfigState:
-    """Write an earlier configuration again, under today's checks; arguments as of `write_config`.
+    """Write an earlier configuration again, with the checks of a new write. Arguments: see `write_config`.
 
     Raises:
-        RevisionNotFound, TenantNotFound: there is nothing to restore, or nowhere to.
-        ValidationFailed, PlanLimitExceeded: it does not hold any more, or another tenant has a name by now.
+        RevisionNotFound: there is no such revision.
+        TenantNotFound: the tenant does not exist or is deleted, or the revision records its deletion.
+        ValidationFailed: the configuration is not valid any more, or another tenant has its FQDN or name.
+        PlanLimitExceeded: it has more FQDNs than the plan allows now.
         Conflict: the configuration changed during the restore.
     """
-    document = revision_document(Document(RevisionKind.CONFIG, tenant_id), seq)
+    document = revision_document(DocumentHistory(RevisionKind.CONFIG, tenant_id), seq)
     try:
         return write_config(
             tenant_id=tenant_id,

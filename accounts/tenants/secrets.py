@@ -1,11 +1,11 @@
-"""Telling a reference to a credential from the credential itself. Contract: TenantConfig (never a secret)."""
+"""Detect credentials in text that must not contain any. Contract: TenantConfig (never a secret)."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
-_MARKS: Final = re.compile(
+_SECRET_PATTERNS: Final = re.compile(
     r"""
       -----BEGIN                              # PEM
     | \beyJ[A-Za-z0-9_-]{8,}\.                # a JWT
@@ -25,17 +25,17 @@ _HEX: Final = re.compile(r"[0-9a-f]+|[0-9A-F]+")
 
 
 def looks_like_secret(text: str) -> bool:
-    """Tell whether ``text`` looks like a credential rather than like the name of one.
+    """Return True if ``text`` looks like a credential, not like the name of one.
 
-    Known token formats, assignments and URLs with a password are found by their marks; anything else by a
-    long run of mixed letters and digits, which names of vault entries and hosts do not have.
+    Patterns find known token formats, assignments and URLs with a password. Other credentials are found as
+    long runs of mixed letters and digits, which names of hosts and of secret store entries do not have.
     """
-    if _MARKS.search(text):
+    if _SECRET_PATTERNS.search(text):
         return True
-    return any(_is_random(word) for word in _WORD.findall(text))
+    return any(_looks_random(word) for word in _WORD.findall(text))
 
 
-def _is_random(word: str) -> bool:
+def _looks_random(word: str) -> bool:
     if _HEX.fullmatch(word):
         return len(word) >= 32 and any(character.isdigit() for character in word)
     kinds = (str.isdigit, str.islower, str.isupper)

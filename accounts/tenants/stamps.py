@@ -1,10 +1,10 @@
-"""When a tenant changed, in an order that a poller of the manifest can trust.
+"""Give changes of tenants their ``modified_at``, so that a poller of the manifest never misses one.
 
-A change gets its ``modified_at`` before it commits, so a later stamp may become visible first. Every writer
-therefore announces, by a shared advisory lock whose key is a moment, that it may still commit a stamp at or
-after that moment; the lock goes with its transaction. A reader who looks at the locks first and at the rows
-second knows the moment before which nothing more can appear (docs/decisions/0011-documents-and-history.md).
-Contract: Tenant manifest.
+A change gets its ``modified_at`` (its stamp) before it commits, so a later stamp may become visible before an
+earlier one. Therefore every writer first takes a shared advisory lock whose key is the current time. The lock
+says: this transaction may still commit a stamp at or after this time. PostgreSQL releases it when the
+transaction ends. A reader reads the locks first and the rows second. No change with a stamp before the
+smallest key can appear later (docs/decisions/0011-documents-and-history.md). Contract: Tenant manifest.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import datetime as dt
     from uuid import UUID
 
-#: The upper bits of the announcements' lock keys; the lower 44 bits are epoch milliseconds.
+#: The upper bits of the lock keys; the lower 44 bits are epoch milliseconds.
 _NAMESPACE: Final = 0x5441
 
 _ANNOUNCE: Final = f"""
@@ -25,7 +25,7 @@ _ANNOUNCE: Final = f"""
         ({_NAMESPACE}::bigint << 44) | floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint
     )
 """  # noqa: S608
-# Later than every stamp that is visible, so that a clock set back cannot hide a change from a poller.
+# Later than every visible stamp, so that a poller sees the change even if the clock was set back.
 _NEXT: Final = """
     greatest(
         date_trunc('milliseconds', clock_timestamp()),
@@ -37,7 +37,8 @@ _STAMP: Final = f"""
     UPDATE accounts_tenant SET modified_at = greatest({_NEXT}, modified_at + interval '1 millisecond')
     WHERE id = %s AND deleted_at IS NULL RETURNING modified_at
 """  # noqa: S608
-# The statement's own start is read before the locks are: a writer who announces itself after that is later.
+# The start of this statement is earlier than its read of the locks. A writer that takes its lock after that
+# read gets a later stamp.
 _HORIZON: Final = f"""
     SELECT least(
         date_trunc('milliseconds', statement_timestamp()),
@@ -56,7 +57,7 @@ _HORIZON: Final = f"""
 
 
 def new_stamp() -> dt.datetime:
-    """Announce a change and return the stamp of a tenant that is about to be inserted."""
+    """Announce a change and return the stamp for a new tenant."""
     with connection.cursor() as cursor:
         cursor.execute(_ANNOUNCE)
         cursor.execute(_NEW_STAMP)
@@ -64,9 +65,10 @@ def new_stamp() -> dt.datetime:
 
 
 def stamp_tenant(tenant_id: UUID) -> dt.datetime | None:
-    """Announce a change of a live tenant, move its ``modified_at`` and return it; None when there is none.
+    """Announce a change of a live tenant, update its ``modified_at`` and return it.
 
-    Holds the tenant's row until the transaction ends: changes of one tenant stand in line.
+    Return None if there is no such live tenant. Locks the tenant's row until the transaction ends, so changes
+    of one tenant happen one after the other.
     """
     with connection.cursor() as cursor:
         cursor.execute(_ANNOUNCE)
@@ -76,7 +78,7 @@ def stamp_tenant(tenant_id: UUID) -> dt.datetime | None:
 
 
 def settled_before() -> dt.datetime:
-    """Return the moment before which no open transaction can still bring a change.
+    """Return the time before which no open transaction can still add a change.
 
     Call it before reading the rows, in a statement of its own.
     """
@@ -87,5 +89,5 @@ def settled_before() -> dt.datetime:
 
 def _only_value(row: tuple[dt.datetime, ...] | None) -> dt.datetime:
     if row is None:
-        raise RuntimeError("The database answered no row.")
+        raise RuntimeError("The database returned no row.")
     return row[0]

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from accounts.access.credentials import create_pat, exchange_pat
-from accounts.access.rights import authenticate_token, forget_principals
+from accounts.access.rights import authenticate_token, clear_principal_cache
 from accounts.access.scopes import Scope
 from accounts.models import Account, Membership, PermissionGrant, PersonalAccessToken, Tenant, User
 from tenantadmin.core.errors import InvalidToken
@@ -211,7 +211,7 @@ def caller(case: Case, places: Places) -> Principal:
     write_person(user, case.then, places)
     token = mint(user, case.pat, places)
     write_person(user, case.now, places)
-    forget_principals()
+    clear_principal_cache()
     return authenticate_token(token)
 
 
@@ -241,7 +241,7 @@ def on_tenants(access: Access, places: Places) -> dict[int, frozenset[Scope]]:
     def scopes_on(number: int) -> frozenset[Scope]:
         account_id = places.accounts[ACCOUNT_OF[number]]
         scopes = access.scopes_on(tenant_id=places.tenants[number], account_id=account_id)
-        if not access.asks_for_account:
+        if not access.needs_account:
             assert scopes == access.scopes_on(tenant_id=places.tenants[number], account_id=None)
         return scopes
 

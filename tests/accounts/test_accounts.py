@@ -219,7 +219,7 @@ def test_the_list_holds_what_the_caller_may_read(
 def test_a_token_from_before_one_owned_the_account_says_to_refresh_it(world: factories.World) -> None:
     before = ApiClient(factories.sign_in(world.stranger))
     address = f"/config/accounts/{world.account.pk}"
-    generic = "This needs 'config:read' on the account: its owners hold it."
+    generic = "This needs 'config:read' on the account. Its owners have it."
     assert before.get(address).json()["message"] == generic
 
     world.account.owners.add(world.stranger)

@@ -104,7 +104,7 @@ class TestCreatePat:
     ) -> None:
         call_command("create_pat", "--owner", "admin@example.org", "--scope", "config:read", "users:read")
         printed = capsys.readouterr()
-        assert printed.err.startswith("This token names no tenant and no account: it reaches at most what")
+        assert printed.err.startswith("This token names no tenant and no account, so it covers only")
         client = ApiClient(exchange_pat(printed.out.removesuffix("\n")).access_token)
         listing = client.get("/config/tenants")
         assert json.loads(listing.getvalue())["_links"]["items"] == []
@@ -142,11 +142,11 @@ class TestCreatePat:
             ),
             (
                 ["--owner", "owner@example.org", "--scope", "config:read", "--tenant", "*"],
-                "Only a platform admin owns tokens with a wildcard.",
+                "Only a platform admin may own tokens with a wildcard.",
             ),
             (
                 ["--owner", "owner@example.org", "--scope", "tos:publish"],
-                "The owner's memberships do not bring the scope 'tos:publish'.",
+                "The owner's memberships do not give the scope 'tos:publish'.",
             ),
             (
                 ["--owner", "admin@example.org", "--scope", "config:read", "--expires-days", "0"],

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from accounts.signin.limits import spend
+from accounts.signin.limits import count_use
 from tenantadmin.core.errors import InternalError, RateLimited
 from tests.accounts.support import at_once
 
@@ -16,7 +16,7 @@ LIMIT = "5 per 15 minutes"
 
 def outcome(limit: str, key: str, kind: str = "test") -> str:
     try:
-        spend(limit=limit, kind=kind, key=key)
+        count_use(limit=limit, kind=kind, key=key)
     except RateLimited:
         return "limited"
     return "ok"
@@ -35,19 +35,19 @@ def test_it_is_exact_under_concurrency(db: None) -> None:
 
 def test_it_says_when_a_use_is_free_again() -> None:
     for _ in range(5):
-        spend(limit=LIMIT, kind="test", key="ada")
+        count_use(limit=LIMIT, kind="test", key="ada")
     with pytest.raises(RateLimited) as raised:
-        spend(limit=LIMIT, kind="test", key="ada")
+        count_use(limit=LIMIT, kind="test", key="ada")
     assert 898 <= int(raised.value.headers["Retry-After"]) <= 900
 
 
 @pytest.mark.parametrize("limit", ["", "five", "5", "5 per fortnight"])
 def test_a_misconfigured_limit_lets_nothing_through(limit: str) -> None:
     with pytest.raises(InternalError):
-        spend(limit=limit, kind="test", key="ada")
+        count_use(limit=limit, kind="test", key="ada")
 
 
 def test_without_redis_nothing_is_let_through(settings: Any, tmp_path: Any) -> None:
     settings.REDIS_URL = f"unix://{tmp_path}/nobody.sock"
     with pytest.raises(InternalError):
-        spend(limit=LIMIT, kind="test", key="ada")
+        count_use(limit=LIMIT, kind="test", key="ada")

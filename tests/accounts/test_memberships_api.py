@@ -102,7 +102,7 @@ class TestOwner:
             owner.put(MEMBER, [{"tenantId": tenant, "role": "admin"}]).json()
             for tenant in (str(world.stranger_tenant.pk), UNKNOWN)
         ]
-        assert answers[0]["message"] == answers[1]["message"] == "You own no such tenant."
+        assert answers[0]["message"] == answers[1]["message"] == "You do not own a tenant with this id."
 
     def test_patches_any_existing_user_into_its_tenant(self, world: factories.World) -> None:
         owner = signed_in(world.owner)

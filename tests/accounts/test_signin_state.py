@@ -13,18 +13,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accounts.signin.state import (
-    Begun,
     InvalidState,
-    begin,
+    PendingSignIn,
     decode_state,
     encode_state,
-    finish,
     is_browser_id,
     new_browser_id,
+    save_pending,
+    take_pending,
 )
 from tests.accounts.support import at_once
 
-BEGUN = Begun(provider="corp", redirect="https://dash.example.org/?a=~>b", verifier="v" * 43, nonce="n")
+PENDING = PendingSignIn(
+    provider="corp", redirect="https://dash.example.org/?a=~>b", verifier="v" * 43, nonce="n"
+)
 
 
 def now_ms() -> int:
@@ -32,9 +34,9 @@ def now_ms() -> int:
 
 
 def test_it_is_base64_json_of_the_four_members() -> None:
-    fields = json.loads(base64.b64decode(begin(BEGUN, browser=new_browser_id())))
+    fields = json.loads(base64.b64decode(save_pending(PENDING, browser=new_browser_id())))
     assert set(fields) == {"redirect", "ts", "nonce", "sig"}
-    assert fields["redirect"] == BEGUN.redirect
+    assert fields["redirect"] == PENDING.redirect
     assert abs(fields["ts"] - now_ms()) < 60_000
 
 
@@ -49,22 +51,22 @@ def test_both_spellings_of_base64_read_it(redirect: str) -> None:
 
 def test_it_is_good_once_and_in_one_browser() -> None:
     browser = new_browser_id()
-    state = begin(BEGUN, browser=browser)
+    state = save_pending(PENDING, browser=browser)
     for other in ("", "x", new_browser_id()):
         with pytest.raises(InvalidState):
-            finish(state, browser=other)
-    assert finish(state, browser=browser) == BEGUN
+            take_pending(state, browser=other)
+    assert take_pending(state, browser=browser) == PENDING
     with pytest.raises(InvalidState):
-        finish(state, browser=browser)
+        take_pending(state, browser=browser)
 
 
 def test_of_two_at_once_exactly_one_gets_it(db: None) -> None:
     browser = new_browser_id()
-    state = begin(BEGUN, browser=browser)
+    state = save_pending(PENDING, browser=browser)
 
     def attempt() -> bool:
         try:
-            return finish(state, browser=browser) == BEGUN
+            return take_pending(state, browser=browser) == PENDING
         except InvalidState:
             return False
 

@@ -132,7 +132,7 @@ def test_a_user_is_deleted_unless_an_account_would_have_no_owner(
 ) -> None:
     factories.pat_token(world.member, "config:read", tenants=[str(world.tenant.pk)])
     shown = act(staff, "delete", world.member, world.owner, confirmed=False)
-    assert "Memberships: 1, tokens: 1, grants: 0 go with the user." in shown
+    assert "Memberships: 1, tokens: 1, grants: 0 are deleted too." in shown
     assert "Is the only owner of the accounts Acme: will be refused." in shown
     shown = act(staff, "delete", world.member, world.owner)
     assert "Deleted: member@example.org." in shown
@@ -144,7 +144,7 @@ def test_a_user_is_deleted_unless_an_account_would_have_no_owner(
 
 def test_nobody_deletes_themselves(staff: Client, second_admin: User, world: factories.World) -> None:
     assert "This is you: will be refused." in act(staff, "delete", world.platform_admin, confirmed=False)
-    assert "Another platform admin deletes you" in act(staff, "delete", world.platform_admin)
+    assert "You cannot delete yourself" in act(staff, "delete", world.platform_admin)
     assert User.objects.filter(pk=world.platform_admin.pk).exists()
 
 
@@ -224,7 +224,7 @@ def test_a_page_offers_what_its_list_does_and_shows_what_was_done(
         assert f'<button name="action" value="{name}">' in shown
     history = reverse("admin:accounts_user_history", args=[world.member.pk])
     assert f'href="{history}"' in shown
-    assert "Nothing was done to it on this site." in staff.get(history).content.decode()
+    assert "No actions on this site yet." in staff.get(history).content.decode()
     act(staff, "deactivate", world.member)
     assert "<td>Deactivated.</td>" in staff.get(history).content.decode()
 

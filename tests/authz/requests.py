@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from accounts.access.policy import POLICIES, On
+from accounts.access.policy import POLICIES, Level
 from tests.authz.callers import TARGET, Caller, Stage
 from tests.operations import routes
 
@@ -83,6 +83,6 @@ def operations() -> list[Operation]:
     own = [
         Operation(operation.name, operation.method, operation.route, on_self=True)
         for operation in found
-        if POLICIES[operation.name].on in {On.USER, On.SELF} or "<email:" in operation.route
+        if POLICIES[operation.name].level in {Level.USER, Level.SELF} or "<email:" in operation.route
     ]
     return sorted({*found, *own}, key=lambda operation: operation.label)

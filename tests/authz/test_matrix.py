@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.db import transaction
 
-from accounts.access.policy import POLICIES, On
+from accounts.access.policy import POLICIES, Level
 from scripts.permissions import permissions_markdown
 from tests.authz.callers import GONE, Stage, set_stage
 from tests.authz.expected import EXPECTED
@@ -53,8 +53,8 @@ def ask(operation: Operation, stage: Stage, caller: str) -> int:
     return send(operation, stage, caller).status_code
 
 
-PROTECTED = [operation for operation in OPERATIONS if POLICIES[operation.name].on is not On.NOTHING]
-PUBLIC = [operation for operation in OPERATIONS if POLICIES[operation.name].on is On.NOTHING]
+PROTECTED = [operation for operation in OPERATIONS if POLICIES[operation.name].level is not Level.PUBLIC]
+PUBLIC = [operation for operation in OPERATIONS if POLICIES[operation.name].level is Level.PUBLIC]
 
 
 @pytest.mark.parametrize("operation", PROTECTED, ids=lambda operation: operation.label)

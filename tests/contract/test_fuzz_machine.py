@@ -15,7 +15,7 @@ from django.core.cache import cache
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize
 
-from accounts.access.rights import forget_principals
+from accounts.access.rights import clear_principal_cache
 from tests.contract import fuzzing, seeding
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def make_machine(
 
         def setup(self) -> None:
             cache.clear()
-            forget_principals()
+            clear_principal_cache()
             # What is read from a store is remembered by its address.
             self.store = store.with_name(f"objects-{asked.total()}")
             shutil.copytree(store, self.store)

@@ -82,8 +82,8 @@ class Command(BaseCommand):
         )
         if not wanted.tenants and not wanted.accounts:
             self.stderr.write(
-                "This token names no tenant and no account: it reaches at most what is its owner's own. "
-                "For more make another with --tenant or --account."
+                "This token names no tenant and no account, so it covers only what is its owner's own. "
+                "To cover more, create another token with --tenant or --account."
             )
         self.stdout.write(text)
 
@@ -93,7 +93,7 @@ def _ids(option: str, names: Iterable[str]) -> tuple[str, ...]:
     if given == [WILDCARD]:
         return (WILDCARD,)
     if WILDCARD in given:
-        raise CommandError(f"{option} '*' stands alone.")
+        raise CommandError(f"{option}: '*' cannot be combined with ids.")
     try:
         return tuple(str(UUID(name)) for name in given)
     except ValueError as error:

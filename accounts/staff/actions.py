@@ -1,4 +1,4 @@
-"""What platform admins do to users and domains on the admin site, by the functions that the API calls too.
+"""The actions on users and domains on the admin site. They call the same functions as the API.
 
 Contract: Users, roles; decisions on what ends with whom: docs/permissions.md.
 """
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
     from django.http import HttpRequest
 
-_MOST_NAMES: Final = 10
+_MAX_NAMES: Final = 10
 
 
 def _demote(_request: HttpRequest, user: User) -> None:
-    # A late click does not make a user of a guest.
+    # Somebody else may have made this user a guest since the page was shown.
     _require(user, "This user is no platform admin.", role=PrimaryRole.ADMIN)
     replace_roles(user.email, primary=PrimaryRole.USER, scopes=None)
 
@@ -42,12 +42,14 @@ def _activate(_request: HttpRequest, user: User) -> None:
 
 def _delete(request: HttpRequest, user: User) -> None:
     if user.pk == request.user.pk:
-        raise Refused("Another platform admin deletes you: what is done here is recorded under who did it.")
+        raise Refused(
+            "You cannot delete yourself, because the log of this site names you. Ask another platform admin."
+        )
     delete_user(user.email)
 
 
 def _require(user: User, refusal: str, **condition: object) -> None:
-    """Refuse what has no effect any more; nobody changes roles or activity until the transaction ends."""
+    """Refuse unless ``user`` meets ``condition``. Lock roles and activity until the transaction ends."""
     lock_admins()
     if not User.objects.filter(pk=user.pk, **condition).exists():
         raise Refused(refusal)
@@ -72,22 +74,22 @@ def _warn_of_activation(_request: HttpRequest, user: User) -> list[str]:
 def _warn_of_deletion(request: HttpRequest, user: User) -> list[str]:
     if user.pk == request.user.pk:
         return ["This is you: will be refused."]
-    held = User.objects.filter(pk=user.pk).aggregate(
+    counts = User.objects.filter(pk=user.pk).aggregate(
         Memberships=Count("memberships", distinct=True),
         tokens=Count("personal_access_tokens", distinct=True),
         grants=Count("grants", distinct=True),
     )
     alone = [account.name for account in accounts_owned_alone(user)]
     return [
-        *([f"Is the only owner of the accounts {_some(alone)}: will be refused."] if alone else []),
+        *([f"Is the only owner of the accounts {_join_names(alone)}: will be refused."] if alone else []),
         *_warn_of_admin(request, user),
         *_warn_of_tenants(user),
-        ", ".join(f"{what}: {number}" for what, number in held.items()) + " go with the user.",
+        ", ".join(f"{what}: {number}" for what, number in counts.items()) + " are deleted too.",
     ]
 
 
 def _warn_of_admin(request: HttpRequest, user: User) -> list[str]:
-    """Say what ends when an active platform admin ceases to be one."""
+    """Warn what else happens if ``user`` is an active platform admin and loses that role."""
     if not user.is_staff:
         return []
     if not has_other_active_admin(user):
@@ -95,7 +97,11 @@ def _warn_of_admin(request: HttpRequest, user: User) -> list[str]:
     tokens = [f"{token.name} ({token})" for token in wildcard_tokens(user)]
     return [
         *(["This is you: you leave this site at once."] if user.pk == request.user.pk else []),
-        *([f"These personal access tokens with a wildcard end for good: {_some(tokens)}."] if tokens else []),
+        *(
+            [f"These personal access tokens with a wildcard end for good: {_join_names(tokens)}."]
+            if tokens
+            else []
+        ),
     ]
 
 
@@ -105,8 +111,8 @@ def _warn_of_tenants(user: User) -> list[str]:
         "memberships", filter=Q(memberships__role=MembershipRole.OWNER) & ~Q(memberships__user=user)
     )
     left = Tenant.objects.filter(pk__in=owned, deleted_at__isnull=True).annotate(others=others)
-    names = [tenant.name for tenant in left.filter(others=0)[: _MOST_NAMES + 1]]
-    return [f"Nobody else owns the tenants {_some(names)}."] if names else []
+    names = [tenant.name for tenant in left.filter(others=0)[: _MAX_NAMES + 1]]
+    return [f"Nobody else owns the tenants {_join_names(names)}."] if names else []
 
 
 def _verify(_request: HttpRequest, domain: Domain) -> None:
@@ -124,17 +130,17 @@ def _warn_of_verification(_request: HttpRequest, domain: Domain) -> list[str]:
         return [f"Is verified for the account {taken[0]}: will be refused."]
     return [
         f"Goes to the account {domain.account.name} ({domain.account_id}).",
-        *([f"Also registered by {_some(it.account.name for it in others)}."] if others else []),
+        *([f"Also registered by {_join_names(it.account.name for it in others)}."] if others else []),
     ]
 
 
-def _some(names: Iterable[str]) -> str:
+def _join_names(names: Iterable[str]) -> str:
     listed = list(names)
-    more = len(listed) - _MOST_NAMES
-    return ", ".join(listed[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+    more = len(listed) - _MAX_NAMES
+    return ", ".join(listed[:_MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
-USER_ACTS: Final = (
+USER_ACTIONS: Final = (
     confirmed(
         Act(
             name="demote",
@@ -180,7 +186,7 @@ USER_ACTS: Final = (
         )
     ),
 )
-DOMAIN_ACTS: Final = (
+DOMAIN_ACTIONS: Final = (
     confirmed(
         Act(
             name="verify",
