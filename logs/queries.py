@@ -49,7 +49,10 @@ def run_query(store: ObjectStore, *, tenant: UUID, statement: str, reader: Reade
 
 
 def get_engine() -> Engine:
-    """Return the engine that every query of this process shares. Starts nothing until its first query."""
+    """Return the engine of this process, made from the settings on the first call.
+
+    The engine starts its first query process with its first query.
+    """
     global _engine  # noqa: PLW0603 - one pool of processes, or of connections, per service process
     with _engine_lock:
         if _engine is None:
@@ -62,6 +65,6 @@ def get_engine() -> Engine:
 
 
 def _limits() -> Limits:
-    """Return what the settings let one query use. Contract: Limits."""
+    """Return the limits of one query from the settings. Contract: Limits."""
     limits: Limits = settings.SQL_OPTIONS.limits
     return limits

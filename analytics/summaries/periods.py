@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 HISTORY: Final = ""
 
 #: Part of every digest. Raise it if the same days must give other months or years.
-MERGE_VERSION: Final = 1
+MERGE_VERSION: Final = 2
 
 
 @dataclass(frozen=True, slots=True)

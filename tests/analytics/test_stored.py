@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 #: Versions, and digests of the rollups' columns and of the documents that these versions make of one log.
 OF_DAYS = (3, "76039bdad0bf4453")
-OF_MONTHS_AND_YEARS = (3, 1, "2618392b55b6df0b")
+OF_MONTHS_AND_YEARS = (3, 2, "ae80183c37c905be")
 
 
 class Stored:
