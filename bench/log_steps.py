@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from django.core.files.base import ContentFile
+
 from analytics.models import DayRollup
 from analytics.summaries.day_rollup import write_rollups
 from analytics.summaries.day_tables import DayTables
@@ -274,7 +276,7 @@ def one_object(store: LocalStore, *, days: int, runs: int) -> list[Row]:
     alone, current = [], []
     for number in range(runs):
         line = next(iter(raw_logs.make_lines(day=DAY, entries=1, seed=number)))[2]
-        store.write(f"{day_prefix(TENANT, DAY)}12/new-{number}.json", line)
+        store.save(f"{day_prefix(TENANT, DAY)}12/new-{number}.json", ContentFile(line))
         start = time.perf_counter()
         stale = find_stale_days(store, tenant=TENANT)
         assert stale == [DAY], stale
@@ -299,7 +301,7 @@ def _repeat_day(
     rollup: DayRollup,
 ) -> None:
     """The measured day under another date: its files, and its rows in the database."""
-    store.write(f"{day_prefix(TENANT, day)}00/all.json", b"{}")
+    store.save(f"{day_prefix(TENANT, day)}00/all.json", ContentFile(b"{}"))
     key = {name: file.replace(DAY.isoformat(), day.isoformat()) for name, file in rollup.files.items()}
     directory = Path(store.uri(key[STATEMENTS])).parent
     directory.mkdir(parents=True)

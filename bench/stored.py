@@ -42,7 +42,11 @@ def read_tenant_document(*, tenant: UUID, kind: str, period: str) -> Any:
     stored = read_document(tenant=tenant, kind=Kind(kind), period=period)
     if stored is None:
         return None
-    content = json.loads(default_store().read(stored.file) if stored.file else stored.body)
+    if stored.file:
+        with default_store().open(stored.file) as file:
+            content = json.load(file)
+    else:
+        content = json.loads(stored.body)
     content.pop("generatedAt", None)
     if kind == Kind.OPPORTUNITIES:
         for entries in content.values():

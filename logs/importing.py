@@ -9,9 +9,11 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from django.core.files.base import ContentFile
+
 from logs.layout import logs_prefix, parse_raw_key
 from tenantadmin.objectstore import ObjectNotFound
-from tenantadmin.objectstore.interface import is_key
+from tenantadmin.objectstore.keys import is_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -109,11 +111,12 @@ def _import_file(store: ObjectStore, file: LogFile) -> bool:
     with open(file.path, "rb", opener=_open_unless_link) as stream:
         body = stream.read()
     try:
-        if store.stat(file.key).size == len(body) and store.read(file.key) == body:
-            return False
+        with store.open(file.key) as stored:
+            if stored.size == len(body) and stored.read() == body:
+                return False
     except ObjectNotFound:
         pass
-    store.write(file.key, body)
+    store.save(file.key, ContentFile(body))
     return True
 
 

@@ -128,11 +128,8 @@ def _raw_object_test(tenant: UUID, day: date) -> Callable[[str], object]:
 
 def find_tenants(store: ObjectStore) -> list[UUID]:
     """Return the tenants that have any object in the store, in order."""
-    return sorted(
-        UUID(child.name)
-        for child in store.children("")
-        if not child.is_object and _is_canonical_uuid(child.name)
-    )
+    folders, _ = store.listdir("")
+    return sorted(UUID(name) for name in folders if _is_canonical_uuid(name))
 
 
 def find_days(
@@ -160,8 +157,8 @@ def find_days(
 
 def _child_numbers(store: ObjectStore, prefix: str, *, width: int) -> list[str]:
     """Return the child prefixes that are numbers of ``width`` digits, in order."""
-    names = (child.name for child in store.children(prefix) if not child.is_object)
-    return sorted(name for name in names if len(name) == width and _DIGITS.fullmatch(name))
+    folders, _ = store.listdir(prefix)
+    return sorted(name for name in folders if len(name) == width and _DIGITS.fullmatch(name))
 
 
 def _is_canonical_uuid(text: str) -> bool:

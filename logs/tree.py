@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import IO, TYPE_CHECKING, Final
 
 from logs.audit import Reader, record_read
 from logs.jsonvalue import is_one_value
@@ -21,7 +21,7 @@ from tenantadmin.objectstore import InvalidKey, ObjectNotFound
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from tenantadmin.objectstore import Child, ObjectStore
+    from tenantadmin.objectstore import ObjectStore
 
 JSON: Final = "application/json"
 NDJSON: Final = "application/x-ndjson"
@@ -55,11 +55,7 @@ def list_names(store: ObjectStore, *, tenant: UUID, path: tuple[str, ...], reade
     """
     prefix = logs_prefix(tenant) + "".join(f"{segment}/" for segment in path)
     record_read(reader, tenant=tenant, key=prefix)
-    names = sorted(
-        child.name
-        for child in store.children(prefix)
-        if _belongs(store, child, prefix=prefix, depth=len(path))
-    )
+    names = sorted(_names(store, prefix, depth=len(path)))
     if not names:
         raise NotFound("There are no logs at this address.")
     return names
@@ -78,29 +74,33 @@ def read_object(
     if parse_raw_key(key) is None:
         raise NotFound("There is no such log object.")
     try:
-        size = store.stat(key).size
-        if size <= _WHOLE:
-            body = store.read(key)
-            return RawLog(body, len(body), _media_type(io.BytesIO(body)))
-        # Reads the first piece of an object of lines, and all of an object that is one value.
-        with store.open(key) as stream:
-            media_type = _media_type(stream)
-        return RawLog(FileChunks(store.open(key), size=size), size, media_type)
+        with store.open(key) as stored:
+            if stored.size <= _WHOLE:
+                body = stored.read()
+                return RawLog(body, len(body), _media_type(io.BytesIO(body)))
+            # Reads the first piece of an object of lines, and all of an object that is one value.
+            media_type = _media_type(stored)
+        again = store.open(key)
+        return RawLog(FileChunks(again, size=again.size), again.size, media_type)
     except (ObjectNotFound, InvalidKey):
         raise NotFound("There is no such log object.") from None
 
 
-def _media_type(stream: BinaryIO) -> str:
+def _media_type(stream: IO[bytes]) -> str:
     return JSON if is_one_value(stream) else NDJSON
 
 
-def _belongs(store: ObjectStore, child: Child, *, prefix: str, depth: int) -> bool:
-    """Return True if a child is a log object, or a level above one."""
+def _names(store: ObjectStore, prefix: str, *, depth: int) -> list[str]:
+    """Return the levels directly under ``prefix`` that lead to logs, or the logs of an hour."""
+    folders, objects = store.listdir(prefix)
     if depth > len(_LEVELS):
-        return child.is_object and parse_raw_key(prefix + child.name) is not None
-    if child.is_object or _LEVELS[depth - 1].fullmatch(child.name) is None:
-        return False
-    for looked, entry in enumerate(store.list(f"{prefix}{child.name}/"), start=1):
+        return [name for name in objects if parse_raw_key(prefix + name) is not None]
+    level = _LEVELS[depth - 1]
+    return [name for name in folders if level.fullmatch(name) and _has_logs(store, f"{prefix}{name}/")]
+
+
+def _has_logs(store: ObjectStore, prefix: str) -> bool:
+    for looked, entry in enumerate(store.list(prefix), start=1):
         # After so many other objects a log may still follow: better one level too many than hidden logs.
         if parse_raw_key(entry.key) is not None or looked == _LOOK:
             return True

@@ -17,6 +17,7 @@ from logs.sql.options import options_from
 from tenantadmin import embedded
 from tenantadmin.conf.reading import read_configuration
 from tenantadmin.conf.secrets import kept_secret, new_secret_key, new_signing_key
+from tenantadmin.objectstore import storage_settings
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = read_configuration(os.environ)
@@ -59,7 +60,6 @@ DATABASES = {
     }
 }
 REDIS_URL: str = env["REDIS_URL"] or _EMBEDDED.redis_url
-OBJECT_STORE_URL: str = env["OBJECT_STORE_URL"] or f"file://{VAR_DIR / 'objects'}"
 
 # --- Secrets ----------------------------------------------------------------------------------
 
@@ -194,6 +194,8 @@ STATIC_ROOT: Path = env["STATIC_ROOT"] or VAR_DIR / "static"
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+    #: Raw logs, compacted logs, rollups and terms of service, on S3 or in files.
+    "objects": storage_settings(env["OBJECT_STORE_URL"] or (VAR_DIR / "objects").as_uri()),
 }
 WHITENOISE_AUTOREFRESH = False
 WHITENOISE_USE_FINDERS = DEBUG

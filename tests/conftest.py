@@ -13,6 +13,7 @@ from django.test import Client
 
 from accounts.access.rights import clear_principal_cache
 from tests import factories
+from tests.objects import use_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,7 +70,7 @@ def object_store(tmp_path: Path, settings: Any) -> Path:
     """An empty object store of local files for this test; returns its folder."""
     root = tmp_path / "objects"
     root.mkdir()
-    settings.OBJECT_STORE_URL = f"file://{root}"
+    use_store(settings, f"file://{root}")
     return root
 
 

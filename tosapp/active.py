@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 from django.conf import settings
 
 from tenantadmin.core.errors import ApiError
-from tenantadmin.objectstore import StoreError, open_store
+from tenantadmin.objectstore import StoreError, default_store
 from tosapp.announcement import announced_hash
 from tosapp.store import read_current
 
@@ -88,10 +88,10 @@ class ActiveTerms:
 
 
 def active_terms() -> ActiveTerms:
-    """Return this process's view of the store that the settings name."""
-    return _of_store(settings.OBJECT_STORE_URL, settings.TOS_REFRESH_SECONDS)
+    """Return this process's view of ``storages["objects"]``."""
+    return _of_store(default_store(), settings.TOS_REFRESH_SECONDS)
 
 
 @lru_cache(maxsize=8)
-def _of_store(url: str, refresh_seconds: float) -> ActiveTerms:
-    return ActiveTerms(open_store(url), refresh_seconds=refresh_seconds, announced=announced_hash)
+def _of_store(store: ObjectStore, refresh_seconds: float) -> ActiveTerms:
+    return ActiveTerms(store, refresh_seconds=refresh_seconds, announced=announced_hash)

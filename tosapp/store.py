@@ -11,6 +11,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from django.core.files.base import ContentFile
+
 from tenantadmin.core.timestamps import format_timestamp
 from tenantadmin.objectstore import ObjectNotFound
 from tosapp.normal import Terms, terms_of
@@ -46,9 +48,10 @@ def write_publication(store: ObjectStore, terms: Terms, *, at: dt.datetime, by: 
         "publishedBy": publication.published_by,
     }
     text = terms.markdown.encode()
-    store.write(f"tos/history/{terms.hash}.md", text)
-    store.write(f"{AUDIT}{publication.published_at}-{terms.hash}.json", json.dumps(record, indent=1).encode())
-    store.write(CURRENT, text)
+    audit = f"{AUDIT}{publication.published_at}-{terms.hash}.json"
+    store.save(_historical(terms.hash), ContentFile(text))
+    store.save(audit, ContentFile(json.dumps(record, indent=1).encode()))
+    store.save(CURRENT, ContentFile(text))
     return publication
 
 
@@ -58,10 +61,7 @@ def read_current(store: ObjectStore) -> Terms | None:
     Raises:
         StoreError: the store failed.
     """
-    try:
-        return terms_of(store.read(CURRENT).decode())
-    except ObjectNotFound:
-        return None
+    return _read_terms(store, CURRENT)
 
 
 def read_historical(store: ObjectStore, md5: str) -> Terms | None:
@@ -70,10 +70,7 @@ def read_historical(store: ObjectStore, md5: str) -> Terms | None:
     Raises:
         StoreError: the store failed.
     """
-    try:
-        return terms_of(store.read(f"tos/history/{md5}.md").decode())
-    except ObjectNotFound:
-        return None
+    return _read_terms(store, _historical(md5))
 
 
 def last_publication(store: ObjectStore, md5: str) -> Publication | None:
@@ -85,7 +82,20 @@ def last_publication(store: ObjectStore, md5: str) -> Publication | None:
     keys = [entry.key for entry in store.list(AUDIT) if entry.key.endswith(f"-{md5}.json")]
     if not keys:
         return None
-    record = json.loads(store.read(max(keys)))
+    with store.open(max(keys)) as file:
+        record = json.load(file)
     return Publication(
         hash=record["hash"], published_at=record["publishedAt"], published_by=record["publishedBy"]
     )
+
+
+def _historical(md5: str) -> str:
+    return f"tos/history/{md5}.md"
+
+
+def _read_terms(store: ObjectStore, key: str) -> Terms | None:
+    try:
+        with store.open(key) as file:
+            return terms_of(file.read().decode())
+    except ObjectNotFound:
+        return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import IO, TYPE_CHECKING, Final
 
 from django.http import StreamingHttpResponse
 from rest_framework.response import Response
@@ -15,7 +15,6 @@ from tenantadmin.http.streaming import FileChunks
 from tenantadmin.objectstore import default_store
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
     from uuid import UUID
 
     from django.http import HttpResponseBase
@@ -73,9 +72,9 @@ def answer_user(request: Request, *, tenant: UUID, user: str, period: str) -> Ht
     return _send(document, etag=source.etag, size=size)
 
 
-def _send(opening: AbstractContextManager[BinaryIO], *, etag: str, size: int) -> StreamingHttpResponse:
+def _send(file: IO[bytes], *, etag: str, size: int) -> StreamingHttpResponse:
     return StreamingHttpResponse(
-        FileChunks(opening, size=size),
+        FileChunks(file, size=size),
         content_type="application/json",
         headers={"ETag": etag, "Content-Length": str(size)},
     )

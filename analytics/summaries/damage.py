@@ -7,6 +7,7 @@ a Parquet file any more. If the store returns nothing at all, it is unreachable,
 from __future__ import annotations
 
 import logging
+import shutil
 from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Final
@@ -129,7 +130,7 @@ def _mark_as_stale(lost: Sequence[PublishedBuild], *, tenant: UUID) -> tuple[lis
 
 def _has_logs(store: ObjectStore, tenant: UUID) -> bool:
     """Return False if no raw log is left: the store is empty, or the tenant is being deleted."""
-    return next(iter(store.children(logs_prefix(tenant))), None) is not None
+    return store.listdir(logs_prefix(tenant)) != ([], [])
 
 
 def _find_lost(store: ObjectStore, *, builds: Iterable[PublishedBuild]) -> list[PublishedBuild]:
@@ -170,12 +171,5 @@ def _check_readable(store: ObjectStore, key: str, *, directory: Path) -> None:
 
 
 def _copy(store: ObjectStore, key: str, target: Path) -> None:
-    with store.open(key) as stream, target.open("wb") as out:
-        while True:
-            try:
-                chunk = stream.read(_CHUNK_BYTES)
-            except OSError as error:
-                raise StoreError(f"cannot read {key!r}: {error.strerror}") from error
-            if not chunk:
-                return
-            out.write(chunk)
+    with store.open(key) as file, target.open("wb") as out:
+        shutil.copyfileobj(file, out, _CHUNK_BYTES)

@@ -75,17 +75,17 @@ class _SharedEngine:
         self._lock = Lock()
         self._engine: DuckDBPyConnection | None = None
         self._process = 0
-        self._attached: tuple[str, float] = ("", 0.0)
+        self._attached: tuple[ObjectStore | None, float] = (None, 0.0)
 
     def session(self, store: ObjectStore) -> DuckDBPyConnection:
         """Return a session for one thread, with its own variables. The caller closes it."""
         with self._lock:
             if self._engine is None or self._process != os.getpid():
-                self._engine, self._process, self._attached = _start(), os.getpid(), ("", 0.0)
-            url, since = self._attached
-            if url != store.url or time.monotonic() - since > _CREDENTIAL_SECONDS:
+                self._engine, self._process, self._attached = _start(), os.getpid(), (None, 0.0)
+            attached, since = self._attached
+            if attached is not store or time.monotonic() - since > _CREDENTIAL_SECONDS:
                 attach_store(self._engine, store)
-                self._attached = (store.url, time.monotonic())
+                self._attached = (store, time.monotonic())
             return self._engine.cursor()
 
     def reset(self) -> None:

@@ -82,7 +82,7 @@ def upload(store: ObjectStore, files: Mapping[str, Path]) -> None:
     """Store each local file under its key."""
     for key, path in files.items():
         with path.open("rb") as stream:
-            store.write(key, stream)
+            store.save(key, stream)
 
 
 def remove_orphans(store: ObjectStore, *, prefix: str, used: Collection[str]) -> None:

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from logs.compaction.convert import SCHEMA
 from logs.compaction.engine import PREFIX_HOUR_COLUMN
 from tenantadmin.arrow import pc
-from tenantadmin.objectstore import ObjectNotFound
+from tenantadmin.objectstore.keys import ObjectNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

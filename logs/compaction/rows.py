@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from logs.compaction.entries import JsonBytes
-    from tenantadmin.objectstore import Batch, Entry
+    from tenantadmin.objectstore.batch import Batch, Entry
 
 #: Bytes of entries in a chunk. Each conversion has a fixed cost, so small chunks are slow.
 _CHUNK_BYTES: Final = 16 << 20

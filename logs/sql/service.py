@@ -1,8 +1,8 @@
 """A separate SQL service, which runs the queries of web processes that have ``SQL_SERVICE_URL``.
 
-An ASGI application without Django and without the database. Its only secrets are ``SQL_SERVICE_SECRET`` and
-those of the object store. Start it with ``granian --interface asginl logs.sql.service:application``
-(docs/operating.md).
+An ASGI application that needs no database and, of Django, only the storages. Its only secrets are
+``SQL_SERVICE_SECRET`` and those of the object store. Start it with
+``granian --interface asginl logs.sql.service:application`` (docs/operating.md).
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from django.conf import settings
 
 from logs.sql import transfer
 from logs.sql.errors import EngineUnavailable
@@ -156,6 +158,9 @@ def make_application(environ: Mapping[str, str]) -> SqlService:
         ]
     if problems:
         raise ConfigurationError(problems)
+    if not settings.configured:
+        # The object store is a Django storage; these read some settings, of which the defaults will do.
+        settings.configure()
     options = options_from(values)
     logging.getLogger().setLevel(values["LOG_LEVEL"])
     return SqlService(

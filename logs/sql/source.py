@@ -1,4 +1,4 @@
-"""Where DuckDB on this machine reads the files of a tenant's log. Imports no Django."""
+"""Where DuckDB on this machine reads the files of a tenant's log."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from logs.sql.protocol import DayFiles, LogSource
 from tenantadmin.objectstore import LocalStore
-from tenantadmin.objectstore.interface import check_key
+from tenantadmin.objectstore.keys import check_key
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -21,7 +21,7 @@ from django.core.validators import validate_email
 
 from tenantadmin.conf.secrets import read_public_keys, read_signing_key
 from tenantadmin.core.hosts import normalize_fqdn, origin_of
-from tenantadmin.objectstore import check_store_url
+from tenantadmin.objectstore import storage_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -211,7 +211,7 @@ web_address: Final = Kind(_read_web_address, "an address such as https://tenants
 origin: Final = Kind(_read_origin, "scheme and host, and the port if any, such as https://app.example.com")
 database: Final = Kind(_read_database, "postgres://user:password@host:5432/name")
 redis_server: Final = Kind(_read_redis, "redis://host:6379/0, rediss://host:6379/0 or unix:///path?db=0")
-object_store: Final = Kind(_checked(check_store_url), "file:///directory or s3://bucket/prefix")
+object_store: Final = Kind(_checked(storage_settings), "file:///directory or s3://bucket/prefix")
 mail_server: Final = Kind(
     _read_mail_server, "smtp+tls://user:password@host:587, or to nothing, which turns the links off"
 )

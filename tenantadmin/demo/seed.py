@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 import orjson
+from django.core.files.base import ContentFile
 from django.db import connection
 
 from accounts.models import Account
@@ -145,7 +146,8 @@ def _seed_logs(store: ObjectStore, record: SeedRecord, profiles: tuple[Profile, 
 
 def _read_record(store: ObjectStore) -> SeedRecord | None:
     try:
-        content: dict[str, Any] = orjson.loads(store.read(RECORD_KEY))
+        with store.open(RECORD_KEY) as file:
+            content: dict[str, Any] = orjson.loads(file.read())
     except ObjectNotFound:
         return None
     lists = {name: tuple(content[name]) for name in ("tenant_ids", "entries")}
@@ -153,7 +155,7 @@ def _read_record(store: ObjectStore) -> SeedRecord | None:
 
 
 def _write_record(store: ObjectStore, record: SeedRecord) -> None:
-    store.write(RECORD_KEY, orjson.dumps(asdict(record), option=orjson.OPT_INDENT_2))
+    store.save(RECORD_KEY, ContentFile(orjson.dumps(asdict(record), option=orjson.OPT_INDENT_2)))
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 import orjson
+from django.core.files.base import ContentFile
 
 from logs.layout import logs_prefix
 from tenantadmin.demo.generate import generate
@@ -74,7 +75,7 @@ def write_logs(store: ObjectStore, plan: LogPlan) -> Iterator[WrittenDay]:
                 day.entries += len(hour.entries)
                 day.markers += hour.markers
                 pending += [
-                    pool.submit(store.write, key, content)
+                    pool.submit(store.save, key, ContentFile(content))
                     for key, content in pack_hour(hour, tenant_id=plan.tenant_id)
                 ]
             for write in pending:

@@ -13,7 +13,7 @@ from tenantadmin.http.hal import link
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping
     from contextlib import AbstractContextManager
-    from typing import BinaryIO
+    from typing import IO
 
 _BATCH = 500
 _CHUNK = 1 << 16
@@ -27,7 +27,7 @@ class FileChunks:
     or the client takes what it has for the whole.
     """
 
-    def __init__(self, opening: AbstractContextManager[BinaryIO], *, size: int) -> None:
+    def __init__(self, opening: AbstractContextManager[IO[bytes]], *, size: int) -> None:
         self._chunks = _read(opening, size)
         self._first = next(self._chunks, b"")
 
@@ -40,7 +40,7 @@ class FileChunks:
         self._chunks.close()
 
 
-def _read(opening: AbstractContextManager[BinaryIO], size: int) -> Generator[bytes]:
+def _read(opening: AbstractContextManager[IO[bytes]], size: int) -> Generator[bytes]:
     with opening as stream:
         while size and (chunk := stream.read(min(_CHUNK, size))):
             size -= len(chunk)

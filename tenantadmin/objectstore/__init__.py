@@ -1,71 +1,74 @@
-"""One small interface over local files and S3. Imports no app."""
+"""The store of objects: raw logs, compacted logs, rollups, terms of service. Imports no app.
+
+``STORAGES["objects"]``, which `default_store` returns, is a Django storage: `S3Store` is django-storages'
+S3 storage, `LocalStore` is Django's `FileSystemStorage`. So single objects have Django's interface:
+
+    store.save(key, ContentFile(b"..."))        # replaces the object
+    with store.open(key) as file:               # reads it
+        file.read()
+    store.delete(key), store.exists(key), store.size(key), store.listdir(prefix)
+
+Both kinds add what a Django storage lacks and a store with hundreds of thousands of objects needs: `list`,
+`read_many`, `read_all`, `uri` and `remove_unfinished` (see `ObjectStore`). Errors are `StoreError`s.
+"""
 
 from __future__ import annotations
 
-from functools import lru_cache
-from pathlib import Path
+from typing import Any, cast
 from urllib.parse import unquote, urlsplit
 
-from tenantadmin.objectstore.batch import Batch
-from tenantadmin.objectstore.interface import (
-    Child,
-    Entry,
-    InvalidKey,
-    ObjectNotFound,
-    ObjectStore,
-    StoreError,
-)
+from django.core.files.storage import storages
+
+from tenantadmin.objectstore.batch import Batch, Entry
+from tenantadmin.objectstore.keys import InvalidKey, ObjectNotFound, StoreError, check_prefix
 from tenantadmin.objectstore.local import LocalStore
+from tenantadmin.objectstore.storage import ObjectStore
 
 __all__ = [
     "Batch",
-    "Child",
     "Entry",
     "InvalidKey",
     "LocalStore",
     "ObjectNotFound",
     "ObjectStore",
     "StoreError",
-    "check_store_url",
     "default_store",
     "open_store",
+    "storage_settings",
 ]
 
 
-def check_store_url(url: str) -> None:
-    """Raise ValueError unless ``url`` is ``file:///directory`` or ``s3://bucket/prefix``."""
-    parts = urlsplit(url)
-    if parts.query or parts.fragment:
-        raise ValueError(f"OBJECT_STORE_URL {url!r} has a query or fragment; remove it")
-    is_file = parts.scheme == "file" and parts.netloc in {"", "localhost"} and parts.path.startswith("/")
-    if not is_file and not (parts.scheme == "s3" and parts.netloc):
-        raise ValueError(f"OBJECT_STORE_URL {url!r} is neither file:///directory nor s3://bucket/prefix")
-
-
-def open_store(url: str) -> ObjectStore:
-    """The store at ``file:///directory`` or ``s3://bucket/prefix``.
+def storage_settings(url: str) -> dict[str, Any]:
+    """Return the entry of ``STORAGES`` for ``file:///directory`` or ``s3://bucket/prefix``.
 
     Raises:
         ValueError: the address is of neither form.
     """
-    check_store_url(url)
     parts = urlsplit(url)
-    if parts.scheme == "file":
-        return LocalStore(Path(unquote(parts.path)))
-    # Half a second that reading processes over local files do without.
-    from tenantadmin.objectstore.s3 import S3Store  # noqa: PLC0415
+    if parts.query or parts.fragment:
+        raise ValueError(f"OBJECT_STORE_URL {url!r} has a query or fragment; remove it")
+    path = unquote(parts.path)
+    if parts.scheme == "file" and parts.netloc in {"", "localhost"} and path.startswith("/"):
+        return {"BACKEND": "tenantadmin.objectstore.local.LocalStore", "OPTIONS": {"location": path}}
+    if parts.scheme == "s3" and parts.netloc:
+        location = path.strip("/")
+        check_prefix(f"{location}/" if location else "")
+        return {
+            "BACKEND": "tenantadmin.objectstore.s3.S3Store",
+            "OPTIONS": {"bucket_name": parts.netloc, "location": location},
+        }
+    raise ValueError(f"OBJECT_STORE_URL {url!r} is neither file:///directory nor s3://bucket/prefix")
 
-    base = unquote(parts.path).strip("/")
-    return S3Store(bucket=parts.netloc, base=f"{base}/" if base else "")
+
+def open_store(url: str) -> ObjectStore:
+    """Return the store at ``file:///directory`` or ``s3://bucket/prefix``.
+
+    Raises:
+        ValueError: the address is of neither form.
+    """
+    return cast("ObjectStore", storages.create_storage(storage_settings(url)))
 
 
 def default_store() -> ObjectStore:
-    """The store that the setting ``OBJECT_STORE_URL`` names, made once per address."""
-    from django.conf import settings  # noqa: PLC0415  # the rest of this package works without Django
-
-    return _shared_store(str(settings.OBJECT_STORE_URL))
-
-
-@lru_cache(maxsize=8)
-def _shared_store(url: str) -> ObjectStore:
-    return open_store(url)
+    """Return ``storages["objects"]``, with its type."""
+    return cast("ObjectStore", storages["objects"])

@@ -6,14 +6,25 @@ from array import array
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import msgspec
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-
-    from tenantadmin.objectstore.interface import Entry
 
 #: Objects that make a batch, and bytes of them; one that is larger is alone in its own.
 OBJECTS: Final = 1_000
 BYTES: Final = 8 << 20
+
+
+class Entry(msgspec.Struct, frozen=True, gc=False):
+    """One stored object. ``size`` in bytes; ``etag`` changes whenever the content does.
+
+    A day has hundreds of thousands, which the garbage collector need not look at.
+    """
+
+    key: str
+    size: int
+    etag: str
 
 
 class Batch(NamedTuple):

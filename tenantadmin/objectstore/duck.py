@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 import boto3
 import duckdb
 
-from tenantadmin.objectstore.interface import StoreError
+from tenantadmin.objectstore.keys import StoreError
 from tenantadmin.objectstore.s3 import S3Store
 
 if TYPE_CHECKING:
-    from tenantadmin.objectstore.interface import ObjectStore
+    from tenantadmin.objectstore.storage import ObjectStore
 
 
 def attach_store(connection: duckdb.DuckDBPyConnection, store: ObjectStore) -> None:

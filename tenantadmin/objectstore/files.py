@@ -7,7 +7,7 @@ import os
 import stat
 from typing import TYPE_CHECKING, NamedTuple
 
-from tenantadmin.objectstore.interface import Entry
+from tenantadmin.objectstore.batch import Entry
 from tenantadmin.objectstore.reader_program import FILE_FLAGS, FOLDER_FLAGS, etag_of
 
 if TYPE_CHECKING:

@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
-import shutil
 import stat
 import time
 import uuid
 from bisect import bisect_left
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from itertools import chain, groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, Final
 
-from tenantadmin.objectstore.batch import in_batches
-from tenantadmin.objectstore.files import Run, read_run, read_whole
-from tenantadmin.objectstore.interface import (
-    Child,
-    Entry,
-    InvalidKey,
-    ObjectNotFound,
-    StoreError,
-    check_key,
-    check_prefix,
-)
+from django.core.files import File
+from django.core.files.storage import FileSystemStorage
+
+from tenantadmin.objectstore.batch import Entry, in_batches
+from tenantadmin.objectstore.files import Run, read_run
+from tenantadmin.objectstore.keys import InvalidKey, ObjectNotFound, StoreError, check_key, check_prefix
 from tenantadmin.objectstore.reader import ReadAhead
 from tenantadmin.objectstore.reader_program import FILE_FLAGS, etag_of
+from tenantadmin.objectstore.storage import ObjectStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from datetime import timedelta
 
     from tenantadmin.objectstore.batch import Batch
+    from tenantadmin.objectstore.storage import Names
 
 _log = logging.getLogger(__name__)
 
@@ -44,25 +39,43 @@ _STAGING: Final = ".staging"
 
 #: Bytes of a file's name, at most.
 _NAME_BYTES: Final = 255
+#: Bytes that are written at a time.
+_PIECE: Final = 1 << 20
 
 
-class LocalStore:
-    """An object store in the directory ``root``, which is made when the first object is written.
+class LocalStore(ObjectStore, FileSystemStorage):
+    """An object store in the directory ``location``, which is made when the first object is written.
 
-    Symbolic links below ``root`` are neither listed nor followed, so no key leads out of it.
+    `FileSystemStorage` writes into the file that others read, leaves half a file when the disk is full, syncs
+    nothing and follows symbolic links. Here a file is written elsewhere, synced and renamed. Links below
+    ``location`` are neither listed nor followed, so no key leads out of it.
     """
 
-    def __init__(self, root: Path) -> None:
-        self._root = root.resolve()
-        self._root_text = str(self._root)
+    def __init__(self, location: str | Path) -> None:
+        super().__init__(os.path.realpath(location))
+        self._root_text = str(self.location)
+        self._root = Path(self._root_text)
         self._inside: str | None = None
 
-    @property
-    def url(self) -> str:
-        return self._root.as_uri()
+    def path(self, name: str) -> str:
+        """The absolute path of the object's file, whether there is one or not.
+
+        Raises:
+            ObjectNotFound: something else lies there: a folder, a symbolic link, a pipe.
+            InvalidKey: the key names no object of this store.
+        """
+        path = self._place(name)
+        try:
+            is_file = stat.S_ISREG(os.lstat(path).st_mode)
+        except (FileNotFoundError, NotADirectoryError):
+            return path
+        if not is_file:
+            raise ObjectNotFound(name)
+        return path
 
     def uri(self, key: str) -> str:
-        return self._path(key)
+        with self.translated("read", key):
+            return self.path(key)
 
     def uris(self, keys: Sequence[str]) -> Sequence[str]:
         """The `uri` of each key, in order. Folders that keys share are looked at once per call.
@@ -100,28 +113,16 @@ class LocalStore:
                         raise StoreError(f"cannot list {directory}: {error.strerror}") from error
                     yield Entry(at + item.name, status.st_size, etag_of(status))
 
-    def children(self, prefix: str) -> Iterator[Child]:
-        base = self._directory(prefix)
+    def listdir(self, path: str) -> Names:
+        folders, objects = [], []
+        base = self._directory(path)
         for item in self._scan(base) if base else ():
             if item.is_dir(follow_symlinks=False):
-                if next(self.list(f"{prefix}{item.name}/"), None) is not None:
-                    yield Child(item.name, is_object=False)
+                if next(self.list(f"{path}{item.name}/"), None) is not None:
+                    folders.append(item.name)
             elif item.is_file(follow_symlinks=False):
-                yield Child(item.name, is_object=True)
-
-    def stat(self, key: str) -> Entry:
-        with self.open(key) as stream:
-            status = os.fstat(stream.fileno())
-            return Entry(key, status.st_size, etag_of(status))
-
-    def read(self, key: str) -> bytes:
-        descriptor, size = self._open(key)
-        try:
-            return read_whole(descriptor, size)
-        except OSError as error:
-            raise StoreError(f"cannot read {key!r}: {error.strerror}") from error
-        finally:
-            os.close(descriptor)
+                objects.append(item.name)
+        return folders, objects
 
     def read_many(self, objects: Iterable[Entry]) -> Iterator[Batch]:
         return self._read(self._runs(entry.key for entry in objects))
@@ -134,7 +135,7 @@ class LocalStore:
         """Keys that follow each other in one folder, as a run each."""
         for at, own in groupby(keys, key=_folder_of):
             names = [_check_names(key)[len(at) :] for key in own]
-            yield Run(self._path(at + names[0])[: -len(names[0]) - 1], at, names)
+            yield Run(self._place(at + names[0])[: -len(names[0]) - 1], at, names)
 
     def _runs_below(self, directory: Path, at: str, wanted: Callable[[str], object]) -> Iterator[Run]:
         files: list[str] = []
@@ -168,57 +169,27 @@ class LocalStore:
             what = repr(error.filename.removeprefix(f"{self._root_text}/")) if error.filename else "objects"
             raise StoreError(f"cannot read {what}: {error.strerror}") from error
 
-    @contextmanager
-    def open(self, key: str) -> Iterator[BinaryIO]:
-        descriptor, _ = self._open(key)
-        with os.fdopen(descriptor, "rb", buffering=0) as stream:
-            yield stream
+    def _open(self, name: str, mode: str = "rb") -> File[bytes]:
+        # Opened by descriptor, so that `File.size` is that of this file, whatever has replaced it since.
+        return File(os.fdopen(os.open(self.path(name), FILE_FLAGS), mode), name)
 
-    def _open(self, key: str) -> tuple[int, int]:
-        """A descriptor of the object's file, and its size."""
-        path = self._path(key)
-        try:
-            descriptor = os.open(path, FILE_FLAGS)
-        except (FileNotFoundError, NotADirectoryError):
-            raise ObjectNotFound(key) from None
-        except OSError as error:
-            if error.errno == errno.ELOOP:
-                raise ObjectNotFound(key) from None
-            raise StoreError(f"cannot read {key!r}: {error.strerror}") from error
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            os.close(descriptor)
-            raise ObjectNotFound(key)
-        return descriptor, status.st_size
-
-    def write(self, key: str, content: bytes | BinaryIO) -> None:
-        path = Path(self._path(key))
+    def _save(self, name: str, content: File[bytes]) -> str:
+        path = Path(self._place(name))
         staging = self._root / _STAGING
         temporary = staging / uuid.uuid4().hex
         try:
             staging.mkdir(parents=True, exist_ok=True)
             path.parent.mkdir(parents=True, exist_ok=True)
             with temporary.open("xb") as stream:
-                if isinstance(content, bytes):
-                    stream.write(content)
-                else:
-                    shutil.copyfileobj(content, stream, 1 << 20)
+                for piece in content.chunks(_PIECE):
+                    stream.write(piece)
                 stream.flush()
                 os.fsync(stream.fileno())
             temporary.replace(path)
             _sync_directory(path.parent)
-        except OSError as error:
-            raise StoreError(f"cannot write {key!r}: {error.strerror}") from error
         finally:
             temporary.unlink(missing_ok=True)
-
-    def delete(self, key: str) -> None:
-        try:
-            Path(self._path(key)).unlink(missing_ok=True)
-        except NotADirectoryError:
-            return
-        except OSError as error:
-            raise StoreError(f"cannot delete {key!r}: {error.strerror}") from error
+        return name
 
     def remove_unfinished(self, *, age: timedelta) -> int:
         # A write that goes on changes its file's time.
@@ -234,7 +205,7 @@ class LocalStore:
             raise StoreError(f"cannot remove unfinished writes: {error.strerror}") from error
         return removed
 
-    def _path(self, key: str) -> str:
+    def _place(self, key: str) -> str:
         path = f"{self._root_text}/{_check_names(key)}"
         self._check_inside(path.rpartition("/")[0], key)
         return path

@@ -18,7 +18,7 @@ from tenantadmin.objectstore.local import LocalStore
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from tenantadmin.objectstore.interface import ObjectStore
+    from tenantadmin.objectstore.storage import ObjectStore
 
 _DOWNLOADS: Final = 8
 #: Seconds since its last use for which a copy stays: whoever was given its path opens it within them.

@@ -18,9 +18,8 @@ from contextlib import ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from tenantadmin.objectstore import reader_program
-from tenantadmin.objectstore.batch import OBJECTS, Batch, in_batches, starts_of
+from tenantadmin.objectstore.batch import OBJECTS, Batch, Entry, in_batches, starts_of
 from tenantadmin.objectstore.files import read_run
-from tenantadmin.objectstore.interface import Entry
 from tenantadmin.objectstore.reader_program import LIST_BYTES, MESSAGE_BYTES, NOT_READ, ROOM_BYTES
 
 if TYPE_CHECKING:

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-import io
 import logging
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
 from datetime import UTC, datetime
-from functools import cached_property
 from operator import attrgetter
-from typing import TYPE_CHECKING, BinaryIO, Final, cast
+from typing import IO, TYPE_CHECKING, ClassVar, Final, cast
 
-import boto3
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError, IncompleteReadError
+from botocore.exceptions import BotoCoreError, ClientError
+from django.core.files import File
+from storages.backends.s3 import S3Storage
 
-from tenantadmin.objectstore.batch import in_batches
-from tenantadmin.objectstore.interface import (
-    Child,
-    Entry,
-    ObjectNotFound,
-    StoreError,
-    check_key,
-    check_prefix,
-    is_key,
-)
+from tenantadmin.objectstore.batch import Entry, in_batches
+from tenantadmin.objectstore.keys import ObjectNotFound, StoreError, check_prefix, is_key
+from tenantadmin.objectstore.storage import ObjectStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
@@ -36,6 +27,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3.type_defs import ListObjectsV2OutputTypeDef
 
     from tenantadmin.objectstore.batch import Batch
+    from tenantadmin.objectstore.storage import Names
 
 _log = logging.getLogger(__name__)
 
@@ -46,40 +38,54 @@ _PARALLEL_READS: Final = 16
 #: Objects, and bytes of them, that are read ahead at a time; one larger than that is read alone.
 _AHEAD: Final = 2 * _PARALLEL_READS
 _AHEAD_BYTES: Final = 64 << 20
-#: Seconds without a byte after which an answer is given up.
-READ_TIMEOUT: Final = 60
 _GONE: Final = frozenset({"404", "NoSuchKey", "NotFound"})
+#: Stands for a backslash, of which `S3Storage` makes a slash: a character that no key has.
+_BACKSLASH: Final = "\0"
 
 
-class S3Store:
-    """An object store in ``bucket`` under ``base`` (empty, or ending in a slash).
+class S3Store(ObjectStore, S3Storage):  # type: ignore[misc]  # django-storages has no types
+    """An object store in the bucket ``bucket_name``: all of it, or what is under ``location/``.
 
-    Credentials, region and ``AWS_ENDPOINT_URL`` come from the environment as boto3 reads it.
+    Region and ``AWS_ENDPOINT_URL`` come from the environment as boto3 reads it.
     """
 
-    def __init__(self, *, bucket: str, base: str) -> None:
-        self._bucket = bucket
-        self._base = check_prefix(base)
+    failures: ClassVar = (OSError, BotoCoreError, ClientError)
+    # boto3 finds the credentials, as it does for the query engine. S3Storage prefers variables of its own,
+    # AWS_S3_ACCESS_KEY_ID and others, which nothing else reads.
+    access_key = secret_key = security_token = session_profile = None
+    client_config = Config(
+        retries={"mode": "standard", "max_attempts": 5},
+        connect_timeout=5,
+        # Seconds without a byte after which an answer is given up.
+        read_timeout=60,
+        max_pool_connections=32,
+    )
 
     @property
-    def url(self) -> str:
-        return f"s3://{self._bucket}/{self._base}"
-
-    def uri(self, key: str) -> str:
-        return self.url + check_key(key)
-
-    @cached_property
     def client(self) -> S3Client:
         """The boto3 client, which is safe to share between threads."""
-        return boto3.client(
-            "s3",
-            config=Config(
-                retries={"mode": "standard", "max_attempts": 5},
-                connect_timeout=5,
-                read_timeout=READ_TIMEOUT,
-                max_pool_connections=32,
-            ),
-        )
+        client: S3Client = self.bucket.meta.client
+        return client
+
+    def uri(self, key: str) -> str:
+        return f"s3://{self.bucket_name}/{self._object_key(key)}"
+
+    def _open(self, name: str, mode: str = "rb") -> File[bytes]:  # noqa: ARG002
+        # One request. S3File takes three, and puts the whole object into a temporary file first.
+        try:
+            answer = self.client.get_object(Bucket=self.bucket_name, Key=self._normalize_name(name))
+        except ClientError as error:
+            if error.response["Error"]["Code"] in _GONE:
+                raise FileNotFoundError(name) from None
+            raise
+        file = File(cast("IO[bytes]", answer["Body"]), name)
+        file.size = answer["ContentLength"]
+        return file
+
+    def delete(self, name: str) -> None:
+        # S3Storage passes over the 404 that tells of a missing bucket.
+        with self.translated("delete", name):
+            self.client.delete_object(Bucket=self.bucket_name, Key=self._object_key(name))
 
     def list(self, prefix: str) -> Iterator[Entry]:
         for page in self._pages(prefix, delimiter=""):
@@ -88,33 +94,14 @@ class S3Store:
                 if is_key(key):
                     yield Entry(key, item["Size"], item["ETag"].strip('"'))
 
-    def children(self, prefix: str) -> Iterator[Child]:
-        start = len(self._base) + len(prefix)
-        for page in self._pages(prefix, delimiter="/"):
-            for below in page.get("CommonPrefixes", ()):
-                name = below["Prefix"][start:-1]
-                if is_key(prefix + name):
-                    yield Child(name, is_object=False)
-            for item in page.get("Contents", ()):
-                name = item["Key"][start:]
-                if is_key(prefix + name):
-                    yield Child(name, is_object=True)
-
-    def stat(self, key: str) -> Entry:
-        with _translated(key):
-            head = self.client.head_object(Bucket=self._bucket, Key=self._base + check_key(key))
-        return Entry(key, head["ContentLength"], head["ETag"].strip('"'))
-
-    def read(self, key: str) -> bytes:
-        for attempt in range(1, _READ_ATTEMPTS + 1):
-            with self.open(key) as stream:
-                try:
-                    return stream.read()
-                except (BotoCoreError, OSError) as error:
-                    if attempt == _READ_ATTEMPTS:
-                        raise StoreError(f"the body of {key!r} was cut off {attempt} times") from error
-                    _log.info("The body of %s was cut off; asking again", key)
-        raise AssertionError("the last attempt returns or raises")
+    def listdir(self, path: str) -> Names:
+        folders, objects = [], []
+        start = len(self._base) + len(path)
+        for page in self._pages(path, delimiter="/"):
+            folders += [below["Prefix"][start:-1] for below in page.get("CommonPrefixes", ())]
+            objects += [item["Key"][start:] for item in page.get("Contents", ())]
+        folders, objects = ([name for name in names if is_key(path + name)] for names in (folders, objects))
+        return folders, objects
 
     def read_many(self, objects: Iterable[Entry]) -> Iterator[Batch]:
         return in_batches(self._read_many(objects))
@@ -140,62 +127,56 @@ class S3Store:
         return self.read_many(sorted(entries, key=attrgetter("key")))
 
     def _read_if_there(self, key: str) -> bytes | None:
-        try:
-            return self.read(key)
-        except ObjectNotFound:
-            return None
-
-    @contextmanager
-    def open(self, key: str) -> Iterator[BinaryIO]:
-        # What fails while the caller reads is the store's failure too.
-        with _translated(key):
-            body = self.client.get_object(Bucket=self._bucket, Key=self._base + check_key(key))["Body"]
-            with closing(body):
-                yield cast("BinaryIO", body)
-
-    def write(self, key: str, content: bytes | BinaryIO) -> None:
-        stream = io.BytesIO(content) if isinstance(content, bytes) else content
-        with _translated(key):
-            # Parts of a large object become visible together, when the last has arrived.
-            self.client.upload_fileobj(stream, self._bucket, self._base + check_key(key))
-
-    def delete(self, key: str) -> None:
-        with _translated(key):
-            self.client.delete_object(Bucket=self._bucket, Key=self._base + check_key(key))
+        for attempt in range(1, _READ_ATTEMPTS + 1):
+            try:
+                file = self.open(key)
+            except ObjectNotFound:
+                return None
+            try:
+                with file:
+                    body: bytes = file.read()
+            except StoreError as error:
+                if attempt == _READ_ATTEMPTS:
+                    raise StoreError(f"the body of {key!r} was cut off {attempt} times") from error
+                _log.info("The body of %s was cut off; asking again", key)
+            else:
+                return body
+        raise AssertionError("the last attempt returns or raises")
 
     def remove_unfinished(self, *, age: timedelta) -> int:
         before = datetime.now(UTC) - age
         removed = 0
         pages = self.client.get_paginator("list_multipart_uploads")
-        with _translated(self._base):
-            for page in pages.paginate(Bucket=self._bucket, Prefix=self._base):
+        with self.translated("list", self._base):
+            for page in pages.paginate(Bucket=self.bucket_name, Prefix=self._base):
                 for upload in page.get("Uploads", ()):
                     if upload["Initiated"] <= before:
                         self.client.abort_multipart_upload(
-                            Bucket=self._bucket, Key=upload["Key"], UploadId=upload["UploadId"]
+                            Bucket=self.bucket_name, Key=upload["Key"], UploadId=upload["UploadId"]
                         )
                         removed += 1
         return removed
 
+    @property
+    def _base(self) -> str:
+        return f"{self.location}/" if self.location else ""
+
+    def _object_key(self, key: str) -> str:
+        return self._normalize_name(self._checked(key))
+
+    def _checked(self, name: str) -> str:
+        return super()._checked(name).replace("\\", _BACKSLASH)
+
+    def _normalize_name(self, name: str) -> str:
+        key: str = super()._normalize_name(name)
+        return key.replace(_BACKSLASH, "\\")
+
     def _pages(self, prefix: str, *, delimiter: str) -> Iterator[ListObjectsV2OutputTypeDef]:
         paginator = self.client.get_paginator("list_objects_v2")
-        with _translated(prefix):
+        with self.translated("list", prefix):
             yield from paginator.paginate(
-                Bucket=self._bucket, Prefix=self._base + check_prefix(prefix), Delimiter=delimiter
+                Bucket=self.bucket_name, Prefix=self._base + check_prefix(prefix), Delimiter=delimiter
             )
-
-
-@contextmanager
-def _translated(key: str) -> Iterator[None]:
-    try:
-        yield
-    except ClientError as error:
-        code = error.response.get("Error", {}).get("Code", "")
-        if code in _GONE:
-            raise ObjectNotFound(key) from None
-        raise StoreError(f"the object store refused {key!r}: {code or error}") from error
-    except (BotoCoreError, IncompleteReadError) as error:
-        raise StoreError(f"the object store failed at {key!r}: {error}") from error
 
 
 def _has_room(held: Collection[Entry], another: Entry) -> bool:

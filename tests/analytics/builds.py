@@ -15,6 +15,7 @@ from logs.models import Partition, SupersededFile
 from tenantadmin.objectstore import default_store
 from tests.analytics import oracle
 from tests.analytics.pipeline import TENANT
+from tests.objects import read_object, save_object
 
 if TYPE_CHECKING:
     from tenantadmin.objectstore import ObjectStore
@@ -46,7 +47,7 @@ def entry(day: date, **fields: Any) -> dict[str, Any]:
 
 def put(name: str, *entries: Any, day: date = DAY) -> None:
     body = b"\n".join(json.dumps(value).encode() for value in entries)
-    default_store().write(day_prefix(TENANT, day) + name, body)
+    save_object(default_store(), day_prefix(TENANT, day) + name, body)
 
 
 def put_days() -> None:
@@ -80,14 +81,14 @@ def document(kind: Kind, period: str) -> Any:
     stored = read_document(tenant=TENANT, kind=kind, period=period)
     if stored is None:
         return None
-    return json.loads(default_store().read(stored.file) if stored.file else stored.body)
+    return json.loads(read_object(default_store(), stored.file) if stored.file else stored.body)
 
 
 def rows_of(*days: date) -> list[oracle.Row]:
     store = default_store()
     rows: list[oracle.Row] = []
     for day in days:
-        files = {item.key: store.read(item.key) for item in store.list(day_prefix(TENANT, day))}
+        files = {item.key: read_object(store, item.key) for item in store.list(day_prefix(TENANT, day))}
         rows += oracle.read_day(files, day)
     return rows
 

@@ -21,12 +21,15 @@ from typing import Any, Final
 import django
 from django.conf import settings
 
+from tenantadmin.objectstore import LocalStore, default_store, storage_settings
+
 _WRITING: Final = re.compile(r'(INSERT INTO|UPDATE|DELETE FROM) "(\w+)"')
 
 
 def main(database: str, store_url: str) -> None:
     """Answer each line of the input."""
-    settings.DATABASES["default"]["NAME"], settings.OBJECT_STORE_URL = database, store_url
+    settings.DATABASES["default"]["NAME"] = database
+    settings.STORAGES["objects"] = storage_settings(store_url)
     django.setup()
     from analytics.summaries import store  # needs Django
     from tests.analytics import builds  # noqa: F401
@@ -64,7 +67,6 @@ def _build(*, last: int, output: int) -> None:
     """Build everything. Before write number ``last``, write its name to ``output`` and kill this process."""
     from django.db import connection
 
-    from tenantadmin.objectstore import LocalStore, default_store
     from tests.analytics.builds import refresh
 
     numbers = count(1)
@@ -74,17 +76,17 @@ def _build(*, last: int, output: int) -> None:
             os.write(output, name.encode())
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def write_object(store: LocalStore, key: str, content: Any) -> None:
-        die_before(key)
-        write(store, key, content)
+    def write_object(store: LocalStore, name: str, content: Any) -> str:
+        die_before(name)
+        return save(store, name, content)
 
     def execute(run: Any, sql: str, *arguments: Any) -> Any:
         if match := _WRITING.match(sql):
             die_before(" ".join(match.groups()))
         return run(sql, *arguments)
 
-    write = LocalStore.write
-    LocalStore.write = write_object  # type: ignore[method-assign,assignment]
+    save = LocalStore.save
+    LocalStore.save = write_object  # type: ignore[method-assign,assignment]
     with connection.execute_wrapper(execute):
         # PostgreSQL frees the lock of a killed child when it notices that the connection is closed.
         refresh(default_store(), wait=True)

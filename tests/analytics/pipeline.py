@@ -19,6 +19,7 @@ from analytics.summaries.rollups import Rollups
 from logs.compaction.build import CompactedDay, compact_day
 from logs.listing import list_day
 from tenantadmin.objectstore import LocalStore
+from tests.objects import save_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,7 +37,7 @@ def store_files(root: Path, days: Mapping[date, Mapping[str, bytes]]) -> LocalSt
     store = LocalStore(root)
     for day, files in days.items():
         for name, body in files.items():
-            store.write(f"{TENANT}/logs/{day:%Y/%m/%d}/{name}", body)
+            save_object(store, f"{TENANT}/logs/{day:%Y/%m/%d}/{name}", body)
     return store
 
 

@@ -17,7 +17,7 @@ from analytics.summaries.days import find_stale_days, rebuild_day
 from analytics.summaries.rebuild import find_stale_periods, rebuild_period
 from analytics.summaries.rollup_schema import NO_VERSION
 from analytics.summaries.userdocs import find_user_source, user_document
-from tenantadmin.objectstore import ObjectStore, StoreError, default_store
+from tenantadmin.objectstore import LocalStore, StoreError, default_store
 from tests.analytics import oracle
 from tests.analytics.builds import document, entry, put, rebuild_all, rows_of
 from tests.analytics.pipeline import TENANT
@@ -25,6 +25,8 @@ from tests.analytics.pipeline import TENANT
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from django.core.files import File
 
     from analytics.summaries.rollups import Rollups
 
@@ -52,22 +54,20 @@ def overwrite_pages(file: Path) -> None:
     file.write_bytes(body)
 
 
-class BrokenStore:
+class BrokenStore(LocalStore):
     """A store that cannot return the objects for which ``is_broken`` is true, also not to DuckDB."""
 
-    def __init__(self, store: ObjectStore, is_broken: Callable[[str], object]) -> None:
-        self._store, self._is_broken = store, is_broken
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
+    def __init__(self, location: Path, is_broken: Callable[[str], object]) -> None:
+        super().__init__(location)
+        self._is_broken = is_broken
 
     def uri(self, key: str) -> str:
-        return f"/dev/null/{key}" if self._is_broken(key) else self._store.uri(key)
+        return f"/dev/null/{key}" if self._is_broken(key) else super().uri(key)
 
-    def open(self, key: str) -> Any:
-        if self._is_broken(key):
-            raise StoreError(f"cannot read {key!r}: Input/output error")
-        return self._store.open(key)
+    def open(self, name: str, mode: str = "rb") -> File[bytes]:
+        if self._is_broken(name):
+            raise StoreError(f"cannot read {name!r}: Input/output error")
+        return super().open(name, mode)
 
 
 @pytest.fixture
@@ -175,9 +175,11 @@ def test_lost_texts_that_a_year_needs_are_built_again(
     assert_all_is_current()
 
 
-def test_nothing_is_marked_if_the_store_returns_nothing(repairs: list[tuple[str, str]]) -> None:
+def test_nothing_is_marked_if_the_store_returns_nothing(
+    object_store: Path, repairs: list[tuple[str, str]]
+) -> None:
     change_a_day()
-    store = BrokenStore(default_store(), lambda _: True)
+    store = BrokenStore(object_store, lambda _: True)
     with pytest.raises(StoreError) as failed:
         rebuild_period(store, tenant=TENANT, period="2026-01")
     assert not isinstance(failed.value, LostRollups)
@@ -190,10 +192,10 @@ def test_nothing_is_marked_if_the_store_returns_nothing(repairs: list[tuple[str,
 
 @pytest.mark.usefixtures("repairs")
 @pytest.mark.parametrize("name", ["statements", "activity"], ids=["first", "last"])
-def test_a_file_is_lost_if_the_store_returns_others_but_not_this_one(name: str) -> None:
+def test_a_file_is_lost_if_the_store_returns_others_but_not_this_one(object_store: Path, name: str) -> None:
     change_a_day()
     lost = DayRollup.objects.get(day=DAY).files[name]
-    store = BrokenStore(default_store(), lambda key: key == lost)
+    store = BrokenStore(object_store, lambda key: key == lost)
     with pytest.raises(LostRollups, match="again: 2026-01-01") as failed:
         rebuild_period(store, tenant=TENANT, period="2026-01")
     assert failed.value.days == [DAY]

@@ -11,7 +11,7 @@ from django.db import connection
 
 from analytics.models import Build, Kind
 from analytics.summaries.rollup_schema import TABLES
-from tenantadmin.objectstore import ObjectStore, StoreError, default_store
+from tenantadmin.objectstore import LocalStore, StoreError
 from tests.analytics.builds import (
     DAY,
     LATER,
@@ -43,23 +43,23 @@ def _large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("analytics.summaries.store.INLINE_BYTES", 0)
 
 
-class FailingStore:
+class FailingStore(LocalStore):
     """A store that fails at write number ``last`` and later, like a full disk."""
 
-    def __init__(self, store: ObjectStore, *, last: int) -> None:
-        self._store, self._last, self._numbers = store, last, count(1)
+    def __init__(self, location: Path, *, last: int) -> None:
+        super().__init__(location)
+        self._last, self._numbers = last, count(1)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    def write(self, key: str, content: Any) -> None:
+    def save(self, name: str | None, content: Any, max_length: int | None = None) -> str:
         if next(self._numbers) == self._last:
             raise StoreError("No space left on device")
-        self._store.write(key, content)
+        return super().save(name, content, max_length)
 
 
 @pytest.mark.django_db
-def test_a_store_that_fails_at_any_write_leaves_whole_documents_and_the_last_run_completes() -> None:
+def test_a_store_that_fails_at_any_write_leaves_whole_documents_and_the_last_run_completes(
+    object_store: Path,
+) -> None:
     for day in (DAY, NEXT, LATER):
         put("00/a.json", entry(day, matchedRule="r"), day=day)
     rebuild_all()
@@ -72,7 +72,7 @@ def test_a_store_that_fails_at_any_write_leaves_whole_documents_and_the_last_run
     ended, last, built = 0, 1, Build.objects.filter(state="done").count()
     while True:
         try:
-            refresh(FailingStore(default_store(), last=last))
+            refresh(FailingStore(object_store, last=last))
         except StoreError:
             ended += 1
         else:
@@ -89,7 +89,7 @@ def test_a_store_that_fails_at_any_write_leaves_whole_documents_and_the_last_run
 
 @pytest.mark.django_db(transaction=True)
 def test_a_build_killed_at_any_write_leaves_whole_documents_and_the_last_run_completes(
-    settings: Any, tmp_path: Path
+    object_store: Path, tmp_path: Path
 ) -> None:
     for day in (DAY, NEXT, LATER):
         put("00/a.json", entry(day, matchedRule="r"), day=day)
@@ -104,7 +104,7 @@ def test_a_build_killed_at_any_write_leaves_whole_documents_and_the_last_run_com
     database = str(connection.settings_dict["NAME"])
     # Working directories of killed builds are left in the test's own directory.
     environment = {"TMPDIR": str(tmp_path)}
-    arguments = ("tests.analytics.killed_builds", database, settings.OBJECT_STORE_URL)
+    arguments = ("tests.analytics.killed_builds", database, object_store.as_uri())
     with Child(*arguments, environment=environment) as builder:
         while True:
             builder.send(last)

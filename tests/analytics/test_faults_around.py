@@ -24,7 +24,7 @@ from analytics.models import Build, Kind
 from analytics.summaries.days import rebuild_day
 from analytics.summaries.files import scratch_directory
 from logs.locks import Busy
-from tenantadmin.objectstore import ObjectStore, StoreError, default_store
+from tenantadmin.objectstore import LocalStore, StoreError, default_store
 from tests.analytics.builds import (
     DAY,
     LATER,
@@ -47,23 +47,21 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class WatchedStore:
+class WatchedStore(LocalStore):
     """A store that calls ``at_write`` with the number of each write before the write."""
 
-    def __init__(self, store: ObjectStore, at_write: Callable[[int], None]) -> None:
-        self._store, self._at_write, self._numbers = store, at_write, count(1)
+    def __init__(self, location: Path, at_write: Callable[[int], None]) -> None:
+        super().__init__(location)
+        self._at_write, self._numbers = at_write, count(1)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    def write(self, key: str, content: Any) -> None:
+    def save(self, name: str | None, content: Any, max_length: int | None = None) -> str:
         self._at_write(next(self._numbers))
-        self._store.write(key, content)
+        return super().save(name, content, max_length)
 
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("last", [2, 8, 13], ids=["day", "month", "year"])
-def test_a_build_whose_database_session_ended_publishes_nothing(last: int) -> None:
+def test_a_build_whose_database_session_ended_publishes_nothing(object_store: Path, last: int) -> None:
     """The session and its locks end, as when PostgreSQL restarts."""
     put_days()
     rebuild_all()
@@ -79,7 +77,7 @@ def test_a_build_whose_database_session_ended_publishes_nothing(last: int) -> No
                 other.execute("SELECT pg_terminate_backend(%s, 5000)", [building])
 
     with pytest.raises(Error):
-        refresh(WatchedStore(default_store(), end_session))
+        refresh(WatchedStore(object_store, end_session))
     connection.close()
 
     for name, seen in stored_documents().items():
@@ -91,7 +89,7 @@ def test_a_build_whose_database_session_ended_publishes_nothing(last: int) -> No
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_workers_build_a_day_only_once() -> None:
+def test_two_workers_build_a_day_only_once(object_store: Path) -> None:
     put("00/a.json", entry(DAY))
     reached, goes_on = Event(), Event()
 
@@ -102,7 +100,7 @@ def test_two_workers_build_a_day_only_once() -> None:
 
     def build() -> bool:
         try:
-            return rebuild_day(WatchedStore(default_store(), wait_once), tenant=TENANT, day=DAY)
+            return rebuild_day(WatchedStore(object_store, wait_once), tenant=TENANT, day=DAY)
         finally:
             connection.close()
 

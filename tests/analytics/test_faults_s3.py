@@ -7,6 +7,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from botocore.config import Config
 from botocore.retries.standard import ExponentialBackoff
 
 from analytics.models import Kind
@@ -14,6 +15,7 @@ from analytics.summaries.days import rebuild_day
 from analytics.summaries.userdocs import find_user_source, user_document
 from tenantadmin.objectstore import ObjectStore, StoreError, default_store, open_store
 from tenantadmin.objectstore.duck import attach_store
+from tenantadmin.objectstore.s3 import S3Store
 from tests.analytics import oracle
 from tests.analytics.builds import (
     assert_no_orphans,
@@ -26,6 +28,7 @@ from tests.analytics.builds import (
 )
 from tests.analytics.pipeline import TENANT
 from tests.faulty_http import Fault, FaultyProxy, Request, running_proxy
+from tests.objects import use_store
 from tests.s3 import s3_endpoint, s3_url  # noqa: F401  # fixtures
 
 if TYPE_CHECKING:
@@ -55,7 +58,7 @@ def proxy(
     monkeypatch.setenv("AWS_ENDPOINT_URL", address)
     monkeypatch.setattr(ExponentialBackoff, "delay_amount", lambda *_: 0)
     monkeypatch.setattr("analytics.summaries.engine.attach_store", attach_impatiently)
-    settings.OBJECT_STORE_URL = s3_url
+    use_store(settings, s3_url)
     return proxy
 
 
@@ -162,12 +165,16 @@ def test_requests_are_repeated_if_the_store_fails_briefly(
 
 
 @pytest.mark.django_db
-def test_a_stalled_body_times_out(proxy: FaultyProxy, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stalled_body_times_out(
+    proxy: FaultyProxy,
+    s3_url: str,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     put("00/a.json", entry(DAY), day=DAY)
     rebuild_all()
     put("01/late.json", entry(DAY, userName="Bo"), day=DAY)
-    monkeypatch.setattr("tenantadmin.objectstore.s3.READ_TIMEOUT", 0.2)
-    impatient = open_store(default_store().url)
+    monkeypatch.setattr(S3Store, "client_config", S3Store.client_config.merge(Config(read_timeout=0.2)))
+    impatient = open_store(s3_url)
 
     with (
         proxy.failing(Fault.STALL, reads_raw),

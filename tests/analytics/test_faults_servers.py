@@ -144,10 +144,10 @@ def read_until(worker: Child, wanted: str) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_tasks_that_redis_lost_are_queued_again_by_the_next_check(
-    redis_server: OwnServer, settings: Any
+    redis_server: OwnServer, object_store: Path
 ) -> None:
     put_days()
-    arguments = (str(connection.settings_dict["NAME"]), settings.OBJECT_STORE_URL)
+    arguments = (str(connection.settings_dict["NAME"]), object_store.as_uri())
     environment = {"REDIS_URL": redis_server.endpoints.redis_url}
     with Child("tests.analytics.waiting_worker", *arguments, environment=environment) as worker:
         read_until(worker, "ready")

@@ -15,6 +15,7 @@ from tenantadmin.objectstore import default_store
 from tests.analytics import oracle
 from tests.analytics.builds import DAY, LATER, NEXT, document, entry, put, rebuild_all, rows_of
 from tests.analytics.pipeline import TENANT
+from tests.objects import read_object, save_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,7 +45,7 @@ def test_everything_is_built_once_and_then_current() -> None:
 def test_the_year_999_is_found_and_built() -> None:
     for day in (date.min, date(999, 12, 31)):
         put("00/a.json", entry(day), day=day)
-    assert default_store().read(f"{TENANT}/logs/0999/12/31/00/a.json")
+    assert read_object(default_store(), f"{TENANT}/logs/0999/12/31/00/a.json")
 
     assert rebuild_all()[1] == ["0001-01", "0999-12", "0001", "0999", ""]
 
@@ -70,7 +71,7 @@ def test_a_late_object_makes_its_day_and_its_periods_stale() -> None:
     after = Partition.objects.get(day=DAY)
     assert after.file != before.file
     assert before.file in SupersededFile.objects.values_list("key", flat=True)
-    assert default_store().read(before.file)  # readers that hold the old build are not disturbed
+    assert read_object(default_store(), before.file)  # readers that hold the old build are not disturbed
 
 
 def test_a_changed_object_makes_its_day_stale() -> None:
@@ -110,7 +111,7 @@ def test_a_day_without_objects_is_removed_with_its_periods() -> None:
 
 def test_a_day_of_invalid_entries_has_a_quarantine_list_and_no_rows() -> None:
     put("00/a.json", 5, entry(DAY, statusCode="200"))
-    default_store().write(f"{TENANT}/logs/2025/12/31/01/b.json", b'{"cut')
+    save_object(default_store(), f"{TENANT}/logs/2025/12/31/01/b.json", b'{"cut')
 
     assert rebuild_all() == ([DAY], [])
     assert list(QuarantinedEntry.objects.values_list("key", "position", "reason")) == [

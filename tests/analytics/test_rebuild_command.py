@@ -24,6 +24,7 @@ from tenantadmin.objectstore import StoreError, default_store
 from tests.analytics.builds import document, entry, put
 from tests.analytics.pipeline import TENANT
 from tests.factories import make_account, make_tenant
+from tests.objects import save_object
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,7 +86,7 @@ def test_a_failing_day_is_reported_and_does_not_stop_the_others(
     failure: Exception, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = UUID("99999999-2222-4333-8444-555555555555")
-    default_store().write(f"{other}/logs/2026/01/03/00/a.json", json.dumps(entry(DAYS[2])).encode())
+    save_object(default_store(), f"{other}/logs/2026/01/03/00/a.json", json.dumps(entry(DAYS[2])).encode())
 
     def fail_on_the_second_day(store: Any, listing: Any, **options: Any) -> Any:
         if listing.day == DAYS[1]:

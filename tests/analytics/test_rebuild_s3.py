@@ -16,6 +16,7 @@ from tenantadmin.objectstore import default_store
 from tests.analytics import oracle
 from tests.analytics.builds import document, entry, put, rebuild_all, rows_of
 from tests.analytics.pipeline import TENANT
+from tests.objects import use_store
 from tests.s3 import s3_endpoint, s3_url  # noqa: F401  # fixtures
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def test_documents_over_s3_equal_the_oracle(
     settings: Any,
     tmp_path: Path,
 ) -> None:
-    settings.OBJECT_STORE_URL = s3_url
+    use_store(settings, s3_url)
     settings.VAR_DIR = tmp_path
     for day in DAYS:
         for number in range(60):
@@ -61,7 +62,7 @@ def test_documents_over_s3_equal_the_oracle(
 
 
 def test_queries_over_s3_read_local_copies(s3_url: str, settings: Any, tmp_path: Path) -> None:  # noqa: F811
-    settings.OBJECT_STORE_URL = s3_url
+    use_store(settings, s3_url)
     settings.VAR_DIR = tmp_path
     for day in DAYS:
         put("00/a.json", entry(day), day=day)

@@ -24,6 +24,7 @@ from tenantadmin.core.timestamps import now
 from tenantadmin.objectstore import ObjectNotFound, StoreError, default_store
 from tests.analytics.builds import document, entry, put
 from tests.analytics.pipeline import TENANT
+from tests.objects import read_object, save_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -208,7 +209,7 @@ def test_periods_are_asked_for_while_a_day_cannot_be_built(monkeypatch: pytest.M
 
 
 def test_unfinished_writes_go_after_a_day(object_store: Path) -> None:
-    default_store().write("a", b"x")
+    save_object(default_store(), "a", b"x")
     staged = object_store / ".staging" / "killed"
     staged.write_bytes(b"half")
     os.utime(staged, (0, 0))
@@ -221,7 +222,7 @@ def test_unfinished_writes_go_after_a_day(object_store: Path) -> None:
 def test_superseded_files_go_when_their_last_readers_must_be_done() -> None:
     store = default_store()
     for name in ("old", "young"):
-        store.write(f"{TENANT}/compacted/day=2026-01-01/{name}.parquet", b"x")
+        save_object(store, f"{TENANT}/compacted/day=2026-01-01/{name}.parquet", b"x")
     old, young = (f"{TENANT}/compacted/day=2026-01-01/{name}.parquet" for name in ("old", "young"))
     SupersededFile.objects.create(key=old, superseded_at=now() - GRACE - timedelta(seconds=1))
     SupersededFile.objects.create(key=young, superseded_at=now())
@@ -229,6 +230,6 @@ def test_superseded_files_go_when_their_last_readers_must_be_done() -> None:
     tasks.clean_up.delay()
 
     with pytest.raises(ObjectNotFound):
-        store.read(old)
-    assert store.read(young) == b"x"
+        read_object(store, old)
+    assert read_object(store, young) == b"x"
     assert list(SupersededFile.objects.values_list("key", flat=True)) == [young]

@@ -16,26 +16,28 @@ from typing import Any
 import django
 from django.conf import settings
 
+from tenantadmin.objectstore import LocalStore, storage_settings
+
 
 def main(database: str, store_url: str) -> None:
     """Run until killed."""
-    settings.DATABASES["default"]["NAME"], settings.OBJECT_STORE_URL = database, store_url
+    settings.DATABASES["default"]["NAME"] = database
+    settings.STORAGES["objects"] = storage_settings(store_url)
     django.setup()
     from celery import signals  # needs Django
 
     from analytics import tasks
     from tenantadmin.celery import app
-    from tenantadmin.objectstore import LocalStore
     from tests.analytics.pipeline import TENANT
 
     tasks.GATHER_SECONDS = 0  # type: ignore[misc]
     may_write = Event()
 
-    def write_when_allowed(store: LocalStore, key: str, content: Any) -> None:
+    def write_when_allowed(store: LocalStore, name: str, content: Any) -> str:
         if not may_write.is_set():
             _print("waiting")
             may_write.wait()
-        write(store, key, content)
+        return save(store, name, content)
 
     def read_input() -> None:
         for line in sys.stdin:
@@ -44,8 +46,8 @@ def main(database: str, store_url: str) -> None:
             else:
                 tasks.refresh_tenant.delay(str(TENANT), None)
 
-    write = LocalStore.write
-    LocalStore.write = write_when_allowed  # type: ignore[method-assign,assignment]
+    save = LocalStore.save
+    LocalStore.save = write_when_allowed  # type: ignore[method-assign,assignment]
     Thread(target=read_input, daemon=True).start()
     signals.worker_ready.connect(lambda **_: _print("ready"), weak=False)
     signals.task_postrun.connect(lambda task, state, **_: _print(f"{task.name} {state}"), weak=False)

@@ -18,6 +18,7 @@ from rules.write import write_ruleset
 from tenantadmin.objectstore import default_store
 from tests import factories
 from tests.conftest import ApiClient
+from tests.objects import save_object
 from tosapp.publishing import publish
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ def _seed_logs(tenant_id: Any) -> None:
         }
         for number in range(40)
     ]
-    default_store().write(f"{tenant_id}/logs/{DAY:%Y/%m/%d}/00/a.json", json.dumps(entries).encode())
+    save_object(default_store(), f"{tenant_id}/logs/{DAY:%Y/%m/%d}/00/a.json", json.dumps(entries).encode())
     call_command("rebuild", tenant=tenant_id)
 
 

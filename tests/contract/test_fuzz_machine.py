@@ -17,6 +17,7 @@ from hypothesis.stateful import initialize
 
 from accounts.access.rights import clear_principal_cache
 from tests.contract import fuzzing, seeding
+from tests.objects import use_store
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -65,10 +66,10 @@ def make_machine(
         def setup(self) -> None:
             cache.clear()
             clear_principal_cache()
-            # What is read from a store is remembered by its address.
+            # What is read from a store is remembered.
             self.store = store.with_name(f"objects-{asked.total()}")
             shutil.copytree(store, self.store)
-            settings.OBJECT_STORE_URL = f"file://{self.store}"
+            use_store(settings, f"file://{self.store}")
             self.undone: AbstractContextManager[None] = fuzzing.undone()
             self.undone.__enter__()
 

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import io
 import tracemalloc
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import pytest
+from django.core.files import File
 from django.db import DatabaseError
 
 from logs import tree
 from logs.audit import Reader
 from logs.models import LogRead, QueryRun
 from tenantadmin.http.streaming import FileChunks
-from tenantadmin.objectstore import Entry, LocalStore, StoreError, default_store, open_store
+from tenantadmin.objectstore import LocalStore, StoreError, default_store, open_store
 from tenantadmin.objectstore.s3 import S3Store
 from tests import factories
 from tests.conftest import ApiClient
+from tests.objects import save_object, use_store
 from tests.s3 import s3_endpoint, s3_url  # noqa: F401  # fixtures
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ def member(world: World) -> ApiClient:
 
 
 def put(world: World, key: str, body: bytes = b'{"userName": "Ana"}') -> None:
-    default_store().write(f"{world.tenant.pk}/logs/{key}", body)
+    save_object(default_store(), f"{world.tenant.pk}/logs/{key}", body)
 
 
 def names(answer: Any) -> list[str]:
@@ -172,7 +174,7 @@ def test_on_s3_a_listing_costs_one_request_and_one_for_each_child(
     store = open_store(request.getfixturevalue("s3_url"))
     assert isinstance(store, S3Store)
     for name in ("03/01/07/a", "03/01/07/b", "03/01/08/a", "03/02/00/a", "04/01/00/a"):
-        store.write(f"{world.tenant.pk}/logs/2026/{name}.json", b"{}")
+        save_object(store, f"{world.tenant.pk}/logs/2026/{name}.json", b"{}")
     asked: list[Any] = []
     store.client.meta.events.register("before-call.s3", lambda **call: asked.append(call["model"].name))
 
@@ -204,7 +206,7 @@ def test_a_large_object_is_streamed(
     media_type: str,
 ) -> None:
     if where == "s3":
-        settings.OBJECT_STORE_URL = request.getfixturevalue("s3_url")
+        use_store(settings, request.getfixturevalue("s3_url"))
     put(world, "2026/03/01/07/a.json", body)
     address = f"/tenants/{world.tenant.pk}/logs/2026/03/01/07/a.json"
 
@@ -216,6 +218,8 @@ def test_a_large_object_is_streamed(
     assert b"".join(pieces) == body
     head = member.request("HEAD", address)
     assert (head["Content-Type"], head["Content-Length"]) == (media_type, str(len(body)))
+    # The test client closes only what is read.
+    assert list(head) == []
     assert LogRead.objects.count() == 2
 
 
@@ -252,11 +256,13 @@ def test_what_fails_before_the_first_byte_is_an_error_answer(
     world: World, member: ApiClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(world, "2026/03/01/07/a.json", LINES)
-    monkeypatch.setattr(LocalStore, "open", lambda *_: _Failing(0, error=StoreError("away")))
-    monkeypatch.setattr(LocalStore, "stat", lambda _, key: Entry(key, len(LINES), ""))
+    file = File(cast("IO[bytes]", _Failing(0, error=StoreError("away"))))
+    file.size = len(LINES)
+    monkeypatch.setattr(LocalStore, "open", lambda *_: file)
 
     answer = member.get(f"/tenants/{world.tenant.pk}/logs/2026/03/01/07/a.json")
     assert (answer.status_code, answer.json()["error"]) == (500, "internal_error")
+    assert file.closed
     assert LogRead.objects.count() == 1
 
 
@@ -269,7 +275,7 @@ def test_what_fails_before_the_first_byte_is_an_error_answer(
     ],
 )
 def test_what_fails_later_ends_the_answer_and_closes_the_file(file: _Failing, error: type[Exception]) -> None:
-    chunks = FileChunks(cast("BinaryIO", file), size=200_000)
+    chunks = FileChunks(cast("IO[bytes]", file), size=200_000)
     with pytest.raises(error):
         list(chunks)
     chunks.close()
@@ -278,7 +284,7 @@ def test_what_fails_later_ends_the_answer_and_closes_the_file(file: _Failing, er
 
 def test_a_file_that_nobody_reads_is_closed() -> None:
     file = _Failing(200_000)
-    FileChunks(cast("BinaryIO", file), size=200_000).close()
+    FileChunks(cast("IO[bytes]", file), size=200_000).close()
     assert file.closed
 
 

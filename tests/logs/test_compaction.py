@@ -25,6 +25,7 @@ from logs.listing import UnlistedDay, list_day
 from tenantadmin.objectstore import LocalStore, StoreError
 from tenantadmin.objectstore.batch import in_batches
 from tests.analytics import raw
+from tests.objects import read_object, save_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -73,7 +74,7 @@ class Day:
                 self.store.delete(key)
                 self.files.pop(name, None)
             elif self.files.get(name) != body:
-                self.store.write(key, body)
+                save_object(self.store, key, body)
                 self.files[name] = body
 
     def build(self, previous: PreviousBuild | None = None) -> CompactedDay:
@@ -94,7 +95,7 @@ class Day:
         self.previous = None
         if built.file is not None:
             key = f"{TENANT}/compacted/{self._builds}.parquet"
-            self.store.write(key, built.file.read_bytes())
+            save_object(self.store, key, built.file.read_bytes())
             self.previous = PreviousBuild(key, built.rows, built.hours, built.quarantined)
         return built
 
@@ -259,7 +260,7 @@ def test_the_whole_day_is_read_if_the_previous_file_cannot_be_reused(day: Day, d
     if damage == "gone":
         day.store.delete(key)
     else:
-        day.store.write(key, DAMAGES[damage](day.store.read(key)))
+        save_object(day.store, key, DAMAGES[damage](read_object(day.store, key)))
     day.put({"07/b.json": lines(entry(7, userName="late"))})
 
     built = day.rebuild()
@@ -272,8 +273,8 @@ def test_the_whole_day_is_read_if_the_previous_file_cannot_be_reused(day: Day, d
 class FailingStore(CountingStore):
     """Cannot open its objects."""
 
-    def open(self, key: str) -> NoReturn:
-        raise StoreError(f"cannot reach {key}")
+    def open(self, name: str, mode: str = "rb") -> NoReturn:  # noqa: ARG002
+        raise StoreError(f"cannot reach {name}")
 
 
 def test_a_failing_store_does_not_count_as_a_damaged_file(day: Day) -> None:
@@ -327,7 +328,7 @@ def test_an_object_that_was_not_read_as_listed_is_read_again(day: Day, body: byt
     assert "away" not in names_in_order(built)
     assert built.listing.digest != listing.digest
     assert built.file is not None
-    day.store.write("previous.parquet", built.file.read_bytes())
+    save_object(day.store, "previous.parquet", built.file.read_bytes())
     day.previous = PreviousBuild("previous.parquet", built.rows, built.hours, built.quarantined)
 
     # The object is there again, as it was when it was listed.
@@ -483,6 +484,6 @@ def test_entries_with_a_timestamp_outside_the_day_count_under_the_hour_of_their_
 
 def test_objects_of_the_day_before_are_not_read(day: Day) -> None:
     assert date(2026, 1, 1) == DAY
-    day.store.write(f"{TENANT}/logs/2025/12/31/23/a.json", b"{}")
+    save_object(day.store, f"{TENANT}/logs/2025/12/31/23/a.json", b"{}")
     built = day.build()
     assert (built.file, built.rows, built.quarantined, dict(built.hours)) == (None, 0, (), {})

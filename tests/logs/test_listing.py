@@ -11,6 +11,7 @@ import pytest
 from logs.layout import RawKey, day_start_ms, parse_raw_key
 from logs.listing import describe_day, find_days, find_tenants, has_objects, list_day, read_day
 from tenantadmin.objectstore import LocalStore
+from tests.objects import save_object
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +25,7 @@ DAY = date(2026, 3, 1)
 def make_store(root: Path, *keys: str) -> LocalStore:
     store = LocalStore(root / "store")
     for key in keys:
-        store.write(f"{TENANT}/logs/{key}", b"{}")
+        save_object(store, f"{TENANT}/logs/{key}", b"{}")
     return store
 
 
@@ -73,12 +74,12 @@ def test_only_changes_of_raw_objects_change_the_digest(tmp_path: Path) -> None:
         return list_day(store, tenant=TENANT, day=DAY).digest
 
     digests = [digest()]
-    store.write(f"{TENANT}/logs/2026/03/01/00/junk.txt", b"")
-    store.write(f"{TENANT}/logs/2026/03/02/00/a.json", b"")
+    save_object(store, f"{TENANT}/logs/2026/03/01/00/junk.txt", b"")
+    save_object(store, f"{TENANT}/logs/2026/03/02/00/a.json", b"")
     assert digest() == digests[0]
-    store.write(f"{TENANT}/logs/2026/03/01/00/a.json", b"[]")
+    save_object(store, f"{TENANT}/logs/2026/03/01/00/a.json", b"[]")
     digests.append(digest())
-    store.write(f"{TENANT}/logs/2026/03/01/01/a.json", b"{}")
+    save_object(store, f"{TENANT}/logs/2026/03/01/01/a.json", b"{}")
     digests.append(digest())
     store.delete(f"{TENANT}/logs/2026/03/01/00/b.json")
     digests.append(digest())
@@ -104,8 +105,8 @@ def test_find_days_returns_valid_dates_within_the_bounds(tmp_path: Path) -> None
 
 def test_find_tenants_returns_the_prefixes_that_are_canonical_uuids(tmp_path: Path) -> None:
     store = make_store(tmp_path, "2026/03/01/00/a.json")
-    store.write("tos/current.md", b"")
-    store.write(f"{str(TENANT).replace('1', 'A')}/x", b"")
+    save_object(store, "tos/current.md", b"")
+    save_object(store, f"{str(TENANT).replace('1', 'A')}/x", b"")
     assert find_tenants(store) == [TENANT]
 
 

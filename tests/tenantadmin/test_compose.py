@@ -84,7 +84,7 @@ def test_the_sql_service_gets_what_it_reads_and_no_secret_but_its_own(documented
         "AWS_ENDPOINT_URL",
         "AWS_ACCESS_KEY_ID",
         "AWS_SECRET_ACCESS_KEY",
-        "AWS_REGION",
+        "AWS_DEFAULT_REGION",
     }
     # What is not in the file counts as not set.
     with pytest.raises(ConfigurationError) as caught:

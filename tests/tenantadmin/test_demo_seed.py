@@ -32,6 +32,7 @@ from tenantadmin.demo.reading import FOLDER, DemoDataError, read_demo
 from tenantadmin.demo.seed import RECORD_KEY, seed_demo
 from tenantadmin.demo.writer import pack_hour
 from tenantadmin.objectstore import LocalStore, ObjectStore, StoreError, default_store
+from tests.objects import read_object, save_object, use_store
 from tosapp.normal import terms_of
 from tosapp.publishing import publish
 from tosapp.store import last_publication, read_current
@@ -71,7 +72,7 @@ def demo() -> dict[str, Any]:
 
 
 def objects(store: ObjectStore) -> dict[str, bytes]:
-    return {entry.key: store.read(entry.key) for entry in store.list("")}
+    return {entry.key: read_object(store, entry.key) for entry in store.list("")}
 
 
 def raw_logs(store: ObjectStore) -> dict[str, bytes]:
@@ -111,12 +112,12 @@ class DyingStore:
     def __init__(self, store: ObjectStore, *, last: int, done: bool) -> None:
         self._store, self._last, self._done = store, last, done
         self._numbers = count(1)
-        self.read = store.read
+        self.open = store.open
 
-    def write(self, key: str, content: bytes) -> None:
+    def save(self, name: str, content: Any) -> None:
         number = next(self._numbers)
         if number < self._last or (number == self._last and self._done):
-            self._store.write(key, content)
+            self._store.save(name, content)
         if number >= self._last:
             raise DyingStore.Killed
 
@@ -284,7 +285,7 @@ def test_killed_at_a_write_and_run_again_it_completes(store: ObjectStore, last: 
     begun = last > 1 or done
     assert seed(store, today=date(2026, 11, 25)) > 0
     assert raw_logs(store) == expected_logs(first_day=date(2026, 11, 19 if begun else 23))
-    assert json.loads(store.read(RECORD_KEY))["complete"] is True
+    assert json.loads(read_object(store, RECORD_KEY))["complete"] is True
     assert (Account.objects.count(), Tenant.objects.count()) == (2, 3)
     assert seed(store) == 0
 
@@ -292,12 +293,12 @@ def test_killed_at_a_write_and_run_again_it_completes(store: ObjectStore, last: 
 def test_killed_at_its_last_write_it_has_every_log_and_no_file_yet(store: ObjectStore) -> None:
     seed(store)
     logs = raw_logs(store)
-    record = json.loads(store.read(RECORD_KEY))
-    store.write(RECORD_KEY, json.dumps(record | {"complete": False}).encode())
+    record = json.loads(read_object(store, RECORD_KEY))
+    save_object(store, RECORD_KEY, json.dumps(record | {"complete": False}).encode())
     demo_file().unlink()
     assert seed(store, today=date(2026, 11, 25)) > 0
     assert raw_logs(store) == logs
-    assert json.loads(store.read(RECORD_KEY)) == record
+    assert json.loads(read_object(store, RECORD_KEY)) == record
     assert exchange_pat(demo()["pat"]).expires_in > 0
 
 
@@ -348,7 +349,7 @@ def test_a_new_database_beside_an_old_store_is_seeded(store: ObjectStore) -> Non
         "seed": 1,
         "complete": True,
     }
-    store.write(RECORD_KEY, json.dumps(record).encode())
+    save_object(store, RECORD_KEY, json.dumps(record).encode())
     assert seed(store) > 0
     assert raw_logs(store) == expected_logs(first_day=date(2026, 11, 19))
 
@@ -393,7 +394,7 @@ def test_the_command_names_a_wrong_data_file_before_it_seeds_anything(
 
 def test_a_store_that_fails_is_named(settings: Any, tmp_path: Path) -> None:
     (tmp_path / "full").write_text("")
-    settings.OBJECT_STORE_URL = f"file://{tmp_path}/full"
+    use_store(settings, f"file://{tmp_path}/full")
     with pytest.raises((CommandError, StoreError), match="run the command again"):
         call_command("seed_demo")
-    assert default_store().url.endswith("/full")
+    assert default_store().uri("a") == f"{tmp_path}/full/a"

@@ -12,6 +12,7 @@ import pytest
 
 from tenantadmin.objectstore import LocalStore, ObjectNotFound, open_store
 from tenantadmin.objectstore.local_copies import LocalCopies
+from tests.objects import save_object
 from tests.s3 import s3_endpoint, s3_url  # noqa: F401  # fixtures
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 def test_a_local_store_s_files_are_used_where_they_are(tmp_path: Path) -> None:
     store = LocalStore(tmp_path / "store")
-    store.write("t/a", b"1")
+    save_object(store, "t/a", b"1")
 
     copies = LocalCopies(tmp_path / "cache", max_bytes=0)
     assert copies.paths(store, ["t/a"]) == [tmp_path / "store" / "t" / "a"]
@@ -36,7 +37,7 @@ def test_remote_objects_are_fetched_once(tmp_path: Path, s3_url: str) -> None:  
     copies = LocalCopies(tmp_path / "cache", max_bytes=1000)
     keys = [f"t/day=2026-01-0{number}/x.parquet" for number in range(1, 4)]
     for key in keys:
-        store.write(key, key.encode())
+        save_object(store, key, key.encode())
 
     paths = copies.paths(store, keys)
     assert [path.read_bytes() for path in paths] == [key.encode() for key in keys]
@@ -53,7 +54,7 @@ def test_the_copies_used_longest_ago_go_first(tmp_path: Path, s3_url: str) -> No
     store = open_store(s3_url)
     copies = LocalCopies(tmp_path / "cache", max_bytes=15)
     for key in ("a", "b", "c"):
-        store.write(key, b"0123456789")
+        save_object(store, key, b"0123456789")
     first, second = copies.paths(store, ["a", "b"])
     for moment, path in enumerate((second, first)):
         os.utime(path, (moment, moment))

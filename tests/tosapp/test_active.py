@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from typing import TYPE_CHECKING, BinaryIO
+from typing import IO, TYPE_CHECKING, Any
 
 import pytest
 
 from tenantadmin.objectstore import LocalStore, StoreError
+from tests.objects import read_object
 from tosapp.active import ActiveTerms, TosNotLoaded
 from tosapp.normal import Terms, terms_of
 from tosapp.store import Publication, last_publication, read_current, read_historical, write_publication
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from django.core.files import File
 
 AT = dt.datetime(2026, 11, 21, 2, 45, 7, 123000, tzinfo=dt.UTC)
 
@@ -48,13 +51,13 @@ class Failing(LocalStore):
         if self.calls < 0:
             raise StoreError("the disk is gone")
 
-    def read(self, key: str) -> bytes:
+    def open(self, name: str, mode: str = "rb") -> File[bytes]:
         self._spend()
-        return super().read(key)
+        return super().open(name, mode)
 
-    def write(self, key: str, content: bytes | BinaryIO) -> None:
+    def save(self, name: str | None, content: IO[Any], max_length: int | None = None) -> str:
         self._spend()
-        super().write(key, content)
+        return super().save(name, content, max_length)
 
 
 def publish(store: LocalStore, terms: Terms, at: dt.datetime = AT) -> None:
@@ -75,7 +78,7 @@ def test_a_publication_is_recorded_with_its_hash_time_and_publisher(object_store
     assert publication == Publication(FIRST.hash, "2026-11-21T02:45:07.123Z", "admin@example.org")
     assert last_publication(store, FIRST.hash) == publication
     key = f"tos/audit/2026-11-21T02:45:07.123Z-{FIRST.hash}.json"
-    assert json.loads(store.read(key)) == {
+    assert json.loads(read_object(store, key)) == {
         "hash": FIRST.hash,
         "publishedAt": "2026-11-21T02:45:07.123Z",
         "publishedBy": "admin@example.org",

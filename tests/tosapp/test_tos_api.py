@@ -15,6 +15,7 @@ from tenantadmin.objectstore import LocalStore
 from tests import factories
 from tests.accounts.support import at_once, signed_in
 from tests.conftest import ApiClient
+from tests.objects import save_object
 from tosapp.active import ActiveTerms, active_terms
 from tosapp.announcement import announced_hash
 from tosapp.models import Acknowledgement
@@ -146,15 +147,15 @@ class TestPublish:
         self, publisher: ApiClient, anonymous: ApiClient, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         publisher.post("/tos", {"markdown": "# One"})
-        write = LocalStore.write
+        save = LocalStore.save
 
-        def fail_at_current(self: LocalStore, key: str, content: bytes) -> None:
-            if key == "tos/current.md":
+        def fail_at_current(self: LocalStore, name: str, content: Any) -> str:
+            if name == "tos/current.md":
                 raise OSError("the disk is gone")
-            write(self, key, content)
+            return save(self, name, content)
 
         with monkeypatch.context() as broken:
-            broken.setattr(LocalStore, "write", fail_at_current)
+            broken.setattr(LocalStore, "save", fail_at_current)
             assert publisher.post("/tos", {"markdown": "# Two"}).status_code == 500
         assert anonymous.get("/tos").content.decode() == "# One"
         assert publisher.post("/tos", {"markdown": "# Two"}).status_code == 201
@@ -225,7 +226,7 @@ class TestAcknowledge:
         self, publisher: ApiClient, world: factories.World, object_store: Path
     ) -> None:
         publisher.post("/tos", {"markdown": "# One"})
-        LocalStore(object_store).write("tos/current.md", b"# Two")
+        save_object(LocalStore(object_store), "tos/current.md", b"# Two")
         assert signed_in(world.member).post(OWN, {"markdown": "# Two"}).status_code == 204
 
     @pytest.mark.parametrize("body", [{"markdown": ""}, {"markdown": " \n"}, {"markdown": ["x"]}, {}, "x"])

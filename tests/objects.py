@@ -1,0 +1,29 @@
+"""Short forms for the objects of a store, and for the store that a test uses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.core.files.base import ContentFile
+
+from tenantadmin.objectstore import storage_settings
+
+if TYPE_CHECKING:
+    from django.core.files.storage import Storage
+
+
+def save_object(store: Storage, key: str, body: bytes) -> None:
+    """Store an object."""
+    store.save(key, ContentFile(body))
+
+
+def read_object(store: Storage, key: str) -> bytes:
+    """An object's bytes."""
+    with store.open(key) as file:
+        body: bytes = file.read()
+        return body
+
+
+def use_store(settings: Any, url: str) -> None:
+    """Let ``storages["objects"]`` be the store at ``url`` until the test ends."""
+    settings.STORAGES = {**settings.STORAGES, "objects": storage_settings(url)}
