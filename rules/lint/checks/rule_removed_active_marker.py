@@ -29,5 +29,4 @@ def check_removed(node: RemovedRule, _context: Context) -> Iterator[Problem]:
             f"The rule {show_text(node.id)} was removed while an invalidation marker on it is active: "
             f"keep it until the marker expires, or confirm with ?confirmDeletes={node.id}.",
             f"?confirmDeletes={node.id}",
-            subject=node.id,
         )
