@@ -122,7 +122,6 @@ def try_mutants(
     os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
     for name in ("tests.settings", *_PRELOADED):
         importlib.import_module(name)
-    django.setup()
     arguments = ["-q", "-p", "no:cacheprovider", "-p", "pytest_django.plugin", "--reuse-db", *_CHEAP]
     with tempfile.TemporaryDirectory(dir=os.environ["TENANTADMIN_TEST_VAR"]) as directory:
         results = Path(directory) / "results"
@@ -135,6 +134,9 @@ def try_mutants(
         ):
             raise BaselineFailed(results.with_suffix(".log").read_text())
         baseline, outcomes = pickle.loads(results.read_bytes())  # noqa: S301 - written by our own fork
+    # Every fork would do this again; but none could exchange a module that it imports.
+    if _run_forked(lambda: _import_early(mutants)) == 0:
+        django.setup()
     for mutant, outcome in zip(mutants, outcomes, strict=True):
         if outcome is Outcome.UNTRIED:
             outcome = _try_cold(mutant, baseline, arguments, baseline.select_own(mutant, longest=longest))
@@ -145,10 +147,13 @@ def try_mutants(
         report(mutant, outcome)
 
 
-def _try_cold(mutant: Mutant, baseline: Baseline, arguments: list[str], selected: list[str]) -> Outcome:
-    if _module_name(mutant.file) in sys.modules:
-        raise RuntimeError(f"{mutant.file} is imported too early to be exchanged")
+def _import_early(mutants: Sequence[Mutant]) -> int:
+    """Set Django up; 1 if that imports a module with a mutant."""
+    django.setup()
+    return int(any(_module_name(mutant.file) in sys.modules for mutant in mutants))
 
+
+def _try_cold(mutant: Mutant, baseline: Baseline, arguments: list[str], selected: list[str]) -> Outcome:
     def run() -> int:
         sys.meta_path.insert(0, _MutantFinder(mutant))
         files = {test.partition("::")[0] for test in selected}

@@ -65,3 +65,5 @@ def test_the_message_counts_many_referring_rules() -> None:
     referrers = [cache_rule(f"w{n}", invalidateRules=["a"]) for n in range(12)]
     (finding,) = lint(cache_rule("b"), *referrers).errors
     assert "of w0, w1, w2, w3, w4, w5, w6, w7, w8, w9 and 2 more: " in finding.message
+    (finding,) = lint(cache_rule("b"), *referrers[:10]).errors
+    assert "of w0, w1, w2, w3, w4, w5, w6, w7, w8, w9: " in finding.message
