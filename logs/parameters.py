@@ -1,4 +1,4 @@
-"""The path parameters that name a time or a log object, for the contract."""
+"""Path parameters of logs and summaries for the contract: year, month, day, hour and log file."""
 
 from __future__ import annotations
 

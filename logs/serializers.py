@@ -1,4 +1,4 @@
-"""The listings of the log tree, and the body and the answer of a query, for bodies and for the contract.
+"""Serializers of the log tree and of SQL queries. The contract is made from them too.
 
 Contract: Raw logs, SQL over the log.
 """
@@ -36,7 +36,7 @@ class LogListing(serializers.Serializer[Any]):
 
 
 class StatementField(StrictCharField):
-    """Any text: the guard tells what is wrong with it, and the audit keeps what was sent."""
+    """A field that accepts any text. The guard checks it later, so that the audit has it as sent."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)

@@ -1,4 +1,4 @@
-"""Stored documents: their fields are those of the contract, and they change with a version alone."""
+"""Stored documents have the fields of the contract. Any change of them needs a new version."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from tests.analytics.random_log import DAYS, random_entries
 if TYPE_CHECKING:
     from tests.analytics.pipeline import Part
 
-#: Versions, and digests of the rollups' columns and of the documents that these versions make of one log.
-OF_DAYS = (3, "76039bdad0bf4453")
-OF_MONTHS_AND_YEARS = (3, 2, "ae80183c37c905be")
+#: The versions, and the digest of the columns and documents that they make from the random log.
+EXPECTED_DAYS = (3, "76039bdad0bf4453")
+EXPECTED_MONTHS_AND_YEARS = (3, 2, "ae80183c37c905be")
 
 
 class Stored:
-    """The rollups of one log, and its documents by the serializer that describes them."""
+    """The rollups of the random log, and its documents by serializer."""
 
     def __init__(self, days: dict[Any, Part], *, month: Part, year: Part) -> None:
         self.days, self.merged = list(days.values()), [month, year]
@@ -74,13 +74,13 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Stored:
     )
 
 
-def test_documents_have_the_fields_of_the_contract_and_no_other(stored: Stored) -> None:
+def test_documents_have_exactly_the_fields_of_the_contract(stored: Stored) -> None:
     for serializer, document in stored.documents.items():
         assert fields_of(document) == fields_in(serializer()), serializer.__name__
 
 
 def fields_of(document: dict[str, Any]) -> dict[str, Any]:
-    """The names of the members; of a list of objects those of the first object."""
+    """Return the names of the members. A list of objects has the names of its first object."""
     return {
         name: fields_of(value[0]) if isinstance(value, list) and isinstance(value[0], dict) else None
         for name, value in document.items()
@@ -94,15 +94,15 @@ def fields_in(serializer: Any) -> dict[str, Any]:
     }
 
 
-def test_what_is_stored_of_days_changes_with_the_version_of_rollups(stored: Stored) -> None:
+def test_changed_days_need_a_new_rollup_version(stored: Stored) -> None:
     found = digest(columns(stored.days), stored.documents[serializers.DailySummary])
-    assert (ROLLUP_VERSION, found) == OF_DAYS, "raise ROLLUP_VERSION; then write down what was found"
+    assert (ROLLUP_VERSION, found) == EXPECTED_DAYS, "raise ROLLUP_VERSION, then copy the new digest"
 
 
-def test_what_is_stored_of_months_and_years_changes_with_a_version(stored: Stored) -> None:
+def test_changed_months_and_years_need_a_new_version(stored: Stored) -> None:
     found = digest(columns(stored.merged), *stored.documents.values())
-    assert (ROLLUP_VERSION, MERGE_VERSION, found) == OF_MONTHS_AND_YEARS, (
-        "raise MERGE_VERSION, unless you raised ROLLUP_VERSION; then write down what was found"
+    assert (ROLLUP_VERSION, MERGE_VERSION, found) == EXPECTED_MONTHS_AND_YEARS, (
+        "raise MERGE_VERSION, unless you raised ROLLUP_VERSION, then copy the new digest"
     )
 
 
