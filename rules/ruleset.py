@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from cachetools import LRUCache
 
@@ -16,6 +16,7 @@ from rules.models import Ruleset
 from rules.summary import summarize_rules
 from tenantadmin.core.rendering import dump_json, strong_etag
 from tenantadmin.core.timestamps import format_timestamp
+from tenantadmin.database.prepared import PreparedQuery
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -98,12 +99,15 @@ def render_ruleset(tenant_id: UUID) -> tuple[bytes, str]:
     return body, _etag(tenant_id, token)
 
 
+#: Every Gateway polls this. Deleting a tenant deletes this row, so that a row is a live tenant's.
+_READ_CACHE_BUST: Final = PreparedQuery("SELECT cache_bust FROM rules_ruleset WHERE tenant_id = %s")
+
+
 def _cache_bust_of(tenant_id: UUID) -> str:
-    # Deleting a tenant deletes this row: a row is a live tenant's.
-    token = Ruleset.objects.filter(pk=tenant_id).values_list("cache_bust", flat=True).first()
-    if token is None:
+    row = _READ_CACHE_BUST.fetch_one(tenant_id)
+    if row is None:
         raise TenantNotFound
-    return token
+    return str(row[0])
 
 
 def read_ruleset(tenant_id: UUID) -> RulesetState:

@@ -55,7 +55,7 @@ class RulesetViewSet(AppViewSet):
     )
     def get_tenant_rules(self, request: Request, tenant: UUID) -> HttpResponse:
         # Every Gateway polls this: the answer is kept rendered, and a 304 does not read the rules.
-        if "If-None-Match" in request.headers:
+        if "HTTP_IF_NONE_MATCH" in request.META:
             unchanged = not_modified(request, ruleset_etag(tenant))
             if unchanged is not None:
                 return unchanged

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from django.db.backends.postgresql import base
 from django.db.backends.postgresql.psycopg_any import BaseTzLoader
+from psycopg.adapt import Transformer
 
 if TYPE_CHECKING:
     from psycopg.abc import Buffer
+    from psycopg.abc import Transformer as AnyTransformer
 
 
 class UtcLoader(BaseTzLoader):  # type: ignore[misc] # without types
@@ -38,10 +40,16 @@ class DatabaseWrapper(base.DatabaseWrapper):
     idle connection's is silent.
     """
 
+    #: The name of each ``PreparedQuery`` that this connection has prepared, and the reader of their rows.
+    statements: dict[object, bytes]
+    transformer: AnyTransformer
+
     def get_new_connection(self, conn_params: dict[str, Any]) -> psycopg.Connection[Any]:
         connection: psycopg.Connection[Any] = super().get_new_connection(conn_params)
         if self.timezone is dt.UTC:
             connection.adapters.register_loader("timestamptz", UtcLoader)
+        self.statements = {}
+        self.transformer = Transformer(connection)
         return connection
 
     def is_usable(self) -> bool:

@@ -1,12 +1,15 @@
-"""The database backend's health check."""
+"""The database backend: its health check and its timestamps."""
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
-from django.db import connection
+from django.db import DataError, connection
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +27,7 @@ def backend_pid() -> int:
     return int(row[0])
 
 
-def test_a_connection_that_stands_is_usable_without_a_query(
+def test_an_open_connection_is_usable_without_a_query(
     django_assert_num_queries: Callable[[int], CaptureQueriesContext],
 ) -> None:
     backend_pid()
@@ -43,3 +46,21 @@ def test_a_connection_that_the_server_closed_is_replaced() -> None:
     assert second != first
     connection.close()
     assert not connection.is_usable()
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=50)
+@given(moment=st.datetimes(timezones=st.just(dt.UTC)))
+def test_every_timestamp_is_read_as_it_was_written(moment: dt.datetime) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT %s::timestamptz", [moment])
+        row = cursor.fetchone()
+    assert row == (moment,)
+    assert row[0].tzinfo is dt.UTC
+
+
+@pytest.mark.parametrize("text", ["12026-11-21T00:00:00Z", "infinity", "0044-03-15 12:00:00+00 BC"])
+def test_a_timestamp_that_python_cannot_represent_is_an_error(text: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT %s::timestamptz", [text])
+        with pytest.raises(DataError):
+            cursor.fetchone()

@@ -1,0 +1,71 @@
+"""Prepared queries for what Gateways and dashboards ask all the time.
+
+psycopg's cursor and Django's cursor around it take several times as long as PostgreSQL takes to find a row by
+its key (decision 12). `PreparedQuery` passes the prepared statement to libpq directly.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from django.db import DEFAULT_DB_ALIAS, connections
+from psycopg import pq
+
+if TYPE_CHECKING:
+    from tenantadmin.database.base import DatabaseWrapper
+
+_numbers: Final = itertools.count(1)
+
+
+class PreparedQuery:
+    """A query for at most one row: SQL with ``%s`` for each parameter and no other per cent sign.
+
+    It uses Django's cursor inside a transaction, while queries are logged or wrapped
+    (``connection.execute_wrappers``), and after any failure, so that the caller gets Django's exceptions.
+    """
+
+    def __init__(self, sql: str) -> None:
+        self._sql = sql
+        first, *others = sql.split("%s")
+        numbered = [f"${number}{text}" for number, text in enumerate(others, start=1)]
+        self._numbered = "".join([first, *numbered]).encode()
+
+    def fetch_one(self, *parameters: object) -> tuple[Any, ...] | None:
+        """Return the row, or None if there is none.
+
+        Raises:
+            django.db.Error: as Django's cursor does.
+        """
+        wrapper = cast("DatabaseWrapper", connections[DEFAULT_DB_ALIAS])
+        if not (wrapper.in_atomic_block or wrapper.execute_wrappers or wrapper.queries_logged):
+            wrapper.close_if_health_check_failed()
+            wrapper.ensure_connection()
+            result = self._execute(wrapper, [str(value).encode() for value in parameters])
+            if result is not None:
+                wrapper.transformer.set_pgresult(result)
+                return wrapper.transformer.load_row(0, tuple) if result.ntuples else None
+        with wrapper.cursor() as cursor:
+            cursor.execute(self._sql, [str(value) for value in parameters])
+            row: tuple[Any, ...] | None = cursor.fetchone()
+            return row
+
+    def _execute(self, wrapper: DatabaseWrapper, values: list[bytes]) -> pq.abc.PGresult | None:
+        """Return the result, or None if the query failed or cannot be sent this way."""
+        server = wrapper.connection.pgconn
+        if server.transaction_status != pq.TransactionStatus.IDLE:
+            return None
+        if any(b"\0" in value for value in values):
+            return None  # libpq would cut the value there
+        name = wrapper.statements.get(self)
+        if name is None:
+            # Always a new name: the server may still know a statement that failed by its old name.
+            name = f"tenantadmin_{next(_numbers)}".encode()
+            if server.prepare(name, self._numbered).status != pq.ExecStatus.COMMAND_OK:
+                return None
+            wrapper.statements[self] = name
+        result: pq.abc.PGresult = server.exec_prepared(name, values)
+        if result.status != pq.ExecStatus.TUPLES_OK:
+            del wrapper.statements[self]
+            return None
+        return result
