@@ -1,4 +1,4 @@
-"""Documents to the bytes that go out."""
+"""Encode documents as JSON."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from typing import Any
 
 
 def encode_document(document: dict[str, Any]) -> bytes:
-    """Compact UTF-8 JSON. The standard library's encoder: sums may lie beyond 64 bits."""
+    """Return compact UTF-8 JSON. orjson cannot encode integers beyond 64 bits, which sums may be."""
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()

@@ -1,4 +1,7 @@
-"""Rollups and finished documents. Tenants stand here by their bare id, for summaries outlive them."""
+"""Rollups, summary documents and builds.
+
+Tenants are referred to by id, not by foreign key, because summaries outlive them.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ class DayRollup(models.Model):
 
     tenant_id = models.UUIDField()
     day = models.DateField()
-    #: The build of the partition that it was made from.
+    #: The build of the partition that the rollup was made from.
     build = models.CharField(max_length=32)
     version = models.PositiveIntegerField()
     #: Table name to object key.
@@ -35,7 +38,7 @@ class MergedRollup(models.Model):
     #: ``2026-03`` or ``2026``.
     period = models.CharField(max_length=7)
     build = models.CharField(max_length=32)
-    #: Digest over the builds of the days that are in it.
+    #: Digest over the builds of its days.
     source = models.CharField(max_length=64)
     #: Table name to object key.
     files = models.JSONField()
@@ -51,7 +54,7 @@ class MergedRollup(models.Model):
 
 
 class Kind(models.TextChoices):
-    """The documents kept per tenant; documents of one user are derived when asked for."""
+    """The kinds of stored documents. Documents of one user are computed on request."""
 
     DAY = "day"
     MONTH = "month"
@@ -62,18 +65,18 @@ class Kind(models.TextChoices):
 
 
 class SummaryDocument(models.Model):
-    """A finished document as it goes out."""
+    """A summary document as it is sent."""
 
     tenant_id = models.UUIDField()
     kind = models.CharField(max_length=16, choices=Kind.choices)
     #: ``2026-03-01``, ``2026-03``, ``2026``, or empty for the whole history.
     period = models.CharField(max_length=10, blank=True)
-    #: The document itself, or empty where it is too large for a row: then ``file`` is its object's key.
+    #: The document. If it is too large for a row, this is empty and ``file`` is the key of its object.
     body = models.BinaryField()
     file = models.CharField(max_length=1024, blank=True)
     bytes = models.PositiveBigIntegerField(default=0)
     etag = models.CharField(max_length=40)
-    #: Digest over the rollups that it was computed from.
+    #: Digest over the rollups that the document was computed from.
     source = models.CharField(max_length=64)
     built_at = models.DateTimeField(default=now)
 
@@ -88,7 +91,7 @@ class SummaryDocument(models.Model):
 
 
 class Build(models.Model):
-    """One build of a period: for the admin site, and to see what is under way."""
+    """The record of one build of a period, for the admin site."""
 
     class State(models.TextChoices):
         RUNNING = "running"

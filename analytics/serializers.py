@@ -1,4 +1,4 @@
-"""The documents as the contract describes them. Contract: "Summary records"."""
+"""Serializers of the summary documents, for the contract. Contract: "Summary records"."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-# Members bear the contract's names.
+# Fields have the names of the JSON members.
 # ruff: noqa: N815
 
 
@@ -31,7 +31,7 @@ class HourActivity(serializers.Serializer[Any]):
 
 
 class MonthHourActivity(HourActivity):
-    """As of a day, but without data the two split averages are null."""
+    """As in a daily summary, but the two split averages are null without data."""
 
     cacheHitAverageResponseTime = _Whole(allow_null=True, help_text="null means no data.")
     cacheMissAverageResponseTime = _Whole(allow_null=True, help_text="null means no data.")
@@ -52,7 +52,7 @@ class QueryRecord(serializers.Serializer[Any]):
     responseSize = serializers.IntegerField()
     count = _Whole()
     warehouseExecutionTimeMs = serializers.IntegerField(
-        allow_null=True, help_text="Null where no execution reached the warehouse."
+        allow_null=True, help_text="Null if no execution reached the warehouse."
     )
     firstRequestTime = serializers.DateTimeField(allow_null=True)
     lastRequestTime = serializers.DateTimeField(allow_null=True)

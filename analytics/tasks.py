@@ -1,4 +1,7 @@
-"""Jobs of Celery: beat finds what is stale, workers rebuild it. Every job may run twice or be killed."""
+"""Celery tasks: beat finds stale days and periods, workers rebuild them.
+
+Every task may run twice or be killed at any point.
+"""
 
 from __future__ import annotations
 
@@ -23,23 +26,24 @@ from tenantadmin.objectstore import StoreError, default_store
 
 logger = logging.getLogger(__name__)
 
-#: Days that the look of every minute covers, today among them.
+#: `refresh_recent` checks this many days, today included, every minute.
 RECENT_DAYS: Final = 3
-#: Days that the look at older ones covers each time, for objects that come late; of those before, a part.
+#: `refresh_older` checks the days up to this age each time, because objects may come late. Still older days
+#: are divided into parts, and each run checks one part.
 LATE_DAYS: Final = 10
-#: Seconds from one look at older days to the next; in so many of them it has seen every day.
-OLDER_SECONDS: Final = 300
 OLDER_PARTS: Final = 12
-#: Days that end within this time share one rebuild of the months and years they belong to.
+#: Seconds between two runs of `refresh_older`.
+OLDER_SECONDS: Final = 300
+#: Seconds to wait before months and years are rebuilt, so that several rebuilt days share one rebuild.
 GATHER_SECONDS: Final = 5
-#: How much later lost rollups are made again: a store that loses them each time is not kept busy with it.
+#: Seconds to wait before lost rollups are rebuilt, in case the store loses them again each time.
 REPAIR_SECONDS: Final = 60
-#: A write that began longer ago was killed.
+#: An unfinished write that began longer ago was killed.
 LONGEST_WRITE: Final = timedelta(days=1)
 
 
 class RetriedTask(Task[Any, None]):
-    """Runs again, later each time, where another worker is at it, or store or database fail."""
+    """Retries with growing delays if another worker builds the same period, or if store or database fail."""
 
     autoretry_for = (Busy, StoreError, OperationalError, InterfaceError)
     retry_backoff = 5
@@ -50,7 +54,7 @@ class RetriedTask(Task[Any, None]):
 
 @shared_task
 def refresh_recent() -> None:
-    """Look for new objects in the last days of every tenant, and rebuild where there are some."""
+    """Check the last days of every tenant for new objects."""
     first = datetime.now(UTC).date() - timedelta(days=RECENT_DAYS - 1)
     for tenant in find_tenants(default_store()):
         refresh_tenant.delay(str(tenant), first.isoformat())
@@ -58,7 +62,7 @@ def refresh_recent() -> None:
 
 @shared_task
 def refresh_older() -> None:
-    """Look at those of every tenant's older days whose turn it is, by the clock: beat may start any time."""
+    """Check one part of the older days of every tenant. The clock chooses the part: beat has no state."""
     part = int(time() / OLDER_SECONDS) % OLDER_PARTS
     for tenant in find_tenants(default_store()):
         refresh_tenant.delay(str(tenant), None, part)
@@ -66,11 +70,12 @@ def refresh_older() -> None:
 
 @shared_task(base=RetriedTask)
 def refresh_tenant(tenant: str, first: str | None, part: int | None = None) -> None:
-    """Find a tenant's stale days, and fan out one job for each; then its periods.
+    """Start a task for each stale day of a tenant, and one for its stale periods.
 
     Args:
-        first: only days from then on; else all of them.
-        part: only older days, and of those that are no longer late this part, 0 to `OLDER_PARTS` - 1.
+        first: check only this day and later ones. None means all days.
+        part: check only days older than `RECENT_DAYS`; of those older than `LATE_DAYS`, only this part
+            (0 to `OLDER_PARTS` - 1).
     """
     since = date.fromisoformat(first) if first else None
     today = datetime.now(UTC).date()
@@ -83,14 +88,14 @@ def refresh_tenant(tenant: str, first: str | None, part: int | None = None) -> N
     days = find_stale_days(default_store(), tenant=UUID(tenant), first=since, is_wanted=is_due)
     for day in days:
         refresh_day.delay(tenant, day.isoformat())
-    # Those of days built before: their task may be lost, and none of these days need ever be built.
+    # Periods can be stale without a stale day: the task that follows a rebuilt day may have been lost.
     if find_stale_periods(tenant=UUID(tenant)):
         _request_periods(tenant)
 
 
 @shared_task(base=RetriedTask)
 def refresh_day(tenant: str, day: str) -> None:
-    """Rebuild one day where it is stale, then what shows it."""
+    """Rebuild a day if it is stale, then the periods that contain it."""
     if rebuild_day(default_store(), tenant=UUID(tenant), day=date.fromisoformat(day)):
         logger.info("Rebuilt %s of tenant %s", day, tenant)
     _request_periods(tenant)
@@ -98,8 +103,8 @@ def refresh_day(tenant: str, day: str) -> None:
 
 @shared_task(base=RetriedTask)
 def refresh_periods(tenant: str) -> None:
-    """Rebuild the months, years and the history of a tenant that are stale."""
-    cache.delete(_requested_key(tenant))  # a day that ends from here on asks for another run
+    """Rebuild the stale months, years and history of a tenant."""
+    cache.delete(_requested_key(tenant))  # a day that is rebuilt from now on starts another run
     failures: list[Exception] = []
     for period in find_stale_periods(tenant=UUID(tenant)):
         name = period or "the whole history"
@@ -108,7 +113,7 @@ def refresh_periods(tenant: str) -> None:
                 logger.info("Rebuilt %s of tenant %s", name, tenant)
         except (OperationalError, InterfaceError):
             raise
-        except Exception as error:  # noqa: BLE001  # raised below: the others do not wait for it
+        except Exception as error:  # noqa: BLE001  # raised below, after the other periods
             logger.warning("Cannot rebuild %s of tenant %s: %s", name, tenant, error)
             failures.append(error)
             if isinstance(error, LostRollups):
@@ -120,7 +125,7 @@ def refresh_periods(tenant: str) -> None:
 
 @shared_task(base=RetriedTask)
 def clean_up() -> None:
-    """Delete files that no reader can still be using, and the builds of long ago; end the killed ones."""
+    """Delete superseded files and old build records, and mark killed builds as failed."""
     delete_superseded(default_store())
     end_killed_builds()
     delete_old_builds()
@@ -128,13 +133,13 @@ def clean_up() -> None:
 
 @shared_task
 def remove_unfinished_writes() -> None:
-    """Remove from the store what writes that were killed left there."""
+    """Remove the remains of killed writes from the object store."""
     if removed := default_store().remove_unfinished(age=LONGEST_WRITE):
         logger.info("Removed %d unfinished writes from the store", removed)
 
 
 def _request_periods(tenant: str) -> None:
-    """Ask for one run of `refresh_periods` soon, however many days of the tenant end until then."""
+    """Start `refresh_periods` in a few seconds, once for all days of the tenant rebuilt until then."""
     if cache.add(_requested_key(tenant), value=True, timeout=10 * GATHER_SECONDS):
         refresh_periods.apply_async((tenant,), countdown=GATHER_SECONDS)
 

@@ -1,4 +1,4 @@
-"""Who reads raw logs and asks queries. Contract: Authentication, 7: no audit row, no data."""
+"""The audit of raw-log reads and SQL queries: no audit row, no data. Contract: Authentication, 7."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """The caller, as the audit names it: the email, and the client's address."""
+    """The email and the client address of a caller, for the audit."""
 
     email: str
     address: str
 
 
 def record_read(reader: Reader, *, tenant: UUID, key: str) -> None:
-    """Write the audit row of a read of ``key``, an object or a prefix. Call it before the data is read."""
+    """Write the audit row for a read of ``key``, an object or a prefix. Call this before reading the data."""
     LogRead.objects.create(
         tenant_id=tenant,
         email=reader.email,
@@ -32,11 +32,11 @@ def record_read(reader: Reader, *, tenant: UUID, key: str) -> None:
 
 
 def begin_query(reader: Reader, *, tenant: UUID, statement: str) -> int:
-    """Write the audit row of a query that is about to run; return its id for `end_query`."""
+    """Write the audit row of a query that is about to run, and return its id for `end_query`."""
     run = QueryRun.objects.create(
         tenant_id=tenant,
         email=reader.email,
-        # PostgreSQL stores neither NUL characters nor lone surrogates: others replace them.
+        # PostgreSQL cannot store NUL characters and lone surrogates.
         statement=statement.replace("\0", "␀").encode(errors="replace").decode(),
         request_id=current_request_id(),
         client_address=reader.address,
@@ -47,5 +47,5 @@ def begin_query(reader: Reader, *, tenant: UUID, statement: str) -> int:
 def end_query(
     run: int, *, outcome: str, duration_ms: int, rows: int | None = None, nbytes: int | None = None
 ) -> None:
-    """Complete the audit row of a query: ``ok`` with rows and bytes, or the error's code without them."""
+    """Complete the audit row of a query. ``outcome`` is ``ok`` or the error code."""
     QueryRun.objects.filter(pk=run).update(outcome=outcome, duration_ms=duration_ms, rows=rows, bytes=nbytes)

@@ -2,7 +2,7 @@
 
 Contract: Raw logs, SQL over the log.
 """
-# ruff: noqa: N815  (the members' names are those of the JSON)
+# ruff: noqa: N815  (fields have the names of the JSON members)
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The raw log tree: years down to one object. Contract: "Raw logs".
 
-A listing looks once into each child of its level: its cost does not grow with the number of objects below.
-Every read is audited first.
+A listing looks into each child of its level once, so its cost does not grow with the number of objects.
+Every read writes its audit row first.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 JSON: Final = "application/json"
 NDJSON: Final = "application/x-ndjson"
 
-#: Larger objects, in bytes, are not held whole.
-_WHOLE: Final = 1 << 20
-#: How many objects below a level are searched for a log: one page of a listing on S3.
-_LOOK: Final = 1000
-#: The names that each level below the year may have: month, day, hour.
+#: Objects up to this size, in bytes, are read into memory. Larger ones are streamed.
+_MAX_BYTES_IN_MEMORY: Final = 1 << 20
+#: How many objects below a level are searched for a raw log: one page of a listing on S3.
+_MAX_SEARCHED: Final = 1000
+#: The valid names of the levels below the year: month, day, hour.
 _LEVELS: Final = (
     re.compile(r"0[1-9]|1[0-2]"),
     re.compile(r"0[1-9]|[12][0-9]|3[01]"),
@@ -40,7 +40,7 @@ _LEVELS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class RawLog:
-    """One raw log object as stored; ``body`` is bytes where it is small, ``size`` is in bytes."""
+    """One raw log object as stored. ``body`` is bytes if the object is small. ``size`` is in bytes."""
 
     body: bytes | FileChunks
     size: int
@@ -48,7 +48,7 @@ class RawLog:
 
 
 def list_names(store: ObjectStore, *, tenant: UUID, path: tuple[str, ...], reader: Reader) -> list[str]:
-    """Return the names of the children of ``path`` (year, month, day, hour: as many as are given), in order.
+    """Return the sorted names of the children of ``path``: a year, and optionally a month, day and hour.
 
     Raises:
         NotFound: the level has no data.
@@ -75,10 +75,10 @@ def read_object(
         raise NotFound("There is no such log object.")
     try:
         with store.open(key) as stored:
-            if stored.size <= _WHOLE:
+            if stored.size <= _MAX_BYTES_IN_MEMORY:
                 body = stored.read()
                 return RawLog(body, len(body), _media_type(io.BytesIO(body)))
-            # Reads the first piece of an object of lines, and all of an object that is one value.
+            # This reads the first lines of NDJSON, or all of an object that is one JSON value.
             media_type = _media_type(stored)
         again = store.open(key)
         return RawLog(FileChunks(again, size=again.size), again.size, media_type)
@@ -91,7 +91,7 @@ def _media_type(stream: IO[bytes]) -> str:
 
 
 def _names(store: ObjectStore, prefix: str, *, depth: int) -> list[str]:
-    """Return the levels directly under ``prefix`` that lead to logs, or the logs of an hour."""
+    """Return the levels directly under ``prefix`` that contain logs, or the logs of an hour."""
     folders, objects = store.listdir(prefix)
     if depth > len(_LEVELS):
         return [name for name in objects if parse_raw_key(prefix + name) is not None]
@@ -100,8 +100,9 @@ def _names(store: ObjectStore, prefix: str, *, depth: int) -> list[str]:
 
 
 def _has_logs(store: ObjectStore, prefix: str) -> bool:
-    for looked, entry in enumerate(store.list(prefix), start=1):
-        # After so many other objects a log may still follow: better one level too many than hidden logs.
-        if parse_raw_key(entry.key) is not None or looked == _LOOK:
+    for searched, entry in enumerate(store.list(prefix), start=1):
+        # A log may still follow after so many other objects: showing an empty level is better than hiding
+        # a log.
+        if parse_raw_key(entry.key) is not None or searched == _MAX_SEARCHED:
             return True
     return False

@@ -1,4 +1,4 @@
-"""What the Gateway notes about cached results. Contract: Cache metadata."""
+"""Metadata that Gateways store about cached results. Contract: Cache metadata."""
 
 from __future__ import annotations
 
@@ -13,34 +13,35 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from uuid import UUID
 
-_PLAIN: Final = ("queryHash", "statement", "sizeBytes", "rowCount")
-_REST: Final = ("hitCount", "tables", "tags")
+#: Members that are kept in the JSON column, in the order of the contract: before the times, and after them.
+_FIRST_MEMBERS: Final = ("queryHash", "statement", "sizeBytes", "rowCount")
+_LAST_MEMBERS: Final = ("hitCount", "tables", "tags")
 
 
 class CacheMetadataNotFound(NotFound):
-    message = "There is no metadata under this cache key."
+    message = "There is no metadata for this cache key."
 
 
 def metadata_as_json(row: CacheMetadata) -> dict[str, Any]:
     """Return the contract's CacheMetadata; absent members stay absent."""
-    moments = {"expiresAt": row.expires_at, "lastAccessedAt": row.last_accessed_at}
-    kept = row.document
+    times = {"expiresAt": row.expires_at, "lastAccessedAt": row.last_accessed_at}
+    document = row.document
     return {
         "tenantId": str(row.tenant_id),
         "cacheKey": row.cache_key,
         "ruleId": row.rule_id,
-        **{name: kept[name] for name in _PLAIN if name in kept},
+        **{name: document[name] for name in _FIRST_MEMBERS if name in document},
         "createdAt": format_timestamp(row.created_at),
-        **{name: format_timestamp(moment) for name, moment in moments.items() if moment is not None},
-        **{name: kept[name] for name in _REST if name in kept},
+        **{name: format_timestamp(time) for name, time in times.items() if time is not None},
+        **{name: document[name] for name in _LAST_MEMBERS if name in document},
     }
 
 
 def read_metadata(tenant_id: UUID, cache_key: str) -> dict[str, Any]:
-    """Return what is noted under a cache key, as JSON.
+    """Return the metadata of a cache key as JSON.
 
     Raises:
-        TenantNotFound, CacheMetadataNotFound: there is no such live tenant, or nothing is noted.
+        TenantNotFound, CacheMetadataNotFound: there is no such live tenant or no metadata.
     """
     row = CacheMetadata.objects.filter(
         tenant=tenant_id, tenant__deleted_at__isnull=True, cache_key=cache_key
@@ -52,15 +53,19 @@ def read_metadata(tenant_id: UUID, cache_key: str) -> dict[str, Any]:
 
 
 def write_metadata(tenant_id: UUID, cache_key: str, document: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace what is noted under a cache key, or note it first, and return it as JSON.
+    """Create or replace the metadata of a cache key and return it as JSON.
 
     Raises:
         TenantNotFound: there is no such live tenant.
-        ValidationFailed: ``tenantId`` or ``cacheKey`` is another one than the address's.
+        ValidationFailed: ``tenantId`` or ``cacheKey`` differs from the path.
     """
     given = {"tenantId": tenant_id, "cacheKey": cache_key}
     details = [
-        Detail(f"/{name}", "read-only", f"'{name}' is that of the address. Leave it out or send it so.")
+        Detail(
+            f"/{name}",
+            "read-only",
+            f"'{name}' differs from the path. Leave it out or send the value of the path.",
+        )
         for name, value in given.items()
         if document.get(name, value) != value
     ]
@@ -74,7 +79,7 @@ def write_metadata(tenant_id: UUID, cache_key: str, document: Mapping[str, Any])
         created_at=document.get("createdAt") or now(),
         expires_at=document.get("expiresAt"),
         last_accessed_at=document.get("lastAccessedAt"),
-        document={name: document[name] for name in (*_PLAIN, *_REST) if name in document},
+        document={name: document[name] for name in (*_FIRST_MEMBERS, *_LAST_MEMBERS) if name in document},
     )
     CacheMetadata.objects.bulk_create(
         [row],

@@ -1,4 +1,4 @@
-"""Refusals of rulesets. Contract: Lint result, Errors."""
+"""Errors that refuse a ruleset. Contract: Lint result, Errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class RulesetRejected(ValidationFailed):
-    """Lint found blocking errors: the error body and the lint result in one object."""
+    """Lint found errors. The answer is the error body and the lint result in one object."""
 
     def __init__(self, result: LintResult) -> None:
         count = len(result.errors)
@@ -22,5 +22,5 @@ class RulesetRejected(ValidationFailed):
 
 
 def malformed_ruleset(error: GrosslyMalformed) -> ValidationFailed:
-    """Return the plain error of a document that is no ruleset at all."""
+    """Return the error for a document that is not a ruleset."""
     return ValidationFailed(str(error), details=[Detail(error.path, "wrong-type", str(error))])

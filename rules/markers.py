@@ -1,7 +1,7 @@
 """Invalidation markers. Contract: Invalidation marker, States and transitions.
 
-Markers of a tenant are made under the lock of its ruleset's row: their numbers do not collide, and no rule
-goes away while a marker on it is being made.
+Creating a marker locks the row of the tenant's ruleset: numbers do not collide, and nobody can remove the
+target rule in between.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class RuleNotFound(NotFound):
 
 @dataclass(frozen=True, slots=True)
 class NewMarker:
-    """A marker that somebody asks for; everything else derives from the target rule."""
+    """The input for a new marker. Everything else derives from the target rule."""
 
     marker_id: str
     target_rule_id: str
@@ -108,11 +108,11 @@ def read_marker(tenant_id: UUID, marker_id: str) -> dict[str, Any]:
 
 
 def create_marker(tenant_id: UUID, new: NewMarker) -> dict[str, Any]:
-    """Make a marker by hand: the new cutoff of its target rule. Return it as JSON.
+    """Create a marker by hand, which becomes the cutoff of its target rule. Return it as JSON.
 
     Raises:
         TenantNotFound: there is no such live tenant.
-        ValidationFailed: an unknown target rule, or an id that was used before.
+        ValidationFailed: the target rule is unknown, or the id was used before.
     """
     with transaction.atomic():
         target = _lock_rules(tenant_id).get(new.target_rule_id)
@@ -128,7 +128,7 @@ def create_marker(tenant_id: UUID, new: NewMarker) -> dict[str, Any]:
         marker = make_marker(
             tenant_id,
             target=target,
-            at=_moment(),
+            at=_database_now(),
             marker_id=new.marker_id,
             metadata=dict(new.metadata),
             invalidated_by={
@@ -142,9 +142,9 @@ def create_marker(tenant_id: UUID, new: NewMarker) -> dict[str, Any]:
 
 
 def invalidate_targets(tenant_id: UUID, *, rule_id: str, statement: str) -> list[dict[str, Any]]:
-    """Make one marker for each target of a rule that fired; all or none. Return them as JSON.
+    """Create one marker for each target of a rule that fired, all or none. Return them as JSON.
 
-    A rule that has been disabled since still invalidates: the Gateway saw it fire.
+    A disabled rule is accepted: it was enabled when the Gateway saw it fire.
 
     Raises:
         TenantNotFound, RuleNotFound: there is no such live tenant, or no such rule.
@@ -157,7 +157,7 @@ def invalidate_targets(tenant_id: UUID, *, rule_id: str, statement: str) -> list
             raise RuleNotFound
         if not fired.invalidate_rules:
             raise BadRequest(f"The rule '{rule_id}' has no 'invalidateRules': it invalidates nothing.")
-        moment = _moment()
+        created_at = _database_now()
         markers = []
         for target_id in fired.invalidate_rules:
             number, marker_id = _next_id(tenant_id, target_id)
@@ -165,7 +165,7 @@ def invalidate_targets(tenant_id: UUID, *, rule_id: str, statement: str) -> list
                 make_marker(
                     tenant_id,
                     target=rules[target_id],
-                    at=moment,
+                    at=created_at,
                     marker_id=marker_id,
                     number=number,
                     invalidated_by={"ruleId": rule_id, "statement": statement, "triggeredBy": CROSS_RULE},
@@ -176,13 +176,13 @@ def invalidate_targets(tenant_id: UUID, *, rule_id: str, statement: str) -> list
 
 
 def update_marker(tenant_id: UUID, marker_id: str, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Change the free text of a marker, member by member, and return it as JSON.
+    """Merge ``metadata`` and ``invalidatedBy`` of ``changes`` into a marker and return it as JSON.
 
-    ``changes`` may name ``metadata`` and ``invalidatedBy``; derived members must say what they say now.
+    ``changes`` may hold the derived members too, with their present values.
 
     Raises:
         TenantNotFound, MarkerNotFound: there is no such live tenant or marker.
-        ValidationFailed: another value for something derived.
+        ValidationFailed: a derived member has another value.
     """
     with transaction.atomic():
         require_live_tenant(tenant_id)
@@ -198,7 +198,7 @@ def update_marker(tenant_id: UUID, marker_id: str, changes: Mapping[str, Any]) -
 
 
 def delete_marker(tenant_id: UUID, marker_id: str) -> bool:
-    """Remove a marker; its id stays used. Return whether there was one.
+    """Remove a marker and return whether it existed. Its id cannot be used again.
 
     Raises:
         TenantNotFound: there is no such live tenant.
@@ -214,7 +214,7 @@ def _remaining(tenant_id: UUID) -> QuerySet[Marker]:
 
 
 def _with_superseded(markers: QuerySet[Marker]) -> Any:
-    """Tell for each marker whether a newer remaining, unexpired one stands on its rule."""
+    """Annotate markers with ``superseded``: the same rule has a newer marker, unexpired and not removed."""
     newer = Marker.objects.filter(
         Q(invalidated_at__gt=OuterRef("invalidated_at"))
         | Q(invalidated_at=OuterRef("invalidated_at"), pk__gt=OuterRef("pk")),
@@ -227,7 +227,7 @@ def _with_superseded(markers: QuerySet[Marker]) -> Any:
 
 
 def _lock_rules(tenant_id: UUID) -> dict[str, Rule]:
-    """Hold a live tenant's ruleset until the transaction ends and return its rules by id."""
+    """Lock a live tenant's ruleset until the transaction ends and return its rules by id."""
     rules = (
         Ruleset.objects.select_for_update(of=("self",), no_key=True)
         .filter(pk=tenant_id, tenant__deleted_at__isnull=True)
@@ -239,22 +239,22 @@ def _lock_rules(tenant_id: UUID) -> dict[str, Rule]:
     return {rule["id"]: read_rule(rule) for rule in rules}
 
 
-def _moment() -> dt.datetime:
-    """Return the database's present moment: markers of several servers stand in one order."""
+def _database_now() -> dt.datetime:
+    """Return the time of the database's clock, so that markers made by several servers are ordered."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT date_trunc('milliseconds', clock_timestamp())")
         row = cursor.fetchone()
-    moment: dt.datetime = row[0]
-    return moment
+    time: dt.datetime = row[0]
+    return time
 
 
 def cross_rule_id(target_id: str, number: int) -> str:
-    """Return the id of a marker that a rule made on another."""
+    """Return the id of a marker that one rule made on another."""
     return f"{target_id}.{number}-InvalidationMarker"
 
 
 def _next_id(tenant_id: UUID, target_id: str) -> tuple[int, str]:
-    """Return the next number of a target and the id made of it, passing over ids taken by hand."""
+    """Return the next free number of a target rule and its marker id. Skip ids given by hand."""
     of_target = Marker.objects.filter(tenant=tenant_id, target_rule_id=target_id)
     highest = of_target.aggregate(highest=Max("number"))["highest"]
     for number in count(0 if highest is None else highest + 1):
@@ -274,7 +274,7 @@ def make_marker(
     metadata: dict[str, Any] | None = None,
     number: int | None = None,
 ) -> Marker:
-    """Return an unsaved marker on ``target``; what derives from the rule is taken from it."""
+    """Return an unsaved marker on the rule ``target``."""
     return Marker(
         tenant_id=tenant_id,
         marker_id=marker_id,
@@ -290,11 +290,12 @@ def make_marker(
 
 
 def _require_derived(changes: Mapping[str, Any], present: Mapping[str, Any]) -> None:
-    free = {"metadata", "invalidatedBy"}
+    """Refuse a change of a derived member."""
+    writable = {"metadata", "invalidatedBy"}
     details: Sequence[Detail] = [
         Detail(f"/{name}", "read-only", f"'{name}' is derived. Leave it out or send it as read.")
         for name, value in changes.items()
-        if name not in free and value != present[name]
+        if name not in writable and value != present[name]
     ]
     if details:
         raise ValidationFailed(details=details)

@@ -9,13 +9,13 @@ from tenantadmin.core.timestamps import now
 
 
 class Ruleset(models.Model):
-    """The rules document of a live tenant; deletion removes the row and keeps its history."""
+    """The ruleset of a live tenant. Deleting the tenant removes the row and keeps its history."""
 
     tenant = models.OneToOneField(Tenant, on_delete=models.CASCADE, primary_key=True, related_name="ruleset")
-    #: ``[Rule]``, complete: every default is written out.
+    #: ``[Rule]``, with every default filled in.
     rules = models.JSONField(default=list)
     seq = models.PositiveIntegerField(default=0, editable=False)
-    #: Sorts as text, strictly grows, never repeats (`rules.ruleset.cache_bust`).
+    #: Grows with each write, sorts as text, is never repeated (`rules.ruleset.cache_bust`).
     cache_bust = models.CharField(max_length=40, editable=False)
     modified_at = models.DateTimeField(default=now, editable=False)
 
@@ -79,7 +79,7 @@ class Marker(models.Model):
 
 
 class CacheMetadata(models.Model):
-    """What the Gateway noted about one cached result."""
+    """Metadata that a Gateway stored about one cached result."""
 
     tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="cache_metadata")
     cache_key = models.CharField(max_length=256)

@@ -1,4 +1,4 @@
-"""Bringing an earlier ruleset back. Contract: Restore rules."""
+"""Restore an earlier ruleset. Contract: Restore rules."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def restore_ruleset(
     confirm_deletes: Collection[str] = (),
     require: Callable[[str], None] | None = None,
 ) -> RulesetState:
-    """Write an earlier ruleset again, under today's lint; its cache-bust token is a new one.
+    """Write an earlier ruleset again as a new revision, with a new cache-bust token.
 
     Raises:
-        RevisionNotFound, TenantNotFound: there is nothing to restore, or nowhere to.
-        RulesetRejected, ValidationFailed, PlanLimitExceeded: it does not hold any more.
+        RevisionNotFound, TenantNotFound: there is no such revision or live tenant.
+        RulesetRejected, ValidationFailed, PlanLimitExceeded: lint or the plan no longer allows the ruleset.
         Conflict: the ruleset changed during the restore.
     """
     return write_ruleset(

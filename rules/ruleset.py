@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from accounts.models import Tenant
 
 
-#: Rulesets as they are sent, by tenant and cache-bust token, which never names two states: at most 64 MiB.
+#: Cache of rendered rulesets, at most 64 MiB. A cache-bust token never names two states of a ruleset.
 _rendered: LRUCache[tuple[UUID, str], bytes] = LRUCache(maxsize=64 * 2**20, getsizeof=len)
 _rendering = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
 class RulesetState:
-    """A tenant's ruleset as it stands."""
+    """A tenant's stored ruleset."""
 
     tenant_id: UUID
     account_id: UUID
@@ -59,10 +59,10 @@ class RulesetState:
 
 
 def cache_bust(*, seq: int, modified_at: dt.datetime) -> str:
-    """Return the token of a revision, by which a Gateway leaves its warm cache. Contract: Restore rules.
+    """Return the token of a revision: a new one makes Gateways start a new cache. Contract: Restore rules.
 
-    Fixed-width hex of the write's moment, which strictly grows per tenant, and of ``seq``: it sorts as text,
-    and no value returns, not even where a database was set back to a backup and counts ``seq`` again.
+    It is the time of the write and ``seq`` in hex of fixed width, so tokens sort as text. The time grows with
+    each write of a tenant, so a token is never repeated, even if a restored backup repeats ``seq``.
     """
     milliseconds = round(modified_at.timestamp() * 1000)
     return f"{milliseconds:012x}{seq:08x}"

@@ -1,8 +1,8 @@
-"""The shape of rulesets, of what lint says, of markers and cache metadata, for bodies and for the contract.
+"""Serializers of rulesets, lint results, markers and cache metadata, for bodies and for the contract.
 
 Contract: Cache rules, Lint result, Invalidation marker, Cache metadata.
 """
-# ruff: noqa: N815  (the members' names are those of the JSON)
+# ruff: noqa: N815  (fields have the names of the JSON members)
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _LARGE = 2**53
 
 @extend_schema_field(OpenApiTypes.OBJECT)
 class ConditionsField(serializers.JSONField):
-    """Conditions, ANDed: request columns, ``all``, ``any``, ``not``."""
+    """Conditions on request columns, combined with ``all``, ``any`` and ``not``. All must hold."""
 
 
 @extend_schema_serializer(component_name="Rule")
 class RuleBody(serializers.Serializer[Any]):
-    """A cache rule as sent: only ``id`` is required."""
+    """A cache rule. Only ``id`` is required."""
 
     id = serializers.RegexField(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")
     name = serializers.CharField(required=False, allow_blank=True)
@@ -55,7 +55,7 @@ class RuleBody(serializers.Serializer[Any]):
 
 
 class Rule(RuleBody):
-    """A cache rule as stored: every default is written out."""
+    """A cache rule with every default filled in."""
 
     name = serializers.CharField(allow_blank=True)
     enabled = serializers.BooleanField()
@@ -67,11 +67,15 @@ class Rule(RuleBody):
 
 @extend_schema_serializer(component_name="TenantRules")
 class TenantRulesBody(serializers.Serializer[Any]):
-    """A ruleset to write or to check; what is read-only may be sent back as read."""
+    """A ruleset to write or to check. Read-only members may be sent back unchanged."""
 
     tenantId = serializers.UUIDField(required=False)
-    cacheBust = serializers.CharField(required=False, allow_blank=True, help_text="A stale one is a 409.")
-    seq = serializers.IntegerField(min_value=0, required=False, help_text="A stale one is a 409.")
+    cacheBust = serializers.CharField(
+        required=False, allow_blank=True, help_text="A stale value is refused with 409."
+    )
+    seq = serializers.IntegerField(
+        min_value=0, required=False, help_text="A stale value is refused with 409."
+    )
     modifiedAt = serializers.DateTimeField(required=False)
     rules = RuleBody(many=True)
 
@@ -80,7 +84,7 @@ class TenantRules(serializers.Serializer[Any]):
     """A tenant's ruleset."""
 
     tenantId = serializers.UUIDField()
-    cacheBust = serializers.CharField(help_text="Opaque; sorts as text, grows with every write.")
+    cacheBust = serializers.CharField(help_text="Opaque. Sorts as text and grows with every write.")
     seq = serializers.IntegerField(min_value=0)
     modifiedAt = serializers.DateTimeField()
     rules = Rule(many=True)
@@ -98,7 +102,7 @@ class Finding(serializers.Serializer[Any]):
 
 
 class RuleLintResult(serializers.Serializer[Any]):
-    """What lint says of a ruleset; warnings never make it invalid."""
+    """The findings of lint. Warnings do not make a ruleset invalid."""
 
     valid = serializers.BooleanField()
     errors = Finding(many=True)  # type: ignore[assignment]  # a member, not the property
@@ -106,7 +110,7 @@ class RuleLintResult(serializers.Serializer[Any]):
 
 
 class RulesetRefusal(serializers.Serializer[Any]):
-    """The error body; where lint refused the ruleset, with the lint result in the same object."""
+    """The error body. If lint refused the ruleset, the same object holds the lint result."""
 
     error = serializers.CharField()
     message = serializers.CharField()
@@ -118,7 +122,7 @@ class RulesetRefusal(serializers.Serializer[Any]):
 
 
 class IdListField(StrictCharField):
-    """Rule ids, comma separated."""
+    """Comma-separated rule ids."""
 
     def to_internal_value(self, data: Any) -> Any:
         return frozenset(part for part in super().to_internal_value(data).split(",") if part)
@@ -128,12 +132,12 @@ class ConfirmParameters(StrictSerializer):
     confirmDeletes = IdListField(
         required=False,
         allow_blank=True,
-        help_text="Ids of removed rules, comma separated, whose active markers may be lost.",
+        help_text="Comma-separated ids of rules that may be removed although they have active markers.",
     )
 
 
 class RuleDifference(serializers.Serializer[Any]):
-    """A rule that both revisions hold and that differs; paths are relative to the rule."""
+    """A rule that differs between two revisions. Paths are relative to the rule."""
 
     id = serializers.CharField()
     fields = FieldDifference(many=True)  # type: ignore[assignment]  # a member, not the property
@@ -141,7 +145,7 @@ class RuleDifference(serializers.Serializer[Any]):
 
 @extend_schema_serializer(component_name="RulesDiff")
 class RulesDifference(DiffHead):
-    """What differs between two rulesets: rules are matched by id, order alone is no change."""
+    """The differences between two rulesets. Rules are compared by id; their order is not compared."""
 
     added = Rule(many=True)
     removed = Rule(many=True)
@@ -153,7 +157,7 @@ class MarkerMetadata(StrictSerializer):
 
 
 class InvalidatedBy(StrictSerializer):
-    """What fired: a rule, a statement, a source."""
+    """What invalidated the results: a rule, a statement, a source."""
 
     ruleId = StrictRegexField(_RULE_ID, required=False)
     statement = StrictCharField(required=False, max_length=_MAX_STATEMENT, trim_whitespace=False)
@@ -161,7 +165,7 @@ class InvalidatedBy(StrictSerializer):
 
 
 class MarkerCreate(StrictSerializer):
-    """A marker to make; it lives as long as its target rule's TTL."""
+    """A marker to create. It expires after the TTL of its target rule."""
 
     markerId = StrictRegexField(_MARKER_ID)
     targetRuleId = StrictRegexField(_RULE_ID)
@@ -170,7 +174,7 @@ class MarkerCreate(StrictSerializer):
 
 
 class MarkerUpdate(StrictSerializer):
-    """What a marker may change; what is derived may be sent back as read."""
+    """The members of a marker that can be changed. Derived members may be sent back unchanged."""
 
     metadata = MarkerMetadata(required=False)
     invalidatedBy = InvalidatedBy(required=False)
@@ -195,7 +199,7 @@ class MarkerDocument(serializers.Serializer[Any]):
     ttlSeconds = serializers.IntegerField(min_value=1)
     invalidatedBy = InvalidatedBy()
     createdAt = serializers.DateTimeField()
-    superseded = serializers.BooleanField(help_text="A newer one on the same rule overtook it.")
+    superseded = serializers.BooleanField(help_text="The same rule has a newer marker.")
 
 
 class MarkerParameters(StrictSerializer):
@@ -216,7 +220,7 @@ class InvalidationResult(serializers.Serializer[Any]):
 
 @extend_schema_serializer(component_name="CacheMetadata")
 class CacheMetadataBody(StrictSerializer):
-    """What the Gateway notes about a cached result."""
+    """Metadata about a cached result."""
 
     tenantId = StrictUuidField(required=False)
     cacheKey = StrictCharField(required=False, max_length=256)

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 def lint_document(document: Any) -> LintResult:
-    """Lint a TenantRules body without any tenant: the dry run of ``POST /config/rules/validate``.
+    """Lint a TenantRules body without a tenant, for ``POST /config/rules/validate``.
 
     Raises:
-        ValidationFailed: the body is no ruleset at all.
+        ValidationFailed: the body is not a ruleset.
     """
     try:
         return lint_ruleset(document)
@@ -46,17 +46,18 @@ def write_ruleset(
     confirm_deletes: Collection[str] = (),
     require: Callable[[str], None] | None = None,
 ) -> RulesetState:
-    """Replace a live tenant's ruleset: PUT, restore and every other writer come through here.
+    """Replace a live tenant's ruleset. PUT, restore and every other writer call this function.
 
-    ``document`` is a body as sent. ``require`` is asked with the entity tag of what is stored and raises
-    where the caller expected something else. ``confirm_deletes`` are ids of removed rules whose active
-    markers the caller agrees to lose. Lint runs before the transaction; that nothing changed since is decided
-    by the conditional update.
+    ``document`` is the body as sent. ``require`` gets the stored entity tag and raises an error if the
+    caller expected another one. ``confirm_deletes`` are ids of rules that may be removed although they have
+    active markers. Lint runs before the transaction; the conditional update then fails if the ruleset has
+    changed since it was read.
 
     Raises:
         TenantNotFound: there is no such live tenant.
-        RulesetRejected: lint found errors, the deletion delta included.
-        ValidationFailed, PlanLimitExceeded: no ruleset at all, another tenant's, or over the plan's limit.
+        RulesetRejected: lint or the deletion delta found errors.
+        ValidationFailed, PlanLimitExceeded: the body is not a ruleset, names another tenant, or exceeds the
+            limit of the plan.
         Conflict: the ruleset changed since it was read, or ``seq`` or ``cacheBust`` is stale.
     """
     stored = read_ruleset(tenant_id)
@@ -76,7 +77,8 @@ def write_ruleset(
         if not written:
             raise Conflict
         if removed and removed & active_marker_targets(tenant_id):
-            # Made since lint looked; markers are made under the ruleset's row, which is ours now.
+            # Somebody created a marker after lint had read them. This transaction now has the lock that
+            # creating a marker needs.
             raise Conflict
         append_revision(
             kind=RevisionKind.RULES,
@@ -104,7 +106,11 @@ def write_ruleset(
 def _validate(
     document: Any, stored: RulesetState, *, confirm_deletes: Collection[str]
 ) -> list[dict[str, Any]]:
-    """Return the complete rules of a body that may replace ``stored``."""
+    """Return the rules of a valid body, with default values filled in.
+
+    Raises:
+        As `write_ruleset`.
+    """
     try:
         result = lint_write(
             document,
@@ -128,7 +134,7 @@ def _validate(
 
 
 def _require_version(document: dict[str, Any], stored: RulesetState) -> None:
-    """Check the members that may be sent back as read; what has another type is lint's to refuse.
+    """Check ``tenantId``, ``seq`` and ``cacheBust`` if the body has them. Lint refuses wrong types.
 
     Raises:
         ValidationFailed: ``tenantId`` names another tenant.

@@ -1,5 +1,5 @@
-"""The shape of accounts, domains, FQDNs and grants. Contract: accounts (decided in docs/tenants.md)."""
-# ruff: noqa: N815  (the members' names are those of the JSON)
+"""Serializers of accounts, domains, FQDNs and grants. Contract: accounts (docs/tenants.md)."""
+# ruff: noqa: N815  (fields have the names of the JSON members)
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tenantadmin.http.serializers import (
 
 
 class WritableAccount(StrictSerializer):
-    """What an account may set."""
+    """The members of an account that can be written."""
 
     name = NameField(help_text="1 to 100 characters.")
     owners = serializers.ListField(
@@ -43,7 +43,7 @@ class AccountCreate(WritableAccount):
 
 @extend_schema_serializer(component_name="Account")
 class AccountBody(AccountCreate):
-    """The body of ``PUT``: an account as it was read, changed where it should change."""
+    """The body of ``PUT``. Read-only members may be sent back unchanged."""
 
     accountId = StrictUuidField(required=False)
     createdAt = TimestampField(required=False)
@@ -52,7 +52,7 @@ class AccountBody(AccountCreate):
 
 
 def parse_account(document: Any) -> SentAccount:
-    """Return what a body of ``PUT`` says.
+    """Return the change that a body of ``PUT`` asks for.
 
     Raises:
         ValidationFailed: the shape is invalid; each error names the place and how to correct it.
@@ -121,7 +121,7 @@ class FqdnParameters(StrictSerializer):
 
 @extend_schema_serializer(component_name="Fqdn")
 class FqdnDocument(serializers.Serializer[Any]):
-    """Who holds a host name."""
+    """The tenant that a host name belongs to."""
 
     fqdn = serializers.CharField()
     tenantId = serializers.UUIDField()
@@ -143,7 +143,7 @@ class GrantCreate(StrictSerializer):
 
 @extend_schema_serializer(component_name="PermissionGrant")
 class GrantDocument(serializers.Serializer[Any]):
-    """Permissions that somebody delegated."""
+    """Delegated permissions."""
 
     id = serializers.UUIDField()
     grantee = serializers.EmailField()
@@ -157,17 +157,17 @@ class GrantDocument(serializers.Serializer[Any]):
 
 @extend_schema_serializer(component_name="PermissionGrantItem")
 class GrantItem(GrantDocument):
-    """A grant in a list; its address takes a DELETE."""
+    """A grant in a list. DELETE its address to revoke it."""
 
     name = serializers.CharField()
     href = serializers.CharField()
 
 
 class GrantLinks(HalLinks):
-    items = GrantItem(many=True)  # type: ignore[assignment]  # another shape of entry
+    items = GrantItem(many=True)  # type: ignore[assignment]  # items have more members here
 
 
 class GrantList(serializers.Serializer[Any]):
-    """Grants in force, newest first."""
+    """Grants that are neither revoked nor expired, newest first."""
 
     _links = GrantLinks()

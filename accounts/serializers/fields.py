@@ -13,7 +13,7 @@ from tenantadmin.http.serializers import StrictCharField
 
 
 class EmailField(StrictCharField):
-    """An email address; comes out normalized."""
+    """An email address. The value is normalized."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(trim_whitespace=False, **options)
@@ -26,7 +26,7 @@ class EmailField(StrictCharField):
 
 
 class NameField(StrictCharField):
-    """The name of a tenant or an account; comes out NFC and trimmed."""
+    """The name of a tenant or an account. The value is trimmed and NFC."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(max_length=4 * MAX_TENANT_NAME, trim_whitespace=False, **options)
@@ -39,7 +39,7 @@ class NameField(StrictCharField):
 
 
 class FqdnField(StrictCharField):
-    """A host name; comes out lower-case and in its ASCII form."""
+    """A host name. The value is lower-case and in its ASCII form."""
 
     def to_internal_value(self, data: Any) -> str:
         try:

@@ -1,5 +1,5 @@
 """Pages of changes, revisions and differences. Contract: Change history."""
-# ruff: noqa: N815  (the members' names are those of the JSON)
+# ruff: noqa: N815  (fields have the names of the JSON members)
 
 from __future__ import annotations
 

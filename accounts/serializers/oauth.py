@@ -1,4 +1,4 @@
-"""Tokens and signing keys as OAuth and JOSE name them, for the contract. Contract: Authentication."""
+"""Serializers of OAuth tokens and signing keys, for the contract. Contract: Authentication."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class TokenResponse(serializers.Serializer[Any]):
 
 
 class LogoutRequest(serializers.Serializer[Any]):
-    """The refresh token or personal access token to end; an unknown one is as good as ended."""
+    """The refresh token or personal access token to revoke. An unknown token is not an error."""
 
     token = StrictCharField()
     token_type_hint = StrictCharField(required=False, allow_blank=True, help_text="Accepted and ignored.")

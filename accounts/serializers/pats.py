@@ -1,5 +1,5 @@
-"""The shape of personal access tokens, for bodies and for the contract. Contract: Authentication, 4."""
-# ruff: noqa: N815  (the members' names are those of the JSON)
+"""Serializers of personal access tokens. Contract: Authentication, 4."""
+# ruff: noqa: N815  (fields have the names of the JSON members)
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _MAX_TOKEN = 4096
 
 
 class SignInParameters(StrictSerializer):
-    """``redirect`` comes out as where to go, whichever of its two names was used."""
+    """``redirect`` is the address to go to, sent as ``redirect`` or ``return_to``."""
 
     redirect = StrictCharField(
         default="/", allow_blank=True, help_text="Where signing in leads; wins over `return_to`."
@@ -37,7 +37,7 @@ class SignInParameters(StrictSerializer):
 
 
 class CallbackParameters(serializers.Serializer[Any]):
-    """What an identity provider sends back; it may add parameters of its own."""
+    """The query parameters of an identity provider's answer. It may add others."""
 
     code = serializers.CharField(required=False, allow_blank=True, help_text="The provider's code.")
     state = serializers.CharField(
@@ -47,7 +47,7 @@ class CallbackParameters(serializers.Serializer[Any]):
 
 
 class SignInTokens(serializers.Serializer[Any]):
-    """The service's own tokens; ``expires_in`` in seconds, of the access token."""
+    """The tokens of a sign-in. ``expires_in`` is the lifetime of the access token in seconds."""
 
     access_token = serializers.CharField()
     refresh_token = serializers.CharField()
@@ -55,7 +55,7 @@ class SignInTokens(serializers.Serializer[Any]):
 
 
 class MagicLinkRequest(StrictSerializer):
-    """``redirect``: where signing in leads; beyond the allowed domains it is the dashboard's root."""
+    """``redirect`` is the address to go to after signing in. If it is not allowed, the dashboard is used."""
 
     email = EmailField(max_length=MAX_EMAIL_LENGTH)
     redirect = StrictCharField(max_length=MAX_REDIRECT_LENGTH, required=False, allow_blank=True, default="/")

@@ -1,5 +1,5 @@
-"""The shape of tenants' documents, for reading bodies and for the contract. Contract: TenantConfig."""
-# ruff: noqa: N815  (the members' names are those of the JSON)
+"""Serializers of tenants and their configuration. Contract: TenantConfig."""
+# ruff: noqa: N815  (fields have the names of the JSON members)
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MAX_FQDNS = 1000
 
 
 class FqdnListField(serializers.ListField):
-    """Host names, each once."""
+    """Host names without repetition."""
 
     child = FqdnField()
 
@@ -55,7 +55,7 @@ class FqdnListField(serializers.ListField):
 
 
 class PlainText(StrictCharField):
-    """Text of the connection: never a credential itself."""
+    """A text of the connection, never a credential."""
 
     def to_internal_value(self, data: Any) -> str:
         text = super().to_internal_value(data)
@@ -69,7 +69,7 @@ class PlainText(StrictCharField):
 
 
 class Warehouse(StrictSerializer):
-    """How the Gateway reaches the warehouse; never a secret."""
+    """The connection to the warehouse, without secrets."""
 
     adapterType = OneOfField(choices=["databricks", "snowflake", "postgresql"])
     serverHostname = PlainText(max_length=253)
@@ -94,14 +94,14 @@ class Caching(StrictSerializer):
 
 
 class Logging(StrictSerializer):
-    """What the Gateway keeps of requests."""
+    """What the Gateway logs of requests."""
 
     retentionDays = JsonIntegerField(required=False, min_value=1, max_value=36_500, help_text="Default 400.")
     storeParameterValues = JsonBooleanField(required=False, help_text="Default true.")
 
 
 class LabelsField(serializers.DictField):
-    """Free labels, text by text."""
+    """Labels: any text as key and value."""
 
     child = StrictCharField(max_length=500, allow_blank=True)
 
@@ -116,7 +116,7 @@ class LabelsField(serializers.DictField):
 
 
 class WritableConfig(StrictSerializer):
-    """What a tenant's configuration may set."""
+    """The members of a configuration that can be written."""
 
     tenantName = NameField(help_text="1 to 100 characters, unique within the account.")
     fqdns = FqdnListField(required=False, max_length=_MAX_FQDNS)
@@ -134,7 +134,7 @@ class TenantCreate(WritableConfig):
 
 @extend_schema_serializer(component_name="TenantConfig")
 class TenantConfigBody(WritableConfig):
-    """The body of ``PUT …/config``: a configuration as it was read, changed where it should change."""
+    """The body of ``PUT …/config``. Read-only members may be sent back unchanged."""
 
     tenantId = StrictUuidField(required=False)
     accountId = StrictUuidField(required=False, help_text="Cannot be changed.")
@@ -145,7 +145,7 @@ class TenantConfigBody(WritableConfig):
 
 
 def parse_config(document: Any) -> SentConfig:
-    """Return what a body of ``PUT …/config`` says.
+    """Return the change that a body of ``PUT …/config`` asks for.
 
     Raises:
         ValidationFailed: the shape is invalid; each error names the place and how to correct it.

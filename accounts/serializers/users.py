@@ -1,8 +1,8 @@
-"""The shape of users, roles and memberships, for bodies and for the contract.
+"""Serializers of users, roles and memberships, for bodies and for the contract.
 
 Contract: User, Roles, Tenant membership.
 """
-# ruff: noqa: N815  (the members' names are those of the JSON)
+# ruff: noqa: N815  (fields have the names of the JSON members)
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ class MembershipBody(StrictSerializer):
 
 
 def membership_entries(items: Iterable[Mapping[str, Any]]) -> tuple[MembershipEntry, ...]:
-    """Return what validated items of `MembershipBody` say."""
+    """Return the memberships of validated items of `MembershipBody`."""
     return tuple(MembershipEntry(tenant_id=item["tenantId"], role=item["role"]) for item in items)
 
 
 class UserBody(StrictSerializer):
-    """A User as it is sent: an absent member stays as it is, read-only ones may be sent back."""
+    """The body of ``PUT`` of a user. Absent members do not change. Read-only members may be sent back."""
 
     email = StrictCharField(required=False, help_text="The address in the path, or absent.")
     type = OneOfField(choices=["user"], required=False)
@@ -73,7 +73,7 @@ class UserBody(StrictSerializer):
 
 
 class IdentityData(serializers.Serializer[Any]):
-    """What the identity provider said at the last sign-in."""
+    """The identity at the last sign-in."""
 
     provider = serializers.CharField(allow_null=True)
     subject = serializers.CharField(allow_null=True)
@@ -82,7 +82,7 @@ class IdentityData(serializers.Serializer[Any]):
 
 
 class UserDocument(serializers.Serializer[Any]):
-    """A User. ``tenants`` holds what the caller may see."""
+    """A user. ``tenants`` lists the memberships that the caller may see."""
 
     email = serializers.EmailField()
     type = OneOfField(choices=["user"])
@@ -112,7 +112,7 @@ class UserItem(serializers.Serializer[Any]):
 
 
 class UserListLinks(HalLinks):
-    items = UserItem(many=True)  # type: ignore[assignment]  # another shape of entry
+    items = UserItem(many=True)  # type: ignore[assignment]  # items have more members here
 
 
 class UserList(serializers.Serializer[Any]):

@@ -26,7 +26,7 @@ _NO_DATA: Final = "There is no log entry in this period."
 
 
 def answer_stored(request: Request, *, tenant: UUID, kind: Kind, period: str) -> HttpResponseBase:
-    """Answer with a tenant's stored document; its body is read only when it is sent.
+    """Answer with a stored document. Its body is read only if it is sent.
 
     Raises:
         NotFound: the period has no entry.
@@ -54,9 +54,9 @@ def answer_user(request: Request, *, tenant: UUID, user: str, period: str) -> Ht
     source = find_user_source(tenant=tenant, user=user, period=period)
     if source is None:
         raise NotFound(_NO_DATA)
-    # A client that sends this tag has the document; one that sends * may never have received it.
-    held = request.headers.get("If-None-Match", "").strip()
-    if held != "*" and (unchanged := not_modified(request, source.etag)) is not None:
+    # A client that sends this tag has the document. One that sends * may never have received it.
+    if_none_match = request.headers.get("If-None-Match", "").strip()
+    if if_none_match != "*" and (unchanged := not_modified(request, source.etag)) is not None:
         return unchanged
     document = user_document(default_store(), source)
     if document is None:

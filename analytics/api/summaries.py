@@ -1,5 +1,5 @@
 """The summaries of a tenant and of one user. Contract: Analytics."""
-# ruff: noqa: N803  (the path parameter bears the contract's name)
+# ruff: noqa: N803  (the path parameter has the contract's name)
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class SummaryViewSet(AppViewSet):
         """Totals of a year and the activity of each of its last 365 days."""
         return answer_stored(request, tenant=tenant, kind=Kind.YEAR, period=year)
 
-    @_summary(RuleEffectiveness, "How well each rule served in a year", YEAR)
+    @_summary(RuleEffectiveness, "The effectiveness of each rule in a year", YEAR)
     def get_rule_effectiveness(self, request: Request, tenant: UUID, year: str) -> HttpResponseBase:
         """Hits, misses and saved warehouse time of each rule in a year."""
         return answer_stored(request, tenant=tenant, kind=Kind.RULES, period=year)
@@ -85,12 +85,12 @@ class SummaryViewSet(AppViewSet):
 
     @_summary(UsersSummary, "All users of a tenant, over its whole history")
     def get_users_summary(self, request: Request, tenant: UUID) -> HttpResponseBase:
-        """What each user asked, over the whole history."""
+        """The totals of each user over the whole history."""
         return answer_stored(request, tenant=tenant, kind=Kind.USERS, period=HISTORY)
 
 
 class UserSummaryViewSet(AppViewSet):
-    """The summaries of one user, computed when they are asked for."""
+    """The summaries of one user, computed on request."""
 
     tag = "Analytics"
 
@@ -98,21 +98,21 @@ class UserSummaryViewSet(AppViewSet):
     def get_user_yearly_summary(
         self, request: Request, tenant: UUID, userId: str, year: str
     ) -> HttpResponseBase:
-        """As the yearly summary, of one user."""
+        """The yearly summary of one user."""
         return answer_user(request, tenant=tenant, user=userId, period=year)
 
     @_summary(MonthlySummary, "A user's monthly summary", _USER, YEAR, MONTH)
     def get_user_monthly_summary(
         self, request: Request, tenant: UUID, userId: str, year: str, month: str
     ) -> HttpResponseBase:
-        """As the monthly summary, of one user."""
+        """The monthly summary of one user."""
         return answer_user(request, tenant=tenant, user=userId, period=f"{year}-{month}")
 
     @_summary(DailySummary, "A user's daily summary", _USER, YEAR, MONTH, DAY)
     def get_user_daily_summary(
         self, request: Request, tenant: UUID, userId: str, year: str, month: str, day: str
     ) -> HttpResponseBase:
-        """As the daily summary, of one user."""
+        """The daily summary of one user."""
         return answer_user(request, tenant=tenant, user=userId, period=_day(year, month, day))
 
 

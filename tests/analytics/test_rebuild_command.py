@@ -99,7 +99,7 @@ def test_a_failing_day_is_reported_and_does_not_stop_the_others(
         with pytest.raises(CommandError) as told:
             call_command("rebuild")
     assert str(told.value) == (
-        f"9 days and periods rebuilt, 1 not:\n{place}\nWhat was built stays; run the command again."
+        f"9 days and periods rebuilt, 1 not:\n{place}\nFinished builds are kept. Run the command again."
     )
     assert place in capsys.readouterr().err
     assert set(Partition.objects.values_list("tenant_id", "day")) == {
@@ -134,7 +134,7 @@ def test_a_failing_period_does_not_stop_the_others(
         f"{TENANT} 2026-01: ValueError: no such month\n"
         f"{TENANT} 2026: Busy: 2026-01 of tenant {TENANT} is not current yet\n"
         f"{TENANT} users: Busy: 2026 of tenant {TENANT} is not current yet\n"
-        "What was built stays; run the command again."
+        "Finished builds are kept. Run the command again."
     )
     assert capsys.readouterr().err.count("no such month") == 1
     assert document(Kind.MONTH, "2026-02")["totalHits"] == 1

@@ -157,7 +157,7 @@ def test_a_listing_shows_only_what_leads_to_a_log(world: World, member: ApiClien
 def test_a_level_behind_very_many_other_objects_is_not_hidden(
     world: World, member: ApiClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tree, "_LOOK", 2)
+    monkeypatch.setattr(tree, "_MAX_SEARCHED", 2)
     for name in ("a.txt", "b.txt"):
         put(world, f"2026/03/01/07/{name}")
     put(world, "2026/03/01/08/a.txt")

@@ -1,4 +1,4 @@
-"""``manage.py rebuild``: bring partitions, rollups and summaries up to date."""
+"""``manage.py rebuild``: rebuild stale partitions, rollups and summaries."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from tenantadmin.objectstore import ObjectStore
 
 
-#: How often periods are gone through, where one had to wait for what it is made of.
+#: How often stale periods are tried again if a day they contain had to be rebuilt first.
 _ROUNDS: Final = 3
-_AGAIN: Final = "What was built stays; run the command again."
+_AGAIN: Final = "Finished builds are kept. Run the command again."
 
 
 class Command(BaseCommand):
-    help = "Compacts the days whose raw logs changed and brings their summaries up to date. May be stopped."
+    help = "Compacts days whose raw logs changed and rebuilds their summaries. Can be stopped and repeated."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--tenant", type=tenant_id, metavar="ID", help="one tenant; default: all")
@@ -71,19 +71,19 @@ class Command(BaseCommand):
 
 
 class _Run:
-    """Rebuilds tenants one after another; what fails is told at once, counted, and left out."""
+    """Rebuilds one tenant after another. Prints and collects failures, and goes on with the next build."""
 
     def __init__(self, store: ObjectStore, progress: Progress) -> None:
         self._store, self._progress = store, progress
         self.built = 0
-        #: What is still not built, by its place, and why.
+        #: The message of each failed build, by tenant and period.
         self.failures: dict[str, str] = {}
 
     def rebuild_tenant(self, tenant: UUID, *, first: date | None, last: date | None) -> None:
-        """Rebuild what is stale of one tenant."""
+        """Rebuild the stale days and periods of one tenant."""
         task = self._progress.add_task(f"{tenant} listing", total=None)
         days: list[date] = []
-        with self._noted(f"{tenant} listing"):
+        with self._record_failure(f"{tenant} listing"):
             if first is last is None:
                 mark_missing_objects(self._store, tenant=tenant)
             days = find_stale_days(self._store, tenant=tenant, first=first, last=last)
@@ -96,7 +96,7 @@ class _Run:
         self._progress.update(task, description=f"{tenant} done, {rows} rows")
 
     def _rebuild_day(self, tenant: UUID, day: date) -> None:
-        with self._noted(f"{tenant} {day}"):
+        with self._record_failure(f"{tenant} {day}"):
             self.built += rebuild_day(self._store, tenant=tenant, day=day, wait=True)
 
     def _rebuild_periods(self, tenant: UUID, task: TaskID) -> None:
@@ -106,13 +106,13 @@ class _Run:
             is_again = False
             for period in periods:
                 self._progress.update(task, description=f"{tenant} {period or 'users'}")
-                with self._noted(f"{tenant} {period or 'users'}"):
+                with self._record_failure(f"{tenant} {period or 'users'}"):
                     try:
                         self.built += rebuild_period(self._store, tenant=tenant, period=period, wait=True)
                     except (Busy, LostRollups) as error:
                         if number == _ROUNDS - 1:
                             raise
-                        # A worker published another day meanwhile, or what this one is made of failed.
+                        # A worker published another day in the meantime, or a rollup was lost.
                         is_again = True
                         for day in error.days if isinstance(error, LostRollups) else ():
                             self._rebuild_day(tenant, day)
@@ -121,13 +121,13 @@ class _Run:
                 return
 
     @contextmanager
-    def _noted(self, place: str) -> Iterator[None]:
-        """Go on after a failure, but for one of the database."""
+    def _record_failure(self, place: str) -> Iterator[None]:
+        """Record a failure and go on. Failures of the database are raised."""
         try:
             yield
         except (OperationalError, InterfaceError):
             raise
-        except Exception as error:  # noqa: BLE001  # one that no one thought of ends no other day either
+        except Exception as error:  # noqa: BLE001  # an unexpected error must not stop the other builds
             failure = visible(f"{type(error).__name__}: {error}")
             if self.failures.get(place) != failure:
                 self._progress.console.print(f"{place}: {failure}", markup=False, soft_wrap=True)
