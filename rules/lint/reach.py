@@ -3,7 +3,7 @@
 Not all pairs of rules are compared: an index finds the candidates. If one rule is wider than another, both
 have something in common, such as a value, a table pattern or a key. So each rule is put into the index under
 the terms that a narrower rule must have, and a later rule is only compared with rules that it finds under its
-own terms. The search is limited; what it does not find is not reported.
+own terms. The search is limited; it tells for which conditions it gave up.
 """
 
 from __future__ import annotations
@@ -18,13 +18,12 @@ from rules.conditions.normal import Choice, Literal
 from rules.conditions.operators import Operator
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
     from rules.conditions.normal import Conjunction, Normal
 
-#: Maximum number of pairs of operands that are compared, for one rule and for all rules.
-_MAX_STEPS_OF_RULE: Final = 4_000
-_MAX_STEPS: Final = 2_000_000
+#: Maximum number of pairs of operands that are compared for one rule.
+_MAX_STEPS: Final = 4_000
 
 #: Maximum number of parts of a table name for which wider patterns are looked up.
 _MAX_PARTS: Final = 8
@@ -33,21 +32,27 @@ _EVERYTHING: Final = ("everything",)
 _UNUSUAL: Final = ("unusual pattern",)
 
 
-def find_wider(conjunctions: Sequence[Normal]) -> list[int | None]:
+def find_wider(
+    conjunctions: Sequence[Normal], *, is_late: Callable[[], bool] = lambda: False
+) -> tuple[list[int | None], list[int]]:
     """Return for each condition the index of an earlier one that matches all that it matches, or None.
 
-    A condition that never matches is None. It is not compared.
+    A condition that never matches is None. It is not compared. The second list has the indexes of
+    conditions that were not compared with all earlier ones, because there were too many or it was late.
     """
-    search = _Search(conjunctions)
-    return [
+    search = _Search(conjunctions, is_late)
+    wider = [
         None if conjunction is None else search.find_or_add(index, conjunction)
         for index, conjunction in enumerate(conjunctions)
     ]
+    return wider, search.incomplete
 
 
 class _Search:
-    def __init__(self, conjunctions: Sequence[Normal]) -> None:
+    def __init__(self, conjunctions: Sequence[Normal], is_late: Callable[[], bool]) -> None:
+        self.incomplete: list[int] = []
         self._conjunctions = conjunctions
+        self._is_late = is_late
         self._sizes = [_count_operands(conjunction) for conjunction in conjunctions]
         self._lookup_terms = [
             [] if conjunction is None else list(dict.fromkeys(_lookup_terms(conjunction)))
@@ -57,13 +62,15 @@ class _Search:
         self._lookup_counts = Counter(chain.from_iterable(self._lookup_terms))
         self._first: dict[Conjunction, int] = {}
         self._index: dict[Hashable, list[int]] = {}
-        self._steps_left = _MAX_STEPS
 
     def find_or_add(self, index: int, conjunction: Conjunction) -> int | None:
         """Return an earlier condition that is as wide or wider, or add this one to the index."""
         equal = self._first.setdefault(conjunction, index)
         if equal != index:
             return equal
+        if self._is_late():
+            self.incomplete.append(index)
+            return None
         wider = self._find(index, conjunction)
         # A condition with a wider one need not be in the index: the wider one covers all that it covers.
         if wider is None:
@@ -79,13 +86,12 @@ class _Search:
                 continue
             seen.add(candidate)
             steps += self._sizes[index] * self._sizes[candidate]
-            if steps > min(_MAX_STEPS_OF_RULE, self._steps_left):
+            if steps > _MAX_STEPS:
+                self.incomplete.append(index)
                 break
             wide = self._conjunctions[candidate]
             if wide is not None and implies(narrow, wide):
-                self._steps_left -= steps
                 return candidate
-        self._steps_left -= min(steps, self._steps_left)
         return None
 
 

@@ -7,6 +7,7 @@ kind of finding, and has its checks.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from time import thread_time
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from rules.lint.finding import Finding, Severity
@@ -37,11 +38,18 @@ class Context:
     Attributes:
         patterns: by pattern and ignore_case, why a pattern does not compile, or None.
         compiled_size: the sum of the sizes of all compiled patterns.
+        incomplete: the paths of rules that a check for warnings did not look at, for lack of time.
     """
 
     suggester: Suggester = field(default_factory=Suggester)
     patterns: dict[tuple[str, bool], str | None] = field(default_factory=dict)
     compiled_size: int = 0
+    incomplete: list[Path] = field(default_factory=list)
+    _started: float = field(default_factory=thread_time)
+
+    def has_used(self, seconds: float) -> bool:
+        """Return True if this lint has used more processor time."""
+        return thread_time() - self._started > seconds
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,35 +2,54 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from rules.json_text import is_array, is_object, name_type
-from rules.language import complete_rule
-from rules.lint import checks  # noqa: F401 - importing registers every check
+from rules.language import Action, complete_rule
+from rules.lint import checks, limits  # noqa: F401 - importing checks registers them
 from rules.lint.finding import Finding, GrosslyMalformed, LintResult, Severity
 from rules.lint.nodes import Root, RuleList, RuleNode, ValidRule, read_node, walk_conditions
-from rules.lint.registry import Context, run_checks
+from rules.lint.registry import Context, Problem, declare, run_checks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rules.json_text import JsonObject, Path
-    from rules.lint.registry import FindingKind, Problem
+    from rules.lint.registry import FindingKind
 
     _Hit: TypeAlias = tuple[FindingKind, Problem]
 
 
-#: Maximum number of findings of one severity. Without it, a hostile document could have an answer of a
-#: hundred times its own size.
-MAX_FINDINGS: Final = 50_000
+#: The number of condition nodes between two looks at the clock.
+_PARTS_PER_LOOK: Final = 100
+TOO_COMPLEX: Final = declare(
+    "too-complex",
+    Severity.ERROR,
+    "The ruleset takes too long to check. Findings behind this place are missing.",
+)
+MORE_ERRORS: Final = declare("more-errors", Severity.ERROR, "There are more errors than a result can hold.")
+WARNINGS_INCOMPLETE: Final = declare(
+    "warnings-incomplete",
+    Severity.WARNING,
+    "The ruleset takes too long to look for all warnings. There may be more about this rule and later ones.",
+)
+MORE_WARNINGS: Final = declare(
+    "more-warnings", Severity.WARNING, "There are more warnings than a result can hold."
+)
+_SPLIT: Final = (
+    "Checking the ruleset takes too long from here on. Use lists of values instead of many conditions, "
+    "and fewer rules."
+)
+_MORE: Final = {Severity.ERROR: MORE_ERRORS, Severity.WARNING: MORE_WARNINGS}
 
 
 def lint_ruleset(document: object) -> LintResult:
-    """Return all errors and warnings of a ruleset.
+    """Return the errors and warnings of a ruleset, in document order, at most `limits.MAX_FINDINGS` of each.
 
-    ``document`` is parsed JSON: ``{rules: [...]}``, with or without the read-only properties. The time grows
-    linearly with the size of the document.
+    ``document`` is parsed JSON: ``{rules: [...]}``, with or without the read-only properties. It uses at most
+    a second of processor time for 1 MiB. If that is not enough, a finding says what was not checked.
 
     Raises:
         GrosslyMalformed: the document is not an object, or its ``rules`` are not an array.
@@ -40,55 +59,91 @@ def lint_ruleset(document: object) -> LintResult:
     if not is_array(rules := document.get("rules")):
         actual = name_type(rules) if "rules" in document else "absent"
         raise GrosslyMalformed("/rules", f"The rules of a ruleset must be an array; they are {actual}.")
-    nodes = tuple(read_node(rule, index) for index, rule in enumerate(rules))
-    hits_by_severity = _collect(document, nodes)
-    errors, warnings = (
-        _sort(document, nodes, hits_by_severity[severity]) for severity in (Severity.ERROR, Severity.WARNING)
-    )
-    normalized = None if errors else tuple(complete_rule(node.fields) for node in nodes)
+    lint = _Lint(document, rules)
+    errors, warnings = (lint.findings(severity) for severity in (Severity.ERROR, Severity.WARNING))
+    normalized = None if errors else tuple(complete_rule(node.fields) for node in lint.nodes)
     return LintResult(errors, warnings, normalized)
 
 
-def _collect(document: JsonObject, nodes: tuple[RuleNode, ...]) -> dict[Severity, list[_Hit]]:
-    context = Context()
-    all_hits: dict[Severity, list[_Hit]] = {severity: [] for severity in Severity}
-    errors = all_hits[Severity.ERROR]
-    _add(all_hits, run_checks(Root(document), context))
-    valid: list[ValidRule] = []
-    for node in nodes:
-        _add(all_hits, run_checks(node, context))
-        before = len(errors)
-        for part in walk_conditions(node):
-            _add(all_hits, run_checks(part, context))
-        if len(errors) >= MAX_FINDINGS:
-            break
-        if len(errors) == before and is_object(node.value) and is_object(node.fields.get("conditions", {})):
-            rule = ValidRule(node)
-            valid.append(rule)
-            _add(all_hits, run_checks(rule, context))
-    _add(all_hits, run_checks(RuleList(nodes, tuple(valid)), context))
-    return all_hits
+class _Lint:
+    """Runs all checks on a document: first the form of each rule, then the meaning of the valid ones."""
 
+    def __init__(self, document: JsonObject, rules: Sequence[object]) -> None:
+        self._document = document
+        self._context = Context()
+        self._hits: dict[Severity, list[_Hit]] = {severity: [] for severity in Severity}
+        self._counts: Counter[Severity | FindingKind] = Counter()
+        self.nodes: list[RuleNode] = []
+        self._run(Root(document))
+        valid = self._check_meaning(self._check_form(rules))
+        self._run(RuleList(tuple(self.nodes), tuple(valid)))
+        if self._context.incomplete:
+            self._add(WARNINGS_INCOMPLETE, Problem(min(self._context.incomplete), _SPLIT))
 
-def _add(all_hits: dict[Severity, list[_Hit]], hits: list[_Hit]) -> None:
-    for hit in hits:
-        hits_of_severity = all_hits[hit[0].severity]
-        if len(hits_of_severity) < MAX_FINDINGS:
-            hits_of_severity.append(hit)
+    def _check_form(self, rules: Sequence[object]) -> list[tuple[RuleNode, bool]]:
+        """Check each rule. Return those whose conditions have no errors, and whether they are small."""
+        correct = []
+        for index, value in enumerate(rules):
+            node = read_node(value, index)
+            self.nodes.append(node)
+            self._run(node)
+            errors_before = self._counts[Severity.ERROR]
+            parts = 0
+            for parts, part in enumerate(walk_conditions(node), start=1):
+                if parts % _PARTS_PER_LOOK == 0 and self._context.has_used(limits.ERRORS_SECONDS):
+                    break
+                self._run(part)
+            if self._context.has_used(limits.ERRORS_SECONDS):
+                self._add(TOO_COMPLEX, Problem(node.path, _SPLIT))
+                break
+            if (
+                self._counts[Severity.ERROR] == errors_before
+                and is_object(node.value)
+                and is_object(node.fields.get("conditions", {}))
+            ):
+                correct.append((node, parts <= limits.MAX_PARTS))
+        return correct
 
+    def _check_meaning(self, correct: Sequence[tuple[RuleNode, bool]]) -> list[ValidRule]:
+        """Check what the conditions of correct rules mean; return the rules for which there was time."""
+        valid = []
+        for node, is_small in correct:
+            if is_small and not self._context.has_used(limits.WARNINGS_SECONDS):
+                rule = ValidRule(node)
+                valid.append(rule)
+                self._run(rule)
+            elif node.action is Action.DENY:  # it may be unconditional, which is an error
+                self._add(TOO_COMPLEX, Problem(node.path, _SPLIT))
+            else:
+                self._context.incomplete.append(node.path)
+        return valid
 
-def _sort(document: JsonObject, nodes: Sequence[RuleNode], hits: list[_Hit]) -> tuple[Finding, ...]:
-    """Sort findings in document order. Findings at the same place stay in the order of the checks."""
-    positions = _Positions(document)
-    ordered = sorted(
-        ((positions.find(problem.path), kind, problem) for kind, problem in hits), key=itemgetter(0)
-    )
-    return tuple(kind.make_finding(problem, _rule_id(nodes, problem.path)) for _, kind, problem in ordered)
+    def _run(self, node: object) -> None:
+        for kind, problem in run_checks(node, self._context):
+            self._add(kind, problem)
 
+    def _add(self, kind: FindingKind, problem: Problem) -> None:
+        self._counts.update((kind.severity, kind))
+        # A check goes through the document in order: what it finds later can only be counted.
+        if self._counts[kind] <= limits.MAX_FINDINGS:
+            self._hits[kind.severity].append((kind, problem))
 
-def _rule_id(nodes: Sequence[RuleNode], path: Path) -> str | None:
-    index = path[1] if len(path) > 1 and path[0] == "rules" else None
-    return nodes[index].id if isinstance(index, int) else None
+    def findings(self, severity: Severity) -> tuple[Finding, ...]:
+        """Return the findings in document order. Those at the same place stay in the order of the checks."""
+        positions = _Positions(self._document)
+        ordered = sorted(
+            ((positions.find(problem.path), kind, problem) for kind, problem in self._hits[severity]),
+            key=itemgetter(0),
+        )
+        found = [self._make_finding(kind, problem) for _, kind, problem in ordered[: limits.MAX_FINDINGS]]
+        if (more := self._counts[severity] - limits.MAX_FINDINGS) > 0:
+            message = f"There are {more:,} more {severity.value}s after these {limits.MAX_FINDINGS:,}."
+            found.append(self._make_finding(_MORE[severity], Problem((), message)))
+        return tuple(found)
+
+    def _make_finding(self, kind: FindingKind, problem: Problem) -> Finding:
+        index = problem.path[1] if len(problem.path) > 1 and problem.path[0] == "rules" else None
+        return kind.make_finding(problem, self.nodes[index].id if isinstance(index, int) else None)
 
 
 class _Positions:

@@ -17,6 +17,8 @@ TEXT = (Path(__file__).parents[2] / "docs" / "rules.md").read_text()
 LANGUAGE, _, FINDINGS = TEXT.partition("\n## Findings\n")
 SECTIONS = dict(re.findall(r"^### ([a-z-]+)\n(.*?)(?=^### |\Z)", FINDINGS, re.DOTALL | re.MULTILINE))
 DELETIONS = {"rule-removed-still-referenced", "rule-removed-active-marker"}
+#: Findings about rulesets that are too large for an example.
+LIMITS = {"too-complex", "more-errors", "warnings-incomplete", "more-warnings"}
 
 
 def examples(text: str) -> list[dict[str, Any]]:
@@ -79,7 +81,7 @@ def test_examples_of_the_language_have_no_findings(example: dict[str, Any]) -> N
     assert lint_ruleset(example).as_json() == {"valid": True, "errors": [], "warnings": []}
 
 
-@pytest.mark.parametrize("code", sorted(FINDING_KINDS.keys() - DELETIONS))
+@pytest.mark.parametrize("code", sorted(FINDING_KINDS.keys() - DELETIONS - LIMITS))
 def test_the_example_of_a_finding_causes_it(code: str) -> None:
     (example,) = examples(SECTIONS[code])
     result = lint_ruleset(example)

@@ -17,10 +17,10 @@ INVALID_REGEX = declare(
     "invalid-regex", Severity.ERROR, "A pattern is not valid RE2, or is too large when compiled."
 )
 
-#: Maximum number of instructions of all compiled patterns of a ruleset: about a second of compiling.
-_MAX_COMPILED_SIZE: Final = 2_000_000
+#: Maximum number of instructions of all compiled patterns of a ruleset: 0.3 s of compiling.
+_MAX_COMPILED_SIZE: Final = 800_000
 #: The number of instructions that count for a pattern that does not compile.
-_FAILED_SIZE: Final = 20_000
+_FAILED_SIZE: Final = 8_000
 
 
 @INVALID_REGEX.check(Operation)

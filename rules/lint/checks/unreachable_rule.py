@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rules.language import Action
+from rules.lint import limits
 from rules.lint.finding import Severity
 from rules.lint.nodes import RuleList, RuleNode
 from rules.lint.reach import find_wider
@@ -21,13 +23,16 @@ UNREACHABLE_RULE = declare(
 
 
 @UNREACHABLE_RULE.check(RuleList)
-def check_ruleset(node: RuleList, _context: Context) -> Iterator[Problem]:
+def check_ruleset(node: RuleList, context: Context) -> Iterator[Problem]:
     """Warn about rules behind a wider one, because the first match decides.
 
     A rule that only invalidates still fires, unless the wider one denies.
     """
     enabled = [rule for rule in node.valid if rule.rule.enabled]
-    covers = find_wider([rule.normal for rule in enabled])
+    covers, incomplete = find_wider(
+        [rule.normal for rule in enabled], is_late=partial(context.has_used, limits.WARNINGS_SECONDS)
+    )
+    context.incomplete += [enabled[index].rule.path for index in incomplete]
     for rule, cover in zip(enabled, covers, strict=True):
         if cover is None:
             continue

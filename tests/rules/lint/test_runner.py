@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rules.json_text import join_pointer
-from rules.lint import GrosslyMalformed, lint_ruleset
-from rules.lint.runner import MAX_FINDINGS
+from rules.lint import GrosslyMalformed, limits, lint_ruleset
+from rules.lint.limits import MAX_FINDINGS
+from rules.lint.registry import Context
 from tests.rules.conditions.strategies import conditions
 from tests.rules.lint.helpers import cache_rule, nest
 
@@ -189,9 +190,9 @@ def test_deeply_nested_values_do_not_fail() -> None:
 
 
 def test_a_ruleset_with_many_misspellings_gets_all_findings() -> None:
-    rules = [{"id": f"r{n}", "conditions": {f"userNam{n}": "x"}} for n in range(5_000)]
+    rules = [{"id": f"r{n}", "conditions": {f"userNam{n}": "x"}} for n in range(1_000)]
     result = lint_ruleset({"rules": rules})
-    assert len(result.errors) == 5_000
+    assert len(result.errors) == 1_000
     assert result.errors[0].suggestion == "userName"
 
 
@@ -201,13 +202,85 @@ def test_messages_shorten_long_names() -> None:
 
 
 def test_the_number_of_findings_is_limited() -> None:
-    result = lint_ruleset({"rules": [{}] * 60_000})
+    rules = [{"id": "a"}] * (MAX_FINDINGS + 6)
+    result = lint_ruleset({"rules": rules})
+    *errors, more_errors = result.errors
+    assert len(errors) == MAX_FINDINGS
+    assert join_pointer(errors[-1].path) == f"/rules/{MAX_FINDINGS}/id"
+    assert more_errors.as_json() == {
+        "code": "more-errors",
+        "severity": "error",
+        "ruleId": None,
+        "path": "",
+        "message": "There are 5 more errors after these 1,000.",
+    }
+    # Each rule matches everything; all but the first are unreachable and duplicates.
+    *warnings, more_warnings = result.warnings
+    assert len(warnings) == MAX_FINDINGS
+    assert join_pointer(warnings[-1].path) == "/rules/333"
+    assert more_warnings.code == "more-warnings"
+    assert more_warnings.message == f"There are {3 * 1_006 - 2 - 1_000:,} more warnings after these 1,000."
+
+
+def test_as_many_findings_as_allowed_are_not_followed_by_another() -> None:
+    result = lint_ruleset({"rules": [7] * MAX_FINDINGS})
+    assert {finding.code for finding in result.errors} == {"wrong-type"}
     assert len(result.errors) == MAX_FINDINGS
-    assert len(result.warnings) == MAX_FINDINGS
-    assert join_pointer(result.errors[-1].path) == f"/rules/{MAX_FINDINGS - 1}/id"
 
 
 def test_errors_are_reported_besides_many_warnings() -> None:
-    rules: list[object] = [{"id": f"r{n}"} for n in range(30_000)]
+    rules: list[object] = [{"id": f"r{n}"} for n in range(3_000)]
     result = lint_ruleset({"rules": [*rules, 7]})
-    assert [join_pointer(finding.path) for finding in result.errors] == ["/rules/30000"]
+    assert [join_pointer(finding.path) for finding in result.errors] == ["/rules/3000"]
+
+
+def test_a_ruleset_that_takes_too_long_is_refused_at_the_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "ERRORS_SECONDS", -1)
+    result = lint_ruleset({"rules": [cache_rule(id="a"), cache_rule(id="b")]})
+    assert [(finding.code, finding.path) for finding in result.errors] == [("too-complex", ("rules", 0))]
+    assert result.normalized is None
+
+
+def test_conditions_that_take_too_long_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "ERRORS_SECONDS", -1)
+    wrong = {"any": [{"userName": 1}] * 1_000}
+    (finding, *others) = lint_ruleset({"rules": [cache_rule(conditions=wrong)]}).errors
+    assert finding.code == "too-complex"
+    assert 0 < len(others) < 100
+
+
+def test_warnings_that_take_too_long_are_said_to_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "WARNINGS_SECONDS", -1)
+    rules = [cache_rule(id="a", conditions={}), cache_rule(id="b", conditions={})]
+    result = lint_ruleset({"rules": rules})
+    assert result.errors == ()
+    assert [(finding.code, finding.rule_id) for finding in result.warnings] == [("warnings-incomplete", "a")]
+    assert result.normalized is not None
+
+
+def test_a_late_comparison_is_said_to_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Twice for the form of the two rules, twice for their meaning.
+    looks = iter([False] * 4)
+    monkeypatch.setattr(Context, "has_used", lambda *_: next(looks, True))
+    rules = [
+        cache_rule(id="a", conditions={"host": "x"}),
+        cache_rule(id="b", conditions={"host": "x", "origin": "y"}),
+    ]
+    result = lint_ruleset({"rules": rules})
+    assert [(finding.code, finding.rule_id) for finding in result.warnings] == [("warnings-incomplete", "a")]
+
+
+def test_a_deny_rule_that_takes_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    # It could match everything, which is an error.
+    monkeypatch.setattr(limits, "WARNINGS_SECONDS", -1)
+    rules = [cache_rule(id="a"), {"id": "b", "action": "deny", "conditions": {"userName": "x"}}]
+    result = lint_ruleset({"rules": rules})
+    assert [(finding.code, finding.rule_id) for finding in result.errors] == [("too-complex", "b")]
+
+
+def test_the_meaning_of_a_huge_rule_is_not_looked_at() -> None:
+    conditions = {"any": [{"userName": f"u{n}"} for n in range(5_000)]}
+    result = lint_ruleset({"rules": [cache_rule(id="a", conditions=conditions)]})
+    assert [(finding.code, finding.rule_id) for finding in result.warnings] == [("warnings-incomplete", "a")]
+    del conditions["any"][1:]
+    assert lint_ruleset({"rules": [cache_rule(id="a", conditions=conditions)]}).warnings == ()
