@@ -18,6 +18,7 @@ from accounts.access.principal import Claims, Principal
 from accounts.access.resources import granted_after_minting, require_account_scope
 from accounts.access.rights import read_rights
 from accounts.access.scopes import PAT_ONLY
+from accounts.budgets import require_budget, use_budget
 from accounts.models import Tenant
 from tenantadmin.core.errors import Forbidden, MethodNotAllowed, TosRequired, Unauthorized
 from tenantadmin.http.viewsets import ApiViewSet
@@ -27,9 +28,11 @@ if TYPE_CHECKING:
 
     from rest_framework.authentication import BaseAuthentication
     from rest_framework.request import Request
+    from rest_framework.response import Response
     from rest_framework.views import APIView
 
     from accounts.access.scopes import Scope
+    from tenantadmin.http.budgets import Budget
 
 
 class OperationPermission(BasePermission):
@@ -53,6 +56,27 @@ class AppViewSet(ApiViewSet):
     """A viewset whose actions `OperationPermission` protects."""
 
     permission_classes = (OperationPermission,)
+
+    #: The operation's budget, and its clock when the request began.
+    _running: tuple[Budget, float] | None = None
+
+    def check_throttles(self, request: Request) -> None:
+        """Refuse a caller who has used up the operation's budget, if it has one.
+
+        Raises:
+            RateLimited: with the time to wait.
+        """
+        super().check_throttles(request)
+        budget = None if self.current_operation is None else self.current_operation.budget
+        if budget is not None:
+            require_budget(budget, caller=self.principal.email)
+            self._running = budget, budget.clock()
+
+    def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
+        if self._running is not None:
+            budget, started = self._running
+            use_budget(budget, caller=self.principal.email, seconds=budget.clock() - started)
+        return super().finalize_response(request, response, *args, **kwargs)
 
     @classmethod
     def is_public(cls, action: str) -> bool:

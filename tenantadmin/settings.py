@@ -106,6 +106,8 @@ MAGIC_LINK_ADDRESS_LIMIT = env["MAGIC_LINK_ADDRESS_LIMIT"]
 PASSWORD_EMAIL_LIMIT = env["PASSWORD_EMAIL_LIMIT"]
 PASSWORD_ADDRESS_LIMIT = env["PASSWORD_ADDRESS_LIMIT"]
 RATE_LIMIT_NAMESPACE = "tenantadmin-limits"
+#: Seconds of work that one caller may ask for (`accounts.budgets`).
+CALLER_BUDGETS = {"lint": env["LINT_BUDGET"], "query": env["QUERY_BUDGET"]}
 
 #: Mail is written to files until a server is named; an empty EMAIL_URL turns magic links off.
 if env["EMAIL_URL"] is None:

@@ -54,7 +54,12 @@ def reset_uses(*, limit: str, kind: str, key: str) -> None:
 
 
 def _limiter() -> MovingWindowRateLimiter:
-    return MovingWindowRateLimiter(_storage(settings.REDIS_URL, settings.RATE_LIMIT_NAMESPACE))
+    return MovingWindowRateLimiter(storage())
+
+
+def storage() -> Any:
+    """Return the storage of all limits: Redis, with short timeouts."""
+    return _storage(settings.REDIS_URL, settings.RATE_LIMIT_NAMESPACE)
 
 
 @lru_cache(maxsize=8)

@@ -14,6 +14,7 @@ from logs.queries import run_query
 from logs.serializers import QueryAnswer, QueryBody
 from logs.sql.results import csv_pieces, json_pieces, ndjson_pieces, parquet_pieces
 from tenantadmin.core.addresses import client_address
+from tenantadmin.http.budgets import QUERY
 from tenantadmin.http.negotiation import preferred_media_type
 from tenantadmin.http.parsers import AnyTextJsonParser
 from tenantadmin.http.viewsets import operation
@@ -42,6 +43,7 @@ class QueryViewSet(AppViewSet):
 
     @operation(
         summary="One read-only statement over proxy_logs",
+        budget=QUERY,
         body=QueryBody,
         parsers=(AnyTextJsonParser,),
         responses={

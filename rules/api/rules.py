@@ -13,6 +13,7 @@ from accounts.viewsets import AppViewSet
 from rules.ruleset import RulesetState, render_ruleset, ruleset_etag
 from rules.serializers import ConfirmParameters, RuleLintResult, RulesetRefusal, TenantRules, TenantRulesBody
 from rules.write import lint_document, write_ruleset
+from tenantadmin.http.budgets import LINT
 from tenantadmin.http.etags import not_modified, require_match
 from tenantadmin.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH
 from tenantadmin.http.schema import NOT_MODIFIED, STALE
@@ -64,6 +65,7 @@ class RulesetViewSet(AppViewSet):
 
     @operation(
         summary="Replace a tenant's rules",
+        budget=LINT,
         query=ConfirmParameters,
         headers=[IF_MATCH, ETAG],
         document=TenantRulesBody,
@@ -82,6 +84,7 @@ class RulesetViewSet(AppViewSet):
 
     @operation(
         summary="Check a ruleset without writing it",
+        budget=LINT,
         description="The dry run: lint without any tenant.",
         document=TenantRulesBody,
         responses={

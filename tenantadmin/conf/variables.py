@@ -68,6 +68,9 @@ VARIABLES: Final = (
     Variable("PASSWORD_EMAIL_LIMIT", kinds.rate_limit, "5 per 15 minutes"),
     Variable("PASSWORD_ADDRESS_LIMIT", kinds.rate_limit, "20 per 15 minutes"),
     Variable("TOS_REFRESH_SECONDS", kinds.seconds(0, 86_400), 30.0),
+    # Expensive work of one caller, in seconds
+    Variable("LINT_BUDGET", kinds.rate_limit, "30 per minute"),
+    Variable("QUERY_BUDGET", kinds.rate_limit, "600 per minute"),
     # Tenants
     Variable("TOMBSTONE_DAYS", kinds.whole(1, _CENTURY_DAYS), 30),
     Variable("PLATFORM_DOMAINS", kinds.list_of(kinds.domain), ["gateway.localhost"], takes_nothing=True),

@@ -57,6 +57,11 @@ _REQUEST_ID_HEADER: Final = {
     "required": True,
     "schema": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,128}$"},
 }
+_RETRY_AFTER_HEADER: Final = {
+    "description": "Seconds to wait before the next request.",
+    "required": True,
+    "schema": {"type": "integer", "minimum": 1},
+}
 
 
 class ContractSchema(AutoSchema):
@@ -110,6 +115,8 @@ class ContractSchema(AutoSchema):
             statuses.append("404")
         if self.method in {"POST", "PUT", "PATCH"}:
             statuses.append("413")
+        if isinstance(self.view, ApiViewSet) and getattr(self.view, self.view.action).operation.budget:
+            statuses.append("429")
         return statuses
 
 
@@ -138,7 +145,7 @@ def finish_contract(result: dict[str, Any], generator: Any, **_: Any) -> dict[st
         if name.endswith("Request") and "properties" in schema:
             schema.setdefault("additionalProperties", False)
     components["schemas"] = dict(sorted(components["schemas"].items()))
-    components.setdefault("headers", {})["X-Request-Id"] = _REQUEST_ID_HEADER
+    components["headers"] = {"X-Request-Id": _REQUEST_ID_HEADER, "Retry-After": _RETRY_AFTER_HEADER}
     for path, operations in result["paths"].items():
         # drf-spectacular takes the methods of a viewset out of a set, in any order.
         path_item = result["paths"][path] = {
@@ -147,8 +154,9 @@ def finish_contract(result: dict[str, Any], generator: Any, **_: Any) -> dict[st
         for operation in path_item.values():
             for status, response in operation["responses"].items():
                 response["description"] = response.get("description") or _DESCRIPTIONS.get(status, "Done.")
-                response.setdefault("headers", {})["X-Request-Id"] = {
-                    "$ref": "#/components/headers/X-Request-Id"
-                }
+                headers = response.setdefault("headers", {})
+                headers["X-Request-Id"] = {"$ref": "#/components/headers/X-Request-Id"}
+                if status == "429":
+                    headers["Retry-After"] = {"$ref": "#/components/headers/Retry-After"}
     result["servers"] = [{"url": "/"}]
     return result

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
     from rest_framework.serializers import BaseSerializer, Serializer
 
+    from tenantadmin.http.budgets import Budget
+
     Action = TypeVar("Action", bound=Callable[..., Any])
 
 
@@ -36,7 +38,8 @@ class Operation:
 
     ``query`` and ``body`` are read by these serializers before the action runs. ``takes_body`` says that the
     action reads the body itself; without ``body`` and ``takes_body`` a body is refused. ``any_query`` lets
-    unknown query parameters through. ``parsers`` replace those of the settings.
+    unknown query parameters through. ``parsers`` replace those of the settings. The time of a request counts
+    against the caller's ``budget``.
     """
 
     summary: str
@@ -45,6 +48,7 @@ class Operation:
     takes_body: bool = False
     any_query: bool = False
     parsers: tuple[type[BaseParser], ...] | None = None
+    budget: Budget | None = None
 
 
 def operation(  # what the contract says of an operation
@@ -59,6 +63,7 @@ def operation(  # what the contract says of an operation
     body: BaseSerializer[Any] | type[Serializer[Any]] | None = None,
     document: Any = None,
     parsers: tuple[type[BaseParser], ...] | None = None,
+    budget: Budget | None = None,
     examples: Sequence[OpenApiExample] = (),
 ) -> Callable[[Action], Action]:
     """Declare an action of an `ApiViewSet` as an operation of the contract.
@@ -77,6 +82,7 @@ def operation(  # what the contract says of an operation
             takes_body=document is not None,
             any_query=any_query,
             parsers=parsers,
+            budget=budget,
         )
         describe = extend_schema(
             description=description or None,
