@@ -15,6 +15,7 @@ from environ import Env
 
 from logs.sql.options import options_from
 from tenantadmin import embedded
+from tenantadmin.conf.kinds import PRIVATE_FILES
 from tenantadmin.conf.reading import read_configuration
 from tenantadmin.conf.secrets import kept_secret, new_secret_key, new_signing_key
 from tenantadmin.objectstore import storage_settings
@@ -107,12 +108,10 @@ PASSWORD_EMAIL_LIMIT = env["PASSWORD_EMAIL_LIMIT"]
 PASSWORD_ADDRESS_LIMIT = env["PASSWORD_ADDRESS_LIMIT"]
 RATE_LIMIT_NAMESPACE = "tenantadmin-limits"
 
-#: Mail is written to files until a server is named; an empty EMAIL_URL turns magic links off.
-if env["EMAIL_URL"] is None:
-    EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
-    EMAIL_FILE_PATH = str(VAR_DIR / "mail")
-else:
-    vars().update(env["EMAIL_URL"])
+#: Mail is written to files unless a server is named; an empty EMAIL_URL turns magic links off.
+EMAIL_BACKEND = PRIVATE_FILES
+EMAIL_FILE_PATH = str(VAR_DIR / "mail")
+vars().update(env["EMAIL_URL"] or {})
 MAGIC_LINKS_ENABLED = env["EMAIL_URL"] != {}
 EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = env["EMAIL_FROM"]
@@ -179,6 +178,8 @@ TEMPLATES = [
     }
 ]
 AUTH_USER_MODEL = "accounts.User"
+LOGIN_URL = "admin:login"
+LOGIN_REDIRECT_URL = "admin:index"
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")

@@ -90,13 +90,13 @@ class ReadOnlyAdmin(_ModelAdmin):
     #: Fields besides those of ``list_filter`` that links on this site filter the list by.
     linked_by: ClassVar[tuple[str, ...]] = ()
 
-    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:  # noqa: ARG002
         """Return True if an address may filter the list by ``lookup``.
 
         Django allows all fields of the model, even those in ``exclude``, and every comparison.
         """
         name, _, comparison = lookup.partition(LOOKUP_SEP)
-        filters = {it if isinstance(it, str) else it[0] for it in self.get_list_filter(request)}
+        filters = {it[0] if isinstance(it, tuple) else it for it in self.get_list_filter(request)}
         if name == self.date_hierarchy and comparison in _PERIODS:
             return True
         return name in filters.union(self.linked_by) and comparison in _FILTERS
