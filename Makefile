@@ -38,7 +38,7 @@ lint: .venv/dev.stamp ## Check style, types, imports, requirements, and that mig
 	@# Once more with the tests, which may import the development requirements.
 	$(BIN)/deptry . --exclude '\.venv' --non-dev-dependency-groups dev
 	@# The database is not running, and is not needed for this.
-	$(BIN)/python -W 'ignore:Got an error checking a consistent migration history' manage.py makemigrations --check
+	DJANGO_DEBUG=true $(BIN)/python -W 'ignore:Got an error checking a consistent migration history' manage.py makemigrations --check
 
 bench: .venv/dev.stamp ## Run the benchmarks
 	@set -e; for file in bench/bench_*.py; do $(BIN)/python -m "bench.$$(basename "$$file" .py)"; done
@@ -47,7 +47,7 @@ fuzz: .venv/dev.stamp ## Fuzz the service against its contract, by other request
 	@FUZZ_EXAMPLES=$${FUZZ_EXAMPLES:-60} $(BIN)/pytest tests/contract -n logical -q $(ARGS)
 
 contract: .venv/dev.stamp ## Write the published contract from the code
-	$(BIN)/python manage.py spectacular --format openapi-json --fail-on-warn --file tenantadmin/http/openapi.json
+	DJANGO_DEBUG=true $(BIN)/python manage.py spectacular --format openapi-json --fail-on-warn --file tenantadmin/http/openapi.json
 
 lock: .venv/dev.stamp ## Resolve the requirements of pyproject.toml into the two locked files
 	$(BIN)/uv pip compile $(LOCK_OPTIONS) -o requirements.txt pyproject.toml

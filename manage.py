@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 BASE_DIR = Path(__file__).resolve().parent
+#: What every deployment sets: `serve` is in development mode while all of them are absent.
+DEPLOYMENT = {"DATABASE_URL", "DJANGO_SECRET_KEY", "JWT_PRIVATE_KEY", "PUBLIC_BASE_URL"}
 #: Commands that work without database and Redis. `serve` starts them itself, and watches them.
 SELF_SUFFICIENT = {
     "check",
@@ -48,6 +50,9 @@ def needs_servers(arguments: Sequence[str]) -> bool:
 def main(argv: Sequence[str]) -> None:
     """Run the command in `argv`."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tenantadmin.settings")
+    if argv[1:2] == ["serve"] and DEPLOYMENT.isdisjoint(os.environ):
+        # The processes that it starts inherit it.
+        os.environ.setdefault("DJANGO_DEBUG", "true")
     # Before anything starts by it, or keeps a secret in the folder that it names.
     var_dir = read_configuration(os.environ)["VAR_DIR"] or BASE_DIR / "var"
     with contextlib.ExitStack() as stack:

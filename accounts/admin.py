@@ -168,6 +168,7 @@ class TenantConfigAdmin(NamingAdmin):
 @admin.register(Revision)
 class RevisionAdmin(NamingAdmin):
     named = ("tenant_id", "account_id")
+    linked_by = named
     list_display = ("changed_at", "kind", "tenant_id", "account_id", "seq", "action", "user")
     list_filter = ("kind", "action")
     search_fields = ("tenant_id", "account_id", "user")

@@ -54,6 +54,7 @@ def environment() -> Iterator[Path]:
         DJANGO_SECRET_KEY=new_secret_key(),
         JWT_PRIVATE_KEY=new_signing_key(),
         PUBLIC_BASE_URL="http://127.0.0.1",
+        EMAIL_URL="",
         DJANGO_SETTINGS_MODULE="bench.settings",
         BENCH_BARE_DIR=str(directory / "bare"),
         LOG_LEVEL="WARNING",

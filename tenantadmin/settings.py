@@ -11,10 +11,12 @@ from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from csp.constants import NONE, SELF
 from environ import Env
 
 from logs.sql.options import options_from
 from tenantadmin import embedded
+from tenantadmin.conf.kinds import PRIVATE_FILES
 from tenantadmin.conf.reading import read_configuration
 from tenantadmin.conf.secrets import kept_secret, new_secret_key, new_signing_key
 from tenantadmin.objectstore import storage_settings
@@ -109,12 +111,10 @@ RATE_LIMIT_NAMESPACE = "tenantadmin-limits"
 #: Seconds of work that one caller may ask for (`accounts.budgets`).
 CALLER_BUDGETS = {"lint": env["LINT_BUDGET"], "query": env["QUERY_BUDGET"]}
 
-#: Mail is written to files until a server is named; an empty EMAIL_URL turns magic links off.
-if env["EMAIL_URL"] is None:
-    EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
-    EMAIL_FILE_PATH = str(VAR_DIR / "mail")
-else:
-    vars().update(env["EMAIL_URL"])
+#: Mail is written to files unless a server is named; an empty EMAIL_URL turns magic links off.
+EMAIL_BACKEND = PRIVATE_FILES
+EMAIL_FILE_PATH = str(VAR_DIR / "mail")
+vars().update(env["EMAIL_URL"] or {})
 MAGIC_LINKS_ENABLED = env["EMAIL_URL"] != {}
 EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = env["EMAIL_FROM"]
@@ -150,6 +150,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "tenantadmin.http.middleware.request_id",
     "tenantadmin.http.health.health",
+    "tenantadmin.http.headers.SecurityHeaders",
     "tenantadmin.http.middleware.body_limit",
     "tenantadmin.http.middleware.json_errors",
     "django.middleware.security.SecurityMiddleware",
@@ -181,6 +182,8 @@ TEMPLATES = [
     }
 ]
 AUTH_USER_MODEL = "accounts.User"
+LOGIN_URL = "admin:login"
+LOGIN_REDIRECT_URL = "admin:index"
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
@@ -200,10 +203,26 @@ STORAGES = {
     "objects": storage_settings(env["OBJECT_STORE_URL"] or (VAR_DIR / "objects").as_uri()),
 }
 WHITENOISE_AUTOREFRESH = False
+WHITENOISE_ALLOW_ALL_ORIGINS = False
 WHITENOISE_USE_FINDERS = DEBUG
 if DEBUG:
     STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
 
+#: Of pages that send no policy of their own. No inline script or style, no other host.
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [NONE],
+        "script-src": [SELF],
+        "style-src": [SELF],
+        # QR codes, and the icons of Swagger UI.
+        "img-src": [SELF, "data:"],
+        "font-src": [SELF],
+        "connect-src": [SELF],
+        "form-action": [SELF],
+        "frame-ancestors": [NONE],
+        "base-uri": [NONE],
+    }
+}
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from django.contrib import admin
 from django.urls import include, path
-from drf_spectacular.views import SpectacularSwaggerView
 
-from tenantadmin.views import ContractViewSet
+from tenantadmin.views import ContractViewSet, DocsView
 
 urlpatterns = [
     path("", ContractViewSet.as_view({"get": "get_contract"}), name="contract"),
-    path("docs", SpectacularSwaggerView.as_view(url_name="contract"), name="docs"),
+    path("docs", DocsView.as_view(url_name="contract", url_self="/docs"), name="docs"),
     path("admin/", admin.site.urls),
     path("", include("rules.urls")),
     path("", include("accounts.urls")),

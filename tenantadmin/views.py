@@ -1,11 +1,12 @@
-"""The contract, for programs. Its page for people is ``GET /docs``."""
+"""The contract, for programs, and its page for people."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.views import SpectacularSwaggerSplitView
 
 from accounts.viewsets import AppViewSet
 from tenantadmin.http.contract import published_contract
@@ -17,6 +18,18 @@ from tenantadmin.http.viewsets import operation
 if TYPE_CHECKING:
     from rest_framework.request import Request
     from rest_framework.response import Response
+
+
+class DocsView(SpectacularSwaggerSplitView):
+    """``GET /docs``: the contract in Swagger UI, without inline scripts.
+
+    A sign-in may lead here with tokens in the query: no address of the page is sent to others.
+    """
+
+    def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
+        answer: Response = super().finalize_response(request, response, *args, **kwargs)
+        answer["Referrer-Policy"] = "no-referrer"
+        return answer
 
 
 class ContractViewSet(AppViewSet):

@@ -47,7 +47,8 @@ BROWSER_COOKIE: Final = "signin_browser"
 _PAGE_HEADERS: Final = {
     **NO_STORE,
     "Referrer-Policy": "same-origin",
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; "
+    "frame-ancestors 'none'; base-uri 'none'",
 }
 #: The message on the page of a link if signing in failed, by error code.
 _PROBLEMS: Final = {

@@ -22,6 +22,8 @@ MAX_REDIRECT_LENGTH: Final = 2048
 _ALLOWED_CHARACTERS: Final = re.compile(r"[!#-;=?-\[\]_a-z~]+")
 #: A router that decodes the path first would see ``//`` or ``/\`` here, which starts another host's address.
 _HIDDEN_SLASHES: Final = re.compile(r"/(/|%2f|%5c|%09|%0a|%0d|%00)", re.IGNORECASE)
+#: Browsers take this for a dot in the segments ``.`` and ``..``.
+_ENCODED_DOT: Final = re.compile("%2e", re.IGNORECASE)
 
 
 def resolve_redirect(target: str, *, dashboard_url: str, allowed: Iterable[str]) -> str:
@@ -34,9 +36,11 @@ def resolve_redirect(target: str, *, dashboard_url: str, allowed: Iterable[str])
         return dashboard_url
     home = origin_of(dashboard_url)
     if target.startswith("/"):
-        if _HIDDEN_SLASHES.match(target):
-            return dashboard_url
         resolved = urljoin(dashboard_url + "/", target)
+        # Without its dot segments a path may begin with two slashes: "/.//evil".
+        plain = urlsplit(urljoin(dashboard_url + "/", _ENCODED_DOT.sub(".", target)))
+        if _HIDDEN_SLASHES.match(target) or _HIDDEN_SLASHES.match(plain.path):
+            return dashboard_url
         return resolved if origin_of(resolved) == home else dashboard_url
     origin = origin_of(target)
     listed = {origin_of(entry if "://" in entry else f"https://{entry}") for entry in allowed}

@@ -19,7 +19,7 @@ import redis.connection
 from django.core.exceptions import ImproperlyConfigured, ValidationError
 from django.core.validators import validate_email
 
-from tenantadmin.conf.secrets import read_public_keys, read_signing_key
+from tenantadmin.conf.secrets import is_monotonous, read_public_keys, read_signing_key
 from tenantadmin.core.hosts import normalize_fqdn, origin_of
 from tenantadmin.objectstore import storage_settings
 
@@ -31,6 +31,8 @@ _BOOLEANS: Final = {
     **dict.fromkeys(("false", "no", "off", "0"), False),
 }
 _HOST: Final = re.compile(r"\*|\.?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?|\[[0-9a-fA-F:.]+\]")
+#: Writes mails to files: a dotted path, so that reading the environment needs no mail.
+PRIVATE_FILES: Final = "tenantadmin.mail.PrivateFileBackend"
 _PROVIDER: Final = re.compile(r"[a-z][a-z0-9-]{0,30}")
 
 
@@ -150,12 +152,16 @@ def _read_redis(value: str) -> str:
 def _read_mail_server(value: str) -> dict[str, Any]:
     if not value:
         return {}
+    if value == "files":
+        return {"EMAIL_BACKEND": PRIVATE_FILES}
     try:
         config: dict[str, Any] = environ.Env.email_url_config(value)
     except ImproperlyConfigured:
         raise ValueError from None
     if "smtp" in config["EMAIL_BACKEND"] and not config["EMAIL_HOST"]:
         raise ValueError
+    if "filebased" in config["EMAIL_BACKEND"]:
+        config["EMAIL_BACKEND"] = PRIVATE_FILES
     return config
 
 
@@ -213,7 +219,9 @@ database: Final = Kind(_read_database, "postgres://user:password@host:5432/name"
 redis_server: Final = Kind(_read_redis, "redis://host:6379/0, rediss://host:6379/0 or unix:///path?db=0")
 object_store: Final = Kind(_checked(storage_settings), "file:///directory or s3://bucket/prefix")
 mail_server: Final = Kind(
-    _read_mail_server, "smtp+tls://user:password@host:587, or to nothing, which turns the links off"
+    _read_mail_server,
+    "smtp+tls://user:password@host:587, to 'files' for files under VAR_DIR, or to nothing, which turns the "
+    "links off",
 )
 sender: Final = Kind(_checked(_check_sender), "an email address, or 'Name <address>'")
 rate_limit: Final = Kind(_checked(_check_rate_limit), "a limit such as '5 per 15 minutes'")
@@ -227,5 +235,6 @@ signing_key: Final = Kind(
 )
 public_keys: Final = Kind(_read_public_keys, "P-256 public keys in PEM, one after the other")
 shared_secret: Final = Kind(
-    _checked(lambda value: len(value) >= 32), "32 characters or more (openssl rand -hex 32)"
+    _checked(lambda value: len(value) >= 32 and not is_monotonous(value)),
+    "32 random characters or more (openssl rand -hex 32)",
 )

@@ -29,17 +29,14 @@ class ConfigurationError(ImproperlyConfigured):
 def read_configuration(environ: Mapping[str, str]) -> dict[str, Any]:
     """Return the value of every variable by its name, and ``SOCIALACCOUNT_PROVIDERS`` for django-allauth.
 
-    ``DJANGO_DEBUG`` is settled. Nothing is made and nothing outside ``environ`` is looked at.
+    Nothing is made and nothing outside ``environ`` is looked at.
 
     Raises:
         ConfigurationError: with everything that is wrong.
     """
     values, problems = read_variables(environ)
-    if values["DJANGO_DEBUG"] is None:
-        # By itself, only while the embedded database stands in for a real one.
-        values["DJANGO_DEBUG"] = "DATABASE_URL" not in environ
     values["SOCIALACCOUNT_PROVIDERS"], lacking = read_providers(values["SIGNIN_PROVIDERS"], environ)
-    problems += [*lacking, *_missing_secrets(values, problems)]
+    problems += [*lacking, *_missing(values, problems)]
     if problems:
         raise ConfigurationError(problems)
     return values
@@ -70,17 +67,24 @@ def _describe(variable: Variable, text: str) -> str:
     return f"{variable.name} is {shown!r}: set it to {variable.kind.wanted}."
 
 
-def _missing_secrets(values: Mapping[str, Any], problems: list[str]) -> list[str]:
+def _missing(values: Mapping[str, Any], problems: list[str]) -> list[str]:
     """Return what has no safe default and is not there."""
     missing = []
     if not values["DJANGO_DEBUG"] and is_weak_secret(values["DJANGO_SECRET_KEY"] or ""):
         missing.append(
-            "DJANGO_SECRET_KEY is missing, short or a known default. Set it to 50 random characters or more."
+            "DJANGO_SECRET_KEY is missing, short, repetitive or a known default. Set it to 50 random "
+            "characters or more; on a development machine set DJANGO_DEBUG=true instead."
         )
     if not values["DJANGO_DEBUG"] and not _is_given("JWT_PRIVATE_KEY", values, problems):
         missing.append(
             "JWT_PRIVATE_KEY is missing. Set it to a P-256 private key in PEM "
             "(openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256)."
+        )
+    no_mail = values["EMAIL_URL"] is None and not _is_given("EMAIL_URL", values, problems)
+    if not values["DJANGO_DEBUG"] and no_mail:
+        missing.append(
+            "EMAIL_URL is missing. Set it to smtp+tls://user:password@host:587, to nothing to turn sign-in "
+            "links off, or to 'files' to write mails to files under VAR_DIR."
         )
     if values["SQL_SERVICE_URL"] and not _is_given("SQL_SERVICE_SECRET", values, problems):
         missing.append(

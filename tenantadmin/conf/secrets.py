@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 #: Shorter keys can be guessed; Django warns below this length too (security.W009).
 MIN_SECRET_LENGTH = 50
+#: A text with fewer different characters is not random; Django warns below this number too.
+_MIN_DIFFERENT: Final = 5
 _KNOWN_DEFAULTS = ("django-insecure-", "change-me", "changeme", "secret")
 _PEM: Final = re.compile(r"-----BEGIN PUBLIC KEY-----.+?-----END PUBLIC KEY-----", re.DOTALL)
 
@@ -65,9 +67,14 @@ def read_public_keys(pems: str) -> list[ec.EllipticCurvePublicKey]:
     return keys
 
 
+def is_monotonous(value: str) -> bool:
+    """Return True if ``value`` repeats a few characters, as nothing random does."""
+    return len(set(value)) < _MIN_DIFFERENT
+
+
 def is_weak_secret(value: str) -> bool:
-    """Tell whether ``value`` is too short, or a default that is published somewhere."""
-    return len(value) < MIN_SECRET_LENGTH or value.lower().startswith(_KNOWN_DEFAULTS)
+    """Return True if ``value`` is too short, repetitive, or a default that is published somewhere."""
+    return len(value) < MIN_SECRET_LENGTH or is_monotonous(value) or value.lower().startswith(_KNOWN_DEFAULTS)
 
 
 def kept_secret(path: Path, make: Callable[[], str]) -> str:

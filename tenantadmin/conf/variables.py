@@ -49,9 +49,9 @@ VARIABLES: Final = (
     Variable("ALLOWED_HOSTS", kinds.list_of(kinds.host_pattern)),
     Variable("TRUSTED_PROXIES", kinds.list_of(kinds.network), []),
     Variable("BEHIND_TLS_PROXY", kinds.boolean, default=False),
-    Variable("HSTS_SECONDS", kinds.whole(0, 10 * _YEAR_SECONDS), 0),
+    Variable("HSTS_SECONDS", kinds.whole(0, 10 * _YEAR_SECONDS), _YEAR_SECONDS),
     # Secrets and tokens
-    Variable("DJANGO_DEBUG", kinds.boolean),
+    Variable("DJANGO_DEBUG", kinds.boolean, default=False),
     Variable("DJANGO_SECRET_KEY", kinds.text, secret=True),
     Variable("JWT_PRIVATE_KEY", kinds.signing_key, secret=True),
     Variable("JWT_PREVIOUS_PUBLIC_KEYS", kinds.public_keys, secret=True),

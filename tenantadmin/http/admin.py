@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
@@ -12,6 +12,7 @@ from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import ValidationError
 from django.db import models
+from django.db.models.constants import LOOKUP_SEP
 from django.utils.html import format_html
 from django.utils.text import Truncator
 
@@ -30,6 +31,9 @@ else:  # generic in their type stubs alone
     _ModelAdmin = admin.ModelAdmin
     _TabularInline = admin.TabularInline
 
+#: How an address may compare a field that the list filters by, and the field of its date hierarchy.
+_FILTERS: Final = frozenset({"", "exact", "isnull", "isempty"})
+_PERIODS: Final = frozenset({"year", "month", "day"})
 _LARGE: Final = (models.JSONField, models.BinaryField, models.TextField)
 _SHORT: Final = 80
 
@@ -40,6 +44,9 @@ class LightList(ChangeList):
     model_admin: ReadOnlyAdmin
 
     def get_filters(self, request: HttpRequest) -> Any:
+        if any("\0" in value for values in self.filter_params.values() for value in values):
+            # PostgreSQL's texts hold none.
+            raise IncorrectLookupParameters
         try:
             return super().get_filters(request)
         except (ValueError, OverflowError) as error:
@@ -79,6 +86,20 @@ class ReadOnlyAdmin(_ModelAdmin):
     def shown_as(self, field: models.Field[Any, Any]) -> Shown:
         """Return what shows ``field`` on a page: its name, unless there is a better way."""
         return indented(field) if isinstance(field, models.JSONField) else field.name
+
+    #: Fields besides those of ``list_filter`` that links on this site filter the list by.
+    linked_by: ClassVar[tuple[str, ...]] = ()
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:  # noqa: ARG002
+        """Return True if an address may filter the list by ``lookup``.
+
+        Django allows all fields of the model, even those in ``exclude``, and every comparison.
+        """
+        name, _, comparison = lookup.partition(LOOKUP_SEP)
+        filters = {it[0] if isinstance(it, tuple) else it for it in self.get_list_filter(request)}
+        if name == self.date_hierarchy and comparison in _PERIODS:
+            return True
+        return name in filters.union(self.linked_by) and comparison in _FILTERS
 
     def prepare(self, rows: Sequence[Any]) -> None:
         """Read at once what is shown beside ``rows``: those of a list, or the one of a page."""

@@ -214,6 +214,8 @@ class LocalStore(ObjectStore, FileSystemStorage):
         if check_prefix(prefix):
             _check_names(prefix[:-1])
         directory = self._root / prefix
+        if os.path.realpath(directory) != str(directory):
+            return None  # a symbolic link on the way: not listed
         self._check_inside(str(directory), prefix)
         return directory if directory.is_dir() else None
 

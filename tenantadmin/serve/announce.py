@@ -55,7 +55,7 @@ def describe(url: str, *, demo_file: Path, var_dir: Path | None = None) -> str:
         "",
         "  For the tour in README.md, paste into another shell:",
         "",
-        f"export URL={url} PAT={demo['pat']} TENANT={tenant} DAY={day}"
+        f"export DJANGO_DEBUG=true URL={url} PAT={demo['pat']} TENANT={tenant} DAY={day}"
         + (f" VAR_DIR={shlex.quote(str(var_dir))}" if var_dir else ""),
         "",
         "  Three commands to try, in any shell:",

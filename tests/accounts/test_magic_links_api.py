@@ -110,13 +110,20 @@ class TestFlow:
         token = link_for(anonymous, inbox, "ada@example.org")
         assert token not in str(MagicLink.objects.values().get())
 
-    def test_files_hold_the_mail_by_default(
-        self, anonymous: ApiClient, settings: Any, tmp_path: Path
+    @pytest.mark.parametrize("mode", [None, 0o755, 0o777])
+    def test_files_hold_the_mail_by_default_and_only_we_can_read_them(
+        self, anonymous: ApiClient, settings: Any, tmp_path: Path, mode: int | None
     ) -> None:
-        settings.EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
-        settings.EMAIL_FILE_PATH = str(tmp_path / "mail")
+        folder = tmp_path / "mail"
+        if mode is not None:
+            folder.mkdir()
+            folder.chmod(mode)
+        # The test runner has put its own mailbox in place of the configured one.
+        settings.EMAIL_BACKEND = "tenantadmin.mail.PrivateFileBackend"
+        settings.EMAIL_FILE_PATH = str(folder)
         assert anonymous.post(REQUEST, {"email": "ada@example.org"}).status_code == 202
-        [written] = (tmp_path / "mail").iterdir()
+        [written] = folder.iterdir()
+        assert (folder.stat().st_mode & 0o777, written.stat().st_mode & 0o777) == (0o700, 0o600)
         message = email.message_from_bytes(written.read_bytes(), policy=email.policy.default)
         assert [part.get_content_type() for part in message.iter_parts()] == ["text/plain", "text/html"]
 

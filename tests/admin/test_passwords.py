@@ -35,6 +35,25 @@ def try_password(password: str, email: str = "ada@example.org", address: str = "
     return Client().post("/admin/login/", form, REMOTE_ADDR=address)
 
 
+@pytest.mark.parametrize(
+    "target",
+    [
+        "//evil.example",
+        "https://evil.example",
+        "/\\evil.example",
+        "javascript:alert(1)",
+        "http:evil",
+        "\0",
+        "",
+    ],
+)
+def test_signing_in_leads_to_the_site_if_the_address_to_go_to_is_bad(db: None, target: str) -> None:
+    make_admin()
+    form = {"username": "ada@example.org", "password": "right", "next": target}
+    answer = Client().post("/admin/login/", form)
+    assert (answer.status_code, answer["Location"]) == (302, "/admin/")
+
+
 def test_after_five_wrong_passwords_the_right_one_is_refused_too(db: None) -> None:
     make_admin()
     make_admin("bob@example.org")

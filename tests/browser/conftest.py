@@ -1,17 +1,30 @@
-"""A Chromium found on the machine; without one these tests are left out, and the summary says so."""
+"""The service, an OpenID provider, and a Chromium found on the machine.
+
+Without a Chromium these tests are left out, and the summary says so.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
-from typing import TYPE_CHECKING
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.browser.provider import CLIENT_ID, CLIENT_SECRET
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from _pytest.terminal import TerminalReporter
+    from pytest_django.live_server_helper import LiveServer
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+ROOT = Path(__file__).parents[2]
 _left_out: list[str] = []
 
 
@@ -44,3 +57,38 @@ def chromium() -> str:
     found = find_chromium()
     assert found is not None
     return found
+
+
+@pytest.fixture
+def service(live_server: LiveServer, settings: Any) -> str:
+    settings.PUBLIC_BASE_URL = settings.DASHBOARD_URL = live_server.url
+    settings.RATE_LIMIT_NAMESPACE = f"test-{uuid.uuid4().hex}"
+    return str(live_server.url)
+
+
+@pytest.fixture
+def provider(service: str, settings: Any, tmp_path: Path) -> Iterator[str]:
+    command = [sys.executable, "-m", "tests.browser.provider", str(tmp_path), f"{service}/auth/callback"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            address = process.stdout.readline().strip()
+            assert address.startswith("http://127.0.0.1:")
+            settings.SIGNIN_PROVIDERS = ["corp"]
+            settings.SOCIALACCOUNT_PROVIDERS = {
+                "openid_connect": {
+                    "OAUTH_PKCE_ENABLED": True,
+                    "APPS": [
+                        {
+                            "provider_id": "corp",
+                            "name": "corp",
+                            "client_id": CLIENT_ID,
+                            "secret": CLIENT_SECRET,
+                            "settings": {"server_url": address, "oauth_pkce_enabled": True},
+                        }
+                    ],
+                }
+            }
+            yield address
+        finally:
+            process.terminate()

@@ -2,82 +2,23 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import tempfile
-import uuid
-from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import Page, sync_playwright
 
 from accounts.models import Account, RefreshToken, Tenant, User
 from tests.accounts.mailbox import running_inbox
-from tests.browser.provider import CLIENT_ID, CLIENT_SECRET, EMAIL, PASSWORD
+from tests.browser.browsing import browsing
+from tests.browser.provider import EMAIL, PASSWORD
 from tests.conftest import ApiClient
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytest_django.live_server_helper import LiveServer
+    from playwright.sync_api import Page
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-ROOT = Path(__file__).parents[2]
 #: A page of the service that needs nothing, to land on.
 LANDING = "/.well-known/jwks.json"
-
-
-@pytest.fixture
-def service(live_server: LiveServer, settings: Any) -> str:
-    settings.PUBLIC_BASE_URL = settings.DASHBOARD_URL = live_server.url
-    settings.RATE_LIMIT_NAMESPACE = f"test-{uuid.uuid4().hex}"
-    return str(live_server.url)
-
-
-@pytest.fixture
-def provider(service: str, settings: Any, tmp_path: Path) -> Iterator[str]:
-    command = [sys.executable, "-m", "tests.browser.provider", str(tmp_path), f"{service}/auth/callback"]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            address = process.stdout.readline().strip()
-            assert address.startswith("http://127.0.0.1:")
-            settings.SIGNIN_PROVIDERS = ["corp"]
-            settings.SOCIALACCOUNT_PROVIDERS = {
-                "openid_connect": {
-                    "OAUTH_PKCE_ENABLED": True,
-                    "APPS": [
-                        {
-                            "provider_id": "corp",
-                            "name": "corp",
-                            "client_id": CLIENT_ID,
-                            "secret": CLIENT_SECRET,
-                            "settings": {"server_url": address, "oauth_pkce_enabled": True},
-                        }
-                    ],
-                }
-            }
-            yield address
-        finally:
-            process.terminate()
-
-
-@contextmanager
-def browsing(chromium: str) -> Iterator[Page]:
-    with sync_playwright() as playwright, tempfile.TemporaryDirectory() as home:
-        browser = playwright.chromium.launch(
-            executable_path=chromium,
-            args=["--no-sandbox", "--disable-background-networking", "--no-first-run"],
-            env={**os.environ, "HOME": home, "XDG_CONFIG_HOME": home, "XDG_CACHE_HOME": home},
-        )
-        try:
-            yield browser.new_page()
-        finally:
-            browser.close()
 
 
 def tokens_of(page: Page) -> dict[str, str]:

@@ -22,6 +22,8 @@ from tests.objects import save_object, use_store
 from tests.s3 import s3_endpoint, s3_url  # noqa: F401  # fixtures
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.factories import World
 
 
@@ -36,6 +38,18 @@ def put(world: World, key: str, body: bytes = b'{"userName": "Ana"}') -> None:
 
 def names(answer: Any) -> list[str]:
     return [item["name"] for item in answer.json()["_links"]["items"]]
+
+
+def test_a_day_that_is_a_symbolic_link_has_no_logs(
+    world: World, member: ApiClient, object_store: Path, tmp_path: Path
+) -> None:
+    put(world, "2026/03/01/07/a.json")
+    month = object_store / str(world.tenant.pk) / "logs/2026/03"
+    (month / "01").rename(tmp_path / "elsewhere")
+    (month / "01").symlink_to(tmp_path / "elsewhere")
+    base = f"/tenants/{world.tenant.pk}/logs/2026/03/01"
+    for path in (base, f"{base}/07", f"{base}/07/a.json"):
+        assert member.get(path).status_code == 404
 
 
 def test_the_tree_leads_from_the_year_to_the_stored_bytes(world: World, member: ApiClient) -> None:

@@ -8,17 +8,18 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
+import manage
 from tenantadmin.conf.reading import ConfigurationError, read_configuration
 from tenantadmin.conf.secrets import is_weak_secret, kept_secret, new_secret_key, new_signing_key
 from tenantadmin.conf.variables import VARIABLES, Variable
 
 ROOT = Path(__file__).resolve().parents[2]
 SECRETS = {"DJANGO_SECRET_KEY": new_secret_key(), "JWT_PRIVATE_KEY": new_signing_key()}
-PRODUCTION = {"DATABASE_URL": "postgres://db/x", **SECRETS}
+PRODUCTION = {"DATABASE_URL": "postgres://db/x", "EMAIL_URL": "", **SECRETS}
 
 
 def documented() -> dict[str, str]:
@@ -66,6 +67,8 @@ def test_the_page_gives_the_default(variable: Variable) -> None:
 def test_nothing_else_reads_the_environment() -> None:
     """Variables that are no configuration: how processes of ours are told what they are."""
     own = {"TENANTADMIN_SUPERVISED", "DJANGO_SETTINGS_MODULE", "SUDO_UID"}
+    # manage.py gives it to what `serve` starts.
+    own.add("DJANGO_DEBUG")
     apps = ["accounts", "analytics", "logs", "rules", "tenantadmin", "tosapp"]
     files = [file for app in apps for file in (ROOT / app).rglob("*.py")]
     read = {
@@ -114,7 +117,8 @@ REFUSED = [
     ("SQL_TIMEOUT_SECONDS", "nan", "'nan': set it to a number of seconds from 0.1 to 3600."),
     ("SQL_MAX_ROWS", "-5", "'-5': set it to a number from 1 to 1000000000."),
     ("SQL_SERVICE_URL", "sql:8100", "'sql:8100': set it to an address"),
-    ("SQL_SERVICE_SECRET", "hush", "not valid (not shown): set it to 32 characters or more"),
+    ("SQL_SERVICE_SECRET", "hush", "not valid (not shown): set it to 32 random characters or more"),
+    ("SQL_SERVICE_SECRET", "x" * 40, "not valid (not shown): set it to 32 random characters or more"),
     ("MAGIC_LINK_EMAIL_LIMIT", "lots", "'lots': set it to a limit such as '5 per 15 minutes'."),
     ("PLATFORM_DOMAINS", "a.example,-bad-", "'-bad-': set it to a domain name such as example.com"),
     ("SIGNIN_EMAIL_DOMAINS", "example", "'example': set it to a domain name such as example.com"),
@@ -168,7 +172,7 @@ def test_a_bad_value_is_refused_with_its_name_and_the_cure(name: str, value: str
     ],
 )
 def test_a_good_value_is_read(name: str, text: str, value: Any) -> None:
-    assert read_configuration({"DJANGO_DEBUG": "false", **SECRETS, name: text})[name] == value
+    assert read_configuration({**PRODUCTION, name: text})[name] == value
 
 
 @pytest.mark.parametrize("variable", VARIABLES, ids=lambda it: it.name)
@@ -180,17 +184,69 @@ def test_a_default_is_a_value_of_its_kind(variable: Variable) -> None:
 
 def test_the_lines_of_a_key_may_come_on_one_line() -> None:
     key = new_signing_key()
-    assert read_configuration({"JWT_PRIVATE_KEY": key.replace("\n", "\\n")})["JWT_PRIVATE_KEY"] == key
+    assert (
+        read_configuration({**PRODUCTION, "JWT_PRIVATE_KEY": key.replace("\n", "\\n")})["JWT_PRIVATE_KEY"]
+        == key
+    )
 
 
 def test_an_sql_service_needs_the_secret() -> None:
     with pytest.raises(ConfigurationError, match=r"^SQL_SERVICE_SECRET is missing\."):
-        read_configuration({"SQL_SERVICE_URL": "http://sql:8100"})
+        read_configuration({**PRODUCTION, "SQL_SERVICE_URL": "http://sql:8100"})
 
 
-def test_development_is_on_while_no_database_is_named() -> None:
-    assert read_configuration({})["DJANGO_DEBUG"] is True
-    assert read_configuration({"DATABASE_URL": "postgres://db/x", **SECRETS})["DJANGO_DEBUG"] is False
+def test_development_is_off_unless_it_is_asked_for() -> None:
+    without_database = {name: value for name, value in PRODUCTION.items() if name != "DATABASE_URL"}
+    assert read_configuration(without_database)["DJANGO_DEBUG"] is False
+    assert read_configuration({"DJANGO_DEBUG": "true"})["DJANGO_DEBUG"] is True
+    with pytest.raises(ConfigurationError, match=r"^DJANGO_SECRET_KEY is missing"):
+        read_configuration({})
+
+
+@pytest.mark.parametrize(
+    ("environ", "is_development"),
+    [
+        ({}, True),
+        ({"DJANGO_DEBUG": "false"}, False),
+        ({"DATABASE_URL": "postgres://db/x"}, False),
+        ({"PUBLIC_BASE_URL": "https://tenants.example.com"}, False),
+        ({"DJANGO_SECRET_KEY": "x"}, False),
+    ],
+)
+def test_serve_is_in_development_while_nothing_of_a_deployment_is_set(
+    monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], is_development: bool
+) -> None:
+    for name in ("DJANGO_DEBUG", *manage.DEPLOYMENT):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+
+    def read(environ: Any) -> NoReturn:
+        raise ConfigurationError([environ.get("DJANGO_DEBUG", "false")])
+
+    monkeypatch.setattr(manage, "read_configuration", read)
+    with pytest.raises(ConfigurationError) as caught:
+        manage.main(["manage.py", "serve"])
+    assert caught.value.problems == ["true" if is_development else "false"]
+    monkeypatch.delenv("DJANGO_DEBUG", raising=False)
+    with pytest.raises(ConfigurationError) as caught:
+        manage.main(["manage.py", "migrate"])
+    assert caught.value.problems == ["false"]
+
+
+def test_production_needs_to_be_told_where_mails_go() -> None:
+    without_mail = {name: value for name, value in PRODUCTION.items() if name != "EMAIL_URL"}
+    with pytest.raises(ConfigurationError, match=r"^EMAIL_URL is missing\. Set it to smtp"):
+        read_configuration(without_mail)
+    for told in ("files", "", "smtp://mail.example.com"):
+        read_configuration({**without_mail, "EMAIL_URL": told})
+    assert read_configuration({"DJANGO_DEBUG": "true"})["EMAIL_URL"] is None
+
+
+@pytest.mark.parametrize("address", ["files", "filemail:///tmp/mail"])
+def test_mails_in_files_are_private(address: str) -> None:
+    read = read_configuration({**PRODUCTION, "EMAIL_URL": address})["EMAIL_URL"]
+    assert read["EMAIL_BACKEND"] == "tenantadmin.mail.PrivateFileBackend"
 
 
 def test_everything_that_is_wrong_is_said_at_once() -> None:
@@ -206,12 +262,16 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
         "manage.py: SIGNIN_GOOGLE_CLIENT_ID is missing: the identity provider 'google' needs it.",
         "manage.py: SIGNIN_GOOGLE_CLIENT_SECRET is missing: the identity provider 'google' needs it.",
         (
-            "manage.py: DJANGO_SECRET_KEY is missing, short or a known default. "
-            "Set it to 50 random characters or more."
+            "manage.py: DJANGO_SECRET_KEY is missing, short, repetitive or a known default. "
+            "Set it to 50 random characters or more; on a development machine set DJANGO_DEBUG=true instead."
         ),
         (
             "manage.py: JWT_PRIVATE_KEY is missing. Set it to a P-256 private key in PEM "
             "(openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256)."
+        ),
+        (
+            "manage.py: EMAIL_URL is missing. Set it to smtp+tls://user:password@host:587, to nothing to "
+            "turn sign-in links off, or to 'files' to write mails to files under VAR_DIR."
         ),
     ]
 
@@ -229,9 +289,12 @@ def check(**environ: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("secret", ["", "short", "django-insecure-" + "x" * 60, "change-me" + "x" * 60])
+@pytest.mark.parametrize(
+    "secret",
+    ["", "short", "x" * 60, "abab" * 20, "django-insecure-" + "xyz123" * 10, "change-me" + "xyz123" * 10],
+)
 def test_production_refuses_a_missing_or_known_secret(secret: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"^DJANGO_SECRET_KEY is missing, short or a known"):
+    with pytest.raises(ConfigurationError, match=r"^DJANGO_SECRET_KEY is missing, short, repetitive"):
         read_configuration({**PRODUCTION, "DJANGO_SECRET_KEY": secret})
 
 
@@ -241,7 +304,7 @@ def test_production_refuses_a_missing_signing_key() -> None:
 
 
 def test_production_starts_with_both() -> None:
-    started = check(**SECRETS)
+    started = check(**SECRETS, EMAIL_URL="")
     assert started.returncode == 0, started.stderr
 
 

@@ -52,7 +52,7 @@ def store(request: pytest.FixtureRequest, object_store: Path) -> ObjectStore:
 
 def run(program: str, **environ: str) -> str:
     """The output of a program that starts with nothing but this environment."""
-    base = {"PATH": os.environ["PATH"]}
+    base = {"PATH": os.environ["PATH"], "DJANGO_DEBUG": "true"}
     command = [sys.executable, "-c", program]
     return subprocess.run(
         command, cwd=ROOT, env=base | environ, stdout=subprocess.PIPE, text=True, check=True
@@ -371,7 +371,7 @@ print(path, path.read_bytes().decode())
         DJANGO_SETTINGS_MODULE="tenantadmin.settings",
         DJANGO_DEBUG="false",
         OBJECT_STORE_URL=s3_url,
-        SQL_SERVICE_SECRET="x" * 40,
+        SQL_SERVICE_SECRET="0123456789abcdef" * 2,
         VAR_DIR=str(tmp_path),
         **{name: value for name, value in os.environ.items() if name.startswith("AWS_")},
     )

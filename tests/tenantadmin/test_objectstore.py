@@ -361,6 +361,9 @@ def test_symbolic_links_are_neither_listed_nor_followed(tmp_path: Path) -> None:
 
     assert list(store.list("")) == []
     assert store.listdir("t/") == ([], [])
+    assert list(store.list("t/dir/")) == []
+    assert list(store.read_all("t/dir/", lambda _: True)) == []
+    assert store.listdir("t/dir/") == ([], [])
     for key in ("t/file", "t/dir"):
         assert not store.exists(key)
         for operation in (store.open, store.size, store.uri):

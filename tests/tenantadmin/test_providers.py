@@ -8,7 +8,7 @@ from tenantadmin.conf.reading import ConfigurationError, read_configuration
 
 
 def read(**variables: str) -> tuple[list[str], dict[str, object]]:
-    values = read_configuration(variables)
+    values = read_configuration({"DJANGO_DEBUG": "true", **variables})
     return values["SIGNIN_PROVIDERS"], values["SOCIALACCOUNT_PROVIDERS"]
 
 

@@ -98,7 +98,8 @@ def test_the_announcement_names_address_login_and_token(tmp_path: Path) -> None:
     text = announce.describe("http://127.0.0.1:8000", demo_file=tmp_path / "demo.json")
     assert "The service answers at http://127.0.0.1:8000\n" in text
     assert "Admin site: http://127.0.0.1:8000/admin/   admin@demo.example / a password\n" in text
-    assert f"\nexport URL=http://127.0.0.1:8000 PAT=tas_pat_demo TENANT={TENANT} DAY=2026-03-09\n" in text
+    tour = f"PAT=tas_pat_demo TENANT={TENANT} DAY=2026-03-09"
+    assert f"\nexport DJANGO_DEBUG=true URL=http://127.0.0.1:8000 {tour}\n" in text
     assert f"/tenants/{TENANT}/summaries/2026/03/09 " in text
     assert text.count("  # ") == 3
 
@@ -182,5 +183,6 @@ def test_the_tour_of_the_readme_uses_what_is_printed_for_it(tmp_path: Path) -> N
     printed = announce.describe("http://127.0.0.1:8000", demo_file=tmp_path / "demo.json")
     line = re.search(r"^export (.*)$", printed, re.MULTILINE)
     assert line is not None
-    assert used - {"TOKEN"} == set(re.findall(r"([A-Z]+)=", line[1]))
+    # The commands of manage.py read DJANGO_DEBUG.
+    assert used - {"TOKEN"} == set(re.findall(r"([A-Z_]+)=", line[1])) - {"DJANGO_DEBUG"}
     assert not re.search(r"20\d\d", "\n".join(commands))

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tests.factories import World
 
 _ROOT = Path(__file__).resolve().parents[3]
-_SECRET = "s" * 32
+_SECRET = "0123456789abcdef" * 2
 _ENDLESS = "SELECT sum(hash(i)) FROM range(1000000000000) t(i)"
 
 
@@ -265,7 +265,7 @@ def test_queries_run_again_after_the_service_restarted(tmp_path: Path) -> None:
         ({}, "SQL_SERVICE_SECRET is missing"),
         (
             {"SQL_SERVICE_SECRET": "short"},
-            "SQL_SERVICE_SECRET is not valid .not shown.: set it to 32 characters",
+            "SQL_SERVICE_SECRET is not valid .not shown.: set it to 32 random characters",
         ),
         ({"SQL_SERVICE_SECRET": _SECRET}, "OBJECT_STORE_URL is missing"),
         ({"SQL_SERVICE_SECRET": _SECRET, "OBJECT_STORE_URL": "/dir"}, "set it to file:///directory or s3://"),

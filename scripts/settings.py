@@ -1,0 +1,9 @@
+"""Settings for tools that only read the code (the type checker): those of development."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("DJANGO_DEBUG", "true")
+
+from tenantadmin.settings import *  # noqa: F403

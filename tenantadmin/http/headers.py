@@ -1,0 +1,41 @@
+"""Security headers: a few for every response, and what a browser may do on pages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from csp.middleware import CSPMiddleware
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+    from django.http.response import HttpResponseBase
+
+#: Features of browsers that no page needs. Passkeys are for pages of this service alone.
+_PERMISSIONS: Final = ", ".join(
+    [
+        *(
+            f"{feature}=()"
+            for feature in (
+                *("accelerometer", "autoplay", "bluetooth", "camera", "display-capture", "geolocation"),
+                *("gyroscope", "hid", "magnetometer", "microphone", "midi", "payment", "serial", "usb"),
+            )
+        ),
+        *(f"publickey-credentials-{act}=(self)" for act in ("create", "get")),
+    ]
+)
+
+
+class SecurityHeaders(CSPMiddleware):
+    """Adds ``Cross-Origin-Resource-Policy`` to every response, and the headers of pages to HTML only.
+
+    The policy is the setting `CONTENT_SECURITY_POLICY` of django-csp, or the page's own. Django's own
+    `SecurityMiddleware` adds HSTS, ``nosniff``, ``Referrer-Policy`` and ``Cross-Origin-Opener-Policy``.
+    """
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        response.headers.setdefault("Cross-Origin-Resource-Policy", "same-origin")
+        if not response.headers.get("Content-Type", "").startswith("text/html"):
+            return response
+        response.headers["Cross-Origin-Embedder-Policy"] = "require-corp"
+        response.headers["Permissions-Policy"] = _PERMISSIONS
+        return super().process_response(request, response)

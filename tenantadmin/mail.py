@@ -1,0 +1,26 @@
+"""Mails written to files that only the service's own user can read: they hold one-time sign-in links."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from django.core.mail.backends.filebased import EmailBackend
+
+
+class PrivateFileBackend(EmailBackend):
+    """Django's file backend with folder mode 0700 and file mode 0600, whatever the folder's mode was."""
+
+    file_path: str
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        os.chmod(self.file_path, 0o700)  # noqa: PTH101  # Django holds a text
+
+    def open(self) -> bool:
+        if getattr(self, "stream", None) is not None:
+            return False
+        descriptor = os.open(self._get_filename(), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        os.fchmod(descriptor, 0o600)
+        self.stream = os.fdopen(descriptor, "ab")
+        return True
