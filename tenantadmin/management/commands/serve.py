@@ -51,7 +51,7 @@ class Command(BaseCommand):
             check_is_free(address)
         except AddressError as error:
             raise CommandError(str(error)) from None
-        needs = embedded.unconfigured(os.environ)
+        needs = embedded.find_needs(os.environ)
         with embedded.running(settings.VAR_DIR, database=needs.database, redis=needs.redis) as servers:
             self._prepare(demo=demo)
             supervisor = Supervisor(commands(address), env={**os.environ, **CHILD_ENVIRONMENT})
