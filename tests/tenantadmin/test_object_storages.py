@@ -51,7 +51,7 @@ def store(request: pytest.FixtureRequest, object_store: Path) -> ObjectStore:
 
 
 def run(program: str, **environ: str) -> str:
-    """Run a program with only these environment variables (and PATH). Return its output."""
+    """The output of a program that starts with nothing but this environment."""
     base = {"PATH": os.environ["PATH"]}
     command = [sys.executable, "-c", program]
     return subprocess.run(
