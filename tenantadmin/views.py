@@ -8,9 +8,9 @@ from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
 
 from accounts.viewsets import AppViewSet
-from tenantadmin.http.contract import published_contract
 from tenantadmin.http.etags import not_modified
 from tenantadmin.http.parameters import ETAG, IF_NONE_MATCH
+from tenantadmin.http.published_contract import published_contract
 from tenantadmin.http.schema import NOT_MODIFIED
 from tenantadmin.http.viewsets import operation
 
