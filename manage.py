@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Runs the commands of the service, with the development servers around those that need them."""
+"""Run a command of the service. Start the embedded servers for commands that need them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SELF_SUFFICIENT = {
 
 
 def needs_servers(arguments: Sequence[str]) -> bool:
-    """Say whether this command line needs PostgreSQL and Redis to run."""
+    """Return True if this command line needs PostgreSQL and Redis."""
     if os.environ.get("TENANTADMIN_SUPERVISED") == "1" or not arguments:
         return False
     if {"-h", "--help", "--version"} & set(arguments):
@@ -57,13 +57,13 @@ def main(argv: Sequence[str]) -> None:
     var_dir = read_configuration(os.environ)["VAR_DIR"] or BASE_DIR / "var"
     with contextlib.ExitStack() as stack:
         if needs_servers(argv[1:]):
-            # Leave in order when told to end, so that the servers stop too.
+            # On SIGTERM, leave the `with` block, so that the servers stop too.
             signal.signal(signal.SIGTERM, _exit_on_signal)
-            needs = embedded.unconfigured(os.environ)
+            needs = embedded.find_needs(os.environ)
             stack.enter_context(embedded.running(var_dir, database=needs.database, redis=needs.redis))
         elif argv[1:2] == ["serve"]:
             ignore_write_errors()
-            # Before the settings keep a secret in it.
+            # Create the directory with its checks before the settings write a secret into it.
             embedded.prepare_var_dir(var_dir)
 
         _execute(argv)
@@ -76,10 +76,10 @@ def _execute(argv: Sequence[str]) -> None:
     try:
         execute_from_command_line(list(argv))
     except ProgrammingError as error:
-        from tenantadmin.database.unmigrated import NOT_MIGRATED, is_for_want_of_migrations
+        from tenantadmin.database.unmigrated import NOT_MIGRATED, is_missing_migrations
 
-        # A migration that fails for its own sake says why.
-        if argv[1] == "migrate" or "--traceback" in argv or not is_for_want_of_migrations(error):
+        # The error of a failed migration explains itself.
+        if argv[1] == "migrate" or "--traceback" in argv or not is_missing_migrations(error):
             raise
         sys.exit(f"manage.py: {NOT_MIGRATED}")
 

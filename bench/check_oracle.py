@@ -175,7 +175,7 @@ def main() -> None:
     options = parser.parse_args()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tenantadmin.settings")
     var_dir = Path(os.environ.get("VAR_DIR") or "var").resolve()
-    needs = embedded.unconfigured(os.environ)
+    needs = embedded.find_needs(os.environ)
     servers = embedded.running(var_dir, database=needs.database, redis=needs.redis)
     with servers if needs.database or needs.redis else nullcontext():
         import django  # noqa: PLC0415  # reads the environment

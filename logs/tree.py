@@ -15,7 +15,7 @@ from logs.audit import Reader, record_read
 from logs.jsonvalue import is_one_value
 from logs.layout import logs_prefix, parse_raw_key
 from tenantadmin.core.errors import NotFound
-from tenantadmin.http.streaming import FileChunks
+from tenantadmin.core.file_chunks import FileChunks
 from tenantadmin.objectstore import InvalidKey, ObjectNotFound
 
 if TYPE_CHECKING:

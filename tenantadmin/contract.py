@@ -1,4 +1,4 @@
-"""What the apps add together to the contract."""
+"""Add the links between operations of all apps to the contract."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ STEPS: Final = (*ACCOUNTS, *RULES, *LOGS, *TOS, *ANALYTICS)
 
 
 def link_operations(result: dict[str, Any], generator: Any, **_: Any) -> dict[str, Any]:  # noqa: ARG001
-    """Write the links of all apps into the contract (a hook of drf-spectacular)."""
+    """Add the links of all apps to the contract (a hook of drf-spectacular)."""
     add_links(result["paths"], STEPS)
     return result

@@ -9,9 +9,9 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.views import SpectacularSwaggerSplitView
 
 from accounts.viewsets import AppViewSet
-from tenantadmin.http.contract import published_contract
 from tenantadmin.http.etags import not_modified
 from tenantadmin.http.parameters import ETAG, IF_NONE_MATCH
+from tenantadmin.http.published_contract import published_contract
 from tenantadmin.http.schema import NOT_MODIFIED
 from tenantadmin.http.viewsets import operation
 

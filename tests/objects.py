@@ -1,4 +1,4 @@
-"""Short forms for the objects of a store, and for the store that a test uses."""
+"""Helpers to read and write objects, and to choose the object store of a test."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def save_object(store: Storage, key: str, body: bytes) -> None:
 
 
 def read_object(store: Storage, key: str) -> bytes:
-    """An object's bytes."""
+    """Return an object's bytes."""
     with store.open(key) as file:
         body: bytes = file.read()
         return body
 
 
 def use_store(settings: Any, url: str) -> None:
-    """Let ``storages["objects"]`` be the store at ``url`` until the test ends."""
+    """Make ``storages["objects"]`` the store at ``url`` until the test ends."""
     settings.STORAGES = {**settings.STORAGES, "objects": storage_settings(url)}

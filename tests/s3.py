@@ -1,4 +1,4 @@
-"""An S3 server of its own for tests: moto, over real HTTP; or any other (decision 13)."""
+"""The S3 server of the tests: moto over real HTTP, or another at ``TEST_S3_ENDPOINT`` (decision 13)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def s3_endpoint() -> Iterator[str]:
-    """The address of a running server, ``http://127.0.0.1:<port>``, or what ``TEST_S3_ENDPOINT`` names."""
+    """Return the URL of a running server: ``TEST_S3_ENDPOINT`` if set, else ``http://127.0.0.1:<port>``."""
     if given := os.environ.get("TEST_S3_ENDPOINT"):
         yield given
         return
-    logging.getLogger("werkzeug").setLevel(logging.WARNING)  # a line for each request takes its time
+    logging.getLogger("werkzeug").setLevel(logging.WARNING)  # a line for each request costs time
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
@@ -31,7 +31,7 @@ def s3_endpoint() -> Iterator[str]:
 
 @pytest.fixture
 def s3_url(s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The address of an empty store in a new bucket, and the environment that reaches it."""
+    """Create a bucket, set the environment to reach it, and return the URL of an empty store in it."""
     monkeypatch.setenv("AWS_ENDPOINT_URL", s3_endpoint)
     if "TEST_S3_ENDPOINT" not in os.environ:
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")

@@ -1,4 +1,4 @@
-"""Reading answers, streamed ones too."""
+"""Reading of responses, streamed or not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def body_of(answer: Any) -> Any:
-    """Return the JSON of an answer."""
+    """Return the parsed JSON of a response."""
     if isinstance(answer, StreamingHttpResponse):
         return json.loads(b"".join(cast("Iterable[bytes]", answer.streaming_content)))
     return json.loads(answer.content)

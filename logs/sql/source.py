@@ -34,7 +34,7 @@ def make_source(
     if isinstance(store, LocalStore):
         paths, fetch = list(store.uris(keys)), None
     else:
-        paths = [str(copies.place(check_key(key))) for key in keys]
+        paths = [str(copies.path(check_key(key))) for key in keys]
         key_of = dict(zip(paths, keys, strict=True))
 
         def fetch(paths: Sequence[str]) -> None:

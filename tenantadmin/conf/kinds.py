@@ -1,6 +1,6 @@
-"""The kinds of values that variables of the environment hold: how each is read, and what is wanted. Pure.
+"""The kinds of values of environment variables: how to parse and how to describe each. No side effects.
 
-Reading raises ValueError for what is not of the kind; a `BadEntry` names the one entry of a list.
+Parsing raises ValueError if the value is not valid, and `BadEntry` if one entry of a list is not valid.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ _PROVIDER: Final = re.compile(r"[a-z][a-z0-9-]{0,30}")
 
 
 class BadEntry(ValueError):
-    """One entry of a list is not of the kind; ``str()`` is the entry."""
+    """One entry of a list is not valid. ``str()`` returns the entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """``read`` turns the text into the value; ``wanted`` ends the sentence "set it to …"."""
+    """``read`` parses the text. ``expected`` completes the sentence "set it to …"."""
 
     read: Callable[[str], Any]
-    wanted: str
+    expected: str
 
 
 def whole(low: int, high: int) -> Kind:
-    """A whole number from ``low`` to ``high``."""
+    """Return the kind of whole numbers from ``low`` to ``high``."""
 
     def read(value: str) -> int:
         if not re.fullmatch(r"-?[0-9]{1,20}", value) or not low <= int(value) <= high:
@@ -60,7 +60,7 @@ def whole(low: int, high: int) -> Kind:
 
 
 def seconds(low: float, high: float) -> Kind:
-    """A time from ``low`` to ``high`` seconds, in parts of a second where wanted."""
+    """Return the kind of durations from ``low`` to ``high`` seconds. Fractions are allowed."""
 
     def read(value: str) -> float:
         number = float(value)
@@ -72,7 +72,7 @@ def seconds(low: float, high: float) -> Kind:
 
 
 def one_of(*names: str) -> Kind:
-    """One of ``names``, in upper case, however it is written."""
+    """Return the kind of ``names``, which are upper case. The text may have any case."""
 
     def read(value: str) -> str:
         if value.upper() not in names:
@@ -83,24 +83,24 @@ def one_of(*names: str) -> Kind:
 
 
 def list_of(entry: Kind, *, unique: bool = False) -> Kind:
-    """Any number of entries, separated by commas; where ``unique``, each of them once."""
+    """Return the kind of lists of any length, separated by commas. If ``unique``, refuse duplicates."""
 
     def read(value: str) -> list[Any]:
-        found: list[Any] = []
+        entries: list[Any] = []
         for text in filter(None, map(str.strip, value.split(","))):
             try:
-                found.append(entry.read(text))
+                entries.append(entry.read(text))
             except ValueError:
                 raise BadEntry(text) from None
-            if unique and found[-1] in found[:-1]:
+            if unique and entries[-1] in entries[:-1]:
                 raise BadEntry(text)
-        return found
+        return entries
 
-    return Kind(read, f"{entry.wanted}; several{', each once,' if unique else ''} with commas in between")
+    return Kind(read, f"{entry.expected}; several{', each once,' if unique else ''} with commas in between")
 
 
 def _checked(check: Callable[[str], Any]) -> Callable[[str], str]:
-    """Return a reader that gives the text as it is, where ``check`` neither raises nor says False."""
+    """Return a reader that returns the text unchanged. It fails if ``check`` raises or returns False."""
 
     def read(value: str) -> str:
         if check(value) is False:
@@ -139,12 +139,12 @@ def _read_database(value: str) -> dict[str, Any]:
 
 
 def _read_redis(value: str) -> str:
-    place = redis.connection.parse_url(value)  # type: ignore[no-untyped-call]
-    named = urlsplit(value)
-    if not place.get("host") and not place.get("path"):
+    options = redis.connection.parse_url(value)  # type: ignore[no-untyped-call]
+    parts = urlsplit(value)
+    if not options.get("host") and not options.get("path"):
         raise ValueError
-    # What is no number is passed over there, and refused by Celery.
-    if named.scheme != "unix" and not re.fullmatch(r"/?[0-9]*", named.path):
+    # redis-py ignores a database that is not a number, but Celery refuses it.
+    if parts.scheme != "unix" and not re.fullmatch(r"/?[0-9]*", parts.path):
         raise ValueError
     return value
 
@@ -174,14 +174,14 @@ def _check_sender(value: str) -> bool:
 
 
 def _check_rate_limit(value: str) -> bool:
-    # A fifth of a second that nothing but the service itself has to spend.
+    # This import takes a fifth of a second, which commands that set no limit should not pay.
     import limits  # noqa: PLC0415
 
     return bool(limits.parse(value).amount > 0)
 
 
 def _read_pem(value: str) -> str:
-    """Return PEM whose lines may have come as ``\\n``, since some tools keep variables on one line."""
+    """Return the PEM with real line breaks. Some tools write a variable on one line, with ``\\n``."""
     return value.replace("\\n", "\n")
 
 

@@ -1,9 +1,9 @@
-"""Identity providers from the environment, in the form that django-allauth reads. Pure.
+"""Read identity providers from the environment, in the form of django-allauth's settings. No side effects.
 
-``SIGNIN_PROVIDERS`` names them in order, for example ``corp,google``. Each has
+``SIGNIN_PROVIDERS`` names them in order, for example ``corp,google``. Each needs
 ``SIGNIN_<NAME>_CLIENT_ID`` and ``SIGNIN_<NAME>_CLIENT_SECRET``. ``google``, ``github`` and ``microsoft`` are
-known; any other name is an OpenID Connect issuer and has ``SIGNIN_<NAME>_ISSUER``. Microsoft needs
-``SIGNIN_MICROSOFT_TENANT``: only the addresses of one named directory are verified by it.
+built in. Any other name is an OpenID Connect provider, which also needs ``SIGNIN_<NAME>_ISSUER``. Microsoft
+also needs ``SIGNIN_MICROSOFT_TENANT``: an email address counts as verified only if this is one directory.
 """
 
 from __future__ import annotations
@@ -23,19 +23,21 @@ _SCOPES: Final = {
 
 
 def read_providers(names: Sequence[str], environ: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
-    """Return the setting ``SOCIALACCOUNT_PROVIDERS`` of ``names``, and a sentence for each bad variable."""
+    """Return ``SOCIALACCOUNT_PROVIDERS`` for ``names``, and a sentence about each bad variable."""
     providers: dict[str, Any] = {}
     problems: list[str] = []
     for name in names:
         kind = name if name in _SCOPES else "openid_connect"
         provider = providers.setdefault(kind, {"APPS": [], "OAUTH_PKCE_ENABLED": True})
-        given = {what: environ.get(_variable(name, what), "").strip() for what in _wanted_of(kind)}
+        options = {
+            option: environ.get(_variable(name, option), "").strip() for option in _required_options(kind)
+        }
         problems += [
-            f"{_variable(name, what)} is missing: the identity provider '{name}' needs it."
-            for what, value in given.items()
+            f"{_variable(name, option)} is missing: the identity provider '{name}' needs it."
+            for option, value in options.items()
             if not value
         ]
-        issuer = given.get("ISSUER")
+        issuer = options.get("ISSUER")
         if issuer and not (issuer.startswith(("https://", "http://")) and urlsplit(issuer).netloc):
             problems.append(
                 f"{_variable(name, 'ISSUER')} is {issuer!r}: set it to the issuer's address, "
@@ -45,9 +47,9 @@ def read_providers(names: Sequence[str], environ: Mapping[str, str]) -> tuple[di
             {
                 "provider_id": name,
                 "name": name,
-                "client_id": given["CLIENT_ID"],
-                "secret": given["CLIENT_SECRET"],
-                "settings": _settings_of(kind, given),
+                "client_id": options["CLIENT_ID"],
+                "secret": options["CLIENT_SECRET"],
+                "settings": _settings_of(kind, options),
             }
         )
         if kind in _SCOPES:
@@ -55,19 +57,19 @@ def read_providers(names: Sequence[str], environ: Mapping[str, str]) -> tuple[di
     return providers, problems
 
 
-def _wanted_of(kind: str) -> list[str]:
+def _required_options(kind: str) -> list[str]:
     more = {"openid_connect": ["ISSUER"], "microsoft": ["TENANT"]}
     return ["CLIENT_ID", "CLIENT_SECRET", *more.get(kind, [])]
 
 
-def _settings_of(kind: str, given: Mapping[str, str]) -> dict[str, Any]:
+def _settings_of(kind: str, options: Mapping[str, str]) -> dict[str, Any]:
     if kind == "openid_connect":
-        return {"server_url": given["ISSUER"].rstrip("/"), "oauth_pkce_enabled": True}
+        return {"server_url": options["ISSUER"].rstrip("/"), "oauth_pkce_enabled": True}
     if kind == "microsoft":
-        directory = given["TENANT"]
+        directory = options["TENANT"]
         return {"tenant": directory, "verified_email": directory not in _SHARED_DIRECTORIES}
     return {}
 
 
-def _variable(name: str, what: str) -> str:
-    return f"SIGNIN_{name.upper().replace('-', '_')}_{what}"
+def _variable(name: str, option: str) -> str:
+    return f"SIGNIN_{name.upper().replace('-', '_')}_{option}"

@@ -1,4 +1,4 @@
-"""The environment read and checked in one pass, which names everything that is wrong with it."""
+"""Read and check the environment in one pass, which reports every problem at once."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tenantadmin.conf.variables import VARIABLES, Variable
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: Of a value that is shown.
+#: Characters of a bad value in a message.
 _MAX_SHOWN: Final = 80
 
 
 class ConfigurationError(ImproperlyConfigured):
-    """What is wrong with the environment. ``problems``: a sentence each, with variable, value and cure."""
+    """The environment is not valid. ``problems`` has a sentence for each: variable, value and cure."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("\n".join(problems))
@@ -43,13 +43,13 @@ def read_configuration(environ: Mapping[str, str]) -> dict[str, Any]:
 
 
 def read_variables(environ: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
-    """Return the value of every variable, the default for what is wrong, and what is wrong."""
+    """Return the value of every variable (the default if the text is not valid), and the problems."""
     values: dict[str, Any] = {}
     problems: list[str] = []
     for variable in VARIABLES:
         text = environ.get(variable.name)
         values[variable.name] = variable.default
-        if text is None or not (text.strip() or variable.takes_nothing):
+        if text is None or not (text.strip() or variable.reads_empty):
             continue
         try:
             values[variable.name] = variable.kind.read(text.strip())
@@ -60,11 +60,11 @@ def read_variables(environ: Mapping[str, str]) -> tuple[dict[str, Any], list[str
 
 def _describe(variable: Variable, text: str) -> str:
     if not text.strip():
-        return f"{variable.name} is empty: set it to {variable.kind.wanted}, or remove it."
+        return f"{variable.name} is empty: set it to {variable.kind.expected}, or remove it."
     if variable.secret:
-        return f"{variable.name} is not valid (not shown): set it to {variable.kind.wanted}."
+        return f"{variable.name} is not valid (not shown): set it to {variable.kind.expected}."
     shown = text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
-    return f"{variable.name} is {shown!r}: set it to {variable.kind.wanted}."
+    return f"{variable.name} is {shown!r}: set it to {variable.kind.expected}."
 
 
 def _missing(values: Mapping[str, Any], problems: list[str]) -> list[str]:
@@ -95,4 +95,5 @@ def _missing(values: Mapping[str, Any], problems: list[str]) -> list[str]:
 
 
 def _is_given(name: str, values: Mapping[str, Any], problems: list[str]) -> bool:
+    """Return True if the variable is set, even to a bad value, which `problems` reports already."""
     return bool(values[name]) or any(problem.startswith(f"{name} ") for problem in problems)

@@ -1,4 +1,4 @@
-"""Secrets of a deployment, and the ones a development checkout makes for itself."""
+"""Secrets of a deployment, and the secrets that a development checkout creates for itself."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: Shorter keys can be guessed; Django warns below this length too (security.W009).
+#: Shorter keys can be guessed. Django warns below the same length (security.W009).
 MIN_SECRET_LENGTH = 50
 #: A text with fewer different characters is not random; Django warns below this number too.
 _MIN_DIFFERENT: Final = 5
@@ -78,9 +78,9 @@ def is_weak_secret(value: str) -> bool:
 
 
 def kept_secret(path: Path, make: Callable[[], str]) -> str:
-    """Return the secret stored at ``path``, made by ``make`` when it is not there yet.
+    """Return the secret in the file ``path``. If there is no file, write what ``make`` returns.
 
-    Several processes may ask at once: the file appears whole and the first one wins.
+    Several processes may call this at once: they all return the secret of the first that writes the file.
 
     Raises:
         OSError: the folder cannot be written.

@@ -1,6 +1,6 @@
-"""Every variable of the environment that the service reads. `docs/configuration.md` explains each.
+"""Every environment variable that the service reads. `docs/configuration.md` explains each.
 
-A test holds that page against this table: names and defaults are equal.
+A test checks that this table and that page have the same names and defaults.
 """
 
 from __future__ import annotations
@@ -22,22 +22,24 @@ _MAX_BYTES: Final = 1 << 50
 class Variable:
     """One variable.
 
-    ``default`` stands where it is not set; None means none, or one that follows from other variables. Set to
-    nothing it counts as not set, unless ``takes_nothing``. The value of a ``secret`` is never shown.
+    Attributes:
+        default: the value if the variable is not set. None: there is none, or it depends on other variables.
+        reads_empty: pass an empty text to the kind. Otherwise an empty variable counts as not set.
+        secret: never show the value.
     """
 
     name: str
     kind: Kind
     default: Any = None
-    takes_nothing: bool = False
+    reads_empty: bool = False
     secret: bool = False
 
 
 VARIABLES: Final = (
-    # Where data are. What is set to nothing by mistake must not start an embedded server.
-    Variable("DATABASE_URL", kinds.database, takes_nothing=True, secret=True),
-    Variable("REDIS_URL", kinds.redis_server, takes_nothing=True, secret=True),
-    Variable("OBJECT_STORE_URL", kinds.object_store, takes_nothing=True),
+    # Data. If a variable is empty by mistake, no embedded server must start, so the text is refused.
+    Variable("DATABASE_URL", kinds.database, reads_empty=True, secret=True),
+    Variable("REDIS_URL", kinds.redis_server, reads_empty=True, secret=True),
+    Variable("OBJECT_STORE_URL", kinds.object_store, reads_empty=True),
     Variable("STATIC_ROOT", kinds.folder),
     Variable("VAR_DIR", kinds.folder),
     # Addresses
@@ -61,7 +63,7 @@ VARIABLES: Final = (
     # Signing in
     Variable("SIGNIN_PROVIDERS", kinds.list_of(kinds.provider, unique=True), []),
     Variable("SIGNIN_EMAIL_DOMAINS", kinds.list_of(kinds.domain), []),
-    Variable("EMAIL_URL", kinds.mail_server, takes_nothing=True, secret=True),
+    Variable("EMAIL_URL", kinds.mail_server, reads_empty=True, secret=True),
     Variable("EMAIL_FROM", kinds.sender, "Tenant administration <no-reply@localhost>"),
     Variable("MAGIC_LINK_EMAIL_LIMIT", kinds.rate_limit, "5 per 15 minutes"),
     Variable("MAGIC_LINK_ADDRESS_LIMIT", kinds.rate_limit, "20 per 15 minutes"),
@@ -73,7 +75,7 @@ VARIABLES: Final = (
     Variable("QUERY_BUDGET", kinds.rate_limit, "600 per minute"),
     # Tenants
     Variable("TOMBSTONE_DAYS", kinds.whole(1, _CENTURY_DAYS), 30),
-    Variable("PLATFORM_DOMAINS", kinds.list_of(kinds.domain), ["gateway.localhost"], takes_nothing=True),
+    Variable("PLATFORM_DOMAINS", kinds.list_of(kinds.domain), ["gateway.localhost"], reads_empty=True),
     Variable("DNS_NAMESERVERS", kinds.list_of(kinds.address), []),
     Variable("DNS_PORT", kinds.whole(1, 65535), 53),
     Variable("DNS_TIMEOUT_SECONDS", kinds.seconds(0.1, 60), 5.0),

@@ -1,1 +1,1 @@
-"""What every layer may use: errors, times, addresses, host names. Imports nothing else of the service."""
+"""Modules that every layer may import: errors, times, addresses, host names. They import no other layer."""

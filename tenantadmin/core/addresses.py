@@ -1,4 +1,4 @@
-"""Who is calling: the client's address, believed through configured proxies only."""
+"""The client's IP address. ``X-Forwarded-For`` counts only if a trusted proxy sent it."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 
 def client_address(request: HttpRequest) -> str:
-    """Return the client's address: the rightmost of ``X-Forwarded-For`` that is no trusted proxy.
+    """Return the rightmost address of ``X-Forwarded-For`` that is not a trusted proxy.
 
-    Without a trusted proxy in front it is the peer's. Empty where the server names no peer.
+    If the peer is not a trusted proxy, return the peer's address. It is empty if the server gives none.
     """
     address = str(request.META.get("REMOTE_ADDR", ""))
     forwarded = [part.strip() for part in request.headers.get("X-Forwarded-For", "").split(",")]
     networks = _networks(tuple(settings.TRUSTED_PROXIES))
     while forwarded and _is_in(address, networks):
-        proposed = forwarded.pop()
-        if not _is_address(proposed):
+        previous = forwarded.pop()
+        if not _is_address(previous):
             break
-        address = proposed
+        address = previous
     return address
 
 

@@ -1,6 +1,6 @@
-"""Errors as classes that hold their status and code, and the one body they all become.
+"""Error classes with their status and code, and the JSON body of an error. Contract: Errors.
 
-Contract: Errors. Any layer may raise an `ApiError`: nothing here needs Django or DRF.
+Any layer may raise an `ApiError`. This module needs neither Django nor DRF.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """One entry of ``details``: where in the request (a JSON Pointer), which code, how to mend it."""
+    """One entry of ``details``: the place in the request (a JSON Pointer), a code, and how to fix it."""
 
     path: str
     code: str
@@ -27,9 +27,9 @@ class Detail:
 
 
 class ApiError(Exception):
-    """An error that the caller is told about.
+    """An error whose message is sent to the caller.
 
-    ``details`` lists places in the request, ``extra`` adds members to the body, ``headers`` to the response.
+    ``details`` lists places in the request. ``extra`` adds members to the body, ``headers`` adds headers.
     """
 
     status: ClassVar[int] = 500
@@ -51,7 +51,7 @@ class ApiError(Exception):
         super().__init__(self.text)
 
     def body(self) -> dict[str, Any]:
-        """Return the error body: ``{error, message, details?, requestId}`` and the extra members."""
+        """Return the body ``{error, message, details?, requestId}`` with the extra members."""
         return {
             "error": self.code,
             "message": self.text,
@@ -68,7 +68,7 @@ class BadRequest(ApiError):
 
 
 class ValidationFailed(ApiError):
-    """The body or a parameter was understood and does not hold; ``details`` names each place."""
+    """The request can be parsed, but a value in it is not valid. ``details`` has each place."""
 
     status = 400
     code = "validation_failed"
@@ -76,7 +76,7 @@ class ValidationFailed(ApiError):
 
     @classmethod
     def at(cls, path: str, code: str, message: str) -> Self:
-        """Return the refusal of one place in the request."""
+        """Return the error for one place in the request."""
         return cls(details=[Detail(path, code, message)])
 
 
@@ -93,7 +93,7 @@ class PlanLimitExceeded(ApiError):
 
 
 class Unauthorized(ApiError):
-    """No credentials were sent where some are needed."""
+    """The operation needs credentials, but the request has none."""
 
     status = 401
     code = "unauthorized"
@@ -156,7 +156,7 @@ class PayloadTooLarge(ApiError):
 
 
 class RateLimited(ApiError):
-    """Too many requests; ``retry_after`` is in whole seconds."""
+    """The caller sends too many requests. ``retry_after`` is in whole seconds."""
 
     status = 429
     code = "rate_limited"
@@ -167,4 +167,4 @@ class RateLimited(ApiError):
 
 
 class InternalError(ApiError):
-    """A fault of ours that a view could name; everything unnamed becomes this too."""
+    """The service has a fault. Every unexpected exception becomes this error."""

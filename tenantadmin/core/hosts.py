@@ -1,4 +1,4 @@
-"""Host names and origins in their one spelling. Contract: FQDNs; Authentication, 10."""
+"""Normal forms of host names and origins. Contract: FQDNs; Authentication, 10."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ _HOST: Final = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\]")
 
 
 def normalize_fqdn(name: str) -> str:
-    """Return a host name as it is stored: lower-case, its international labels in their ASCII form.
+    """Return a host name in its stored form: lower-case, with international labels in ASCII.
 
     Raises:
-        ValueError: not a host name by IDNA 2008, with the reason.
+        ValueError: it is not a host name by IDNA 2008. The message has the reason.
     """
     if "*" in name:
         raise ValueError("A wildcard is not a host name: name each host.")
     if name.endswith("."):
-        raise ValueError("Leave out the dot at the end.")
+        raise ValueError("Remove the dot at the end.")
     if any(mark in name for mark in ":/@ \t\r\n"):
-        raise ValueError("Give a host name alone: no scheme, port, path, address or space.")
+        raise ValueError("Give only a host name, without scheme, port, path, user or space.")
+    # For example the Kelvin sign, whose lower case is the letter k.
     if any(not character.isascii() and character.lower()[0].isascii() for character in name):
-        raise ValueError("A letter only looks like an ASCII one.")
+        raise ValueError("A character only looks like an ASCII letter. Type the name again.")
     lowered = unicodedata.normalize("NFC", name.lower())
     try:
         ascii_name = idna.encode(lowered, strict=True, std3_rules=True).decode()
@@ -45,12 +46,12 @@ def normalize_fqdn(name: str) -> str:
 
 
 def lies_in(name: str, domain: str) -> bool:
-    """Tell whether a normalized host name is ``domain`` or lies under it."""
+    """Return True if a normalized host name is ``domain`` or a subdomain of it."""
     return name == domain or name.endswith(f".{domain}")
 
 
 def origin_of(address: str) -> tuple[str, str, int] | None:
-    """Return scheme, host and port of an absolute http or https address; None for anything else."""
+    """Return scheme, host and port of an absolute http or https URL, or None for any other text."""
     try:
         parts = urlsplit(address)
         port = parts.port

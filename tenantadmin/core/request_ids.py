@@ -1,4 +1,4 @@
-"""The id under which one request is answered and logged."""
+"""The id of the current request, for its response and its log lines."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _current: ContextVar[str] = ContextVar("request_id", default="-")
 
 
 def current_request_id() -> str:
-    """Return the id of the request being answered, or ``-`` outside of one."""
+    """Return the id of the current request, or ``-`` outside a request."""
     return _current.get()
 
 
 def begin_request(proposed: str | None) -> str:
-    """Make the caller's id current where it is acceptable, a new one otherwise, and return it."""
-    accepted = proposed is not None and _ACCEPTED.fullmatch(proposed)
-    request_id = proposed if accepted and proposed else uuid.uuid4().hex
+    """Set and return the id of the request: the caller's id if it is acceptable, otherwise a new one."""
+    is_accepted = proposed is not None and _ACCEPTED.fullmatch(proposed)
+    request_id = proposed if is_accepted and proposed else uuid.uuid4().hex
     _current.set(request_id)
     return request_id
 

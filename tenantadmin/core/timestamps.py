@@ -9,22 +9,22 @@ _ISO = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(:\d{2}([.,]\d{1,9})?)?([Zz
 
 
 def now() -> dt.datetime:
-    """Return the present moment in UTC, cut to the milliseconds that the API shows."""
+    """Return the current time in UTC, truncated to the milliseconds that the API shows."""
     moment = dt.datetime.now(dt.UTC)
     return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
 
 
 def format_timestamp(moment: dt.datetime) -> str:
     """Return an aware ``moment`` as ``2026-11-21T02:45:07.123Z``."""
-    # Not strftime, whose years before 1000 have fewer than four digits.
+    # strftime would write years before 1000 with fewer than four digits.
     return moment.astimezone(dt.UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
 def parse_timestamp(text: str) -> dt.datetime:
-    """Parse a date-time that names its zone.
+    """Parse a date-time with a time zone.
 
     Raises:
-        ValueError: not ISO 8601, no such date, or no zone; the message says which.
+        ValueError: not ISO 8601, no such date, or no zone. The message says how to write it.
     """
     if not _ISO.fullmatch(text):
         raise ValueError("Give a date-time with its zone, like 2026-11-21T02:45:07.123Z.")
@@ -35,5 +35,5 @@ def parse_timestamp(text: str) -> dt.datetime:
 
 
 def later_than(moment: dt.datetime) -> dt.datetime:
-    """Return the present moment, or the first one after ``moment`` where that is not past yet."""
+    """Return the current time, but at least a millisecond after ``moment``."""
     return max(now(), moment + dt.timedelta(milliseconds=1))

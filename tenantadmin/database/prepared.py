@@ -1,4 +1,4 @@
-"""Prepared queries for what Gateways and dashboards ask all the time.
+"""Prepared queries for the requests that Gateways and dashboards send all the time.
 
 psycopg's cursor and Django's cursor around it take several times as long as PostgreSQL takes to find a row by
 its key (decision 12). `PreparedQuery` passes the prepared statement to libpq directly.
@@ -19,9 +19,9 @@ _numbers: Final = itertools.count(1)
 
 
 class PreparedQuery:
-    """A query for at most one row: SQL with ``%s`` for each parameter and no other per cent sign.
+    """A query for at most one row. In the SQL, ``%s`` is a parameter; there is no other percent sign.
 
-    It uses Django's cursor inside a transaction, while queries are logged or wrapped
+    It falls back to Django's cursor inside a transaction, while queries are logged or wrapped
     (``connection.execute_wrappers``), and after any failure, so that the caller gets Django's exceptions.
     """
 
@@ -35,7 +35,7 @@ class PreparedQuery:
         """Return the row, or None if there is none.
 
         Raises:
-            django.db.Error: as Django's cursor does.
+            django.db.Error: the errors of Django's cursor.
         """
         wrapper = cast("DatabaseWrapper", connections[DEFAULT_DB_ALIAS])
         if not (wrapper.in_atomic_block or wrapper.execute_wrappers or wrapper.queries_logged):
@@ -56,10 +56,10 @@ class PreparedQuery:
         if server.transaction_status != pq.TransactionStatus.IDLE:
             return None
         if any(b"\0" in value for value in values):
-            return None  # libpq would cut the value there
+            return None  # libpq would cut the value at the NUL
         name = wrapper.statements.get(self)
         if name is None:
-            # Always a new name: the server may still know a statement that failed by its old name.
+            # Always use a new name: after a failure, the server may still have a statement of the old name.
             name = f"tenantadmin_{next(_numbers)}".encode()
             if server.prepare(name, self._numbered).status != pq.ExecStatus.COMMAND_OK:
                 return None

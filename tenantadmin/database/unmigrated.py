@@ -1,4 +1,4 @@
-"""Whether a command failed because nobody has migrated its database."""
+"""Find out whether a command failed because its database is not migrated."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ NOT_MIGRATED: Final = (
 )
 
 
-def is_for_want_of_migrations(error: ProgrammingError) -> bool:
-    """Say whether ``error`` is of a missing table in a database that lacks migrations."""
+def is_missing_migrations(error: ProgrammingError) -> bool:
+    """Return True if a table is missing and the database has unapplied migrations."""
     if not isinstance(error.__cause__, UndefinedTable):
         return False
     executor = MigrationExecutor(connection)

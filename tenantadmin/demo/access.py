@@ -1,7 +1,7 @@
-"""The file that says how to get into the demo: ``$VAR_DIR/demo.json``, for its owner's eyes alone.
+"""The demo's password and token: ``$VAR_DIR/demo.json``, which only the file's owner can read.
 
-Passwords and tokens are stored hashed, so this file is the one place that has them in clear. It is made
-anew, with new ones, when it is lost or speaks of another database.
+The database stores only hashes of them. If the file is missing or belongs to another database, a new password
+and a new token are made.
 """
 
 from __future__ import annotations
@@ -40,37 +40,41 @@ PAT_SCOPES: Final = (
 )
 
 
-class DemoGone(Exception):
-    """The people whom the demo is opened with were removed; the text says what to do."""
+class DemoUsersMissing(Exception):
+    """The demo's admin or owner was deleted. The message says what to do."""
 
 
 def demo_file() -> Path:
-    """Where the file lies."""
+    """Return the path of the file."""
     return Path(settings.VAR_DIR) / FILE_NAME
 
 
 def ensure_access(people: People, tenants: Sequence[tuple[str, str]], *, last_day: date) -> bool:
-    """Leave a file whose password and PAT open this database; returns whether it had to be made.
+    """Write the file unless its token is valid in this database. Return True if it was written.
 
-    ``tenants``: id and name of each; ``last_day``: the last with logs. The file: ``{adminEmail,
-    adminPassword, pat, tenants: [{tenantId, name}], lastDay}``, mode 0600.
+    The file has ``{adminEmail, adminPassword, pat, tenants: [{tenantId, name}], lastDay}`` and mode 0600.
+
+    Args:
+        people: of whom admin and owner get the password and the token.
+        tenants: id and name of each.
+        last_day: the last day with logs.
 
     Raises:
-        DemoGone: the admin or the owner was removed.
+        DemoUsersMissing: the admin or the owner was deleted.
         OSError: the folder cannot be written.
     """
-    listed = [{"tenantId": tenant_id, "name": name} for tenant_id, name in tenants]
+    tenants_json = [{"tenantId": tenant_id, "name": name} for tenant_id, name in tenants]
     path = demo_file()
-    if _opens_this_database(_read(path), listed):
+    if _is_valid(_read(path), tenants_json):
         return False
     password = secrets.token_urlsafe(12)
     with transaction.atomic():
         emails = [people.admin.email, people.owner.email]
         users = User.objects.select_for_update().in_bulk(emails, field_name="email")
         if len(users) < 2:
-            raise DemoGone(
-                f"{path} is missing or of another database, and so is {' or '.join(emails)}. "
-                "Make an admin with manage.py create_admin, or start over with an empty VAR_DIR."
+            raise DemoUsersMissing(
+                f"{path} is missing or belongs to another database, and the user {' or '.join(emails)} is "
+                "deleted. Make an admin with manage.py create_admin, or start again with an empty VAR_DIR."
             )
         admin, owner = (users[email] for email in emails)
         admin.set_password(password)
@@ -84,25 +88,25 @@ def ensure_access(people: People, tenants: Sequence[tuple[str, str]], *, last_da
             scopes=PAT_SCOPES,
             tenants=[tenant_id for tenant_id, _ in tenants],
         )
-        # Before the commit: a failure to write leaves the old password and token in force.
+        # Before the commit: if the file cannot be written, the old password and token stay valid.
         _write(
             path,
             {
                 "adminEmail": admin.email,
                 "adminPassword": password,
                 "pat": pat,
-                "tenants": listed,
+                "tenants": tenants_json,
                 "lastDay": last_day.isoformat(),
             },
         )
     return True
 
 
-def _opens_this_database(content: Any, listed: list[dict[str, str]]) -> bool:
+def _is_valid(content: Any, tenants_json: list[dict[str, str]]) -> bool:
     match content:
         case {"adminEmail": str(), "adminPassword": str(), "pat": str(pat), "tenants": tenants}:
-            known = PersonalAccessToken.objects.filter(digest=digest_of(pat), revoked_at__isnull=True)
-            return bool(tenants == listed and known.exists())
+            tokens = PersonalAccessToken.objects.filter(digest=digest_of(pat), revoked_at__isnull=True)
+            return bool(tenants == tenants_json and tokens.exists())
     return False
 
 

@@ -1,4 +1,4 @@
-"""The Gateway's cache as the demo plays it: results with a time to live, and markers that make them stale."""
+"""A simulation of the Gateway's cache: results with a time to live, and markers that make them stale."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Finding(StrEnum):
-    """What the cache says of a key. All but the first two are reasons of a MISS, as the log words them."""
+class CacheState(StrEnum):
+    """The state of a key in the cache. All but the first two are values of the log's ``missReason``."""
 
     FRESH = "fresh"
     IN_FLIGHT = "in-flight"
@@ -19,7 +19,7 @@ class Finding(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A stored result: when it was born and when it expires (epoch ms), and its bytes."""
+    """A stored result: when it was computed and when it expires (epoch ms), and its size in bytes."""
 
     born_at: int
     expires_at: int
@@ -27,31 +27,31 @@ class Result:
 
 
 class ResultCache:
-    """Results by key and markers by rule. A result is born when the warehouse is done."""
+    """Results by key, and markers by rule. A result can be used from ``born_at``: the warehouse is done."""
 
     def __init__(self) -> None:
         self._results: dict[str, Result] = {}
         self._markers: dict[str, list[int]] = {}
 
-    def find(self, key: str, *, rule_id: str, at: int) -> tuple[Finding, Result | None]:
-        """What is known of ``key`` at a time; the result stands beside FRESH and IN_FLIGHT."""
+    def find(self, key: str, *, rule_id: str, at: int) -> tuple[CacheState, Result | None]:
+        """Return the state of ``key`` at a time, and the result if the state is FRESH or IN_FLIGHT."""
         result = self._results.get(key)
         if result is None:
-            return Finding.ABSENT, None
+            return CacheState.ABSENT, None
         if at < result.born_at:
-            return Finding.IN_FLIGHT, result
+            return CacheState.IN_FLIGHT, result
         if at >= result.expires_at:
-            return Finding.EXPIRED, None
+            return CacheState.EXPIRED, None
         markers = self._markers.get(rule_id, [])
         if bisect_right(markers, at) > bisect_right(markers, result.born_at):
-            return Finding.INVALIDATED, None
-        return Finding.FRESH, result
+            return CacheState.INVALIDATED, None
+        return CacheState.FRESH, result
 
     def store(self, key: str, *, born_at: int, ttl_seconds: int, size: int) -> Result:
-        """Keep a result from ``born_at`` for ``ttl_seconds``."""
+        """Store a result from ``born_at`` for ``ttl_seconds``."""
         result = self._results[key] = Result(born_at, born_at + ttl_seconds * 1000, size)
         return result
 
     def mark(self, rule_id: str, *, at: int) -> None:
-        """Make every result of a rule that was born until ``at`` stale from then on."""
+        """From ``at`` on, make all results of a rule stale that were computed until then."""
         insort(self._markers.setdefault(rule_id, []), at)

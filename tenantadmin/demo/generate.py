@@ -1,7 +1,7 @@
-"""A month of one tenant's log entries, by playing its Gateway: rules decide, a cache serves.
+"""Generate log entries of one tenant by simulating its Gateway, with its rules and a cache.
 
-Pure and deterministic: the same profile, tenant, days and seed give the same entries. Contract: "Query log
-entry and ``proxy_logs``", "Cache status (per request)".
+The same profile, tenant, days and seed always give the same entries. There are no side effects. Contract:
+"Query log entry and ``proxy_logs``", "Cache status (per request)".
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from logs.columns import COLUMNS
 from rules.conditions.request import read_request
 from rules.language import Action, read_rules
 from rules.match import Decision, decide
-from tenantadmin.demo.cache import Finding, ResultCache
+from tenantadmin.demo.cache import CacheState, ResultCache
 from tenantadmin.demo.statements import Call, Persona, Statement
 from tenantadmin.demo.traffic import HOUR_MS, Arrival, Traffic
 
@@ -36,9 +36,9 @@ SEED: Final = 7
 
 _SESSION_MS: Final = 30 * 60_000
 _SLOW_MS: Final = 8_000
-#: How often what happens rarely happens.
+#: The probability that a statement fails, that a marker cannot be stored, and that a client polls.
 _FAILURE, _LOST_MARKER, _POLLED = 0.007, 0.05, 0.35
-#: How often a measurement is missing, by kind.
+#: The probability that a measurement is missing, by kind.
 _NO_SIZE, _ZERO_SIZE, _NO_TIME, _NO_WAREHOUSE, _NO_REQUEST_SIZE, _NO_REASON = (
     0.015,
     0.008,
@@ -50,8 +50,8 @@ _NO_SIZE, _ZERO_SIZE, _NO_TIME, _NO_WAREHOUSE, _NO_REQUEST_SIZE, _NO_REASON = (
 
 
 @dataclass(frozen=True, slots=True)
-class Marker:
-    """An invalidation that the Gateway recorded: which rule fired on what, its target, when (epoch ms)."""
+class GeneratedMarker:
+    """An invalidation by the simulated Gateway. ``at`` is in epoch ms."""
 
     target_rule_id: str
     at: int
@@ -61,11 +61,11 @@ class Marker:
 
 @dataclass(frozen=True, slots=True)
 class Hour:
-    """The entries of one hour (its start in epoch ms) in order of time, and the markers they caused."""
+    """The entries of one hour in order of time, and the markers they caused. ``start`` is in epoch ms."""
 
     start: int
     entries: list[Entry]
-    markers: list[Marker]
+    markers: list[GeneratedMarker]
 
 
 def generate(
@@ -77,16 +77,16 @@ def generate(
     entries: int,
     seed: int = SEED,
 ) -> Iterator[Hour]:
-    """Yield every hour of ``days`` days from ``first_day`` (UTC); ``entries`` entries in all, or few more."""
-    rng = Random(f"{seed}/{profile.name}/{tenant_id}/{first_day}/{days}")  # noqa: S311 - play, not secrets
+    """Yield every hour of ``days`` days from ``first_day`` (UTC). In total, at least ``entries`` entries."""
+    rng = Random(f"{seed}/{profile.name}/{tenant_id}/{first_day}/{days}")  # noqa: S311 - no secrets
     traffic = Traffic(profile, rng=rng, first_day=first_day, days=days, entries=entries)
     gateway = _Gateway(profile, tenant_id=tenant_id, rng=rng)
-    for start, due_by_then in traffic.hours:
-        yield gateway.play(start, traffic.arrivals(start, due=due_by_then))
+    for start, due in traffic.hours:
+        yield gateway.simulate(start, traffic.arrivals(start, due=due))
 
 
 class _Caller:
-    """A consumer as the log sees it: the columns that stay, and its session."""
+    """A consumer: its log columns that do not change, and its session."""
 
     def __init__(self, consumer: Consumer, profile: Profile) -> None:
         self.session_id = ""
@@ -118,7 +118,7 @@ class _Caller:
 
 
 class _Gateway:
-    """Turns arrivals into entries, one after the other."""
+    """A simulated Gateway, which turns arrivals into log entries, one after the other."""
 
     def __init__(self, profile: Profile, *, tenant_id: str, rng: Random) -> None:
         self._profile = profile
@@ -131,14 +131,14 @@ class _Gateway:
         self._decisions: dict[tuple[int, int, str | None], Decision] = {}
         self._keys: dict[tuple[str, str], str] = {}
         self._cache = ResultCache()
-        self._markers: list[Marker] = []
+        self._markers: list[GeneratedMarker] = []
         self._probes = [Statement(text=sql, personas=(), ms=1, size=120) for sql in profile.probes]
-        #: Later requests that earlier ones cause: time, a number that breaks ties, the entry.
+        #: A heap of later requests that earlier ones cause: time, a number for equal times, the entry.
         self._follow_ups: list[tuple[int, int, Entry]] = []
         self._counter = 0
 
-    def play(self, hour_start: int, arrivals: list[Arrival]) -> Hour:
-        """Play one hour; hours come in order."""
+    def simulate(self, hour_start: int, arrivals: list[Arrival]) -> Hour:
+        """Simulate one hour. Call it for the hours in order."""
         self._markers = []
         end = hour_start + HOUR_MS
         entries: list[Entry] = []
@@ -156,7 +156,7 @@ class _Gateway:
 
     def _handle(self, arrival: Arrival) -> Entry:
         if arrival.call is None:
-            return self._handle_aside(arrival)
+            return self._handle_without_statement(arrival)
         entry = self._open(arrival)
         self._describe(entry, arrival.call, override=arrival.override)
         decision = self._decide(entry, arrival)
@@ -174,10 +174,10 @@ class _Gateway:
             self._forward(entry, arrival.call, decision=decision)
         return entry
 
-    # --- What a request is ----------------------------------------------------------------------
+    # --- The request ----------------------------------------------------------------------------
 
     def _open(self, arrival: Arrival) -> Entry:
-        """The columns that every request has."""
+        """Return a new entry with the columns that every request has."""
         caller = self._callers[arrival.consumer]
         if arrival.at > caller.session_ends_at:
             caller.session_id = self._new_id()
@@ -189,7 +189,7 @@ class _Gateway:
         return entry
 
     def _describe(self, entry: Entry, call: Call, *, override: str | None) -> None:
-        """The statement of a request."""
+        """Set the columns of the statement."""
         rng, statement = self._rng, call.statement
         entry.update(
             standardizedSql=statement.sql,
@@ -216,7 +216,7 @@ class _Gateway:
                 entry["contentEncoding"] = "gzip"
 
     def _decide(self, entry: Entry, arrival: Arrival) -> Decision:
-        # Everything that a rule may ask about is settled by consumer, statement and override.
+        # All values that a rule may test depend only on consumer, statement and override.
         call = arrival.call
         key = (arrival.consumer, id(call.statement if call else None), arrival.override)
         decision = self._decisions.get(key)
@@ -224,18 +224,18 @@ class _Gateway:
             decision = self._decisions[key] = decide(self._rules, read_request(entry))
         return decision
 
-    # --- What becomes of it ---------------------------------------------------------------------
+    # --- The outcome ----------------------------------------------------------------------------
 
     def _serve(self, entry: Entry, call: Call, *, rule_id: str, ttl_seconds: int) -> None:
-        """A cache rule decided: HIT, HOLD, MISS or, when the warehouse fails, ERROR."""
+        """Answer by a cache rule: HIT, HOLD, MISS or, if the warehouse fails, ERROR."""
         rng, at = self._rng, entry["timestamp"]
         key = self._cache_key(call, rule_id)
         entry.update(queryHash=call.cached_hash, cacheKey=key, cacheKeyVersion=KEY_VERSION)
-        finding, result = self._cache.find(key, rule_id=rule_id, at=at)
+        state, result = self._cache.find(key, rule_id=rule_id, at=at)
         overhead = rng.lognormvariate(2.0, 0.5)
         if result:
             entry.update(cacheTtlSeconds=ttl_seconds, cacheExpiresAt=result.expires_at)
-            if finding is Finding.FRESH:
+            if state is CacheState.FRESH:
                 entry["cacheStatus"] = "HIT"
                 entry["cacheAgeSeconds"] = (at - result.born_at) // 1000
                 self._measure(entry, size=result.size, ms=overhead + result.size / 60_000)
@@ -247,16 +247,16 @@ class _Gateway:
         else:
             entry["cacheStatus"] = "MISS"
             entry["cacheTtlSeconds"] = ttl_seconds
-            entry["missReason"] = finding.value if rng.random() >= _NO_REASON else None
+            entry["missReason"] = state.value if rng.random() >= _NO_REASON else None
             warehouse_ms, size = self._execute(entry, call)
             stored = self._cache.store(key, born_at=at + warehouse_ms, ttl_seconds=ttl_seconds, size=size)
             entry["cacheExpiresAt"] = stored.expires_at
 
     def _forward(self, entry: Entry, call: Call, *, decision: Decision) -> None:
-        """No cache: BYPASS, PASSTHROUGH, ERROR, or INVALIDATION_ERROR where a marker cannot be kept."""
+        """Answer without the cache: BYPASS, PASSTHROUGH, ERROR, or INVALIDATION_ERROR for a lost marker."""
         rng = self._rng
         if any(firing.required for firing in decision.fired) and rng.random() < _LOST_MARKER:
-            # Refused before it was sent: a change whose markers are lost would leave stale results in use.
+            # The Gateway refuses a change whose markers it cannot store: stale results would stay in use.
             entry.update(cacheStatus="INVALIDATION_ERROR", statusCode=503)
             self._measure(entry, size=210, ms=rng.lognormvariate(4.5, 0.6))
             return
@@ -268,12 +268,12 @@ class _Gateway:
         for firing in decision.fired:
             for target in firing.targets:
                 at = entry["timestamp"] + warehouse_ms
-                marker = Marker(target, at, firing.rule_id, call.statement.sql)
+                marker = GeneratedMarker(target, at, firing.rule_id, call.statement.sql)
                 self._cache.mark(target, at=marker.at)
                 self._markers.append(marker)
 
     def _execute(self, entry: Entry, call: Call) -> tuple[int, int]:
-        """Run on the warehouse; returns its true ms and the result's bytes, which the log may miss."""
+        """Run on the warehouse. Return its time in ms and the size in bytes, which the log may not have."""
         rng = self._rng
         warehouse_ms = max(1, int(call.statement.ms * call.scale * rng.lognormvariate(0, 0.3)))
         size = int(call.statement.size * call.scale * (0.95 + 0.1 * rng.random()))
@@ -294,7 +294,7 @@ class _Gateway:
         self._measure(entry, size=240, ms=spent + rng.lognormvariate(2.0, 0.5))
 
     def _poll(self, entry: Entry, warehouse_ms: int) -> None:
-        """The consumer asks how its slow statement is doing: EXECUTOR entries while it runs."""
+        """Let the consumer poll the state of a slow statement: EXECUTOR entries while it runs."""
         polls = self._rng.randint(1, 3)
         for number in range(1, polls + 1):
             poll = self._caller_by_name[entry["userName"]].columns.copy()
@@ -312,14 +312,14 @@ class _Gateway:
             self._counter += 1
             heappush(self._follow_ups, (poll["timestamp"], self._counter, poll))
 
-    def _handle_aside(self, arrival: Arrival) -> Entry:
+    def _handle_without_statement(self, arrival: Arrival) -> Entry:
         rng, entry = self._rng, self._open(arrival)
-        entry["cacheStatus"] = arrival.aside
-        if arrival.aside == "SPOOFED":
+        entry["cacheStatus"] = arrival.status
+        if arrival.status == "SPOOFED":
             probe = rng.choice(self._probes)
             self._describe(entry, Call(probe, None, len(probe.sql), probe.plain_hash, 1.0), override=None)
             self._measure(entry, size=120, ms=rng.lognormvariate(1.0, 0.4))
-        elif arrival.aside == "TELEMETRY":
+        elif arrival.status == "TELEMETRY":
             entry.update(statusCode=204, operationType="TELEMETRY", requestSize=rng.randint(300, 5_000))
             entry.update(responseSize=0, responseTimeMs=rng.randint(1, 8))
         else:
@@ -328,10 +328,10 @@ class _Gateway:
             self._measure(entry, size=110, ms=rng.randint(2, 30))
         return entry
 
-    # --- Small parts ----------------------------------------------------------------------------
+    # --- Helpers --------------------------------------------------------------------------------
 
     def _measure(self, entry: Entry, *, size: int, ms: float) -> None:
-        """What the Gateway measured, less what it sometimes does not."""
+        """Set the size and time of the response. Sometimes one of them is missing."""
         chance = self._rng.random()
         if chance < _NO_SIZE:
             size = -1

@@ -1,4 +1,4 @@
-"""The markers that the demo's Gateway made, as the service would have stored them."""
+"""Store the generated markers of the demo, in the form that the service stores markers."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from typing import TYPE_CHECKING
 
 from rules.language import read_rules
 from rules.markers import CROSS_RULE, cross_rule_id, make_marker
-from rules.models import Marker as StoredMarker
+from rules.models import Marker
 from rules.ruleset import read_ruleset
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from uuid import UUID
 
-    from tenantadmin.demo.generate import Marker
+    from tenantadmin.demo.generate import GeneratedMarker
 
 
-def ensure_markers(tenant_id: UUID, markers: Iterable[Marker]) -> None:
-    """Store the markers of a tenant's logs; those that are stored already stay.
+def ensure_markers(tenant_id: UUID, markers: Iterable[GeneratedMarker]) -> None:
+    """Store the markers of a tenant's logs. Do not change those that are stored already.
 
-    They are numbered in order of time, so that another run gives the same ids.
+    The markers are numbered in order of time, so another run gives them the same ids.
     """
     rules = {rule.id: rule for rule in read_rules(read_ruleset(tenant_id).rules)}
-    made: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     rows = []
     for marker in sorted(markers, key=attrgetter("at")):
         target = rules.get(marker.target_rule_id)
         if target is None:
-            # The demo's owner has removed the rule in the meantime.
+            # The rule was removed from the ruleset in the meantime.
             continue
-        number = made[target.id]
-        made[target.id] += 1
+        number = counts[target.id]
+        counts[target.id] += 1
         rows.append(
             make_marker(
                 tenant_id,
@@ -48,4 +48,4 @@ def ensure_markers(tenant_id: UUID, markers: Iterable[Marker]) -> None:
                 },
             )
         )
-    StoredMarker.objects.bulk_create(rows, batch_size=1000, ignore_conflicts=True)
+    Marker.objects.bulk_create(rows, batch_size=1000, ignore_conflicts=True)

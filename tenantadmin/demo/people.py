@@ -1,6 +1,6 @@
-"""The demo's people, accounts and tenants, made through the services that the API uses.
+"""Create the demo's users, accounts and tenants, with the functions that the API uses.
 
-Every function here may be called again: what stands already stays as it is.
+Each function may be called again. It does not change what exists.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Cast:
-    """Who plays: a platform admin, an owner and a member of the demo tenants, and a stranger to them."""
+class DemoUsers:
+    """A platform admin, an owner and a member of the demo tenants, and a user without access to them."""
 
     admin: User
     owner: User
@@ -36,9 +36,9 @@ class Cast:
     stranger: User
 
 
-def ensure_cast(people: People) -> Cast:
-    """Make the people that are missing; none of them has a password yet."""
-    return Cast(
+def ensure_users(people: People) -> DemoUsers:
+    """Create the missing users, without a password."""
+    return DemoUsers(
         admin=_ensure_user(people.admin, role=PrimaryRole.ADMIN),
         owner=_ensure_user(people.owner),
         member=_ensure_user(people.member),
@@ -47,17 +47,17 @@ def ensure_cast(people: People) -> Cast:
 
 
 def ensure_account(name: str, *, owner: User, plan: Plan, actor: User) -> UUID:
-    """Make the billing account unless ``owner`` has it."""
-    found = Account.objects.filter(owners=owner, name=name, deleted_at__isnull=True).first()
-    if found is not None:
-        return found.pk
+    """Create the billing account unless ``owner`` has one of this name. Return its id."""
+    account = Account.objects.filter(owners=owner, name=name, deleted_at__isnull=True).first()
+    if account is not None:
+        return account.pk
     return create_account(
         name=name, owners=[owner.email], plan=plan, billing_email=owner.email, actor=actor.email
     ).account_id
 
 
 def ensure_terms(markdown: str, *, publisher: User) -> None:
-    """Publish the demo's terms of service unless there are any: whoever signs in is asked to accept them.
+    """Publish the demo's terms of service unless there are any. Users must accept them when they sign in.
 
     Raises:
         StoreError: the object store failed.
@@ -66,35 +66,35 @@ def ensure_terms(markdown: str, *, publisher: User) -> None:
         publish(markdown, actor=publisher.email)
 
 
-def ensure_tenant(profile: Profile, *, account_id: UUID, cast: Cast) -> UUID:
-    """Make a demo tenant with its ruleset and the member's membership, as far as they are missing."""
+def ensure_tenant(profile: Profile, *, account_id: UUID, users: DemoUsers) -> UUID:
+    """Create a demo tenant, its ruleset and the member's membership if they are missing. Return its id."""
     tenant_id = _find_tenant(profile.name, account_id=account_id)
     if tenant_id is None:
         tenant_id = create_tenant(
-            account_id=account_id, document=profile.config, actor=cast.owner.email, owner=cast.owner
+            account_id=account_id, document=profile.config, actor=users.owner.email, owner=users.owner
         ).tenant_id
     if not read_ruleset(tenant_id).rules:
-        write_ruleset(tenant_id=tenant_id, document={"rules": list(profile.rules)}, actor=cast.owner.email)
+        write_ruleset(tenant_id=tenant_id, document={"rules": list(profile.rules)}, actor=users.owner.email)
     Membership.objects.get_or_create(
-        user=cast.member, tenant_id=tenant_id, defaults={"role": MembershipRole.MEMBER}
+        user=users.member, tenant_id=tenant_id, defaults={"role": MembershipRole.MEMBER}
     )
     return tenant_id
 
 
-def ensure_strangers_tenant(name: str, *, account_id: UUID, cast: Cast) -> None:
-    """Make the stranger's own tenant, which nobody of the demo's account can see."""
+def ensure_strangers_tenant(name: str, *, account_id: UUID, users: DemoUsers) -> None:
+    """Create the stranger's own tenant, which the users of the demo's account cannot see."""
     if _find_tenant(name, account_id=account_id) is None:
         create_tenant(
             account_id=account_id,
             document={"tenantName": name},
-            actor=cast.stranger.email,
-            owner=cast.stranger,
+            actor=users.stranger.email,
+            owner=users.stranger,
         )
 
 
 def _ensure_user(person: Person, *, role: PrimaryRole = PrimaryRole.USER) -> User:
-    found = User.objects.filter(email=person.email).first()
-    return found or User.objects.create_user(person.email, display_name=person.name, role=role)
+    user = User.objects.filter(email=person.email).first()
+    return user or User.objects.create_user(person.email, display_name=person.name, role=role)
 
 
 def _find_tenant(name: str, *, account_id: UUID) -> UUID | None:

@@ -1,4 +1,4 @@
-"""What makes one demo tenant: its configuration, ruleset, statements and the people who use it."""
+"""The description of a demo tenant: its configuration, ruleset, statements and consumers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROFILE_DAYS: Final = 30
 
 
 class Consumer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One consumer of the Gateway. ``share`` is how much it sends beside others of its persona."""
+    """One consumer of the Gateway. ``share``: how much it sends compared to others of its persona."""
 
     name: str
     persona: Persona
@@ -33,9 +33,14 @@ class Consumer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class Profile:
     """One demo tenant.
 
-    ``config`` is a TenantConfig without account, ``rules`` the documents of its ruleset, ``probes`` what the
-    Gateway answers itself. ``speaks_http``: its consumers reach the Gateway over HTTP, so that requests
-    carry headers.
+    Attributes:
+        speaks_http: the consumers reach the Gateway over HTTP, so the log has their headers.
+        entries: log entries in `PROFILE_DAYS` days.
+        config: a TenantConfig without account.
+        rules: the rules of its ruleset, as documents.
+        probes: statements that the Gateway answers itself.
+        statements: the other statements.
+        consumers: who sends the statements.
     """
 
     speaks_http: bool
@@ -52,7 +57,7 @@ class Profile:
 
     @property
     def host(self) -> str:
-        """The name under which consumers reach the Gateway."""
+        """The host name of the Gateway."""
         return str(self.config["fqdns"][0])
 
     @property

@@ -1,4 +1,4 @@
-"""Reads and checks the data files of the demo; data/README.md says what they hold."""
+"""Read and check the data files of the demo. data/README.md describes them."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _AtLeastOne = msgspec.Meta(min_length=1)
 
 
 class DemoDataError(Exception):
-    """The data files are wrong, or not those that the demo was seeded with; the text says which and where."""
+    """A data file is wrong, or the files do not fit the seeded demo. The message says what and where."""
 
 
 class Person(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Somebody who signs in to the service."""
+    """A user of the service."""
 
     email: str
     name: str
 
 
 class Owner(Person, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The owner of the demo's account and tenants. ``tenants`` are the folders that describe them."""
+    """The owner of the demo's account and tenants. ``tenants`` are the names of their folders."""
 
     account: str
     plan: Plan
@@ -42,7 +42,7 @@ class Owner(Person, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Stranger(Person, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The owner of another account, and of a tenant in it without rules and logs."""
+    """The owner of another account, which has a tenant without rules and logs."""
 
     account: str
     plan: Plan
@@ -71,7 +71,7 @@ class _StatementsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """All that the demo is made of. ``terms`` is Markdown, ``profiles`` are the tenants in their order."""
+    """All data of the demo. ``terms`` is Markdown; ``profiles`` are the tenants in their order."""
 
     people: People
     terms: str
@@ -92,19 +92,19 @@ def read_demo(folder: Path = FOLDER) -> Demo:
 def _read_profile(folder: Path) -> Profile:
     profile = _read(folder / "profile.toml", _ProfileFile)
     path = folder / "statements.toml"
-    spoken = _read(path, _StatementsFile)
-    silent = {consumer.persona for consumer in profile.consumers}.difference(
-        *(statement.personas for statement in spoken.statements)
+    file = _read(path, _StatementsFile)
+    without_statement = {consumer.persona for consumer in profile.consumers}.difference(
+        *(statement.personas for statement in file.statements)
     )
-    if silent:
-        raise DemoDataError(f"{path}: no statement for the personas {', '.join(sorted(silent))}")
+    if without_statement:
+        raise DemoDataError(f"{path}: no statement for the personas {', '.join(sorted(without_statement))}")
     return Profile(
         speaks_http=profile.speaks_http,
         entries=profile.entries,
         config=_read_config(folder / "config.json"),
         rules=_read_rules(folder / "rules.json"),
-        probes=spoken.probes,
-        statements=spoken.statements,
+        probes=file.probes,
+        statements=file.statements,
         consumers=profile.consumers,
     )
 
@@ -113,7 +113,7 @@ def _read_config(path: Path) -> dict[str, Any]:
     config = _read(path, dict[str, Any])
     body = WritableConfig(data=config)
     if not body.is_valid():
-        raise _wrong_at(path, [(row.path, row.message) for row in validation_details(body.errors)])
+        raise _error_at(path, [(row.path, row.message) for row in validation_details(body.errors)])
     if not config.get("fqdns") or "warehouse" not in config:
         raise DemoDataError(f"{path}: the logs need 'fqdns' and 'warehouse'")
     return config
@@ -124,14 +124,14 @@ def _read_rules(path: Path) -> tuple[dict[str, Any], ...]:
     try:
         result = lint_ruleset(document)
     except GrosslyMalformed as error:
-        raise _wrong_at(path, [(error.path, str(error))]) from error
+        raise _error_at(path, [(error.path, str(error))]) from error
     if not result.valid:
-        raise _wrong_at(path, [(join_pointer(row.path), row.message) for row in result.errors])
+        raise _error_at(path, [(join_pointer(row.path), row.message) for row in result.errors])
     return tuple(document["rules"])
 
 
-def _wrong_at(path: Path, places: list[tuple[str, str]]) -> DemoDataError:
-    """Return the error of a JSON file that is wrong at these JSON Pointers."""
+def _error_at(path: Path, places: list[tuple[str, str]]) -> DemoDataError:
+    """Return the error for a JSON file. ``places`` are JSON Pointers and messages."""
     return DemoDataError(f"{path}: {'; '.join(f'{pointer}: {message}' for pointer, message in places)}")
 
 

@@ -1,7 +1,7 @@
-"""Seeds the demo once. Killed anywhere and started again, it ends in the same state.
+"""Seed the demo once. If it is killed at any point, the next run completes it.
 
-What was decided at the beginning (the days, the tenants) is kept beside the logs, under `RECORD_KEY` in the
-object store: another run completes that and, where it is complete, leaves everything as its users made it.
+The first run stores its choices (the days, the tenants) in the object store under `RECORD_KEY`. Another run
+completes the same logs. If they are complete, it does not change what users have made of the demo.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from tenantadmin.demo.generate import SEED
 from tenantadmin.demo.markers import ensure_markers
 from tenantadmin.demo.people import (
     ensure_account,
-    ensure_cast,
     ensure_strangers_tenant,
     ensure_tenant,
     ensure_terms,
+    ensure_users,
 )
 from tenantadmin.demo.profile import PROFILE_DAYS
 from tenantadmin.demo.reading import DemoDataError
@@ -41,14 +41,15 @@ if TYPE_CHECKING:
 
 RECORD_KEY: Final = "demo/seed.json"
 
-#: The key of the advisory lock under which one process at a time seeds.
+#: The key of the advisory lock that lets only one process seed at a time.
 _LOCK: Final = 0x53454544
 
 
 @dataclass(frozen=True, slots=True)
 class SeedRecord:
-    """What a run decided and how far it came. ``tenant_ids`` and ``entries`` (how many each gets) are
-    in the order of `Demo.profiles`.
+    """The choices of the first run, and whether its logs are complete.
+
+    ``tenant_ids`` and ``entries`` (numbers of log entries) are in the order of `Demo.profiles`.
     """
 
     account_id: str
@@ -66,7 +67,7 @@ class SeedRecord:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One day of logs written: of which tenant, how many entries."""
+    """One day of logs was written: the tenant's name, and the number of entries."""
 
     tenant: str
     entries: int
@@ -75,23 +76,28 @@ class Step:
 def seed_demo(
     store: ObjectStore, demo: Demo, *, today: date, days: int = PROFILE_DAYS, share: float = 1.0
 ) -> Iterator[Step]:
-    """Seed what is missing, with logs of the ``days`` days before ``today`` (UTC); yields while writing them.
+    """Seed what is missing. Yield a `Step` after each day of logs; none if nothing was missing.
 
-    ``share`` of the usual number of entries. Nothing is yielded where nothing was missing.
+    Args:
+        store: where the logs are written.
+        demo: the data files.
+        today: the logs are those of the days before (UTC).
+        days: the number of days.
+        share: the part of the usual number of entries to generate.
 
     Raises:
-        DemoGone: what the demo is opened with was removed since.
+        DemoUsersMissing: the demo's admin or owner was deleted, and the file with the token is lost.
         DemoDataError: it was seeded with another number of tenants.
         StoreError, OSError: the object store or ``VAR_DIR`` cannot be written.
     """
-    with _alone():
+    with _seed_lock():
         record = _read_record(store)
         if record and not Account.objects.filter(pk=record.account_id).exists():
             record = None  # the store is older than the database
         if record and len(record.tenant_ids) != len(demo.profiles):
             raise DemoDataError(
-                f"The demo was seeded with {len(record.tenant_ids)} tenants, and the data files now describe "
-                f"{len(demo.profiles)}. Start over with an empty VAR_DIR."
+                f"The demo was seeded with {len(record.tenant_ids)} tenants, but the data files now describe "
+                f"{len(demo.profiles)}. Start again with an empty VAR_DIR."
             )
         if record is None or not record.complete:
             record = _seed_documents(record, demo, today=today, days=days, share=share)
@@ -104,19 +110,20 @@ def seed_demo(
 
 
 def _seed_documents(
-    started: SeedRecord | None, demo: Demo, *, today: date, days: int, share: float
+    record: SeedRecord | None, demo: Demo, *, today: date, days: int, share: float
 ) -> SeedRecord:
-    cast = ensure_cast(demo.people)
-    ensure_terms(demo.terms, publisher=cast.admin)
+    """Create users, accounts and tenants. Return ``record`` if it fits the tenants, or a new one."""
+    users = ensure_users(demo.people)
+    ensure_terms(demo.terms, publisher=users.admin)
     owner, stranger = demo.people.owner, demo.people.stranger
-    account_id = ensure_account(owner.account, owner=cast.owner, plan=owner.plan, actor=cast.admin)
-    elsewhere = ensure_account(stranger.account, owner=cast.stranger, plan=stranger.plan, actor=cast.admin)
-    ensure_strangers_tenant(stranger.tenant, account_id=elsewhere, cast=cast)
+    account_id = ensure_account(owner.account, owner=users.owner, plan=owner.plan, actor=users.admin)
+    other_id = ensure_account(stranger.account, owner=users.stranger, plan=stranger.plan, actor=users.admin)
+    ensure_strangers_tenant(stranger.tenant, account_id=other_id, users=users)
     tenant_ids = tuple(
-        str(ensure_tenant(profile, account_id=account_id, cast=cast)) for profile in demo.profiles
+        str(ensure_tenant(profile, account_id=account_id, users=users)) for profile in demo.profiles
     )
-    if started is not None and started.tenant_ids == tenant_ids:
-        return started
+    if record is not None and record.tenant_ids == tenant_ids:
+        return record
     return SeedRecord(
         account_id=str(account_id),
         tenant_ids=tenant_ids,
@@ -159,7 +166,7 @@ def _write_record(store: ObjectStore, record: SeedRecord) -> None:
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
+def _seed_lock() -> Iterator[None]:
     """Wait until no other process seeds this database."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_lock(%s)", [_LOCK])

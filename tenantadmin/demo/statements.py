@@ -1,4 +1,4 @@
-"""The statements of the demo: SQL without literals, what fills its placeholders, and how it behaves."""
+"""The statements of the demo: SQL with placeholders, the values for them, and its cost."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DEFINITIONS: Final = frozenset({"CREATE", "ALTER", "DROP"})
 
 
 class Persona(StrEnum):
-    """Who sends a statement; it decides when and in what bursts."""
+    """The kind of a consumer. It decides when statements are sent, and in what bursts."""
 
     DASHBOARD = "dashboard"
     ANALYST = "analyst"
@@ -33,7 +33,7 @@ class Persona(StrEnum):
 
 
 class OneOf(msgspec.Struct, frozen=True, array_like=True, tag="one_of", forbid_unknown_fields=True):
-    """Filled from ``values``, the first ones most often."""
+    """A slot that is filled with one of ``values``, the first ones most often."""
 
     values: Annotated[tuple[str | int, ...], msgspec.Meta(min_length=1)]
 
@@ -42,7 +42,7 @@ class OneOf(msgspec.Struct, frozen=True, array_like=True, tag="one_of", forbid_u
 
 
 class Number(msgspec.Struct, frozen=True, array_like=True, tag="number", forbid_unknown_fields=True):
-    """Filled with an integer from ``low`` to below ``high``, small ones most often."""
+    """A slot that is filled with an integer from ``low`` to below ``high``, small ones most often."""
 
     low: int
     high: int
@@ -56,7 +56,7 @@ class Number(msgspec.Struct, frozen=True, array_like=True, tag="number", forbid_
 
 
 class DaysAgo(msgspec.Struct, frozen=True, array_like=True, tag="days_ago", forbid_unknown_fields=True):
-    """Filled with the date of a day so long before the request."""
+    """A slot that is filled with a date from ``nearest`` to ``farthest`` days before the request."""
 
     nearest: int
     farthest: int
@@ -70,7 +70,7 @@ class DaysAgo(msgspec.Struct, frozen=True, array_like=True, tag="days_ago", forb
 
 
 class MonthStart(msgspec.Struct, frozen=True, array_like=True, tag="month_start", forbid_unknown_fields=True):
-    """Filled with the first day of one of the last ``months`` months, this one most often."""
+    """A slot that is filled with the first day of one of the last ``months`` months, this one most often."""
 
     months: Annotated[int, msgspec.Meta(ge=1)]
 
@@ -83,10 +83,16 @@ Slot: TypeAlias = OneOf | Number | DaysAgo | MonthStart
 
 
 class Statement(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknown_fields=True):
-    """A statement, as a data file gives it: ``text`` has ``?`` for every literal and one slot for each.
+    """A statement in a data file.
 
-    ``bound``: the values travel as parameters, not inside the text. ``ms`` is the warehouse's median time,
-    ``size`` the result's bytes, ``weight`` how often it is chosen among those of its personas.
+    Attributes:
+        text: the SQL, with ``?`` for every literal.
+        personas: who sends it.
+        slots: one for each ``?``, in order.
+        bound: the values are sent as parameters, not inside the text.
+        ms: the median time on the warehouse.
+        size: the size of the result in bytes.
+        weight: how often it is sent compared to others of its personas.
     """
 
     text: str = msgspec.field(name="sql")
@@ -101,11 +107,11 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unk
         if not self.sql:
             raise ValueError("a statement has no text")
         if self.text.count("?") != len(self.slots):
-            raise ValueError(f"{len(self.slots)} slots do not fill {self.sql!r}")
+            raise ValueError(f"{self.sql!r} needs a slot for each '?', but has {len(self.slots)}")
 
     @cached_property
     def sql(self) -> str:
-        """The text as the log shows it, on one line."""
+        """The text on one line, as in the log."""
         return " ".join(self.text.split())
 
     @cached_property
@@ -116,7 +122,7 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unk
 
     @cached_property
     def tables(self) -> tuple[str, ...]:
-        """The tables it names, in order; all are written ``schema.table``, common table expressions bare."""
+        """The tables in the text, in order. Only tables have a schema; common table expressions have none."""
         return tuple(dict.fromkeys(_TABLE.findall(self.sql)))
 
     @property
@@ -137,15 +143,16 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unk
 
     @cached_property
     def plain_hash(self) -> str:
-        """``queryHash`` where no cache is asked: of the standardized text alone."""
+        """``queryHash`` of a request that does not use the cache: the hash of only the standardized text."""
         return hashlib.sha256(self.sql.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A statement with its values. ``cached_hash`` is ``queryHash`` where a cache is asked.
+    """A statement with its values.
 
-    ``scale`` is this call's share of the statement's usual size and time: the same call always costs alike.
+    ``cached_hash`` is ``queryHash`` of a request that uses the cache. ``scale`` multiplies the statement's
+    size and time: calls with other values have another cost, the same call always has the same.
     """
 
     statement: Statement
@@ -156,18 +163,18 @@ class Call:
 
 
 class Calls:
-    """Makes calls, each distinct one once."""
+    """A factory of calls, which returns the same object for the same statement and values."""
 
     def __init__(self) -> None:
-        self._made: dict[tuple[int, tuple[str | int, ...]], Call] = {}
+        self._calls: dict[tuple[int, tuple[str | int, ...]], Call] = {}
 
     def make(self, statement: Statement, *, rng: Random, day: date) -> Call:
         """Fill the slots of ``statement`` for a request on ``day``."""
         values = tuple(slot.fill(rng, day) for slot in statement.slots)
         key = (id(statement), values)
-        call = self._made.get(key)
+        call = self._calls.get(key)
         if call is None:
-            call = self._made[key] = _new_call(statement, values)
+            call = self._calls[key] = _new_call(statement, values)
         return call
 
 

@@ -1,4 +1,4 @@
-"""Who sends what and when: arrivals with the shape of a working week."""
+"""Generate requests with the rhythm of a working week: who sends what, and when."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ _NIGHTLY: Final = (
     30,
 )
 
-#: By persona: the weight of each hour (UTC) of a weekday, what is left of it on a weekend, and how many
-#: bursts it sends beside the others.
+#: By persona: the weight of each hour (UTC) of a weekday, a factor for weekends, and how many bursts it sends
+#: compared to the others.
 _RHYTHM: Final[dict[Persona, tuple[tuple[int, ...], float, float]]] = {
     Persona.DASHBOARD: (_OFFICE, 0.25, 1.0),
     Persona.ANALYST: (_OFFICE, 0.06, 1.0),
@@ -80,7 +80,7 @@ _RHYTHM: Final[dict[Persona, tuple[tuple[int, ...], float, float]]] = {
     Persona.OPERATOR: (_OFFICE, 0.1, 0.025),
 }
 
-#: How many statements a burst holds, and the most ms that lie between two of them.
+#: By persona: the fewest and the most statements in a burst, and the most ms between two of them.
 _BURSTS: Final[dict[Persona, tuple[int, int, int]]] = {
     Persona.DASHBOARD: (3, 7, 700),
     Persona.ANALYST: (1, 4, 80_000),
@@ -89,31 +89,33 @@ _BURSTS: Final[dict[Persona, tuple[int, int, int]]] = {
     Persona.OPERATOR: (1, 2, 20_000),
 }
 
-#: Two people open the same board at once: the second waits for what the first has caused.
-_TWIN_SHARE: Final = 0.15
+#: The share of dashboard bursts that a second viewer repeats at once. The Gateway holds these requests until
+#: the results of the first are there.
+_SECOND_VIEWER_SHARE: Final = 0.15
 _REPEAT_SHARE: Final = 0.25
 _NOCACHE_SHARE, _CACHE_SHARE = 0.012, 0.008
 
-#: What comes beside statements, by status, as a share of them.
-_ASIDES: Final = (("SPOOFED", 0.030), ("TELEMETRY", 0.015), ("AUTH_ERROR", 0.004))
+#: Requests without a statement: their status, and their number as a share of the statements.
+_WITHOUT_STATEMENT: Final = (("SPOOFED", 0.030), ("TELEMETRY", 0.015), ("AUTH_ERROR", 0.004))
 
 
 class Arrival(NamedTuple):
-    """One request on its way in; they sort by time. ``consumer`` is its index in the profile.
+    """One request that arrives at the Gateway. Arrivals sort by time.
 
-    ``call`` is None for what comes beside statements; ``aside`` is then the status that it ends with.
+    ``consumer`` is an index in the profile. Without a statement, ``call`` is None and ``status`` is the
+    status of the log entry.
     """
 
     at: int
     sequence: int
     consumer: int
     call: Call | None
-    aside: str
+    status: str
     override: str | None
 
 
 class Traffic:
-    """Arrivals of one tenant, hour by hour. ``entries``: how many in ``days`` days from ``first_day``."""
+    """The arrivals of one tenant, hour by hour: about ``entries`` in ``days`` days from ``first_day``."""
 
     def __init__(self, profile: Profile, *, rng: Random, first_day: date, days: int, entries: int) -> None:
         self._profile = profile
@@ -130,13 +132,13 @@ class Traffic:
             for hour in range(days * 24)
         ]
         scale = entries / sum(weights)
-        #: The start of each hour, epoch ms, with the number of arrivals due by its end.
+        #: The start of each hour (epoch ms), and the number of arrivals from the beginning to its end.
         self.hours = [
             (start + hour * HOUR_MS, round(due * scale)) for hour, due in enumerate(accumulate(weights))
         ]
 
     def arrivals(self, hour_start: int, *, due: int) -> list[Arrival]:
-        """The arrivals of one hour, unsorted: enough that ``due`` have come since the beginning."""
+        """Return the arrivals of one hour, unsorted: enough to have ``due`` since the beginning."""
         when = datetime.fromtimestamp(hour_start / 1000, UTC)
         cumulative = list(accumulate(self._shares(when.hour, weekend=when.weekday() >= _SATURDAY)))
         arrivals: list[Arrival] = []
@@ -146,15 +148,15 @@ class Traffic:
             burst = self._burst(consumer, hour_start=hour_start, day=when.date())
             arrivals += burst
             if self._profile.consumers[consumer].persona is Persona.DASHBOARD:
-                arrivals += self._twin(burst, hour_start=hour_start)
+                arrivals += self._second_viewer(burst, hour_start=hour_start)
         return arrivals
 
     def _shares(self, hour: int, *, weekend: bool) -> list[float]:
         shares = []
         for consumer in self._profile.consumers:
-            weights, left_on_weekends, bursts = _RHYTHM[consumer.persona]
+            weights, weekend_factor, bursts = _RHYTHM[consumer.persona]
             share = weights[hour] * bursts * consumer.share
-            shares.append(share * left_on_weekends if weekend else share)
+            shares.append(share * weekend_factor if weekend else share)
         return shares
 
     def _burst(self, consumer: int, *, hour_start: int, day: date) -> list[Arrival]:
@@ -171,17 +173,17 @@ class Traffic:
                 call = self._calls.make(statement, rng=rng, day=day)
             arrivals.append(self._arrive(at, consumer, call, override=self._override(call, persona)))
             chance = rng.random()
-            for status, share in _ASIDES:
+            for status, share in _WITHOUT_STATEMENT:
                 if chance < share:
-                    arrivals.append(self._arrive(at, consumer, None, aside=status))
+                    arrivals.append(self._arrive(at, consumer, None, status=status))
                     break
                 chance -= share
             at = min(at + 1 + int(rng.random() * gap), last)
         return arrivals
 
-    def _twin(self, burst: list[Arrival], *, hour_start: int) -> list[Arrival]:
+    def _second_viewer(self, burst: list[Arrival], *, hour_start: int) -> list[Arrival]:
         rng = self._rng
-        if rng.random() > _TWIN_SHARE:
+        if rng.random() > _SECOND_VIEWER_SHARE:
             return []
         viewer = rng.choice(self._dashboards)
         delay = int(rng.random() * 1_500)
@@ -193,10 +195,10 @@ class Traffic:
         ]
 
     def _arrive(
-        self, at: int, consumer: int, call: Call | None, *, aside: str = "", override: str | None = None
+        self, at: int, consumer: int, call: Call | None, *, status: str = "", override: str | None = None
     ) -> Arrival:
         self._sequence += 1
-        return Arrival(at, self._sequence, consumer, call, aside, override)
+        return Arrival(at, self._sequence, consumer, call, status, override)
 
     def _override(self, call: Call, persona: Persona) -> str | None:
         if persona not in {Persona.ANALYST, Persona.DASHBOARD} or not call.statement.is_read_only:

@@ -1,4 +1,4 @@
-"""Puts generated log entries into the object store, as a Gateway delivers them."""
+"""Write generated log entries into the object store, in the form in which a Gateway delivers them."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from datetime import date
     from uuid import UUID
 
-    from tenantadmin.demo.generate import Hour, Marker
+    from tenantadmin.demo.generate import GeneratedMarker, Hour
     from tenantadmin.demo.profile import Profile
     from tenantadmin.objectstore import ObjectStore
 
-#: Objects written at once: a write mostly waits for the disk or the network.
+#: Threads that write objects. A write mostly waits for the disk or the network.
 _WRITERS: Final = 4
 _HOURS_OF_A_DAY: Final = 24
-#: Entries whose ``logId`` begins so are delivered in an object of their own: one in 256.
-_ALONE: Final = "00"
+#: An entry whose ``logId`` starts with this is delivered in an object of its own: one in 256.
+_SINGLE_PREFIX: Final = "00"
 
 
 @dataclass(frozen=True, slots=True)
 class LogPlan:
-    """Which logs a tenant gets: the same plan always gives the same objects."""
+    """The parameters of a tenant's logs. The same plan always gives the same objects."""
 
     profile: Profile
     tenant_id: UUID
@@ -43,16 +43,16 @@ class LogPlan:
 
 @dataclass(slots=True)
 class WrittenDay:
-    """How many entries a day had, and the markers that they caused."""
+    """The number of entries of a day, and the markers that they caused."""
 
     entries: int = 0
-    markers: list[Marker] = field(default_factory=list)
+    markers: list[GeneratedMarker] = field(default_factory=list)
 
 
 def write_logs(store: ObjectStore, plan: LogPlan) -> Iterator[WrittenDay]:
-    """Write the logs of a plan, and yield after each day what it had.
+    """Write the logs of a plan. Yield after each day.
 
-    What stands already is written again with the same bytes, so a killed run is repaired by another.
+    Existing objects are written again with the same bytes, so another run completes a killed one.
 
     Raises:
         StoreError: the store failed.
@@ -66,7 +66,7 @@ def write_logs(store: ObjectStore, plan: LogPlan) -> Iterator[WrittenDay]:
         entries=plan.entries,
     )
     with ThreadPoolExecutor(_WRITERS) as pool:
-        # One day waits for the one before: memory holds no more than that.
+        # Wait for the writes of each day, so that only one day is in memory.
         for _ in range(plan.days):
             day = WrittenDay()
             pending = []
@@ -84,17 +84,17 @@ def write_logs(store: ObjectStore, plan: LogPlan) -> Iterator[WrittenDay]:
 
 
 def pack_hour(hour: Hour, *, tenant_id: UUID) -> list[tuple[str, bytes]]:
-    """The objects of one hour, by key: most entries together as NDJSON, some alone."""
+    """Return the keys and contents of one hour's objects: one NDJSON batch, and some single entries."""
     prefix = f"{logs_prefix(tenant_id)}{datetime.fromtimestamp(hour.start / 1000, UTC):%Y/%m/%d/%H}/"
-    alone = [entry for entry in hour.entries if entry["logId"].startswith(_ALONE)]
+    singles = [entry for entry in hour.entries if entry["logId"].startswith(_SINGLE_PREFIX)]
     objects = [
-        (f"{prefix}{entry['timestamp']}-{entry['logId']}.json", orjson.dumps(entry)) for entry in alone
+        (f"{prefix}{entry['timestamp']}-{entry['logId']}.json", orjson.dumps(entry)) for entry in singles
     ]
-    together = b"".join(
+    batch = b"".join(
         orjson.dumps(entry, option=orjson.OPT_APPEND_NEWLINE)
         for entry in hour.entries
-        if not entry["logId"].startswith(_ALONE)
+        if not entry["logId"].startswith(_SINGLE_PREFIX)
     )
-    if together:
-        objects.append((f"{prefix}{hour.start}-batch.json", together))
+    if batch:
+        objects.append((f"{prefix}{hour.start}-batch.json", batch))
     return objects

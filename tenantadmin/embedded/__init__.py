@@ -1,23 +1,24 @@
 """A real PostgreSQL and a real Redis for development and tests, from wheels, under one directory.
 
-Nothing to install, nothing to configure, no port, nothing written outside the directory. Imports no Django.
+There is nothing to install or configure. The servers use sockets instead of ports, and write only into the
+directory. Imports no Django.
 
     with embedded.running(Path("var")):
-        ...  # the servers answer at embedded.endpoints(Path("var"))
+        ...  # connect to embedded.endpoints(Path("var"))
 """
 
 from __future__ import annotations
 
 from tenantadmin.embedded.errors import EmbeddedError
 from tenantadmin.embedded.layout import Endpoints, celery_broker_url, endpoints
-from tenantadmin.embedded.lease import (
+from tenantadmin.embedded.servers import (
     Needs,
     RunningForTests,
     Server,
+    find_needs,
     prepare_var_dir,
     running,
     start_for_tests,
-    unconfigured,
 )
 
 __all__ = [
@@ -28,8 +29,8 @@ __all__ = [
     "Server",
     "celery_broker_url",
     "endpoints",
+    "find_needs",
     "prepare_var_dir",
     "running",
     "start_for_tests",
-    "unconfigured",
 ]

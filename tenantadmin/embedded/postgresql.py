@@ -1,4 +1,4 @@
-"""PostgreSQL: its data directory, its command line, and the moment it answers."""
+"""PostgreSQL: its data directory, its command line, and the check that it is ready."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ import psycopg
 
 from tenantadmin.embedded.binaries import postgresql_program
 from tenantadmin.embedded.errors import EmbeddedError
-from tenantadmin.embedded.identity import KEEPER, Identity
+from tenantadmin.embedded.identity import MONITOR, Identity
 from tenantadmin.embedded.layout import DATABASE, PORT, USER, Layout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-#: An empty environment but for this: no locale, no PG* variable of the caller's reaches the server.
+#: The whole environment of the server: it does not get the caller's locale or PG* variables.
 ENVIRONMENT = {"LC_ALL": "C", "TZ": "UTC", "PATH": os.defpath}
-#: For tests, which throw the data away: nothing waits for the disk.
+#: Settings for tests, which do not keep the data: the server does not wait for the disk.
 _NOT_DURABLE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 
 
 def prepare_data(layout: Layout, *, identity: Identity, durable: bool) -> None:
-    """Make the data directory unless it is there. Raises EmbeddedError if it is not one that we can use.
+    """Create the data directory if it does not exist. Raises EmbeddedError if the existing one is unusable.
 
-    It is built beside its place and renamed into it: killed half way, it is built again.
+    It is created under another name, then renamed. If that is interrupted, the next call starts again.
     """
     data = layout.postgresql_data
     initdb = postgresql_program("initdb")
     if data.is_dir() and any(data.iterdir()):
         _check_version(data, expected=_major_version(initdb))
-        _give(data, identity)
+        _change_owner(data, identity)
         return
     partial = data.with_name(f"{data.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(mode=0o700)
-    _give(partial, identity)
-    # The builtin locale sorts alike on every system, and the wheel has no ICU.
+    _change_owner(partial, identity)
+    # The builtin locale sorts the same way on every system, and the wheel has no ICU.
     command = [
-        *(*KEEPER, *identity.options, "--chdir", str(layout.var_dir), "--", str(initdb)),
+        *(*MONITOR, *identity.options, "--chdir", str(layout.var_dir), "--", str(initdb)),
         *("--pgdata", str(partial), "--username", USER, "--auth", "trust", "--encoding", "UTF8"),
         *("--locale-provider", "builtin", "--builtin-locale", "C.UTF-8", "--locale", "C"),
         *(() if durable else ("--no-sync",)),
@@ -54,7 +54,7 @@ def prepare_data(layout: Layout, *, identity: Identity, durable: bool) -> None:
 
 
 def server_command(layout: Layout, *, durable: bool) -> list[str]:
-    """Return the command line of the server. It listens on a Unix socket alone."""
+    """Return the command line of the server. It listens only on a Unix socket."""
     settings = {
         "listen_addresses": "",
         "unix_socket_directories": f'"{layout.socket_dir}"',
@@ -72,14 +72,14 @@ def server_command(layout: Layout, *, durable: bool) -> list[str]:
     ]
 
 
-def answers(layout: Layout) -> bool:
-    """Say whether the server takes connections, and make the service's database on the first one."""
+def is_ready(layout: Layout) -> bool:
+    """Return True if the server accepts connections. Create the service's database if it does not exist."""
     try:
         with psycopg.connect(
             host=str(layout.socket_dir), port=PORT, user=USER, dbname="postgres", autocommit=True
         ) as connection:
-            known = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone()
-            if known is None:
+            row = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone()
+            if row is None:
                 connection.execute(f"CREATE DATABASE {DATABASE}")
     except psycopg.OperationalError:
         return False
@@ -87,7 +87,7 @@ def answers(layout: Layout) -> bool:
 
 
 def _major_version(program: Path) -> str:
-    # The output reads: initdb (PostgreSQL) 18.4
+    # Output: initdb (PostgreSQL) 18.4
     result = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
     return result.stdout.split()[-1].partition(".")[0]
 
@@ -97,17 +97,22 @@ def _check_version(data: Path, *, expected: str) -> None:
         found = (data / "PG_VERSION").read_text().strip()
     except FileNotFoundError:
         raise EmbeddedError(
-            f"{data} holds files, but no PostgreSQL data. Move it away, and it is made anew."
+            f"{data} has files, but they are not PostgreSQL data. Move the directory away; "
+            "the next start creates a new one."
         ) from None
     if found != expected:
         raise EmbeddedError(
-            f"{data} was made by PostgreSQL {found}, and this is PostgreSQL {expected}. "
-            "Dump it with the old one, or move it away to begin anew."
+            f"{data} was created by PostgreSQL {found}, but this is PostgreSQL {expected}. "
+            f"Move the directory away to start with an empty database; to keep the data, dump them with "
+            f"PostgreSQL {found} first."
         )
 
 
-def _give(data: Path, identity: Identity) -> None:
-    """Make the server's user the owner of its files. Only root ever has something to change."""
+def _change_owner(data: Path, identity: Identity) -> None:
+    """Make the server's user the owner of its files. Only root can need this.
+
+    Raises EmbeddedError if the files belong to another user, and this user is not root.
+    """
     if data.stat().st_uid == identity.uid:
         return
     if os.geteuid() != 0:
@@ -118,5 +123,5 @@ def _give(data: Path, identity: Identity) -> None:
 
 def _tree(top: Path) -> Iterator[Path]:
     yield from top.rglob("*")
-    # Last: a chown that was killed half way is done again.
+    # Last: if the change of owners is interrupted, the owner of `top` shows that it must be repeated.
     yield top

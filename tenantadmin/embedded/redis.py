@@ -1,4 +1,4 @@
-"""Redis: its command line and the moment it answers."""
+"""Redis: its command line and the check that it is ready."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def server_command(layout: Layout, *, durable: bool) -> list[str]:
-    """Return the command line of the server. It listens on a Unix socket alone."""
+    """Return the command line of the server. It listens only on a Unix socket."""
     return [
         *(str(redis_program()), "--port", "0", "--dir", str(layout.redis_data)),
         *("--unixsocket", str(layout.redis_socket), "--unixsocketperm", "700"),
@@ -22,8 +22,8 @@ def server_command(layout: Layout, *, durable: bool) -> list[str]:
     ]
 
 
-def answers(layout: Layout) -> bool:
-    """Say whether the server has loaded its data and takes commands."""
+def is_ready(layout: Layout) -> bool:
+    """Return True if the server has loaded its data and accepts commands."""
     try:
         with redis.Redis(unix_socket_path=str(layout.redis_socket), socket_timeout=5) as client:
             return bool(client.ping())

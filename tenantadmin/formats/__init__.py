@@ -1,1 +1,1 @@
-"""How the admin site writes dates and times."""
+"""Formats of dates and times on the admin site."""

@@ -1,4 +1,4 @@
-"""What the apps' admin pages share."""
+"""Base classes and columns for the apps' admin pages."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import HttpRequest, HttpResponse
 
-    #: What Django takes for a field of a page or a column of a list: a name, or a function of the object.
+    #: A field of a page or a column of a list, as Django declares it: a name, or a function of the object.
     Shown = str | Callable[[Any], Any]
 
     _ModelAdmin = admin.ModelAdmin[Any]
     _TabularInline = admin.TabularInline[Any, Any]
-else:  # generic in their type stubs alone
+else:  # only the type stubs are generic
     _ModelAdmin = admin.ModelAdmin
     _TabularInline = admin.TabularInline
 
@@ -39,7 +39,7 @@ _SHORT: Final = 80
 
 
 class LightList(ChangeList):
-    """A list that reads no large field which it does not show."""
+    """A list that does not read large fields unless a column shows them."""
 
     model_admin: ReadOnlyAdmin
 
@@ -50,7 +50,7 @@ class LightList(ChangeList):
         try:
             return super().get_filters(request)
         except (ValueError, OverflowError) as error:
-            # Of a period that ends behind the last year there is.
+            # A period may end after the year 9999.
             raise IncorrectLookupParameters(error) from error
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
@@ -66,9 +66,9 @@ class LightList(ChangeList):
 
 
 class ReadOnlyAdmin(_ModelAdmin):
-    """Rows that only the service's own functions write: staff look at them and search them.
+    """Pages of rows that staff can view and search, but not edit: only the service's functions write them.
 
-    A page shows every field of its model but those in ``exclude``, which are not even read.
+    A page shows every field of its model except those in ``exclude``, which are not read either.
     """
 
     show_full_result_count = False
@@ -84,7 +84,7 @@ class ReadOnlyAdmin(_ModelAdmin):
         return [self.shown_as(field) for field in fields if field.name not in (self.exclude or ())]
 
     def shown_as(self, field: models.Field[Any, Any]) -> Shown:
-        """Return what shows ``field`` on a page: its name, unless there is a better way."""
+        """Return how a page shows ``field``: as Django does, or JSON indented."""
         return indented(field) if isinstance(field, models.JSONField) else field.name
 
     #: Fields besides those of ``list_filter`` that links on this site filter the list by.
@@ -102,17 +102,17 @@ class ReadOnlyAdmin(_ModelAdmin):
         return name in filters.union(self.linked_by) and comparison in _FILTERS
 
     def prepare(self, rows: Sequence[Any]) -> None:
-        """Read at once what is shown beside ``rows``: those of a list, or the one of a page."""
+        """Read in one query what is shown with ``rows``: the rows of a list, or the one row of a page."""
 
     def revisions_address(self, obj: Any) -> str:  # noqa: ARG002
-        """Return where the recorded changes of ``obj`` are listed; empty where none are."""
+        """Return the address of the list of ``obj``'s revisions, or an empty text if it has none."""
         return ""
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:  # noqa: ARG002
         return self._shown
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:  # noqa: ARG002
-        # All of them: Django leaves out without a word what is neither editable nor named here.
+        # Django silently omits fields that are neither editable nor listed here.
         return self._shown
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
@@ -131,19 +131,19 @@ class ReadOnlyAdmin(_ModelAdmin):
     def response_action(
         self, request: HttpRequest, queryset: QuerySet[Any], *args: Any, **kwargs: Any
     ) -> HttpResponse | None:
-        # Django hands them to the database as they came, which fails on what is no key.
+        # Django passes the sent keys to the database without a check, and text that is not a key would fail.
         if not all(map(self._is_key, request.POST.getlist(ACTION_CHECKBOX_NAME))):
-            messages.error(request, "What was chosen is not in this list. Nothing was done.")
+            messages.error(request, "A selected row is not in this list. Nothing was done.")
             return None
-        answer: HttpResponse | None = super().response_action(request, queryset, *args, **kwargs)
-        return answer
+        response: HttpResponse | None = super().response_action(request, queryset, *args, **kwargs)
+        return response
 
     def _is_key(self, text: str) -> bool:
         try:
             self.model._meta.pk.to_python(text)
         except ValidationError:
             return False
-        # PostgreSQL's texts hold none.
+        # PostgreSQL cannot store a NUL character in a text.
         return "\0" not in text
 
     def render_change_form(
@@ -152,8 +152,8 @@ class ReadOnlyAdmin(_ModelAdmin):
         context["revisions_address"] = self.revisions_address(context["original"])
         context["staff_actions"] = [(name, title) for name, title in self.get_action_choices(request) if name]
         context["action_checkbox_name"] = ACTION_CHECKBOX_NAME
-        answer: HttpResponse = super().render_change_form(request, context, *args, **kwargs)
-        return answer
+        response: HttpResponse = super().render_change_form(request, context, *args, **kwargs)
+        return response
 
     def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002
         return False
@@ -166,7 +166,7 @@ class ReadOnlyAdmin(_ModelAdmin):
 
 
 class ReadOnlyInline(_TabularInline):
-    """Rows of another model that belong to the one on the page."""
+    """A read-only table of rows of another model that belong to the object on the page."""
 
     extra = 0
     can_delete = False
@@ -182,7 +182,7 @@ class ReadOnlyInline(_TabularInline):
 
 
 def indented(field: models.Field[Any, Any]) -> Callable[[Any], str]:
-    """Return a function that shows the JSON in ``field`` of an object one member a line."""
+    """Return a function that shows the JSON in ``field`` of an object, indented."""
 
     @admin.display(description=field.verbose_name)
     def show(obj: Any) -> str:
@@ -196,7 +196,7 @@ def indented(field: models.Field[Any, Any]) -> Callable[[Any], str]:
 
 
 def shortened(name: str, *, heading: str = "") -> Callable[[Any], str]:
-    """Return a column that shows the beginning of the text in ``name``."""
+    """Return a column that shows the start of the text in the field ``name``."""
 
     @admin.display(description=heading or name.replace("_", " "))
     def show(obj: Any) -> str:

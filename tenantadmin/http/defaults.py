@@ -1,4 +1,4 @@
-"""What DRF's settings name for every view. Imports no view: DRF loads this while its own views load."""
+"""The default classes of DRF's settings. Imports no view, because DRF imports this with its own views."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 class DenyByDefault(BasePermission):
-    """What a view gets that names no permission: nobody may."""
+    """The permission of a view that sets none: refuse everybody."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:  # noqa: ARG002
         return False
 
 
 class OneRepresentation(BaseContentNegotiation):
-    """Answer in the view's representation whatever ``Accept`` says; views with several choose themselves."""
+    """Use the view's first renderer and ignore ``Accept``. A view with several media types chooses itself."""
 
     def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser | None:
         media_type = (request.content_type or "").partition(";")[0].strip().lower()
@@ -43,7 +43,7 @@ class OneRepresentation(BaseContentNegotiation):
 
 
 class JsonRenderer(BaseRenderer):
-    """``application/json``; bytes are taken for JSON that is rendered already."""
+    """Render ``application/json``. Bytes must be JSON already and are sent unchanged."""
 
     media_type = "application/json"
     format = "json"

@@ -1,4 +1,4 @@
-"""Strong entity tags: 304 for a reader that has the document, 409 for a writer that has an older one."""
+"""Strong entity tags: 304 if a reader has the current document, 409 if a writer has an older one."""
 
 from __future__ import annotations
 
@@ -10,26 +10,19 @@ from rest_framework.response import Response
 from tenantadmin.core.errors import Conflict
 
 if TYPE_CHECKING:
-    from django.http import HttpRequest
     from rest_framework.request import Request
 
 
-def holds(request: HttpRequest | Request, etag: str) -> bool:
-    """Tell whether the caller has what ``etag`` names already (``If-None-Match``)."""
-    header = request.META.get("HTTP_IF_NONE_MATCH")
-    if header is None:
-        return False
-    held = parse_etags(header)
-    return "*" in held or any(tag.removeprefix("W/") == etag for tag in held)
-
-
 def not_modified(request: Request, etag: str) -> Response | None:
-    """Return the 304 for a caller that holds ``etag`` already, else None."""
-    return Response(status=304, headers={"ETag": etag}) if holds(request, etag) else None
+    """Return 304 if ``If-None-Match`` has ``etag``: the caller has the current document. Otherwise None."""
+    tags = parse_etags(request.META.get("HTTP_IF_NONE_MATCH", ""))
+    if "*" in tags or any(tag.removeprefix("W/") == etag for tag in tags):
+        return Response(status=304, headers={"ETag": etag})
+    return None
 
 
 def require_match(request: Request, etag: str) -> None:
-    """Refuse a write whose ``If-Match`` names another state than the stored one.
+    """Refuse a write if ``If-Match`` does not have ``etag``, the tag of the stored document.
 
     Raises:
         Conflict: the caller's copy is stale.
@@ -37,6 +30,6 @@ def require_match(request: Request, etag: str) -> None:
     header = request.headers.get("If-Match")
     if header is None:
         return
-    held = parse_etags(header)
-    if "*" not in held and etag not in held:
+    tags = parse_etags(header)
+    if "*" not in tags and etag not in tags:
         raise Conflict

@@ -11,20 +11,20 @@ from django.urls import reverse
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-#: A sample for `hrefs` of resources with a UUID.
+#: The placeholder for `hrefs` of resources that have a UUID.
 ANY_ID: Final = UUID(int=0)
-#: What `reverse` leaves as it is in one path segment.
+#: Characters that `reverse` does not quote in a path segment.
 _SAFE: Final = "~:@!$&'()*+,;="
 
 
 def hrefs(route: str, **parameters: object) -> Callable[[object], str]:
-    """Return a function from a name to the address of that resource, for long lists.
+    """Return a function that returns the address of a resource by its name, for long lists.
 
-    The last of ``parameters`` is a sample of what differs from one resource to the next. `reverse` runs once:
-    in a list of 100,000 tenants it would take seconds.
+    The last of ``parameters`` is a placeholder, which the function replaces by the name. `reverse` runs only
+    once, because it would take seconds for 100,000 tenants.
     """
-    *_, sample = parameters.values()
-    before, _, after = reverse(route, kwargs=parameters).rpartition(str(sample))
+    *_, placeholder = parameters.values()
+    before, _, after = reverse(route, kwargs=parameters).rpartition(str(placeholder))
     return lambda name: f"{before}{quote(str(name), safe=_SAFE)}{after}"
 
 
@@ -39,5 +39,5 @@ def item(name: str, href: str, **more: Any) -> dict[str, Any]:
 def links(
     *, self_href: str, parent: str, items: Iterable[Mapping[str, Any]], **more: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the ``_links`` of a list; ``more`` adds relations such as ``next``."""
+    """Return the ``_links`` of a list. ``more`` adds relations such as ``next``."""
     return {"self": link(self_href), "parent": link(parent), **more, "items": list(items)}

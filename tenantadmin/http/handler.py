@@ -1,7 +1,7 @@
-"""From whatever a view raised to the error body. Contract: Errors.
+"""Turn an exception of a view into an error response. Contract: Errors.
 
-What is neither an `ApiError` nor one of DRF's own is a fault of ours: logged with its traceback, answered as
-500 without a word of it.
+An exception that is neither an `ApiError` nor known from Django or DRF is a fault of the service. It is
+logged with its traceback, and the response is a 500 that does not describe it.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from tenantadmin.core.errors import (
     ValidationFailed,
 )
 
-#: For those of DRF's messages that name Python's types.
+#: Replacements, by code, for messages of DRF that name Python types.
 _PLAIN_MESSAGES: Final = {"not-a-list": "Send an array.", "not-a-dict": "Send a JSON object."}
 
 logger = logging.getLogger(__name__)
 
 
 def exception_handler(exc: Exception, context: dict[str, Any]) -> Response:
-    """Turn whatever a view raised into the error body (the hook that DRF calls)."""
+    """Return the error response for an exception of a view (a hook of DRF)."""
     set_rollback()
     error = as_api_error(exc)
     if error is None:
@@ -53,7 +53,7 @@ def _response(error: ApiError) -> Response:
 
 
 def as_api_error(exc: Exception) -> ApiError | None:
-    """Return the `ApiError` that ``exc`` is or stands for, or None for a fault of ours."""
+    """Return the `ApiError` for ``exc``, or None if it is a fault of the service."""
     if isinstance(exc, ApiError):
         return exc
     if isinstance(exc, Http404 | drf.NotFound):
@@ -76,20 +76,20 @@ def _as_bad_request(exc: Exception) -> BadRequest | None:
         return BadRequest(str(exc.detail))
     if isinstance(exc, TooManyFieldsSent):
         most = settings.DATA_UPLOAD_MAX_NUMBER_FIELDS
-        return BadRequest(f"The request holds more than {most} query parameters or form fields.")
+        return BadRequest(f"The request has more than {most} query parameters or form fields.")
     if isinstance(exc, SuspiciousOperation):
-        # Django answers 400 to all of these; what they say may name files of ours.
+        # Django answers 400, too. The exception's own message may name files of the server.
         return BadRequest()
     return None
 
 
 def validation_details(detail: Any, path: str = "") -> list[Detail]:
-    """Flatten DRF's nested validation errors into `Detail` rows with JSON Pointers, in document order."""
+    """Flatten DRF's nested validation errors into `Detail`s with JSON Pointers, in document order."""
     if isinstance(detail, dict):
         rows: list[Detail] = []
         for key, value in detail.items():
-            here = path if key == "non_field_errors" else f"{path}/{_escape(str(key))}"
-            rows.extend(validation_details(value, here))
+            member_path = path if key == "non_field_errors" else f"{path}/{_escape(str(key))}"
+            rows.extend(validation_details(value, member_path))
         return rows
     if isinstance(detail, list):
         if all(isinstance(entry, str) for entry in detail):

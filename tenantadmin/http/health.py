@@ -1,7 +1,7 @@
-"""Answers for probes of the machine that runs a process. Operational: no part of the contract.
+"""Health checks for the platform that runs the process. They are not part of the contract.
 
-``GET /health``: the process answers; nothing is looked at. ``GET /health/ready``: the database can be reached
-too, else 503. Both are answered ahead of everything else, since probes name any ``Host``, and carry no token.
+``GET /health`` checks nothing: the process answers. ``GET /health/ready`` answers 503 if the database cannot
+be reached. The middleware runs before all checks of a request, as probes send any ``Host`` and no token.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Over this the database counts as gone.
+#: After this time without an answer, the database counts as unreachable.
 TIMEOUT_SECONDS: Final = 2
-#: Whoever asks more often than this hears the answer before: anybody may ask.
-REMEMBERED_SECONDS: Final = 1.0
+#: A result is reused for this time, because anybody may send requests without a limit.
+CACHE_SECONDS: Final = 1.0
 
 
 class DatabaseUnreachable(ApiError):
@@ -39,56 +39,56 @@ class DatabaseUnreachable(ApiError):
     message: ClassVar[str] = "The database cannot be reached."
 
 
-class Probe:
-    """Asks ``question`` one at a time, and remembers the answer for a moment."""
+class CachedCheck:
+    """Runs ``check`` in one thread at a time, and reuses the result for `CACHE_SECONDS`."""
 
-    def __init__(self, question: Callable[[], bool]) -> None:
-        self._question = question
+    def __init__(self, check: Callable[[], bool]) -> None:
+        self._check = check
         self._lock = threading.Lock()
-        self._answer = False
-        self._until = 0.0
+        self._result = False
+        self._expires_at = 0.0
 
-    def ask(self) -> bool:
+    def run(self) -> bool:
         with self._lock:
-            if monotonic() >= self._until:
-                self._answer = self._question()
-                self._until = monotonic() + REMEMBERED_SECONDS
-            return self._answer
+            if monotonic() >= self._expires_at:
+                self._result = self._check()
+                self._expires_at = monotonic() + CACHE_SECONDS
+            return self._result
 
 
 def is_database_reachable() -> bool:
-    """Tell whether the database answers on a connection of its own, within `TIMEOUT_SECONDS` each way."""
+    """Return True if a new connection to the database can run a query. Uses `TIMEOUT_SECONDS`."""
     parameters: dict[str, Any] = {
         **connection.get_connection_params(),
         "connect_timeout": TIMEOUT_SECONDS,
         "tcp_user_timeout": TIMEOUT_SECONDS * 1000,
     }
     try:
-        with psycopg.connect(**parameters) as own:
-            own.execute("SELECT 1")
+        with psycopg.connect(**parameters) as new_connection:
+            new_connection.execute("SELECT 1")
     except psycopg.Error as error:
         logger.warning("Not ready: %s", error)
         return False
     return True
 
 
-database = Probe(is_database_reachable)
+database_check = CachedCheck(is_database_reachable)
 
 
 def health(
     get_response: Callable[[HttpRequest], HttpResponseBase],
 ) -> Callable[[HttpRequest], HttpResponseBase]:
-    """Answer probes (middleware)."""
+    """Answer health checks (middleware)."""
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
         if request.path_info not in {"/health", "/health/ready"} or request.method not in {"GET", "HEAD"}:
             return get_response(request)
-        if request.path_info == "/health/ready" and not database.ask():
+        if request.path_info == "/health/ready" and not database_check.run():
             response = error_response(DatabaseUnreachable())
         else:
             response = HttpResponse(dump_json({"status": "ok"}), content_type="application/json")
         response["Cache-Control"] = "no-store"
-        # The middleware that sets it comes later.
+        # Django's middleware that sets it runs after this one.
         response["Content-Length"] = str(len(response.content))
         return response
 

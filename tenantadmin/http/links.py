@@ -1,7 +1,7 @@
-"""The ``links`` of the contract: which answers lead on to which operations. Contract: Versioning.
+"""OpenAPI ``links``: which operations a client can call next, after a response. Contract: Versioning.
 
-A link says where a parameter comes from: the body of the answer, or the path that was asked. Each app lists
-its own steps in ``api/links.py``. A step between two apps belongs to the higher one, as an import would.
+A link says where a parameter comes from: the body of the response, or the path of the request. Each app lists
+its own steps in ``api/links.py``. A step between two apps belongs to the higher app, like an import.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-#: A parameter of the path that was asked; its name follows.
+#: Prefix of a parameter in the path of the request: its name follows.
 PATH: Final = "$request.path."
-#: A member of the answer; its JSON Pointer follows.
+#: Prefix of a member of the response: its JSON Pointer follows.
 BODY: Final = "$response.body#/"
-#: The first name of a list.
+#: The name of the first item of a list.
 FIRST: Final = f"{BODY}_links/items/0/name"
 ETAG: Final = "$response.header.ETag"
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """From an operation to others, with the parameters and the body members that they take over."""
+    """Links from one operation to others, with their parameters and the members of their body."""
 
     source: str
     targets: tuple[str, ...]
@@ -31,7 +31,7 @@ class Step:
     body: Mapping[str, str] | None = None
 
     def links(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield the link objects by the name of the operation that each leads to."""
+        """Yield the target operation and the link object of each link."""
         for target in self.targets:
             link: dict[str, Any] = {"operationId": target, "parameters": dict(self.parameters)}
             if self.body is not None:
@@ -40,7 +40,7 @@ class Step:
 
 
 def add_links(paths: Mapping[str, Any], steps: Iterable[Step]) -> None:
-    """Write the links of ``steps`` into the good answers of their operations among a contract's ``paths``.
+    """Add the links of ``steps`` to the successful responses of their operations in a contract's ``paths``.
 
     Raises:
         KeyError: a step names an operation that the contract does not have.
@@ -50,8 +50,8 @@ def add_links(paths: Mapping[str, Any], steps: Iterable[Step]) -> None:
     }
     for step in steps:
         responses = operations[step.source]["responses"]
-        good = [answer for status, answer in responses.items() if status.startswith("2")]
+        successes = [response for status, response in responses.items() if status.startswith("2")]
         for target, link in step.links():
             link["operationId"] = operations[target]["operationId"]
-            for answer in good:
-                answer.setdefault("links", {})[target] = link
+            for response in successes:
+                response.setdefault("links", {})[target] = link

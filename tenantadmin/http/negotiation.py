@@ -1,4 +1,4 @@
-"""Which of several media types an answer takes. Contract: "SQL over the log" (`Accept`); RFC 9110, 12.5.1."""
+"""Choose the media type of a response by ``Accept``. Contract: "SQL over the log"; RFC 9110, 12.5.1."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ if TYPE_CHECKING:
 
 
 def preferred_media_type(accept: str, offered: Sequence[str]) -> str:
-    """Return the media type of ``offered`` that an Accept header weighs most; the first where none fits.
+    """Return the media type of ``offered`` with the highest weight in ``accept``. If none fits, the first.
 
-    The most specific range decides the weight of a type, and 0 excludes it. Of equal weights a type that is
-    named goes before one that a wildcard covers, and the earlier in the header before the later. Parameters
-    other than the weight do not tell apart what is offered here.
+    The most specific range that fits a type gives its weight. A weight of 0 excludes the type. If weights are
+    equal, an exact name goes before a wildcard, then the earlier range before the later. Other parameters of
+    a range are ignored.
     """
     ranges = list(_ranges(accept))
     best = offered[0]
     best_rank = (0.0, 0, 0)
     for media_type in offered:
         main, _, sub = media_type.partition("/")
-        fitting = [
-            (_breadth(entry), position, entry.quality)
+        matches = [
+            (_count_wildcards(entry), position, entry.quality)
             for position, entry in enumerate(ranges)
             if (entry.main_type, entry.sub_type) in {(main, sub), (main, "*"), ("*", "*")}
         ]
-        if not fitting:
+        if not matches:
             continue
-        breadth, position, quality = min(fitting)
-        rank = (quality, -breadth, -position)
+        wildcards, position, quality = min(matches)
+        rank = (quality, -wildcards, -position)
         if quality > 0 and rank > best_rank:
             best, best_rank = media_type, rank
     return best
@@ -39,10 +39,10 @@ def preferred_media_type(accept: str, offered: Sequence[str]) -> str:
 
 def _ranges(accept: str) -> Iterator[MediaType]:
     for part in accept.split(","):
-        # Of a parameter in a charset that nobody knows.
+        # Skip a range with a parameter in an unknown charset.
         with suppress(ValueError):
             yield MediaType(part)
 
 
-def _breadth(entry: MediaType) -> int:
+def _count_wildcards(entry: MediaType) -> int:
     return (entry.main_type, entry.sub_type).count("*")

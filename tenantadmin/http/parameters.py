@@ -1,18 +1,18 @@
-"""What several views read from the address and say in the contract."""
+"""Parameters of the contract that several views share."""
 
 from __future__ import annotations
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
 
-#: Answers 304 to a caller that holds the present state already.
+#: A caller that has the current document gets 304.
 IF_NONE_MATCH = OpenApiParameter(
     "If-None-Match",
     OpenApiTypes.STR,
     OpenApiParameter.HEADER,
     description="The ETag of the copy that the caller holds; 304 when it is still the present one.",
 )
-#: The tag to send back in ``If-None-Match`` or ``If-Match``.
+#: The caller sends this tag back in ``If-None-Match`` or ``If-Match``.
 ETAG = OpenApiParameter(
     "ETag",
     OpenApiTypes.STR,
@@ -21,9 +21,9 @@ ETAG = OpenApiParameter(
     response=[200, 201, 304],
     description="A strong entity tag of this state.",
 )
-#: The number of a revision, in the address.
+#: The number of a revision.
 SEQ = OpenApiParameter("seq", {"type": "integer", "minimum": 0}, OpenApiParameter.PATH)
-#: Refuses a write over a state that the caller has not seen.
+#: Prevents that a caller overwrites a change that it has not seen.
 IF_MATCH = OpenApiParameter(
     "If-Match",
     OpenApiTypes.STR,

@@ -1,4 +1,4 @@
-"""JSON in, strictly: one reading of every body, or a clear refusal."""
+"""Strict parsers of request bodies: they refuse a body that two programs could read differently."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from tenantadmin.core.errors import BadRequest, Detail, InvalidJson
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: Deeper bodies are refused: no document of the contract needs more, and recursion is finite.
+#: No document of the contract is nested deeper, and Python's recursion is limited.
 MAX_DEPTH = 64
 
 
 def parse_json(text: bytes, *, any_text: bool = False) -> Any:
-    """Parse one strict JSON value.
+    """Parse one JSON value.
 
-    Refused beyond the grammar: duplicate keys, NaN and infinities, numbers that overflow a double,
-    lone surrogates and NUL characters (PostgreSQL stores neither; with ``any_text`` in keys alone),
-    nesting deeper than `MAX_DEPTH`.
+    These are refused, too: duplicate keys; NaN and infinities; numbers that overflow a double; lone
+    surrogates and NUL characters, which PostgreSQL cannot store (with ``any_text``, only in keys); nesting
+    deeper than `MAX_DEPTH`.
 
     Raises:
-        InvalidJson: the text is not JSON, or is refused for one of the reasons above.
+        InvalidJson: the text is not JSON, or has one of these.
     """
     try:
         decoded = text.decode("utf-8")
     except UnicodeDecodeError as error:
         raise InvalidJson(f"The body is not UTF-8 (byte {error.start}).") from error
-    if _too_deep(decoded):
-        raise InvalidJson(f"The body nests deeper than {MAX_DEPTH} levels.")
+    if _is_too_deep(decoded):
+        raise InvalidJson(f"The body is nested deeper than {MAX_DEPTH} levels.")
     try:
         value = json.loads(
             decoded,
@@ -45,13 +45,13 @@ def parse_json(text: bytes, *, any_text: bool = False) -> Any:
             f"The body is not valid JSON: {error.msg} at line {error.lineno}, column {error.colno}."
         ) from error
     except ValueError as error:  # an integer of thousands of digits
-        raise InvalidJson("The body holds a number with too many digits.") from error
-    _refuse_unstorable(value, keys_alone=any_text)
+        raise InvalidJson("The body has a number with too many digits.") from error
+    _refuse_unstorable(value, only_keys=any_text)
     return value
 
 
 class StrictJsonParser(BaseParser):
-    """``application/json`` through `parse_json`."""
+    """Parse ``application/json`` with `parse_json`."""
 
     media_type = "application/json"
     any_text = False
@@ -70,15 +70,15 @@ class StrictJsonParser(BaseParser):
 
 
 class AnyTextJsonParser(StrictJsonParser):
-    """The same where the operation itself judges values with NUL characters or lone surrogates."""
+    """Allow NUL characters and lone surrogates in values. The operation checks them itself."""
 
     any_text = True
 
 
 class StrictFormParser(FormParser):
-    """``application/x-www-form-urlencoded`` into a plain dict, each field once (RFC 6749, 3.2)."""
+    """Parse ``application/x-www-form-urlencoded`` into a dict. Refuse repeated fields (RFC 6749, 3.2)."""
 
-    def parse(  # type: ignore[override] # DRF takes what a parser returns as it is
+    def parse(  # type: ignore[override] # DRF accepts any type from a parser
         self,
         stream: IO[bytes],
         media_type: str | None = None,
@@ -91,12 +91,12 @@ class StrictFormParser(FormParser):
                 f"The form field {repeated[0]} is given more than once.",
                 details=[Detail(f"/{name}", "repeated-field", f"Send '{name}' once.") for name in repeated],
             )
-        texts: dict[str, str] = fields.dict()
-        return texts
+        form: dict[str, str] = fields.dict()
+        return form
 
 
-def _too_deep(text: str) -> bool:
-    """Tell, without recursion, whether brackets outside strings nest deeper than `MAX_DEPTH`."""
+def _is_too_deep(text: str) -> bool:
+    """Return True if brackets outside strings are nested deeper than `MAX_DEPTH`. Uses no recursion."""
     if text.count("[") + text.count("{") <= MAX_DEPTH:
         return False
     depth, in_string, position, end = 0, False, 0, len(text)
@@ -141,13 +141,13 @@ def _finite(text: str) -> float:
     return number
 
 
-def _refuse_unstorable(value: Any, *, keys_alone: bool) -> None:
-    """Raise for a key, or any text, with a NUL or a lone surrogate, naming the first one's place."""
+def _refuse_unstorable(value: Any, *, only_keys: bool) -> None:
+    """Refuse a NUL or a lone surrogate in a key or in any text. The error has the place of one of them."""
     pending: list[tuple[str, Any]] = [("", value)]
     while pending:
         path, node = pending.pop()
         if isinstance(node, str):
-            if not keys_alone:
+            if not only_keys:
                 _refuse_text(path, node)
         elif isinstance(node, dict):
             for key, member in node.items():
@@ -167,11 +167,11 @@ def _refuse_text(path: str, text: str) -> None:
         return
     if "\0" in text:
         raise InvalidJson(
-            "A text holds a NUL character.",
+            "A text has a NUL character.",
             details=[Detail(path, "nul-character", "Remove the NUL character (\\u0000).")],
         )
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise InvalidJson(
-            "A text holds half of a surrogate pair.",
+            "A text has half of a surrogate pair.",
             details=[Detail(path, "lone-surrogate", "Send the whole character, or remove it.")],
         )

@@ -1,4 +1,4 @@
-"""How drf-spectacular writes the contract: names from the views, the errors that every operation may give."""
+"""How drf-spectacular generates the contract: names of operations, and errors that all operations share."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _RETRY_AFTER_HEADER: Final = {
 
 
 class ContractSchema(AutoSchema):
-    """Takes names and groups from the viewset; adds the error statuses that every operation may give."""
+    """Take names and tags from the viewset. Add the error statuses that every operation can return."""
 
     def get_operation_id(self) -> str:
         if isinstance(self.view, ApiViewSet):
@@ -84,7 +84,7 @@ class ContractSchema(AutoSchema):
         return list(super().get_tags())
 
     def get_description(self) -> str:  # type: ignore[override] # as drf-spectacular's own
-        # The action's own docstring, not what a base class says of itself.
+        # Use only the docstring of the action, not that of a base class.
         action = getattr(self.view, getattr(self.view, "action", ""), None)
         return inspect.cleandoc(getattr(action, "__doc__", None) or "")
 
@@ -98,7 +98,7 @@ class ContractSchema(AutoSchema):
         operation: dict[str, Any] | None = super().get_operation(*args, **kwargs)
         if operation is not None:
             if "requestBody" in operation:
-                # Not only where a member is required: an absent body is none.
+                # By default, drf-spectacular requires a body only if it has a required member.
                 body = self.get_request_serializer()
                 operation["requestBody"]["required"] = not getattr(body, "may_be_absent", False)
             responses = operation.setdefault("responses", {})
@@ -121,7 +121,7 @@ class ContractSchema(AutoSchema):
 
 
 def refusal(status: int, description: str = "") -> OpenApiResponse:
-    """Return what a view declares for an error status of its own: the Error body and why it comes."""
+    """Return the response that a view declares for an error status: the Error body and a description."""
     return OpenApiResponse(response=_ERROR_REF, description=description or _DESCRIPTIONS[str(status)])
 
 
@@ -130,7 +130,7 @@ NOT_MODIFIED: Final = OpenApiResponse(description="The caller's copy is the pres
 
 
 def _error_response(status: str) -> dict[str, Any]:
-    """Return the finished response object of a status that every operation may give."""
+    """Return the response object of an error status that every operation can return."""
     return {
         "description": _DESCRIPTIONS[status],
         "content": {"application/json": {"schema": _ERROR_REF}},
@@ -138,7 +138,7 @@ def _error_response(status: str) -> dict[str, Any]:
 
 
 def finish_contract(result: dict[str, Any], generator: Any, **_: Any) -> dict[str, Any]:  # noqa: ARG001
-    """Add what no single view knows: the Error schema, the request id header, descriptions."""
+    """Add what belongs to all views: the Error schema, the request id header, descriptions (a hook)."""
     components = result.setdefault("components", {})
     components.setdefault("schemas", {})["Error"] = _ERROR_SCHEMA
     for name, schema in components["schemas"].items():
@@ -147,7 +147,7 @@ def finish_contract(result: dict[str, Any], generator: Any, **_: Any) -> dict[st
     components["schemas"] = dict(sorted(components["schemas"].items()))
     components["headers"] = {"X-Request-Id": _REQUEST_ID_HEADER, "Retry-After": _RETRY_AFTER_HEADER}
     for path, operations in result["paths"].items():
-        # drf-spectacular takes the methods of a viewset out of a set, in any order.
+        # drf-spectacular reads the methods of a viewset from a set, so their order changes from run to run.
         path_item = result["paths"][path] = {
             method: operations[method] for method in ApiViewSet.http_method_names if method in operations
         }

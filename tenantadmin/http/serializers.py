@@ -1,6 +1,6 @@
-"""Serializers and fields that ignore nothing silently, and the shapes that several answers share.
+"""Strict serializers and fields, and serializers that several responses share.
 
-A field takes a value for what it is: no text becomes a number, no number a boolean.
+They refuse unknown members and do not convert types: a text never becomes a number, nor a number a boolean.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 _DIGITS: Final = re.compile(r"-?[0-9]+")
 
-#: How many choices a message lists.
-_LISTED: Final = 20
+#: Choices that a message lists.
+_MAX_LISTED: Final = 20
 _CANONICAL_UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class StrictCharField(serializers.CharField):
-    """Text that was sent as text: a number or a boolean is not turned into one."""
+    """A text. Numbers and booleans are refused, not converted."""
 
     default_error_messages: ClassVar = {"invalid": "Not a valid string."}
 
@@ -41,7 +41,7 @@ class StrictCharField(serializers.CharField):
 
 
 class StrictRegexField(serializers.RegexField):
-    """Text of one pattern that was sent as text."""
+    """A text that matches a pattern. Numbers and booleans are refused, not converted."""
 
     def __init__(self, regex: str, **options: Any) -> None:
         super().__init__(regex, trim_whitespace=False, **options)
@@ -53,20 +53,20 @@ class StrictRegexField(serializers.RegexField):
 
 
 class OneOfField(serializers.ChoiceField):
-    """One of a few words, which the refusal of anything else lists."""
+    """One of several texts. The error message lists them."""
 
     def to_internal_value(self, data: Any) -> Any:
         if not isinstance(data, str) or data not in self.choices:
             names = [str(name) for name in self.choices]
-            others = f" and {len(names) - _LISTED} others" if len(names) > _LISTED else ""
+            others = f" and {len(names) - _MAX_LISTED} others" if len(names) > _MAX_LISTED else ""
             raise serializers.ValidationError(
-                f"Give one of: {', '.join(names[:_LISTED])}{others}.", code="invalid_choice"
+                f"Give one of: {', '.join(names[:_MAX_LISTED])}{others}.", code="invalid_choice"
             )
         return super().to_internal_value(data)
 
 
 class StrictIntegerField(serializers.IntegerField):
-    """A JSON integer; in a query parameter its decimal digits."""
+    """An integer in JSON, or decimal digits in a query parameter."""
 
     default_error_messages: ClassVar = {"invalid": "Give an integer."}
 
@@ -77,7 +77,7 @@ class StrictIntegerField(serializers.IntegerField):
 
 
 class JsonIntegerField(StrictIntegerField):
-    """An integer of a JSON body: text is refused."""
+    """An integer in a JSON body. Text is refused."""
 
     def to_internal_value(self, data: Any) -> int:
         if not isinstance(data, int):
@@ -86,7 +86,7 @@ class JsonIntegerField(StrictIntegerField):
 
 
 class JsonBooleanField(serializers.BooleanField):
-    """``true`` or ``false`` of a JSON body."""
+    """``true`` or ``false`` in a JSON body."""
 
     default_error_messages: ClassVar = {"invalid": "Give true or false."}
 
@@ -97,7 +97,7 @@ class JsonBooleanField(serializers.BooleanField):
 
 
 class QueryBooleanField(serializers.BooleanField):
-    """``true`` or ``false`` in any case, ``1`` or ``0``, as a query parameter."""
+    """``true`` or ``false`` in any case, ``1`` or ``0``, in a query parameter."""
 
     default_error_messages: ClassVar = {"invalid": "Give true or false."}
 
@@ -109,7 +109,7 @@ class QueryBooleanField(serializers.BooleanField):
 
 
 class StrictUuidField(serializers.UUIDField):
-    """A UUID in the one spelling that the service writes: lower-case, with hyphens."""
+    """A UUID in lower case with hyphens, as the service writes it."""
 
     default_error_messages: ClassVar = {
         "invalid": "Give a UUID like 3f2b8c1e-5a7d-4e0f-9c6b-1d2e3f4a5b6c (lower-case, with hyphens)."
@@ -124,7 +124,7 @@ class StrictUuidField(serializers.UUIDField):
 
 @extend_schema_field(OpenApiTypes.DATETIME)
 class TimestampField(serializers.Field[dt.datetime, str, str, Any]):
-    """A date-time: out with milliseconds and ``Z``, in with any zone but never without one."""
+    """A date-time with a time zone. It is written in UTC, with milliseconds and ``Z``."""
 
     default_error_messages: ClassVar = {
         "invalid": "Give a date-time with its zone, like 2026-11-21T02:45:07.123Z."
@@ -144,7 +144,7 @@ class TimestampField(serializers.Field[dt.datetime, str, str, Any]):
 
 @extend_schema_field(OpenApiTypes.ANY)
 class IgnoredField(serializers.Field[Any, Any, Any, Any]):
-    """A read-only member: it may be sent back as it was read, and changes nothing."""
+    """A member of a response that a request may send back. The request's value is ignored."""
 
     def to_internal_value(self, data: Any) -> Any:
         return data
@@ -162,7 +162,7 @@ def unknown_name_message(name: str, known: Iterable[str], *, kind: str = "proper
 class StrictSerializer(serializers.Serializer[Any]):
     """A serializer that refuses members it does not declare, naming the nearest one it does."""
 
-    #: Whether a request may leave such a body out.
+    #: True if a request may have no body.
     may_be_absent: ClassVar[bool] = False
 
     default_error_messages: ClassVar = {"invalid": "Send a JSON object."}
@@ -216,10 +216,10 @@ class Success(serializers.Serializer[Any]):
 
 
 def validated(serializer_class: type[serializers.Serializer[Any]], data: Any) -> Any:
-    """Return ``data`` as a serializer validates it.
+    """Validate ``data`` with a serializer, and return the validated data.
 
     Raises:
-        ValidationFailed: with the place and the cure of every finding.
+        ValidationFailed: with the place and the message of every error.
     """
     serializer = serializer_class(data=data)
     if not serializer.is_valid():

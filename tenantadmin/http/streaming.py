@@ -1,9 +1,9 @@
-"""Lists and files of any length in bounded memory: sent as they are read."""
+"""Responses with lists of any length, in bounded memory: rows are sent as they are read."""
 
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from django.http import StreamingHttpResponse
 
@@ -11,42 +11,10 @@ from tenantadmin.core.rendering import dump_json
 from tenantadmin.http.hal import link
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Mapping
-    from contextlib import AbstractContextManager
-    from typing import IO
+    from collections.abc import Iterable, Iterator, Mapping
 
-_BATCH = 500
-_CHUNK = 1 << 16
-
-
-class FileChunks:
-    """The content of a file in chunks, for a `StreamingHttpResponse`, which closes it.
-
-    The file is opened and its first chunk read at once: what fails until then is answered as an error. Later
-    failures, and a file that has not ``size`` bytes, end the connection: send ``size`` as Content-Length too,
-    or the client takes what it has for the whole.
-    """
-
-    def __init__(self, opening: AbstractContextManager[IO[bytes]], *, size: int) -> None:
-        self._chunks = _read(opening, size)
-        self._first = next(self._chunks, b"")
-
-    def __iter__(self) -> Iterator[bytes]:
-        yield self._first
-        yield from self._chunks
-
-    def close(self) -> None:
-        """Close the file, read to its end or not."""
-        self._chunks.close()
-
-
-def _read(opening: AbstractContextManager[IO[bytes]], size: int) -> Generator[bytes]:
-    with opening as stream:
-        while size and (chunk := stream.read(min(_CHUNK, size))):
-            size -= len(chunk)
-            yield chunk
-        if size or stream.read(1):
-            raise EOFError("the file changed while it was sent")
+#: Items that are rendered at a time.
+_BATCH: Final = 500
 
 
 def stream_links(
@@ -57,7 +25,7 @@ def stream_links(
     more: Mapping[str, Any] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> StreamingHttpResponse:
-    """Answer ``{_links: {self, parent, items}, …more}`` with ``items`` taken one after the other."""
+    """Return a response ``{_links: {self, parent, items}, …more}`` that reads ``items`` while it is sent."""
     return StreamingHttpResponse(
         _write(self_href=self_href, parent=parent, items=iter(items), more=more or {}),
         content_type="application/json",

@@ -1,8 +1,8 @@
-"""The base of every viewset: its actions are the operations of the contract.
+"""The base class of all viewsets. Its actions are the operations of the contract.
 
-An action is named like its operation: ``get_tenant_rules`` is the ``operationId`` ``getTenantRules``. That
-name finds its row of permissions, its place in the contract and its tests. The decorator `operation` says
-what a request may hold; the base class refuses the rest before the action runs.
+An action has the name of its operation: ``get_tenant_rules`` is the ``operationId`` ``getTenantRules``. The
+permissions, the contract and the tests of an operation are found by this name. The decorator `operation`
+declares what a request may contain. The base class refuses everything else before the action runs.
 """
 
 from __future__ import annotations
@@ -34,12 +34,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What an action does, in a line, and what a request for it may hold.
+    """The declaration of an action: its summary, and what a request may contain.
 
-    ``query`` and ``body`` are read by these serializers before the action runs. ``takes_body`` says that the
-    action reads the body itself; without ``body`` and ``takes_body`` a body is refused. ``any_query`` lets
-    unknown query parameters through. ``parsers`` replace those of the settings. The time of a request counts
-    against the caller's ``budget``.
+    Attributes:
+        summary: what the action does, in one line.
+        query: the serializer of the query parameters.
+        body: the serializer of the body. Without ``body`` and ``takes_body``, a body is refused.
+        takes_body: the action reads the body itself.
+        any_query: allow unknown query parameters.
+        parsers: parsers to use instead of those in the settings.
+        budget: the time of a request counts against this budget of the caller.
     """
 
     summary: str
@@ -51,7 +55,7 @@ class Operation:
     budget: Budget | None = None
 
 
-def operation(  # what the contract says of an operation
+def operation(
     *,
     summary: str,
     responses: Mapping[Any, Any],
@@ -68,10 +72,10 @@ def operation(  # what the contract says of an operation
 ) -> Callable[[Action], Action]:
     """Declare an action of an `ApiViewSet` as an operation of the contract.
 
-    ``path``, ``query`` and ``headers`` are its parameters. ``query`` is read before the action runs and
-    becomes ``self.query``; ``body`` likewise becomes ``self.body``. ``document`` describes a body that the
-    action passes on as it was sent, because the function that writes it checks it. ``description`` defaults
-    to the docstring of the action.
+    ``path``, ``query`` and ``headers`` are its parameters. Before the action runs, ``query`` is validated and
+    becomes ``self.query``, and ``body`` becomes ``self.body``. ``document`` describes a body that the action
+    passes on unchanged, because the function that stores it validates it. ``description`` defaults to the
+    docstring of the action.
     """
 
     def decorate(action: Action) -> Action:
@@ -98,16 +102,16 @@ def operation(  # what the contract says of an operation
 
 
 class ApiViewSet(ViewSet):
-    """The operations on one resource. Its routes map methods to actions, each declared by `operation`."""
+    """The operations on one resource. Its routes map HTTP methods to actions that `operation` declares."""
 
-    #: Where the contract groups these operations.
+    #: The contract groups operations by tag.
     tag: ClassVar[str]
     #: OPTIONS is not an operation of the contract.
     http_method_names: ClassVar[list[str]] = [name for name in ViewSet.http_method_names if name != "options"]  # type: ignore[misc]
 
     #: The validated query parameters of the request.
     query: Mapping[str, Any]
-    #: The validated body of the request, where the operation declares one.
+    #: The validated body of the request, if the operation declares one.
     body: Any
 
     @classmethod
@@ -118,58 +122,58 @@ class ApiViewSet(ViewSet):
 
     @classmethod
     def summary(cls, action: str) -> str:
-        """Return what an action does, in a line."""
+        """Return what an action does, in one line."""
         declared: Operation = getattr(cls, action).operation
         return declared.summary
 
     @classmethod
     def is_public(cls, action: str) -> bool:  # noqa: ARG003
-        """Tell whether anyone may call an action, without credentials."""
+        """Return True if an action needs no credentials."""
         return False
 
     @property
     def current_operation(self) -> Operation | None:
-        """The operation that the request asks for, None where this address has no such method."""
+        """The operation of the request, or None if this address does not have the request's method."""
         request: HttpRequest | Request | None = self.request
-        if request is None:  # while the contract is being written
+        if request is None:  # while the contract is generated
             return None
         action = self.action_map.get((request.method or "").lower())
         return None if action is None else getattr(self, action).operation
 
     def get_parsers(self) -> list[BaseParser]:
-        asked = self.current_operation
-        if asked is None or asked.parsers is None:
+        declared = self.current_operation
+        if declared is None or declared.parsers is None:
             return super().get_parsers()
-        return [parser() for parser in asked.parsers]
+        return [parser() for parser in declared.parsers]
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Let the caller through, then read what the operation declares.
+        """Check the caller's permission, then validate the query parameters and the body.
 
         Raises:
-            ApiError: the caller may not ask, or asks for what the operation does not declare.
+            ApiError: the caller lacks permission, or the request does not fit the declaration.
         """
         super().initial(request, *args, **kwargs)
-        asked = self.current_operation
-        if asked is None:  # DRF answers 405
+        declared = self.current_operation
+        if declared is None:  # DRF answers 405
             return
-        self.query = {} if asked.any_query else _read_query(asked.query, request)
-        self.body = self._body_of(asked, request)
+        self.query = {} if declared.any_query else _read_query(declared.query, request)
+        self.body = self._read_declared_body(declared, request)
 
-    def _body_of(self, asked: Operation, request: Request) -> Any:
-        if asked.body is None:
-            if not asked.takes_body and request.method not in {"GET", "HEAD"} and request.data:
+    def _read_declared_body(self, declared: Operation, request: Request) -> Any:
+        if declared.body is None:
+            if not declared.takes_body and request.method not in {"GET", "HEAD"} and request.data:
                 raise BadRequest("This operation takes no body.")
             return None
-        if isinstance(asked.body, type):
-            return _read_body(asked.body, request)
-        return _read_items(type(asked.body.child), request)  # type: ignore[attr-defined]
+        if isinstance(declared.body, type):
+            return _read_body(declared.body, request)
+        return _read_items(type(declared.body.child), request)  # type: ignore[attr-defined]
 
 
 def _read_body(serializer_class: type[Serializer[Any]], request: Request) -> Any:
     """Return the validated body of ``request``.
 
     Raises:
-        ValidationFailed: with the place and the cure of every finding.
+        ValidationFailed: with the place and the message of every error.
     """
     data = request.data
     may_be_absent = getattr(serializer_class, "may_be_absent", False)
@@ -183,10 +187,10 @@ def _has_body(request: Request) -> bool:
 
 
 def _read_items(serializer_class: type[Serializer[Any]], request: Request) -> list[Any]:
-    """Return the validated items of a body that is an array.
+    """Return the validated items of the body, which must be an array.
 
     Raises:
-        ValidationFailed: with the place and the cure of every finding.
+        ValidationFailed: with the place and the message of every error.
     """
     if not isinstance(request.data, list):
         raise ValidationFailed(details=[Detail("", "not-a-list", "Send an array.")])
@@ -198,10 +202,10 @@ def _read_items(serializer_class: type[Serializer[Any]], request: Request) -> li
 
 
 def _read_query(serializer_class: type[Serializer[Any]] | None, request: Request) -> dict[str, Any]:
-    """Return the validated query parameters of ``request``: unknown and repeated ones are refused.
+    """Return the validated query parameters of ``request``. Refuse unknown and repeated ones.
 
     Raises:
-        BadRequest: with each parameter's finding in ``details``.
+        BadRequest: ``details`` has each bad parameter.
     """
     if serializer_class is None and not request.META.get("QUERY_STRING"):
         return {}

@@ -1,15 +1,15 @@
-"""The store of objects: raw logs, compacted logs, rollups, terms of service. Imports no app.
+"""The object store: raw logs, compacted logs, rollups, terms of service. Imports no app.
 
-``STORAGES["objects"]``, which `default_store` returns, is a Django storage: `S3Store` is django-storages'
-S3 storage, `LocalStore` is Django's `FileSystemStorage`. So single objects have Django's interface:
+`default_store` returns ``storages["objects"]``, a Django storage. `S3Store` extends the S3 storage of
+django-storages, `LocalStore` extends Django's `FileSystemStorage`. Single objects have Django's interface:
 
     store.save(key, ContentFile(b"..."))        # replaces the object
     with store.open(key) as file:               # reads it
         file.read()
     store.delete(key), store.exists(key), store.size(key), store.listdir(prefix)
 
-Both kinds add what a Django storage lacks and a store with hundreds of thousands of objects needs: `list`,
-`read_many`, `read_all`, `uri` and `remove_unfinished` (see `ObjectStore`). Errors are `StoreError`s.
+Both add methods for hundreds of thousands of objects: `list`, `read_many`, `read_all`, `uri` and
+`remove_unfinished` (see `ObjectStore`). Errors are `StoreError`s.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ def storage_settings(url: str) -> dict[str, Any]:
     """Return the entry of ``STORAGES`` for ``file:///directory`` or ``s3://bucket/prefix``.
 
     Raises:
-        ValueError: the address is of neither form.
+        ValueError: the URL has neither form.
     """
     parts = urlsplit(url)
     if parts.query or parts.fragment:
-        raise ValueError(f"OBJECT_STORE_URL {url!r} has a query or fragment; remove it")
+        raise ValueError(f"OBJECT_STORE_URL {url!r} has a query or a fragment; remove it")
     path = unquote(parts.path)
     if parts.scheme == "file" and parts.netloc in {"", "localhost"} and path.startswith("/"):
         return {"BACKEND": "tenantadmin.objectstore.local.LocalStore", "OPTIONS": {"location": path}}
@@ -57,18 +57,18 @@ def storage_settings(url: str) -> dict[str, Any]:
             "BACKEND": "tenantadmin.objectstore.s3.S3Store",
             "OPTIONS": {"bucket_name": parts.netloc, "location": location},
         }
-    raise ValueError(f"OBJECT_STORE_URL {url!r} is neither file:///directory nor s3://bucket/prefix")
+    raise ValueError(f"OBJECT_STORE_URL must be file:///directory or s3://bucket/prefix, not {url!r}")
 
 
 def open_store(url: str) -> ObjectStore:
     """Return the store at ``file:///directory`` or ``s3://bucket/prefix``.
 
     Raises:
-        ValueError: the address is of neither form.
+        ValueError: the URL has neither form.
     """
     return cast("ObjectStore", storages.create_storage(storage_settings(url)))
 
 
 def default_store() -> ObjectStore:
-    """Return ``storages["objects"]``, with its type."""
+    """Return ``storages["objects"]``, typed as `ObjectStore`."""
     return cast("ObjectStore", storages["objects"])

@@ -1,4 +1,4 @@
-"""Objects that are read at once, of which there may be hundreds of thousands."""
+"""Batches: objects that are read together, because there may be hundreds of thousands."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-#: Objects that make a batch, and bytes of them; one that is larger is alone in its own.
-OBJECTS: Final = 1_000
-BYTES: Final = 8 << 20
+#: A batch has at most so many objects and bytes. A larger object is the only one in its batch.
+BATCH_OBJECTS: Final = 1_000
+BATCH_BYTES: Final = 8 << 20
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
-    """One stored object. ``size`` in bytes; ``etag`` changes whenever the content does.
+    """One stored object. ``size`` is in bytes; ``etag`` changes whenever the content changes.
 
-    A day has hundreds of thousands, which the garbage collector need not look at.
+    A day has hundreds of thousands of entries, so the garbage collector does not track them (``gc=False``).
     """
 
     key: str
@@ -28,49 +28,49 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
 
 
 class Batch(NamedTuple):
-    """Some objects, each whole.
+    """Some objects with their whole content.
 
     Attributes:
-        entries: each as the store knew it when, or before, it was read.
-        content: their bytes, in the same order, with a line break between two.
-        starts: where in it each begins, and where one more would behind a line break.
+        entries: the objects, with the size and etag that they had when they were read, or before.
+        content: the bytes of the objects, in the order of `entries`, separated by line breaks.
+        starts: the offset of each object in `content`, then the offset at which one more object would start.
     """
 
     entries: Sequence[Entry]
     content: bytes
     starts: array[int]
 
-    def body(self, place: int) -> bytes:
-        """The bytes of the object in this place."""
-        return self.content[self.starts[place] : self.starts[place + 1] - 1]
+    def body(self, index: int) -> bytes:
+        """Return the bytes of the object at this index."""
+        return self.content[self.starts[index] : self.starts[index + 1] - 1]
 
     def items(self) -> Iterator[tuple[Entry, bytes]]:
-        """Each with its bytes."""
-        return ((entry, self.body(place)) for place, entry in enumerate(self.entries))
+        """Yield each entry with the object's bytes."""
+        return ((entry, self.body(index)) for index, entry in enumerate(self.entries))
 
 
 def starts_of(sizes: Iterable[int]) -> array[int]:
-    """Where texts of these sizes begin that are strung together by line breaks, and one more would."""
+    """Return the offsets of texts of these sizes when joined by line breaks (see `Batch.starts`)."""
     return array("q", accumulate((size + 1 for size in sizes), initial=0))
 
 
-def in_batches(found: Iterable[tuple[Entry, bytes]]) -> Iterator[Batch]:
-    """Objects as they come, some at a time."""
-    held: list[tuple[Entry, bytes]] = []
+def in_batches(objects: Iterable[tuple[Entry, bytes]]) -> Iterator[Batch]:
+    """Group the objects into batches, in the same order."""
+    group: list[tuple[Entry, bytes]] = []
     size = 0
-    for item in found:
-        if held and size + len(item[1]) > BYTES:
-            yield _strung(held)
-            held, size = [], 0
-        held.append(item)
+    for item in objects:
+        if group and size + len(item[1]) > BATCH_BYTES:
+            yield _make_batch(group)
+            group, size = [], 0
+        group.append(item)
         size += len(item[1])
-        if len(held) == OBJECTS or size >= BYTES:
-            yield _strung(held)
-            held, size = [], 0
-    if held:
-        yield _strung(held)
+        if len(group) == BATCH_OBJECTS or size >= BATCH_BYTES:
+            yield _make_batch(group)
+            group, size = [], 0
+    if group:
+        yield _make_batch(group)
 
 
-def _strung(found: Iterable[tuple[Entry, bytes]]) -> Batch:
-    entries, bodies = zip(*found, strict=True)
+def _make_batch(objects: Iterable[tuple[Entry, bytes]]) -> Batch:
+    entries, bodies = zip(*objects, strict=True)
     return Batch(entries, b"\n".join(bodies), starts_of(map(len, bodies)))

@@ -1,4 +1,4 @@
-"""Lets DuckDB read a store's objects itself: local paths as they are, S3 through ``httpfs``."""
+"""Access to the object store for DuckDB: local paths need nothing, S3 needs the ``httpfs`` extension."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def attach_store(connection: duckdb.DuckDBPyConnection, store: ObjectStore) -> None:
-    """Make ``store.uri(key)`` readable on ``connection``. Nothing is downloaded: the extension is a package.
+    """Let ``connection`` read ``store.uri(key)``. The extension is an installed package, not a download.
 
     Raises:
         StoreError: there are no credentials for S3.
@@ -38,7 +38,7 @@ def attach_store(connection: duckdb.DuckDBPyConnection, store: ObjectStore) -> N
         "SESSION_TOKEN": frozen.token or "",
         "REGION": store.client.meta.region_name,
         "ENDPOINT": endpoint.netloc,
-        # Path style works with every S3 store, virtual hosts need DNS names for buckets.
+        # Path style works with every S3 store. Virtual hosts need a DNS name for each bucket.
         "URL_STYLE": "path",
         "USE_SSL": "true" if endpoint.scheme == "https" else "false",
     }

@@ -1,4 +1,4 @@
-"""Files of one folder after another, read whole, each at once: for hundreds of thousands of small ones."""
+"""Reading of hundreds of thousands of small files, folder by folder."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-class Run(NamedTuple):
-    """Files of one folder, in the order in which they are wanted; ``at`` is what their keys begin with."""
+class FolderFiles(NamedTuple):
+    """Names of files in one folder, in the order in which to read them. Their keys are ``prefix + name``."""
 
     folder: str
-    at: str
+    prefix: str
     names: list[str]
 
 
-def read_run(run: Run) -> Iterator[tuple[Entry, bytes]]:
-    """The files of a run that are there, in order, each as it was before it was read.
+def read_files(files: FolderFiles) -> Iterator[tuple[Entry, bytes]]:
+    """Yield each file that exists, in order, with the size and etag that it had just before it was read.
 
-    The folder is walked to once.
+    Opens the folder once, and the files relative to it: the kernel resolves a long path only once.
 
     Raises:
-        OSError: the folder or a file, which it names, could not be read.
+        OSError: the folder or a file could not be read. The error has its path.
     """
-    path, folder = run.folder, -1
+    path, folder = files.folder, -1
     try:
         folder = _open_folder(path)
-        for name in run.names if folder >= 0 else ():
-            path = f"{run.folder}/{name}"
+        for name in files.names if folder >= 0 else ():
+            path = f"{files.folder}/{name}"
             if (found := _read(folder, name)) is not None:
                 status, body = found
-                yield Entry(run.at + name, status.st_size, etag_of(status)), body
+                yield Entry(files.prefix + name, status.st_size, etag_of(status)), body
     except OSError as error:
         raise OSError(error.errno, error.strerror, path) from error
     finally:
@@ -71,7 +71,8 @@ def _read(folder: int, name: str) -> tuple[os.stat_result, bytes] | None:
 
 
 def read_whole(descriptor: int, size: int) -> bytes:
-    """All bytes of a file that is likely to have ``size`` of them."""
+    """Return the whole content of a file, which had ``size`` bytes when it was opened."""
+    # Asking for one byte more shows in the same call whether the file has grown.
     body = os.read(descriptor, size + 1)
     if len(body) == size:
         return body

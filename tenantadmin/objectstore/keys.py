@@ -1,7 +1,7 @@
 """The keys of objects, and the errors of a store.
 
 A key is a POSIX path without a leading slash: ``<tenantId>/logs/2026/11/21/07/a.json``. A prefix is
-empty or a key that ends in a slash. A store may take fewer keys: local files have shorter names.
+empty, or a key followed by a slash. A store may allow fewer keys: names of local files must be shorter.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Final
 
 MAX_KEY_BYTES: Final = 1024
-_NOT_SEGMENTS: Final = frozenset({"", ".", ".."})
+_FORBIDDEN_SEGMENTS: Final = frozenset({"", ".", ".."})
 
 
 class StoreError(Exception):
-    """The store could not do what was asked: the disk, the network or the other side failed."""
+    """The store failed: the disk, the network or the S3 server."""
 
 
 class ObjectNotFound(StoreError, FileNotFoundError):
@@ -29,13 +29,13 @@ class InvalidKey(StoreError, ValueError):
 
 
 def check_key(key: str) -> str:
-    """Return ``key`` where it names an object inside a store.
+    """Return ``key`` if it is a valid key.
 
     Raises:
         InvalidKey: it is empty, absolute, too long, not Unicode, or has an empty, ``.`` or ``..`` segment.
     """
-    if not _NOT_SEGMENTS.isdisjoint(key.split("/")):
-        raise InvalidKey(f"object key {key!r} has an empty segment, or one of dots")
+    if not _FORBIDDEN_SEGMENTS.isdisjoint(key.split("/")):
+        raise InvalidKey(f"object key {key!r} has an empty segment, or the segment '.' or '..'")
     if "\0" in key:
         raise InvalidKey(f"object key {key!r} contains a NUL character")
     try:
@@ -43,12 +43,12 @@ def check_key(key: str) -> str:
     except UnicodeEncodeError:
         raise InvalidKey(f"object key {key!r} is not Unicode text") from None
     if length > MAX_KEY_BYTES:
-        raise InvalidKey(f"an object key has at most {MAX_KEY_BYTES} bytes: {key[:80]!r}…")
+        raise InvalidKey(f"object key {key[:80]!r}… has {length} bytes; the most is {MAX_KEY_BYTES}")
     return key
 
 
 def is_key(key: str) -> bool:
-    """Whether `check_key` takes it: markers of folders, say, name no object that could be read."""
+    """Return True if the key is valid. S3 tools also write folder markers (``a/``), whose keys are not."""
     try:
         check_key(key)
     except InvalidKey:
@@ -57,7 +57,7 @@ def is_key(key: str) -> bool:
 
 
 def check_prefix(prefix: str) -> str:
-    """Return ``prefix`` where it is empty, or a valid key followed by one slash.
+    """Return ``prefix`` if it is empty, or a valid key followed by one slash.
 
     Raises:
         InvalidKey: it is neither.

@@ -17,7 +17,7 @@ from django.core.files import File
 from django.core.files.storage import FileSystemStorage
 
 from tenantadmin.objectstore.batch import Entry, in_batches
-from tenantadmin.objectstore.files import Run, read_run
+from tenantadmin.objectstore.files import FolderFiles, read_files
 from tenantadmin.objectstore.keys import InvalidKey, ObjectNotFound, StoreError, check_key, check_prefix
 from tenantadmin.objectstore.reader import ReadAhead
 from tenantadmin.objectstore.reader_program import FILE_FLAGS, etag_of
@@ -32,39 +32,38 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-#: Files in one folder that are worth processes which read them, and what follows, ahead.
-_WORTH_PROCESSES: Final = 1_000
-#: Where files are written before they are renamed into place; never listed.
+#: From the first folder with so many files on, separate processes read the files (`reader`).
+_MIN_FILES_TO_READ_AHEAD: Final = 1_000
+#: The folder in which files are written before they are renamed to their place. It is never listed.
 _STAGING: Final = ".staging"
 
-#: Bytes of a file's name, at most.
-_NAME_BYTES: Final = 255
-#: Bytes that are written at a time.
-_PIECE: Final = 1 << 20
+_MAX_NAME_BYTES: Final = 255
+_WRITE_CHUNK_BYTES: Final = 1 << 20
 
 
 class LocalStore(ObjectStore, FileSystemStorage):
-    """An object store in the directory ``location``, which is made when the first object is written.
+    """An object store in the directory ``location``, which is created when the first object is written.
 
-    `FileSystemStorage` writes into the file that others read, leaves half a file when the disk is full, syncs
-    nothing and follows symbolic links. Here a file is written elsewhere, synced and renamed. Links below
-    ``location`` are neither listed nor followed, so no key leads out of it.
+    `FileSystemStorage` writes into the file that others read, leaves half a file when the disk is full, does
+    not sync and follows symbolic links. This class writes a file elsewhere, syncs it and renames it. It does
+    not list or follow links below ``location``, so no key leads out of it.
     """
 
     def __init__(self, location: str | Path) -> None:
         super().__init__(os.path.realpath(location))
         self._root_text = str(self.location)
         self._root = Path(self._root_text)
-        self._inside: str | None = None
+        #: The directory that `_check_inside` accepted last.
+        self._accepted_directory: str | None = None
 
     def path(self, name: str) -> str:
-        """The absolute path of the object's file, whether there is one or not.
+        """Return the absolute path of the object's file, which need not exist.
 
         Raises:
-            ObjectNotFound: something else lies there: a folder, a symbolic link, a pipe.
-            InvalidKey: the key names no object of this store.
+            ObjectNotFound: the path exists, but is not a file: a folder, a symbolic link, a pipe.
+            InvalidKey: no object of this store can have this key.
         """
-        path = self._place(name)
+        path = self._path_of(name)
         try:
             is_file = stat.S_ISREG(os.lstat(path).st_mode)
         except (FileNotFoundError, NotADirectoryError):
@@ -78,10 +77,10 @@ class LocalStore(ObjectStore, FileSystemStorage):
             return self.path(key)
 
     def uris(self, keys: Sequence[str]) -> Sequence[str]:
-        """The `uri` of each key, in order. Folders that keys share are looked at once per call.
+        """Return the `uri` of each key, in order. Each shared parent folder is checked once per call.
 
         Raises:
-            InvalidKey: a key names no object of this store.
+            InvalidKey: no object of this store can have one of the keys.
         """
         paths = []
         parents: set[str] = set()
@@ -100,18 +99,18 @@ class LocalStore(ObjectStore, FileSystemStorage):
         base = self._directory(prefix)
         pending = [(base, check_prefix(prefix))] if base else []
         while pending:
-            directory, at = pending.pop()
+            directory, start = pending.pop()
             for item in self._scan(directory):
                 if item.is_dir(follow_symlinks=False):
-                    pending.append((directory / item.name, f"{at}{item.name}/"))
+                    pending.append((directory / item.name, f"{start}{item.name}/"))
                 elif item.is_file(follow_symlinks=False):
                     try:
                         status = item.stat(follow_symlinks=False)
                     except FileNotFoundError:
-                        continue  # gone since the directory was read: as if it had never been listed
+                        continue  # deleted since the directory was read
                     except OSError as error:
                         raise StoreError(f"cannot list {directory}: {error.strerror}") from error
-                    yield Entry(at + item.name, status.st_size, etag_of(status))
+                    yield Entry(start + item.name, status.st_size, etag_of(status))
 
     def listdir(self, path: str) -> Names:
         folders, objects = [], []
@@ -125,64 +124,65 @@ class LocalStore(ObjectStore, FileSystemStorage):
         return folders, objects
 
     def read_many(self, objects: Iterable[Entry]) -> Iterator[Batch]:
-        return self._read(self._runs(entry.key for entry in objects))
+        return self._read(self._group_by_folder(entry.key for entry in objects))
 
     def read_all(self, prefix: str, wanted: Callable[[str], object]) -> Iterator[Batch]:
         base = self._directory(prefix)
-        return self._read(self._runs_below(base, prefix, wanted) if base else iter(()))
+        return self._read(self._walk(base, prefix, wanted) if base else iter(()))
 
-    def _runs(self, keys: Iterable[str]) -> Iterator[Run]:
-        """Keys that follow each other in one folder, as a run each."""
-        for at, own in groupby(keys, key=_folder_of):
-            names = [_check_names(key)[len(at) :] for key in own]
-            yield Run(self._place(at + names[0])[: -len(names[0]) - 1], at, names)
+    def _group_by_folder(self, keys: Iterable[str]) -> Iterator[FolderFiles]:
+        """Group adjacent keys of one folder."""
+        for prefix, group in groupby(keys, key=_folder_of):
+            names = [_check_names(key)[len(prefix) :] for key in group]
+            yield FolderFiles(self._path_of(prefix + names[0])[: -len(names[0]) - 1], prefix, names)
 
-    def _runs_below(self, directory: Path, at: str, wanted: Callable[[str], object]) -> Iterator[Run]:
+    def _walk(self, directory: Path, prefix: str, wanted: Callable[[str], object]) -> Iterator[FolderFiles]:
+        """Yield the wanted files below ``directory``, sorted by key."""
         files: list[str] = []
         folders: list[str] = []
         for item in self._scan(directory):
             if item.is_file(follow_symlinks=False):
                 files.append(item.name)
             elif item.is_dir(follow_symlinks=False):
-                # With its slash a folder's name sorts as the keys below it do.
+                # With its slash, a folder's name sorts like the keys below it.
                 folders.append(f"{item.name}/")
-        files = sorted(name for name in files if wanted(at + name))
+        files = sorted(name for name in files if wanted(prefix + name))
         start = 0
         for folder in sorted(folders):
             end = bisect_left(files, folder, lo=start)
             if start < end:
-                yield Run(str(directory), at, files[start:end])
-            yield from self._runs_below(directory / folder[:-1], at + folder, wanted)
+                yield FolderFiles(str(directory), prefix, files[start:end])
+            yield from self._walk(directory / folder[:-1], prefix + folder, wanted)
             start = end
         if start < len(files):
-            yield Run(str(directory), at, files[start:])
+            yield FolderFiles(str(directory), prefix, files[start:])
 
-    def _read(self, runs: Iterator[Run]) -> Iterator[Batch]:
-        """The files of runs that are there."""
+    def _read(self, folders: Iterator[FolderFiles]) -> Iterator[Batch]:
+        """Read those of the files that exist."""
         try:
-            for run in runs:
-                if len(run.names) >= _WORTH_PROCESSES:
-                    yield from _read_ahead(chain([run], runs))
+            for files in folders:
+                if len(files.names) >= _MIN_FILES_TO_READ_AHEAD:
+                    yield from _read_ahead(chain([files], folders))
                 else:
-                    yield from in_batches(read_run(run))
+                    yield from in_batches(read_files(files))
         except OSError as error:
             what = repr(error.filename.removeprefix(f"{self._root_text}/")) if error.filename else "objects"
             raise StoreError(f"cannot read {what}: {error.strerror}") from error
 
     def _open(self, name: str, mode: str = "rb") -> File[bytes]:
-        # Opened by descriptor, so that `File.size` is that of this file, whatever has replaced it since.
+        # Opened by descriptor: `File.size` is then the size of this file, even if another has replaced it.
         return File(os.fdopen(os.open(self.path(name), FILE_FLAGS), mode), name)
 
     def _save(self, name: str, content: File[bytes]) -> str:
-        path = Path(self._place(name))
+        path = Path(self._path_of(name))
         staging = self._root / _STAGING
         temporary = staging / uuid.uuid4().hex
         try:
             staging.mkdir(parents=True, exist_ok=True)
             path.parent.mkdir(parents=True, exist_ok=True)
             with temporary.open("xb") as stream:
-                for piece in content.chunks(_PIECE):
-                    stream.write(piece)
+                for chunk in content.chunks(_WRITE_CHUNK_BYTES):
+                    stream.write(chunk)
                 stream.flush()
                 os.fsync(stream.fileno())
             temporary.replace(path)
@@ -192,12 +192,12 @@ class LocalStore(ObjectStore, FileSystemStorage):
         return name
 
     def remove_unfinished(self, *, age: timedelta) -> int:
-        # A write that goes on changes its file's time.
+        # A write in progress keeps changing its file's modification time.
         before = time.time() - age.total_seconds()
         removed = 0
         try:
             for path in (self._root / _STAGING).glob("*"):
-                with suppress(FileNotFoundError):  # its write has just ended
+                with suppress(FileNotFoundError):  # the write has just ended
                     if path.stat().st_mtime <= before:
                         path.unlink()
                         removed += 1
@@ -205,7 +205,7 @@ class LocalStore(ObjectStore, FileSystemStorage):
             raise StoreError(f"cannot remove unfinished writes: {error.strerror}") from error
         return removed
 
-    def _place(self, key: str) -> str:
+    def _path_of(self, key: str) -> str:
         path = f"{self._root_text}/{_check_names(key)}"
         self._check_inside(path.rpartition("/")[0], key)
         return path
@@ -220,16 +220,16 @@ class LocalStore(ObjectStore, FileSystemStorage):
         return directory if directory.is_dir() else None
 
     def _check_inside(self, directory: str, key: str) -> None:
-        # Keys come sorted, many to a directory: the last answer is the one worth keeping.
-        if directory == self._inside:
+        # Keys come sorted, many per directory, so remembering the last directory saves most checks.
+        if directory == self._accepted_directory:
             return
         if os.path.realpath(directory) != directory or key.split("/", 1)[0] == _STAGING:
             raise InvalidKey(f"object key {key!r} leads out of the store")
-        if os.path.isdir(directory):  # noqa: PTH112  # text all the way: this is a hot path
-            self._inside = directory
+        if os.path.isdir(directory):  # noqa: PTH112  # a Path costs time, and this runs for every key
+            self._accepted_directory = directory
 
     def _scan(self, directory: Path) -> Iterator[os.DirEntry[str]]:
-        """What lies in a directory. Its path is walked to once, not for each `stat` of what is in it."""
+        """List a directory. It is opened once, so that a `stat` of an item need not resolve its path."""
         hidden = _STAGING if directory == self._root else None
         try:
             descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -244,7 +244,7 @@ class LocalStore(ObjectStore, FileSystemStorage):
                         continue
                     if not item.name.isascii() and not _is_unicode(item.name):
                         _log.warning(
-                            "A file name under %s is not UTF-8 and is left out: %a", directory, item.name
+                            "Skipping a file in %s whose name is not UTF-8: %a", directory, item.name
                         )
                         continue
                     yield item
@@ -254,26 +254,26 @@ class LocalStore(ObjectStore, FileSystemStorage):
             os.close(descriptor)
 
 
-def _read_ahead(runs: Iterator[Run]) -> Iterator[Batch]:
+def _read_ahead(folders: Iterator[FolderFiles]) -> Iterator[Batch]:
     try:
-        ahead = ReadAhead()
+        reader = ReadAhead()
     except OSError as error:
         raise StoreError(f"cannot start processes that read objects: {error}") from error
-    with ahead:
-        yield from ahead.read(runs)
+    with reader:
+        yield from reader.read(folders)
 
 
 def _check_names(key: str) -> str:
-    """Return ``key`` where files can have it.
+    """Return ``key`` if it is valid and each segment can be a file's name.
 
     Raises:
-        InvalidKey: it is no key, or a segment is too long for a file's name.
+        InvalidKey: it is not valid, or a segment is too long for a file's name.
     """
     check_key(key)
-    if key.isascii() and len(key) <= _NAME_BYTES:
-        return key  # short enough in every part
-    if max(len(segment.encode()) for segment in key.split("/")) > _NAME_BYTES:
-        raise InvalidKey(f"a segment of an object key has at most {_NAME_BYTES} bytes in files: {key!r}")
+    if key.isascii() and len(key) <= _MAX_NAME_BYTES:
+        return key  # so each segment is short enough
+    if max(len(segment.encode()) for segment in key.split("/")) > _MAX_NAME_BYTES:
+        raise InvalidKey(f"object key {key!r} has a segment of more than {_MAX_NAME_BYTES} bytes")
     return key
 
 

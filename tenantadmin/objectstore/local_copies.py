@@ -1,4 +1,4 @@
-"""Files of a remote store beside a query engine that reads local files alone."""
+"""Local copies of remote objects, for a query engine that reads only local files."""
 
 from __future__ import annotations
 
@@ -20,32 +20,34 @@ if TYPE_CHECKING:
 
     from tenantadmin.objectstore.storage import ObjectStore
 
-_DOWNLOADS: Final = 8
-#: Seconds since its last use for which a copy stays: whoever was given its path opens it within them.
-_IN_USE: Final = 120
-#: Seconds since the last byte after which a download has ended, whatever its outcome.
-_ABANDONED: Final = 3600
-#: What the names of unfinished copies begin with.
-_UNFINISHED: Final = "."
+_PARALLEL_DOWNLOADS: Final = 8
+#: A copy is not removed for so many seconds after its last use: a caller opens the path within this time.
+_IN_USE_SECONDS: Final = 120
+#: A download that wrote nothing for so many seconds has died.
+_ABANDONED_SECONDS: Final = 3600
+#: Names of unfinished copies start with this.
+_UNFINISHED_PREFIX: Final = "."
 
 
 class LocalCopies:
-    """Copies of objects that never change under their key, in ``directory``, at most ``max_bytes`` of them.
+    """A cache of objects in ``directory``. The content of an object must never change under its key.
 
-    Shared between processes: a copy appears whole. The copies used longest ago go first; those used within
-    the last two minutes stay, even where they are more.
+    Processes may share the directory: a copy appears only when it is complete. When the copies have more than
+    ``max_bytes``, the least recently used are removed. Copies used within the last two minutes always stay.
     """
 
     def __init__(self, directory: Path, *, max_bytes: int) -> None:
         self._directory = directory
         self._max_bytes = max_bytes
 
-    def place(self, key: str) -> Path:
-        """Where the copy of an object lies, or will."""
+    def path(self, key: str) -> Path:
+        """Return the path of an object's copy, which need not exist."""
         return self._directory / key
 
     def paths(self, store: ObjectStore, keys: Sequence[str]) -> list[Path]:
-        """A local file for each key, in order: the store's own where it is local. To be opened at once.
+        """Return a local file for each key, in order. Downloads what is missing; open the files at once.
+
+        If the store is local, these are its own files.
 
         Raises:
             ObjectNotFound: there is no such object.
@@ -53,22 +55,22 @@ class LocalCopies:
         """
         if isinstance(store, LocalStore):
             return [Path(store.uri(key)) for key in keys]
-        wanted = {key: self.place(key) for key in keys}
-        # Fetching may take so long that copies marked before it are due.
+        wanted = {key: self.path(key) for key in keys}
+        # A download may take so long that another process removes copies that were marked before it.
         while missing := self._mark_used(wanted):
-            self._make_room()
-            with ThreadPoolExecutor(_DOWNLOADS) as pool:
+            self._remove_excess()
+            with ThreadPoolExecutor(_PARALLEL_DOWNLOADS) as pool:
                 list(pool.map(lambda key: self._fetch(store, key, wanted[key]), missing))
         return list(wanted.values())
 
     def _mark_used(self, wanted: Mapping[str, Path]) -> list[str]:
-        """Mark copies as used now; returns those that are not there."""
+        """Mark copies as used now. Return the keys that have no copy."""
         with self._locked(fcntl.LOCK_SH):
             return [key for key, path in wanted.items() if not _touch(path)]
 
     def _fetch(self, store: ObjectStore, key: str, target: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=_UNFINISHED, delete=False) as out:
+        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=_UNFINISHED_PREFIX, delete=False) as out:
             try:
                 with store.open(key) as body:
                     shutil.copyfileobj(body, out, 1 << 20)
@@ -78,20 +80,21 @@ class LocalCopies:
                 Path(out.name).unlink(missing_ok=True)
                 raise
 
-    def _make_room(self) -> None:
-        """Remove what is too much and not in use, and what processes that died left unfinished."""
+    def _remove_excess(self) -> None:
+        """Remove copies above ``max_bytes`` that are not in use, and unfinished copies of dead processes."""
         found = ((path, _status(path)) for path in self._directory.rglob("*"))
-        held = sorted((status.st_mtime, status.st_size, path) for path, status in found if status)
-        excess = sum(size for _, size, _ in held) - self._max_bytes
+        copies = sorted((status.st_mtime, status.st_size, path) for path, status in found if status)
+        excess = sum(size for _, size, _ in copies) - self._max_bytes
         now = time.time()
-        # Nobody marks a copy as used between the look at it and its removal.
+        # Under this lock, no process marks a copy as used between the check and its removal.
         with self._locked(fcntl.LOCK_EX):
-            for _, size, path in held:
-                is_unfinished = path.name.startswith(_UNFINISHED)
+            for _, size, path in copies:
+                is_unfinished = path.name.startswith(_UNFINISHED_PREFIX)
                 if excess <= 0 and not is_unfinished:
                     continue
                 status = _status(path)
-                if status is None or status.st_mtime < now - (_ABANDONED if is_unfinished else _IN_USE):
+                min_age = _ABANDONED_SECONDS if is_unfinished else _IN_USE_SECONDS
+                if status is None or status.st_mtime < now - min_age:
                     path.unlink(missing_ok=True)
                     excess -= size
 
@@ -107,7 +110,7 @@ class LocalCopies:
 
 
 def _status(path: Path) -> os.stat_result | None:
-    """Of a file; None of what is none, or has gone since it was listed."""
+    """Return the status of a file, or None if the path is not a file or no longer exists."""
     try:
         status = path.stat()
     except FileNotFoundError:
@@ -116,7 +119,7 @@ def _status(path: Path) -> os.stat_result | None:
 
 
 def _touch(path: Path) -> bool:
-    """Mark a copy as used now; whether there is one."""
+    """Mark a copy as used now. Return False if there is none."""
     try:
         os.utime(path)
     except FileNotFoundError:

@@ -1,7 +1,7 @@
-"""Many small files, read by processes of their own ahead of whoever takes them.
+"""Reading ahead: separate processes read many small files before the caller needs them.
 
-To open, look at, read and close a small file takes longer than all that is done with it afterwards, and holds
-the interpreter for half of that time; where no memory holds it, the disk is waited for.
+Opening, reading and closing a small file takes longer than all later work on it, and holds the interpreter
+lock for half of that time. Files that are not in the page cache must wait for the disk, too.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from contextlib import ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from tenantadmin.objectstore import reader_program
-from tenantadmin.objectstore.batch import OBJECTS, Batch, Entry, in_batches, starts_of
-from tenantadmin.objectstore.files import read_run
-from tenantadmin.objectstore.reader_program import LIST_BYTES, MESSAGE_BYTES, NOT_READ, ROOM_BYTES
+from tenantadmin.objectstore.batch import BATCH_OBJECTS, Batch, Entry, in_batches, starts_of
+from tenantadmin.objectstore.files import read_files
+from tenantadmin.objectstore.reader_program import BUFFER_BYTES, LIST_BYTES, MESSAGE_BYTES, NOT_READ
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from tenantadmin.objectstore.files import Run
+    from tenantadmin.objectstore.files import FolderFiles
 
-#: More help with a cold disk alone, where 200,000 files took one 29 s, two 14 and four 11.
+#: More processes help only with a cold disk: 200,000 files took one process 29 s, two 14 s and four 11 s.
 _PROCESSES: Final = 2
-#: Requests on their way to each, with a room for each.
-_AHEAD: Final = 3
-#: Linux's MFD_NOEXEC_SEAL: nothing in it can be executed.
+#: Buffers of each process, and so how many requests it may have at once.
+_BUFFERS_PER_PROCESS: Final = 3
+#: Linux's MFD_NOEXEC_SEAL: nothing in this memory can be executed.
 _NOEXEC_SEAL: Final = 8
 
 
 class ReadAhead:
-    """Reads runs as `read_run` does, in processes. To be closed, after which nothing is left of them.
+    """Reads files as `read_files` does, in separate processes. The context manager ends the processes.
 
     Raises:
         OSError: a process cannot be started.
@@ -53,58 +53,60 @@ class ReadAhead:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def read(self, runs: Iterable[Run]) -> Iterator[Batch]:
-        """The files of all runs that are there, in order. Runs are taken as there is room for them.
+    def read(self, folders: Iterable[FolderFiles]) -> Iterator[Batch]:
+        """Read those of the files that exist, in order. Take the next folder when a buffer is free.
 
         Raises:
             OSError: a file could not be read, or a process died.
         """
         parts = (
-            run._replace(names=run.names[start : start + OBJECTS])
-            for run in runs
-            for start in range(0, len(run.names), OBJECTS)
+            files._replace(names=files.names[start : start + BATCH_OBJECTS])
+            for files in folders
+            for start in range(0, len(files.names), BATCH_OBJECTS)
         )
-        free = deque((process, room) for room in range(_AHEAD) for process in self._processes)
-        asked: deque[tuple[_Process, int, Run]] = deque()
+        free = deque(
+            (process, buffer) for buffer in range(_BUFFERS_PER_PROCESS) for process in self._processes
+        )
+        in_flight: deque[tuple[_Process, int, FolderFiles]] = deque()
         while True:
             while free and (part := next(parts, None)) is not None:
-                process, room = free.popleft()
-                process.ask(room, part)
-                asked.append((process, room, part))
-            if not asked:
+                process, buffer = free.popleft()
+                process.send_request(buffer, part)
+                in_flight.append((process, buffer, part))
+            if not in_flight:
                 return
-            process, room, part = asked.popleft()
-            answer = process.answer(room)
-            if (count := len(answer.sizes)) < len(part.names):
+            process, buffer, part = in_flight.popleft()
+            response = process.receive_response(buffer)
+            if (count := len(response.sizes)) < len(part.names):
                 rest = part._replace(names=part.names[count:])
-                process.ask(room, rest)
-                asked.appendleft((process, room, rest))
+                process.send_request(buffer, rest)
+                in_flight.appendleft((process, buffer, rest))
                 part = part._replace(names=part.names[:count])
             else:
-                free.append((process, room))
-            if NOT_READ in answer.sizes:
-                yield from in_batches(_with_the_rest(part, answer))
+                free.append((process, buffer))
+            if NOT_READ in response.sizes:
+                yield from in_batches(_read_missing(part, response))
             else:
-                entries = map(Entry, map(part.at.__add__, part.names), answer.sizes, answer.etags)
-                yield Batch(list(entries), answer.content, starts_of(answer.sizes))
+                entries = map(Entry, map(part.prefix.__add__, part.names), response.sizes, response.etags)
+                yield Batch(list(entries), response.content, starts_of(response.sizes))
 
 
-class _Answer(NamedTuple):
-    """Size (`NOT_READ`: left to us) and etag of each file; the bytes of all, a line break between two."""
+class _Response(NamedTuple):
+    """Size and etag of each file (`NOT_READ`: read it here), and the contents, separated by line breaks."""
 
     sizes: array[int]
     etags: list[str]
     content: bytes
 
 
-def _with_the_rest(run: Run, answer: _Answer) -> Iterator[tuple[Entry, bytes]]:
-    """What was read of a run, and what is left to us."""
+def _read_missing(files: FolderFiles, response: _Response) -> Iterator[tuple[Entry, bytes]]:
+    """Yield all files in order. Read here those that the process did not read."""
     start = 0
-    for name, size, etag in zip(run.names, answer.sizes, answer.etags, strict=True):
+    for name, size, etag in zip(files.names, response.sizes, response.etags, strict=True):
         if size == NOT_READ:
-            yield from read_run(run._replace(names=[name]))
+            yield from read_files(files._replace(names=[name]))
         else:
-            yield Entry(run.at + name, size, etag), answer.content[start : start + size]
+            yield Entry(files.prefix + name, size, etag), response.content[start : start + size]
             start += size + 1
 
 
@@ -113,25 +115,26 @@ class _Process:
         with ExitStack() as stack:
             memory = _create_memory()
             stack.callback(os.close, memory)
-            os.ftruncate(memory, _AHEAD * ROOM_BYTES)
-            self._rooms = stack.enter_context(closing(mmap.mmap(memory, 0)))
+            os.ftruncate(memory, _BUFFERS_PER_PROCESS * BUFFER_BYTES)
+            self._memory = stack.enter_context(closing(mmap.mmap(memory, 0)))
             self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             stack.enter_context(self._control)
             with theirs:
                 self._process = subprocess.Popen(
-                    # Without the environment, and what is installed, of which it needs nothing.
+                    # The program needs neither the environment nor installed packages.
                     [sys.executable, "-I", "-S", reader_program.__file__, str(theirs.fileno()), str(memory)],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
-                    # Its errors go where ours do, so that what goes wrong there stands in the log.
+                    # It shares our standard error, so its errors are in our log.
                     cwd="/",
                     env={"LANG": "C.UTF-8", "TZ": "UTC"},
                     pass_fds=[theirs.fileno(), memory],
-                    # Out of the terminal's reach.
+                    # Ctrl-C in the terminal must not end it before us.
                     process_group=0,
                 )
             self._stack = stack.pop_all()
-        self._answers: dict[int, tuple[int, int]] = {}
+        #: Responses that came while another was awaited: counts by buffer.
+        self._received: dict[int, tuple[int, int]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -141,33 +144,33 @@ class _Process:
         self._process.wait()
         self._stack.close()
 
-    def ask(self, room: int, run: Run) -> None:
-        """Ask for a run, to be answered in this room."""
-        wanted = os.fsencode("\0".join([run.folder, *run.names]))
-        if len(wanted) > LIST_BYTES:
-            raise AssertionError(f"{len(run.names)} names of {len(wanted)} bytes do not fit into a room")
-        start = room * ROOM_BYTES
-        self._rooms[start : start + len(wanted)] = wanted
-        with _told_of_death():
-            self._control.send(b"%d %d" % (room, len(wanted)))
+    def send_request(self, buffer: int, files: FolderFiles) -> None:
+        """Let the process read the files into this buffer."""
+        names = os.fsencode("\0".join([files.folder, *files.names]))
+        if len(names) > LIST_BYTES:
+            raise AssertionError(f"{len(files.names)} names of {len(names)} bytes do not fit into a buffer")
+        start = buffer * BUFFER_BYTES
+        self._memory[start : start + len(names)] = names
+        with _dead_process_raises():
+            self._control.send(b"%d %d" % (buffer, len(names)))
 
-    def answer(self, room: int) -> _Answer:
-        """What was found of the run that was asked for in this room, of its files all or the first."""
-        while room not in self._answers:
-            number, count, listed = self._receive()
-            self._answers[number] = count, listed
-        count, listed = self._answers.pop(room)
-        start = room * ROOM_BYTES
+    def receive_response(self, buffer: int) -> _Response:
+        """Wait for the response in this buffer. It has all the files, or as many of the first as fit."""
+        while buffer not in self._received:
+            number, count, etags_bytes = self._receive()
+            self._received[number] = count, etags_bytes
+        count, etags_bytes = self._received.pop(buffer)
+        start = buffer * BUFFER_BYTES
         sizes = array("q")
         end = start + count * sizes.itemsize
-        sizes.frombytes(self._rooms[start:end])
-        etags = self._rooms[end : end + listed].decode().split("\0")
+        sizes.frombytes(self._memory[start:end])
+        etags = self._memory[end : end + etags_bytes].decode().split("\0")
         start += LIST_BYTES
         end = start + sum(size + 1 for size in sizes if size != NOT_READ)
-        return _Answer(sizes, etags, self._rooms[start : max(start, end - 1)])
+        return _Response(sizes, etags, self._memory[start : max(start, end - 1)])
 
     def _receive(self) -> Iterable[int]:
-        with _told_of_death():
+        with _dead_process_raises():
             if not (message := self._control.recv(MESSAGE_BYTES)):
                 raise BrokenPipeError
         return map(int, message.split())
@@ -177,15 +180,16 @@ def _create_memory() -> int:
     try:
         return os.memfd_create("tenantadmin-reader", os.MFD_CLOEXEC | _NOEXEC_SEAL)
     except OSError as error:
-        # A kernel before 6.3 does not know the flag, which others may insist on.
+        # Kernels before 6.3 do not know the flag. Newer ones may be configured to require it.
         if error.errno != errno.EINVAL:
             raise
         return os.memfd_create("tenantadmin-reader")
 
 
 @contextmanager
-def _told_of_death() -> Iterator[None]:
+def _dead_process_raises() -> Iterator[None]:
+    """Raise `ChildProcessError` if the process has closed its end of the socket."""
     try:
         yield
     except (BrokenPipeError, ConnectionResetError) as error:
-        raise ChildProcessError(errno.ECHILD, "the process that reads files ended") from error
+        raise ChildProcessError(errno.ECHILD, "the process that reads files has died") from error

@@ -1,9 +1,12 @@
-"""The program of the processes that `reader` starts. It imports little, and so is there at once.
+"""The program of the processes that `reader` starts. It imports little, so that it starts fast.
 
-Both sides see a memory of rooms. A request names a room, and how many bytes of names stand in it, a NUL
-between any two: a folder's, and those of files in it. The answer names the room, how many of the files it is
-about, and how many bytes of etags, a NUL between any two, follow their sizes of 8 bytes each. Bodies stand
-behind both, a line break after each. Sizes and etags are those of before the files were read.
+The processes share memory, which is divided into buffers. Messages on a socket carry only numbers:
+
+- A request is ``<buffer> <bytes of names>``. The buffer starts with the names, separated by NULs: first the
+  folder, then files in it.
+- A response is ``<buffer> <count of files> <bytes of etags>``. The buffer then starts with the sizes of the
+  files, 8 bytes each, and their etags, separated by NULs. The contents start at ``LIST_BYTES``, with a line
+  break after each. Sizes and etags are taken before the files are read.
 """
 
 from __future__ import annotations
@@ -13,14 +16,14 @@ import os
 import sys
 from array import array
 
-#: Bytes of a room: for names, or sizes and etags, and behind that for bodies.
+#: A buffer has so many bytes for names, or sizes and etags, and then so many for contents.
 LIST_BYTES = 1 << 20
-BODY_BYTES = 8 << 20
-ROOM_BYTES = LIST_BYTES + BODY_BYTES
+CONTENT_BYTES = 8 << 20
+BUFFER_BYTES = LIST_BYTES + CONTENT_BYTES
 MESSAGE_BYTES = 64
-#: The size of a file that is left to the other side.
+#: Given as the size of a file that the requesting process must read itself.
 NOT_READ = -1
-#: How files and folders are opened: a symbolic link is no object, and nothing is waited for.
+#: Flags to open files and folders: do not follow symbolic links, do not wait for the writer of a pipe.
 FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 FOLDER_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_DIRECTORY
 
@@ -28,44 +31,44 @@ _LINE_BREAK = ord("\n")
 
 
 def etag_of(status: os.stat_result) -> str:
-    """What changes whenever the content of a file does."""
+    """Return a text that changes whenever the content of the file changes."""
     return f"{status.st_mtime_ns:x}-{status.st_ino:x}-{status.st_size:x}"
 
 
 def main(control: int, memory: int) -> None:
-    """Answer requests until the other side is gone.
+    """Answer requests until the requesting process closes the socket.
 
     Args:
-        control: a socket that keeps messages apart.
-        memory: a file of rooms.
+        control: descriptor of a socket that keeps message boundaries.
+        memory: descriptor of the shared memory.
     """
-    rooms = memoryview(mmap.mmap(memory, 0))
+    buffers = memoryview(mmap.mmap(memory, 0))
     try:
         while message := os.read(control, MESSAGE_BYTES):
             number, size = map(int, message.split())
-            room = rooms[number * ROOM_BYTES :][:ROOM_BYTES]
-            folder, *names = room[:size].tobytes().split(b"\0")
-            sizes, etags = _read(folder, names, room[LIST_BYTES:])
-            listed = "\0".join(etags).encode()
-            own = len(sizes) * sizes.itemsize
-            room[:own] = memoryview(sizes).cast("B")
-            room[own : own + len(listed)] = listed
-            os.write(control, b"%d %d %d" % (number, len(sizes), len(listed)))
+            buffer = buffers[number * BUFFER_BYTES :][:BUFFER_BYTES]
+            folder, *names = buffer[:size].tobytes().split(b"\0")
+            sizes, etags = _read(folder, names, buffer[LIST_BYTES:])
+            etags_text = "\0".join(etags).encode()
+            sizes_bytes = len(sizes) * sizes.itemsize
+            buffer[:sizes_bytes] = memoryview(sizes).cast("B")
+            buffer[sizes_bytes : sizes_bytes + len(etags_text)] = etags_text
+            os.write(control, b"%d %d %d" % (number, len(sizes), len(etags_text)))
     except (BrokenPipeError, ConnectionResetError):
-        # It is gone while an answer is unread, or on its way.
+        # The requesting process ended before it read a response.
         return
 
 
-def _read(folder: bytes, names: list[bytes], room: memoryview) -> tuple[array[int], list[str]]:
-    """Read files into a room: all, or the first for which it has room.
+def _read(folder: bytes, names: list[bytes], content: memoryview) -> tuple[array[int], list[str]]:
+    """Read files into ``content``: all of them, or as many of the first as fit.
 
-    What is out of the ordinary is left to the other side: what is gone, empty or no file, cannot be read, is
-    changed meanwhile, or fits into no room.
+    Return `NOT_READ` as the size of each unusual file: missing, empty, not a file, unreadable, changed while
+    it was read, or larger than a buffer.
     """
     sizes = array("q")
     etags: list[str] = []
     try:
-        place = os.open(folder, FOLDER_FLAGS)
+        parent = os.open(folder, FOLDER_FLAGS)
     except OSError:
         return array("q", [NOT_READ] * len(names)), [""] * len(names)
     end = 0
@@ -73,19 +76,19 @@ def _read(folder: bytes, names: list[bytes], room: memoryview) -> tuple[array[in
         for name in names:
             length, etag = NOT_READ, ""
             try:
-                descriptor = os.open(name, FILE_FLAGS, dir_fd=place)
+                descriptor = os.open(name, FILE_FLAGS, dir_fd=parent)
                 try:
                     status = os.fstat(descriptor)
-                    behind = end + status.st_size
-                    if behind >= BODY_BYTES and sizes:
+                    next_end = end + status.st_size
+                    if next_end >= CONTENT_BYTES and sizes:
                         break
-                    # Room for a byte more than there were shows whether there are.
-                    if end < behind < BODY_BYTES and (
-                        os.readv(descriptor, [room[end : behind + 1]]) == behind - end
+                    # Asking for one byte more shows whether the file has grown.
+                    if end < next_end < CONTENT_BYTES and (
+                        os.readv(descriptor, [content[end : next_end + 1]]) == next_end - end
                     ):
-                        room[behind] = _LINE_BREAK
-                        length, etag = behind - end, etag_of(status)
-                        end = behind + 1
+                        content[next_end] = _LINE_BREAK
+                        length, etag = next_end - end, etag_of(status)
+                        end = next_end + 1
                 finally:
                     os.close(descriptor)
             except OSError:
@@ -93,7 +96,7 @@ def _read(folder: bytes, names: list[bytes], room: memoryview) -> tuple[array[in
             sizes.append(length)
             etags.append(etag)
     finally:
-        os.close(place)
+        os.close(parent)
     return sizes, etags
 
 

@@ -1,4 +1,4 @@
-"""Objects in an S3 bucket, or in any store that speaks its protocol."""
+"""Objects in a bucket of S3, or of another store with the S3 protocol."""
 
 from __future__ import annotations
 
@@ -31,39 +31,39 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-#: How often a body that was cut off on its way is asked for again; failed requests botocore repeats itself.
+#: Attempts to read an object whose body is cut off. Failed requests are retried by botocore.
 _READ_ATTEMPTS: Final = 3
-#: Requests in flight where many objects are read.
+#: Requests in flight when many objects are read.
 _PARALLEL_READS: Final = 16
-#: Objects, and bytes of them, that are read ahead at a time; one larger than that is read alone.
-_AHEAD: Final = 2 * _PARALLEL_READS
-_AHEAD_BYTES: Final = 64 << 20
-_GONE: Final = frozenset({"404", "NoSuchKey", "NotFound"})
-#: Stands for a backslash, of which `S3Storage` makes a slash: a character that no key has.
-_BACKSLASH: Final = "\0"
+#: At most so many objects and bytes are read ahead. A larger object is read alone.
+_READ_AHEAD_OBJECTS: Final = 2 * _PARALLEL_READS
+_READ_AHEAD_BYTES: Final = 64 << 20
+_NOT_FOUND_CODES: Final = frozenset({"404", "NoSuchKey", "NotFound"})
+#: Replaces backslashes while `S3Storage` handles a name, as it would turn them into slashes. No key has it.
+_BACKSLASH_PLACEHOLDER: Final = "\0"
 
 
 class S3Store(ObjectStore, S3Storage):  # type: ignore[misc]  # django-storages has no types
-    """An object store in the bucket ``bucket_name``: all of it, or what is under ``location/``.
+    """An object store in the bucket ``bucket_name``: the whole bucket, or the keys under ``location/``.
 
-    Region and ``AWS_ENDPOINT_URL`` come from the environment as boto3 reads it.
+    boto3 reads the region and ``AWS_ENDPOINT_URL`` from the environment.
     """
 
     failures: ClassVar = (OSError, BotoCoreError, ClientError)
-    # boto3 finds the credentials, as it does for the query engine. S3Storage prefers variables of its own,
-    # AWS_S3_ACCESS_KEY_ID and others, which nothing else reads.
+    # boto3 finds the credentials, as it does for the query engine. Without this line, S3Storage would prefer
+    # variables of its own (AWS_S3_ACCESS_KEY_ID and others).
     access_key = secret_key = security_token = session_profile = None
     client_config = Config(
         retries={"mode": "standard", "max_attempts": 5},
         connect_timeout=5,
-        # Seconds without a byte after which an answer is given up.
+        # Seconds without a byte.
         read_timeout=60,
         max_pool_connections=32,
     )
 
     @property
     def client(self) -> S3Client:
-        """The boto3 client, which is safe to share between threads."""
+        """The boto3 client. Threads may share it."""
         client: S3Client = self.bucket.meta.client
         return client
 
@@ -71,19 +71,19 @@ class S3Store(ObjectStore, S3Storage):  # type: ignore[misc]  # django-storages 
         return f"s3://{self.bucket_name}/{self._object_key(key)}"
 
     def _open(self, name: str, mode: str = "rb") -> File[bytes]:  # noqa: ARG002
-        # One request. S3File takes three, and puts the whole object into a temporary file first.
+        # This is one request. S3File makes three, and first copies the whole object into a temporary file.
         try:
-            answer = self.client.get_object(Bucket=self.bucket_name, Key=self._normalize_name(name))
+            response = self.client.get_object(Bucket=self.bucket_name, Key=self._normalize_name(name))
         except ClientError as error:
-            if error.response["Error"]["Code"] in _GONE:
+            if error.response["Error"]["Code"] in _NOT_FOUND_CODES:
                 raise FileNotFoundError(name) from None
             raise
-        file = File(cast("IO[bytes]", answer["Body"]), name)
-        file.size = answer["ContentLength"]
+        file = File(cast("IO[bytes]", response["Body"]), name)
+        file.size = response["ContentLength"]
         return file
 
     def delete(self, name: str) -> None:
-        # S3Storage passes over the 404 that tells of a missing bucket.
+        # S3Storage ignores every 404, the one for a missing bucket too.
         with self.translated("delete", name):
             self.client.delete_object(Bucket=self.bucket_name, Key=self._object_key(name))
 
@@ -107,26 +107,26 @@ class S3Store(ObjectStore, S3Storage):  # type: ignore[misc]  # django-storages 
         return in_batches(self._read_many(objects))
 
     def _read_many(self, objects: Iterable[Entry]) -> Iterator[tuple[Entry, bytes]]:
-        waiting = iter(objects)
-        following = next(waiting, None)
-        asked: deque[Entry] = deque()
+        remaining = iter(objects)
+        upcoming = next(remaining, None)
+        in_memory: deque[Entry] = deque()
         with ThreadPoolExecutor(_PARALLEL_READS) as pool:
-            ahead: deque[Future[bytes | None]] = deque()
-            while following is not None or ahead:
-                while following is not None and _has_room(asked, following):
-                    ahead.append(pool.submit(self._read_if_there, following.key))
-                    asked.append(following)
-                    following = next(waiting, None)
-                # The caller holds it now, and until it asks for the next.
-                if (body := ahead.popleft().result()) is not None:
-                    yield asked[0], body
-                asked.popleft()
+            reads: deque[Future[bytes | None]] = deque()
+            while upcoming is not None or reads:
+                while upcoming is not None and _can_read_ahead(in_memory, upcoming):
+                    reads.append(pool.submit(self._read_if_exists, upcoming.key))
+                    in_memory.append(upcoming)
+                    upcoming = next(remaining, None)
+                # The caller keeps this object in memory until it asks for the next one.
+                if (body := reads.popleft().result()) is not None:
+                    yield in_memory[0], body
+                in_memory.popleft()
 
     def read_all(self, prefix: str, wanted: Callable[[str], object]) -> Iterator[Batch]:
         entries = (entry for entry in self.list(prefix) if wanted(entry.key))
         return self.read_many(sorted(entries, key=attrgetter("key")))
 
-    def _read_if_there(self, key: str) -> bytes | None:
+    def _read_if_exists(self, key: str) -> bytes | None:
         for attempt in range(1, _READ_ATTEMPTS + 1):
             try:
                 file = self.open(key)
@@ -137,8 +137,8 @@ class S3Store(ObjectStore, S3Storage):  # type: ignore[misc]  # django-storages 
                     body: bytes = file.read()
             except StoreError as error:
                 if attempt == _READ_ATTEMPTS:
-                    raise StoreError(f"the body of {key!r} was cut off {attempt} times") from error
-                _log.info("The body of %s was cut off; asking again", key)
+                    raise StoreError(f"cannot read {key!r}: the body was cut off {attempt} times") from error
+                _log.info("The body of %s was cut off. Reading it again.", key)
             else:
                 return body
         raise AssertionError("the last attempt returns or raises")
@@ -165,11 +165,11 @@ class S3Store(ObjectStore, S3Storage):  # type: ignore[misc]  # django-storages 
         return self._normalize_name(self._checked(key))
 
     def _checked(self, name: str) -> str:
-        return super()._checked(name).replace("\\", _BACKSLASH)
+        return super()._checked(name).replace("\\", _BACKSLASH_PLACEHOLDER)
 
     def _normalize_name(self, name: str) -> str:
         key: str = super()._normalize_name(name)
-        return key.replace(_BACKSLASH, "\\")
+        return key.replace(_BACKSLASH_PLACEHOLDER, "\\")
 
     def _pages(self, prefix: str, *, delimiter: str) -> Iterator[ListObjectsV2OutputTypeDef]:
         paginator = self.client.get_paginator("list_objects_v2")
@@ -179,7 +179,7 @@ class S3Store(ObjectStore, S3Storage):  # type: ignore[misc]  # django-storages 
             )
 
 
-def _has_room(held: Collection[Entry], another: Entry) -> bool:
-    """Whether one more object may be held beside those that are."""
-    size = sum(entry.size for entry in held) + another.size
-    return not held or (len(held) < _AHEAD and size <= _AHEAD_BYTES)
+def _can_read_ahead(in_memory: Collection[Entry], another: Entry) -> bool:
+    """Return True if one more object may be read while the others are in memory."""
+    size = sum(entry.size for entry in in_memory) + another.size
+    return not in_memory or (len(in_memory) < _READ_AHEAD_OBJECTS and size <= _READ_AHEAD_BYTES)

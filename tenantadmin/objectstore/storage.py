@@ -1,4 +1,4 @@
-"""The storage of objects: what is common to local files and S3."""
+"""`ObjectStore`: the base class of the stores on local files and on S3."""
 
 from __future__ import annotations
 
@@ -26,34 +26,34 @@ if TYPE_CHECKING:
 class ObjectStore(Storage, ABC):
     """A Django storage whose names are keys.
 
-    `save` keeps the name and replaces the object: a reader sees the old or the new one whole. `open` only
-    reads. Whatever fails is a `StoreError`. Beside Django's methods there are some for many objects at once.
+    `save` keeps the name and replaces the object: a reader sees the whole old or the whole new object. `open`
+    only reads. Every error is a `StoreError`. Some methods beyond Django's handle many objects at once.
     Threads may share a store.
     """
 
-    #: What the storage below raises when it fails.
+    #: The exceptions of the storage class that this one extends. They become `StoreError`s.
     failures: ClassVar[tuple[type[Exception], ...]] = (OSError,)
 
     def open(self, name: str, mode: str = "rb") -> File[bytes]:
-        """Return the object as a file, which is read forwards and closed by the caller.
+        """Return the object as a file. Read it from start to end, and close it.
 
         Raises:
-            ObjectNotFound: there is none.
+            ObjectNotFound: the object does not exist.
             InvalidKey: no object can have this name.
             StoreError: the store failed, now or while the file is read.
         """
         if mode != "rb":
-            raise ValueError(f"objects are opened with mode 'rb', not {mode!r}; save() replaces them whole")
+            raise ValueError(f"an object is opened with mode 'rb', not {mode!r}; save() replaces it whole")
         key = self._checked(name)
         with self.translated("read", name), _must_exist(name):
             return _ObjectFile(super().open(key), name, store=self)
 
     def save(self, name: str | None, content: IO[Any], max_length: int | None = None) -> str:
-        """Store ``content``, replacing what was there; returns ``name``.
+        """Create or replace the object with ``content``. Return ``name``.
 
         Raises:
             InvalidKey: no object can have this name.
-            StoreError: the store failed; what was there is still there.
+            StoreError: the store failed. The previous object, if any, is unchanged.
         """
         if name is None:
             raise InvalidKey("an object needs a name")
@@ -63,23 +63,23 @@ class ObjectStore(Storage, ABC):
         return name
 
     def get_available_name(self, name: str, max_length: int | None = None) -> str:  # noqa: ARG002
-        """Return the name itself: `save` replaces the object."""
+        """Return the name unchanged: `save` replaces the object."""
         return name
 
     def delete(self, name: str) -> None:
-        """Remove the object; one that is not there is no error."""
+        """Delete the object. If it does not exist, do nothing."""
         key = self._checked(name)
         with suppress(ObjectNotFound), self.translated("delete", name), _must_exist(name):
             super().delete(key)
 
     def size(self, name: str) -> int:
-        """Return the size of the object in bytes; raises as `open` does."""
+        """Return the size of the object in bytes. Raises the same errors as `open`."""
         key = self._checked(name)
         with self.translated("read", name), _must_exist(name):
             return super().size(key)
 
     def exists(self, name: str) -> bool:
-        """Return True if there is an object of this name; folders and symbolic links are none."""
+        """Return True if there is an object with this name. Folders and symbolic links are not objects."""
         try:
             self.size(name)
         except ObjectNotFound:
@@ -88,42 +88,42 @@ class ObjectStore(Storage, ABC):
 
     @abstractmethod
     def listdir(self, path: str) -> Names:
-        """The names of the non-empty folders and of the objects directly under the prefix ``path``."""
+        """Return the names of the non-empty folders and of the objects directly under the prefix ``path``."""
 
     @abstractmethod
     def list(self, prefix: str) -> Iterator[Entry]:
-        """Every object under ``prefix``, at any depth, in no stated order."""
+        """Yield every object under ``prefix``, at any depth, in any order."""
 
     @abstractmethod
     def read_many(self, objects: Iterable[Entry]) -> Iterator[Batch]:
-        """Those of the objects that are there, in the given order.
+        """Read those of the objects that exist, in the given order.
 
         Args:
-            objects: what was listed, best sorted by key. They are taken as they are needed.
+            objects: entries of `list`. Sorted by key they are read fastest. They are taken one by one.
         """
 
     @abstractmethod
     def read_all(self, prefix: str, wanted: Callable[[str], object]) -> Iterator[Batch]:
-        """The objects under ``prefix``, at any depth, whose keys are ``wanted``, sorted by key.
+        """Read the objects under ``prefix``, at any depth, whose keys are ``wanted``, sorted by key.
 
-        An object that changes meanwhile may come with the entry of before. One that is gone does not come.
+        If an object changes meanwhile, its entry may have the old size and etag. A deleted object is skipped.
         """
 
     @abstractmethod
     def uri(self, key: str) -> str:
-        """The address under which a query engine on this machine opens the object itself."""
+        """Return the path or URL with which a query engine on this machine can open the object."""
 
     @abstractmethod
     def remove_unfinished(self, *, age: timedelta) -> int:
-        """Remove what writes that never ended, and began longer than ``age`` ago, left; returns how many."""
+        """Remove what is left of writes that are older than ``age`` and never ended. Return how many."""
 
     def _checked(self, name: str) -> str:
-        """The name by which the storage below knows an object."""
+        """Return the name under which the extended storage class finds the object."""
         return check_key(name)
 
     @contextmanager
     def translated(self, verb: str, key: str) -> Iterator[None]:
-        """Raise what the storage below raises as `StoreError`."""
+        """Turn exceptions of the extended storage class into `StoreError`s."""
         try:
             yield
         except StoreError:
@@ -134,7 +134,7 @@ class ObjectStore(Storage, ABC):
             raise StoreError(f"cannot {verb} {key!r}: {getattr(error, 'strerror', None) or error}") from error
 
 
-class _ObjectFile(File):  # type: ignore[type-arg]  # only the stubs have one
+class _ObjectFile(File):  # type: ignore[type-arg]  # only the stubs have a type argument
     """An object that is open for reading."""
 
     def __init__(self, file: File[bytes], name: str, *, store: ObjectStore) -> None:
@@ -149,7 +149,7 @@ class _ObjectFile(File):  # type: ignore[type-arg]  # only the stubs have one
 
 @contextmanager
 def _must_exist(key: str) -> Iterator[None]:
-    """Raise `ObjectNotFound` where the storage below says that there is no such file."""
+    """Raise `ObjectNotFound` if the extended storage class finds no such file."""
     try:
         yield
     except (FileNotFoundError, NotADirectoryError):

@@ -17,7 +17,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tenantadmin.embedded.keeper import describe_end, die_with_parent
+from tenantadmin.embedded.monitor import describe_end, die_with_parent
 from tenantadmin.serve import reaper
 from tenantadmin.terminal import visible
 

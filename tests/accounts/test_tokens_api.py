@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests import factories
 
 pytestmark = pytest.mark.django_db
-TOO_MANY = "The request holds more than 1000 query parameters or form fields."
+TOO_MANY = "The request has more than 1000 query parameters or form fields."
 
 
 def test_a_pat_becomes_an_access_token_that_verifies_offline_by_the_published_key(

@@ -241,7 +241,7 @@ def test_what_is_no_key_is_refused_with_all_that_was_chosen(
     for sent in (form, {**form, "index": "0"}):
         answer = staff.post(address, sent, follow=True)
         assert answer.status_code == 200
-        assert "What was chosen is not in this list. Nothing was done." in answer.content.decode()
+        assert "A selected row is not in this list. Nothing was done." in answer.content.decode()
     assert model._default_manager.filter(pk=row.pk).exists()
     assert traces() == []
 

@@ -11,7 +11,7 @@ from django.core.management import call_command
 from openapi_spec_validator import OpenAPIV30SpecValidator
 
 from accounts.access.policy import POLICIES, Level
-from tenantadmin.http.contract import CONTRACT_FILE
+from tenantadmin.http.published_contract import CONTRACT_FILE
 from tests.operations import routes
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from django.db import DatabaseError
 from logs import tree
 from logs.audit import Reader
 from logs.models import LogRead, QueryRun
-from tenantadmin.http.streaming import FileChunks
+from tenantadmin.core.file_chunks import FileChunks
 from tenantadmin.objectstore import LocalStore, StoreError, default_store, open_store
 from tenantadmin.objectstore.s3 import S3Store
 from tests import factories

@@ -293,7 +293,7 @@ def test_entries_of_several_files_are_converted_together(conversions: list[int])
 def test_a_few_entries_do_not_keep_large_quarantined_objects_in_memory(
     monkeypatch: pytest.MonkeyPatch, conversions: list[int]
 ) -> None:
-    monkeypatch.setattr(batch, "OBJECTS", 2)
+    monkeypatch.setattr(batch, "BATCH_OBJECTS", 2)
     # Each batch has two objects: a valid one of two bytes, and a large one that is quarantined.
     files = {f"{number:02}.json": b"{}" if number % 2 == 0 else b"x" * 1_000 for number in range(12)}
     found, quarantined = read(files, chunk=1_500, array=1)

@@ -1,4 +1,4 @@
-"""Tells whether log entries could have come from one Gateway with one cache, from the entries alone."""
+"""Check that log entries could come from one Gateway with one cache. Uses only the entries and markers."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from rules.match import decide
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from tenantadmin.demo.generate import Hour, Marker
+    from tenantadmin.demo.generate import GeneratedMarker, Hour
     from tenantadmin.demo.profile import Profile
 
-#: What may stand in place of the statuses that the ruleset decides.
-MISHAPS = {"ERROR", "INVALIDATION_ERROR", "HOLD"}
+#: Statuses that an entry may have instead of the one that the ruleset decides.
+EXCEPTIONS = {"ERROR", "INVALIDATION_ERROR", "HOLD"}
 WITHOUT_RULES = {"SPOOFED", "TELEMETRY", "EXECUTOR", "AUTH_ERROR"}
 
 
 def check_coherence(profile: Profile, hours: Sequence[Hour]) -> None:
-    """Assert that rules, cache and markers explain every entry of the hours, the first ones of a tenant."""
+    """Assert that rules, cache and markers explain every entry. The hours are the first ones of a tenant."""
     entries = [entry for hour in hours for entry in hour.entries]
     markers = [marker for hour in hours for marker in hour.markers]
     _check_decisions(profile, entries)
@@ -38,7 +38,7 @@ def _check_decisions(profile: Profile, entries: Iterable[dict[str, Any]]) -> Non
             continue
         decision = decide(rules, read_request(entry))
         assert entry["matchedRule"] == decision.rule_id
-        assert entry["cacheStatus"] in {*decision.statuses, *MISHAPS}
+        assert entry["cacheStatus"] in {*decision.statuses, *EXCEPTIONS}
         if decision.rule_id:
             rule = by_id[decision.rule_id]
             assert entry["matchedRuleName"] == rule.name
@@ -48,7 +48,9 @@ def _check_decisions(profile: Profile, entries: Iterable[dict[str, Any]]) -> Non
             assert any(firing.required for firing in decision.fired)
 
 
-def _check_markers(profile: Profile, entries: Iterable[dict[str, Any]], markers: Iterable[Marker]) -> None:
+def _check_markers(
+    profile: Profile, entries: Iterable[dict[str, Any]], markers: Iterable[GeneratedMarker]
+) -> None:
     rules = read_rules(profile.rules)
     expected = []
     unmeasured = 0
@@ -66,7 +68,7 @@ def _check_markers(profile: Profile, entries: Iterable[dict[str, Any]], markers:
     assert set(expected) <= set(made)
 
 
-def _check_cache(entries: Iterable[dict[str, Any]], markers: Iterable[Marker]) -> None:
+def _check_cache(entries: Iterable[dict[str, Any]], markers: Iterable[GeneratedMarker]) -> None:
     cutoffs: dict[str, list[int]] = {}
     for marker in markers:
         cutoffs.setdefault(marker.target_rule_id, []).append(marker.at)
@@ -79,26 +81,26 @@ def _check_cache(entries: Iterable[dict[str, Any]], markers: Iterable[Marker]) -
                 assert entry["queryHash"] == sha256(entry["standardizedSql"].encode()).hexdigest()
             continue
         born_at, expires_at = stored.get(key, (None, None))
-        finding = _find(at, born_at, expires_at, cutoffs.get(entry["matchedRule"], []))
+        state = _cache_state(at, born_at, expires_at, cutoffs.get(entry["matchedRule"], []))
         if status == "HIT":
             assert born_at is not None
-            assert finding == "fresh"
+            assert state == "fresh"
             assert entry["cacheAgeSeconds"] == (at - born_at) // 1000
             assert entry["cacheExpiresAt"] == expires_at
             assert entry["warehouseExecutionTimeMs"] is None
         elif status == "HOLD":
-            assert finding == "in-flight"
+            assert state == "in-flight"
             assert entry["cacheExpiresAt"] == expires_at
         else:
-            assert finding not in {"fresh", "in-flight"}
-            assert entry["missReason"] in {finding, None}
+            assert state not in {"fresh", "in-flight"}
+            assert entry["missReason"] in {state, None}
             ttl_ms = entry["cacheTtlSeconds"] * 1000
             stored[key] = (entry["cacheExpiresAt"] - ttl_ms, entry["cacheExpiresAt"])
             spent = entry["warehouseExecutionTimeMs"]
             assert spent is None or stored[key][0] == at + spent
 
 
-def _find(at: int, born_at: int | None, expires_at: int | None, cutoffs: Iterable[int]) -> str:
+def _cache_state(at: int, born_at: int | None, expires_at: int | None, cutoffs: Iterable[int]) -> str:
     if born_at is None or expires_at is None:
         return "no-cache-entry"
     if at < born_at:

@@ -1,4 +1,4 @@
-"""The client's address behind trusted proxies, and only behind those."""
+"""Tests of the client's address behind trusted proxies."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tenantadmin.core.addresses import client_address
         (["10.0.0.0/8"], "", "198.51.100.1", ""),
     ],
 )
-def test_the_client_is_whom_the_last_trusted_proxy_saw(
+def test_the_client_is_the_last_address_that_is_not_a_trusted_proxy(
     settings: Any, proxies: list[str], peer: str, forwarded: str | None, expected: str
 ) -> None:
     settings.TRUSTED_PROXIES = proxies

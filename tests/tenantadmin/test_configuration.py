@@ -28,12 +28,12 @@ def documented() -> dict[str, str]:
         r"^\| ((?:`[A-Z_]+`(?:, )?)+) \| (.*?) \|", (ROOT / "docs/configuration.md").read_text(), re.MULTILINE
     )
     found: dict[str, str] = {}
-    for names, defaults in rows:
-        several = names.split(", ")
+    for cell, defaults in rows:
+        names = cell.split(", ")
         found.update(
             zip(
-                [name.strip("`") for name in several],
-                defaults.split(", ") if len(several) > 1 else [defaults],
+                [name.strip("`") for name in names],
+                defaults.split(", ") if len(names) > 1 else [defaults],
                 strict=True,
             )
         )
@@ -41,6 +41,7 @@ def documented() -> dict[str, str]:
 
 
 def as_documented(default: Any) -> str:
+    """Return how the page writes this default."""
     if default == []:
         return "none"
     if isinstance(default, bool):
@@ -50,7 +51,7 @@ def as_documented(default: Any) -> str:
     return f"`{default:g}`" if isinstance(default, float) else f"`{default}`"
 
 
-def test_the_page_lists_the_variables_that_are_read_and_no_other() -> None:
+def test_the_page_lists_exactly_the_variables_that_are_read() -> None:
     assert sorted(documented()) == sorted(variable.name for variable in VARIABLES)
 
 
@@ -59,7 +60,7 @@ def test_the_page_lists_the_variables_that_are_read_and_no_other() -> None:
 )
 def test_the_page_gives_the_default(variable: Variable) -> None:
     given = documented()[variable.name]
-    # "none" may go on: "none: the system's".
+    # The page may explain "none" and "0": "none: the system's".
     expected = as_documented(variable.default)
     assert given == expected or (expected in {"none", "`0`"} and given.startswith(f"{expected}: "))
 
@@ -83,7 +84,7 @@ def test_nothing_else_reads_the_environment() -> None:
     assert read - own == set()
 
 
-#: What each variable refuses, and the end of what is said.
+#: Variable, a value that it refuses, and the message after "<variable> is ".
 REFUSED = [
     ("TRUSTED_PROXIES", "10.0.0.0/8, nonsense", "'nonsense': set it to an IP address or a network"),
     ("OBJECT_STORE_URL", "/tmp/x", "'/tmp/x': set it to file:///directory or s3://bucket/prefix."),

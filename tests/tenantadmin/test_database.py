@@ -1,4 +1,4 @@
-"""The database backend: its health check and its timestamps."""
+"""Tests of the database backend: its health check and its timestamps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The generated logs of the demo: whole, coherent, and the same every time."""
+"""Tests of the generated logs of the demo: complete, coherent, and the same every time."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def weeks() -> dict[str, list[Hour]]:
 
 
 @PROFILES
-def test_the_month_is_whole_and_shows_every_status_user_and_rule(profile: Profile) -> None:
+def test_the_month_is_complete_and_has_every_status_user_and_rule(profile: Profile) -> None:
     statuses: Counter[str] = Counter()
     users, rules = set(), set()
     starts = []
@@ -87,7 +87,7 @@ def test_every_seed_is_coherent(profile: Profile, seed: int, days: int, entries:
 
 
 @PROFILES
-def test_a_cache_at_work_shows_all_reasons_of_a_miss(profile: Profile, weeks: dict[str, list[Hour]]) -> None:
+def test_misses_have_all_reasons(profile: Profile, weeks: dict[str, list[Hour]]) -> None:
     reasons = {
         entry["missReason"]
         for hour in weeks[profile.name]
@@ -99,7 +99,7 @@ def test_a_cache_at_work_shows_all_reasons_of_a_miss(profile: Profile, weeks: di
 
 def test_entries_have_the_columns_of_the_log_with_their_types(weeks: dict[str, list[Hour]]) -> None:
     names = [column.name for column in COLUMNS]
-    filled = set()
+    names_with_values = set()
     for entry in (entry for hours in weeks.values() for hour in hours for entry in hour.entries):
         assert list(entry) == names
         for column in COLUMNS:
@@ -107,14 +107,14 @@ def test_entries_have_the_columns_of_the_log_with_their_types(weeks: dict[str, l
             if value is None:
                 assert not column.never_null
             else:
-                filled.add(column.name)
+                names_with_values.add(column.name)
                 assert type(value) is PYTHON_TYPES[column.type]
                 assert not column.json_text or orjson.loads(str(value))
-    assert filled == set(names)
+    assert names_with_values == set(names)
 
 
 @PROFILES
-def test_entries_lie_in_their_hour_in_order_under_distinct_ids(
+def test_entries_are_in_their_hour_in_order_with_distinct_ids(
     profile: Profile, weeks: dict[str, list[Hour]]
 ) -> None:
     ids: set[str] = set()
@@ -139,9 +139,7 @@ def test_only_statements_have_sql_and_only_the_unauthenticated_have_no_name(
 
 
 @PROFILES
-def test_some_measurements_are_missing_and_most_are_not(
-    profile: Profile, weeks: dict[str, list[Hour]]
-) -> None:
+def test_some_measurements_are_missing(profile: Profile, weeks: dict[str, list[Hour]]) -> None:
     misses = [
         entry
         for hour in weeks[profile.name]
@@ -166,13 +164,13 @@ def test_nights_and_weekends_are_quieter(profile: Profile, weeks: dict[str, list
     assert counts[3] * 3 < counts[10]
 
 
-def test_equal_seeds_give_equal_entries_and_others_do_not() -> None:
+def test_only_equal_seeds_give_equal_entries() -> None:
     assert run(RETAIL, days=1, entries=300) == run(RETAIL, days=1, entries=300)
     assert run(RETAIL, days=1, entries=300) != run(RETAIL, days=1, entries=300, seed=2)
 
 
 @PROFILES
-def test_statements_hold_no_literals_and_name_their_tables(profile: Profile) -> None:
+def test_statements_have_no_literals_and_name_their_tables(profile: Profile) -> None:
     literal = re.compile(r"'|\b\d")
     for statement in profile.statements:
         assert not literal.search(statement.sql)

@@ -1,4 +1,4 @@
-"""The data files of the demo: the ones we ship hold, and wrong ones are named."""
+"""Tests of the demo's data files: the committed ones are valid, and errors name the file and the place."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ size = 20
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A copy of the data files, to be spoilt."""
+    """A copy of the data files, for tests that change one."""
     return shutil.copytree(FOLDER, tmp_path / "data")
 
 
 def refusal(folder: Path) -> str:
-    """The text with which the files are refused, file names relative to ``folder``."""
+    """Return the error message for the files. File names in it are relative to ``folder``."""
     with pytest.raises(DemoDataError) as caught:
         read_demo(folder)
     return str(caught.value).replace(f"{folder}/", "")
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*/rules.json")), ids=lambda path: path.parent.name)
-def test_every_ruleset_passes_lint_without_a_word(path: Path) -> None:
+def test_every_ruleset_passes_lint_without_findings(path: Path) -> None:
     result = lint_ruleset(json.loads(path.read_text()))
     assert (result.errors, result.warnings) == ((), ())
 
@@ -66,7 +66,12 @@ def test_a_statement_is_read_with_its_slots_and_on_one_line(folder: Path) -> Non
 @pytest.mark.parametrize(
     ("right", "wrong", "message", "place"),
     [
-        ('["number", 1, 9]', "", "0 slots do not fill 'SELECT a FROM s.t WHERE b = ?'", "[0]"),
+        (
+            '["number", 1, 9]',
+            "",
+            "'SELECT a FROM s.t WHERE b = ?' needs a slot for each '?', but has 0",
+            "[0]",
+        ),
         ('"number"', '"numbers"', "Invalid value 'numbers'", "[0].slots[0][0]"),
         ("1, 9", "9, 9", "there is no number from 9 to below 9", "[0].slots[0]"),
         ('"number", 1, 9', '"days_ago", 3, 1', "there is no day from 3 to 1 days ago", "[0].slots[0]"),

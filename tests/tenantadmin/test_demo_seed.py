@@ -1,4 +1,4 @@
-"""Seeding the demo: once, whole, and whole again after it was killed."""
+"""Tests of seeding the demo: it runs once, and another run completes it after it was killed."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def store(object_store: Path) -> ObjectStore:
 
 
 def seed(store: ObjectStore, *, today: date = TODAY) -> int:
-    """Run to the end; returns the number of entries written."""
+    """Run to the end. Return the number of entries written."""
     return sum(step.entries for step in seed_demo(store, DEMO, today=today, days=DAYS, share=SHARE))
 
 
@@ -80,7 +80,7 @@ def raw_logs(store: ObjectStore) -> dict[str, bytes]:
 
 
 def expected_logs(*, first_day: date) -> dict[str, bytes]:
-    """What the logs of the tenants in the demo file must be."""
+    """Return the objects that the tenants in the demo file must have as logs."""
     return dict(
         item
         for profile, tenant in zip(DEMO.profiles, demo()["tenants"], strict=True)
@@ -96,14 +96,14 @@ def expected_logs(*, first_day: date) -> dict[str, bytes]:
 
 
 def rows() -> dict[str, list[Any]]:
-    """Everything that seeding stores in the database."""
+    """Return everything that seeding stores in the database."""
     return {
         model.__name__: list(model.objects.order_by("pk").values())
         for model in (Account, Tenant, User, Membership, PersonalAccessToken, Revision, Marker)
     }
 
 
-class DyingStore:
+class KilledStore:
     """A store whose process is killed at the write numbered ``last``, before or after it is done."""
 
     class Killed(BaseException):
@@ -119,7 +119,7 @@ class DyingStore:
         if number < self._last or (number == self._last and self._done):
             self._store.save(name, content)
         if number >= self._last:
-            raise DyingStore.Killed
+            raise KilledStore.Killed
 
 
 def test_two_tenants_with_configuration_rules_and_members(store: ObjectStore) -> None:
@@ -141,7 +141,7 @@ def test_two_tenants_with_configuration_rules_and_members(store: ObjectStore) ->
         }
 
 
-def test_the_markers_that_the_logs_speak_of_are_stored(store: ObjectStore) -> None:
+def test_the_markers_that_the_logs_caused_are_stored(store: ObjectStore) -> None:
     seed(store)
     for profile, tenant in zip(DEMO.profiles, demo()["tenants"], strict=True):
         tenant_id = UUID(tenant["tenantId"])
@@ -176,7 +176,7 @@ def test_the_markers_that_the_logs_speak_of_are_stored(store: ObjectStore) -> No
         }
 
 
-def test_people_have_their_roles_and_the_stranger_a_tenant_of_his_own(store: ObjectStore) -> None:
+def test_users_have_their_roles_and_the_stranger_has_another_tenant(store: ObjectStore) -> None:
     seed(store)
     assert dict(User.objects.values_list("email", "role")) == {
         PEOPLE.admin.email: "admin",
@@ -189,7 +189,7 @@ def test_people_have_their_roles_and_the_stranger_a_tenant_of_his_own(store: Obj
     assert strangers.account.owners.get().email == PEOPLE.stranger.email
 
 
-def test_terms_are_active_by_the_admin_and_spare_the_pat(store: ObjectStore) -> None:
+def test_the_admin_publishes_terms_which_the_pat_need_not_accept(store: ObjectStore) -> None:
     seed(store)
     terms = terms_of(DEMO.terms)
     assert terms is not None
@@ -202,13 +202,13 @@ def test_terms_are_active_by_the_admin_and_spare_the_pat(store: ObjectStore) -> 
     assert not authenticate_token(exchange_pat(demo()["pat"]).access_token).claims.tos_required
 
 
-def test_terms_that_stand_already_stay(store: ObjectStore) -> None:
+def test_existing_terms_are_not_replaced(store: ObjectStore) -> None:
     publish("# Ours", actor="someone@example.org")
     seed(store)
     assert read_current(store) == terms_of("# Ours")
 
 
-def test_accounts_begin_their_history_with_what_they_are(store: ObjectStore) -> None:
+def test_the_history_of_an_account_starts_with_its_creation(store: ObjectStore) -> None:
     seed(store)
     revision = Revision.objects.get(kind="account", account_id=Account.objects.get(name="Meridian Goods").pk)
     assert (revision.seq, revision.action, revision.user) == (0, "create", PEOPLE.admin.email)
@@ -227,18 +227,18 @@ def test_logs_are_those_of_the_days_before_today(store: ObjectStore) -> None:
     entries = [orjson.loads(line) for content in logs.values() for line in content.splitlines()]
     assert len(entries) == written > 0
     places = [parse_raw_key(key) for key in logs]
-    # A small seed leaves an hour of the night empty now and then: tenant ids are new each time.
+    # Compare days, not hours: so few entries may leave an hour of the night empty.
     assert {place.day for place in places if place} == {date(2026, 11, 19), date(2026, 11, 20)}
 
 
-def test_most_objects_hold_many_entries_and_some_hold_one(store: ObjectStore) -> None:
+def test_most_objects_have_many_entries_and_some_have_one(store: ObjectStore) -> None:
     seed(store)
     names = {key.rpartition("-")[2] for key in raw_logs(store)}
     assert "batch.json" in names
     assert len(names) > 1
 
 
-def test_the_file_opens_the_admin_site_and_the_api_and_is_private(store: ObjectStore) -> None:
+def test_the_file_has_a_password_and_a_token_and_is_private(store: ObjectStore) -> None:
     seed(store)
     content = demo()
     assert demo_file().stat().st_mode & 0o777 == 0o600
@@ -268,7 +268,7 @@ def test_a_second_run_changes_nothing_even_days_later(store: ObjectStore) -> Non
     assert (rows(), list(store.list("")), demo_file().read_bytes()) == before
 
 
-def test_a_second_run_leaves_alone_what_people_changed(store: ObjectStore) -> None:
+def test_a_second_run_does_not_revert_changes_of_users(store: ObjectStore) -> None:
     seed(store)
     User.objects.filter(email=PEOPLE.member.email).delete()
     Tenant.objects.filter(name=RETAIL.name).update(name="Ours now", name_key="ours now")
@@ -279,18 +279,18 @@ def test_a_second_run_leaves_alone_what_people_changed(store: ObjectStore) -> No
 
 @pytest.mark.parametrize("done", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("last", [1, 2, 60])
-def test_killed_at_a_write_and_run_again_it_completes(store: ObjectStore, last: int, done: bool) -> None:
-    with pytest.raises(DyingStore.Killed):
-        seed(cast("ObjectStore", DyingStore(store, last=last, done=done)))
-    begun = last > 1 or done
+def test_a_run_completes_one_that_was_killed_at_a_write(store: ObjectStore, last: int, done: bool) -> None:
+    with pytest.raises(KilledStore.Killed):
+        seed(cast("ObjectStore", KilledStore(store, last=last, done=done)))
+    has_record = last > 1 or done
     assert seed(store, today=date(2026, 11, 25)) > 0
-    assert raw_logs(store) == expected_logs(first_day=date(2026, 11, 19 if begun else 23))
+    assert raw_logs(store) == expected_logs(first_day=date(2026, 11, 19 if has_record else 23))
     assert json.loads(read_object(store, RECORD_KEY))["complete"] is True
     assert (Account.objects.count(), Tenant.objects.count()) == (2, 3)
     assert seed(store) == 0
 
 
-def test_killed_at_its_last_write_it_has_every_log_and_no_file_yet(store: ObjectStore) -> None:
+def test_a_run_completes_one_that_was_killed_after_all_logs(store: ObjectStore) -> None:
     seed(store)
     logs = raw_logs(store)
     record = json.loads(read_object(store, RECORD_KEY))
@@ -302,12 +302,10 @@ def test_killed_at_its_last_write_it_has_every_log_and_no_file_yet(store: Object
     assert exchange_pat(demo()["pat"]).expires_in > 0
 
 
-def test_killed_between_documents_and_run_again_it_completes(store: ObjectStore) -> None:
-    players = people.ensure_cast(PEOPLE)
-    account_id = people.ensure_account(
-        "Meridian Goods", owner=players.owner, plan=Plan.TEAM, actor=players.admin
-    )
-    people.ensure_tenant(replace(RETAIL, rules=()), account_id=account_id, cast=players)
+def test_a_run_completes_one_that_was_killed_between_documents(store: ObjectStore) -> None:
+    users = people.ensure_users(PEOPLE)
+    account_id = people.ensure_account("Meridian Goods", owner=users.owner, plan=Plan.TEAM, actor=users.admin)
+    people.ensure_tenant(replace(RETAIL, rules=()), account_id=account_id, users=users)
     seed(store)
     assert sorted(Tenant.objects.values_list("name", flat=True)) == [
         "Elsewhere sandbox",
@@ -318,13 +316,15 @@ def test_killed_between_documents_and_run_again_it_completes(store: ObjectStore)
     assert [rule["id"] for rule in read_ruleset(retail).rules] == [rule["id"] for rule in RETAIL.rules]
 
 
-@pytest.mark.parametrize("content", [None, "{", "[]", '{"pat": 1}', "of another database"])
-def test_a_lost_file_is_made_anew_and_the_old_way_in_ends(store: ObjectStore, content: str | None) -> None:
+@pytest.mark.parametrize("content", [None, "{", "[]", '{"pat": 1}', "another database"])
+def test_a_lost_file_is_replaced_and_the_old_secrets_are_revoked(
+    store: ObjectStore, content: str | None
+) -> None:
     seed(store)
     old = demo()
     if content is None:
         demo_file().unlink()
-    elif content == "of another database":
+    elif content == "another database":
         demo_file().write_text(json.dumps(old | {"pat": "tas_pat_" + "x" * 43}))
     else:
         demo_file().write_text(content)
@@ -339,7 +339,7 @@ def test_a_lost_file_is_made_anew_and_the_old_way_in_ends(store: ObjectStore, co
         exchange_pat(old["pat"])
 
 
-def test_a_new_database_beside_an_old_store_is_seeded(store: ObjectStore) -> None:
+def test_a_new_database_with_an_old_store_is_seeded(store: ObjectStore) -> None:
     record = {
         "account_id": "00000000-0000-4000-8000-000000000000",
         "tenant_ids": ["a", "b"],
@@ -354,14 +354,14 @@ def test_a_new_database_beside_an_old_store_is_seeded(store: ObjectStore) -> Non
     assert raw_logs(store) == expected_logs(first_day=date(2026, 11, 19))
 
 
-def test_the_command_says_what_is_there(store: ObjectStore) -> None:
+def test_the_command_says_that_the_demo_is_complete(store: ObjectStore) -> None:
     seed(store)
     out = StringIO()
     call_command("seed_demo", stdout=out)
-    assert out.getvalue() == f"Demo data: all there already. How to get in: {demo_file()}\n"
+    assert out.getvalue() == f"Demo data: complete already. Password and token: {demo_file()}\n"
 
 
-def test_the_command_names_the_cure_when_the_admin_is_gone(store: ObjectStore) -> None:
+def test_the_command_names_the_cure_if_the_admin_is_deleted(store: ObjectStore) -> None:
     seed(store)
     demo_file().unlink()
     User.objects.filter(email=PEOPLE.admin.email).delete()
@@ -369,12 +369,12 @@ def test_the_command_names_the_cure_when_the_admin_is_gone(store: ObjectStore) -
         call_command("seed_demo")
 
 
-def test_other_tenants_than_those_seeded_are_refused(store: ObjectStore) -> None:
+def test_another_number_of_tenants_is_refused(store: ObjectStore) -> None:
     seed(store)
     before = rows()
     fewer = replace(DEMO, profiles=DEMO.profiles[:1])
     with pytest.raises(
-        DemoDataError, match=r"seeded with 2 tenants, .* describe 1\. Start over with an empty"
+        DemoDataError, match=r"seeded with 2 tenants, .* describe 1\. Start again with an empty"
     ):
         list(seed_demo(store, fewer, today=TODAY))
     assert rows() == before
@@ -392,7 +392,7 @@ def test_the_command_names_a_wrong_data_file_before_it_seeds_anything(
     assert not objects(store)
 
 
-def test_a_store_that_fails_is_named(settings: Any, tmp_path: Path) -> None:
+def test_the_error_of_a_failed_store_names_it(settings: Any, tmp_path: Path) -> None:
     (tmp_path / "full").write_text("")
     use_store(settings, f"file://{tmp_path}/full")
     with pytest.raises((CommandError, StoreError), match="run the command again"):

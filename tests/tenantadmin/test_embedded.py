@@ -1,4 +1,4 @@
-"""The development servers, with real ones: who starts them, who stops them, and what survives a kill."""
+"""Tests of the embedded servers, with real ones: who starts and stops them, and what survives a kill."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
-#: Holds the servers of the directory in its argument until its input ends.
-HOLDER = """
+#: Needs the servers of the directory in its argument until its input ends.
+CLIENT = """
 import sys
 from pathlib import Path
 from tenantadmin import embedded
@@ -36,15 +36,15 @@ with embedded.running(Path(sys.argv[1]), durable=False):
 
 @pytest.fixture(scope="module")
 def shared_var(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One set-up for the tests that leave it intact."""
+    """A directory for the tests that do not damage it, so that `initdb` runs once."""
     return tmp_path_factory.mktemp("var")
 
 
 @pytest.fixture
-def holder(shared_var: Path) -> Iterator[subprocess.Popen[str]]:
-    """Another process that needs the servers, and has them."""
+def other_client(shared_var: Path) -> Iterator[subprocess.Popen[str]]:
+    """Another process that needs the servers, which run."""
     with subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(shared_var)],
+        [sys.executable, "-c", CLIENT, str(shared_var)],
         cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -79,7 +79,7 @@ def processes_in(var_dir: Path) -> list[str]:
     return found
 
 
-def test_addresses_follow_from_the_directory_and_nothing_is_created(tmp_path: Path) -> None:
+def test_endpoints_depend_on_the_directory_and_create_nothing(tmp_path: Path) -> None:
     assert embedded.endpoints(Path("/srv/A b/var")) == embedded.Endpoints(
         database_url="postgres://tenantadmin@//srv/A%20b/var/run/tenantadmin",
         redis_url="unix:///srv/A%20b/var/run/redis.sock?db=0",
@@ -99,42 +99,44 @@ def test_addresses_follow_from_the_directory_and_nothing_is_created(tmp_path: Pa
         ("redis://cache:6379/1", "redis://cache:6379/1"),
     ],
 )
-def test_celery_has_its_own_spelling_of_a_socket(redis_url: str, broker_url: str) -> None:
+def test_celery_has_its_own_form_for_a_socket(redis_url: str, broker_url: str) -> None:
     assert embedded.celery_broker_url(redis_url) == broker_url
 
 
-def test_only_what_is_not_configured_is_embedded() -> None:
-    assert embedded.unconfigured({}) == embedded.Needs(database=True, redis=True)
-    assert embedded.unconfigured({"REDIS_URL": "redis://cache"}) == embedded.Needs(database=True, redis=False)
+def test_only_unconfigured_servers_are_embedded() -> None:
+    assert embedded.find_needs({}) == embedded.Needs(database=True, redis=True)
+    assert embedded.find_needs({"REDIS_URL": "redis://cache"}) == embedded.Needs(database=True, redis=False)
 
 
-def test_the_last_to_leave_stops_the_servers(shared_var: Path, holder: subprocess.Popen[str]) -> None:
+def test_the_last_client_stops_the_servers(shared_var: Path, other_client: subprocess.Popen[str]) -> None:
     with embedded.running(shared_var, durable=False):
         assert both_answer(shared_var)
     assert both_answer(shared_var)
-    holder.communicate("")
-    assert holder.returncode == 0
+    other_client.communicate("")
+    assert other_client.returncode == 0
     assert processes_in(shared_var) == []
 
 
-def test_servers_stay_for_the_others_when_who_started_them_is_killed(
-    shared_var: Path, holder: subprocess.Popen[str]
+def test_servers_keep_running_when_the_client_that_started_them_is_killed(
+    shared_var: Path, other_client: subprocess.Popen[str]
 ) -> None:
     with embedded.running(shared_var, durable=False):
-        holder.kill()
-        holder.wait()
+        other_client.kill()
+        other_client.wait()
         assert both_answer(shared_var)
     assert processes_in(shared_var) == []
 
 
-def test_servers_stop_when_their_only_user_is_killed(shared_var: Path, holder: subprocess.Popen[str]) -> None:
+def test_servers_stop_when_their_only_client_is_killed(
+    shared_var: Path, other_client: subprocess.Popen[str]
+) -> None:
     layout = Layout(shared_var)
     servers = [embedded.Server(name, layout.lock(name)) for name in ("postgresql", "redis")]
-    holder.kill()
+    other_client.kill()
     assert [server.wait() for server in servers] == ["stopped", "stopped"]
 
 
-def test_one_server_alone(shared_var: Path) -> None:
+def test_one_server_can_run_without_the_other(shared_var: Path) -> None:
     with embedded.running(shared_var, database=False, durable=False) as servers:
         assert [server.name for server in servers] == ["Redis"]
         with redis.from_url(embedded.endpoints(shared_var).redis_url) as client:
@@ -143,7 +145,7 @@ def test_one_server_alone(shared_var: Path) -> None:
             connect(shared_var)
 
 
-def test_data_survive_a_kill_of_both_servers_which_is_told(tmp_path: Path) -> None:
+def test_data_survive_a_kill_of_both_servers(tmp_path: Path) -> None:
     with embedded.running(tmp_path) as servers:
         with connect(tmp_path) as connection:
             connection.execute("CREATE TABLE kept AS SELECT 'row' AS what")
@@ -159,28 +161,28 @@ def test_data_survive_a_kill_of_both_servers_which_is_told(tmp_path: Path) -> No
             assert client.get("kept") == b"value"
 
 
-def test_a_killed_keeper_takes_its_server_along(shared_var: Path) -> None:
+def test_a_server_ends_when_its_monitor_is_killed(shared_var: Path) -> None:
     with embedded.running(shared_var, durable=False) as servers:
-        keeper = psutil.Process(servers[0].pid).parent()
-        assert keeper is not None
-        keeper.kill()
-        assert servers[0].wait() == "ended together with its keeper"
-        # Somebody who comes now finds Redis running and PostgreSQL gone, or on its way.
+        monitor = psutil.Process(servers[0].pid).parent()
+        assert monitor is not None
+        monitor.kill()
+        assert servers[0].wait() == "ended together with its monitor"
+        # The next client finds Redis running. PostgreSQL has ended, or is about to end.
         with embedded.running(shared_var, durable=False):
             assert both_answer(shared_var)
     assert processes_in(shared_var) == []
 
 
-def test_a_stale_pid_file_is_not_believed(shared_var: Path) -> None:
-    # Our own pid: alive, and not PostgreSQL.
+def test_a_stale_pid_file_is_ignored(shared_var: Path) -> None:
     with embedded.running(shared_var, redis=False, durable=False):
         pass
+    # The pid of this process: it is alive, but is not PostgreSQL.
     (shared_var / "postgresql" / "postmaster.pid").write_text(f"{os.getpid()}\n{shared_var}/postgresql\n")
     with embedded.running(shared_var, durable=False):
         assert both_answer(shared_var)
 
 
-def test_a_set_up_killed_half_way_is_done_again(tmp_path: Path) -> None:
+def test_an_interrupted_set_up_is_repeated(tmp_path: Path) -> None:
     partial = tmp_path / "postgresql.partial"
     partial.mkdir()
     (partial / "PG_VERSION").write_text("18\n")
@@ -204,36 +206,38 @@ def refusal(var_dir: Path, *, database: bool = True) -> str:
     return str(caught.value)
 
 
-def test_another_major_version_is_refused_with_the_cure(tmp_path: Path) -> None:
+def test_data_of_another_major_version_are_refused(tmp_path: Path) -> None:
     data = tmp_path / "postgresql"
     data.mkdir()
     (data / "PG_VERSION").write_text("15\n")
     assert refusal(tmp_path) == (
-        f"{data} was made by PostgreSQL 15, and this is PostgreSQL 18. "
-        "Dump it with the old one, or move it away to begin anew."
+        f"{data} was created by PostgreSQL 15, but this is PostgreSQL 18. "
+        "Move the directory away to start with an empty database; to keep the data, dump them with "
+        "PostgreSQL 15 first."
     )
 
 
-def test_a_directory_with_something_else_in_it_is_refused(tmp_path: Path) -> None:
+def test_a_directory_with_other_files_is_refused(tmp_path: Path) -> None:
     data = tmp_path / "postgresql"
     data.mkdir()
     (data / "notes.txt").touch()
     assert refusal(tmp_path) == (
-        f"{data} holds files, but no PostgreSQL data. Move it away, and it is made anew."
+        f"{data} has files, but they are not PostgreSQL data. Move the directory away; "
+        "the next start creates a new one."
     )
 
 
-def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert refusal(tmp_path / "file" / "var") == (
         f"{tmp_path}/file/var cannot be written (not a directory). "
-        "Make it a directory of yours, or set VAR_DIR to another place."
+        "Make it a directory that you can write, or set VAR_DIR to another directory."
     )
-    # Not even root can make a directory there.
+    # Not even root can create a directory there.
     assert refusal(Path("/proc/tenantadmin")).startswith("/proc/tenantadmin cannot be written (")
 
 
-def test_a_server_that_does_not_start_says_why(tmp_path: Path) -> None:
+def test_the_error_of_a_server_that_does_not_start_has_the_reason(tmp_path: Path) -> None:
     redis_log = tmp_path / "log" / "redis.log"
     (tmp_path / "redis").mkdir()
     (tmp_path / "redis" / "appendonly.aof").write_text("not commands\n")
@@ -273,12 +277,12 @@ os._exit(0)
         lock.release()
 
 
-def test_a_lock_that_stays_taken_is_said(tmp_path: Path) -> None:
-    taken = FileLock(tmp_path / "lock")
-    assert taken.try_acquire()
-    with pytest.raises(embedded.EmbeddedError, match=r"holding .*lock for 0 seconds"):
+def test_a_lock_that_is_not_released_raises_an_error(tmp_path: Path) -> None:
+    lock = FileLock(tmp_path / "lock")
+    assert lock.try_acquire()
+    with pytest.raises(embedded.EmbeddedError, match=r"held the lock .*lock for 0 seconds"):
         FileLock(tmp_path / "lock").acquire(timeout=0)
-    taken.release()
+    lock.release()
 
 
 def test_the_servers_for_tests_can_be_stopped_twice(shared_var: Path) -> None:
@@ -291,13 +295,13 @@ def test_the_servers_for_tests_can_be_stopped_twice(shared_var: Path) -> None:
 
 
 @pytest.mark.parametrize("too_late", [False, True], ids=["parent-ends-later", "parent-ended-before"])
-def test_an_orphan_ends_whenever_its_parent_did_and_whatever_that_made_of_the_signal(too_late: bool) -> None:
-    # The parent waits for the child, and the child for the end of the parent, before or after it asks.
+def test_a_child_ends_with_its_parent_even_if_the_parent_handles_the_signal(too_late: bool) -> None:
+    # The child waits for the end of its parent before it calls `die_with_parent` (too late), or after.
     script = """
 import os, signal, sys, time
-from tenantadmin.embedded.keeper import die_with_parent
+from tenantadmin.embedded.monitor import die_with_parent
 
-def await_orphanhood():
+def wait_for_the_end_of_the_parent():
     while os.getppid() == parent:
         time.sleep(0.01)
 
@@ -312,17 +316,17 @@ if os.fork():
 if too_late:
     os.close(tell)
     os.close(ready)
-    await_orphanhood()
+    wait_for_the_end_of_the_parent()
 die_with_parent(signal.SIGTERM, parent=parent)
 if not too_late:
-    print("asked", flush=True)
+    print("called", flush=True)
     os.write(tell, b".")
-    await_orphanhood()
+    wait_for_the_end_of_the_parent()
     time.sleep(0.2)
 print("survived")
 """
     done = subprocess.run(
         [sys.executable, "-c", script, str(too_late)], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    assert done.stdout == ("" if too_late else "asked\n")
+    assert done.stdout == ("" if too_late else "called\n")
     assert done.stderr == ""

@@ -1,4 +1,4 @@
-"""What holds for every endpoint: error body, request id, strict JSON, body limit."""
+"""Tests of what all endpoints share: error body, request id, strict JSON, body limit."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from tests.conftest import ApiClient
 
 LIMIT = 1_048_576
-#: Every request looks at the connection, also one that is refused before it needs it.
+#: Django checks the database connection in every request, even if the request does not use it.
 pytestmark = pytest.mark.django_db
 
 
 def call_wsgi(path: str, body: bytes, **environ: Any) -> tuple[int, dict[str, str], Any]:
-    """Call the application as a server does; returns status, headers and the JSON body."""
-    answered: dict[str, Any] = {}
+    """Call the application as a WSGI server does. Return status, headers and the JSON body."""
+    started: dict[str, Any] = {}
 
     def start_response(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
-        answered.update(status=int(status[:3]), headers=dict(headers))
+        started.update(status=int(status[:3]), headers=dict(headers))
 
     base = RequestFactory().post(path, content_type="application/json").environ
     stream = io.BytesIO(body)
@@ -36,7 +36,7 @@ def call_wsgi(path: str, body: bytes, **environ: Any) -> tuple[int, dict[str, st
     )
     text = b"".join(response)
     response.close()
-    return answered["status"], answered["headers"], json.loads(text) if text else None
+    return started["status"], started["headers"], json.loads(text) if text else None
 
 
 class TestErrorBody:
@@ -65,11 +65,11 @@ class TestErrorBody:
         assert (answer["X-Request-Id"], answer.json()["requestId"]) == (identifier, identifier)
 
     @pytest.mark.parametrize("identifier", ["", "x" * 129, "a b", "ä", "a\tb", "a/b"])
-    def test_an_unfit_request_id_is_replaced(self, anonymous: ApiClient, identifier: str) -> None:
+    def test_an_invalid_request_id_is_replaced(self, anonymous: ApiClient, identifier: str) -> None:
         answer = anonymous.get("/nowhere", **{"X-Request-Id": identifier})
         assert re.fullmatch(r"[0-9a-f]{32}", answer["X-Request-Id"])
 
-    def test_no_credentials_are_a_401_with_a_challenge(self, anonymous: ApiClient) -> None:
+    def test_a_request_without_credentials_is_a_401_with_a_challenge(self, anonymous: ApiClient) -> None:
         answer = anonymous.get("/config/tenants")
         assert answer.status_code == 401
         assert answer.json()["error"] == "unauthorized"
@@ -90,14 +90,14 @@ class TestErrorBody:
             ),
         ],
     )
-    def test_an_unfit_credential_is_a_401_that_says_why(
+    def test_an_invalid_credential_is_a_401_with_the_reason(
         self, anonymous: ApiClient, header: str, message: str
     ) -> None:
         answer = anonymous.get("/config/tenants", Authorization=header)
         assert (answer.status_code, answer.json()["error"]) == (401, "invalid_token")
         assert answer.json()["message"] == message
 
-    def test_a_fault_of_ours_is_a_500_that_tells_nothing(
+    def test_an_unexpected_exception_is_a_500_without_its_message(
         self, anonymous: ApiClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
         def fail() -> None:
@@ -107,12 +107,12 @@ class TestErrorBody:
         answer = anonymous.get("/.well-known/jwks.json")
         assert (answer.status_code, answer.json()["error"]) == (500, "internal_error")
         assert "hunter2" not in answer.content.decode()
-        # The log has it once, with its traceback.
+        # The exception is logged once, with its traceback.
         assert [(it.name, bool(it.exc_info)) for it in caplog.records if it.levelname == "ERROR"] == [
             ("tenantadmin.http.handler", True)
         ]
 
-    def test_no_line_goes_past_the_handler_that_adds_the_id(self) -> None:
+    def test_every_log_line_goes_through_the_handler_that_adds_the_id(self) -> None:
         ids = "tenantadmin.core.request_ids.RequestIdFilter"
         assert logging.getLogger("django").handlers == []
         configured: Any = settings.LOGGING
@@ -127,12 +127,10 @@ class TestQuery:
     ) -> None:
         answer = anonymous.get(f"{path}?{'&'.join(['a=1'] * 1001)}")
         assert (answer.status_code, answer.json()["error"]) == (400, "bad_request")
-        assert answer.json()["message"] == (
-            "The request holds more than 1000 query parameters or form fields."
-        )
+        assert answer.json()["message"] == ("The request has more than 1000 query parameters or form fields.")
         assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
-    def test_what_django_holds_for_suspicious_is_a_400_that_tells_nothing(
+    def test_a_suspicious_operation_is_a_400_without_its_message(
         self, anonymous: ApiClient, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def refuse() -> None:
@@ -153,22 +151,22 @@ class TestStrictJson:
             (b'{"a": NaN}', "NaN is not a JSON number."),
             (b'{"a": -Infinity}', "-Infinity is not a JSON number."),
             (b'{"a": 1e999}', "The number 1e999 is out of range."),
-            (b"1" * 5000, "The body holds a number with too many digits."),
-            (b'{"a": "\\u0000"}', "A text holds a NUL character."),
-            (b'{"a": ["\\ud800"]}', "A text holds half of a surrogate pair."),
+            (b"1" * 5000, "The body has a number with too many digits."),
+            (b'{"a": "\\u0000"}', "A text has a NUL character."),
+            (b'{"a": ["\\ud800"]}', "A text has half of a surrogate pair."),
             (b"\xff", "The body is not UTF-8 (byte 0)."),
-            (b"[" * 65 + b"]" * 65, "The body nests deeper than 64 levels."),
-            (b"[" * 400_000, "The body nests deeper than 64 levels."),
+            (b"[" * 65 + b"]" * 65, "The body is nested deeper than 64 levels."),
+            (b"[" * 400_000, "The body is nested deeper than 64 levels."),
         ],
     )
-    def test_a_body_with_two_readings_is_refused(
+    def test_an_ambiguous_or_invalid_body_is_refused(
         self, anonymous: ApiClient, text: bytes, message: str
     ) -> None:
         answer = anonymous.post("/oauth/token", text)
         assert answer.status_code == 400
         assert answer.json()["message"].startswith(message)
 
-    def test_brackets_in_texts_are_no_depth(self, anonymous: ApiClient) -> None:
+    def test_brackets_in_texts_do_not_count_as_nesting(self, anonymous: ApiClient) -> None:
         answer = anonymous.post("/oauth/token", {"grant_type": "[" * 1000 + '"\\'})
         assert answer.json()["error"] == "unsupported_grant_type"
 
@@ -184,7 +182,7 @@ class TestBodyLimit:
         assert (status, body["error"]) == (400, "invalid_request")
 
     @pytest.mark.parametrize("path", ["/oauth/token", "/config/tenants", "/nowhere", "/admin/"])
-    def test_a_declared_length_over_the_limit_is_a_413_before_anything_is_read(self, path: str) -> None:
+    def test_a_declared_length_over_the_limit_is_a_413_before_the_body_is_read(self, path: str) -> None:
         class Unreadable(io.BytesIO):
             def read(self, size: int | None = -1, /) -> bytes:  # noqa: ARG002
                 raise AssertionError("the body was read")
@@ -204,8 +202,8 @@ class TestBodyLimit:
         assert stream.tell() == LIMIT + 1
 
     def test_a_chunked_body_within_the_limit_is_read_whole(self) -> None:
-        class Dribble(io.BytesIO):
-            """Returns few bytes per call, as a socket does."""
+        class SlowStream(io.BytesIO):
+            """A stream that returns few bytes per call, like a socket."""
 
             def read(self, size: int | None = -1, /) -> bytes:
                 return super().read(min(7, size or 0))
@@ -215,17 +213,17 @@ class TestBodyLimit:
             b"",
             CONTENT_LENGTH="",
             **{
-                "wsgi.input": Dribble(b'{"grant_type":"password"}'),
+                "wsgi.input": SlowStream(b'{"grant_type":"password"}'),
                 "wsgi.input_terminated": True,
             },
         )
         assert (status, body["error"]) == (400, "unsupported_grant_type")
 
-    def test_more_bytes_than_declared_are_not_taken_for_the_body(self) -> None:
+    def test_bytes_after_the_declared_length_are_not_read(self) -> None:
         text = b'{"grant_type":"password"}'
         status, _, body = call_wsgi("/oauth/token", text + b" " * 3 * LIMIT, CONTENT_LENGTH=str(len(text)))
         assert (status, body["error"]) == (400, "unsupported_grant_type")
 
-    def test_a_length_that_is_no_number_is_a_400(self) -> None:
+    def test_a_length_that_is_not_a_number_is_a_400(self) -> None:
         status, _, body = call_wsgi("/oauth/token", b"{}", CONTENT_LENGTH="+2")
         assert (status, body["error"]) == (400, "bad_request")

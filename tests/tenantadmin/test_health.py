@@ -1,4 +1,4 @@
-"""What probes hear, and that they hear it without a token, whatever host they name."""
+"""Tests of the health checks. They need no token and accept any host."""
 
 from __future__ import annotations
 
@@ -15,25 +15,26 @@ from tenantadmin.http import health
 if TYPE_CHECKING:
     from tests.conftest import ApiClient
 
-#: Every request looks at the connection.
+#: Django checks the database connection in every request.
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)
-def _fresh_probe(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(health, "database", health.Probe(health.is_database_reachable))
+def _empty_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "database_check", health.CachedCheck(health.is_database_reachable))
 
 
 @pytest.fixture
 def no_database(monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    """Make the database unreachable: nothing listens on the port."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
     monkeypatch.setitem(connection.settings_dict, "HOST", "127.0.0.1")
     monkeypatch.setitem(connection.settings_dict, "PORT", port)
 
 
 @pytest.mark.parametrize("path", ["/health", "/health/ready"])
-def test_a_probe_needs_neither_token_nor_the_public_host(
+def test_a_health_check_needs_neither_a_token_nor_the_public_host(
     anonymous: ApiClient, settings: Any, path: str
 ) -> None:
     settings.ALLOWED_HOSTS = ["tenants.example.com"]
@@ -46,7 +47,7 @@ def test_a_probe_needs_neither_token_nor_the_public_host(
 
 
 @pytest.mark.usefixtures("no_database")
-def test_without_a_database_a_process_lives_but_is_not_ready(anonymous: ApiClient) -> None:
+def test_without_a_database_the_process_is_healthy_but_not_ready(anonymous: ApiClient) -> None:
     assert anonymous.get("/health").status_code == 200
     answer = anonymous.get("/health/ready", **{"X-Request-Id": "probe-1"})
     assert (answer.status_code, answer.json()) == (
@@ -59,21 +60,21 @@ def test_without_a_database_a_process_lives_but_is_not_ready(anonymous: ApiClien
     )
 
 
-def test_the_database_is_asked_once_however_many_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_result_is_cached(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr("tenantadmin.http.health.monotonic", lambda: now[0])
-    answers = iter([False, True])
-    probe = health.Probe(lambda: next(answers))
-    assert [probe.ask(), probe.ask()] == [False, False]
-    now[0] += health.REMEMBERED_SECONDS
-    assert [probe.ask(), probe.ask()] == [True, True]
+    results = iter([False, True])
+    check = health.CachedCheck(lambda: next(results))
+    assert [check.run(), check.run()] == [False, False]
+    now[0] += health.CACHE_SECONDS
+    assert [check.run(), check.run()] == [True, True]
 
 
 @pytest.mark.parametrize(("method", "path"), [("POST", "/health"), ("GET", "/health/"), ("GET", "/health/x")])
-def test_nothing_else_is_answered(anonymous: ApiClient, method: str, path: str) -> None:
+def test_other_requests_are_not_health_checks(anonymous: ApiClient, method: str, path: str) -> None:
     assert anonymous.request(method, path).status_code == 404
 
 
-def test_probes_are_no_part_of_the_contract() -> None:
+def test_health_checks_are_not_part_of_the_contract() -> None:
     contract = json.loads((Path(health.__file__).parent / "openapi.json").read_text())
     assert not [path for path in contract["paths"] if path.startswith("/health")]

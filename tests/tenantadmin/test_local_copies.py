@@ -1,4 +1,4 @@
-"""Copies of remote objects: fetched once, whole, and the longest unused go first."""
+"""Tests of `LocalCopies`: objects are downloaded once, and the least recently used are removed first."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tenantadmin.objectstore import ObjectStore
 
 
-def test_a_local_store_s_files_are_used_where_they_are(tmp_path: Path) -> None:
+def test_files_of_a_local_store_are_not_copied(tmp_path: Path) -> None:
     store = LocalStore(tmp_path / "store")
     save_object(store, "t/a", b"1")
 
@@ -50,7 +50,7 @@ def test_remote_objects_are_fetched_once(tmp_path: Path, s3_url: str) -> None:  
     assert sorted(path for path in (tmp_path / "cache").rglob("*") if path.is_file()) == paths
 
 
-def test_the_copies_used_longest_ago_go_first(tmp_path: Path, s3_url: str) -> None:  # noqa: F811
+def test_the_least_recently_used_copies_are_removed_first(tmp_path: Path, s3_url: str) -> None:  # noqa: F811
     store = open_store(s3_url)
     copies = LocalCopies(tmp_path / "cache", max_bytes=15)
     for key in ("a", "b", "c"):
@@ -63,49 +63,49 @@ def test_the_copies_used_longest_ago_go_first(tmp_path: Path, s3_url: str) -> No
     assert (first.exists(), second.exists()) == (True, False)
 
 
-class Remote:
-    """A store that is not on this machine, and what others do while one of its objects is read."""
+class RemoteStore:
+    """A remote store. It calls ``meanwhile`` each time an object is opened."""
 
-    def __init__(self, beside: Callable[[], object] = lambda: None) -> None:
-        self._beside = beside
+    def __init__(self, meanwhile: Callable[[], object] = lambda: None) -> None:
+        self._meanwhile = meanwhile
 
     @contextmanager
     def open(self, key: str) -> Iterator[BinaryIO]:
-        self._beside()
+        self._meanwhile()
         yield io.BytesIO(key.encode())
 
 
-def paths(copies: LocalCopies, *keys: str, beside: Callable[[], object] = lambda: None) -> list[Path]:
-    return copies.paths(cast("ObjectStore", Remote(beside)), keys)
+def paths(copies: LocalCopies, *keys: str, meanwhile: Callable[[], object] = lambda: None) -> list[Path]:
+    return copies.paths(cast("ObjectStore", RemoteStore(meanwhile)), keys)
 
 
-def test_nothing_in_use_goes_to_make_room(tmp_path: Path) -> None:
-    copies, of_another = (LocalCopies(tmp_path, max_bytes=1) for _ in range(2))
-    (given,) = paths(copies, "a/given")
-    # The first is unfinished while the other process makes room for the second.
-    (first,) = paths(copies, "a/first", beside=lambda: paths(of_another, "a/second"))
+def test_copies_in_use_are_not_removed(tmp_path: Path) -> None:
+    copies, copies_of_another_process = (LocalCopies(tmp_path, max_bytes=1) for _ in range(2))
+    (older,) = paths(copies, "a/older")
+    # The first copy is unfinished while the other process removes excess copies and downloads the second.
+    (first,) = paths(copies, "a/first", meanwhile=lambda: paths(copies_of_another_process, "a/second"))
 
     assert {path.name: path.read_text() for path in (tmp_path / "a").iterdir()} == {
-        name: f"a/{name}" for name in ("given", "first", "second")
+        name: f"a/{name}" for name in ("older", "first", "second")
     }
-    for path in (given, first):
+    for path in (older, first):
         os.utime(path, (0, 0))
     paths(copies, "a/third")
     assert sorted(path.name for path in (tmp_path / "a").iterdir()) == ["second", "third"]
 
 
-def test_what_was_removed_while_others_were_fetched_is_fetched_again(tmp_path: Path) -> None:
+def test_a_copy_removed_during_a_download_is_downloaded_again(tmp_path: Path) -> None:
     copies = LocalCopies(tmp_path, max_bytes=100)
     (first,) = paths(copies, "first")
 
-    assert all(path.exists() for path in paths(copies, "first", "second", beside=lambda: remove(first)))
+    assert all(path.exists() for path in paths(copies, "first", "second", meanwhile=lambda: remove(first)))
 
 
 def remove(path: Path) -> None:
     path.unlink(missing_ok=True)
 
 
-def test_what_dead_processes_left_unfinished_goes_and_what_has_gone_is_no_error(tmp_path: Path) -> None:
+def test_unfinished_copies_of_dead_processes_are_removed(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     cache.mkdir()
     for name, age in ((".dead", 7200), (".alive", 60)):

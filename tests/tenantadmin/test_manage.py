@@ -14,7 +14,7 @@ import pytest
 from django.db import ProgrammingError, connection, transaction
 
 from manage import needs_servers
-from tenantadmin.database.unmigrated import NOT_MIGRATED, is_for_want_of_migrations
+from tenantadmin.database.unmigrated import NOT_MIGRATED, is_missing_migrations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -98,4 +98,4 @@ def test_the_whole_of_it_is_told_on_demand(bare_database: str) -> None:
 def test_a_table_that_no_migration_makes_is_no_want_of_them(db: None) -> None:
     with pytest.raises(ProgrammingError) as caught, transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SELECT * FROM nothing_like_this")
-    assert is_for_want_of_migrations(caught.value) is False
+    assert is_missing_migrations(caught.value) is False

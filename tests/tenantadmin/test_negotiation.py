@@ -1,4 +1,4 @@
-"""Which media type an Accept header chooses."""
+"""Tests of the choice of a media type by an Accept header."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OFFERED = ("application/json", "text/csv", "application/x-ndjson")
         ("TEXT/CSV; charset=utf-8", "text/csv"),
         ("text/*", "text/csv"),
         ("application/*", "application/json"),
-        # Weights, the header's order, names before wildcards
+        # Weights, the order in the header, exact names before wildcards
         ("text/csv;q=0.1, application/json", "application/json"),
         ("application/json;q=0.1, text/csv;q=0.2, application/x-ndjson;q=0.15", "text/csv"),
         ("application/x-ndjson, text/csv", "application/x-ndjson"),
@@ -37,7 +37,7 @@ _OFFERED = ("application/json", "text/csv", "application/x-ndjson")
         ("image/png", "application/json"),
         ("text/csv;q=0", "application/json"),
         ("application/json;q=0", "application/json"),
-        # No weight, and nothing that could be read
+        # An invalid weight or parameter
         ("text/csv;q=high", "text/csv"),
         ("text/csv;q=nan, application/x-ndjson;q=0.1", "application/x-ndjson"),
         ("text/csv;q*=nowhere''1, application/x-ndjson", "application/x-ndjson"),

@@ -1,4 +1,4 @@
-"""``storages["objects"]``: which storage it is, and that single objects go through it, whatever fails."""
+"""Tests of ``storages["objects"]``: its class, that the apps use it for single objects, and its errors."""
 
 from __future__ import annotations
 
@@ -114,8 +114,8 @@ def test_addresses_name_a_bucket_with_a_prefix_or_a_folder() -> None:
     assert isinstance(open_store("file:///tmp"), FileSystemStorage)
 
 
-class Recorded(LocalStore):
-    """Remembers what was done to single objects."""
+class RecordingStore(LocalStore):
+    """A store that records each call for a single object."""
 
     calls: ClassVar[list[tuple[str, str]]] = []
 
@@ -134,12 +134,12 @@ class Recorded(LocalStore):
 
 @pytest.fixture
 def calls(settings: Any, object_store: Path) -> list[tuple[str, str]]:
-    """What is done to single objects of ``storages["objects"]``, which is another class in this test."""
-    backend = f"{Recorded.__module__}.{Recorded.__name__}"
+    """Make ``storages["objects"]`` a `RecordingStore`, and return its calls."""
+    backend = f"{RecordingStore.__module__}.{RecordingStore.__name__}"
     settings.STORAGES |= {"objects": {"BACKEND": backend, "OPTIONS": {"location": object_store}}}
     assert storages["objects"] is default_store()
-    Recorded.calls.clear()
-    return Recorded.calls
+    RecordingStore.calls.clear()
+    return RecordingStore.calls
 
 
 @pytest.mark.django_db
@@ -196,7 +196,7 @@ def test_builds_are_uploaded_and_deleted_through_the_storage(
     assert calls == [("delete", min(listed))]
 
 
-def test_an_operation_is_one_request(s3_url: str) -> None:  # noqa: F811
+def test_each_operation_makes_one_request(s3_url: str) -> None:  # noqa: F811
     store = open_store(s3_url)
     assert isinstance(store, S3Store)
     requests: list[str] = []
@@ -214,15 +214,15 @@ def test_an_operation_is_one_request(s3_url: str) -> None:  # noqa: F811
     assert requests == [name for _, name in operations]
 
 
-def test_objects_are_written_by_save_alone(store: ObjectStore) -> None:
+def test_objects_are_written_only_by_save(store: ObjectStore) -> None:
     save_object(store, "a", b"old")
     for mode in ("wb", "w", "ab", "r+b", "r"):
-        with pytest.raises(ValueError, match=r"save\(\) replaces them whole"):
+        with pytest.raises(ValueError, match=r"save\(\) replaces it whole"):
             store.open("a", mode)
     assert read_object(store, "a") == b"old"
 
 
-def test_whoever_reads_an_object_that_is_replaced_reads_the_old_one_whole(store: ObjectStore) -> None:
+def test_an_open_file_has_the_whole_old_object_after_it_is_replaced(store: ObjectStore) -> None:
     save_object(store, "a", b"old" * 1000)
     with store.open("a") as file:
         assert file.read(3) == b"old"
@@ -232,8 +232,8 @@ def test_whoever_reads_an_object_that_is_replaced_reads_the_old_one_whole(store:
     assert read_object(store, "a") == b"new"
 
 
-def test_a_backslash_leads_to_no_other_object(store: ObjectStore) -> None:
-    """Both libraries take it for a slash, and django-storages resolves ``..`` after that."""
+def test_a_backslash_is_not_a_slash(store: ObjectStore) -> None:
+    """Django and django-storages replace it by a slash; django-storages resolves ``..`` after that."""
     save_object(store, "other/secret", b"secret")
     for key in ("tenant/..\\..\\other/secret", "tenant\\..\\other/secret", "other\\secret"):
         assert not store.exists(key)
@@ -262,7 +262,7 @@ def test_no_descriptor_is_left_open(store: ObjectStore) -> None:
             with pytest.raises(ObjectNotFound):
                 store.open(key)
         store.delete("none")
-    # A connection may have been made anew, and the server that closes the one before is in this process.
+    # A connection may be new. The server, which runs in this process, may not have closed the old one yet.
     deadline = time.monotonic() + 30
     while psutil.Process().num_fds() > opened + 2 * isinstance(store, S3Store):
         assert time.monotonic() < deadline
@@ -298,7 +298,7 @@ def assert_each_fails(store: ObjectStore, message: str) -> None:
 
 @pytest.fixture
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Requests that failed are repeated without a pause."""
+    """Retry failed requests without a delay."""
     monkeypatch.setattr(ExponentialBackoff, "delay_amount", lambda *_: 0)
 
 
@@ -323,7 +323,7 @@ def test_a_store_that_cannot_be_reached_is_named(s3_url: str, monkeypatch: pytes
 
 @pytest.mark.usefixtures("_at_once")
 @pytest.mark.parametrize("fault", [Fault.ERROR, Fault.CUT])
-def test_a_body_that_breaks_off_is_an_error_of_the_store(
+def test_a_body_that_is_cut_off_raises_a_store_error(
     s3_url: str,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
     fault: Fault,

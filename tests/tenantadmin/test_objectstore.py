@@ -1,4 +1,4 @@
-"""Both stores behave alike: one suite, run over files and over S3 on a real HTTP server."""
+"""Tests of the object stores. Most run three times: on files, on files that are read ahead, and on S3."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tenantadmin.objectstore import (
     reader,
     reader_program,
 )
-from tenantadmin.objectstore.files import Run
+from tenantadmin.objectstore.files import FolderFiles
 from tenantadmin.objectstore.s3 import S3Store
 from tests.objects import read_object, save_object
 from tests.s3 import s3_endpoint, s3_url  # noqa: F401  # fixtures
@@ -40,32 +40,32 @@ DAY, MINUTE = timedelta(days=1), timedelta(minutes=1)
 
 
 def keys_of(batches: Iterable[Batch]) -> list[str]:
-    return [entry.key for some in batches for entry in some.entries]
+    return [entry.key for batch in batches for entry in batch.entries]
 
 
 def bodies_of(batches: Iterable[Batch]) -> list[bytes]:
-    return [body for some in batches for _, body in some.items()]
+    return [body for batch in batches for _, body in batch.items()]
 
 
 def read_many(store: ObjectStore, sizes: Mapping[str, int]) -> list[tuple[str, bytes]]:
-    """What is there of keys that were listed with these sizes."""
-    found = store.read_many(Entry(key, size, "") for key, size in sizes.items())
-    return [(entry.key, body) for some in found for entry, body in some.items()]
+    """Read keys that were listed with these sizes. Return those that exist."""
+    batches = store.read_many(Entry(key, size, "") for key, size in sizes.items())
+    return [(entry.key, body) for batch in batches for entry, body in batch.items()]
 
 
 @pytest.fixture
-def few_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let few files be as many as are worth processes, of which each gets a request of 50 at a time."""
-    monkeypatch.setattr(local, "_WORTH_PROCESSES", 1)
-    monkeypatch.setattr(batch, "OBJECTS", 50)
-    monkeypatch.setattr(reader, "OBJECTS", 50)
-    monkeypatch.setattr(reader, "_AHEAD", 1)
+def read_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read even a single file ahead. Each process has one request, for up to 50 files."""
+    monkeypatch.setattr(local, "_MIN_FILES_TO_READ_AHEAD", 1)
+    monkeypatch.setattr(batch, "BATCH_OBJECTS", 50)
+    monkeypatch.setattr(reader, "BATCH_OBJECTS", 50)
+    monkeypatch.setattr(reader, "_BUFFERS_PER_PROCESS", 1)
 
 
 @pytest.fixture(params=["file", "file, read ahead", "s3"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectStore:
     if request.param == "file, read ahead":
-        request.getfixturevalue("few_files")
+        request.getfixturevalue("read_ahead")
     if request.param.startswith("file"):
         return open_store((tmp_path / "objects").as_uri())
     return open_store(request.getfixturevalue("s3_url"))
@@ -103,7 +103,7 @@ def test_a_missing_object_is_not_found(store: ObjectStore) -> None:
         assert not store.exists(key)
 
 
-def test_many_are_read_in_their_order_whatever_is_gone_or_has_changed(store: ObjectStore) -> None:
+def test_read_many_keeps_the_order_and_skips_missing_objects(store: ObjectStore) -> None:
     for key in ("top", "a/1", "a/2", "b/c/3"):
         save_object(store, key, key.encode() * 3)
     sizes = {"a/1": 9, "a/2": 1, "a/gone": 9, "b/c/3": 999, "b/c": 0, "a/1/x": 0, "none/x": 0, "top": 9}
@@ -114,12 +114,12 @@ def test_many_are_read_in_their_order_whatever_is_gone_or_has_changed(store: Obj
     assert read_many(store, {}) == []
 
 
-def test_of_many_no_more_bytes_are_held_than_may_be(
+def test_read_many_limits_the_bytes_in_memory(
     s3_url: str,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    class Unread(S3Store):
-        def _read_if_there(self, key: str) -> bytes:
+    class WithoutRequests(S3Store):
+        def _read_if_exists(self, key: str) -> bytes:
             return key.encode()
 
     taken = 0
@@ -130,18 +130,18 @@ def test_of_many_no_more_bytes_are_held_than_may_be(
             yield Entry(str(taken), size, "")
 
     sizes = [40 << 20, 20 << 20, 10 << 20, 90 << 20, *([1] * 40)]
-    monkeypatch.setattr(batch, "OBJECTS", 1)
-    found = Unread(bucket_name=s3_url.split("/")[2]).read_many(objects())
-    held = []
+    monkeypatch.setattr(batch, "BATCH_OBJECTS", 1)
+    batches = WithoutRequests(bucket_name=s3_url.split("/")[2]).read_many(objects())
+    in_memory = []
     for number in range(len(sizes)):
-        assert next(found).content == str(number).encode()
-        # The last that was taken waits for room.
-        held.append(taken - number)
-    # Of the fourth, which alone is more than that, nothing else is read; of small ones a certain number.
-    assert held == [2, 2, 1, 1, *([32] * 8), *range(31, -1, -1)]
+        assert next(batches).content == str(number).encode()
+        # The last entry that was taken is not read yet.
+        in_memory.append(taken - number)
+    # The fourth object exceeds the limit of 64 MiB, so it is read alone. Small objects are limited by number.
+    assert in_memory == [2, 2, 1, 1, *([32] * 8), *range(31, -1, -1)]
 
 
-def test_names_too_long_for_files_are_those_of_objects_elsewhere(tmp_path: Path, s3_url: str) -> None:  # noqa: F811
+def test_s3_allows_names_that_are_too_long_for_files(tmp_path: Path, s3_url: str) -> None:  # noqa: F811
     remote, local = open_store(s3_url), LocalStore(tmp_path)
     key = f"t/{'ü' * 150}.json"
     save_object(remote, key, b"x")
@@ -156,7 +156,7 @@ def test_names_too_long_for_files_are_those_of_objects_elsewhere(tmp_path: Path,
         local.listdir(f"{key}/")
 
 
-def test_all_that_are_wanted_are_read_in_the_order_of_their_keys(store: ObjectStore) -> None:
+def test_read_all_reads_the_wanted_objects_sorted_by_key(store: ObjectStore) -> None:
     keys = ["a/0", "a/b.json", "a/b/1", "a/b/2/x", "a/b0", "a/é", "a!/x", "b/x", "a/empty"]
     for key in keys:
         save_object(store, key, b"" if key == "a/empty" else key.encode() * 3)
@@ -167,15 +167,15 @@ def test_all_that_are_wanted_are_read_in_the_order_of_their_keys(store: ObjectSt
     assert keys_of(found) == below
     assert bodies_of(found) == [read_object(store, key) for key in below]
     listed = sorted(store.list("a/"), key=lambda entry: entry.key)
-    assert [entry for some in found for entry in some.entries] == listed
+    assert [entry for batch in found for entry in batch.entries] == listed
     assert keys_of(store.read_all("", lambda key: key.endswith("x"))) == ["a!/x", "a/b/2/x", "b/x"]
     assert list(store.read_all("none/", lambda _: True)) == []
 
 
-def test_what_goes_while_all_are_read_does_not_come(
+def test_read_all_skips_an_object_that_is_deleted_meanwhile(
     store: ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batch, "OBJECTS", 50)
+    monkeypatch.setattr(batch, "BATCH_OBJECTS", 50)
     keys = [f"a/{number:03}" for number in range(200)]
     for key in keys:
         save_object(store, key, key.encode())
@@ -186,23 +186,23 @@ def test_what_goes_while_all_are_read_does_not_come(
     assert first + keys_of(found) == keys[:-1]
 
 
-def test_of_files_only_objects_are_read(tmp_path: Path) -> None:
+def test_read_all_skips_links_pipes_and_unfinished_files(tmp_path: Path) -> None:
     store = LocalStore(tmp_path / "objects")
     for key in ("a/1", "a/b/2", ".hidden/3"):
         save_object(store, key, key.encode())
-    place = tmp_path / "objects/a"
-    (place / "link").symlink_to(place / "1")
-    (place / "folder").symlink_to(place / "b")
-    (tmp_path / "objects/.staging/rest").write_bytes(b"half written")
-    (place / os.fsdecode(b"\xff")).write_bytes(b"named by no Unicode")
-    os.mkfifo(place / "pipe")
-    # No key is as long.
-    (place / "/".join(["deep" * 50] * 8)).mkdir(parents=True)
+    folder = tmp_path / "objects/a"
+    (folder / "link").symlink_to(folder / "1")
+    (folder / "folder").symlink_to(folder / "b")
+    (tmp_path / "objects/.staging/unfinished").write_bytes(b"half written")
+    (folder / os.fsdecode(b"\xff")).write_bytes(b"the name is not Unicode")
+    os.mkfifo(folder / "pipe")
+    # This path is longer than a key may be.
+    (folder / "/".join(["deep" * 50] * 8)).mkdir(parents=True)
     assert bodies_of(store.read_all("", lambda _: True)) == [b".hidden/3", b"a/1", b"a/b/2"]
 
 
-@pytest.mark.parametrize("fixture", [None, "few_files"])
-def test_what_is_a_file_no_longer_is_not_waited_for(
+@pytest.mark.parametrize("fixture", [None, "read_ahead"])
+def test_a_file_that_became_a_pipe_is_skipped_without_waiting(
     tmp_path: Path, request: pytest.FixtureRequest, fixture: str | None
 ) -> None:
     if fixture is not None:
@@ -218,8 +218,8 @@ def test_what_is_a_file_no_longer_is_not_waited_for(
         read_object(store, "a/2")
 
 
-@pytest.mark.usefixtures("few_files")
-def test_more_than_is_held_is_read_ahead_in_parts(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("read_ahead")
+def test_files_that_do_not_fit_into_one_buffer_are_read_in_parts(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     bodies = {f"a/{number}": bytes([number]) * 5_000_000 for number in range(5)} | {
         "b/large": b"x" * 20_000_000
@@ -230,13 +230,13 @@ def test_more_than_is_held_is_read_ahead_in_parts(tmp_path: Path) -> None:
     assert read_many(store, dict.fromkeys([*bodies, "b/none", "c/none"], 0)) == list(bodies.items())
 
 
-def _processes_that_read() -> list[psutil.Process]:
+def _reader_processes() -> list[psutil.Process]:
     children = psutil.Process().children()
     return [child for child in children if any(reader_program.__file__ in part for part in child.cmdline())]
 
 
-@pytest.mark.usefixtures("few_files")
-def test_a_process_that_reads_ahead_goes_with_its_reader(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("read_ahead")
+def test_reader_processes_end_when_the_iterator_is_deleted(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     for number in range(200):
         save_object(store, f"a/{number:03}", b"x")
@@ -244,7 +244,7 @@ def test_a_process_that_reads_ahead_goes_with_its_reader(tmp_path: Path) -> None
 
     found = store.read_all("a/", lambda _: True)
     assert len(next(found).entries) == 50
-    processes = _processes_that_read()
+    processes = _reader_processes()
     assert len(processes) == 2
     del found
 
@@ -252,26 +252,26 @@ def test_a_process_that_reads_ahead_goes_with_its_reader(tmp_path: Path) -> None
     assert psutil.Process().num_fds() == opened
 
 
-@pytest.mark.usefixtures("few_files")
-def test_a_process_that_dies_while_it_reads_ahead_is_told_of(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("read_ahead")
+def test_a_dead_reader_process_raises_a_store_error(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     for number in range(200):
         save_object(store, f"a/{number:03}", b"x")
 
     found = store.read_all("a/", lambda _: True)
     assert len(next(found).entries) == 50
-    _processes_that_read()[1].kill()
+    _reader_processes()[1].kill()
 
-    with pytest.raises(StoreError, match="cannot read objects: the process that reads files ended"):
+    with pytest.raises(StoreError, match="cannot read objects: the process that reads files has died"):
         list(found)
-    assert not _processes_that_read()
+    assert not _reader_processes()
 
 
-@pytest.mark.usefixtures("few_files")
-def test_what_cannot_be_read_ahead_is_named(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match="File name too long") as refused, reader.ReadAhead() as ahead:
-        list(ahead.read([Run(str(tmp_path), "", ["a", "n" * 300])]))
-    assert refused.value.filename == f"{tmp_path}/{'n' * 300}"
+@pytest.mark.usefixtures("read_ahead")
+def test_an_error_while_reading_ahead_names_the_file(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="File name too long") as raised, reader.ReadAhead() as ahead:
+        list(ahead.read([FolderFiles(str(tmp_path), "", ["a", "n" * 300])]))
+    assert raised.value.filename == f"{tmp_path}/{'n' * 300}"
 
 
 def test_deleting_is_idempotent(store: ObjectStore) -> None:
@@ -306,7 +306,7 @@ def test_a_listing_has_the_size(store: ObjectStore) -> None:
 
 
 def test_more_than_a_page_of_keys_is_listed(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    # A real store answers with a thousand to a page; the stand-in with as many as it is told.
+    # A real store has a thousand keys per page. The test server has as many as this variable says.
     monkeypatch.setenv("MOTO_S3_DEFAULT_MAX_KEYS", "10")
     keys = {f"many/{number:04}" for number in range(1050 if "TEST_S3_ENDPOINT" in os.environ else 25)}
     for key in keys:
@@ -337,7 +337,7 @@ def test_prefixes_that_lead_elsewhere_are_refused(store: ObjectStore, prefix: st
         store.listdir(prefix)
 
 
-def test_odd_but_valid_names_survive(store: ObjectStore) -> None:
+def test_unusual_names_are_stored_unchanged(store: ObjectStore) -> None:
     for key in ("t/a b.json", "t/ü+%2F&=?#.json", "t/測試.json", "t/...json", "t/-\\x.json"):
         save_object(store, key, key.encode())
         assert read_object(store, key) == key.encode()
@@ -375,13 +375,13 @@ def test_symbolic_links_are_neither_listed_nor_followed(tmp_path: Path) -> None:
         read_object(store, "t/dir/f")
     with pytest.raises(InvalidKey):
         save_object(store, "t/dir/new", b"")
-    # A link is replaced; what it leads to stays.
+    # Saving replaces the link, not the file to which it leads.
     save_object(store, "t/file", b"own")
     assert (root / "t" / "file").read_bytes() == b"own"
     assert {path.name: path.read_bytes() for path in (tmp_path / "secret").iterdir()} == {"f": b"secret"}
 
 
-def test_many_paths_are_those_of_each_key_and_none_leads_out(tmp_path: Path) -> None:
+def test_uris_equal_the_uri_of_each_key_and_none_leads_out(tmp_path: Path) -> None:
     (tmp_path / "secret").mkdir()
     root = tmp_path / "root"
     (root / "t" / "c" / "day=1").mkdir(parents=True)
@@ -395,7 +395,7 @@ def test_many_paths_are_those_of_each_key_and_none_leads_out(tmp_path: Path) -> 
             store.uris([*keys, bad])
 
 
-def test_a_failed_write_leaves_the_old_object_and_no_rest(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_only_the_old_object(tmp_path: Path) -> None:
     class Broken(io.BytesIO):
         def read(self, size: int | None = -1, /) -> bytes:  # noqa: ARG002
             raise OSError(28, "No space left on device")
@@ -409,22 +409,22 @@ def test_a_failed_write_leaves_the_old_object_and_no_rest(tmp_path: Path) -> Non
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [tmp_path / "a" / "b"]
 
 
-def test_of_unfinished_writes_only_those_of_long_ago_go(tmp_path: Path) -> None:
+def test_remove_unfinished_removes_only_old_writes(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     assert store.remove_unfinished(age=DAY) == 0
     save_object(store, "a", b"x")
-    for name, age in (("killed", DAY + MINUTE), ("going-on", DAY - MINUTE)):
+    for name, age in (("killed", DAY + MINUTE), ("in-progress", DAY - MINUTE)):
         staged = tmp_path / ".staging" / name
         staged.write_bytes(b"half")
         began_at = (datetime.now(UTC) - age).timestamp()
         os.utime(staged, (began_at, began_at))
 
     assert store.remove_unfinished(age=DAY) == 1
-    assert [path.name for path in (tmp_path / ".staging").iterdir()] == ["going-on"]
+    assert [path.name for path in (tmp_path / ".staging").iterdir()] == ["in-progress"]
     assert read_object(store, "a") == b"x"
 
 
-def test_of_unfinished_uploads_only_those_of_long_ago_under_the_store_go(s3_url: str) -> None:  # noqa: F811
+def test_remove_unfinished_removes_only_old_uploads_of_this_store(s3_url: str) -> None:  # noqa: F811
     store = open_store(s3_url)
     assert isinstance(store, S3Store)
     save_object(store, "a", b"x")
@@ -433,7 +433,7 @@ def test_of_unfinished_uploads_only_those_of_long_ago_under_the_store_go(s3_url:
         upload = store.client.create_multipart_upload(Bucket=bucket, Key=key)["UploadId"]
         store.client.upload_part(Bucket=bucket, Key=key, UploadId=upload, PartNumber=1, Body=b"half")
 
-    # A stand-in for S3 may date them at any time in the past.
+    # The test server gives uploads a fixed date in the past.
     assert store.remove_unfinished(age=36_500 * DAY) == 0
     assert store.remove_unfinished(age=-MINUTE) == 1
     left = store.client.list_multipart_uploads(Bucket=bucket)["Uploads"]
@@ -441,7 +441,7 @@ def test_of_unfinished_uploads_only_those_of_long_ago_under_the_store_go(s3_url:
     assert read_object(store, "a") == b"x"
 
 
-def test_staged_files_are_no_objects(tmp_path: Path) -> None:
+def test_staged_files_are_not_objects(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     (tmp_path / ".staging").mkdir()
     (tmp_path / ".staging" / "left-over").write_bytes(b"half")

@@ -1,4 +1,4 @@
-"""Identity providers from the environment."""
+"""Tests of the identity providers in the environment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_none_is_configured_by_default() -> None:
     assert read() == ([], {})
 
 
-def test_several_at_once_in_order() -> None:
+def test_several_providers_are_read_in_order() -> None:
     names, providers = read(
         SIGNIN_PROVIDERS="corp-sso, google,microsoft",
         SIGNIN_CORP_SSO_CLIENT_ID="a",
@@ -58,7 +58,7 @@ def test_several_at_once_in_order() -> None:
                     "name": "microsoft",
                     "client_id": "e",
                     "secret": "f",
-                    # The addresses of a shared directory are verified by nobody.
+                    # Nobody verifies the addresses of a shared directory.
                     "settings": {"tenant": "common", "verified_email": False},
                 }
             ],
@@ -114,7 +114,7 @@ def test_several_at_once_in_order() -> None:
         ),
     ],
 )
-def test_what_is_missing_is_named(variables: dict[str, str], problems: list[str]) -> None:
+def test_a_missing_or_bad_variable_is_named(variables: dict[str, str], problems: list[str]) -> None:
     with pytest.raises(ConfigurationError) as caught:
         read(**variables)
     assert caught.value.problems == problems

@@ -1,4 +1,4 @@
-"""Times as the API writes them. Contract: General conventions."""
+"""Tests of the format of times. Contract: General conventions."""
 
 from __future__ import annotations
 

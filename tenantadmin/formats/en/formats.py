@@ -1,4 +1,4 @@
-"""Times with seconds and their zone, so that they can be held against logs (FORMAT_MODULE_PATH)."""
+"""Times with seconds and time zone, to compare them with logs (FORMAT_MODULE_PATH)."""
 
 from __future__ import annotations
 

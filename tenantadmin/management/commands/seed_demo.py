@@ -1,4 +1,4 @@
-"""`manage.py seed_demo`: two tenants with people, rules and a month of logs to try things on."""
+"""`manage.py seed_demo`: two tenants with users, rules and a month of logs, to try the service."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from tenantadmin.core.errors import ApiError
-from tenantadmin.demo.access import DemoGone, demo_file
+from tenantadmin.demo.access import DemoUsersMissing, demo_file
 from tenantadmin.demo.profile import PROFILE_DAYS
 from tenantadmin.demo.reading import DemoDataError, read_demo
 from tenantadmin.demo.seed import seed_demo
@@ -18,11 +18,11 @@ from tenantadmin.objectstore import StoreError, default_store
 
 
 class Command(BaseCommand):
-    """Seeds the demo once; run again, it changes nothing, or completes what was interrupted."""
+    """Seeds the demo once. Another run completes an interrupted one, or changes nothing."""
 
     help = (
-        "Seeds demo data once: an account, two tenants with rulesets, people, and 30 days of generated "
-        "logs up to yesterday. How to get in is written to demo.json in VAR_DIR. Next: manage.py rebuild"
+        "Seed demo data once: an account, two tenants with rulesets, users, and 30 days of generated logs up "
+        "to yesterday. A password and a token are written to demo.json in VAR_DIR. Next: manage.py rebuild"
     )
 
     def handle(self, **_options: Any) -> None:
@@ -42,9 +42,9 @@ class Command(BaseCommand):
                     entries += step.entries
                     progress.update(task, advance=1, visible=True, description=f"{step.tenant}, days")
         except (StoreError, OSError) as error:
-            raise CommandError(f"{error}. What was written stays; run the command again.") from error
-        except (ApiError, DemoDataError, DemoGone) as error:
+            raise CommandError(f"{error}. Fix this and run the command again. It continues there.") from error
+        except (ApiError, DemoDataError, DemoUsersMissing) as error:
             raise CommandError(str(error)) from error
         tenants = len(demo.profiles)
-        seeded = f"{entries:,} log entries in {tenants} tenants" if entries else "all there already"
-        self.stdout.write(f"Demo data: {seeded}. How to get in: {demo_file()}")
+        seeded = f"{entries:,} log entries in {tenants} tenants" if entries else "complete already"
+        self.stdout.write(f"Demo data: {seeded}. Password and token: {demo_file()}")

@@ -22,23 +22,23 @@ if TYPE_CHECKING:
     import threading
     from pathlib import Path
 
-#: For a machine of two cores: two web processes, and as many tasks at once.
+#: Web processes, and below tasks that run at once, for a machine with two cores.
 WEB_WORKERS = 2
-#: More than SQL queries can hold (SQL_SLOTS + SQL_QUEUE), so that other requests are answered meanwhile.
+#: More than SQL queries can use (SQL_SLOTS + SQL_QUEUE), so that some threads stay free for other requests.
 WEB_THREADS = 32
 TASKS_AT_ONCE = 2
 CHILD_ENVIRONMENT = {
     "TENANTADMIN_SUPERVISED": "1",
     "PYTHONUNBUFFERED": "1",
-    # SIGTERM stops a Celery worker as SIGQUIT does: after three seconds, its tasks go back into the queue.
+    # Celery handles SIGTERM like SIGQUIT: after three seconds, the tasks go back into the queue.
     "REMAP_SIGTERM": "SIGQUIT",
-    # It has fifteen lines. In a container, root is normal.
+    # This warning has fifteen lines. In a container, root is normal.
     "PYTHONWARNINGS": "ignore:You're running the worker with superuser privileges",
 }
 
 
 class Command(BaseCommand):
-    """Starts PostgreSQL and Redis unless configured, migrates, then supervises web, worker and beat."""
+    """Starts PostgreSQL and Redis unless configured, migrates, and supervises web, worker and beat."""
 
     help = "Run the web server, the Celery worker and beat, with PostgreSQL and Redis unless configured."
 
@@ -51,7 +51,7 @@ class Command(BaseCommand):
             check_is_free(address)
         except AddressError as error:
             raise CommandError(str(error)) from None
-        needs = embedded.unconfigured(os.environ)
+        needs = embedded.find_needs(os.environ)
         with embedded.running(settings.VAR_DIR, database=needs.database, redis=needs.redis) as servers:
             self._prepare(demo=demo)
             supervisor = Supervisor(commands(address), env={**os.environ, **CHILD_ENVIRONMENT})
@@ -68,7 +68,7 @@ class Command(BaseCommand):
         settings.STATIC_ROOT.mkdir(parents=True, exist_ok=True)
         if not settings.DEBUG:
             call_command("collectstatic", interactive=False, verbosity=0)
-        # The supervisor needs none, and its children must not share one.
+        # The supervisor needs no connection, and its child processes must not share one.
         connections.close_all()
 
 
@@ -93,7 +93,7 @@ def commands(address: Address) -> dict[str, list[str]]:
             *(sys.executable, "-m", "granian", "--interface", "wsgi", "tenantadmin.wsgi:application"),
             *("--host", address.host, "--port", str(address.port), "--no-ws"),
             *("--workers", str(WEB_WORKERS), "--blocking-threads", str(WEB_THREADS)),
-            # Requests that find no free thread wait in the process, not in the kernel.
+            # Requests without a free thread wait in the process, not in the kernel.
             *("--backpressure", "128", "--workers-kill-timeout", "3"),
             *("--working-dir", str(settings.BASE_DIR)),
         ],

@@ -1,11 +1,12 @@
-"""Makes sure that the servers run, for as long as anybody needs them.
+"""Start the servers when the first process needs them, and stop them after the last.
 
-Three kinds of locks, all released by the kernel when their holder dies:
+There are these locks. The kernel releases each when the process that holds it dies:
 
-- `start`: held for moments, so that one process at a time comes or goes.
-- `lease`, shared: held by everybody who needs the servers. Their keepers wait for it to be free, then stop
-  them (see `keeper`). `holders` is the same without the keepers: who gets it is the last to leave.
-- one per server, held by its keeper: while it is held, the server runs. No pid file is ever believed.
+- `start`: held briefly, so that only one process at a time starts or stops servers.
+- `in-use`: each process that needs the servers holds it, shared. The monitors wait for it to be free, then
+  stop the servers (see `monitor`).
+- `clients`: as `in-use`, but the monitors never take it. A process that gets it exclusively is the last one.
+- one per server: its monitor holds it while the server runs. Pid files are not used, as they may be stale.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import psutil
 from tenantadmin.embedded import postgresql, redis
 from tenantadmin.embedded.binaries import postgresql_program
 from tenantadmin.embedded.errors import EmbeddedError
-from tenantadmin.embedded.identity import KEEPER, choose_identity
+from tenantadmin.embedded.identity import MONITOR, choose_identity
 from tenantadmin.embedded.layout import Endpoints, Layout, endpoints
 from tenantadmin.embedded.locks import FileLock
 
@@ -35,10 +36,10 @@ if TYPE_CHECKING:
 _START_SECONDS = 60.0
 _STOP_SECONDS = 40.0
 _POLL_SECONDS = 0.02
-#: Our children, kept for the day we reap them; most end after us.
-_keepers: list[subprocess.Popen[bytes]] = []
-#: A log that has grown beyond this is set aside at the next start, once.
-_LOG_BYTES = 10 * 2**20
+#: Monitors that this process started. They are kept to reap those that end before it; most end later.
+_monitors: list[subprocess.Popen[bytes]] = []
+#: A larger log is renamed to `<name>.log.1` at the next start, and replaces the one of that name.
+_MAX_LOG_BYTES = 10 * 2**20
 
 
 @dataclass(frozen=True)
@@ -51,42 +52,42 @@ class Server:
     @property
     def pid(self) -> int:
         """The process id of the server itself."""
-        return int(self._record()[0])
+        return int(self._lines()[0])
 
     def wait(self) -> str:
-        """Block until the server has ended; return how: `was killed by signal 9 (SIGKILL)`."""
+        """Block until the server has ended. Return how it ended: `was killed by signal 9 (SIGKILL)`."""
         FileLock(self.lock_path).wait()
         try:
-            return (self._record()[1:] or ["ended together with its keeper"])[0]
+            return (self._lines()[1:] or ["ended together with its monitor"])[0]
         except FileNotFoundError:
-            return "ended, its directory having been removed"
+            return "ended, and its directory was removed"
 
-    def _record(self) -> list[str]:
-        """What its keeper wrote: the pid, and the end once it has come."""
+    def _lines(self) -> list[str]:
+        """Return what the monitor wrote: the pid, and how the server ended if it has."""
         return self.lock_path.read_text().splitlines()
 
 
 @dataclass(frozen=True)
-class _Kind:
-    """What the two servers differ in."""
+class _ServerKind:
+    """The differences between the two servers."""
 
     name: str
     slug: str
     stop_signal: int
     data: Path
-    answers: Callable[[Layout], bool]
+    is_ready: Callable[[Layout], bool]
 
 
 @dataclass(frozen=True)
 class Needs:
-    """Which servers no variable of the environment replaces."""
+    """Which embedded servers are needed."""
 
     database: bool
     redis: bool
 
 
-def unconfigured(environ: Mapping[str, str]) -> Needs:
-    """Return which servers have to be embedded, `DATABASE_URL` and `REDIS_URL` being absent."""
+def find_needs(environ: Mapping[str, str]) -> Needs:
+    """Return which servers must be embedded, because `DATABASE_URL` or `REDIS_URL` is not set."""
     return Needs(database="DATABASE_URL" not in environ, redis="REDIS_URL" not in environ)
 
 
@@ -94,42 +95,42 @@ def unconfigured(environ: Mapping[str, str]) -> Needs:
 def running(
     var_dir: Path, *, database: bool = True, redis: bool = True, durable: bool = True
 ) -> Iterator[tuple[Server, ...]]:
-    """Keep the servers of `var_dir` running inside the `with` block; yield those that were asked for.
+    """Keep the servers of `var_dir` running inside the `with` block. Yield the requested ones.
 
-    Any number of processes may be inside. The servers stop when the last one has left, and the last one
-    waits for that; killed holders count as gone. With `durable` off, data are lost when the machine stops.
+    Several processes may be inside at once. The last one that leaves waits until the servers have stopped. If
+    it is killed, they stop too. Without `durable`, data may be lost when the machine stops.
 
-    Raises EmbeddedError with a sentence for a person.
+    Raises EmbeddedError.
     """
     layout = Layout(var_dir.absolute())
     if not (database or redis):
         yield ()
         return
     prepare_var_dir(layout.var_dir)
-    lease = FileLock(layout.lock("lease"))
-    holders = FileLock(layout.lock("holders"))
+    in_use = FileLock(layout.lock("in-use"))
+    clients = FileLock(layout.lock("clients"))
     kinds = [kind for kind, wanted in zip(_kinds(layout), (database, redis), strict=True) if wanted]
     try:
-        with _coming_or_going(layout):
-            # A keeper that is stopping its server holds the lease alone until it is done.
-            lease.acquire(shared=True, timeout=_STOP_SECONDS)
-            holders.acquire(shared=True, timeout=_STOP_SECONDS)
+        with _start_lock(layout):
+            # While a monitor stops its server, it holds this lock exclusively.
+            in_use.acquire(shared=True, timeout=_STOP_SECONDS)
+            clients.acquire(shared=True, timeout=_STOP_SECONDS)
             servers = tuple(_ensure_started(kind, layout=layout, durable=durable) for kind in kinds)
         yield servers
     finally:
-        with _coming_or_going(layout):
-            lease.release()
-            holders.release()
-            if holders.try_acquire():
+        with _start_lock(layout):
+            in_use.release()
+            clients.release()
+            if clients.try_acquire():
                 for kind in _kinds(layout):
                     _wait_for_end(layout.lock(kind.slug))
-                holders.release()
-                _keepers[:] = [keeper for keeper in _keepers if keeper.poll() is None]
+                clients.release()
+                _monitors[:] = [monitor for monitor in _monitors if monitor.poll() is None]
                 _remove_private_socket_dir(layout)
 
 
 class RunningForTests:
-    """The servers of a test run, whose data nobody keeps."""
+    """The servers of a test run."""
 
     def __init__(self, var_dir: Path) -> None:
         self.endpoints: Endpoints = endpoints(var_dir)
@@ -137,17 +138,17 @@ class RunningForTests:
         self._stack.enter_context(running(var_dir, durable=False))
 
     def stop(self) -> None:
-        """Stop the servers; doing so again changes nothing."""
+        """Stop the servers. A second call does nothing."""
         self._stack.close()
 
 
 def start_for_tests(var_dir: Path) -> RunningForTests:
-    """Start both servers under `var_dir` without durability: the data are lost when the machine stops."""
+    """Start both servers under `var_dir` without durability: data may be lost when the machine stops."""
     return RunningForTests(var_dir)
 
 
 def prepare_var_dir(var_dir: Path) -> None:
-    """Make the directories that everything else needs. Raises EmbeddedError where that is not possible."""
+    """Create the directories that the servers need. Raises EmbeddedError if they cannot be written."""
     layout = Layout(var_dir.absolute())
     try:
         for path in (layout.var_dir, layout.run_dir, layout.log_dir, layout.redis_data):
@@ -158,20 +159,20 @@ def prepare_var_dir(var_dir: Path) -> None:
         reason = (error.strerror or str(error)).lower()
         raise EmbeddedError(
             f"{error.filename or var_dir} cannot be written ({reason}). "
-            "Make it a directory of yours, or set VAR_DIR to another place."
+            "Make it a directory that you can write, or set VAR_DIR to another directory."
         ) from None
 
 
-def _kinds(layout: Layout) -> tuple[_Kind, _Kind]:
+def _kinds(layout: Layout) -> tuple[_ServerKind, _ServerKind]:
     return (
         # SIGINT: PostgreSQL ends open sessions and shuts down cleanly.
-        _Kind("PostgreSQL", "postgresql", signal.SIGINT, layout.postgresql_data, postgresql.answers),
-        _Kind("Redis", "redis", signal.SIGTERM, layout.redis_data, redis.answers),
+        _ServerKind("PostgreSQL", "postgresql", signal.SIGINT, layout.postgresql_data, postgresql.is_ready),
+        _ServerKind("Redis", "redis", signal.SIGTERM, layout.redis_data, redis.is_ready),
     )
 
 
 @contextlib.contextmanager
-def _coming_or_going(layout: Layout) -> Iterator[None]:
+def _start_lock(layout: Layout) -> Iterator[None]:
     lock = FileLock(layout.lock("start"))
     lock.acquire(timeout=_START_SECONDS + _STOP_SECONDS)
     try:
@@ -180,21 +181,21 @@ def _coming_or_going(layout: Layout) -> Iterator[None]:
         lock.release()
 
 
-def _ensure_started(kind: _Kind, *, layout: Layout, durable: bool) -> Server:
+def _ensure_started(kind: _ServerKind, *, layout: Layout, durable: bool) -> Server:
     lock = FileLock(layout.lock(kind.slug))
     if lock.try_acquire():
         try:
             _start(kind, layout=layout, lock=lock, durable=durable)
         finally:
-            # The keeper holds it from here on.
+            # The monitor has inherited the lock and still holds it.
             lock.release()
     server = Server(kind.name, layout.lock(kind.slug))
-    _wait_until_it_answers(kind, layout=layout)
+    _wait_until_ready(kind, layout=layout)
     return server
 
 
-def _start(kind: _Kind, *, layout: Layout, lock: FileLock, durable: bool) -> None:
-    _end_leftovers(kind)
+def _start(kind: _ServerKind, *, layout: Layout, lock: FileLock, durable: bool) -> None:
+    _end_orphans(kind)
     _make_socket_dir(layout)
     options: tuple[str, ...] = ()
     environment = None
@@ -209,12 +210,13 @@ def _start(kind: _Kind, *, layout: Layout, lock: FileLock, durable: bool) -> Non
     else:
         command = redis.server_command(layout, durable=durable)
     log_path = layout.log(kind.slug)
-    if log_path.exists() and log_path.stat().st_size > _LOG_BYTES:
+    if log_path.exists() and log_path.stat().st_size > _MAX_LOG_BYTES:
         log_path.replace(log_path.with_suffix(".log.1"))
     with log_path.open("ab") as log:
-        keeper = subprocess.Popen(
+        monitor = subprocess.Popen(
             [
-                *(*KEEPER, *options, "--chdir", str(kind.data), "--lease", str(layout.lock("lease"))),
+                *(*MONITOR, *options, "--chdir", str(kind.data)),
+                *("--in-use-lock", str(layout.lock("in-use"))),
                 *("--lock-fd", str(lock.fileno()), "--stop-signal", str(int(kind.stop_signal))),
                 *("--", *command),
             ],
@@ -223,24 +225,24 @@ def _start(kind: _Kind, *, layout: Layout, lock: FileLock, durable: bool) -> Non
             stderr=log,
             env=environment,
             pass_fds=(lock.fileno(),),
-            # Ctrl-C in the terminal is for the command, which then leaves in order.
+            # Ctrl-C in the terminal must reach only the command, which then stops the servers.
             start_new_session=True,
         )
-    _keepers.append(keeper)
+    _monitors.append(monitor)
 
 
-def _end_leftovers(kind: _Kind) -> None:
-    """End what a killed keeper left behind: whatever works in the server's data directory."""
-    leftovers = []
+def _end_orphans(kind: _ServerKind) -> None:
+    """End server processes of a killed monitor. Their working directory is the server's data directory."""
+    orphans = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
             if process.cwd() == str(kind.data) and process.name().startswith(("postgres", "redis-server")):
-                leftovers.append(process)
+                orphans.append(process)
     for signum, seconds in ((kind.stop_signal, 10.0), (signal.SIGKILL, 5.0)):
-        for process in leftovers:
+        for process in orphans:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.send_signal(signum)
-        _, leftovers = psutil.wait_procs(leftovers, timeout=seconds)
+        _, orphans = psutil.wait_procs(orphans, timeout=seconds)
 
 
 def _make_socket_dir(layout: Layout) -> None:
@@ -252,7 +254,9 @@ def _make_socket_dir(layout: Layout) -> None:
     with contextlib.suppress(FileNotFoundError):
         owners.add(layout.postgresql_data.stat().st_uid)
     if not stat.S_ISDIR(status.st_mode) or status.st_uid not in owners or status.st_mode & 0o077:
-        raise EmbeddedError(f"{layout.socket_dir} is open to other users. Remove it, and try again.")
+        raise EmbeddedError(
+            f"{layout.socket_dir} is not a private directory of this user. Remove it, and try again."
+        )
 
 
 def _remove_private_socket_dir(layout: Layout) -> None:
@@ -262,12 +266,12 @@ def _remove_private_socket_dir(layout: Layout) -> None:
         layout.socket_dir.rmdir()
 
 
-def _wait_until_it_answers(kind: _Kind, *, layout: Layout) -> None:
+def _wait_until_ready(kind: _ServerKind, *, layout: Layout) -> None:
     deadline = time.monotonic() + _START_SECONDS
-    while not kind.answers(layout):
-        ended = _is_free(layout.lock(kind.slug))
-        if ended or time.monotonic() > deadline:
-            problem = "did not start" if ended else "has not answered for a minute"
+    while not kind.is_ready(layout):
+        has_ended = _is_free(layout.lock(kind.slug))
+        if has_ended or time.monotonic() > deadline:
+            problem = "did not start" if has_ended else "has not answered for a minute"
             raise EmbeddedError(f"{kind.name} {problem}: {_last_line(layout.log(kind.slug))}")
         time.sleep(_POLL_SECONDS)
 

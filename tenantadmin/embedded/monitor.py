@@ -1,12 +1,12 @@
-"""Runs one server for as long as somebody needs it. A script: `python -I -S keeper.py … -- COMMAND`.
+"""Run one server while any process needs it. A script: `python -I -S monitor.py … -- COMMAND`.
 
-Everybody who needs the server holds a shared lock on the lease file. This process waits for an exclusive
-one, which the kernel grants when the last holder is gone, be it by `exit` or by `kill -9`; then it stops the
-server cleanly. It holds the server's own lock for its lifetime, so that nobody else starts a second one, and
-writes into that file the server's pid and, at last, how it ended.
+Each process that needs the server holds a shared lock on one file. The monitor waits for an exclusive lock
+on it. The kernel grants that when the last process has released its lock or has died, even by `kill -9`. Then
+the monitor stops the server. For its whole life it holds the server's own lock, so that no second server
+starts. It writes the server's pid into that lock file, and in the end how the server ended.
 
-It also settles under which identity the server runs: PostgreSQL refuses to run as root. Uses the standard
-library alone, and starts in a few milliseconds.
+The monitor also changes the user that runs the server, as PostgreSQL refuses to run as root. It uses only the
+standard library, and starts in a few milliseconds.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from typing import NoReturn
 
 _CLONE_NEWUSER = 0x10000000
 _PR_SET_PDEATHSIG = 1
-#: Seconds after the request to stop, and what follows then.
+#: Further signals if the server does not stop: seconds after the first signal, and the signal.
 _ESCALATION = ((20.0, signal.SIGQUIT), (30.0, signal.SIGKILL))
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def die_with_parent(signum: int, *, parent: int) -> None:
-    """Have the kernel send `signum` to this process when the thread that forked it ends (Linux only).
+    """Let the kernel send `signum` to this process when the thread that forked it ends (Linux only).
 
-    Where `parent`, the pid of the process that forked, has ended before, this one ends here.
+    If the process `parent`, which forked this one, has already ended, exit now.
     """
     if signum != signal.SIGKILL:
-        # A handler of the parent's would take the signal, and be forgotten with it by `exec`.
+        # A handler inherited from the parent could catch a signal that comes before `exec`; it would be lost.
         signal.signal(signum, signal.SIG_DFL)
     if sys.platform == "linux":
         _libc.prctl(_PR_SET_PDEATHSIG, signum, 0, 0, 0)
@@ -43,7 +43,7 @@ def die_with_parent(signum: int, *, parent: int) -> None:
 
 
 def describe_end(status: int) -> str:
-    """Return how a process ended, from what `os.waitpid` says, as the rest of a sentence about it."""
+    """Return how a process ended, as the end of a sentence. `status` is that of `os.waitpid`."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         return f"was killed by signal {number} ({signal.Signals(number).name})"
@@ -51,9 +51,9 @@ def describe_end(status: int) -> str:
 
 
 def enter_user_namespace(*, uid: int, gid: int) -> None:
-    """Appear to ourselves as `uid`, while files and permissions outside stay those of our own user.
+    """Enter a user namespace in which this process has the id `uid`. Outside, its user does not change.
 
-    Raises OSError where the kernel or the container forbids it.
+    Raises OSError if the kernel or the container forbids it.
     """
     outer_uid, outer_gid = os.geteuid(), os.getegid()
     if _libc.unshare(_CLONE_NEWUSER) != 0:
@@ -69,14 +69,14 @@ def enter_user_namespace(*, uid: int, gid: int) -> None:
 
 
 def become(*, uid: int, gid: int) -> None:
-    """Drop root's rights for good."""
+    """Change to this user and group. There is no way back to root."""
     os.setgroups([])
     os.setgid(gid)
     os.setuid(uid)
 
 
 def exec_server(options: argparse.Namespace) -> NoReturn:
-    """Take on the identity asked for and become the server."""
+    """Change to the user in the options, and replace this process by the server."""
     try:
         if options.map_to:
             uid, gid = options.map_to
@@ -86,9 +86,9 @@ def exec_server(options: argparse.Namespace) -> NoReturn:
             become(uid=uid, gid=gid)
         if options.chdir:
             os.chdir(options.chdir)
-        if options.lease:
-            # After the change of identity, which clears it.
-            die_with_parent(options.stop_signal, parent=options.keeper_pid)
+        if options.in_use_lock:
+            # This must follow the change of the user, which clears the setting.
+            die_with_parent(options.stop_signal, parent=options.monitor_pid)
         os.execv(options.command[0], options.command)  # noqa: S606
     except OSError as error:
         sys.stderr.write(f"{error}\n")
@@ -96,19 +96,19 @@ def exec_server(options: argparse.Namespace) -> NoReturn:
     os._exit(126)
 
 
-class Keeper:
-    """The server as a child, and the reasons to stop it."""
+class Monitor:
+    """Runs the server as a child process, and stops it when no process needs it or a signal comes."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
         self._stopping = threading.Event()
-        options.keeper_pid = os.getpid()
+        options.monitor_pid = os.getpid()
         self.server_pid = os.fork()
         if self.server_pid == 0:
             exec_server(options)
 
     def run(self) -> str:
-        """Wait for the server's end and return how it came about."""
+        """Wait until the server ends. Return how it ended."""
         for signum in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             signal.signal(signum, lambda *_: self.stop())
         threading.Thread(target=self._stop_when_unneeded, daemon=True).start()
@@ -116,7 +116,7 @@ class Keeper:
         return "stopped" if self._stopping.is_set() else describe_end(status)
 
     def stop(self) -> None:
-        """Ask the server to stop, and insist if it does not."""
+        """Send the stop signal to the server, and stronger signals if it does not stop."""
         if self._stopping.is_set():
             return
         self._stopping.set()
@@ -127,7 +127,7 @@ class Keeper:
             timer.start()
 
     def _stop_when_unneeded(self) -> None:
-        fd = os.open(self._options.lease, os.O_RDWR | os.O_CLOEXEC)
+        fd = os.open(self._options.in_use_lock, os.O_RDWR | os.O_CLOEXEC)
         fcntl.flock(fd, fcntl.LOCK_EX)
         self.stop()
 
@@ -143,26 +143,30 @@ def _ids(text: str) -> tuple[int, int]:
 
 def _parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--lease", help="keep the server while this file is locked; without it, only exec")
-    parser.add_argument("--lock-fd", type=int, help="the inherited descriptor of the server's own lock")
+    parser.add_argument(
+        "--in-use-lock", help="stop the server when no process locks this file; if absent, only run COMMAND"
+    )
+    parser.add_argument("--lock-fd", type=int, help="inherited descriptor of the server's own lock")
     parser.add_argument("--stop-signal", type=int, default=signal.SIGTERM)
-    parser.add_argument("--map-to", type=_ids, metavar="UID:GID", help="in a user namespace")
-    parser.add_argument("--become", type=_ids, metavar="UID:GID", help="as this user")
+    parser.add_argument(
+        "--map-to", type=_ids, metavar="UID:GID", help="run with these ids in a user namespace"
+    )
+    parser.add_argument("--become", type=_ids, metavar="UID:GID", help="run as this user and group")
     parser.add_argument("--chdir")
     parser.add_argument("command", nargs="+")
     return parser.parse_args(arguments)
 
 
 def main(arguments: list[str]) -> None:
-    """Run as the script's options say."""
+    """Run the script with these arguments."""
     options = _parse(arguments)
-    if not options.lease:
+    if not options.in_use_lock:
         exec_server(options)
     os.set_inheritable(options.lock_fd, False)  # noqa: FBT003 - positional only
-    keeper = Keeper(options)
+    monitor = Monitor(options)
     os.ftruncate(options.lock_fd, 0)
-    os.write(options.lock_fd, f"{keeper.server_pid}\n".encode())
-    os.write(options.lock_fd, keeper.run().encode())
+    os.write(options.lock_fd, f"{monitor.server_pid}\n".encode())
+    os.write(options.lock_fd, monitor.run().encode())
 
 
 if __name__ == "__main__":

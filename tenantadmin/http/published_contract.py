@@ -1,6 +1,6 @@
-"""The contract as it is published at ``GET /``: the committed file ``openapi.json``.
+"""The contract that ``GET /`` publishes: the committed file ``openapi.json``. Contract: Versioning.
 
-``make contract`` writes it from the code; a test holds the two equal. Contract: Versioning.
+``make contract`` generates the file from the code. A test fails if the file is not up to date.
 """
 
 from __future__ import annotations
@@ -17,5 +17,5 @@ CONTRACT_FILE: Final = Path(__file__).with_name("openapi.json")
 @cache
 def published_contract() -> tuple[bytes, str]:
     """Return the committed contract and its ETag."""
-    text = CONTRACT_FILE.read_bytes()
-    return text, strong_etag(text)
+    content = CONTRACT_FILE.read_bytes()
+    return content, strong_etag(content)
