@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any
 from django.contrib import admin
 from django.db.models import Count, Q
 
+from accounts.access.credentials import end_pat, end_refresh_token
+from accounts.grants import end_grant
 from accounts.models import (
     Account,
     Domain,
+    Event,
     Fqdn,
     Membership,
     PermissionGrant,
@@ -27,7 +30,7 @@ from accounts.models import (
 from accounts.models.signin import MagicLink
 from accounts.staff.actions import DOMAIN_ACTIONS, USER_ACTIONS
 from accounts.staff.names import NamingAdmin, revisions_address
-from tenantadmin.http.admin import ReadOnlyAdmin, ReadOnlyInline
+from tenantadmin.http.admin import CappedPaginator, ReadOnlyAdmin, ReadOnlyInline
 from tenantadmin.http.admin_actions import revocation
 
 if TYPE_CHECKING:
@@ -67,7 +70,7 @@ class MembershipAdmin(NamingAdmin):
 
 @admin.register(PersonalAccessToken)
 class PersonalAccessTokenAdmin(NamingAdmin):
-    actions = (revocation("Access tokens minted from it end within five seconds."),)
+    actions = (revocation("Access tokens minted from it end within five seconds.", end_pat),)
     named = ("tenants", "accounts")
     list_display = (
         *("prefix", "name", "owner", "scopes", "tenants", "accounts"),
@@ -80,7 +83,9 @@ class PersonalAccessTokenAdmin(NamingAdmin):
 
 @admin.register(RefreshToken)
 class RefreshTokenAdmin(ReadOnlyAdmin):
-    actions = (revocation("Access tokens that it was exchanged for run out by themselves."),)
+    actions = (
+        revocation("Access tokens that it was exchanged for run out by themselves.", end_refresh_token),
+    )
     list_display = ("prefix", "user", "created_at", "expires_at", "last_used_at", "revoked_at")
     list_select_related = ("user",)
     search_fields = ("prefix", "user__email")
@@ -89,7 +94,7 @@ class RefreshTokenAdmin(ReadOnlyAdmin):
 
 @admin.register(PermissionGrant)
 class PermissionGrantAdmin(NamingAdmin):
-    actions = (revocation("It acts within five seconds, on tokens that are out already."),)
+    actions = (revocation("It acts within five seconds, on tokens that are out already.", end_grant),)
     named = ("resource_id",)
     list_display = (
         *("grantee", "resource", "resource_id", "permissions"),
@@ -173,6 +178,21 @@ class RevisionAdmin(NamingAdmin):
     list_filter = ("kind", "action")
     search_fields = ("tenant_id", "account_id", "user")
     date_hierarchy = "changed_at"
+
+
+@admin.register(Event)
+class EventAdmin(NamingAdmin):
+    """Events of everybody. The filters and the search use indexes, because the table is large."""
+
+    named = ("tenant_id", "account_id")
+    list_display = (
+        *("at", "kind", "actor", "subject", "tenant_id", "account_id"),
+        *("reason", "address", "request_id"),
+    )
+    list_filter = ("kind", "at")
+    search_fields = ("actor__exact", "subject__exact")
+    search_help_text = "The whole email, domain or hash, or the name of a tenant or account."
+    paginator = CappedPaginator
 
 
 @admin.register(MagicLink)

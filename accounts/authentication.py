@@ -9,6 +9,8 @@ from rest_framework.authentication import BaseAuthentication, get_authorization_
 
 from accounts.access.credentials import PAT_PREFIX
 from accounts.access.rights import authenticate_token
+from accounts.access.tokens import verified_subject
+from accounts.events import record_refused_token
 from tenantadmin.core.errors import InvalidToken
 
 if TYPE_CHECKING:
@@ -49,7 +51,11 @@ def read_bearer(request: HttpRequest | Request) -> Principal | None:
             "A personal access token is not a bearer token. Exchange it first: POST /oauth/token "
             "with grant_type=pat_exchange."
         )
-    return authenticate_token(text)
+    try:
+        return authenticate_token(text)
+    except InvalidToken as error:
+        record_refused_token(subject=verified_subject(text), token=text, reason=error.text)
+        raise
 
 
 class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]

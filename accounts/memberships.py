@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 from django.db import transaction
 
 from accounts.access.scopes import MEMBERSHIP_SCOPES, Scope
+from accounts.events import record_event
 from accounts.models import Membership, Tenant, User
+from accounts.models.events import EventKind
 from accounts.models.users import MembershipRole
 from tenantadmin.core.errors import Forbidden, NotFound, ValidationFailed
 from tenantadmin.core.timestamps import now
@@ -144,8 +146,33 @@ def _write(
     if not principal.is_platform_admin:
         _keep_last_owners(user, stored=stored, added=added, removed=removed, path=path)
     Membership.objects.filter(user=user, tenant__in=removed).delete()
+    for tenant_id in removed:
+        record_membership(user.email, tenant_id, actor=principal.email, before=stored[tenant_id])
     for tenant_id, role in added.items():
         Membership.objects.update_or_create(user=user, tenant_id=tenant_id, defaults={"role": role})
+        before = stored.get(tenant_id)
+        record_membership(user.email, tenant_id, actor=principal.email, before=before, after=role)
+
+
+def record_membership(
+    email: str, tenant_id: UUID, *, actor: str, before: str | None = None, after: str | None = None
+) -> None:
+    """Record the change of a user's role in a tenant. None means that the user is no member."""
+    if before == after:
+        return
+    kind = EventKind.MEMBERSHIP_CHANGED
+    if before is None:
+        kind = EventKind.MEMBERSHIP_ADDED
+    elif after is None:
+        kind = EventKind.MEMBERSHIP_REMOVED
+    record_event(
+        kind,
+        actor=actor,
+        subject=email,
+        tenant_id=tenant_id,
+        before=None if before is None else {"role": before},
+        after=None if after is None else {"role": after},
+    )
 
 
 def _unique(entries: Sequence[MembershipEntry], path: str) -> dict[UUID, str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from accounts.access.credentials import create_pat, grantable_scopes
+from accounts.access.credentials import create_pat, end_pat, grantable_scopes
 from accounts.access.principal import WILDCARD, Principal, Rights
 from accounts.access.reach import NO_SCOPES
 from accounts.access.rights import rights_of
@@ -74,6 +74,7 @@ def create_own_pat(principal: Principal, *, email: str, wanted: PatRequest) -> d
         accounts=wanted.accounts,
         endpoints=[dict(endpoint) for endpoint in wanted.endpoints],
         expires_at=wanted.expires_at,
+        actor=principal.email,
     )
     return {**pat_document(pat), "token": text}
 
@@ -86,7 +87,8 @@ def revoke_pat(principal: Principal, *, email: str, pat_id: int) -> None:
         NotFound: the user has no such PAT, or it is revoked already.
     """
     owner = _owner(principal, email)
-    if not _live(owner).filter(pk=pat_id).update(revoked_at=now()):
+    pat = _live(owner).select_related("owner").filter(pk=pat_id).first()
+    if pat is None or not end_pat(pat, actor=principal.email):
         raise NotFound("There is no such personal access token.")
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import datetime as dt
-import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,12 +9,14 @@ from django.db.models import Q
 from django.db.models.functions import Coalesce
 
 from accounts.access.scopes import Scope
+from accounts.cursors import cut_page, older_than, read_cursor, write_cursor
 from accounts.models import Revision
 from accounts.models.history import RevisionKind
-from tenantadmin.core.errors import BadRequest, Detail, NotFound
+from tenantadmin.core.errors import NotFound
 from tenantadmin.core.timestamps import format_timestamp
 
 if TYPE_CHECKING:
+    import datetime as dt
     from collections.abc import Callable, Sequence
     from uuid import UUID
 
@@ -109,7 +108,7 @@ def read_timeline(history: DocumentHistory, *, limit: int, cursor: str | None) -
     """
     rows = history.revisions().defer("document")
     if cursor is not None:
-        (seq,) = _read_cursor(cursor, (int,))
+        (seq,) = read_cursor(cursor, (int,))
         rows = rows.filter(seq__lt=seq)
     page = _page(rows, limit, lambda change: [change.seq])
     if not page.changes and not history.revisions().exists():
@@ -131,10 +130,7 @@ def read_changes(
     readable = (on_tenants & ~is_account) | (on_accounts & is_account)
     rows = Revision.objects.filter(readable, asked.as_q()).defer("document")
     if cursor is not None:
-        moment, pk = _read_cursor(cursor, (str, int))
-        changed_at = _read_moment(moment)
-        # PostgreSQL would not use the index for a comparison of whole rows.
-        rows = rows.filter(changed_at__lte=changed_at).exclude(changed_at=changed_at, pk__gte=pk)
+        rows = older_than(rows, cursor, time="changed_at")
     return _page(
         rows.order_by("-changed_at", "-pk"),
         limit,
@@ -169,38 +165,5 @@ def read_pair(history: DocumentHistory, *, earlier: int, later: int) -> tuple[di
 
 
 def _page(rows: QuerySet[Revision], limit: int, key: Callable[[Revision], list[str | int]]) -> HistoryPage:
-    changes = list(rows[: limit + 1])
-    if len(changes) <= limit:
-        return HistoryPage(changes)
-    return HistoryPage(changes[:limit], _write_cursor(key(changes[limit - 1])))
-
-
-def _write_cursor(values: list[str | int]) -> str:
-    return base64.urlsafe_b64encode(json.dumps(values).encode()).rstrip(b"=").decode()
-
-
-def _read_cursor(text: str, types: tuple[type, ...]) -> list[Any]:
-    try:
-        values = json.loads(base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True))
-    except ValueError:
-        raise _bad_cursor() from None
-    if not isinstance(values, list) or [type(value) for value in values] != list(types):
-        raise _bad_cursor()
-    if any(isinstance(value, int) and abs(value) >= 2**63 for value in values):
-        raise _bad_cursor()
-    return values
-
-
-def _read_moment(text: str) -> dt.datetime:
-    try:
-        moment = dt.datetime.fromisoformat(text)
-    except ValueError:
-        raise _bad_cursor() from None
-    if moment.tzinfo is None:
-        raise _bad_cursor()
-    return moment
-
-
-def _bad_cursor() -> BadRequest:
-    message = "The cursor is invalid. Take it from the 'next' link of the previous page."
-    return BadRequest(message, details=[Detail("/cursor", "invalid", message)])
+    changes, more = cut_page(rows, limit)
+    return HistoryPage(changes, write_cursor(key(changes[-1])) if more else None)

@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 from django.db import connection, transaction
 from django.db.models import Q
 
+from accounts.access.credentials import end_pat
 from accounts.access.principal import WILDCARD
 from accounts.access.scopes import Scope
+from accounts.events import record_event
 from accounts.models import PersonalAccessToken, User
+from accounts.models.events import EventKind
 from accounts.models.users import PrimaryRole
 from tenantadmin.core.errors import Detail, NotFound, ValidationFailed
 from tenantadmin.core.timestamps import now
@@ -49,7 +52,7 @@ def roles_of(user: User) -> Roles:
 
 
 def replace_roles(
-    email: str, *, primary: str | None, scopes: Iterable[str] | None, active: bool | None = None
+    email: str, *, primary: str | None, scopes: Iterable[str] | None, actor: str, active: bool | None = None
 ) -> Roles:
     """Set a user's roles and activity. Arguments that are None keep the stored value. For platform admins.
 
@@ -66,13 +69,14 @@ def replace_roles(
         roles = make_roles(
             stored.primary if primary is None else primary, stored.scopes if scopes is None else scopes
         )
-        apply_roles(user, roles=roles, active=user.is_active if active is None else active, path="")
+        active = user.is_active if active is None else active
+        apply_roles(user, roles=roles, active=active, actor=actor, path="")
         user.modified_at = now()
         user.save()
     return roles
 
 
-def apply_roles(user: User, *, roles: Roles, active: bool, path: str) -> None:
+def apply_roles(user: User, *, roles: Roles, active: bool, actor: str, path: str) -> None:
     """Set roles and activity on the locked row ``user``, which the caller saves.
 
     The caller has called `lock_admins` if either may change. ``path`` is the JSON Pointer of the roles in the
@@ -94,7 +98,19 @@ def apply_roles(user: User, *, roles: Roles, active: bool, path: str) -> None:
                     )
                 ],
             )
-        end_wildcard_tokens(user)
+        end_wildcard_tokens(user, actor=actor)
+    before = roles_of(user)
+    if roles != before:
+        record_event(
+            EventKind.ROLES_CHANGED,
+            actor=actor,
+            subject=user.email,
+            before=before.as_json(),
+            after=roles.as_json(),
+        )
+    if active != user.is_active:
+        kind = EventKind.USER_ACTIVATED if active else EventKind.USER_DEACTIVATED
+        record_event(kind, actor=actor, subject=user.email)
     user.role, user.scopes, user.is_active = roles.primary, [scope.value for scope in roles.scopes], active
 
 
@@ -109,9 +125,10 @@ def has_other_active_admin(user: User) -> bool:
     return User.objects.filter(role=PrimaryRole.ADMIN, is_active=True).exclude(pk=user.pk).exists()
 
 
-def end_wildcard_tokens(user: User) -> int:
-    """Revoke the wildcard PATs of a user who will not be an active platform admin; return how many."""
-    return wildcard_tokens(user).update(revoked_at=now())
+def end_wildcard_tokens(user: User, *, actor: str) -> None:
+    """Revoke the wildcard PATs of a user who will not be an active platform admin."""
+    for pat in wildcard_tokens(user).select_related("owner"):
+        end_pat(pat, actor=actor)
 
 
 def wildcard_tokens(user: User) -> QuerySet[PersonalAccessToken]:

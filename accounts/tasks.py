@@ -7,6 +7,7 @@ from celery import shared_task
 from accounts.billing.accounts import remove_deleted_accounts
 from accounts.billing.fqdns import remove_old_fqdns
 from accounts.tenants.lifecycle import remove_old_tombstones
+from tenantadmin.database import months
 
 
 @shared_task
@@ -16,3 +17,9 @@ def remove_tombstones() -> None:
         pass
     remove_old_fqdns()
     remove_deleted_accounts()
+
+
+@shared_task
+def keep_months() -> None:
+    """Create the next partitions of the tables of events and audits; drop those past their retention."""
+    months.keep_months()

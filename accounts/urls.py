@@ -6,6 +6,7 @@ from accounts import converters  # noqa: F401 - importing registers them
 from accounts.api.accounts import AccountViewSet
 from accounts.api.config import ConfigViewSet
 from accounts.api.domains import DomainViewSet
+from accounts.api.events import EventViewSet
 from accounts.api.fqdns import FqdnViewSet
 from accounts.api.grants import GrantViewSet
 from accounts.api.history import AccountHistoryViewSet, ChangesViewSet, ConfigHistoryViewSet
@@ -95,6 +96,7 @@ urlpatterns = [
         name="config-restore",
     ),
     path("config/history", ChangesViewSet.as_view({"get": "list_changes"}), name="changes"),
+    path("config/events", EventViewSet.as_view({"get": "list_events"}), name="events"),
     path(
         "config/accounts",
         AccountViewSet.as_view({"get": "list_accounts", "post": "create_account"}),

@@ -9,10 +9,19 @@ from uuid import UUID
 from django.db import DEFAULT_DB_ALIAS, transaction
 from django.db.models import Q
 
+from accounts.access.rights import in_force
 from accounts.access.scopes import Scope
 from accounts.emails import check_email
-from accounts.memberships import MembershipEntry, can_see_membership, set_memberships
+from accounts.events import record_event
+from accounts.grants import record_grant
+from accounts.memberships import (
+    MembershipEntry,
+    can_see_membership,
+    record_membership,
+    set_memberships,
+)
 from accounts.models import Account, Membership, User
+from accounts.models.events import EventKind
 from accounts.roles import Roles, apply_roles, has_other_active_admin, lock_admins, roles_of
 from tenantadmin.core.errors import Forbidden, NotFound, ValidationFailed
 from tenantadmin.core.timestamps import format_timestamp, now
@@ -107,7 +116,7 @@ def write_user(principal: Principal, *, email: str, change: UserChange) -> dict[
         elif change.created_at not in {None, user.created_at}:
             raise ValidationFailed.at("/createdAt", "read-only", "The time of creation cannot be changed.")
         _require_writable(principal, user, change)
-        _apply(user, change)
+        _apply(user, change, actor=principal.email)
         if change.memberships is not None:
             set_memberships(principal, user=user, entries=change.memberships, path="/tenants")
         user.modified_at = now()
@@ -115,7 +124,7 @@ def write_user(principal: Principal, *, email: str, change: UserChange) -> dict[
     return read_user(principal, email)
 
 
-def delete_user(email: str) -> None:
+def delete_user(email: str, *, actor: str) -> None:
     """Delete a user with memberships, grants and credentials. For platform admins.
 
     Raises:
@@ -133,6 +142,12 @@ def delete_user(email: str) -> None:
         if user.is_staff and not has_other_active_admin(user):
             raise Forbidden("The last active platform admin cannot be deleted.")
         _require_other_owners(user)
+        for tenant_id, role in user.memberships.values_list("tenant_id", "role"):
+            record_membership(email, tenant_id, actor=actor, before=role)
+        for grant in user.grants.select_related("grantee").filter(in_force()):
+            record_grant(EventKind.GRANT_REVOKED, grant, actor=actor)
+        before = {"displayName": user.display_name, "roles": roles_of(user).as_json()}
+        record_event(EventKind.USER_DELETED, actor=actor, subject=email, before=before)
         user.delete()
 
 
@@ -253,7 +268,10 @@ def _create_user(principal: Principal, email: str) -> User:
         check_email(email)
     except ValueError as error:
         raise ValidationFailed.at("/email", "invalid-email", str(error)) from error
-    return User.objects.lock_or_create(email)
+    user, is_new = User.objects.lock_or_create(email)
+    if is_new:
+        record_event(EventKind.USER_CREATED, actor=principal.email, subject=email)
+    return user
 
 
 def _require_writable(principal: Principal, user: User, change: UserChange) -> None:
@@ -281,9 +299,12 @@ def _live_memberships(principal: Principal, scope: Scope) -> QuerySet[Membership
     return Membership.objects.filter(has_scope, tenant__deleted_at__isnull=True)
 
 
-def _apply(user: User, change: UserChange) -> None:
+def _apply(user: User, change: UserChange, *, actor: str) -> None:
+    if change.display_name not in {None, user.display_name}:
+        before, after = {"displayName": user.display_name}, {"displayName": change.display_name}
+        record_event(EventKind.USER_CHANGED, actor=actor, subject=user.email, before=before, after=after)
     if change.display_name is not None:
         user.display_name = change.display_name
     roles = change.roles if change.roles is not None else roles_of(user)
     active = user.is_active if change.active is None else change.active
-    apply_roles(user, roles=roles, active=active, path="/roles")
+    apply_roles(user, roles=roles, active=active, actor=actor, path="/roles")

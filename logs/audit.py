@@ -31,21 +31,33 @@ def record_read(reader: Reader, *, tenant: UUID, key: str) -> None:
     )
 
 
-def begin_query(reader: Reader, *, tenant: UUID, statement: str) -> int:
-    """Write the audit row of a query that is about to run, and return its id for `end_query`."""
-    run = QueryRun.objects.create(
+def begin_query(reader: Reader, *, tenant: UUID, statement: str) -> QueryRun:
+    """Write and return the audit row of a query that is about to run."""
+    return QueryRun.objects.create(
         tenant_id=tenant,
         email=reader.email,
-        # PostgreSQL cannot store NUL characters and lone surrogates.
-        statement=statement.replace("\0", "␀").encode(errors="replace").decode(),
+        statement=_storable(statement),
         request_id=current_request_id(),
         client_address=reader.address,
     )
-    return run.pk
 
 
 def end_query(
-    run: int, *, outcome: str, duration_ms: int, rows: int | None = None, nbytes: int | None = None
+    run: QueryRun,
+    *,
+    outcome: str,
+    duration_ms: int,
+    message: str = "",
+    rows: int | None = None,
+    nbytes: int | None = None,
 ) -> None:
-    """Complete the audit row of a query. ``outcome`` is ``ok`` or the error code."""
-    QueryRun.objects.filter(pk=run).update(outcome=outcome, duration_ms=duration_ms, rows=rows, bytes=nbytes)
+    """Complete the audit row of a query: ``ok`` with rows and bytes, or the error's code and message."""
+    # With the time, PostgreSQL looks into one partition.
+    QueryRun.objects.filter(pk=run.pk, at=run.at).update(
+        outcome=outcome, duration_ms=duration_ms, message=_storable(message), rows=rows, bytes=nbytes
+    )
+
+
+def _storable(text: str) -> str:
+    """Return ``text`` without NUL characters and lone surrogates, which PostgreSQL does not store."""
+    return text.replace("\0", "␀").encode(errors="replace").decode()

@@ -5,9 +5,12 @@ Tenants are referred to by id, not by foreign key, because logs outlive them.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from django.db import models
 
 from tenantadmin.core.timestamps import now
+from tenantadmin.database.months import MonthlyModel
 
 
 class Partition(models.Model):
@@ -69,10 +72,11 @@ class SupersededFile(models.Model):
         return self.key
 
 
-class LogRead(models.Model):
+class LogRead(MonthlyModel):
     """The audit of a raw-log read, written before the data is sent. Contract: Authentication, 7."""
 
-    at = models.DateTimeField(default=now, db_index=True)
+    retention: ClassVar[str] = "AUDIT_RETENTION"
+
     tenant_id = models.UUIDField(db_index=True)
     email = models.CharField(max_length=320)
     #: The object's key, or the prefix whose children were listed.
@@ -82,15 +86,17 @@ class LogRead(models.Model):
 
     class Meta:
         ordering = ("-at", "-id")
+        indexes = (models.Index(fields=["-at", "-id"], name="log_read_newest"),)
 
     def __str__(self) -> str:
         return f"{self.email} read {self.key}"
 
 
-class QueryRun(models.Model):
+class QueryRun(MonthlyModel):
     """The audit of a SQL query: who sent it, the statement, how long it took and how it ended."""
 
-    at = models.DateTimeField(default=now, db_index=True)
+    retention: ClassVar[str] = "AUDIT_RETENTION"
+
     tenant_id = models.UUIDField(db_index=True)
     email = models.CharField(max_length=320)
     statement = models.TextField()
@@ -98,12 +104,15 @@ class QueryRun(models.Model):
     client_address = models.CharField(max_length=45, blank=True)
     #: ``running`` until it ends; then ``ok`` or the error's code.
     outcome = models.CharField(max_length=40, default="running")
+    #: What the caller was told if the query was refused or failed.
+    message = models.TextField(blank=True, default="")
     duration_ms = models.PositiveBigIntegerField(null=True)
     rows = models.PositiveBigIntegerField(null=True)
     bytes = models.PositiveBigIntegerField(null=True)
 
     class Meta:
         ordering = ("-at", "-id")
+        indexes = (models.Index(fields=["-at", "-id"], name="query_run_newest"),)
 
     def __str__(self) -> str:
         return f"{self.email}: {self.statement[:80]}"

@@ -33,19 +33,19 @@ def run_query(store: ObjectStore, *, tenant: UUID, statement: str, reader: Reade
     """
     run = begin_query(reader, tenant=tenant, statement=statement)
     started = time.monotonic()
-    outcome, rows, nbytes = InternalError.code, None, None
+    outcome, message, rows, nbytes = InternalError.code, InternalError.message, None, None
     try:
         source = log_source(store, tenant=tenant)
         result = get_engine().execute(source=source, statement=statement, limits=_limits())
     except ApiError as error:
-        outcome = error.code
+        outcome, message = error.code, error.text
         raise
     else:
-        outcome, rows, nbytes = "ok", result.row_count, result.nbytes
+        outcome, message, rows, nbytes = "ok", "", result.row_count, result.nbytes
         return result
     finally:
         duration_ms = round((time.monotonic() - started) * 1000)
-        end_query(run, outcome=outcome, duration_ms=duration_ms, rows=rows, nbytes=nbytes)
+        end_query(run, outcome=outcome, duration_ms=duration_ms, message=message, rows=rows, nbytes=nbytes)
 
 
 def get_engine() -> Engine:

@@ -39,4 +39,9 @@ app.conf.beat_schedule = {
         "schedule": 3600.0,
         "options": {"expires": 3500},
     },
+    "keep-months": {
+        "task": "accounts.tasks.keep_months",
+        "schedule": 3600.0,
+        "options": {"expires": 3500},
+    },
 }

@@ -299,6 +299,12 @@ DNS_NAMESERVERS: list[str] = env["DNS_NAMESERVERS"]
 DNS_PORT = env["DNS_PORT"]
 DNS_TIMEOUT_SECONDS = env["DNS_TIMEOUT_SECONDS"]
 
+# --- Events and audits ------------------------------------------------------------------------
+
+#: How long rows are kept, at least: their tables are dropped by the month.
+EVENT_RETENTION = timedelta(days=env["EVENT_RETENTION_DAYS"])
+AUDIT_RETENTION = timedelta(days=env["AUDIT_RETENTION_DAYS"])
+
 # --- Summaries --------------------------------------------------------------------------------
 
 #: How long the admin site shows a build of a day, a month or a year; each minute may add some per tenant.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
+from django.db.backends.postgresql.operations import DatabaseOperations
 from django.test import Client
 
 from accounts.access.rights import clear_principal_cache
@@ -55,6 +56,19 @@ class ApiClient:
 
     def delete(self, path: str) -> Answer:
         return self.request("DELETE", path)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _emptied_between_tests() -> Iterator[None]:
+    """Let Django empty append-only tables after a test that commits. Their triggers refuse it otherwise."""
+    flush = DatabaseOperations.execute_sql_flush
+
+    def flush_without_triggers(self: DatabaseOperations, sql_list: list[str]) -> None:
+        flush(self, ["SET LOCAL session_replication_role = replica", *sql_list])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DatabaseOperations, "execute_sql_flush", flush_without_triggers)
+        yield
 
 
 @pytest.fixture(autouse=True)

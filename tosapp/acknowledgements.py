@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from django.db import transaction
 
+from accounts.events import record_event
 from accounts.models import User
+from accounts.models.events import EventKind
 from tenantadmin.core.errors import ApiError, Forbidden, InternalError
 from tenantadmin.core.timestamps import now
 from tosapp.active import active_terms
@@ -86,6 +88,9 @@ def acknowledge(principal: Principal, *, markdown: str) -> None:
             raise InternalError("This user has been deleted.")
         if user.tos == terms.hash:
             return
+        record_event(
+            EventKind.TERMS_ACKNOWLEDGED, actor=user.email, subject=user.email, after={"hash": terms.hash}
+        )
         user.tos, user.modified_at = terms.hash, now()
         user.save(update_fields=["tos", "modified_at"])
         Acknowledgement.objects.create(user=user, hash=terms.hash)

@@ -7,6 +7,8 @@ from typing import Final
 
 from django.db import connection, transaction
 
+from accounts.events import record_event
+from accounts.models.events import EventKind
 from tenantadmin.core.errors import BadRequest, Detail, NotFound, ValidationFailed
 from tenantadmin.core.timestamps import now
 from tenantadmin.objectstore import default_store
@@ -50,6 +52,9 @@ def publish(markdown: str, *, actor: str) -> PublishResult:
         current = read_current(store)
         known = last_publication(store, terms.hash) if current == terms else None
         publication = known or write_publication(store, terms, at=now(), by=actor)
+        if known is None:
+            before = {"hash": current.hash} if current else None
+            record_event(EventKind.TERMS_PUBLISHED, actor=actor, subject=terms.hash, before=before)
     active_terms().adopt(terms)
     announce(terms.hash)
     return PublishResult(published=known is None, publication=publication)

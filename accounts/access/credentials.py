@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
+from django.db import transaction
 from django.utils.module_loading import import_string
 
 from accounts.access.principal import WILDCARD, Rights
@@ -23,9 +24,11 @@ from accounts.access.scopes import (
     Scope,
 )
 from accounts.access.tokens import mint_access_token
+from accounts.events import record_event, record_refused_token
 from accounts.models import PersonalAccessToken, RefreshToken, User
+from accounts.models.events import EventKind
 from tenantadmin.core.errors import ApiError
-from tenantadmin.core.timestamps import now
+from tenantadmin.core.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -80,24 +83,65 @@ def create_pat(
     accounts: Sequence[str] = (),
     endpoints: Sequence[dict[str, Any]] = (),
     expires_at: dt.datetime | None = None,
+    actor: str = "",
 ) -> tuple[PersonalAccessToken, str]:
     """Store a new personal access token and return it with its text. The text is not stored.
 
-    The caller of this function checks before which scopes the owner may use (`grantable_scopes`).
+    The caller of this function checks before which scopes the owner may use (`grantable_scopes`). ``actor``
+    is the owner unless given.
     """
     text = _new_text(PAT_PREFIX)
-    pat = PersonalAccessToken.objects.create(
-        owner=owner,
-        name=name,
-        digest=digest_of(text),
-        prefix=text[: len(PAT_PREFIX) + _VISIBLE_CHARACTERS],
-        scopes=sorted(scopes),
-        tenants=list(tenants),
-        accounts=list(accounts),
-        endpoints=list(endpoints),
-        expires_at=expires_at,
-    )
+    with transaction.atomic():
+        pat = PersonalAccessToken.objects.create(
+            owner=owner,
+            name=name,
+            digest=digest_of(text),
+            prefix=text[: len(PAT_PREFIX) + _VISIBLE_CHARACTERS],
+            scopes=sorted(scopes),
+            tenants=list(tenants),
+            accounts=list(accounts),
+            endpoints=list(endpoints),
+            expires_at=expires_at,
+        )
+        record_event(
+            EventKind.PAT_CREATED, actor=actor or owner.email, subject=owner.email, after=_recorded(pat)
+        )
     return pat, text
+
+
+def end_pat(pat: PersonalAccessToken, *, actor: str) -> bool:
+    """Revoke a personal access token; return False if it was revoked before."""
+    with transaction.atomic():
+        live = PersonalAccessToken.objects.filter(pk=pat.pk, revoked_at__isnull=True)
+        if not live.update(revoked_at=now()):
+            return False
+        record_event(EventKind.PAT_REVOKED, actor=actor, subject=pat.owner.email, before=_recorded(pat))
+    return True
+
+
+def end_refresh_token(token: RefreshToken, *, actor: str) -> bool:
+    """Revoke a refresh token; return False if it was revoked before."""
+    with transaction.atomic():
+        live = RefreshToken.objects.filter(pk=token.pk, revoked_at__isnull=True)
+        if not live.update(revoked_at=now()):
+            return False
+        record_event(
+            EventKind.SESSION_ENDED, actor=actor, subject=token.user.email, before={"session": token.pk}
+        )
+    return True
+
+
+def _recorded(pat: PersonalAccessToken) -> dict[str, Any]:
+    """Return what events say of a PAT: never its text or digest."""
+    return {
+        "pat": pat.pk,
+        "name": pat.name,
+        "scopes": pat.scopes,
+        "tenants": pat.tenants,
+        "accounts": pat.accounts,
+        "endpoints": pat.endpoints,
+        "expiresAt": format_timestamp(pat.expires_at) if pat.expires_at else None,
+    }
 
 
 def create_refresh_token(*, user: User) -> tuple[RefreshToken, str]:
@@ -158,10 +202,12 @@ def exchange_pat(text: str) -> IssuedToken:
         .first()
     )
     if pat is None:
-        raise InvalidGrant
+        owners = PersonalAccessToken.objects.filter(digest=digest_of(text))
+        raise _refusal(text, owner=owners.values_list("owner__email", flat=True).first())
     rights = rights_of(pat.owner)
     if WILDCARD in (*pat.tenants, *pat.accounts) and not rights.is_platform_admin:
-        raise InvalidGrant("The owner of this wildcard token is no longer a platform admin.")
+        message = "The owner of this wildcard token is no longer a platform admin."
+        raise _refusal(text, owner=pat.owner.email, message=message)
     scopes = frozenset(Scope(name) for name in pat.scopes)
     token = mint_access_token(
         subject=pat.owner.email,
@@ -171,7 +217,10 @@ def exchange_pat(text: str) -> IssuedToken:
         accounts=pat.accounts,
         personal_access_token=pat.pk,
     )
-    PersonalAccessToken.objects.filter(pk=pat.pk).update(last_used_at=now())
+    with transaction.atomic():
+        PersonalAccessToken.objects.filter(pk=pat.pk).update(last_used_at=now())
+        minted = {"pat": pat.pk, "scopes": sorted(scopes)}
+        record_event(EventKind.TOKEN_MINTED, actor=pat.owner.email, subject=pat.owner.email, after=minted)
     return _issued_token(token, scopes)
 
 
@@ -187,10 +236,21 @@ def exchange_refresh_token(text: str) -> IssuedToken:
         .first()
     )
     if row is None:
-        raise InvalidGrant
+        users = RefreshToken.objects.filter(digest=digest_of(text))
+        raise _refusal(text, owner=users.values_list("user__email", flat=True).first())
     issued = mint_for_sign_in(row.user)
-    RefreshToken.objects.filter(pk=row.pk).update(last_used_at=now())
+    with transaction.atomic():
+        RefreshToken.objects.filter(pk=row.pk).update(last_used_at=now())
+        minted = {"session": row.pk, "scopes": issued.scope.split()}
+        record_event(EventKind.TOKEN_MINTED, actor=row.user.email, subject=row.user.email, after=minted)
     return issued
+
+
+def _refusal(text: str, *, owner: str | None, message: str = "") -> InvalidGrant:
+    """Record that a credential was refused, and return the error. ``owner`` is None for an unknown one."""
+    error = InvalidGrant(message)
+    record_refused_token(subject=owner or "", token=text, reason=error.text)
+    return error
 
 
 def revoke(text: str) -> None:
@@ -198,8 +258,10 @@ def revoke(text: str) -> None:
 
     The access tokens minted from a PAT become invalid with it.
     """
-    for model in (RefreshToken, PersonalAccessToken):
-        model.objects.filter(digest=digest_of(text), revoked_at__isnull=True).update(revoked_at=now())
+    for token in RefreshToken.objects.select_related("user").filter(digest=digest_of(text)):
+        end_refresh_token(token, actor=token.user.email)
+    for pat in PersonalAccessToken.objects.select_related("owner").filter(digest=digest_of(text)):
+        end_pat(pat, actor=pat.owner.email)
 
 
 def _issued_token(token: str, scopes: Iterable[Scope]) -> IssuedToken:

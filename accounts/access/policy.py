@@ -122,6 +122,11 @@ POLICIES: Final[Mapping[str, Policy]] = {
     "validateRules": Policy(Level.SERVICE),
     # Change history
     "listChanges": Policy(Level.SERVICE, Scope.CONFIG_READ),
+    "listEvents": Policy(
+        Level.SERVICE,
+        Scope.USERS_READ,
+        notes="platform admins: all; owners: their tenants and accounts; everyone: their own",
+    ),
     "listConfigHistory": Policy(Level.TENANT, Scope.CONFIG_READ),
     "diffConfig": Policy(Level.TENANT, Scope.CONFIG_READ),
     "getConfigRevision": Policy(Level.TENANT, Scope.CONFIG_READ),

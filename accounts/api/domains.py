@@ -53,7 +53,7 @@ class DomainViewSet(AppViewSet):
         examples=[OpenApiExample("A domain", value={"domain": "example.org"}, request_only=True)],
     )
     def register_domain(self, request: Request, account: UUID) -> Response:
-        domain = register_domain(account_id=account, name=self.body["domain"])
+        domain = register_domain(account_id=account, name=self.body["domain"], actor=self.principal.email)
         location = reverse("domain", kwargs={"account": account, "domain": domain.name})
         return Response(domain_as_json(domain), status=201, headers={"Location": location})
 
@@ -66,7 +66,7 @@ class DomainViewSet(AppViewSet):
         responses={200: Success, 409: refusal(409, "The domain still has FQDNs.")},
     )
     def delete_domain(self, request: Request, account: UUID, domain: str) -> Response:
-        delete_domain(account_id=account, name=domain)
+        delete_domain(account_id=account, name=domain, actor=self.principal.email)
         return Response({"success": True, "message": f"Domain {domain} is deleted."})
 
     @operation(
@@ -80,5 +80,6 @@ class DomainViewSet(AppViewSet):
             name=domain,
             by_hand=self.body.get("manual", False),
             may_verify_by_hand=self.principal.is_platform_admin,
+            actor=self.principal.email,
         )
         return Response(domain_as_json(verified))

@@ -43,6 +43,7 @@ from tenantadmin.http.schema import STALE
 from tenantadmin.http.viewsets import operation
 
 if TYPE_CHECKING:
+    import datetime as dt
     from collections.abc import Mapping
     from uuid import UUID
 
@@ -207,9 +208,19 @@ def _read_filter(asked: Mapping[str, Any]) -> HistoryFilter:
     Raises:
         BadRequest: the period ends before it begins.
     """
+    since, until = read_period(asked)
+    user = asked.get("userId")
+    return HistoryFilter(since, until, None if user is None else normalize_email(user), asked.get("kind"))
+
+
+def read_period(asked: Mapping[str, Any]) -> tuple[dt.datetime | None, dt.datetime | None]:
+    """Return ``from`` and ``to`` of validated parameters.
+
+    Raises:
+        BadRequest: the period ends before it begins.
+    """
     since, until = asked.get("from"), asked.get("to")
     if since is not None and until is not None and since > until:
         message = "'from' is later than 'to'."
         raise BadRequest(message, details=[Detail("/from", "out-of-range", message)])
-    user = asked.get("userId")
-    return HistoryFilter(since, until, None if user is None else normalize_email(user), asked.get("kind"))
+    return since, until

@@ -33,7 +33,9 @@ class RolesViewSet(AppViewSet):
         examples=[OpenApiExample("A platform admin", value={"primary": "admin", "scopes": []})],
     )
     def replace_roles(self, request: Request, email: str) -> Response:
-        roles = replace_roles(email, primary=self.body["primary"], scopes=self.body["scopes"])
+        roles = replace_roles(
+            email, primary=self.body["primary"], scopes=self.body["scopes"], actor=self.principal.email
+        )
         return Response(roles.as_json())
 
     @operation(
@@ -43,5 +45,10 @@ class RolesViewSet(AppViewSet):
         examples=[OpenApiExample("Only the primary role", value={"primary": "guest"}, request_only=True)],
     )
     def merge_roles(self, request: Request, email: str) -> Response:
-        roles = replace_roles(email, primary=self.body.get("primary"), scopes=self.body.get("scopes"))
+        roles = replace_roles(
+            email,
+            primary=self.body.get("primary"),
+            scopes=self.body.get("scopes"),
+            actor=self.principal.email,
+        )
         return Response(roles.as_json())

@@ -82,7 +82,7 @@ class UserViewSet(AppViewSet):
 
     @operation(summary="Delete a user with memberships, grants and tokens", responses={200: Success})
     def delete_user(self, request: Request, email: str) -> Response:
-        delete_user(email)
+        delete_user(email, actor=self.principal.email)
         return Response({"success": True, "message": f"The user {email} is deleted."})
 
 

@@ -17,8 +17,9 @@ from accounts.access.scopes import Scope
 from accounts.billing.errors import InUse
 from accounts.diff import diff_documents, summarize_fields
 from accounts.documents import require_unchanged
+from accounts.grants import delete_grants
 from accounts.history import append_revision
-from accounts.models import Account, PermissionGrant, Tenant, User
+from accounts.models import Account, Tenant, User
 from accounts.models.billing import GrantResource, Plan
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.tenants.errors import AccountNotFound
@@ -222,7 +223,7 @@ def delete_account(*, account_id: UUID, actor: str) -> None:
             raise InUse(f"The account has live tenants ({live}). Delete them first.")
         account.domains.all().delete()
         account.owners.clear()
-        PermissionGrant.objects.filter(resource=GrantResource.ACCOUNT, resource_id=account_id).delete()
+        delete_grants(resource=GrantResource.ACCOUNT, ids=[account_id], actor=actor)
         account.deleted_at = account.modified_at = later_than(account.modified_at)
         account.seq += 1
         account.save(update_fields=["deleted_at", "modified_at", "seq"])

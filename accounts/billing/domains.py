@@ -10,7 +10,9 @@ from django.db import IntegrityError, transaction
 
 from accounts.billing.dns import Challenge, require_challenge
 from accounts.billing.errors import DomainNotFound, InUse
+from accounts.events import record_event
 from accounts.models import Account, Domain, Fqdn, Tenant
+from accounts.models.events import EventKind
 from accounts.tenants.errors import AccountNotFound
 from tenantadmin.core.errors import Forbidden, ValidationFailed
 from tenantadmin.core.hosts import lies_in
@@ -60,7 +62,7 @@ def read_domain(*, account_id: UUID, name: str) -> Domain:
     return domain
 
 
-def register_domain(*, account_id: UUID, name: str) -> Domain:
+def register_domain(*, account_id: UUID, name: str, actor: str) -> Domain:
     """Register a domain for an account and create its challenge.
 
     The account can use the domain after verifying it. ``name`` is a normalized host name.
@@ -78,14 +80,18 @@ def register_domain(*, account_id: UUID, name: str) -> Domain:
         raise InUse(f"'{name}' is verified for another account.")
     try:
         with transaction.atomic():
-            return Domain.objects.create(
+            domain = Domain.objects.create(
                 account_id=account_id, name=name, challenge=f"tenant-admin={secrets.token_urlsafe(24)}"
             )
+            record_event(EventKind.DOMAIN_ADDED, actor=actor, subject=name, account_id=account_id)
     except IntegrityError as error:
         raise InUse(f"The account has the domain '{name}' already.") from error
+    return domain
 
 
-def verify_domain(*, account_id: UUID, name: str, by_hand: bool, may_verify_by_hand: bool) -> Domain:
+def verify_domain(
+    *, account_id: UUID, name: str, by_hand: bool, may_verify_by_hand: bool, actor: str
+) -> Domain:
     """Verify a domain by its DNS challenge, or by hand. A verified domain does not change.
 
     Raises:
@@ -107,6 +113,11 @@ def verify_domain(*, account_id: UUID, name: str, by_hand: bool, may_verify_by_h
             verified = Domain.objects.filter(pk=domain.pk, challenge=domain.challenge).update(
                 verified_at=domain.verified_at
             )
+            if verified:
+                after = {"byHand": by_hand}
+                record_event(
+                    EventKind.DOMAIN_VERIFIED, actor=actor, subject=name, account_id=account_id, after=after
+                )
     except IntegrityError as error:
         raise InUse(f"'{name}' is verified for another account.") from error
     if not verified:
@@ -114,7 +125,7 @@ def verify_domain(*, account_id: UUID, name: str, by_hand: bool, may_verify_by_h
     return domain
 
 
-def delete_domain(*, account_id: UUID, name: str) -> None:
+def delete_domain(*, account_id: UUID, name: str, actor: str) -> None:
     """Delete a domain that no claimed FQDN of the account's tenants needs.
 
     Raises:
@@ -137,6 +148,10 @@ def delete_domain(*, account_id: UUID, name: str) -> None:
             if carried:
                 raise InUse(f"The domain still carries FQDNs, '{carried[0]}' among {len(carried)}.")
         domain.delete()
+        before = {"verified": domain.verified_at is not None}
+        record_event(
+            EventKind.DOMAIN_REMOVED, actor=actor, subject=name, account_id=account_id, before=before
+        )
 
 
 def _claimed_in(account_id: UUID, name: str) -> list[str]:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from django.db import transaction
 from django.db.models import Q
 
 from accounts.access.resources import owns_account, owns_tenant
 from accounts.access.rights import in_force
 from accounts.access.scopes import ACCOUNT_OWNER_SCOPES, GRANTABLE, PLATFORM_ADMIN_SCOPES, Scope
 from accounts.billing.errors import GrantNotFound
+from accounts.grants import end_grant, record_grant
 from accounts.models import Account, PermissionGrant, Tenant, User
 from accounts.models.billing import GrantResource
+from accounts.models.events import EventKind
 from accounts.models.users import MembershipRole
 from tenantadmin.core.errors import Detail, Forbidden, ValidationFailed
 from tenantadmin.core.timestamps import format_timestamp, now
@@ -70,14 +73,17 @@ def create_grant(principal: Principal, new: NewGrant) -> PermissionGrant:
     if grantee is None or details:
         unknown = Detail("/grantee", "unknown-user", f"There is no active user '{new.grantee}'.")
         raise ValidationFailed(details=[*([unknown] if grantee is None else []), *details])
-    return PermissionGrant.objects.create(
-        grantee=grantee,
-        resource=new.resource,
-        resource_id=new.resource_id,
-        permissions=sorted(set(new.permissions)),
-        granted_by_id=principal.rights.user_id,
-        expires_at=new.expires_at,
-    )
+    with transaction.atomic():
+        grant = PermissionGrant.objects.create(
+            grantee=grantee,
+            resource=new.resource,
+            resource_id=new.resource_id,
+            permissions=sorted(set(new.permissions)),
+            granted_by_id=principal.rights.user_id,
+            expires_at=new.expires_at,
+        )
+        record_grant(EventKind.GRANT_CREATED, grant, actor=principal.email)
+    return grant
 
 
 def revoke_grant(principal: Principal, grant_id: UUID) -> None:
@@ -93,7 +99,7 @@ def revoke_grant(principal: Principal, grant_id: UUID) -> None:
     given = grant.granted_by_id == principal.rights.user_id
     if not given and not _owns(principal, resource=grant.resource, resource_id=grant.resource_id):
         raise Forbidden("Only the user who gave a grant or an owner of its resource may revoke it.")
-    PermissionGrant.objects.filter(pk=grant_id, revoked_at__isnull=True).update(revoked_at=now())
+    end_grant(grant, actor=principal.email)
 
 
 def _check_grant(new: NewGrant) -> list[Detail]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from accounts.models.billing import Account, Domain, Fqdn, PermissionGrant
+from accounts.models.events import Event
 from accounts.models.history import Revision
 from accounts.models.signin import MagicLink
 from accounts.models.tenants import Tenant, TenantConfig
@@ -12,6 +13,7 @@ from accounts.models.users import Membership, User
 __all__ = [
     "Account",
     "Domain",
+    "Event",
     "Fqdn",
     "MagicLink",
     "Membership",

@@ -38,13 +38,13 @@ class UserManager(BaseUserManager["User"]):
         user.save(using=self._db)
         return user
 
-    def lock_or_create(self, email: str) -> User:
-        """Return the user with this email, created with default values if it does not exist. Lock its row.
+    def lock_or_create(self, email: str) -> tuple[User, bool]:
+        """Return the user with this email, and whether it was created now, with default values. Lock its row.
 
         If two transactions create the same user, both get the same row. A new user has no password.
         """
-        user, _ = self.get_or_create(email=email, defaults={"password": make_password(None)})
-        return self.select_for_update(no_key=True).get(pk=user.pk)
+        user, is_new = self.get_or_create(email=email, defaults={"password": make_password(None)})
+        return self.select_for_update(no_key=True).get(pk=user.pk), is_new
 
     def create_superuser(self, email: str, password: str | None = None, **fields: Any) -> User:
         return self.create_user(email, password, **{**fields, "role": PrimaryRole.ADMIN})

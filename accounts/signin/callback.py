@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from accounts.events import known_address, sign_in_failures_recorded
 from accounts.signin.flow import SignIn, SignInFailed, complete_sign_in
 from accounts.signin.providers import fetch_identity
 from accounts.signin.state import InvalidState, take_pending
@@ -22,10 +23,13 @@ def finish_sign_in(request: HttpRequest, *, state: str, browser: str, refused: b
         Forbidden: the email's domain may not sign in, or the user is deactivated.
         RedisError: Redis does not answer.
     """
-    try:
-        pending = take_pending(state, browser=browser)
-    except InvalidState as error:
-        raise SignInFailed(f"{error} Start again.") from error
-    if refused:
-        raise SignInFailed("The identity provider refused. Start again.")
-    return complete_sign_in(fetch_identity(request, pending)), pending.redirect
+    with sign_in_failures_recorded():
+        try:
+            pending = take_pending(state, browser=browser)
+        except InvalidState as error:
+            raise SignInFailed(f"{error} Start again.") from error
+        if refused:
+            raise SignInFailed("The identity provider refused. Start again.")
+        identity = fetch_identity(request, pending)
+    with sign_in_failures_recorded(known_address(identity.email)):
+        return complete_sign_in(identity), pending.redirect

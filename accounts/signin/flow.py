@@ -13,7 +13,9 @@ from django.db import connection, transaction
 
 from accounts.access.credentials import create_refresh_token, mint_for_sign_in
 from accounts.emails import check_email
+from accounts.events import record_event
 from accounts.models import MagicLink, User
+from accounts.models.events import EventKind
 from accounts.models.users import PrimaryRole
 from accounts.provisioning import provision_first_tenant
 from accounts.signin.settings import is_domain_permitted
@@ -88,7 +90,9 @@ def complete_sign_in(identity: Identity) -> SignIn:
         if is_first and user.role != PrimaryRole.GUEST:
             provision_first_tenant(user)
         MagicLink.objects.filter(email=email, used_at__isnull=True).update(used_at=moment)
-        _, refresh_token = create_refresh_token(user=user)
+        row, refresh_token = create_refresh_token(user=user)
+        signed_in = {"provider": identity.provider or "link", "session": row.pk}
+        record_event(EventKind.SIGN_IN_SUCCEEDED, actor=user.email, subject=user.email, after=signed_in)
         grant = mint_for_sign_in(user)
     return SignIn(grant.access_token, refresh_token, grant.expires_in)
 
@@ -116,7 +120,10 @@ def _find_or_create(identity: Identity, email: str) -> User:
         known = locked.filter(identity_provider=identity.provider, identity_subject=identity.subject).first()
         if known is not None:
             return known
-    return User.objects.lock_or_create(email)
+    user, is_new = User.objects.lock_or_create(email)
+    if is_new:
+        record_event(EventKind.USER_CREATED, actor=email, subject=email)
+    return user
 
 
 def _update_user(user: User, identity: Identity, moment: dt.datetime) -> None:

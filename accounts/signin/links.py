@@ -18,7 +18,9 @@ from django.db import transaction
 from django.template.loader import render_to_string
 
 from accounts.access.credentials import digest_of
+from accounts.events import record_event, sign_in_failures_recorded
 from accounts.models import MagicLink
+from accounts.models.events import EventKind
 from accounts.signin.flow import Identity, SignIn, complete_sign_in, lock_sign_in, require_permitted
 from accounts.signin.limits import count_use
 from accounts.signin.redirects import with_parameters
@@ -83,13 +85,16 @@ def request_link(*, email: str, redirect: str, address: str) -> None:
     token = secrets.token_urlsafe(32)
     moment = now()
     MagicLink.objects.filter(expires_at__lt=moment - _RETENTION).delete()
-    link = MagicLink.objects.create(
-        digest=digest_of(token),
-        email=email,
-        return_to=return_address(redirect),
-        created_at=moment,
-        expires_at=moment + dt.timedelta(seconds=settings.MAGIC_LINK_SECONDS),
-    )
+    with transaction.atomic():
+        link = MagicLink.objects.create(
+            digest=digest_of(token),
+            email=email,
+            return_to=return_address(redirect),
+            created_at=moment,
+            expires_at=moment + dt.timedelta(seconds=settings.MAGIC_LINK_SECONDS),
+        )
+        # Anybody may ask for a link to any address.
+        record_event(EventKind.SIGN_IN_LINK_REQUESTED, actor="", subject=email)
     _send(link, token)
 
 
@@ -108,8 +113,9 @@ def verify_link(*, token: str, return_to: str | None) -> tuple[SignIn, str]:
     moment = now()
     link = MagicLink.objects.filter(digest=digest_of(token)).first()
     if link is None:
-        raise InvalidLink
-    with transaction.atomic():
+        with sign_in_failures_recorded():
+            raise InvalidLink
+    with sign_in_failures_recorded(link.email), transaction.atomic():
         # Take this lock first. A sign-in updates all links of its address, so two sign-ins by different links
         # of one address would otherwise deadlock.
         lock_sign_in(link.email)

@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 _MAX_NAMES: Final = 10
 
 
-def _demote(_request: HttpRequest, user: User) -> None:
+def _demote(request: HttpRequest, user: User) -> None:
     # Somebody else may have made this user a guest since the page was shown.
     _require(user, "This user is no platform admin.", role=PrimaryRole.ADMIN)
-    replace_roles(user.email, primary=PrimaryRole.USER, scopes=None)
+    replace_roles(user.email, primary=PrimaryRole.USER, scopes=None, actor=str(request.user))
 
 
-def _deactivate(_request: HttpRequest, user: User) -> None:
+def _deactivate(request: HttpRequest, user: User) -> None:
     _require(user, "This user is deactivated already.", is_active=True)
-    replace_roles(user.email, primary=None, scopes=None, active=False)
+    replace_roles(user.email, primary=None, scopes=None, active=False, actor=str(request.user))
 
 
-def _activate(_request: HttpRequest, user: User) -> None:
+def _activate(request: HttpRequest, user: User) -> None:
     _require(user, "This user is active already.", is_active=False)
-    replace_roles(user.email, primary=None, scopes=None, active=True)
+    replace_roles(user.email, primary=None, scopes=None, active=True, actor=str(request.user))
 
 
 def _delete(request: HttpRequest, user: User) -> None:
@@ -45,7 +45,7 @@ def _delete(request: HttpRequest, user: User) -> None:
         raise Refused(
             "You cannot delete yourself, because the log of this site names you. Ask another platform admin."
         )
-    delete_user(user.email)
+    delete_user(user.email, actor=str(request.user))
 
 
 def _require(user: User, refusal: str, **condition: object) -> None:
@@ -115,10 +115,16 @@ def _warn_of_tenants(user: User) -> list[str]:
     return [f"Nobody else owns the tenants {_join_names(names)}."] if names else []
 
 
-def _verify(_request: HttpRequest, domain: Domain) -> None:
+def _verify(request: HttpRequest, domain: Domain) -> None:
     if domain.verified_at is not None:
         raise Refused("It is verified already.")
-    verify_domain(account_id=domain.account_id, name=domain.name, by_hand=True, may_verify_by_hand=True)
+    verify_domain(
+        account_id=domain.account_id,
+        name=domain.name,
+        by_hand=True,
+        may_verify_by_hand=True,
+        actor=str(request.user),
+    )
 
 
 def _warn_of_verification(_request: HttpRequest, domain: Domain) -> list[str]:

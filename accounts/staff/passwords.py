@@ -10,6 +10,8 @@ from django.contrib.admin.forms import AdminAuthenticationForm
 from django.core.exceptions import ValidationError
 
 from accounts.emails import normalize_email
+from accounts.events import known_address, record_event, record_refusal
+from accounts.models.events import EventKind
 from accounts.signin.limits import count_use, reset_uses
 from tenantadmin.core.addresses import client_address
 from tenantadmin.core.errors import ApiError, RateLimited
@@ -40,11 +42,28 @@ class PasswordForm(AdminAuthenticationForm):
             count_use(limit=settings.PASSWORD_EMAIL_LIMIT, kind=_EMAIL, key=email)
         except ApiError as error:
             self.refusal = error
+            self._record_failure(email, error.text)
             raise ValidationError(_explain(error), code=error.code) from error
-        cleaned: dict[str, Any] = super().clean()
+        try:
+            cleaned: dict[str, Any] = super().clean()
+        except ValidationError as error:
+            self._record_failure(email, str(error.messages[0]))
+            raise
         if self.get_user() is not None:
             reset_uses(limit=settings.PASSWORD_EMAIL_LIMIT, kind=_EMAIL, key=email)
+            signed_in = {"provider": "password"}
+            record_event(EventKind.SIGN_IN_SUCCEEDED, actor=email, subject=email, after=signed_in)
         return cleaned
+
+    def _record_failure(self, email: str, reason: str) -> None:
+        # People type passwords into this field too: only an address is recorded.
+        subject = known_address(email)
+        record_refusal(
+            EventKind.SIGN_IN_FAILED,
+            subject=subject,
+            credential=f"{subject} {client_address(self.request)}",
+            reason=reason,
+        )
 
 
 def _explain(error: ApiError) -> str:

@@ -11,8 +11,11 @@ from django.conf import settings
 from django.db import transaction
 
 from accounts.diff import diff_documents, summarize_fields
+from accounts.events import SYSTEM
+from accounts.grants import delete_grants
 from accounts.history import append_revision
-from accounts.models import Account, Membership, PermissionGrant, Tenant, TenantConfig, User
+from accounts.memberships import record_membership
+from accounts.models import Account, Membership, Tenant, TenantConfig, User
 from accounts.models.billing import GrantResource
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.models.tenants import tenant_name_key
@@ -85,6 +88,7 @@ def create_tenant(
             keeper.create(tenant=tenant, actor=actor, at=created_at)
         if owner is not None:
             Membership.objects.create(user=owner, tenant=tenant, role=MembershipRole.OWNER)
+            record_membership(owner.email, tenant.pk, actor=actor, after=MembershipRole.OWNER)
     return ConfigState(
         tenant_id=tenant.pk,
         account_id=account_id,
@@ -152,6 +156,10 @@ def remove_old_tombstones() -> int:
     before = now() - settings.TOMBSTONE_LIFETIME
     old = list(Tenant.objects.filter(deleted_at__lte=before).values_list("pk", flat=True)[:1000])
     with transaction.atomic():
-        PermissionGrant.objects.filter(resource=GrantResource.TENANT, resource_id__in=old).delete()
+        delete_grants(resource=GrantResource.TENANT, ids=old, actor=SYSTEM)
+        for user, tenant_id, role in Membership.objects.filter(tenant__in=old).values_list(
+            "user__email", "tenant_id", "role"
+        ):
+            record_membership(user, tenant_id, actor=SYSTEM, before=role)
         Tenant.objects.filter(pk__in=old).delete()
     return len(old)

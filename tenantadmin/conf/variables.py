@@ -79,6 +79,9 @@ VARIABLES: Final = (
     Variable("DNS_NAMESERVERS", kinds.list_of(kinds.address), []),
     Variable("DNS_PORT", kinds.whole(1, 65535), 53),
     Variable("DNS_TIMEOUT_SECONDS", kinds.seconds(0.1, 60), 5.0),
+    # Events and audits. Shorter than a month would drop what has just been written.
+    Variable("EVENT_RETENTION_DAYS", kinds.whole(31, _CENTURY_DAYS), 730),
+    Variable("AUDIT_RETENTION_DAYS", kinds.whole(31, _CENTURY_DAYS), 400),
     # Summaries
     Variable("BUILD_DAYS", kinds.whole(1, _CENTURY_DAYS), 7),
     # SQL over the log

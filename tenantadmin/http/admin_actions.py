@@ -12,7 +12,7 @@ from django.db import transaction
 from django.template.response import TemplateResponse
 
 from tenantadmin.core.errors import ApiError
-from tenantadmin.core.timestamps import now
+from tenantadmin.core.request_context import acting_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     Action = Callable[[Any, HttpRequest, QuerySet[Any]], TemplateResponse | None]
 
 logger = logging.getLogger(__name__)
+#: Characters.
+MAX_REASON: Final = 500
 #: A confirmation says of each row what follows: more of them nobody reads.
 _MOST_ROWS: Final = 100
 
@@ -62,8 +64,13 @@ def confirmed(act: Act) -> Action:
             return None
         if "confirmed" not in request.POST:
             return _ask(model_admin, request, act, rows)
-        for row in rows:
-            _run(model_admin, request, act, row)
+        reason = request.POST.get("reason", "").strip()
+        if not reason or len(reason) > MAX_REASON or "\0" in reason:
+            messages.error(request, f"Give a reason of at most {MAX_REASON} characters. Nothing was done.")
+            return _ask(model_admin, request, act, rows)
+        with acting_for(reason):
+            for row in rows:
+                _run(model_admin, request, act, row)
         return None
 
     run.__name__ = act.name
@@ -79,6 +86,7 @@ def _ask(model_admin: Any, request: HttpRequest, act: Act, rows: list[Any]) -> T
         "opts": model_admin.opts,
         "action_checkbox_name": ACTION_CHECKBOX_NAME,
         "media": model_admin.media,
+        "max_reason": MAX_REASON,
     }
     return TemplateResponse(request, "admin/confirm_action.html", context)
 
@@ -100,15 +108,23 @@ def _run(model_admin: Any, request: HttpRequest, act: Act, row: Any) -> None:
     messages.success(request, f"{act.done}: {row}.")
 
 
-def revocation(follows: str) -> Action:
-    """Return the action that revokes rows with ``revoked_at``; ``follows`` says when that acts."""
+def revocation(follows: str, end: Callable[..., bool]) -> Action:
+    """Return the action that revokes rows with ``revoked_at``; ``follows`` says when that acts.
+
+    ``end`` takes a row and ``actor``, the email of who acts. It returns False if the row was revoked before.
+    """
+
+    def revoke(request: HttpRequest, row: Any) -> None:
+        if not end(row, actor=str(request.user)):
+            raise Refused("It was revoked before.")
+
     return confirmed(
         Act(
             name="revoke",
             title="Revoke",
             done="Revoked",
             follows=f"What is revoked stays so. {follows}",
-            do=_revoke,
+            do=revoke,
             warn=_warn_of_revocation,
         )
     )
@@ -116,8 +132,3 @@ def revocation(follows: str) -> Action:
 
 def _warn_of_revocation(_request: HttpRequest, row: Any) -> list[str]:
     return ["Was revoked before: will be refused."] if row.revoked_at is not None else []
-
-
-def _revoke(_request: HttpRequest, row: Any) -> None:
-    if not type(row)._default_manager.filter(pk=row.pk, revoked_at__isnull=True).update(revoked_at=now()):
-        raise Refused("It was revoked before.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.http import HttpResponse
 
+from tenantadmin.core.addresses import client_address
 from tenantadmin.core.errors import (
     ApiError,
     BadRequest,
@@ -17,6 +18,7 @@ from tenantadmin.core.errors import (
     PayloadTooLarge,
 )
 from tenantadmin.core.rendering import dump_json
+from tenantadmin.core.request_context import set_address
 from tenantadmin.core.request_ids import HEADER, begin_request
 from tenantadmin.http.handler import as_api_error
 
@@ -47,6 +49,7 @@ def request_id(get_response: GetResponse) -> GetResponse:
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
         identifier = begin_request(request.headers.get(HEADER))
+        set_address(client_address(request))
         response = get_response(request)
         response[HEADER] = identifier
         return response

@@ -31,7 +31,7 @@ def act(staff: Client, name: str, *rows: Model, confirmed: bool = True) -> str:
     options = rows[0]._meta
     form: dict[str, Any] = {"action": name, "_selected_action": [str(row.pk) for row in rows]}
     if confirmed:
-        form["confirmed"] = "yes"
+        form.update(confirmed="yes", reason="asked to")
     address = reverse(f"admin:{options.app_label}_{options.model_name}_changelist")
     return unescape(staff.post(address, form, follow=True).content.decode())
 

@@ -51,7 +51,7 @@ _GROUPS: Final = {
     "listAcknowledgements (own) getHistoricalTos": SIGNED_IN | EVERY_PAT | {"bridge"},
     "acknowledgeTos listAcknowledgements": frozenset[str](),
     "publishTos": WILDCARD,
-    "listUsers listGrants": OWN_READ,
+    "listUsers listGrants listEvents": OWN_READ,
     "getUser getRoles getMemberships": USER_READ,
     "getUser (own) getRoles (own) getMemberships (own) listPersonalAccessTokens (own)": OWN_READ,
     "replaceUser (own) revokePersonalAccessToken (own) revokeGrant": OWN_WRITE,

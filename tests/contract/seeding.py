@@ -77,7 +77,7 @@ def seed_service() -> Seed:
             201,
             admin.post(f"{here}/invalidation-markers", {"markerId": marker, "targetRuleId": "orders"}),
         )
-    register_domain(account_id=world.account.pk, name="example.org")
+    register_domain(account_id=world.account.pk, name="example.org", actor=world.owner.email)
     grant = PermissionGrant.objects.create(
         grantee=world.stranger, resource="tenant", resource_id=tenant.pk, permissions=["config:read"]
     )

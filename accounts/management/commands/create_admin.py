@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import secrets
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
@@ -13,13 +13,17 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
 from accounts.emails import check_email
+from accounts.events import record_event
 from accounts.models import User
+from accounts.models.events import EventKind
 from accounts.models.users import PrimaryRole
-from accounts.roles import lock_admins
+from accounts.roles import apply_roles, lock_admins, make_roles
 from tenantadmin.core.timestamps import now
 
 if TYPE_CHECKING:
     from django.core.management.base import CommandParser
+
+_ACTOR: Final = "manage.py create_admin"
 
 
 class Command(BaseCommand):
@@ -83,9 +87,14 @@ def _make_admin(address: str, password: str) -> bool:
     user = User.objects.select_for_update(no_key=True).filter(email=address).first()
     created = user is None
     user = user or User(email=address)
-    user.role, user.is_active, user.modified_at = PrimaryRole.ADMIN, True, now()
+    if created:
+        record_event(EventKind.USER_CREATED, actor=_ACTOR, subject=address)
+    roles = make_roles(PrimaryRole.ADMIN, user.scopes)
+    apply_roles(user, roles=roles, active=True, actor=_ACTOR, path="")
+    user.modified_at = now()
     if password:
         user.set_password(password)
+        record_event(EventKind.PASSWORD_CHANGED, actor=_ACTOR, subject=address)
     elif created:
         user.set_unusable_password()
     user.save()

@@ -79,6 +79,7 @@ class Command(BaseCommand):
             tenants=wanted.tenants,
             accounts=wanted.accounts,
             expires_at=wanted.expires_at,
+            actor="manage.py create_pat",
         )
         if not wanted.tenants and not wanted.accounts:
             self.stderr.write(

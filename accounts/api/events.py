@@ -1,0 +1,67 @@
+"""``GET /config/events``. Contract: Events."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+from django.urls import reverse
+from rest_framework.response import Response
+
+from accounts.api.history import read_period
+from accounts.emails import normalize_email
+from accounts.event_pages import EventFilter, read_events
+from accounts.serializers.events import EventPage, EventParameters
+from accounts.viewsets import AppViewSet
+from tenantadmin.http.hal import link
+from tenantadmin.http.viewsets import operation
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from rest_framework.request import Request
+
+
+class EventViewSet(AppViewSet):
+    """What happened to people, their rights and their credentials."""
+
+    tag = "History"
+
+    @operation(
+        summary="List events, newest first",
+        description="Sign-ins, tokens, roles, memberships, grants, domains, terms. Platform admins see all "
+        "events, owners those of their tenants and accounts, and everyone those by or about themselves.",
+        query=EventParameters,
+        responses={200: EventPage},
+    )
+    def list_events(self, request: Request) -> Response:
+        page = read_events(
+            self.principal,
+            _read_filter(self.query),
+            limit=self.query["limit"],
+            cursor=self.query.get("cursor"),
+        )
+        links = {"self": link(request.get_full_path()), "parent": link(reverse("contract"))}
+        if page.cursor is not None:
+            asked = {**request.query_params.dict(), "cursor": page.cursor}
+            links["next"] = link(f"{reverse('events')}?{urlencode(asked)}")
+        return Response({"_links": links, "events": page.as_json()})
+
+
+def _read_filter(asked: Mapping[str, Any]) -> EventFilter:
+    """Return the filter of validated parameters.
+
+    Raises:
+        BadRequest: the period ends before it begins.
+    """
+    since, until = read_period(asked)
+    actor, subject = asked.get("actor"), asked.get("subject")
+    return EventFilter(
+        since=since,
+        until=until,
+        actor=None if actor is None else normalize_email(actor),
+        subject=None if subject is None else normalize_email(subject),
+        kind=asked.get("kind"),
+        tenant=asked.get("tenant"),
+    )

@@ -1,0 +1,110 @@
+"""Record events: what happens to people, their rights and their credentials. Contract: Events.
+
+What changes a document appends a revision instead (`accounts.history`). No value of an event is a secret: of
+tokens, events name the id.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from django.core.cache import cache
+from redis import RedisError
+
+from accounts.emails import check_email
+from accounts.models.events import Event, EventKind
+from tenantadmin.core.errors import ApiError
+from tenantadmin.core.request_context import current_address, current_reason
+from tenantadmin.core.request_ids import current_request_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from uuid import UUID
+
+logger = logging.getLogger(__name__)
+
+#: Within this time a refusal of the same credential for the same reason is recorded once.
+_REFUSAL_SECONDS: Final = 300
+#: The actor of beat jobs.
+SYSTEM: Final = "system"
+
+
+def record_event(
+    kind: EventKind,
+    *,
+    actor: str,
+    subject: str,
+    tenant_id: UUID | None = None,
+    account_id: UUID | None = None,
+    before: Mapping[str, Any] | None = None,
+    after: Mapping[str, Any] | None = None,
+    reason: str = "",
+) -> None:
+    """Append an event. Call it in the transaction of what it records.
+
+    ``actor`` is a normalized email, or the name of a command or job. Request id, address and the reason that
+    staff gave come from the request.
+    """
+    Event.objects.create(
+        kind=kind,
+        actor=actor,
+        subject=subject,
+        tenant_id=tenant_id,
+        account_id=account_id,
+        before=before,
+        after=after,
+        reason=reason or current_reason(),
+        request_id=current_request_id(),
+        address=current_address()[:45],
+    )
+
+
+@contextmanager
+def sign_in_failures_recorded(subject: str = "") -> Iterator[None]:
+    """Record a failed sign-in if an `ApiError` leaves the block. Use it outside of the transaction.
+
+    ``subject`` is the address that wants to sign in; an empty one if nobody knows yet.
+    """
+    try:
+        yield
+    except ApiError as error:
+        caller = f"{subject} {current_address()}"
+        record_refusal(EventKind.SIGN_IN_FAILED, subject=subject, credential=caller, reason=error.text)
+        raise
+
+
+def record_refused_token(*, subject: str, token: str, reason: str) -> None:
+    """Record that a token was refused. ``subject`` is its owner; an empty one means an unknown token.
+
+    Unknown tokens are counted by client address, so that invented tokens do not fill the table.
+    """
+    credential = token if subject else current_address()
+    record_refusal(EventKind.TOKEN_REFUSED, subject=subject, credential=credential, reason=reason)
+
+
+def record_refusal(kind: EventKind, *, subject: str, credential: str, reason: str) -> None:
+    """Record a refusal, once in five minutes for the same credential and reason.
+
+    ``credential`` is not stored. If Redis does not answer, the refusal is in the log alone. The actor of the
+    event is empty, because the caller has proved nothing.
+    """
+    text = f"{kind} {reason} {credential}"
+    key = f"events:refused:{hashlib.sha256(text.encode(errors='replace')).hexdigest()}"
+    try:
+        is_first = cache.add(key, 1, timeout=_REFUSAL_SECONDS)
+    except RedisError as error:
+        logger.warning("Not recorded as an event (%s): %s of %r: %s", error, kind, subject, reason)
+        return
+    if is_first:
+        record_event(kind, actor="", subject=subject, reason=reason)
+
+
+def known_address(text: str) -> str:
+    """Return the normal form of an email address that a stranger typed, or an empty text if it is none."""
+    try:
+        return check_email(text)
+    except ValueError:
+        return ""

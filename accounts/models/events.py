@@ -1,0 +1,85 @@
+"""The append-only record of what is not a document. Contract: Events."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import models
+
+from tenantadmin.database.months import MonthlyModel
+
+
+class EventKind(models.TextChoices):
+    """What happened. The first word is what it happened to."""
+
+    SIGN_IN_LINK_REQUESTED = "sign-in.link-requested"
+    SIGN_IN_SUCCEEDED = "sign-in.succeeded"
+    SIGN_IN_FAILED = "sign-in.failed"
+    SESSION_ENDED = "session.ended"
+    TOKEN_MINTED = "token.minted"  # noqa: S105
+    TOKEN_REFUSED = "token.refused"  # noqa: S105
+    PAT_CREATED = "pat.created"
+    PAT_REVOKED = "pat.revoked"
+    PASSWORD_CHANGED = "password.changed"  # noqa: S105
+    USER_CREATED = "user.created"
+    USER_CHANGED = "user.changed"
+    USER_ACTIVATED = "user.activated"
+    USER_DEACTIVATED = "user.deactivated"
+    USER_DELETED = "user.deleted"
+    ROLES_CHANGED = "roles.changed"
+    MEMBERSHIP_ADDED = "membership.added"
+    MEMBERSHIP_CHANGED = "membership.changed"
+    MEMBERSHIP_REMOVED = "membership.removed"
+    GRANT_CREATED = "grant.created"
+    GRANT_REVOKED = "grant.revoked"
+    DOMAIN_ADDED = "domain.added"
+    DOMAIN_VERIFIED = "domain.verified"
+    DOMAIN_REMOVED = "domain.removed"
+    TERMS_PUBLISHED = "terms.published"
+    TERMS_ACKNOWLEDGED = "terms.acknowledged"
+
+
+class Event(MonthlyModel):
+    """One thing that somebody did or tried. The database itself refuses to change or delete a row.
+
+    Emails and ids are plain values: events outlive what they are about.
+    """
+
+    retention: ClassVar[str] = "EVENT_RETENTION"
+
+    kind = models.CharField(max_length=40, choices=EventKind.choices)
+    #: The email of who did it, or the name of a command or job. Empty for an unknown caller.
+    actor = models.CharField(max_length=320, blank=True)
+    #: What it was done to: the email of a user, a domain's name, the hash of terms. Empty if unknown.
+    subject = models.CharField(max_length=320, blank=True)
+    #: Owners of the tenant, and owners of the account, may read the event.
+    tenant_id = models.UUIDField(null=True)
+    account_id = models.UUIDField(null=True)
+    before = models.JSONField(null=True)
+    after = models.JSONField(null=True)
+    #: Why something was refused, or why staff did it.
+    reason = models.TextField(blank=True)
+    request_id = models.CharField(max_length=128)
+    address = models.CharField(max_length=45, blank=True)
+
+    class Meta:
+        ordering = ("-at", "-id")
+        indexes = (
+            models.Index(fields=["-at", "-id"], name="event_newest"),
+            models.Index(fields=["actor", "-at", "-id"], name="event_by_actor"),
+            models.Index(fields=["subject", "-at", "-id"], name="event_on_subject"),
+            models.Index(fields=["kind", "-at", "-id"], name="event_of_kind"),
+            models.Index(
+                fields=["tenant_id", "-at", "-id"],
+                name="event_of_tenant",
+                condition=models.Q(tenant_id__isnull=False),
+            ),
+            models.Index(
+                fields=["account_id", "-at", "-id"],
+                name="event_of_account",
+                condition=models.Q(account_id__isnull=False),
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.subject}".strip()

@@ -1,0 +1,38 @@
+"""From where the request being answered came, and why staff act: for the records of events."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_address: ContextVar[str] = ContextVar("client_address", default="")
+_reason: ContextVar[str] = ContextVar("reason", default="")
+
+
+def current_address() -> str:
+    """Return the client's address, or an empty text outside of a request."""
+    return _address.get()
+
+
+def set_address(address: str) -> None:
+    """Set the client's address of the request that begins."""
+    _address.set(address)
+
+
+def current_reason() -> str:
+    """Return the reason that staff gave for what they are doing, or an empty text."""
+    return _reason.get()
+
+
+@contextmanager
+def acting_for(reason: str) -> Iterator[None]:
+    """Set the reason of what is done inside."""
+    token = _reason.set(reason)
+    try:
+        yield
+    finally:
+        _reason.reset(token)
