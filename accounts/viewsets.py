@@ -130,7 +130,8 @@ def check_policy(policy: Policy, *, principal: Principal, arguments: dict[str, A
         Forbidden: the message names the missing scope, if it is a scope that is missing.
     """
     if policy.level is Level.TENANT:
-        require_tenant_scope(principal, tenant_id=arguments["tenant"], scope=cast("Scope", policy.scope))
+        for scope in policy.scopes:
+            require_tenant_scope(principal, tenant_id=arguments["tenant"], scope=scope)
         return
     if policy.level is Level.ACCOUNT:
         require_account_scope(principal, account_id=arguments["account"], scope=cast("Scope", policy.scope))

@@ -3,6 +3,7 @@ from __future__ import annotations
 from django.urls import path
 
 from analytics import converters  # noqa: F401 - importing registers them
+from analytics.api.published import PublishedQueryViewSet, VerificationViewSet
 from analytics.api.summaries import SummaryViewSet, UserSummaryViewSet
 from logs import converters as time_converters  # noqa: F401 - likewise
 
@@ -10,6 +11,16 @@ _SUMMARIES = "tenants/<uuid:tenant>/summaries/<year:year>"
 _USER = "tenants/<uuid:tenant>/users/<userid:userId>"
 
 urlpatterns = [
+    path(
+        "analytics/queries",
+        PublishedQueryViewSet.as_view({"get": "list_published_queries"}),
+        name="published-queries",
+    ),
+    path(
+        "tenants/<uuid:tenant>/verifications",
+        VerificationViewSet.as_view({"post": "verify_document"}),
+        name="verifications",
+    ),
     path(_SUMMARIES, SummaryViewSet.as_view({"get": "get_yearly_summary"}), name="summary-year"),
     path(
         f"{_SUMMARIES}/rules", SummaryViewSet.as_view({"get": "get_rule_effectiveness"}), name="summary-rules"

@@ -17,7 +17,7 @@ from tenantadmin.core.errors import ApiError, InternalError
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from logs.sql.protocol import Engine, Limits, QueryResult
+    from logs.sql.protocol import Engine, Limits, LogSource, QueryResult
     from tenantadmin.objectstore import ObjectStore
 
 
@@ -25,8 +25,20 @@ _engine_lock = threading.Lock()
 _engine: Engine | None = None
 
 
-def run_query(store: ObjectStore, *, tenant: UUID, statement: str, reader: Reader) -> QueryResult:
-    """Run ``statement`` over the tenant's current partitions. Record in the audit how it ended.
+def run_query(
+    store: ObjectStore,
+    *,
+    tenant: UUID,
+    statement: str,
+    reader: Reader,
+    source: LogSource | None = None,
+    limits: Limits | None = None,
+) -> QueryResult:
+    """Run ``statement`` over the tenant's log. Record in the audit how it ended.
+
+    Args:
+        source: the files to read; default: the current partitions.
+        limits: default: those of the settings.
 
     Raises:
         ApiError: the statement was refused or failed (400), or the engine failed (500).
@@ -35,8 +47,11 @@ def run_query(store: ObjectStore, *, tenant: UUID, statement: str, reader: Reade
     started = time.monotonic()
     outcome, message, rows, nbytes = InternalError.code, InternalError.message, None, None
     try:
-        source = log_source(store, tenant=tenant)
-        result = get_engine().execute(source=source, statement=statement, limits=_limits())
+        result = get_engine().execute(
+            source=source or log_source(store, tenant=tenant),
+            statement=statement,
+            limits=limits or query_limits(),
+        )
     except ApiError as error:
         outcome, message = error.code, error.text
         raise
@@ -64,7 +79,7 @@ def get_engine() -> Engine:
         return _engine
 
 
-def _limits() -> Limits:
+def query_limits() -> Limits:
     """Return the limits of one query from the settings. Contract: Limits."""
     limits: Limits = settings.SQL_OPTIONS.limits
     return limits

@@ -65,9 +65,10 @@ def _operation_rows() -> list[str]:
 
 def signed_in(policy: Policy) -> str:
     """Return who may call an operation with a sign-in token, in words."""
-    if policy.level is Level.TENANT and policy.scope is not None:
-        allowed = [role for role, scopes in MEMBERSHIP_SCOPES.items() if policy.scope in scopes - PAT_ONLY]
-        if policy.scope in PLATFORM_ADMIN_SCOPES - PAT_ONLY:
+    if policy.level is Level.TENANT:
+        needed = set(policy.scopes)
+        allowed = [role for role, scopes in MEMBERSHIP_SCOPES.items() if needed <= scopes - PAT_ONLY]
+        if needed <= PLATFORM_ADMIN_SCOPES - PAT_ONLY:
             allowed.append("platform admin")
         return ", ".join(allowed) or "nobody"
     return {
@@ -84,7 +85,7 @@ def signed_in(policy: Policy) -> str:
 def _pat(policy: Policy) -> str:
     if policy.level is Level.PUBLIC:
         return "not needed"
-    scope = f"`{policy.scope}`" if policy.scope else "any"
+    scope = " and ".join(f"`{scope}`" for scope in policy.scopes) or "any"
     return f"{scope}, wildcard" if policy.level in {Level.PLATFORM, Level.PLATFORM_PAT} else scope
 
 

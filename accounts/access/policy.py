@@ -35,13 +35,19 @@ class Policy:
     """Who may call an operation.
 
     A token with ``tos_required`` may call only ``bridge`` operations. ``notes`` describes the checks of the
-    service function itself, for the documentation.
+    service function itself, for the documentation. ``also`` is a second scope that a caller must have.
     """
 
     level: Level
     scope: Scope | None = None
     bridge: bool = False
     notes: str = ""
+    also: Scope | None = None
+
+    @property
+    def scopes(self) -> tuple[Scope, ...]:
+        """The scopes that a caller must have, all of them."""
+        return tuple(scope for scope in (self.scope, self.also) if scope is not None)
 
 
 PUBLIC: Final = Policy(Level.PUBLIC, bridge=True)
@@ -185,6 +191,13 @@ POLICIES: Final[Mapping[str, Policy]] = {
     "getUserYearlySummary": Policy(Level.TENANT, Scope.ANALYTICS_USERS),
     "getUserMonthlySummary": Policy(Level.TENANT, Scope.ANALYTICS_USERS),
     "getUserDailySummary": Policy(Level.TENANT, Scope.ANALYTICS_USERS),
+    "listPublishedQueries": Policy(Level.SERVICE),
+    "verifyDocument": Policy(
+        Level.TENANT,
+        Scope.ANALYTICS_READ,
+        also=Scope.LOGS_QUERY,
+        notes="documents about users need `analytics:users` too",
+    ),
     # Raw logs and SQL
     "listLogMonths": Policy(Level.TENANT, Scope.LOGS_READ),
     "listLogDays": Policy(Level.TENANT, Scope.LOGS_READ),

@@ -27,7 +27,15 @@ from logs.quoting import quote_name, quote_text, quote_texts
 from logs.sql import guard, sandbox, wire
 from logs.sql.arrays import as_integers, elements, map_as_list
 from logs.sql.messages import character_offset, clean_message
-from logs.sql.view import EMPTY_VIEW, FAST_VIEW, make_tolerant_view, make_view, needed_files, set_files
+from logs.sql.view import (
+    EMPTY_VIEW,
+    FAST_VIEW,
+    make_positioned_view,
+    make_tolerant_view,
+    make_view,
+    needed_files,
+    set_files,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -204,6 +212,9 @@ def _answer(
     connection: Any, request: wire.Request, files: Sequence[str]
 ) -> tuple[dict[str, Any], memoryview]:
     """Run the checked statement over ``files``. If the fast view may have failed it, use the tolerant one."""
+    if request.has_positions:
+        make_positioned_view(connection, files)
+        return _run(connection, request)
     try:
         make_view(connection, files, request.days)
         return _run(connection, request)

@@ -232,6 +232,7 @@ class _Exchange:
             files=tuple(file[len(folder) + 1 :] for day in source.days for file in day.files),
             days=tuple(day.day for day in source.days for _ in day.files),
             wait=source.fetch is not None,
+            has_positions=source.has_positions,
             seconds=max(self._deadline - time.monotonic(), 0.001),
             max_rows=self._limits.max_rows,
             max_bytes=self._limits.max_bytes,

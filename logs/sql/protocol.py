@@ -32,6 +32,8 @@ class LogSource:
         fetch: if the files are not on this machine, copies the files at the given paths to it. The engine
             calls it with the files that a query needs, and passes on its errors.
         keys: the object keys of the files, in order, for an engine that has its own copies.
+        has_positions: ``proxy_logs`` also has the columns ``_hour`` (the hour under which an entry counts)
+            and ``_row`` (its place in the day), for statements of the service itself.
 
     Raises:
         ValueError: a path is not absolute or has odd segments, or is not of its day or of the tenant
@@ -42,6 +44,7 @@ class LogSource:
     days: tuple[DayFiles, ...]
     fetch: Callable[[Sequence[str]], None] | None = None
     keys: tuple[str, ...] = ()
+    has_positions: bool = False
 
     def __post_init__(self) -> None:
         for day in self.days:

@@ -113,7 +113,13 @@ class SqlService:
 
     def _query(self, body: bytes, cancellation: Cancellation) -> QueryResult:
         query = transfer.decode_query(body)
-        source = make_source(self._store, copies=self._copies, tenant=query.tenant, files=query.files)
+        source = make_source(
+            self._store,
+            copies=self._copies,
+            tenant=query.tenant,
+            files=query.files,
+            has_positions=query.has_positions,
+        )
         return self._engine.execute(
             source=source, statement=query.statement, limits=query.limits, cancellation=cancellation
         )

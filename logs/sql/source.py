@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 
 
 def make_source(
-    store: ObjectStore, *, copies: LocalCopies, tenant: str, files: Sequence[tuple[str, str]]
+    store: ObjectStore,
+    *,
+    copies: LocalCopies,
+    tenant: str,
+    files: Sequence[tuple[str, str]],
+    has_positions: bool = False,
 ) -> LogSource:
     """Return the log of ``tenant``, whose files are at local paths.
 
@@ -25,6 +30,7 @@ def make_source(
     Args:
         copies: fetches and keeps those copies.
         files: pairs of a day (``YYYY-MM-DD``) and an object key, oldest day first.
+        has_positions: see `LogSource`.
 
     Raises:
         InvalidKey: a key cannot be the key of an object.
@@ -45,4 +51,5 @@ def make_source(
         days=tuple(DayFiles(day, (path,)) for (day, _), path in zip(files, paths, strict=True)),
         fetch=fetch,
         keys=tuple(keys),
+        has_positions=has_positions,
     )

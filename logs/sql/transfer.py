@@ -45,12 +45,14 @@ class Query:
     files: tuple[tuple[str, str], ...]
     statement: str
     limits: Limits
+    has_positions: bool = False
 
     @classmethod
     def over(cls, source: LogSource, statement: str, limits: Limits) -> Query:
         """Return the query of ``statement`` over a source that has keys."""
         days = [day.day for day in source.days for _ in day.files]
-        return cls(source.tenant_id, tuple(zip(days, source.keys, strict=True)), statement, limits)
+        files = tuple(zip(days, source.keys, strict=True))
+        return cls(source.tenant_id, files, statement, limits, source.has_positions)
 
 
 def encode_query(query: Query) -> bytes:
@@ -62,7 +64,13 @@ def decode_query(body: bytes) -> Query:
     try:
         document = orjson.loads(body)
         files = tuple((str(day), str(key)) for day, key in document["files"])
-        return Query(str(document["tenant"]), files, str(document["statement"]), Limits(**document["limits"]))
+        return Query(
+            str(document["tenant"]),
+            files,
+            str(document["statement"]),
+            Limits(**document["limits"]),
+            document.get("has_positions") is True,
+        )
     except (ValueError, KeyError, TypeError) as error:
         raise InvalidMessage(f"not a query: {error}") from None
 

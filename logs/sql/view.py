@@ -37,6 +37,16 @@ EMPTY_VIEW: Final = (
     )
 )
 
+#: As the tolerant view, with the hour under which an entry counts and its row number in the file, which
+#: decides between entries at the same time. Only the service's own statements read it.
+_POSITIONED_VIEW: Final = _TOLERANT_VIEW.replace(
+    " FROM read_parquet(", ", _hour, file_row_number AS _row FROM read_parquet("
+).replace("schema = MAP {", "schema = MAP {'_hour': {name: '_hour', type: 'TINYINT', default_value: NULL}, ")
+
+_POSITIONED_EMPTY_VIEW: Final = EMPTY_VIEW.replace(
+    " WHERE", ", NULL::TINYINT AS _hour, NULL::BIGINT AS _row WHERE"
+)
+
 
 def _special_view(files: Sequence[str], days: Sequence[str]) -> str | None:
     """Return the statement that makes the view for no file or one file; None for several files.
@@ -78,6 +88,12 @@ def make_tolerant_view(connection: Any, files: Sequence[str]) -> None:
     """Make a view of ``files`` that may lack columns."""
     set_files(connection, files)
     connection.execute(_TOLERANT_VIEW)
+
+
+def make_positioned_view(connection: Any, files: Sequence[str]) -> None:
+    """Make a view of ``files``, which may lack columns, that also has the columns ``_hour`` and ``_row``."""
+    set_files(connection, files)
+    connection.execute(_POSITIONED_VIEW if files else _POSITIONED_EMPTY_VIEW)
 
 
 def set_files(connection: Any, files: Sequence[str]) -> None:

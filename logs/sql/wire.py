@@ -46,7 +46,7 @@ class Request:
     """One query: the statement, the files below a folder, and the limits of its result.
 
     If ``wait`` is true, the process answers which files the statement needs. It continues when the service
-    has sent another frame.
+    has sent another frame. ``has_positions`` is that of `protocol.LogSource`.
     """
 
     statement: str
@@ -54,6 +54,7 @@ class Request:
     files: tuple[str, ...]
     days: tuple[str, ...]
     wait: bool
+    has_positions: bool
     seconds: float
     max_rows: int
     max_bytes: int
@@ -75,6 +76,7 @@ class Request:
             files=tuple(document["files"]),
             days=tuple(document["days"]),
             wait=document["wait"],
+            has_positions=document["has_positions"],
             seconds=document["seconds"],
             max_rows=document["max_rows"],
             max_bytes=document["max_bytes"],

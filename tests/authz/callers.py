@@ -92,6 +92,7 @@ def _token_callers(account: Account, tenant: Tenant) -> dict[str, Caller]:
         return Caller(able.email, factories.pat_token(able, *scopes, **options))
 
     callers = {f"PAT {scope}": pat(scope, tenants=here) for scope in sorted(Scope)}
+    callers["PAT of an analyst"] = pat("analytics:read", "config:read", "logs:query", tenants=here)
     callers["account PAT"] = pat(*ALL_SCOPES, accounts=[str(account.pk)])
     callers["PAT of another tenant"] = pat(*ALL_SCOPES, tenants=[str(elsewhere.pk)])
     callers["wildcard PAT"] = pat(*ALL_SCOPES, tenants=["*"])

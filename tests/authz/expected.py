@@ -23,13 +23,17 @@ SCOPED: Final = frozenset(
 WILDCARD: Final = frozenset({"wildcard PAT", "wildcard account PAT"})
 ACCOUNT: Final = frozenset({"account PAT"})
 ELSEWHERE: Final = frozenset({"PAT of another tenant"})
-EVERY_PAT: Final = SCOPED | WILDCARD | ACCOUNT | ELSEWHERE
+#: Has three scopes, which some operations need together.
+ANALYST: Final = frozenset({"PAT of an analyst"})
+ANALYST_SCOPES: Final = ("analytics:read", "config:read", "logs:query")
+EVERY_PAT: Final = SCOPED | WILDCARD | ACCOUNT | ELSEWHERE | ANALYST
 ADMINS: Final = frozenset({"platform admin"}) | WILDCARD
 
 
 def pat(scope: str) -> frozenset[str]:
     """PATs that hold ``scope`` on the tenant."""
-    return frozenset({f"PAT {scope}"}) | WILDCARD | ACCOUNT
+    analyst = ANALYST if scope in ANALYST_SCOPES else frozenset[str]()
+    return frozenset({f"PAT {scope}"}) | WILDCARD | ACCOUNT | analyst
 
 
 TENANT_READ: Final = pat("config:read") | {
@@ -81,7 +85,9 @@ _GROUPS: Final = {
     "getUsersSummary getUserYearlySummary": pat("analytics:users"),
     "getUserMonthlySummary getUserDailySummary": pat("analytics:users"),
     "listLogMonths listLogDays listLogHours listLogFiles getLogObject": MEMBERS | {"grant", "PAT logs:read"},
-    "queryLogs": MEMBERS | {"PAT logs:query"},
+    "queryLogs": MEMBERS | {"PAT logs:query"} | ANALYST,
+    "listPublishedQueries": SIGNED_IN | EVERY_PAT,
+    "verifyDocument": ANALYST,
 }
 
 

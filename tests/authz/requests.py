@@ -50,6 +50,7 @@ def bodies(stage: Stage) -> dict[str, Any]:
             "permissions": ["config:read"],
         },
         "registerDomain": {"domain": "example.org"},
+        "verifyDocument": {"document": "day", "period": "2026-01-01"},
     }
 
 

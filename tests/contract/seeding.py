@@ -135,6 +135,8 @@ def seed_service() -> Seed:
             "hour": ["00"],
             "file": ["a.json"],
             "sql": STATEMENTS,
+            "document": ["day", "month", "year", "users"],
+            "period": [f"{DAY}", f"{DAY:%Y-%m}", f"{DAY:%Y}", ""],
             "conditions": [{"userName": "a"}, {"statementType": {"in": ["SELECT"]}}],
         },
         tokens=[

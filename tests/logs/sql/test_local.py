@@ -47,6 +47,22 @@ def test_a_tenant_without_logs_has_an_empty_view_of_the_same_types(engine: Local
     assert (result.row_count, result.truncated) == (0, False)
 
 
+def test_only_a_source_with_positions_has_the_row_numbers(
+    engine: LocalEngine, log: LogSource, tmp_path: Path
+) -> None:
+    statement = "SELECT day, userName AS u, _row AS r, _hour AS h FROM proxy_logs ORDER BY 1, 3"
+    with pytest.raises(QueryFailed, match='Referenced column "_row" not found'):
+        _run(engine, log, statement)
+    old = write_day(tmp_path / "tenant" / "old", "2026-01-04", [{"userName": "o"}], without=["tables"])
+    source = LogSource("tenant", (*log.days[1:2], old), has_positions=True)
+    assert [tuple(row.values()) for row in _rows(_run(engine, source, statement))] == [
+        ("2026-01-02", "u1", 0, None),
+        ("2026-01-02", "u2", 1, None),
+        ("2026-01-04", "o", 0, None),
+    ]
+    assert _rows(_run(engine, LogSource("nobody", (), has_positions=True), statement)) == []
+
+
 @pytest.mark.parametrize("days", [("2026-01-01",), ("2026-01-01", "2026-01-02")])
 def test_min_and_max_of_day_over_one_file_and_two_files(
     engine: LocalEngine, make_log: Callable[..., LogSource], days: tuple[str, ...]

@@ -198,6 +198,12 @@ def test_a_wrong_secret_is_refused_and_logged(
     assert "The SQL service refuses SQL_SERVICE_SECRET" in caplog.text
 
 
+def test_positions_are_read_by_the_service_too(remote: RemoteEngine, stored_log: LogSource) -> None:
+    source = dataclasses.replace(stored_log, has_positions=True)
+    result = _run(remote, source, "SELECT max(_row) AS last FROM proxy_logs")
+    assert [row for batch in result.batches for row in batch.to_pylist()] == [{"last": 2}]
+
+
 def test_a_file_of_another_tenant_is_not_read(service: Service, stored_log: LogSource) -> None:
     foreign = transfer.Query("other", (("2026-01-01", stored_log.keys[0]),), "SELECT 1", Limits())
     answer = urllib3.request(

@@ -1,0 +1,68 @@
+"""The published queries, and the verification of documents with them. Contract: Analytics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from drf_spectacular.utils import OpenApiExample
+from rest_framework.response import Response
+
+from accounts.access.scopes import Scope
+from accounts.viewsets import AppViewSet, require_tenant_scope
+from analytics.models import Kind
+from analytics.published.queries import QUERIES
+from analytics.published.verify import DocumentKey, verify_document
+from analytics.serializers import PublishedQueries, VerificationAnswer, VerificationBody
+from logs.audit import Reader
+from tenantadmin.core.addresses import client_address
+from tenantadmin.http.schema import refusal
+from tenantadmin.http.viewsets import operation
+from tenantadmin.objectstore import default_store
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from rest_framework.request import Request
+
+
+class PublishedQueryViewSet(AppViewSet):
+    """The SQL that the numbers of summaries equal."""
+
+    tag = "Analytics"
+
+    @operation(
+        summary="The SQL over proxy_logs that each number of a summary equals",
+        responses={200: PublishedQueries},
+    )
+    def list_published_queries(self, request: Request) -> Response:
+        """Each query gives fields of a document, or the elements of one of its arrays."""
+        return Response({"queries": [query.as_json() for query in QUERIES.values()]})
+
+
+class VerificationViewSet(AppViewSet):
+    """Verifications of a tenant's documents."""
+
+    tag = "Analytics"
+
+    @operation(
+        summary="Compare a document with the published queries",
+        body=VerificationBody,
+        responses={
+            200: VerificationAnswer,
+            409: refusal(409, "The document was built again during both attempts: retry in a minute."),
+        },
+        examples=[
+            OpenApiExample("A day", value={"document": "day", "period": "2026-03-01"}, request_only=True)
+        ],
+    )
+    def verify_document(self, request: Request, tenant: UUID) -> Response:
+        """Runs the queries in the locked engine, on the builds that the document was made of.
+
+        The queries run with the hour of each entry's prefix and the order of the entries, which `proxy_logs`
+        does not show; without entries that need them, the statements in `queries` give the same numbers.
+        """
+        key = DocumentKey(tenant, Kind(self.body["document"]), self.body["period"], self.body.get("userId"))
+        if key.is_about_users:
+            require_tenant_scope(self.principal, tenant_id=tenant, scope=Scope.ANALYTICS_USERS)
+        reader = Reader(self.principal.email, client_address(request))
+        return Response(verify_document(default_store(), key=key, reader=reader).as_json())

@@ -1,0 +1,73 @@
+"""``manage.py verify --tenant ID``: compare a tenant's documents with the published queries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from django.core.management.base import BaseCommand, CommandError
+
+from accounts.management.arguments import tenant_id
+from analytics.models import Kind
+from analytics.published.verify import DocumentKey, InvalidKey, check_key, stored_keys, verify_document
+from logs.audit import Reader
+from tenantadmin.core.errors import ApiError
+from tenantadmin.objectstore import default_store
+from tenantadmin.terminal import visible
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+    from uuid import UUID
+
+#: The reader that the audit records: it is not known who runs the command.
+_OPERATOR: Final = Reader(email="manage.py verify", address="")
+#: Differences of one document that are printed.
+_SHOWN: Final = 20
+
+
+class Command(BaseCommand):
+    help = (
+        "Compares documents with the published queries over the log, value by value. Ends with status 1 if "
+        "one differs or cannot be compared. Without --period: all stored documents of the tenant."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--tenant", type=tenant_id, required=True, metavar="ID")
+        parser.add_argument("--document", choices=Kind.values, help="one kind of document; default: all")
+        parser.add_argument("--period", help="2026-03-01, 2026-03 or 2026; needs --document")
+        parser.add_argument("--user", help="the documents of a userName; needs --document and --period")
+
+    def handle(
+        self, *, tenant: UUID, document: str | None, period: str | None, user: str | None, **_: Any
+    ) -> None:
+        if (period is not None and document is None) or (user is not None and period is None):
+            raise CommandError("--period needs --document, and --user needs both.")
+        if period is not None and document is not None:
+            try:
+                check_key(Kind(document), period, is_of_user=user is not None)
+            except InvalidKey as error:
+                raise CommandError(str(error)) from error
+            keys = [DocumentKey(tenant, Kind(document), period, user)]
+        else:
+            keys = [key for key in stored_keys(tenant) if document in {None, key.kind}]
+        if not keys:
+            raise CommandError("The tenant has no such document.")
+        unequal = sum(not self._verify(key) for key in keys)
+        if unequal:
+            raise CommandError(f"{unequal} of {len(keys)} documents differ or cannot be compared.")
+        subject = "The document is" if len(keys) == 1 else f"{len(keys)} documents are"
+        self.stdout.write(f"{subject} equal to the log.")
+
+    def _verify(self, key: DocumentKey) -> bool:
+        """Print the result of one document; return True if it is equal to the log."""
+        name = visible(" ".join(filter(None, (key.kind, key.period, key.user))))
+        try:
+            verification = verify_document(default_store(), key=key, reader=_OPERATOR)
+        except ApiError as error:
+            self.stdout.write(f"{name}: {visible(error.text)}")
+            return False
+        comparison = verification.comparison
+        verdict = f"{comparison.unequal_count} differ" if comparison.unequal_count else "equal"
+        self.stdout.write(f"{name}: {comparison.fields} values, {verdict}")
+        for item in comparison.unequal[:_SHOWN]:
+            self.stdout.write(visible(f"  {item.path}: {item.document!r}, and the log says {item.query!r}"))
+        return verification.is_equal

@@ -1,0 +1,346 @@
+"""Verify that a document says what SQL over the log says. Contract: "Summary records".
+
+The queries and the document belong to one set of builds: if a build is replaced meanwhile, the verification
+starts again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from analytics.models import Kind, SummaryDocument
+from analytics.published.documents import Comparison, assemble, compare, queries_of
+from analytics.summaries.periods import HISTORY, merged_digest, period_bounds, source_digest
+from analytics.summaries.store import day_builds, read_merged_rollups
+from analytics.summaries.userdocs import find_user_source, user_document
+from logs.models import Partition
+from logs.queries import query_limits, run_query
+from logs.sources import local_copies
+from logs.sql.results import json_pieces
+from logs.sql.source import make_source
+from tenantadmin.core.errors import BadRequest, Conflict, NotFound
+from tenantadmin.core.timestamps import format_timestamp, parse_timestamp
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from uuid import UUID
+
+    from analytics.published.queries import PublishedQuery
+    from analytics.summaries.userdocs import UserSource
+    from logs.audit import Reader
+    from tenantadmin.objectstore import ObjectStore
+
+#: A day of a million statements is too large to compare in one request.
+MAX_DOCUMENT_BYTES: Final = 64 << 20
+_MAX_ROWS: Final = 1_000_000
+_MAX_RESULT_BYTES: Final = 256 << 20
+_QUERY_SECONDS: Final = 60.0
+_ATTEMPTS: Final = 2
+
+
+#: The form of a document's period, and an example.
+_PERIODS: Final = {
+    Kind.DAY: (r"[0-9]{4}-[0-9]{2}-[0-9]{2}", "2026-03-01"),
+    Kind.MONTH: (r"[0-9]{4}-[0-9]{2}", "2026-03"),
+    **dict.fromkeys((Kind.YEAR, Kind.RULES, Kind.OPPORTUNITIES), (r"[0-9]{4}", "2026")),
+    Kind.USERS: ("", ""),
+}
+_PER_USER: Final = (Kind.DAY, Kind.MONTH, Kind.YEAR)
+
+
+class InvalidKey(ValueError):
+    """There can be no such document. ``field`` is the name of the wrong member: ``period`` or ``userId``."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+def check_key(kind: Kind, period: str, *, is_of_user: bool) -> None:
+    """Check that a kind of document can have this period, and that users have it.
+
+    Raises:
+        InvalidKey: the message says what to send.
+    """
+    pattern, example = _PERIODS[kind]
+    cure = f"Give a period like {example}." if example else "Leave the period out: it is the whole history."
+    if not re.fullmatch(pattern, period):
+        raise InvalidKey("period", cure)
+    try:
+        # The calendar must have it.
+        date.fromisoformat(period + "0001-01-01"[len(period) :])
+    except ValueError as error:
+        raise InvalidKey("period", cure) from error
+    if is_of_user and kind not in _PER_USER:
+        names = ", ".join(_PER_USER)
+        raise InvalidKey("userId", f"Only these documents are made for single users: {names}.")
+
+
+class BuildMoved(Conflict):
+    """The builds of the document were replaced in both attempts."""
+
+    message = "The document is being built again. Wait a minute and retry."
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentKey:
+    """Which document: its kind, its period (``2026-03-01``, ``2026-03``, ``2026`` or empty), and its user."""
+
+    tenant: UUID
+    kind: Kind
+    period: str
+    user: str | None = None
+
+    @property
+    def is_about_users(self) -> bool:
+        """True if the document shows what single users did."""
+        return self.user is not None or self.kind is Kind.USERS
+
+    @property
+    def days(self) -> tuple[date, date]:
+        """The first and the last day of the period."""
+        return period_bounds(self.period)
+
+    @property
+    def activity_days(self) -> tuple[date, date]:
+        """The days of which a year's document has some activity: those of the year and 364 before."""
+        _, last = self.days
+        return (date(last.year - 1, 1, 2) if last.year > 1 else date.min), last
+
+
+@dataclass(frozen=True, slots=True)
+class RunQuery:
+    """A query that ran: its name, the statement that a reader of the log can run too, and its time."""
+
+    name: str
+    sql: str
+    ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """The result: the comparison, and the queries that it was made with."""
+
+    key: DocumentKey
+    comparison: Comparison
+    queries: tuple[RunQuery, ...]
+
+    @property
+    def is_equal(self) -> bool:
+        return not self.comparison.unequal_count
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the contract's answer: what was compared, what differs, and the queries."""
+        return {
+            "equal": self.is_equal,
+            "fields": self.comparison.fields,
+            "unequalCount": self.comparison.unequal_count,
+            "unequal": [
+                {"path": item.path, "document": item.document, "query": item.query}
+                for item in self.comparison.unequal
+            ],
+            "queries": [{"name": run.name, "sql": run.sql, "ms": run.ms} for run in self.queries],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Builds:
+    """The builds that the document and the queries read. Equal if nothing was replaced.
+
+    Attributes:
+        partitions: day, object key and build of each day with entries.
+        source: what identifies the builds of the document.
+        is_current: the document was made of the builds of ``partitions``.
+        built_at: of a stored document.
+    """
+
+    partitions: tuple[tuple[date, str, str], ...]
+    source: str | UserSource
+    is_current: bool
+    built_at: dt.datetime | None = None
+
+
+def verify_document(store: ObjectStore, *, key: DocumentKey, reader: Reader) -> Verification:
+    """Compare a document with the published queries. Every query is audited as one of ``reader``.
+
+    Raises:
+        NotFound: the period has no log entry.
+        BadRequest: the document is too large.
+        BuildMoved: the document was built again in both attempts.
+        ApiError: a query failed.
+    """
+    for _ in range(_ATTEMPTS):
+        builds = _read_builds(key)
+        if not builds.is_current:
+            continue
+        document = _read_document(store, key, builds)
+        found = _run_queries(store, key, builds, reader=reader)
+        if _read_builds(key) == builds:
+            rows, queries = found
+            constants = _constants(key, builds, document)
+            return Verification(key, compare(document, assemble(rows, constants=constants)), queries)
+    raise BuildMoved
+
+
+def stored_keys(tenant: UUID) -> list[DocumentKey]:
+    """Return the keys of all stored documents of a tenant: days first, the history last."""
+    rows = SummaryDocument.objects.filter(tenant_id=tenant).order_by("kind", "period")
+    keys = [DocumentKey(tenant, Kind(kind), period) for kind, period in rows.values_list("kind", "period")]
+    return sorted(keys, key=lambda key: (list(Kind).index(key.kind), key.period))
+
+
+def _read_builds(key: DocumentKey) -> _Builds:
+    """Raises `NotFound` if the document does not exist."""
+    first, last = key.activity_days if key.kind is Kind.YEAR else key.days
+    partitions = (
+        Partition.objects.filter(tenant_id=key.tenant, day__range=(first, last))
+        .exclude(file="")
+        .order_by("day")
+        .values_list("day", "file", "build")
+    )
+    if key.user is not None:
+        return _read_user_builds(key, tuple(partitions))
+    stored = SummaryDocument.objects.filter(tenant_id=key.tenant, kind=key.kind, period=key.period)
+    row = stored.values_list("source", "etag", "built_at").first()
+    if row is None:
+        raise _no_entry()
+    source, etag, built_at = row
+    files = tuple(partitions)
+    if key.kind is Kind.DAY:
+        is_current = [source] == [build for _, _, build in files]
+    else:
+        is_current = source == source_digest(key.period, day_builds(tenant=key.tenant))
+    return _Builds(files, f"{source} {etag}", is_current, built_at)
+
+
+def _read_user_builds(key: DocumentKey, partitions: tuple[tuple[date, str, str], ...]) -> _Builds:
+    source = find_user_source(tenant=key.tenant, user=key.user or "", period=key.period)
+    if source is None:
+        raise _no_entry()
+    is_current = True
+    if key.kind is not Kind.DAY:
+        builds = day_builds(tenant=key.tenant)
+        merged = read_merged_rollups(tenant=key.tenant, periods=source.files.keys())
+        is_current = all(item.source == merged_digest(period, builds) for period, item in merged.items())
+    return _Builds(partitions, source, is_current)
+
+
+def _read_document(store: ObjectStore, key: DocumentKey, builds: _Builds) -> Any:
+    """Return the document as JSON.
+
+    Raises:
+        NotFound: the user has no entry in the period.
+        BadRequest: it is too large.
+    """
+    if isinstance(builds.source, str):
+        stored = SummaryDocument.objects.filter(tenant_id=key.tenant, kind=key.kind, period=key.period)
+        row = stored.values_list("body", "file", "bytes").first()
+        if row is None:
+            raise _no_entry()
+        body, file, size = row
+        _require_size(size)
+        if not file:
+            return json.loads(bytes(body))
+        with store.open(file) as stream:
+            return json.load(stream)
+    document = user_document(store, builds.source)
+    if document is None:
+        raise _no_entry()
+    if isinstance(document, bytes):
+        return json.loads(document)
+    with document:
+        _require_size(document.seek(0, 2))
+        document.seek(0)
+        return json.load(document)
+
+
+def _require_size(size: int) -> None:
+    if size > MAX_DOCUMENT_BYTES:
+        raise BadRequest(
+            f"The document has {size} bytes; one of at most {MAX_DOCUMENT_BYTES} can be verified. Verify "
+            "that of a shorter period or of a user."
+        )
+
+
+def _run_queries(
+    store: ObjectStore, key: DocumentKey, builds: _Builds, *, reader: Reader
+) -> tuple[dict[str, list[dict[str, Any]]], tuple[RunQuery, ...]]:
+    """Run the queries of the document. Return their rows by name, and what ran."""
+    source = make_source(
+        store,
+        copies=local_copies(),
+        tenant=str(key.tenant),
+        files=[(day.isoformat(), file) for day, file, _ in builds.partitions],
+        has_positions=True,
+    )
+    limits = replace(query_limits(), seconds=_QUERY_SECONDS, max_rows=_MAX_ROWS, max_bytes=_MAX_RESULT_BYTES)
+    rows: dict[str, list[dict[str, Any]]] = {}
+    ran: list[RunQuery] = []
+    for query in queries_of(key.kind):
+        first, last = _days_of(query, key, builds)
+        result = run_query(
+            store,
+            tenant=key.tenant,
+            statement=query.over(first, last, user=key.user, exact=True),
+            reader=reader,
+            source=source,
+            limits=limits,
+        )
+        if result.truncated:
+            raise BadRequest(f"The query {query.name} has too many rows to compare. Verify a shorter period.")
+        rows[query.name] = json.loads(b"".join(json_pieces(result, head={})))["rows"]
+        ran.append(RunQuery(query.name, query.over(first, last, user=key.user), result.elapsed_ms))
+    return rows, tuple(ran)
+
+
+def _days_of(query: PublishedQuery, key: DocumentKey, builds: _Builds) -> tuple[date, date]:
+    """Return the values of ``$first`` and ``$last``."""
+    if query.name == "year.last365daysQueryActivity":
+        return key.activity_days
+    if key.period == HISTORY:
+        days = [day for day, _, _ in builds.partitions]
+        return days[0], days[-1]
+    return key.days
+
+
+def _constants(key: DocumentKey, builds: _Builds, document: Any) -> dict[str, Any]:
+    """Return the fields that say which document it is, and the time that the list of all users shows."""
+    match key.kind:
+        case Kind.MONTH:
+            return {"month": key.days[0].month}
+        case Kind.YEAR:
+            return {
+                "tenantSummaryReportID": f"{key.tenant}-{key.period}",
+                "tenantId": str(key.tenant),
+                "reportyears": [key.period],
+            }
+        case Kind.USERS:
+            return {"tenantId": str(key.tenant), "generatedAt": _generated_at(builds, document)}
+        case _:
+            return {}
+
+
+def _generated_at(builds: _Builds, document: Any) -> str:
+    """Return the document's own time if it can be true, else the time when the document was stored.
+
+    The document was made of the days' builds before it was stored.
+    """
+    assert builds.built_at is not None  # noqa: S101  # a stored document
+    shown = str(document["generatedAt"]) if isinstance(document, dict) and "generatedAt" in document else ""
+    newest = Partition.objects.filter(build__in=[build for _, _, build in builds.partitions])
+    earliest = max(newest.values_list("built_at", flat=True))
+    # The document shows milliseconds.
+    latest = builds.built_at + timedelta(milliseconds=1)
+    try:
+        is_possible = earliest <= parse_timestamp(shown) <= latest
+    except ValueError:
+        is_possible = False
+    return shown if is_possible else format_timestamp(builds.built_at)
+
+
+def _no_entry() -> NotFound:
+    return NotFound("There is no log entry in this period.")

@@ -1,0 +1,31 @@
+"""Write the published queries into the documentation of summaries.
+
+``python -m scripts.queries docs/analytics.md`` rewrites each block of SQL that begins with the name of a
+query; a test fails if the page is out of date.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Final
+
+from analytics.published.queries import QUERIES
+
+BLOCK: Final = re.compile(r"(?<=```sql\n)-- (\S+)\n.*?(?=```)", re.DOTALL)
+
+
+def render(page: str) -> str:
+    """Return a page with up-to-date queries.
+
+    Raises:
+        KeyError: the page names a query that does not exist.
+    """
+    return BLOCK.sub(lambda block: f"-- {block[1]}\n{QUERIES[block[1]].sql}\n", page)
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        path = Path(name)
+        path.write_text(render(path.read_text()))

@@ -1,0 +1,357 @@
+"""Verification: documents are equal to the log, and a wrong value in any field is found and named."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.core.cache import cache
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from analytics.models import Kind, SummaryDocument
+from analytics.published import verify
+from analytics.published.documents import compare
+from analytics.published.verify import BuildMoved, DocumentKey, stored_keys, verify_document
+from logs import queries
+from logs.audit import Reader
+from logs.layout import day_start_ms
+from logs.models import QueryRun
+from tenantadmin.objectstore import default_store
+from tests import factories
+from tests.analytics.random_log import DAYS, USERS, random_entries
+from tests.conftest import ApiClient
+from tests.objects import save_object
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from uuid import UUID
+
+    from tests.factories import World
+
+READER = Reader("reader@example.org", "192.0.2.1")
+ODD_USER = "a'b\0 $first"
+
+
+@pytest.fixture
+def tenant(world: World) -> UUID:
+    """Logs of two days with late, undated and anonymous entries, rebuilt; the tenant's id."""
+    cache.clear()
+    chance = random.Random(7)  # noqa: S311  # reproducible, not secret
+    for day in (date(2025, 6, 30), DAYS[0]):
+        put(world.tenant.pk, day, [*random_entries(chance, day), *hidden_entries(day)])
+    call_command("rebuild", tenant=world.tenant.pk)
+    return world.tenant.pk
+
+
+def hidden_entries(day: date) -> list[dict[str, Any]]:
+    """Entries whose hour and order ``proxy_logs`` does not show."""
+    start = day_start_ms(day)
+    return [
+        {"timestamp": start - 3_600_000, "cacheStatus": "HIT", "userName": ODD_USER, "responseTimeMs": 9},
+        {"timestamp": None, "cacheStatus": "MISS", "standardizedSql": "SELECT ?", "responseTimeMs": 7},
+        *(
+            {
+                "timestamp": start + 5,
+                "standardizedSql": "SELECT tie",
+                "cacheStatus": "MISS",
+                "cacheKey": "tie",
+                "matchedRule": f"r{number}",
+                "responseSize": number,
+                "statusCode": 200 + number,
+            }
+            for number in (3, 9, 1)
+        ),
+    ]
+
+
+def put(tenant: UUID, day: date, entries: list[dict[str, Any]]) -> None:
+    save_object(default_store(), f"{tenant}/logs/{day:%Y/%m/%d}/13/a.json", json.dumps(entries).encode())
+
+
+def check(key: DocumentKey) -> verify.Verification:
+    return verify_document(default_store(), key=key, reader=READER)
+
+
+def test_every_document_is_equal(tenant: UUID, subtests: Any) -> None:
+    keys = stored_keys(tenant)
+    assert {key.kind for key in keys} == set(Kind)
+    keys += [
+        DocumentKey(tenant, kind, period, user)
+        for kind, period in ((Kind.DAY, "2026-03-01"), (Kind.MONTH, "2026-03"), (Kind.YEAR, "2026"))
+        for user in (USERS[0], ODD_USER)
+    ]
+    for key in keys:
+        with subtests.test(str(key)):
+            verification = check(key)
+            assert verification.comparison.unequal == []
+            assert verification.is_equal
+            assert verification.comparison.fields > 5
+            assert [run.name.partition(".")[0] for run in verification.queries] == [key.kind] * len(
+                verification.queries
+            )
+
+
+@pytest.mark.parametrize(
+    ("kind", "period"),
+    [
+        (Kind.DAY, "2026-03-01"),
+        (Kind.MONTH, "2026-03"),
+        (Kind.YEAR, "2026"),
+        (Kind.RULES, "2026"),
+        (Kind.OPPORTUNITIES, "2026"),
+        (Kind.USERS, ""),
+    ],
+)
+def test_a_wrong_value_in_any_field_is_named(tenant: UUID, kind: Kind, period: str) -> None:
+    stored = SummaryDocument.objects.get(kind=kind, period=period)
+    right = json.loads(bytes(stored.body))
+    wrong = json.loads(bytes(stored.body))
+    paths = plant(wrong)
+    SummaryDocument.objects.filter(pk=stored.pk).update(body=json.dumps(wrong).encode())
+
+    comparison = check(DocumentKey(tenant, kind, period)).comparison
+
+    named = {item.path: (item.document, item.query) for item in comparison.unequal}
+    assert named.keys() == paths.keys()
+    assert {path: document for path, (document, _) in named.items()} == paths
+    if kind is Kind.USERS:
+        # Its true value is not in the log: any time between the builds and the storing may be right.
+        assert named.pop("/generatedAt")[0] == "1"
+    assert all(value == look_up(right, path) for path, (_, value) in named.items())
+
+
+def plant(document: Any) -> dict[str, Any]:
+    """Make one value of each field wrong, and return the wrong values by path."""
+    places: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+    for path in leaves(document, ()):
+        # In the last element that has the field.
+        places[tuple("*" if isinstance(name, int) else name for name in path)] = path
+    planted = {}
+    for path in places.values():
+        *above, name = path
+        holder = document
+        for step in above:
+            holder = holder[step]
+        value = holder[name]
+        holder[name] = value + 1 if isinstance(value, int | float) else "1" if value != "1" else "2"
+        planted["".join(f"/{step}" for step in path)] = holder[name]
+    return planted
+
+
+def leaves(value: Any, path: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    items = (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
+    )
+    if items is None:
+        yield path
+        return
+    for name, part in items:
+        yield from leaves(part, (*path, name))
+
+
+def look_up(document: Any, path: str) -> Any:
+    for name in path.split("/")[1:]:
+        document = document[int(name) if isinstance(document, list) else name]
+    return document
+
+
+@pytest.mark.parametrize(
+    ("document", "expected", "paths"),
+    [
+        ({"a": 1}, {"a": 1}, []),
+        ({"a": 1}, {"a": 1.5}, ["/a"]),
+        ({"a": True}, {"a": 1}, ["/a"]),
+        ({"a": 0}, {"a": None}, ["/a"]),
+        ({}, {"a": None}, [""]),
+        ({"a": 1, "b/": 2}, {"a": 1}, ["/b~1"]),
+        ({"a": [1]}, {"a": [1, {"b": 2}]}, ["/a/1"]),
+        ({"a": [1, None]}, {"a": [1]}, ["/a"]),
+        ([], {}, [""]),
+    ],
+)
+def test_shapes_are_compared_too(document: Any, expected: Any, paths: list[str]) -> None:
+    assert [item.path for item in compare(document, expected).unequal] == paths
+
+
+def test_a_wrong_users_document_of_the_cache_is_found(tenant: UUID) -> None:
+    key = DocumentKey(tenant, Kind.MONTH, "2026-03", "Ana")
+    assert check(key).is_equal
+    (name,) = [name for name in redis_keys() if "user-document" in name]
+    document = json.loads(cache.get(name))
+    cache.set(name, json.dumps({**document, "totalHits": 12345}).encode())
+
+    assert [(item.path, item.document) for item in check(key).comparison.unequal] == [("/totalHits", 12345)]
+
+
+def redis_keys() -> list[str]:
+    client = cache._cache.get_client()  # type: ignore[attr-defined]
+    return [key.decode().split(":", 2)[2] for key in client.keys("*")]
+
+
+def test_a_build_that_moves_once_is_read_again(tenant: UUID, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = DocumentKey(tenant, Kind.DAY, "2026-03-01")
+    moved = move_builds(tenant, monkeypatch, times=1)
+    verification = check(key)
+    assert moved == [1]
+    assert verification.is_equal
+    # The second attempt read the new build.
+    assert verification.queries[0].name == "day"
+    assert QueryRun.objects.count() == 6
+
+
+def test_a_build_that_moves_twice_is_a_conflict(tenant: UUID, monkeypatch: pytest.MonkeyPatch) -> None:
+    move_builds(tenant, monkeypatch, times=2)
+    with pytest.raises(BuildMoved) as caught:
+        check(DocumentKey(tenant, Kind.DAY, "2026-03-01"))
+    assert (caught.value.status, caught.value.code) == (409, "concurrent_change")
+
+
+def move_builds(tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, times: int) -> list[int]:
+    """Rebuild the first day while its last query runs."""
+    moved: list[int] = []
+    run_query = queries.run_query
+
+    def run_and_rebuild(*arguments: Any, **options: Any) -> Any:
+        result = run_query(*arguments, **options)
+        if "hours(hour)" in options["statement"] and len(moved) < times:
+            moved.append(len(moved) + 1)
+            put(tenant, DAYS[0], [{"timestamp": day_start_ms(DAYS[0]), "userName": f"u{len(moved)}"}])
+            call_command("rebuild", tenant=tenant)
+        return result
+
+    monkeypatch.setattr(verify, "run_query", run_and_rebuild)
+    return moved
+
+
+def test_a_document_that_is_not_current_is_a_conflict(tenant: UUID) -> None:
+    SummaryDocument.objects.filter(kind=Kind.YEAR).update(source="old")
+    with pytest.raises(BuildMoved):
+        check(DocumentKey(tenant, Kind.YEAR, "2026"))
+    assert not QueryRun.objects.exists()
+
+
+class TestOperation:
+    def post(self, world: World, body: dict[str, Any], *scopes: str) -> Any:
+        scopes = scopes or ("analytics:read", "logs:query")
+        token = factories.pat_token(world.owner, *scopes, tenants=[str(world.tenant.pk)])
+        return ApiClient(token).post(f"/tenants/{world.tenant.pk}/verifications", body)
+
+    @pytest.mark.usefixtures("tenant")
+    def test_it_answers_what_it_compared(self, world: World) -> None:
+        answer = self.post(world, {"document": "rules", "period": "2026"})
+        body = answer.json()
+        assert answer.status_code == 200
+        assert (body["equal"], body["unequalCount"], body["unequal"]) == (True, 0, [])
+        document = json.loads(bytes(SummaryDocument.objects.get(kind=Kind.RULES, period="2026").body))
+        assert body["fields"] == sum(1 for _ in leaves(document, ()))
+        assert [query["name"] for query in body["queries"]] == ["rules", "rules.rules"]
+        assert "_row" not in body["queries"][1]["sql"]
+        runs = QueryRun.objects.filter(email=world.owner.email, outcome="ok")
+        assert runs.count() == 2
+
+    def test_its_statements_may_be_run_as_queries(self, world: World, tenant: UUID) -> None:
+        body = self.post(world, {"document": "day", "period": "2026-03-01"}).json()
+        member = ApiClient(factories.sign_in(world.member))
+        for query in body["queries"]:
+            answer = member.post(f"/tenants/{tenant}/query", {"sql": query["sql"]})
+            assert answer.status_code == 200, answer.content
+
+    @pytest.mark.parametrize(
+        ("body", "path"),
+        [
+            ({"document": "day", "period": "2026-02-30"}, "/period"),
+            ({"document": "month", "period": "2026"}, "/period"),
+            ({"document": "year"}, "/period"),
+            ({"document": "users", "period": "2026"}, "/period"),
+            ({"document": "rules", "period": "2026", "userId": "Ana"}, "/userId"),
+            ({"document": "week", "period": "2026"}, "/document"),
+        ],
+    )
+    def test_a_document_that_cannot_be_is_a_400(self, world: World, body: dict[str, Any], path: str) -> None:
+        answer = self.post(world, body, "analytics:read", "logs:query", "analytics:users")
+        assert answer.status_code == 400
+        assert [detail["path"] for detail in answer.json()["details"]] == [path]
+
+    @pytest.mark.usefixtures("tenant")
+    def test_a_period_without_entries_is_a_404(self, world: World) -> None:
+        everything = ("analytics:read", "logs:query", "analytics:users")
+        for body in (
+            {"document": "day", "period": "2026-03-02"},
+            {"document": "day", "period": "2026-03-01", "userId": "nobody"},
+        ):
+            assert self.post(world, body, *everything).status_code == 404
+
+    @pytest.mark.usefixtures("tenant")
+    @pytest.mark.parametrize(
+        ("scopes", "body", "status"),
+        [
+            (["analytics:read"], {"document": "year", "period": "2026"}, 403),
+            (["logs:query"], {"document": "year", "period": "2026"}, 403),
+            (["analytics:read", "logs:query"], {"document": "users"}, 403),
+            (["analytics:read", "logs:query"], {"document": "year", "period": "2026", "userId": "Ana"}, 403),
+            (["analytics:read", "logs:query", "analytics:users"], {"document": "users"}, 200),
+        ],
+    )
+    def test_it_needs_every_scope(
+        self, world: World, scopes: list[str], body: dict[str, Any], status: int
+    ) -> None:
+        assert self.post(world, body, *scopes).status_code == status
+
+    @pytest.mark.usefixtures("tenant")
+    def test_a_document_that_is_too_large_is_a_400(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(verify, "MAX_DOCUMENT_BYTES", 10)
+        answer = self.post(world, {"document": "year", "period": "2026"})
+        assert answer.status_code == 400
+        assert "at most 10 can be verified" in answer.json()["message"]
+
+    @pytest.mark.usefixtures("tenant")
+    def test_the_number_of_database_queries_is_constant(self, world: World) -> None:
+        def count(period: str) -> int:
+            with CaptureQueriesContext(connection) as captured:
+                assert self.post(world, {"document": "year", "period": period}).status_code == 200
+            return len(captured)
+
+        assert count("2025") == count("2026")
+
+
+def test_the_published_queries_are_listed(world: World) -> None:
+    answer = ApiClient(factories.sign_in(world.stranger)).get("/analytics/queries")
+    assert answer.status_code == 200
+    queries = {query["name"]: query for query in answer.json()["queries"]}
+    assert queries["rules"]["parameters"] == ["first", "last"]
+    assert queries["rules"]["fields"] == ["totalQueries", "uncachedQueries", "bypassedQueries"]
+    assert queries["rules"]["text"].startswith("SELECT\n    count(DISTINCT standardizedSql) AS totalQueries")
+
+
+class TestCommand:
+    def test_all_documents_are_verified(self, tenant: UUID) -> None:
+        out = io.StringIO()
+        call_command("verify", tenant=tenant, stdout=out)
+        keys = stored_keys(tenant)
+        assert out.getvalue().splitlines()[-1] == f"{len(keys)} documents are equal to the log."
+        assert len(out.getvalue().splitlines()) == len(keys) + 1
+
+    def test_it_fails_if_one_differs(self, tenant: UUID) -> None:
+        stored = SummaryDocument.objects.get(kind=Kind.RULES, period="2026")
+        document = {**json.loads(bytes(stored.body)), "totalQueries": 99}
+        SummaryDocument.objects.filter(pk=stored.pk).update(body=json.dumps(document).encode())
+        out = io.StringIO()
+        with pytest.raises(CommandError, match="1 of 2 documents differ or cannot be compared"):
+            call_command("verify", tenant=tenant, document="rules", stdout=out)
+        assert "  /totalQueries: 99, and the log says 14" in out.getvalue().splitlines()
+
+    def test_one_document_of_a_user(self, tenant: UUID) -> None:
+        out = io.StringIO()
+        options = {"document": "year", "period": "2026", "user": "Ana", "stdout": out}
+        call_command("verify", tenant=tenant, **options)
+        assert out.getvalue().splitlines()[-1] == "The document is equal to the log."
+        with pytest.raises(CommandError, match="Give a period like 2026-03"):
+            call_command("verify", tenant=tenant, **{**options, "document": "month"})
