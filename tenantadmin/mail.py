@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.core.mail.backends.filebased import EmailBackend
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class PrivateFileBackend(EmailBackend):
     """Django's file backend with folder mode 0700 and file mode 0600, whatever the folder's mode was."""
 
+    # Django has both; the type stubs do not, or have another type.
     file_path: str
+    stream: Any
+    _get_filename: Callable[[], str]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
