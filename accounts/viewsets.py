@@ -142,7 +142,7 @@ def check_policy(policy: Policy, *, principal: Principal, arguments: dict[str, A
         raise Forbidden("This needs a personal access token with wildcard tenants or accounts.")
     if policy.level is Level.SELF and arguments["email"] != principal.email:
         raise Forbidden("Only the user in the path may do this.")
-    if policy.scope is not None and not principal.claims.is_sign_in:
+    if policy.scope is not None and (policy.scope in PAT_ONLY or not principal.claims.is_sign_in):
         # For a sign-in token the service function itself checks the rights; a PAT must have the scope.
         require_token_scope(principal, policy.scope)
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from accounts.cursors import cut_page, read_cursor, write_cursor
 from accounts.tenants.listing import require_live_tenant
 from rules.models import CacheMetadata
 from tenantadmin.core.errors import Detail, NotFound, ValidationFailed
 from tenantadmin.core.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from uuid import UUID
 
 #: Members that are kept in the JSON column, in the order of the contract: before the times, and after them.
@@ -52,6 +54,32 @@ def read_metadata(tenant_id: UUID, cache_key: str) -> dict[str, Any]:
     return metadata_as_json(row)
 
 
+@dataclass(frozen=True, slots=True)
+class MetadataPage:
+    """A page of metadata by cache key. ``cursor`` is None on the last page."""
+
+    rows: Sequence[CacheMetadata]
+    cursor: str | None
+
+
+def list_metadata(tenant_id: UUID, *, rule_id: str | None, limit: int, cursor: str | None) -> MetadataPage:
+    """Return a page of a tenant's metadata, in the order of the cache keys.
+
+    Raises:
+        TenantNotFound: there is no such live tenant.
+        BadRequest: the cursor is not from this list.
+    """
+    require_live_tenant(tenant_id)
+    rows = CacheMetadata.objects.filter(tenant=tenant_id).order_by("cache_key")
+    if rule_id is not None:
+        rows = rows.filter(rule_id=rule_id)
+    if cursor is not None:
+        (after,) = read_cursor(cursor, (str,))
+        rows = rows.filter(cache_key__gt=after)
+    page, more = cut_page(rows, limit)
+    return MetadataPage(page, write_cursor([page[-1].cache_key]) if more else None)
+
+
 def write_metadata(tenant_id: UUID, cache_key: str, document: Mapping[str, Any]) -> dict[str, Any]:
     """Create or replace the metadata of a cache key and return it as JSON.
 
@@ -60,19 +88,63 @@ def write_metadata(tenant_id: UUID, cache_key: str, document: Mapping[str, Any])
         ValidationFailed: ``tenantId`` or ``cacheKey`` differs from the path.
     """
     given = {"tenantId": tenant_id, "cacheKey": cache_key}
-    details = [
+    if details := _read_only(document, given, path=""):
+        raise ValidationFailed(details=details)
+    require_live_tenant(tenant_id)
+    row = _make_row(tenant_id, cache_key, document)
+    _save([row])
+    return metadata_as_json(row)
+
+
+def write_many(tenant_id: UUID, documents: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Create or replace the metadata of many cache keys, all or none. Return the keys in order.
+
+    Raises:
+        TenantNotFound: there is no such live tenant.
+        ValidationFailed: a ``tenantId`` differs from the path, or a key is given more than once.
+    """
+    details: list[Detail] = []
+    first: dict[str, int] = {}
+    for index, document in enumerate(documents):
+        details += _read_only(document, {"tenantId": tenant_id}, path=f"/{index}")
+        earlier = first.setdefault(document["cacheKey"], index)
+        if earlier != index:
+            message = f"The entry {earlier} has this cache key too. Send each key once."
+            details.append(Detail(f"/{index}/cacheKey", "duplicate-cache-key", message))
+    if details:
+        raise ValidationFailed(details=details)
+    require_live_tenant(tenant_id)
+    # In one order, so that two writers of the same keys do not deadlock.
+    _save([_make_row(tenant_id, key, documents[first[key]]) for key in sorted(first)])
+    return list(first)
+
+
+def delete_metadata(tenant_id: UUID, cache_key: str) -> bool:
+    """Remove the metadata of a cache key and return whether it existed.
+
+    Raises:
+        TenantNotFound: there is no such live tenant.
+    """
+    require_live_tenant(tenant_id)
+    deleted, _ = CacheMetadata.objects.filter(tenant=tenant_id, cache_key=cache_key).delete()
+    return bool(deleted)
+
+
+def _read_only(document: Mapping[str, Any], given: Mapping[str, Any], *, path: str) -> list[Detail]:
+    """Return a finding for each member of ``document`` that differs from the request's path."""
+    return [
         Detail(
-            f"/{name}",
+            f"{path}/{name}",
             "read-only",
             f"'{name}' differs from the path. Leave it out or send the value of the path.",
         )
         for name, value in given.items()
         if document.get(name, value) != value
     ]
-    if details:
-        raise ValidationFailed(details=details)
-    require_live_tenant(tenant_id)
-    row = CacheMetadata(
+
+
+def _make_row(tenant_id: UUID, cache_key: str, document: Mapping[str, Any]) -> CacheMetadata:
+    return CacheMetadata(
         tenant_id=tenant_id,
         cache_key=cache_key,
         rule_id=document["ruleId"],
@@ -81,10 +153,12 @@ def write_metadata(tenant_id: UUID, cache_key: str, document: Mapping[str, Any])
         last_accessed_at=document.get("lastAccessedAt"),
         document={name: document[name] for name in (*_FIRST_MEMBERS, *_LAST_MEMBERS) if name in document},
     )
+
+
+def _save(rows: Sequence[CacheMetadata]) -> None:
     CacheMetadata.objects.bulk_create(
-        [row],
+        rows,
         update_conflicts=True,
         unique_fields=["tenant", "cache_key"],
         update_fields=["rule_id", "created_at", "expires_at", "last_accessed_at", "document"],
     )
-    return metadata_as_json(row)

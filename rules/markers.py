@@ -16,6 +16,7 @@ from django.db.models import Exists, Max, OuterRef, Q
 
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.listing import require_live_tenant
+from accounts.tenants.stamps import new_stamp
 from rules.language import read_rule
 from rules.models import Marker, Ruleset
 from tenantadmin.core.errors import BadRequest, Detail, NotFound, ValidationFailed
@@ -23,7 +24,7 @@ from tenantadmin.core.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from uuid import UUID
 
     from django.db.models import QuerySet
@@ -70,28 +71,12 @@ def marker_as_json(marker: Marker, *, superseded: bool) -> dict[str, Any]:
 def active_marker_targets(tenant_id: UUID) -> set[str]:
     """Return the ids of the rules that have an unexpired marker."""
     return set(
-        _remaining(tenant_id)
+        remaining_markers(tenant_id)
         .filter(expires_at__gt=now())
         .order_by()
         .values_list("target_rule_id", flat=True)
         .distinct()
     )
-
-
-def list_markers(tenant_id: UUID, *, status: str | None, target_rule_id: str | None) -> Iterator[str]:
-    """Return the ids of a tenant's markers, newest first, in bounded memory.
-
-    Raises:
-        TenantNotFound: there is no such live tenant.
-    """
-    require_live_tenant(tenant_id)
-    markers = _remaining(tenant_id)
-    if status is not None:
-        is_active = Q(expires_at__gt=now())
-        markers = markers.filter(is_active if status == "active" else ~is_active)
-    if target_rule_id is not None:
-        markers = markers.filter(target_rule_id=target_rule_id)
-    return markers.values_list("marker_id", flat=True).iterator(chunk_size=2000)
 
 
 def read_marker(tenant_id: UUID, marker_id: str) -> dict[str, Any]:
@@ -100,7 +85,7 @@ def read_marker(tenant_id: UUID, marker_id: str) -> dict[str, Any]:
     Raises:
         TenantNotFound, MarkerNotFound: there is no such live tenant or marker.
     """
-    marker = _with_superseded(_remaining(tenant_id)).filter(marker_id=marker_id).first()
+    marker = with_superseded(remaining_markers(tenant_id)).filter(marker_id=marker_id).first()
     if marker is None:
         require_live_tenant(tenant_id)
         raise MarkerNotFound
@@ -129,6 +114,7 @@ def create_marker(tenant_id: UUID, new: NewMarker) -> dict[str, Any]:
             tenant_id,
             target=target,
             at=_database_now(),
+            changed_at=new_stamp(Marker, "changed_at"),
             marker_id=new.marker_id,
             metadata=dict(new.metadata),
             invalidated_by={
@@ -158,6 +144,7 @@ def invalidate_targets(tenant_id: UUID, *, rule_id: str, statement: str) -> list
         if not fired.invalidate_rules:
             raise BadRequest(f"The rule '{rule_id}' has no 'invalidateRules': it invalidates nothing.")
         created_at = _database_now()
+        changed_at = new_stamp(Marker, "changed_at")
         markers = []
         for target_id in fired.invalidate_rules:
             number, marker_id = _next_id(tenant_id, target_id)
@@ -166,6 +153,7 @@ def invalidate_targets(tenant_id: UUID, *, rule_id: str, statement: str) -> list
                     tenant_id,
                     target=rules[target_id],
                     at=created_at,
+                    changed_at=changed_at,
                     marker_id=marker_id,
                     number=number,
                     invalidated_by={"ruleId": rule_id, "statement": statement, "triggeredBy": CROSS_RULE},
@@ -186,14 +174,15 @@ def update_marker(tenant_id: UUID, marker_id: str, changes: Mapping[str, Any]) -
     """
     with transaction.atomic():
         require_live_tenant(tenant_id)
-        marker = _remaining(tenant_id).select_for_update().filter(marker_id=marker_id).first()
+        marker = remaining_markers(tenant_id).select_for_update().filter(marker_id=marker_id).first()
         if marker is None:
             raise MarkerNotFound
-        superseded = _with_superseded(Marker.objects.filter(pk=marker.pk)).get().superseded
+        superseded = with_superseded(Marker.objects.filter(pk=marker.pk)).get().superseded
         _require_derived(changes, marker_as_json(marker, superseded=superseded))
         marker.metadata = {**marker.metadata, **changes.get("metadata", {})}
         marker.invalidated_by = {**marker.invalidated_by, **changes.get("invalidatedBy", {})}
-        marker.save(update_fields=["metadata", "invalidated_by"])
+        marker.changed_at = new_stamp(Marker, "changed_at")
+        marker.save(update_fields=["metadata", "invalidated_by", "changed_at"])
     return marker_as_json(marker, superseded=superseded)
 
 
@@ -204,16 +193,25 @@ def delete_marker(tenant_id: UUID, marker_id: str) -> bool:
         TenantNotFound: there is no such live tenant.
     """
     require_live_tenant(tenant_id)
-    return bool(_remaining(tenant_id).filter(marker_id=marker_id).update(removed_at=now()))
+    with transaction.atomic():
+        marker = (
+            remaining_markers(tenant_id).select_for_update(of=("self",)).filter(marker_id=marker_id).first()
+        )
+        if marker is None:
+            return False
+        marker.removed_at = marker.changed_at = new_stamp(Marker, "changed_at")
+        marker.save(update_fields=["removed_at", "changed_at"])
+    return True
 
 
-def _remaining(tenant_id: UUID) -> QuerySet[Marker]:
+def remaining_markers(tenant_id: UUID) -> QuerySet[Marker]:
+    """Return the markers of a live tenant that are not removed, newest first."""
     return Marker.objects.filter(
         tenant=tenant_id, tenant__deleted_at__isnull=True, removed_at__isnull=True
     ).order_by("-invalidated_at", "-pk")
 
 
-def _with_superseded(markers: QuerySet[Marker]) -> Any:
+def with_superseded(markers: QuerySet[Marker]) -> Any:
     """Annotate markers with ``superseded``: the same rule has a newer marker, unexpired and not removed."""
     newer = Marker.objects.filter(
         Q(invalidated_at__gt=OuterRef("invalidated_at"))
@@ -269,6 +267,7 @@ def make_marker(
     *,
     target: Rule,
     at: dt.datetime,
+    changed_at: dt.datetime,
     marker_id: str,
     invalidated_by: dict[str, Any],
     metadata: dict[str, Any] | None = None,
@@ -284,6 +283,7 @@ def make_marker(
         invalidated_at=at,
         expires_at=at + timedelta(seconds=target.ttl_seconds),
         created_at=at,
+        changed_at=changed_at,
         metadata=metadata or {},
         invalidated_by=invalidated_by,
     )

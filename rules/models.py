@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db import models
+from django.db.models.functions import Now
 
 from accounts.models import Tenant
 from tenantadmin.core.timestamps import now
@@ -40,6 +41,8 @@ class Marker(models.Model):
     expires_at = models.DateTimeField()
     created_at = models.DateTimeField(editable=False)
     removed_at = models.DateTimeField(null=True, blank=True, editable=False)
+    #: When the marker was made, changed or removed. Pollers read by it (`accounts.tenants.stamps`).
+    changed_at = models.DateTimeField(db_default=Now(), editable=False)
     #: ``{reason?}``
     metadata = models.JSONField(default=dict, blank=True)
     #: ``{ruleId?, statement?, triggeredBy?}``
@@ -72,6 +75,8 @@ class Marker(models.Model):
                 condition=models.Q(removed_at__isnull=True),
                 name="marker_expiry",
             ),
+            models.Index(fields=["changed_at"], name="marker_changed"),
+            models.Index(fields=["tenant", "changed_at"], name="marker_changed_of_tenant"),
         )
 
     def __str__(self) -> str:

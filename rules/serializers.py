@@ -12,13 +12,16 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
-from accounts.serializers.history import DiffHead, FieldDifference
+from accounts.serializers.history import DiffHead, FieldDifference, PageParameters
 from rules.language import Action
 from rules.lint import Severity
 from tenantadmin.http.serializers import (
+    HalItem,
     HalLinks,
     IgnoredField,
+    ItemList,
     JsonIntegerField,
+    Link,
     OneOfField,
     StrictCharField,
     StrictRegexField,
@@ -203,8 +206,35 @@ class MarkerDocument(serializers.Serializer[Any]):
 
 
 class MarkerParameters(StrictSerializer):
+    since = TimestampField(required=False, help_text="Only markers made or changed after this time.")
     status = OneOfField(choices=["active", "expired"], required=False)
     targetRuleId = StrictCharField(required=False, max_length=128)
+
+
+class MarkerSummary(ItemList):
+    """Markers, newest first, each with a link."""
+
+    markers = MarkerDocument(many=True)
+    generatedAt = serializers.DateTimeField(help_text="A safe `since` for the next request.")
+
+
+class FeedParameters(StrictSerializer):
+    since = TimestampField(required=False, help_text="Only markers made, changed or deleted after this time.")
+
+
+@extend_schema_serializer(component_name="FeedMarker")
+class FeedMarker(MarkerDocument):
+    """A marker of one of the tenants."""
+
+    tenantId = serializers.UUIDField()
+    deleted = serializers.BooleanField(help_text="It no longer counts.")
+
+
+class MarkerFeed(ItemList):
+    """Markers of all tenants in the caller's scope, newest first, each with a link."""
+
+    markers = FeedMarker(many=True)
+    generatedAt = serializers.DateTimeField(help_text="A safe `since` for the next request.")
 
 
 class InvalidationRequest(StrictSerializer):
@@ -244,3 +274,28 @@ class CacheMetadataDocument(CacheMetadataBody):
     tenantId = StrictUuidField()
     cacheKey = StrictCharField()
     createdAt = TimestampField()
+
+
+class CacheKeyParameters(PageParameters):
+    ruleId = StrictCharField(required=False, max_length=128, help_text="Only results of this rule.")
+
+
+@extend_schema_serializer(component_name="CacheKeyEntry")
+class CacheKeyEntry(CacheMetadataBody):
+    """The metadata of one of many cache keys."""
+
+    cacheKey = StrictRegexField(r"^[A-Za-z0-9._-]{1,256}\Z")  # type: ignore[assignment]  # required here
+
+
+class CacheKeyPageLinks(serializers.Serializer[Any]):
+    self = Link()
+    parent = Link()
+    next = Link(required=False)
+    items = HalItem(many=True)
+
+
+class CacheKeyPage(serializers.Serializer[Any]):
+    """A page of cache metadata, in the order of the cache keys, each with a link."""
+
+    _links = CacheKeyPageLinks()
+    cacheKeys = CacheMetadataDocument(many=True)

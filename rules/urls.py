@@ -45,9 +45,21 @@ urlpatterns = [
         MarkerViewSet.as_view({"post": "invalidate_rules"}),
         name="invalidations",
     ),
+    path("config/invalidation-markers", MarkerViewSet.as_view({"get": "poll_markers"}), name="marker-feed"),
+    path(
+        f"{_TENANT}/cachekeys",
+        CacheMetadataViewSet.as_view({"get": "list_cache_metadata", "put": "replace_many_cache_metadata"}),
+        name="cache-keys",
+    ),
     path(
         f"{_TENANT}/cachekeys/<str:cachekey>",
-        CacheMetadataViewSet.as_view({"get": "get_cache_metadata", "put": "replace_cache_metadata"}),
+        CacheMetadataViewSet.as_view(
+            {
+                "get": "get_cache_metadata",
+                "put": "replace_cache_metadata",
+                "delete": "delete_cache_metadata",
+            }
+        ),
         name="cache-metadata",
     ),
 ]

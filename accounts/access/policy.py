@@ -175,6 +175,12 @@ POLICIES: Final[Mapping[str, Policy]] = {
     # Cache metadata and markers
     "getCacheMetadata": Policy(Level.TENANT, Scope.CACHE_ADMIN),
     "replaceCacheMetadata": Policy(Level.TENANT, Scope.CACHE_ADMIN),
+    "deleteCacheMetadata": Policy(Level.TENANT, Scope.CACHE_ADMIN),
+    "listCacheMetadata": Policy(Level.TENANT, Scope.CACHE_ADMIN),
+    "replaceManyCacheMetadata": Policy(Level.TENANT, Scope.CACHE_ADMIN),
+    "pollMarkers": Policy(
+        Level.SERVICE, Scope.CACHE_ADMIN, notes="lists the markers of tenants on which the PAT has the scope"
+    ),
     "listMarkers": Policy(Level.TENANT, Scope.CACHE_ADMIN),
     "createMarker": Policy(Level.TENANT, Scope.CACHE_ADMIN),
     "getMarker": Policy(Level.TENANT, Scope.CACHE_ADMIN),

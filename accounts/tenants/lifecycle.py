@@ -61,7 +61,7 @@ def create_tenant(
         if account is None:
             raise AccountNotFound
         _require_plan_allows(account, fqdns=len(names))
-        created_at = new_stamp()
+        created_at = new_stamp(Tenant, "modified_at")
         tenant = Tenant.objects.create(
             account=account,
             name=checked["tenantName"],

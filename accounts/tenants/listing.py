@@ -15,9 +15,8 @@ from accounts.access.scopes import Scope
 from accounts.models import Tenant
 from accounts.models.tenants import fold_name
 from accounts.tenants.errors import TenantNotFound
-from accounts.tenants.stamps import settled_before
+from accounts.tenants.stamps import newest_settled, settled_before
 from tenantadmin.core.rendering import strong_etag
-from tenantadmin.core.timestamps import format_timestamp
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from accounts.access.principal import Principal
 
 _CHUNK: Final = 2000
-_NEVER: Final = "1970-01-01T00:00:00.000Z"
 
 
 def list_tenants(principal: Principal) -> Iterator[UUID]:
@@ -82,7 +80,7 @@ def read_manifest(principal: Principal, query: ManifestQuery) -> Manifest:
     """
     settled = settled_before()
     scope = _listed(principal)
-    generated_at = _generated_at(scope, settled=settled, since=query.since)
+    generated_at = newest_settled(scope, "modified_at", settled=settled, since=query.since)
     rows = scope.filter(_wanted(query))
     # Every change increases a row's modified_at, so a new count or sum means a new state.
     state = rows.order_by().aggregate(
@@ -100,17 +98,6 @@ def _listed(principal: Principal) -> QuerySet[Tenant]:
     return Tenant.objects.filter(
         principal.on_listed_tenants.as_q(Scope.CONFIG_READ, tenant="pk", account="account_id")
     )
-
-
-def _generated_at(scope: QuerySet[Tenant], *, settled: dt.datetime, since: dt.datetime | None) -> str:
-    moments = scope.order_by("-modified_at").values_list("modified_at", flat=True)
-    newest = moments.first()
-    if newest is not None and newest >= settled:
-        newest = moments.filter(modified_at__lt=settled).first()
-        if since is not None and since < settled:
-            # A change that is not settled yet may have replaced the modified_at that equalled ``since``.
-            newest = max(newest or since, since)
-    return _NEVER if newest is None else format_timestamp(newest)
 
 
 def _wanted(query: ManifestQuery) -> Q:

@@ -1,21 +1,28 @@
-"""Give changes of tenants their ``modified_at``, so that a poller of the manifest never misses one.
+"""Give changes of tenants and markers their time, so that a poller never misses one.
 
-A change gets its ``modified_at`` (its stamp) before it commits, so a later stamp may become visible before an
+A change gets its time (its stamp) before it commits, so a later stamp may become visible before an
 earlier one. Therefore every writer first takes a shared advisory lock whose key is the current time. The lock
 says: this transaction may still commit a stamp at or after this time. PostgreSQL releases it when the
 transaction ends. A reader reads the locks first and the rows second. No change with a stamp before the
-smallest key can appear later (docs/decisions/0011-documents-and-history.md). Contract: Tenant manifest.
+smallest key can appear later (docs/decisions/0011-documents-and-history.md). Contract: Tenant manifest, Cache
+metadata and markers.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django.db import connection
+
+from tenantadmin.core.timestamps import format_timestamp
 
 if TYPE_CHECKING:
     import datetime as dt
     from uuid import UUID
+
+    from django.db.models import Model, QuerySet
+
+_NEVER: Final = "1970-01-01T00:00:00.000Z"
 
 #: The upper bits of the lock keys; the lower 44 bits are epoch milliseconds.
 _NAMESPACE: Final = 0x5441
@@ -29,12 +36,13 @@ _ANNOUNCE: Final = f"""
 _NEXT: Final = """
     greatest(
         date_trunc('milliseconds', clock_timestamp()),
-        (SELECT max(modified_at) FROM accounts_tenant) + interval '1 millisecond'
+        (SELECT max({column}) FROM {table}) + interval '1 millisecond'
     )
 """
-_NEW_STAMP: Final = f"SELECT {_NEXT}"
 _STAMP: Final = f"""
-    UPDATE accounts_tenant SET modified_at = greatest({_NEXT}, modified_at + interval '1 millisecond')
+    UPDATE accounts_tenant SET modified_at = greatest(
+        {_NEXT.format(column="modified_at", table="accounts_tenant")}, modified_at + interval '1 millisecond'
+    )
     WHERE id = %s AND deleted_at IS NULL RETURNING modified_at
 """  # noqa: S608
 # The start of this statement is earlier than its read of the locks. A writer that takes its lock after that
@@ -56,11 +64,11 @@ _HORIZON: Final = f"""
 """  # noqa: S608
 
 
-def new_stamp() -> dt.datetime:
-    """Announce a change and return the stamp for a new tenant."""
+def new_stamp(model: type[Model], column: str) -> dt.datetime:
+    """Announce a change and return the stamp for ``column`` of a new row, or of a row that is locked."""
     with connection.cursor() as cursor:
         cursor.execute(_ANNOUNCE)
-        cursor.execute(_NEW_STAMP)
+        cursor.execute("SELECT " + _NEXT.format(column=column, table=model._meta.db_table))
         return _only_value(cursor.fetchone())
 
 
@@ -85,6 +93,20 @@ def settled_before() -> dt.datetime:
     with connection.cursor() as cursor:
         cursor.execute(_HORIZON)
         return _only_value(cursor.fetchone())
+
+
+def newest_settled(
+    rows: QuerySet[Any], field: str, *, settled: dt.datetime, since: dt.datetime | None
+) -> str:
+    """Return the newest stamp of ``rows`` before ``settled``, as a timestamp: a safe ``since``."""
+    stamps = rows.order_by(f"-{field}").values_list(field, flat=True)
+    newest = stamps.first()
+    if newest is not None and newest >= settled:
+        newest = stamps.filter(**{f"{field}__lt": settled}).first()
+        if since is not None and since < settled:
+            # A change that is not settled yet may have replaced the stamp that equalled ``since``.
+            newest = max(newest or since, since)
+    return _NEVER if newest is None else format_timestamp(newest)
 
 
 def _only_value(row: tuple[dt.datetime, ...] | None) -> dt.datetime:

@@ -1,22 +1,42 @@
-"""What is noted under a cache key. Contract: Cache metadata and markers."""
+"""Cache metadata by cache key. Contract: Cache metadata and markers."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlencode
 
+from django.urls import reverse
 from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
+from rest_framework.serializers import ListSerializer
 
 from accounts.viewsets import AppViewSet
-from rules.cache_metadata import read_metadata, write_metadata
+from rules.cache_metadata import (
+    delete_metadata,
+    list_metadata,
+    metadata_as_json,
+    read_metadata,
+    write_many,
+    write_metadata,
+)
 from rules.identifiers import require_cache_key
-from rules.serializers import CacheMetadataBody, CacheMetadataDocument
+from rules.serializers import (
+    CacheKeyEntry,
+    CacheKeyPage,
+    CacheKeyParameters,
+    CacheMetadataBody,
+    CacheMetadataDocument,
+)
+from tenantadmin.http.hal import hrefs, item, link, links
+from tenantadmin.http.serializers import ItemList, Success
 from tenantadmin.http.viewsets import operation
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from rest_framework.request import Request
+
+_MAX_ENTRIES: Final = 1000
 
 
 class CacheMetadataViewSet(AppViewSet):
@@ -26,7 +46,7 @@ class CacheMetadataViewSet(AppViewSet):
 
     @operation(
         summary="Read cache metadata",
-        description="What is noted under one cache key.",
+        description="The metadata of one cache key.",
         responses={200: CacheMetadataDocument},
     )
     def get_cache_metadata(self, request: Request, tenant: UUID, cachekey: str) -> Response:
@@ -34,7 +54,7 @@ class CacheMetadataViewSet(AppViewSet):
 
     @operation(
         summary="Replace cache metadata",
-        description="What is noted under one cache key.",
+        description="The metadata of one cache key.",
         body=CacheMetadataBody,
         responses={200: CacheMetadataDocument},
         examples=[
@@ -45,3 +65,52 @@ class CacheMetadataViewSet(AppViewSet):
     )
     def replace_cache_metadata(self, request: Request, tenant: UUID, cachekey: str) -> Response:
         return Response(write_metadata(tenant, require_cache_key(cachekey), self.body))
+
+    @operation(
+        summary="Delete cache metadata",
+        description="The Gateway removed the result from its cache.",
+        responses={200: Success},
+    )
+    def delete_cache_metadata(self, request: Request, tenant: UUID, cachekey: str) -> Response:
+        deleted = delete_metadata(tenant, require_cache_key(cachekey))
+        message = "The metadata is deleted." if deleted else "There is no metadata for this cache key."
+        return Response({"success": deleted, "message": message})
+
+    @operation(
+        summary="List cache metadata by cache key",
+        query=CacheKeyParameters,
+        responses={200: CacheKeyPage},
+    )
+    def list_cache_metadata(self, request: Request, tenant: UUID) -> Response:
+        page = list_metadata(
+            tenant,
+            rule_id=self.query.get("ruleId"),
+            limit=self.query["limit"],
+            cursor=self.query.get("cursor"),
+        )
+        href = hrefs("cache-metadata", tenant=tenant, cachekey="id")
+        found = links(
+            self_href=request.get_full_path(),
+            parent=reverse("tenant", kwargs={"tenant": tenant}),
+            items=[item(row.cache_key, href(row.cache_key)) for row in page.rows],
+        )
+        if page.cursor is not None:
+            asked = {**request.query_params.dict(), "cursor": page.cursor}
+            found["next"] = link(f"{request.path}?{urlencode(asked)}")
+        return Response({"_links": found, "cacheKeys": [metadata_as_json(row) for row in page.rows]})
+
+    @operation(
+        summary="Replace the metadata of many cache keys, all or none",
+        body=ListSerializer(child=CacheKeyEntry(), max_length=_MAX_ENTRIES),
+        responses={200: ItemList},
+    )
+    def replace_many_cache_metadata(self, request: Request, tenant: UUID) -> Response:
+        """At most 1,000 entries, each with its `cacheKey`."""
+        keys = write_many(tenant, self.body)
+        href = hrefs("cache-metadata", tenant=tenant, cachekey="id")
+        found = links(
+            self_href=request.path,
+            parent=reverse("tenant", kwargs={"tenant": tenant}),
+            items=[item(key, href(key)) for key in keys],
+        )
+        return Response({"_links": found})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 from django.urls import reverse
@@ -9,32 +10,38 @@ from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
 from accounts.viewsets import AppViewSet
+from rules.marker_lists import MarkerFilter, list_markers, read_feed
 from rules.markers import (
     NewMarker,
     create_marker,
     delete_marker,
     invalidate_targets,
-    list_markers,
     read_marker,
     update_marker,
 )
 from rules.serializers import (
+    FeedParameters,
     InvalidationRequest,
     InvalidationResult,
     MarkerCreate,
     MarkerDocument,
+    MarkerFeed,
     MarkerParameters,
+    MarkerSummary,
     MarkerUpdate,
 )
+from tenantadmin.http.etags import not_modified
 from tenantadmin.http.hal import hrefs, item, links
-from tenantadmin.http.serializers import ItemList, Success
-from tenantadmin.http.streaming import stream_links
+from tenantadmin.http.parameters import ETAG, IF_NONE_MATCH
+from tenantadmin.http.schema import NOT_MODIFIED
+from tenantadmin.http.serializers import Success
+from tenantadmin.http.streaming import stream_documents
 from tenantadmin.http.viewsets import operation
 
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from django.http import StreamingHttpResponse
+    from django.http.response import HttpResponseBase
     from rest_framework.request import Request
 
 
@@ -47,17 +54,49 @@ class MarkerViewSet(AppViewSet):
         summary="List a tenant's invalidation markers, newest first",
         description="The invalidation markers of a tenant.",
         query=MarkerParameters,
-        responses={200: ItemList},
+        headers=[IF_NONE_MATCH, ETAG],
+        responses={200: MarkerSummary, 304: NOT_MODIFIED},
     )
-    def list_markers(self, request: Request, tenant: UUID) -> StreamingHttpResponse:
-        ids = list_markers(
-            tenant, status=self.query.get("status"), target_rule_id=self.query.get("targetRuleId")
+    def list_markers(self, request: Request, tenant: UUID) -> HttpResponseBase:
+        found = list_markers(
+            tenant,
+            MarkerFilter(
+                since=self.query.get("since"),
+                status=self.query.get("status"),
+                target_rule_id=self.query.get("targetRuleId"),
+            ),
         )
         href = hrefs("marker", tenant=tenant, marker="id")
-        return stream_links(
+        return not_modified(request, found.etag) or stream_documents(
+            "markers",
+            ((item(marker["markerId"], href(marker["markerId"])), marker) for marker in found.markers),
             self_href=request.get_full_path(),
             parent=reverse("tenant", kwargs={"tenant": tenant}),
-            items=(item(marker_id, href(marker_id)) for marker_id in ids),
+            more={"generatedAt": found.generated_at},
+            headers={"ETag": found.etag},
+        )
+
+    @operation(
+        summary="Poll the invalidation markers of all tenants",
+        description="The one feed for a Gateway: all markers that were made, changed or deleted since the "
+        "caller last asked. Without `since`: those that are neither deleted nor expired.",
+        query=FeedParameters,
+        headers=[IF_NONE_MATCH, ETAG],
+        responses={200: MarkerFeed, 304: NOT_MODIFIED},
+    )
+    def poll_markers(self, request: Request) -> HttpResponseBase:
+        feed = read_feed(self.principal, since=self.query.get("since"))
+        href_of = cache(lambda tenant: hrefs("marker", tenant=tenant, marker="id"))
+        return not_modified(request, feed.etag) or stream_documents(
+            "markers",
+            (
+                (item(marker["markerId"], href_of(marker["tenantId"])(marker["markerId"])), marker)
+                for marker in feed.markers
+            ),
+            self_href=request.get_full_path(),
+            parent=reverse("contract"),
+            more={"generatedAt": feed.generated_at},
+            headers={"ETag": feed.etag},
         )
 
     @operation(

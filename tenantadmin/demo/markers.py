@@ -11,6 +11,7 @@ from rules.language import read_rules
 from rules.markers import CROSS_RULE, cross_rule_id, make_marker
 from rules.models import Marker
 from rules.ruleset import read_ruleset
+from tenantadmin.core.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,6 +27,7 @@ def ensure_markers(tenant_id: UUID, markers: Iterable[GeneratedMarker]) -> None:
     """
     rules = {rule.id: rule for rule in read_rules(read_ruleset(tenant_id).rules)}
     counts: Counter[str] = Counter()
+    changed_at = now()
     rows = []
     for marker in sorted(markers, key=attrgetter("at")):
         target = rules.get(marker.target_rule_id)
@@ -39,6 +41,7 @@ def ensure_markers(tenant_id: UUID, markers: Iterable[GeneratedMarker]) -> None:
                 tenant_id,
                 target=target,
                 at=datetime.fromtimestamp(marker.at / 1000, UTC),
+                changed_at=changed_at,
                 marker_id=cross_rule_id(target.id, number),
                 number=number,
                 invalidated_by={

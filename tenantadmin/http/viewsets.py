@@ -8,7 +8,7 @@ declares what a request may contain. The base class refuses everything else befo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from drf_spectacular.utils import extend_schema
 from rest_framework.viewsets import ViewSet
@@ -166,7 +166,7 @@ class ApiViewSet(ViewSet):
             return None
         if isinstance(declared.body, type):
             return _read_body(declared.body, request)
-        return _read_items(type(declared.body.child), request)  # type: ignore[attr-defined]
+        return _read_items(cast("Any", declared.body), request)
 
 
 def _read_body(serializer_class: type[Serializer[Any]], request: Request) -> Any:
@@ -186,19 +186,19 @@ def _has_body(request: Request) -> bool:
     return request.META.get("CONTENT_LENGTH") not in {None, "", "0"}
 
 
-def _read_items(serializer_class: type[Serializer[Any]], request: Request) -> list[Any]:
-    """Return the validated items of the body, which must be an array.
+def _read_items(items: Any, request: Request) -> list[Any]:
+    """Return the validated items of the body, an array as the list serializer ``items`` describes it.
 
     Raises:
         ValidationFailed: with the place and the message of every error.
     """
     if not isinstance(request.data, list):
         raise ValidationFailed(details=[Detail("", "not-a-list", "Send an array.")])
-    serializer = serializer_class(data=request.data, many=True)
+    serializer = type(items)(data=request.data, child=type(items.child)(), max_length=items.max_length)
     if not serializer.is_valid():
         raise ValidationFailed(details=validation_details(serializer.errors))
-    items: list[Any] = serializer.validated_data
-    return items
+    validated_items: list[Any] = serializer.validated_data
+    return validated_items
 
 
 def _read_query(serializer_class: type[Serializer[Any]] | None, request: Request) -> dict[str, Any]:

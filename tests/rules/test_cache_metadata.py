@@ -12,6 +12,8 @@ from tests.conftest import ApiClient
 
 pytestmark = pytest.mark.django_db
 
+OTHER = "3f2b8f0c-6d2f-4f0e-9a55-0d6f6d1d9f11"
+
 
 @pytest.fixture
 def client(world: factories.World) -> ApiClient:
@@ -113,3 +115,85 @@ def test_after_deletion_of_the_tenant_everything_is_a_404(
     delete_tenant(tenant_id=world.tenant.pk, actor="owner@example.org")
     assert client.get(address).status_code == 404
     assert client.put(address, {"ruleId": "r"}).status_code == 404
+
+
+class TestMany:
+    @pytest.fixture
+    def keys(self, world: factories.World) -> str:
+        return f"/tenants/{world.tenant.pk}/cachekeys"
+
+    def test_many_are_written_and_read_page_by_page(self, client: ApiClient, keys: str) -> None:
+        entries = [{"cacheKey": f"k{n}", "ruleId": "odd" if n % 2 else "even"} for n in range(7)]
+        answer = client.put(keys, entries[::-1])
+        assert answer.status_code == 200, answer.content
+        assert [item["name"] for item in answer.json()["_links"]["items"]] == [
+            f"k{n}" for n in range(6, -1, -1)
+        ]
+        first = client.get(f"{keys}?limit=3&ruleId=even").json()
+        assert [entry["cacheKey"] for entry in first["cacheKeys"]] == ["k0", "k2", "k4"]
+        assert first["_links"]["items"][0] == {"name": "k0", "href": f"{keys}/k0"}
+        assert first["cacheKeys"][0] == client.get(f"{keys}/k0").json()
+        last = client.get(first["_links"]["next"]["href"]).json()
+        assert [entry["cacheKey"] for entry in last["cacheKeys"]] == ["k6"]
+        assert "next" not in last["_links"]
+
+    def test_a_replaced_entry_keeps_nothing_of_the_old_one(self, client: ApiClient, keys: str) -> None:
+        client.put(keys, [{"cacheKey": "k1", "ruleId": "a", "hitCount": 3}])
+        client.put(keys, [{"cacheKey": "k1", "ruleId": "b"}, {"cacheKey": "k2", "ruleId": "b"}])
+        assert "hitCount" not in client.get(f"{keys}/k1").json()
+
+    @pytest.mark.parametrize(
+        ("entries", "path"),
+        [
+            ([{"cacheKey": "k1", "ruleId": "a"}, {"ruleId": "a"}], "/1/cacheKey"),
+            ([{"cacheKey": "k1", "ruleId": "a"}, {"cacheKey": "a/b", "ruleId": "a"}], "/1/cacheKey"),
+            ([{"cacheKey": "k1", "ruleId": "a"}, {"cacheKey": "k1", "ruleId": "b"}], "/1/cacheKey"),
+            ([{"cacheKey": "k1", "ruleId": "a", "nonsense": 1}], "/0/nonsense"),
+            (
+                [{"cacheKey": "k1", "ruleId": "a", "tenantId": "3f2b8f0c-6d2f-4f0e-9a55-0d6f6d1d9f11"}],
+                "/0/tenantId",
+            ),
+            ([{"cacheKey": f"k{n}", "ruleId": "a"} for n in range(1001)], ""),
+            ({"cacheKey": "k1", "ruleId": "a"}, ""),
+        ],
+    )
+    def test_one_bad_entry_refuses_all(self, client: ApiClient, keys: str, entries: Any, path: str) -> None:
+        answer = client.put(keys, entries)
+        assert answer.status_code == 400
+        assert [detail["path"] for detail in answer.json()["details"]] == [path]
+        assert client.get(keys).json()["cacheKeys"] == []
+
+    def test_a_thousand_are_taken(self, client: ApiClient, keys: str) -> None:
+        assert (
+            client.put(keys, [{"cacheKey": f"k{n}", "ruleId": "a"} for n in range(1000)]).status_code == 200
+        )
+
+    def test_a_deleted_one_is_gone(self, client: ApiClient, keys: str) -> None:
+        client.put(f"{keys}/k1", {"ruleId": "a"})
+        assert client.delete(f"{keys}/k1").json() == {"success": True, "message": "The metadata is deleted."}
+        assert client.get(f"{keys}/k1").status_code == 404
+        assert client.delete(f"{keys}/k1").json() == {
+            "success": False,
+            "message": "There is no metadata for this cache key.",
+        }
+
+    def test_a_cursor_of_another_list_is_refused(self, client: ApiClient, keys: str) -> None:
+        assert client.get(f"{keys}?cursor=WzFd").status_code == 400
+
+    def test_nobody_sees_the_keys_of_another_tenant(
+        self, client: ApiClient, keys: str, world: factories.World
+    ) -> None:
+        client.put(f"{keys}/k1", {"ruleId": "a"})
+        stranger = factories.pat_token(
+            world.platform_admin, "cache-admin", tenants=[str(world.stranger_tenant.pk)]
+        )
+        others = f"/tenants/{world.stranger_tenant.pk}/cachekeys"
+        assert ApiClient(stranger).get(others).json()["cacheKeys"] == []
+        assert ApiClient(stranger).get(keys).status_code == 403
+        assert ApiClient(stranger).delete(f"{keys}/k1").status_code == 403
+
+    def test_a_deleted_tenant_is_a_404(self, client: ApiClient, keys: str, world: factories.World) -> None:
+        delete_tenant(tenant_id=world.tenant.pk, actor="owner@example.org")
+        assert client.get(keys).status_code == 404
+        assert client.put(keys, [{"cacheKey": "k1", "ruleId": "a"}]).status_code == 404
+        assert client.delete(f"{keys}/k1").status_code == 404

@@ -315,5 +315,5 @@ def test_the_cost_does_not_grow_with_the_number_of_markers(
         make(client, address, f"m{number}")
     with django_assert_num_queries(3):  # the token behind the caller, its rights, the marker
         client.get(f"{address}/m1")
-    with django_assert_num_queries(4):  # the tenant besides
+    with django_assert_num_queries(7):  # the tenant, the open transactions, the newest, the state besides
         assert len(listed(client, address)) == 5

@@ -22,7 +22,8 @@ from accounts.models import Account, Membership, PersonalAccessToken, Revision, 
 from accounts.models.billing import Plan
 from accounts.tenants.config import read_config
 from logs.layout import parse_raw_key
-from rules.markers import list_markers, read_marker
+from rules.marker_lists import MarkerFilter, list_markers
+from rules.markers import read_marker
 from rules.models import Marker
 from rules.ruleset import read_ruleset
 from tenantadmin.demo import people
@@ -160,7 +161,7 @@ def test_the_markers_that_the_logs_caused_are_stored(store: ObjectStore) -> None
             key=lambda marker: marker.at,
         )
         assert made
-        ids = list(list_markers(tenant_id, status=None, target_rule_id=None))
+        ids = [marker["markerId"] for marker in list_markers(tenant_id, MarkerFilter()).markers]
         assert len(ids) == len(made)
         first = made[0]
         stored = read_marker(tenant_id, f"{first.target_rule_id}.0-InvalidationMarker")

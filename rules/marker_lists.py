@@ -1,0 +1,115 @@
+"""The markers that Gateways poll: those of one tenant, and the feed of all tenants in the caller's scope.
+
+Contract: Cache metadata and markers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db.models import Count, F, Q, Sum
+from django.db.models.functions import Extract
+
+from accounts.access.scopes import Scope
+from accounts.tenants.listing import require_live_tenant
+from accounts.tenants.stamps import newest_settled, settled_before
+from rules.markers import marker_as_json, with_superseded
+from rules.models import Marker
+from tenantadmin.core.rendering import strong_etag
+from tenantadmin.core.timestamps import now
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Iterator
+    from uuid import UUID
+
+    from django.db.models import QuerySet
+
+    from accounts.access.principal import Principal
+
+_CHUNK: Final = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class MarkerFilter:
+    """The filters of a list of markers. ``status`` is ``active`` or ``expired``."""
+
+    since: dt.datetime | None = None
+    status: str | None = None
+    target_rule_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MarkerList:
+    """A list of markers as JSON, newest first; iterating it reads the database.
+
+    ``generated_at`` is a safe ``since`` for the next poll.
+    """
+
+    etag: str
+    generated_at: str
+    markers: Iterator[dict[str, Any]]
+
+
+def list_markers(tenant_id: UUID, asked: MarkerFilter) -> MarkerList:
+    """Return a tenant's markers that are not removed.
+
+    Raises:
+        TenantNotFound: there is no such live tenant.
+    """
+    require_live_tenant(tenant_id)
+    scope = Marker.objects.filter(tenant=tenant_id)
+    wanted = Q(removed_at__isnull=True)
+    if asked.status is not None:
+        is_active = Q(expires_at__gt=now())
+        wanted &= is_active if asked.status == "active" else ~is_active
+    if asked.target_rule_id is not None:
+        wanted &= Q(target_rule_id=asked.target_rule_id)
+    return _read(scope, wanted, asked, _as_json)
+
+
+def read_feed(principal: Principal, *, since: dt.datetime | None) -> MarkerList:
+    """Return the markers of all live tenants on which the caller has ``cache-admin``.
+
+    With ``since``: all that were made, changed or removed later. Without: those that still matter, which are
+    neither removed nor expired. Each has ``tenantId`` and ``deleted``.
+    """
+    scope = Marker.objects.filter(
+        principal.on_tenants.as_q(Scope.CACHE_ADMIN, tenant="tenant", account="tenant__account"),
+        tenant__deleted_at__isnull=True,
+    )
+    wanted = Q() if since is not None else Q(removed_at__isnull=True, expires_at__gt=now())
+    return _read(scope, wanted, MarkerFilter(since=since), _feed_as_json)
+
+
+def _read(scope: QuerySet[Marker], wanted: Q, asked: MarkerFilter, as_json: Any) -> MarkerList:
+    settled = settled_before()
+    generated_at = newest_settled(scope, "changed_at", settled=settled, since=asked.since)
+    rows = scope.filter(wanted)
+    if asked.since is not None:
+        rows = rows.filter(changed_at__gt=asked.since)
+    # Every change increases a row's changed_at. Expiry changes which markers are active and superseded.
+    state = rows.order_by().aggregate(
+        count=Count("pk"),
+        active=Count("pk", filter=Q(expires_at__gt=now())),
+        sum=Sum(Extract(F("changed_at"), "epoch")),
+    )
+    newest_first = with_superseded(rows).order_by("-invalidated_at", "-pk")
+    return MarkerList(
+        etag=strong_etag("markers", asked, generated_at, *state.values()),
+        generated_at=generated_at,
+        markers=map(as_json, newest_first.iterator(chunk_size=_CHUNK)),
+    )
+
+
+def _as_json(marker: Any) -> dict[str, Any]:
+    return marker_as_json(marker, superseded=marker.superseded)
+
+
+def _feed_as_json(marker: Any) -> dict[str, Any]:
+    return {
+        "tenantId": str(marker.tenant_id),
+        **_as_json(marker),
+        "deleted": marker.removed_at is not None,
+    }

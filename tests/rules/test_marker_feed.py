@@ -1,0 +1,208 @@
+"""What Gateways poll: a tenant's markers and the feed. Contract: Cache metadata and markers."""
+
+from __future__ import annotations
+
+import datetime as dt
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from accounts.tenants.lifecycle import delete_tenant
+from rules.markers import NewMarker, create_marker, delete_marker, invalidate_targets, update_marker
+from rules.models import Marker
+from rules.write import write_ruleset
+from tenantadmin.core.timestamps import now
+from tests import factories
+from tests.conftest import ApiClient
+from tests.racing import uncommitted
+from tests.streams import body_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from uuid import UUID
+
+    from django.test.utils import CaptureQueriesContext
+
+FEED = "/config/invalidation-markers"
+RULES = {
+    "rules": [
+        {"id": "orders", "conditions": {"userName": "a"}, "ttlSeconds": 3600},
+        {"id": "items", "conditions": {"userName": "b"}, "ttlSeconds": 3600},
+        {"id": "written", "conditions": {"isDataChange": True}, "invalidateRules": ["orders", "items"]},
+    ]
+}
+
+
+@pytest.fixture
+def gateway(world: factories.World) -> ApiClient:
+    for tenant in (world.tenant, world.stranger_tenant):
+        write_ruleset(tenant_id=tenant.pk, document=RULES, actor="owner@example.org")
+    return ApiClient(factories.pat_token(world.platform_admin, "cache-admin", tenants=["*"]))
+
+
+def poll(client: ApiClient, since: str | None = None, address: str = FEED) -> dict[str, Any]:
+    answer = client.get(address if since is None else f"{address}?since={since}")
+    assert answer.status_code == 200, answer.content
+    body: dict[str, Any] = body_of(answer)
+    return body
+
+
+def ids(body: dict[str, Any]) -> list[str]:
+    names = [marker["markerId"] for marker in body["markers"]]
+    assert names == [item["name"] for item in body["_links"]["items"]]
+    return names
+
+
+def make(tenant_id: UUID, marker_id: str, target: str = "orders") -> None:
+    create_marker(tenant_id, NewMarker(marker_id, target))
+
+
+@pytest.mark.django_db
+class TestTenant:
+    def test_each_marker_is_there_in_full_with_its_link(
+        self, gateway: ApiClient, world: factories.World
+    ) -> None:
+        address = f"/tenants/{world.tenant.pk}/invalidation-markers"
+        make(world.tenant.pk, "m1")
+        make(world.tenant.pk, "m2")
+        body = poll(gateway, address=address)
+        assert ids(body) == ["m2", "m1"]
+        for marker, item in zip(body["markers"], body["_links"]["items"], strict=True):
+            assert item["href"] == f"{address}/{marker['markerId']}"
+            assert gateway.get(item["href"]).json() == marker
+        assert [marker["superseded"] for marker in body["markers"]] == [False, True]
+        assert body["_links"]["self"] == {"href": address}
+        assert body["_links"]["parent"] == {"href": f"/config/tenants/{world.tenant.pk}"}
+
+    def test_since_gives_what_changed(self, gateway: ApiClient, world: factories.World) -> None:
+        address = f"/tenants/{world.tenant.pk}/invalidation-markers"
+        make(world.tenant.pk, "m1")
+        first = poll(gateway, address=address)
+        make(world.tenant.pk, "m2", "items")
+        second = poll(gateway, first["generatedAt"], address)
+        assert ids(second) == ["m2"]
+        update_marker(world.tenant.pk, "m1", {"metadata": {"reason": "again"}})
+        third = poll(gateway, second["generatedAt"], address)
+        assert ids(third) == ["m1"]
+        assert ids(poll(gateway, third["generatedAt"], address)) == []
+
+    def test_a_304_until_a_marker_changes_or_expires(
+        self, gateway: ApiClient, world: factories.World
+    ) -> None:
+        address = f"/tenants/{world.tenant.pk}/invalidation-markers"
+        make(world.tenant.pk, "m1")
+
+        def is_unchanged(etag: str) -> bool:
+            return gateway.get(address, **{"If-None-Match": etag}).status_code == 304
+
+        changes: list[Callable[[], object]] = [
+            partial(make, world.tenant.pk, "m2"),
+            partial(update_marker, world.tenant.pk, "m1", {"metadata": {"reason": "again"}}),
+            lambda: Marker.objects.filter(marker_id="m1").update(expires_at=now() - dt.timedelta(seconds=1)),
+            partial(delete_marker, world.tenant.pk, "m1"),
+        ]
+        for change in changes:
+            held = gateway.get(address)["ETag"]
+            assert is_unchanged(held)
+            change()
+            assert not is_unchanged(held)
+
+
+@pytest.mark.django_db
+class TestFeed:
+    def test_it_starts_with_the_markers_that_count(self, gateway: ApiClient, world: factories.World) -> None:
+        make(world.tenant.pk, "expired")
+        Marker.objects.update(expires_at=now() - dt.timedelta(seconds=1))
+        make(world.tenant.pk, "deleted")
+        delete_marker(world.tenant.pk, "deleted")
+        make(world.tenant.pk, "m1")
+        make(world.stranger_tenant.pk, "m2")
+        body = poll(gateway)
+        assert ids(body) == ["m2", "m1"]
+        assert [marker["tenantId"] for marker in body["markers"]] == [
+            str(world.stranger_tenant.pk),
+            str(world.tenant.pk),
+        ]
+        single = gateway.get(body["_links"]["items"][1]["href"]).json()
+        assert body["markers"][1] == {"tenantId": str(world.tenant.pk), **single, "deleted": False}
+
+    def test_since_gives_what_was_made_changed_and_deleted(
+        self, gateway: ApiClient, world: factories.World
+    ) -> None:
+        make(world.tenant.pk, "m1")
+        since = poll(gateway)["generatedAt"]
+        changes: list[Callable[[], object]] = [
+            partial(invalidate_targets, world.stranger_tenant.pk, rule_id="written", statement="DELETE"),
+            partial(update_marker, world.tenant.pk, "m1", {"metadata": {"reason": "again"}}),
+            partial(delete_marker, world.tenant.pk, "m1"),
+        ]
+        seen = []
+        for change in changes:
+            change()
+            body = poll(gateway, since)
+            seen.append([(marker["markerId"], marker["deleted"]) for marker in body["markers"]])
+            assert body["generatedAt"] > since
+            since = body["generatedAt"]
+        assert seen == [
+            [("items.0-InvalidationMarker", False), ("orders.0-InvalidationMarker", False)],
+            [("m1", False)],
+            [("m1", True)],
+        ]
+        again = poll(gateway, since)
+        assert (again["markers"], again["generatedAt"]) == ([], since)
+
+    def test_a_304_while_nothing_changes(self, gateway: ApiClient, world: factories.World) -> None:
+        make(world.tenant.pk, "m1")
+        since = poll(gateway)["generatedAt"]
+        held = gateway.get(f"{FEED}?since={since}")["ETag"]
+        again = gateway.get(f"{FEED}?since={since}", **{"If-None-Match": held})
+        assert (again.status_code, again.content) == (304, b"")
+        make(world.tenant.pk, "m2")
+        assert gateway.get(f"{FEED}?since={since}", **{"If-None-Match": held}).status_code == 200
+
+    def test_a_pat_sees_its_own_tenants(self, gateway: ApiClient, world: factories.World) -> None:
+        make(world.tenant.pk, "m1")
+        make(world.stranger_tenant.pk, "m2")
+        own = factories.pat_token(world.owner, "cache-admin", tenants=[str(world.tenant.pk)])
+        assert ids(poll(ApiClient(own))) == ["m1"]
+        assert ids(poll(gateway)) == ["m2", "m1"]
+
+    def test_a_deleted_tenant_has_no_markers(self, gateway: ApiClient, world: factories.World) -> None:
+        make(world.tenant.pk, "m1")
+        make(world.stranger_tenant.pk, "m2")
+        delete_tenant(tenant_id=world.tenant.pk, actor="owner@example.org")
+        assert ids(poll(gateway)) == ["m2"]
+
+    def test_a_sign_in_token_is_refused(self, world: factories.World) -> None:
+        answer = ApiClient(factories.sign_in(world.owner)).get(FEED)
+        assert answer.status_code == 403
+        assert answer.json()["message"] == "The token lacks the scope 'cache-admin'."
+
+    def test_its_queries_do_not_grow_with_the_markers(
+        self,
+        gateway: ApiClient,
+        world: factories.World,
+        django_assert_num_queries: Callable[[int], CaptureQueriesContext],
+    ) -> None:
+        for number in range(5):
+            make(world.tenant.pk, f"m{number}")
+        gateway.get(FEED)
+        with django_assert_num_queries(6):  # two for the caller, the open transactions, newest, state, rows
+            assert len(poll(gateway)["markers"]) == 5
+
+    @pytest.mark.parametrize("query", ["since=yesterday", "since=2026-11-21T00:00:00", "status=active"])
+    def test_a_bad_parameter_is_a_400(self, gateway: ApiClient, query: str) -> None:
+        assert gateway.get(f"{FEED}?{query}").status_code == 400
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_marker_that_commits_late_is_not_missed(gateway: ApiClient, world: factories.World) -> None:
+    before = poll(gateway)["generatedAt"]
+    with uncommitted(partial(make, world.tenant.pk, "late")) as late:
+        make(world.stranger_tenant.pk, "early")
+        between = poll(gateway, before)
+        assert ids(between) == ["early"]
+        assert between["generatedAt"] == before
+        late.finish(commit=True)
+    assert sorted(ids(poll(gateway, between["generatedAt"]))) == ["early", "late"]
