@@ -42,6 +42,24 @@ ALLOWED_HOSTS: list[str] = env["ALLOWED_HOSTS"] or (
 )
 #: Scheme and host, with the port where it is not the scheme's own, that sign-in may return to.
 ALLOWED_REDIRECT_HOSTS: list[str] = env["ALLOWED_REDIRECT_HOSTS"]
+# Pages that may call the API. They send tokens themselves, so credentials (cookies) are not allowed.
+_dashboard = urlsplit(DASHBOARD_URL)
+CORS_ALLOWED_ORIGINS = sorted(
+    {
+        *env["CORS_ALLOWED_ORIGINS"],
+        *ALLOWED_REDIRECT_HOSTS,
+        f"{_dashboard.scheme}://{_dashboard.netloc}",
+    }
+)
+CORS_URLS_REGEX = r"^/(?!admin/|static/)"
+CORS_ALLOW_HEADERS = [
+    *("accept", "authorization", "content-type"),
+    *("if-match", "if-none-match", "x-request-id"),
+]
+CORS_EXPOSE_HEADERS = [
+    *("ETag", "X-Request-Id", "Retry-After", "Location"),
+    *("X-Row-Count", "X-Truncated", "X-Tos-Hash", "Content-Disposition"),
+]
 #: Networks whose X-Forwarded-For is believed.
 TRUSTED_PROXIES: list[str] = env["TRUSTED_PROXIES"]
 
@@ -136,6 +154,7 @@ INSTALLED_APPS = [
     "allauth.socialaccount.providers.google",
     "allauth.socialaccount.providers.microsoft",
     "allauth.socialaccount.providers.openid_connect",
+    "corsheaders",
     "rest_framework",
     "drf_spectacular",
     "drf_spectacular_sidecar",
@@ -149,6 +168,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "tenantadmin.http.middleware.request_id",
+    "corsheaders.middleware.CorsMiddleware",
     "tenantadmin.http.health.health",
     "tenantadmin.http.headers.SecurityHeaders",
     "tenantadmin.http.middleware.body_limit",

@@ -48,6 +48,7 @@ VARIABLES: Final = (
     Variable("PORT", kinds.whole(1, 65535), 8000),
     Variable("DASHBOARD_URL", kinds.web_address),
     Variable("ALLOWED_REDIRECT_HOSTS", kinds.list_of(kinds.origin), []),
+    Variable("CORS_ALLOWED_ORIGINS", kinds.list_of(kinds.origin), []),
     Variable("ALLOWED_HOSTS", kinds.list_of(kinds.host_pattern)),
     Variable("TRUSTED_PROXIES", kinds.list_of(kinds.network), []),
     Variable("BEHIND_TLS_PROXY", kinds.boolean, default=False),
