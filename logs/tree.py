@@ -30,8 +30,9 @@ NDJSON: Final = "application/x-ndjson"
 _MAX_BYTES_IN_MEMORY: Final = 1 << 20
 #: How many objects below a level are searched for a raw log: one page of a listing on S3.
 _MAX_SEARCHED: Final = 1000
-#: The valid names of the levels below the year: month, day, hour.
+#: The valid names of the levels: year, month, day, hour.
 _LEVELS: Final = (
+    re.compile(r"[0-9]{4}"),
     re.compile(r"0[1-9]|1[0-2]"),
     re.compile(r"0[1-9]|[12][0-9]|3[01]"),
     re.compile(r"[01][0-9]|2[0-3]"),
@@ -48,7 +49,7 @@ class RawLog:
 
 
 def list_names(store: ObjectStore, *, tenant: UUID, path: tuple[str, ...], reader: Reader) -> list[str]:
-    """Return the sorted names of the children of ``path``: a year, and optionally a month, day and hour.
+    """Return the sorted names of the children of ``path``: nothing, or a year, month, day and hour.
 
     Raises:
         NotFound: the level has no data.
@@ -93,9 +94,9 @@ def _media_type(stream: IO[bytes]) -> str:
 def _names(store: ObjectStore, prefix: str, *, depth: int) -> list[str]:
     """Return the levels directly under ``prefix`` that contain logs, or the logs of an hour."""
     folders, objects = store.listdir(prefix)
-    if depth > len(_LEVELS):
+    if depth == len(_LEVELS):
         return [name for name in objects if parse_raw_key(prefix + name) is not None]
-    level = _LEVELS[depth - 1]
+    level = _LEVELS[depth]
     return [name for name in folders if level.fullmatch(name) and _has_logs(store, f"{prefix}{name}/")]
 
 

@@ -6,9 +6,11 @@ from logs import converters  # noqa: F401 - importing registers them
 from logs.api.query import QueryViewSet
 from logs.api.tree import LogTreeViewSet
 
-_LOGS = "tenants/<uuid:tenant>/logs/<year:year>"
+_TREE = "tenants/<uuid:tenant>/logs"
+_LOGS = f"{_TREE}/<year:year>"
 
 urlpatterns = [
+    path(_TREE, LogTreeViewSet.as_view({"get": "list_log_years"}), name="log-years"),
     path(_LOGS, LogTreeViewSet.as_view({"get": "list_log_months"}), name="log-months"),
     path(f"{_LOGS}/<month:month>", LogTreeViewSet.as_view({"get": "list_log_days"}), name="log-days"),
     path(

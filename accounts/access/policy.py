@@ -205,6 +205,7 @@ POLICIES: Final[Mapping[str, Policy]] = {
         notes="documents about users need `analytics:users` too",
     ),
     # Raw logs and SQL
+    "listLogYears": Policy(Level.TENANT, Scope.LOGS_READ),
     "listLogMonths": Policy(Level.TENANT, Scope.LOGS_READ),
     "listLogDays": Policy(Level.TENANT, Scope.LOGS_READ),
     "listLogHours": Policy(Level.TENANT, Scope.LOGS_READ),

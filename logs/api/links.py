@@ -7,6 +7,7 @@ from typing import Final
 from tenantadmin.http.links import BODY, FIRST, PATH, Step
 
 _LEVELS: Final = (
+    ("listLogYears", "listLogMonths", ("year",)),
     ("listLogMonths", "listLogDays", ("year", "month")),
     ("listLogDays", "listLogHours", ("year", "month", "day")),
     ("listLogHours", "listLogFiles", ("year", "month", "day", "hour")),
@@ -14,7 +15,7 @@ _LEVELS: Final = (
 )
 
 STEPS: Final = (
-    Step("getTenant", ("listLogMonths", "queryLogs"), {"tenant": f"{BODY}tenantId"}),
+    Step("getTenant", ("listLogYears", "queryLogs"), {"tenant": f"{BODY}tenantId"}),
     *(
         Step(
             source,

@@ -32,6 +32,13 @@ class LogTreeViewSet(AppViewSet):
 
     tag = "Raw logs"
 
+    @operation(summary="The years with logs", responses={200: LogListing})
+    def list_log_years(self, request: Request, **address: Any) -> Response:
+        """Lists the years in which there are logs."""
+        return self._list(
+            parent="tenant", above={"tenant": address["tenant"]}, child="log-months", year="2000"
+        )
+
     @operation(
         summary="The months with logs",
         path=[YEAR],
@@ -94,18 +101,20 @@ class LogTreeViewSet(AppViewSet):
         answer = HttpResponse if isinstance(raw.body, bytes) else StreamingHttpResponse
         return answer(raw.body, content_type=raw.media_type, headers={"Content-Length": str(raw.size)})
 
-    def _list(self, *, parent: str, child: str, **sample: str) -> Response:
-        """Answer with the children of the level that the address names.
+    def _list(
+        self, *, parent: str, child: str, above: dict[str, Any] | None = None, **sample: str
+    ) -> Response:
+        """Answer with the children of the level in the path.
 
-        ``parent`` and ``child`` are routes; ``sample`` is the parameter of ``child`` that tells them apart.
+        ``parent`` and ``child`` are names of routes. ``above`` are the parameters of ``parent``, by default
+        all of this route but the last. ``sample`` is the last parameter of ``child``.
         """
         tenant, *path = self.kwargs.values()
         names = list_names(default_store(), tenant=tenant, path=tuple(path), reader=self._reader)
-        above = dict(list(self.kwargs.items())[:-1])
         href = hrefs(child, **self.kwargs, **sample)
         found = links(
             self_href=self.request.path,
-            parent=reverse(parent, kwargs=above),
+            parent=reverse(parent, kwargs=above or dict(list(self.kwargs.items())[:-1])),
             items=[item(name, href(name)) for name in names],
         )
         return Response({"tenantId": str(tenant), "_links": found})

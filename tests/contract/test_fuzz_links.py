@@ -99,7 +99,8 @@ LISTED: Final[Way] = (
     ("getUsersSummary", "getUserYearlySummary", None),
     ("getUsersSummary", "getUserMonthlySummary", None),
     ("getUsersSummary", "getUserDailySummary", None),
-    ("getTenant", "listLogMonths", None),
+    ("getTenant", "listLogYears", None),
+    ("listLogYears", "listLogMonths", None),
     ("listLogMonths", "listLogDays", None),
     ("listLogDays", "listLogHours", None),
     ("listLogHours", "listLogFiles", None),
@@ -288,13 +289,19 @@ def test_the_contract_is_asked_for_again_by_its_tag() -> None:
     assert walk.requests == 2
 
 
+def test_the_feed_is_asked_for_again_by_its_tag(seed: seeding.Seed) -> None:
+    walk = Walk(seed.wildcard)
+    walk.send("pollMarkers")
+    assert walk.requests == 2
+
+
 def test_every_answer_with_a_tag_is_asked_for_again() -> None:
     published = {
         operation.definition.raw["operationId"]
         for operation in fuzzing.operations(fuzzing.load_contract())
         if "304" in operation.definition.raw["responses"]
     }
-    assert published - {target for _, target in FOLLOWED} == {"getContract"}
+    assert published - {target for _, target in FOLLOWED} == {"getContract", "pollMarkers"}
 
 
 def test_every_link_is_followed() -> None:

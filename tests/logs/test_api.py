@@ -58,6 +58,16 @@ def test_the_tree_leads_from_the_year_to_the_stored_bytes(world: World, member: 
     put(world, "2026/11/30/23/c.json")
     base = f"/tenants/{world.tenant.pk}/logs"
 
+    years = member.get(base)
+    assert years.status_code == 200
+    assert years.json() == {
+        "tenantId": str(world.tenant.pk),
+        "_links": {
+            "self": {"href": base},
+            "parent": {"href": f"/config/tenants/{world.tenant.pk}"},
+            "items": [{"name": "2026", "href": f"{base}/2026"}],
+        },
+    }
     answer = member.get(f"{base}/2026")
     assert answer.status_code == 200
     assert answer.json() == {
@@ -137,6 +147,12 @@ def test_odd_names_are_listed_and_followed(world: World, member: ApiClient) -> N
     for item in listing.json()["_links"]["items"]:
         assert member.get(item["href"]).content == item["name"].encode()
     assert names(member.get(f"/tenants/{world.tenant.pk}/logs/2026/03/01")) == ["07"]
+
+
+def test_without_logs_there_are_no_years(member: ApiClient, world: World) -> None:
+    assert member.get(f"/tenants/{world.tenant.pk}/logs").status_code == 404
+    put(world, "notes/readme.json", b"{}")
+    assert member.get(f"/tenants/{world.tenant.pk}/logs").status_code == 404
 
 
 def test_a_listing_shows_only_what_leads_to_a_log(world: World, member: ApiClient) -> None:
