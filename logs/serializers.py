@@ -10,29 +10,14 @@ from typing import Any
 
 from rest_framework import serializers
 
-from tenantadmin.http.serializers import StrictCharField, StrictSerializer
-
-
-class LogLink(serializers.Serializer[Any]):
-    href = serializers.CharField()
-
-
-class LogItem(serializers.Serializer[Any]):
-    name = serializers.CharField()
-    href = serializers.CharField()
-
-
-class LogLinks(serializers.Serializer[Any]):
-    self = LogLink()
-    parent = LogLink()
-    items = LogItem(many=True)
+from tenantadmin.http.serializers import HalLinks, Link, StrictCharField, StrictSerializer
 
 
 class LogListing(serializers.Serializer[Any]):
     """The immediate children of a level that have data."""
 
     tenantId = serializers.UUIDField()
-    _links = LogLinks()
+    _links = HalLinks()
 
 
 class StatementField(StrictCharField):
@@ -60,3 +45,24 @@ class QueryAnswer(serializers.Serializer[Any]):
     rows = serializers.ListField(child=serializers.DictField())
     rowCount = serializers.IntegerField(min_value=0)
     truncated = serializers.BooleanField(help_text="True when the cap cut the result.")
+
+
+class SchemaColumn(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    type = serializers.CharField(help_text="The engine's type, such as VARCHAR or BIGINT.")
+    meaning = serializers.CharField()
+    unit = serializers.CharField(allow_null=True, help_text="Such as `ms` or `bytes`; null if there is none.")
+    example = serializers.JSONField()
+
+
+class SchemaLinks(serializers.Serializer[Any]):
+    self = Link()
+    parent = Link()
+
+
+class QuerySchema(serializers.Serializer[Any]):
+    """The columns of the table that queries read."""
+
+    _links = SchemaLinks()
+    table = serializers.CharField()
+    columns = SchemaColumn(many=True)

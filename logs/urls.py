@@ -29,4 +29,9 @@ urlpatterns = [
         name="log-object",
     ),
     path("tenants/<uuid:tenant>/query", QueryViewSet.as_view({"post": "query_logs"}), name="query"),
+    path(
+        "tenants/<uuid:tenant>/query/schema",
+        QueryViewSet.as_view({"get": "get_query_schema"}),
+        name="query-schema",
+    ),
 ]

@@ -211,5 +211,6 @@ POLICIES: Final[Mapping[str, Policy]] = {
     "listLogHours": Policy(Level.TENANT, Scope.LOGS_READ),
     "listLogFiles": Policy(Level.TENANT, Scope.LOGS_READ),
     "getLogObject": Policy(Level.TENANT, Scope.LOGS_READ),
+    "getQuerySchema": Policy(Level.TENANT, Scope.LOGS_QUERY),
     "queryLogs": Policy(Level.TENANT, Scope.LOGS_QUERY),
 }

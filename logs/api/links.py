@@ -15,7 +15,7 @@ _LEVELS: Final = (
 )
 
 STEPS: Final = (
-    Step("getTenant", ("listLogYears", "queryLogs"), {"tenant": f"{BODY}tenantId"}),
+    Step("getTenant", ("listLogYears", "queryLogs", "getQuerySchema"), {"tenant": f"{BODY}tenantId"}),
     *(
         Step(
             source,

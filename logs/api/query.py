@@ -5,18 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from django.http import StreamingHttpResponse
+from django.urls import reverse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample
+from rest_framework.response import Response
 
 from accounts.viewsets import AppViewSet
 from logs.audit import Reader
+from logs.columns import COLUMNS, DAY_COLUMN
 from logs.queries import run_query
-from logs.serializers import QueryAnswer, QueryBody
+from logs.serializers import QueryAnswer, QueryBody, QuerySchema
 from logs.sql.results import csv_pieces, json_pieces, ndjson_pieces, parquet_pieces
 from tenantadmin.core.addresses import client_address
 from tenantadmin.http.budgets import QUERY
+from tenantadmin.http.hal import link
 from tenantadmin.http.negotiation import preferred_media_type
 from tenantadmin.http.parsers import AnyTextJsonParser
+from tenantadmin.http.schema import refusal
 from tenantadmin.http.viewsets import operation
 from tenantadmin.objectstore import default_store
 
@@ -33,6 +38,11 @@ _FORMS: Final[Mapping[str, Callable[[QueryResult], Iterator[bytes]]]] = {
     "text/csv": csv_pieces,
     "application/x-ndjson": ndjson_pieces,
     "application/vnd.apache.parquet": parquet_pieces,
+}
+#: A browser saves these under a name.
+_DOWNLOADS: Final[Mapping[str, Mapping[str, str]]] = {
+    "text/csv": {"Content-Disposition": 'attachment; filename="proxy_logs.csv"'},
+    "application/vnd.apache.parquet": {"Content-Disposition": 'attachment; filename="proxy_logs.parquet"'},
 }
 
 
@@ -51,6 +61,7 @@ class QueryViewSet(AppViewSet):
             (200, "text/csv"): OpenApiTypes.STR,
             (200, "application/x-ndjson"): OpenApiTypes.STR,
             (200, "application/vnd.apache.parquet"): OpenApiTypes.BINARY,
+            406: refusal(406),
         },
         examples=[
             OpenApiExample(
@@ -68,15 +79,15 @@ class QueryViewSet(AppViewSet):
 
         A predicate on `day` decides what is read; without one a query reads the whole history.
 
-        `Accept`, weights included, chooses JSON, CSV, NDJSON or Parquet; where none fits, the answer is JSON.
+        `Accept`, weights included, chooses JSON, CSV, NDJSON or Parquet.
         """
+        media_type = preferred_media_type(request.headers.get("Accept", ""), (_JSON, *_FORMS))
         result = run_query(
             default_store(),
             tenant=tenant,
             statement=self.body["sql"],
             reader=Reader(self.principal.email, client_address(request)),
         )
-        media_type = preferred_media_type(request.headers.get("Accept", ""), (_JSON, *_FORMS))
         if media_type == _JSON:
             pieces = json_pieces(result, head={"tenantId": str(tenant)})
         else:
@@ -84,5 +95,35 @@ class QueryViewSet(AppViewSet):
         return StreamingHttpResponse(
             pieces,
             content_type=media_type,
-            headers={"X-Row-Count": str(result.row_count), "X-Truncated": str(result.truncated).lower()},
+            headers={
+                "X-Row-Count": str(result.row_count),
+                "X-Truncated": str(result.truncated).lower(),
+                **_DOWNLOADS.get(media_type, {}),
+            },
+        )
+
+    @operation(
+        summary="The columns of proxy_logs",
+        description="Name, type, meaning, unit and an example of each column, for editors of queries.",
+        responses={200: QuerySchema},
+    )
+    def get_query_schema(self, request: Request, tenant: UUID) -> Response:
+        return Response(
+            {
+                "_links": {
+                    "self": link(request.path),
+                    "parent": link(reverse("tenant", kwargs={"tenant": tenant})),
+                },
+                "table": "proxy_logs",
+                "columns": [
+                    {
+                        "name": column.name,
+                        "type": column.type.value,
+                        "meaning": column.meaning,
+                        "unit": column.unit,
+                        "example": column.example,
+                    }
+                    for column in (*COLUMNS, DAY_COLUMN)
+                ],
+            }
         )

@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from logs.columns import COLUMNS, DAY
+from logs.columns import COLUMNS, DAY_COLUMN
 from logs.sql.functions import ALLOWED_TABLE_FUNCTIONS, REFUSED_FUNCTIONS, REFUSED_TABLE_FUNCTIONS
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def columns_table() -> str:
         lines += [f"| `{column.name}` | {column.type} | {column.meaning} |" for column in columns]
     lines += [
         "| **partition** | | |",
-        f"| `{DAY}` | VARCHAR | the UTC day, `YYYY-MM-DD`, of the log object |",
+        f"| `{DAY_COLUMN.name}` | {DAY_COLUMN.type} | {DAY_COLUMN.meaning} |",
     ]
     return "\n".join(lines)
 

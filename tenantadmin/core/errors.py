@@ -149,6 +149,12 @@ class Conflict(ApiError):
     message = "The document changed in the meantime. Read it again and retry."
 
 
+class NotAcceptable(ApiError):
+    status = 406
+    code = "not_acceptable"
+    message = "The answer does not exist in a type that Accept allows."
+
+
 class PayloadTooLarge(ApiError):
     status = 413
     code = "payload_too_large"

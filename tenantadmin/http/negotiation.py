@@ -7,19 +7,26 @@ from typing import TYPE_CHECKING
 
 from django.http.request import MediaType
 
+from tenantadmin.core.errors import NotAcceptable
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
 def preferred_media_type(accept: str, offered: Sequence[str]) -> str:
-    """Return the media type of ``offered`` with the highest weight in ``accept``. If none fits, the first.
+    """Return the type of ``offered`` with the highest weight in ``accept``. Without a header, the first.
 
     The most specific range that fits a type gives its weight. A weight of 0 excludes the type. If weights are
     equal, an exact name goes before a wildcard, then the earlier range before the later. Other parameters of
     a range are ignored.
+
+    Raises:
+        NotAcceptable: none fits.
     """
+    if not accept.strip():
+        return offered[0]
     ranges = list(_ranges(accept))
-    best = offered[0]
+    best = None
     best_rank = (0.0, 0, 0)
     for media_type in offered:
         main, _, sub = media_type.partition("/")
@@ -34,6 +41,8 @@ def preferred_media_type(accept: str, offered: Sequence[str]) -> str:
         rank = (quality, -wildcards, -position)
         if quality > 0 and rank > best_rank:
             best, best_rank = media_type, rank
+    if best is None:
+        raise NotAcceptable(f"None of the types in Accept is offered. Ask for {', '.join(offered)} or */*.")
     return best
 
 

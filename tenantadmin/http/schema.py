@@ -20,6 +20,7 @@ _DESCRIPTIONS: Final = {
     "403": "The caller lacks permission.",
     "404": "There is no such resource.",
     "405": "The method is not allowed here.",
+    "406": "No type in `Accept` is offered.",
     "409": "The stored state does not allow it, or changed in the meantime.",
     "413": "The body is over 1 MiB.",
     "429": "Too many requests; see `Retry-After`.",

@@ -88,7 +88,7 @@ _GROUPS: Final = {
     "getUserMonthlySummary getUserDailySummary": pat("analytics:users"),
     "listLogYears listLogMonths listLogDays listLogHours": MEMBERS | {"grant", "PAT logs:read"},
     "listLogFiles getLogObject": MEMBERS | {"grant", "PAT logs:read"},
-    "queryLogs": MEMBERS | {"PAT logs:query"} | ANALYST,
+    "queryLogs getQuerySchema": MEMBERS | {"PAT logs:query"} | ANALYST,
     "listPublishedQueries": SIGNED_IN | EVERY_PAT,
     "verifyDocument": ANALYST,
 }

@@ -106,6 +106,7 @@ LISTED: Final[Way] = (
     ("listLogHours", "listLogFiles", None),
     ("listLogFiles", "getLogObject", None),
     ("getTenant", "queryLogs", {"sql": seeding.STATEMENTS[0]}),
+    ("getTenant", "getQuerySchema", None),
     ("getTenant", "deleteTenant", None),
     ("deleteTenant", "listConfigHistory", None),
 )

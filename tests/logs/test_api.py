@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import tracemalloc
 from typing import IO, TYPE_CHECKING, Any, cast
 
@@ -397,6 +398,49 @@ def test_the_header_accept_chooses_the_form(
     )
 
     assert (answer["Content-Type"], answer["X-Row-Count"], b"".join(answer)) == (media_type, "1", body)
+
+
+@pytest.mark.parametrize(
+    ("accept", "name"),
+    [
+        ("text/csv", 'attachment; filename="proxy_logs.csv"'),
+        ("application/vnd.apache.parquet", 'attachment; filename="proxy_logs.parquet"'),
+        ("application/json", None),
+        ("application/x-ndjson", None),
+    ],
+)
+def test_a_file_gets_a_name(world: World, member: ApiClient, accept: str, name: str | None) -> None:
+    answer = member.request(
+        "POST", f"/tenants/{world.tenant.pk}/query", {"sql": "SELECT 1 AS n"}, headers={"Accept": accept}
+    )
+    assert (answer.status_code, answer.headers.get("Content-Disposition")) == (200, name)
+
+
+def test_a_form_that_is_not_offered_is_refused_before_the_query_runs(world: World, member: ApiClient) -> None:
+    answer = member.request(
+        "POST", f"/tenants/{world.tenant.pk}/query", {"sql": "SELECT 1"}, headers={"Accept": "image/png"}
+    )
+    assert (answer.status_code, answer.json()["error"]) == (406, "not_acceptable")
+    assert not QueryRun.objects.exists()
+
+
+def test_the_schema_describes_the_columns_of_a_query(world: World, member: ApiClient) -> None:
+    address = f"/tenants/{world.tenant.pk}/query"
+    schema = member.get(f"{address}/schema").json()
+    answer = member.post(address, {"sql": "SELECT * FROM proxy_logs"})
+    columns = json.loads(b"".join(answer))["columns"]
+    assert [{"name": column["name"], "type": column["type"]} for column in schema["columns"]] == columns
+    assert len(columns) == 52
+    assert schema["columns"][0] == {
+        "name": "timestamp",
+        "type": "BIGINT",
+        "meaning": "request time, epoch ms",
+        "unit": "epoch ms",
+        "example": 1767225600000,
+    }
+    python_types = {"VARCHAR": str, "BIGINT": int, "INTEGER": int, "BOOLEAN": bool}
+    assert all(type(column["example"]) is python_types[column["type"]] for column in schema["columns"])
+    assert all(column["meaning"] for column in schema["columns"])
 
 
 def test_a_refused_query_is_audited_too(world: World, member: ApiClient) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tenantadmin.core.errors import NotAcceptable
 from tenantadmin.http.negotiation import preferred_media_type
 
 _OFFERED = ("application/json", "text/csv", "application/x-ndjson")
@@ -33,10 +36,6 @@ _OFFERED = ("application/json", "text/csv", "application/x-ndjson")
         ("application/json;q=0, text/csv", "text/csv"),
         ("application/json;q=0, */*", "text/csv"),
         ("*/*, application/json;q=0, text/*;q=0", "application/x-ndjson"),
-        # Nothing fits
-        ("image/png", "application/json"),
-        ("text/csv;q=0", "application/json"),
-        ("application/json;q=0", "application/json"),
         # An invalid weight or parameter
         ("text/csv;q=high", "text/csv"),
         ("text/csv;q=nan, application/x-ndjson;q=0.1", "application/x-ndjson"),
@@ -47,6 +46,17 @@ def test_preferred_media_type(accept: str, chosen: str) -> None:
     assert preferred_media_type(accept, _OFFERED) == chosen
 
 
+@pytest.mark.parametrize(
+    "accept", ["image/png", "text/csv;q=0", "application/json;q=0", "nonsense", "image/*, text/html"]
+)
+def test_a_header_that_nothing_fits_is_refused(accept: str) -> None:
+    with pytest.raises(
+        NotAcceptable, match=r"Ask for application/json, text/csv, application/x-ndjson or \*/\*"
+    ):
+        preferred_media_type(accept, _OFFERED)
+
+
 @given(st.text(st.characters(max_codepoint=255)))
-def test_any_header_chooses_something(accept: str) -> None:
-    assert preferred_media_type(accept, _OFFERED) in _OFFERED
+def test_any_header_chooses_something_or_is_refused(accept: str) -> None:
+    with suppress(NotAcceptable):
+        assert preferred_media_type(accept, _OFFERED) in _OFFERED
