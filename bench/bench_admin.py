@@ -1,8 +1,8 @@
-"""Administration with 100,000 tenants, 1,000,000 revisions and 1,000,000 markers.
+"""Measure administration with 100,000 tenants, 1,000,000 revisions and 1,000,000 markers.
 
-Goals: rules by entity tag (304) and in full (100 rules) at 0.6 of a bare DRF view or more; a poll of the
-manifest that costs with the changes and not with the tenants; lists that stream in bounded memory; a PUT of
-1,000 rules within three times its lint, and that lint within 100 times parsing the JSON.
+Goals: GET of rules, with 304 and in full (100 rules), reaches at least 0.6 of the rate of a bare DRF view.
+The cost of a poll of the manifest depends on the changes, not on the tenants. Lists stream in bounded memory.
+A PUT of 1,000 rules takes at most 3 times its lint, and that lint at most 100 times parsing the JSON.
 
 ``BENCH_SCALE=0.01`` makes everything a hundred times smaller.
 """
@@ -31,7 +31,7 @@ SCALE = float(os.environ.get("BENCH_SCALE", "1"))
 TENANTS = int(100_000 * SCALE)
 REVISIONS_PER_TENANT = 10
 MARKERS_PER_TENANT = 10
-#: Rounds of a comparison; odd.
+#: Rounds of a comparison. An odd number, so that there is a median round.
 ROUNDS = 5
 
 _TENANTS = """
@@ -87,7 +87,7 @@ def main() -> None:
 
 
 def fill(account_id: UUID) -> None:
-    """Insert everything, as the service would have stored it."""
+    """Insert all rows, as the service would have stored them."""
     from django.db import connection  # noqa: PLC0415  # needs Django
 
     with connection.cursor() as cursor:
@@ -100,7 +100,7 @@ def fill(account_id: UUID) -> None:
 
 
 def rules_document(count: int, *, regexes: bool = False) -> dict[str, Any]:
-    """Return a ruleset of realistic rules, with a pattern of its own in each where asked for."""
+    """Return a ruleset of realistic rules. With ``regexes``, each has its own regular expression."""
     return {
         "rules": [
             {
@@ -130,18 +130,18 @@ def write_rules(tenant_id: UUID, count: int) -> None:
 
 
 def measure_requests(directory: Path, world: World) -> None:
-    """Measure what the Gateway and the dashboard ask most, through granian."""
+    """Measure the most frequent requests of Gateways and dashboards, through granian."""
     from tests import factories  # noqa: PLC0415  # needs Django
 
     token = factories.sign_in(world.owner)
     wildcard = factories.pat_token(world.platform_admin, "config:read", tenants=["*"])
     rules = f"/config/tenants/{world.tenant.pk}/rules"
     with harness.granian() as port:
-        present = Asked(port, token).get(rules)
-        (directory / "bare" / "rules.json").write_bytes(present.body)
+        current = Caller(port, token).get(rules)
+        (directory / "bare" / "rules.json").write_bytes(current.body)
         (directory / "bare" / "nothing.json").write_bytes(b"null")
         rows = [
-            compare(port, "GET rules, 304", rules, token, "nothing", held=present.etag),
+            compare(port, "GET rules, 304", rules, token, "nothing", etag=current.etag),
             compare(port, "GET rules, 100 rules", rules, token, "rules"),
         ]
         harness.show(
@@ -149,7 +149,7 @@ def measure_requests(directory: Path, world: World) -> None:
             ["request", "real /s", "bare /s", "ratio", "p50 ms", "p95 ms"],
             rows,
         )
-        gateway = Asked(port, wildcard)
+        gateway = Caller(port, wildcard)
         manifest = gateway.get("/config/tenants/manifest")
         since = json.loads(manifest.body)["generatedAt"]
         history = "/config/history"
@@ -163,7 +163,7 @@ def measure_requests(directory: Path, world: World) -> None:
             timed("history, first page", lambda: gateway.get(history)),
             timed("history, second page", lambda: gateway.get(second)),
             timed("history of one user", lambda: gateway.get(f"{history}?userId=u3@example.org")),
-            timed("history of a member", lambda: Asked(port, token).get(history)),
+            timed("history of a member", lambda: Caller(port, token).get(history)),
         ]
         write_rules(world.tenant.pk, 100)
         rows.append(
@@ -175,15 +175,15 @@ def measure_requests(directory: Path, world: World) -> None:
 
 
 class Answer:
-    """What came back."""
+    """The body and the ETag of a response."""
 
     def __init__(self, body: bytes, etag: str) -> None:
         self.body = body
         self.etag = etag
 
 
-class Asked:
-    """A caller with one connection."""
+class Caller:
+    """An API client with one connection."""
 
     def __init__(self, port: int, token: str) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port)
@@ -199,33 +199,33 @@ class Asked:
 
 
 def compare(
-    port: int, title: str, path: str, token: str, bare_name: str, *, held: str | None = None
+    port: int, title: str, path: str, token: str, bare_name: str, *, etag: str | None = None
 ) -> list[object]:
-    """Measure an address and the bare view in turn; return the median round, by ratio, as a row."""
-    headers = {"Authorization": f"Bearer {token}", **({"If-None-Match": held} if held else {})}
+    """Measure a path and the bare view in turn. Return the row of the round with the median ratio."""
+    headers = {"Authorization": f"Bearer {token}", **({"If-None-Match": etag} if etag else {})}
     bare_request, request = harness.get_request(f"/bare/{bare_name}"), harness.get_request(path, headers)
     rounds = []
     for _ in range(ROUNDS):
         bare = harness.measure_rate(port, bare_request, seconds=2)
-        real = harness.measure_rate(port, request, expect=304 if held else 200, seconds=2)
+        real = harness.measure_rate(port, request, expect=304 if etag else 200, seconds=2)
         rounds.append((real.per_second / bare.per_second, real, bare))
     rounds.sort(key=itemgetter(0))
     ratio, real, bare = rounds[ROUNDS // 2]
     return [title, real.per_second, bare.per_second, ratio, real.p50_ms, real.p95_ms]
 
 
-def timed(title: str, ask: Callable[[], Answer], *, repeat: int = 5) -> list[object]:
-    """Return the best time of a few, and the size of the answer."""
-    best, answer = float("inf"), ask()
+def timed(title: str, send: Callable[[], Answer], *, repeat: int = 5) -> list[object]:
+    """Return a row with the best time of several requests, and the size of the response."""
+    best, answer = float("inf"), send()
     for _ in range(repeat):
         started = time.perf_counter()
-        answer = ask()
+        answer = send()
         best = min(best, time.perf_counter() - started)
     return [title, best * 1000, len(answer.body) / 1024]
 
 
 def measure_memory(world: World) -> None:
-    """Measure what the longest lists hold at once while they are written."""
+    """Measure the peak memory of the longest lists while they are streamed."""
     from accounts.access.rights import authenticate_token  # noqa: PLC0415  # needs Django
     from accounts.api.tenants import manifest_items, tenant_items  # noqa: PLC0415
     from accounts.tenants.listing import ManifestQuery, list_tenants, read_manifest  # noqa: PLC0415
@@ -245,11 +245,11 @@ def measure_memory(world: World) -> None:
         size = sum(len(chunk) for chunk in answer)
         rows.append([title, size / 2**20, tracemalloc.get_traced_memory()[1] / 2**20])
         tracemalloc.stop()
-    harness.show("Streaming", ["list", "MiB sent", "MiB held at most"], rows)
+    harness.show("Streaming", ["list", "MiB sent", "peak MiB"], rows)
 
 
 def measure_writes(world: World) -> None:
-    """Measure the lint of 1,000 rules beside parsing them, and the whole PUT beside the lint."""
+    """Measure the lint of rules compared to parsing them, and the whole PUT compared to the lint."""
     from django.test import Client  # noqa: PLC0415  # needs Django
 
     from accounts.models import Account  # noqa: PLC0415  # needs Django
@@ -269,20 +269,20 @@ def measure_writes(world: World) -> None:
             answer = client.put(path, text, content_type="application/json")
             assert answer.status_code == 200, answer.content[:500]
 
-        # Parsing and lint wait for nothing: the processor's time leaves out what other programs take.
+        # Parsing and lint never wait, and processor time does not include that of other programs.
         parse, lint = best_of(
             partial(json.loads, text), partial(lint_ruleset, document), clock=time.process_time
         )
-        whole, beside = best_of(put, partial(lint_ruleset, document), clock=time.perf_counter)
+        whole, lint_wall = best_of(put, partial(lint_ruleset, document), clock=time.perf_counter)
         title = f"{count:,} rules" + (", each with a pattern" if regexes else "")
-        rows.append([title, parse, lint, lint / parse, whole, whole / beside])
+        rows.append([title, parse, lint, lint / parse, whole, whole / lint_wall])
     harness.show(
         "Writing rules", ["ruleset", "json.loads ms", "lint ms", "lint / parse", "PUT ms", "PUT / lint"], rows
     )
 
 
 def best_of(*works: Callable[[], object], clock: Callable[[], float], repeat: int = 9) -> list[float]:
-    """Return the best time of each, in ms; they run in turn."""
+    """Return the best time of each work in ms. The works run in turn."""
     best = [float("inf")] * len(works)
     for _ in range(repeat):
         for index, work in enumerate(works):

@@ -1,6 +1,6 @@
-"""From raw logs to numbers, each step beside the least that a step of its kind could cost.
+"""Measure each step from raw logs to summaries, compared to the least that such a step could cost.
 
-``make bench`` runs the default size; ``--entries 200000 --days 360`` takes some minutes more, and a gigabyte.
+``make bench`` runs the default size. ``--entries 200000 --days 360`` takes some minutes more, and a gigabyte.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def main() -> None:
         rows = log_steps.measure(directory, entries=options.entries, days=options.days, runs=options.runs)
     harness.show(
         f"Logs to numbers: {options.entries:,} entries a day, {options.days} days",
-        ["work", "ms", "beside", "ms", "ratio", "goal"],
+        ["work", "ms", "compared to", "ms", "ratio", "goal"],
         [row.cells() for row in rows],
     )
 

@@ -1,8 +1,8 @@
-"""Whether answers betray by their time what they do not say.
+"""Measure if response times reveal secrets.
 
-Compared in turn: asking for a link with known and unknown addresses, and tokens that begin like a real one
-with others that do not. ``z`` is how many standard errors the medians of small batches lie apart: under 3 is
-noise, and what a stranger could measure over a network is far coarser.
+Compares in turn: requests for a sign-in link with known and unknown addresses; tokens that start like a real
+one and others that do not. ``z`` is the mean difference between medians of small batches, in standard errors.
+Below 3 it is noise, and over a network an attacker can measure much less precisely.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def compare(title: str, first: Callable[[], None], second: Callable[[], None]) -> list[object]:
-    """Measure two requests in alternating batches; return a row of the table."""
+    """Measure two requests in alternating batches. Return a row of the table."""
     for call in (first, second):
         batch(call)
     pairs = [(batch(first), batch(second)) for _ in range(_BATCHES)]

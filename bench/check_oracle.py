@@ -1,9 +1,9 @@
-"""Holds everything that was rebuilt from a tree of raw logs against the plain Python oracle of the tests.
+"""Compare everything that was rebuilt from raw logs with the plain Python oracle of the tests.
 
 ``python -m bench.check_oracle DIR --tenant ID``, after ``manage.py import_logs DIR --tenant ID`` and
-``manage.py rebuild``, with the same environment. Compared are all rows of each day's file in their order,
-every field of every document of the tenant, and all documents of some users. Shares no code with the
-service but the list of columns: the raw files are read from DIR.
+``manage.py rebuild``, with the same environment. Compares all rows of each day's file in their order, every
+field of every document of the tenant, and all documents of some users. The oracle reads the raw files in DIR
+and shares only the list of columns with the service.
 """
 
 from __future__ import annotations
@@ -32,25 +32,26 @@ if TYPE_CHECKING:
 
 console = Console()
 
-#: The columns that summaries are made of, and what the oracle adds.
+#: The columns that summaries need, and those that the oracle adds.
 _NEEDED = (
     *("timestamp", "logId", "userName", "standardizedSql", "matchedRule", "matchedRuleName", "cacheStatus"),
     *("cacheKey", "statusCode", "responseSize", "responseTimeMs", "warehouseExecutionTimeMs"),
     *("hour", "day", "order"),
 )
-_SHOWN = 20
+#: Differences that are printed.
+_MAX_SHOWN = 20
 
 
 @dataclass
 class Report:
-    """What was compared, and what differed."""
+    """The numbers of compared documents and equal values, and the differences."""
 
     compared: int = 0
     fields: int = 0
     differences: list[str] = field(default_factory=list)
 
     def compare(self, name: str, seen: Any, expected: Any) -> None:
-        """Hold one document, or the rows of a day, against what it has to be."""
+        """Compare one document, or the rows of a day, with the expected value."""
         self.compared += 1
         if seen == expected:
             self.fields += _count(expected)
@@ -76,11 +77,11 @@ def _first_difference(seen: Any, expected: Any, path: str) -> str:
         for index, (one, other) in enumerate(zip(seen, expected, strict=True)):
             if one != other:
                 return _first_difference(one, other, f"{path}/{index}")
-    return f"at {path or '/'} is {seen!r:.200}, has to be {expected!r:.200}"
+    return f"at {path or '/'} is {seen!r:.200}, expected {expected!r:.200}"
 
 
 def read_rows(directory: Path, report: Report, *, tenant: UUID) -> list[oracle.Row]:
-    """The oracle's rows of all days, of which each day's are compared with its file."""
+    """Return the oracle's rows of all days. Compare the rows of each day with its file."""
     from bench.stored import read_day_file  # noqa: PLC0415  # needs Django
 
     rows: list[oracle.Row] = []
@@ -100,7 +101,7 @@ def read_rows(directory: Path, report: Report, *, tenant: UUID) -> list[oracle.R
 
 
 def _ordered(rows: Sequence[oracle.Row]) -> list[oracle.Row]:
-    """In the file's order: the latest last, and of equal ones the first by object key last."""
+    """Sort as in the file: by time; rows of the same time and ``logId`` by object key, backwards."""
     ordered = list(rows[::-1])
     ordered.sort(key=lambda row: (row["timestamp"] or 0, (row["logId"] or "").encode()))
     return ordered
@@ -111,7 +112,7 @@ def _interned(value: Any) -> Any:
 
 
 def tenant_documents(rows: list[oracle.Row], *, tenant: UUID) -> Iterator[tuple[str, str, Any]]:
-    """Kind, period and content of every document of the tenant."""
+    """Yield kind, period and expected content of every document of the tenant."""
     for day, of_day in sorted(oracle.by(rows, "day").items()):
         yield "day", day, oracle.day_document(of_day)
     for month in sorted({row["day"][:7] for row in rows}):
@@ -126,7 +127,7 @@ def tenant_documents(rows: list[oracle.Row], *, tenant: UUID) -> Iterator[tuple[
 
 
 def user_documents(mine: list[oracle.Row], *, tenant: UUID) -> Iterator[tuple[str, Any]]:
-    """Period and content of every document of the user whose rows are ``mine``."""
+    """Yield period and expected content of every document of the user whose rows are ``mine``."""
     for day, of_day in sorted(oracle.by(mine, "day").items()):
         yield day, oracle.day_document(of_day)
     for month in sorted({row["day"][:7] for row in mine}):
@@ -137,16 +138,16 @@ def user_documents(mine: list[oracle.Row], *, tenant: UUID) -> Iterator[tuple[st
 
 
 def choose_users(rows: list[oracle.Row], *, count: int) -> dict[str, list[oracle.Row]]:
-    """The rows of the busiest users and of others drawn, the same in every run."""
+    """Return the rows of the busiest users and of a sample of others. The sample is always the same."""
     users = oracle.by(rows, "userName")
     ranked = sorted(users, key=lambda user: (-len(users[user]), user))
     busiest, others = ranked[: count // 5], ranked[count // 5 :]
-    drawn = random.Random(7).sample(others, min(len(others), count - len(busiest)))
-    return {user: users[user] for user in (*busiest, *drawn)}
+    sample = random.Random(7).sample(others, min(len(others), count - len(busiest)))
+    return {user: users[user] for user in (*busiest, *sample)}
 
 
 def check(directory: Path, *, tenant: UUID, users: int) -> Report:
-    """Compare everything."""
+    """Compare everything, and return the report."""
     from bench.stored import read_tenant_document, read_user_document, stored_periods  # noqa: PLC0415
 
     report = Report()
@@ -159,7 +160,7 @@ def check(directory: Path, *, tenant: UUID, users: int) -> Report:
         expected.add((kind, period))
         seen = read_tenant_document(tenant=tenant, kind=kind, period=period)
         report.compare(f"{kind} {period}", seen, content)
-    report.compare("documents that there are", stored_periods(tenant=tenant), expected)
+    report.compare("periods of stored documents", stored_periods(tenant=tenant), expected)
     for user, mine in track(choose_users(rows, count=users).items(), "Documents of users", console=console):
         for period, content in user_documents(mine, tenant=tenant):
             seen = read_user_document(tenant=tenant, user=user, period=period)
@@ -183,7 +184,7 @@ def main() -> None:
         django.setup()
         start = time.monotonic()
         report = check(options.directory, tenant=options.tenant, users=options.users)
-    for difference in report.differences[:_SHOWN]:
+    for difference in report.differences[:_MAX_SHOWN]:
         console.print(difference, markup=False)
     console.print(
         f"{report.compared:,} documents and days compared, {report.fields:,} values equal, "

@@ -1,4 +1,4 @@
-"""What the benchmarks share: servers of their own, granian as in production, a load generator, tables."""
+"""Shared code of the benchmarks: their own servers, granian as in production, a load generator, tables."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ console = Console()
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """What one load came to: requests per second, and latency in ms at the median and the 95th percentile."""
+    """The result of a load: requests per second, and latency in ms at the median and the 95th percentile."""
 
     per_second: float
     p50_ms: float
@@ -40,7 +40,7 @@ class Rate:
 
 @contextlib.contextmanager
 def environment() -> Iterator[Path]:
-    """Start PostgreSQL and Redis, set up Django as in production, migrate; yield a scratch directory."""
+    """Start PostgreSQL and Redis, set up Django as in production, migrate. Yield a temporary directory."""
     directory = Path(tempfile.mkdtemp(prefix="ta-bench-"))
     servers = embedded.start_for_tests(directory)
     endpoints = embedded.endpoints(directory)
@@ -74,7 +74,7 @@ def environment() -> Iterator[Path]:
 
 @contextlib.contextmanager
 def granian(*, workers: int = 1, threads: int = 4) -> Iterator[int]:
-    """Serve the application as production does; yield the port."""
+    """Serve the application as in production. Yield the port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -111,7 +111,7 @@ def get_request(path: str, headers: Mapping[str, str] | None = None) -> bytes:
 def measure_rate(
     port: int, request: bytes, *, expect: int = 200, seconds: float = 4.0, connections: int = 4
 ) -> Rate:
-    """Send ``request`` over kept-alive connections, each from a process of its own, as fast as answered."""
+    """Send ``request`` over kept-alive connections, one per process, each as fast as responses come."""
     with multiprocessing.get_context("spawn").Pool(connections) as pool:
         pool.starmap(_send, [(port, request, expect, 0.5)] * connections)  # warm up
         latencies = sorted(
@@ -130,9 +130,9 @@ RATE_COLUMNS = ("request", "real /s", "bare /s", "ratio", "p50 ms", "p95 ms")
 
 
 def compare_rates(port: int, title: str, *, real: bytes, bare: bytes, rounds: int = 5) -> list[object]:
-    """Send two requests in turns; return a row of `RATE_COLUMNS`, medians over the rounds.
+    """Send two requests in turn. Return a row of `RATE_COLUMNS` with medians of all rounds.
 
-    In turns, because what else the machine does changes while it is measured.
+    In turn, because other load on the machine changes during the measurement.
     """
     pairs = [
         (measure_rate(port, real, seconds=2), measure_rate(port, bare, seconds=2)) for _ in range(rounds)
@@ -151,7 +151,7 @@ def compare_rates(port: int, title: str, *, real: bytes, bare: bytes, rounds: in
 
 def _send(port: int, request: bytes, expect: int, seconds: float) -> list[float]:
     latencies = []
-    wanted = f"HTTP/1.1 {expect} ".encode()
+    expected = f"HTTP/1.1 {expect} ".encode()
     with socket.create_connection(("127.0.0.1", port)) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         reader = connection.makefile("rb")
@@ -159,7 +159,7 @@ def _send(port: int, request: bytes, expect: int, seconds: float) -> list[float]
         while (start := time.perf_counter()) < end:
             connection.sendall(request)
             status = reader.readline()
-            if not status.startswith(wanted):
+            if not status.startswith(expected):
                 raise RuntimeError(f"answered {status!r} to {request[:80]!r}")
             length = 0
             while (line := reader.readline()) != b"\r\n":
@@ -171,7 +171,7 @@ def _send(port: int, request: bytes, expect: int, seconds: float) -> list[float]
 
 
 def show(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print a table: text to the left, numbers to the right."""
+    """Print a table. The first column is aligned left, the others right."""
     table = Table(title=title, title_justify="left")
     for index, name in enumerate(header):
         table.add_column(name, justify="left" if index == 0 else "right")

@@ -44,30 +44,29 @@ if TYPE_CHECKING:
 
 TENANT = UUID("11111111-2222-4333-8444-555555555555")
 DAY = date(2026, 3, 1)
-#: What the engine writes best: zstd at its default level.
+#: The same format as compaction's files, with zstd at its default level.
 _COPY_OPTIONS = f"FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 3, ROW_GROUP_SIZE {ROW_GROUP_ROWS}"
 _SCAN = "SELECT count(*), sum(responseSize) FROM read_parquet({files})"
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A measured step beside what it is compared with, in seconds, and the ratio that is the goal."""
+    """A measured step, a reference step, and the largest ratio that is the goal (None: there is no goal)."""
 
     work: str
     seconds: float
-    beside: str
-    beside_seconds: float
-    #: None where there is none of its own.
+    reference: str
+    reference_seconds: float
     goal: float | None
 
     def cells(self) -> list[object]:
-        ratio = self.seconds / self.beside_seconds
+        ratio = self.seconds / self.reference_seconds
         goal = "" if self.goal is None else self.goal
-        return [self.work, self.seconds * 1000, self.beside, self.beside_seconds * 1000, ratio, goal]
+        return [self.work, self.seconds * 1000, self.reference, self.reference_seconds * 1000, ratio, goal]
 
 
 def measure(directory: Path, *, entries: int, days: int, runs: int) -> list[Row]:
-    """All rows of the table."""
+    """Measure all steps. Return the rows of the table."""
     ndjson = LocalStore(directory / "ndjson")
     raw_logs.write_ndjson(directory / "ndjson", tenant=TENANT, day=DAY, entries=entries)
     raw_logs.write_objects(directory / "objects", tenant=TENANT, day=DAY, entries=entries)
@@ -83,48 +82,48 @@ def measure(directory: Path, *, entries: int, days: int, runs: int) -> list[Row]
 
 
 def compaction(directory: Path, *, ndjson: LocalStore, objects: LocalStore, runs: int) -> list[Row]:
-    """A day's raw objects to Parquet, beside the engine's own COPY, which neither checks nor sorts."""
+    """Compact a day's raw objects to Parquet, compared to the engine's COPY, which does not check or sort."""
     batches = [ndjson.uri(item.key) for item in list_day(ndjson, tenant=TENANT, day=DAY).entries]
     types = {column.name: column.type.value for column in COLUMNS}
-    place = directory / f"built/day={DAY}"
+    target_folder = directory / f"built/day={DAY}"
     folders = sorted((directory / "objects" / day_prefix(TENANT, DAY)).iterdir())
-    strung = [directory / f"strung-{folder.name}.json" for folder in folders]
+    concatenated = [directory / f"concatenated-{folder.name}.json" for folder in folders]
 
     def copy(files: Sequence[str]) -> None:
-        # The entries of a wrong type, which compaction sets aside, the COPY takes or passes over.
+        # COPY converts or skips entries of a wrong type, which compaction quarantines.
         source = f"read_json({quote_texts(files)}, format = 'nd', columns = {types}, ignore_errors = true)"
         target = quote_text(directory / "copy.parquet")
         with connect(spill=directory / "spill") as connection:
             connection.execute(f"COPY (FROM {source}) TO {target} ({_COPY_OPTIONS})")
 
-    def string_together_and_copy() -> None:
-        list(pool.map(raw_logs.string_together, folders, strung))
-        copy(list(map(str, strung)))
+    def concatenate_and_copy() -> None:
+        list(pool.map(raw_logs.concatenate, folders, concatenated))
+        copy(list(map(str, concatenated)))
 
     def build(store: LocalStore) -> CompactedDay:
-        shutil.rmtree(place, ignore_errors=True)
-        place.mkdir(parents=True)
-        return compact_day(store, UnlistedDay(TENANT, DAY), directory=place)
+        shutil.rmtree(target_folder, ignore_errors=True)
+        target_folder.mkdir(parents=True)
+        return compact_day(store, UnlistedDay(TENANT, DAY), directory=target_folder)
 
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
-        plain, compacted, strung_and_copied, single = alternate(
+        plain, compacted, concatenated_and_copied, single = alternate(
             runs,
             lambda: copy(batches),
             lambda: build(ndjson),
-            string_together_and_copy,
+            concatenate_and_copy,
             lambda: build(objects),
         )
-    for path in strung:
+    for path in concatenated:
         path.unlink()
     return [
         Row("day of NDJSON to Parquet", compacted, "COPY of its files", plain, 1.2),
         Row("day of single objects", single, "the same as NDJSON", compacted, 1.6),
-        Row("the same", single, "strung together by two processes, then COPY", strung_and_copied, None),
+        Row("the same", single, "concatenated by two processes, then COPY", concatenated_and_copied, None),
     ]
 
 
 def rollups(connection: DuckDBPyConnection, *, log: Path, runs: int, files: dict[str, Path]) -> list[Row]:
-    """All rollups of a day beside passes over its rows: for the records alone, for the whole document."""
+    """Write all rollups of a day, compared to passes over its rows for the records and the whole document."""
 
     seconds, records, whole = alternate(
         runs,
@@ -158,7 +157,7 @@ def _raw_records(log: Path) -> str:
 
 
 def _raw_hours(log: Path) -> str:
-    """The 24 hours and the totals, with their distinct counts, from the rows."""
+    """Return the query for the 24 hours and the totals, with distinct counts, from the rows."""
     hit, miss = "cacheStatus = 'HIT'", "cacheStatus IN ('MISS', 'BYPASS', 'PASSTHROUGH')"
     times = ", ".join(
         f"sum(responseTimeMs) FILTER (responseTimeMs > 0 AND {which}), "
@@ -178,7 +177,7 @@ def _raw_hours(log: Path) -> str:
 def day_documents(
     connection: DuckDBPyConnection, *, log: Path, files: Mapping[str, Path], runs: int
 ) -> list[Row]:
-    """The documents of a day as they go out, of the tenant and of one user, beside a scan of the day."""
+    """Make the documents of a day, of the tenant and of one user, compared to a scan of the day."""
 
     scanned, tenant, user = alternate(
         runs * 3,
@@ -195,20 +194,20 @@ def day_documents(
 def year_documents(
     connection: DuckDBPyConnection, *, log: Path, files: Mapping[str, Path], days: int, runs: int
 ) -> list[Row]:
-    """Documents from merged tables, and merging itself, beside a scan of the year.
+    """Make documents from merged tables, and merge them, compared to a scan of the year.
 
-    Every day is the measured one under another date.
+    Every day is a copy of the measured day with another date.
     """
 
     logs: list[Path] = []
     months: dict[int, list[dict[str, str]]] = {}
     texts: dict[date, str] = {}
     for day in (date(2026, 1, 1) + timedelta(offset) for offset in range(days)):
-        place = log.parent.parent / f"year/day={day}"
-        place.mkdir(parents=True)
-        (place / log.name).hardlink_to(log)
-        logs.append(place / log.name)
-        part = _dated(connection, files, day=day, directory=place)
+        directory = log.parent.parent / f"year/day={day}"
+        directory.mkdir(parents=True)
+        (directory / log.name).hardlink_to(log)
+        logs.append(directory / log.name)
+        part = _copy_rollups(connection, files, day=day, directory=directory)
         months.setdefault(day.month, []).append(part)
         texts[day] = part[STATEMENTS]
 
@@ -240,10 +239,10 @@ def year_documents(
     ]
 
 
-def _dated(
+def _copy_rollups(
     connection: DuckDBPyConnection, files: Mapping[str, Path], *, day: date, directory: Path
 ) -> dict[str, str]:
-    """The measured day's rollups under another date, each later entry the later."""
+    """Copy the measured day's rollups to another date, with the timestamps of that day."""
     shift = (day - DAY).days * DAY_MS
     for table, path in files.items():
         target = directory / path.name
@@ -263,7 +262,7 @@ def _dated(
 
 
 def one_object(store: LocalStore, *, days: int, runs: int) -> list[Row]:
-    """A new object in one hour until every document is current, beside the build of that day alone."""
+    """Update all documents after one new object, compared to only the build of its day."""
 
     rebuild_day(store, tenant=TENANT, day=DAY)
     partition = Partition.objects.get(tenant_id=TENANT, day=DAY)
@@ -286,7 +285,7 @@ def one_object(store: LocalStore, *, days: int, runs: int) -> list[Row]:
         _refresh_periods(store)
         alone.append(built - found)
         current.append(time.perf_counter() - start)
-    work = f"one new object, {days} days held"
+    work = f"one new object, {days} days stored"
     return [
         Row(work, statistics.median(current), "build of that day", statistics.median(alone), 1.5),
     ]
@@ -300,21 +299,21 @@ def _repeat_day(
     partition: Partition,
     rollup: DayRollup,
 ) -> None:
-    """The measured day under another date: its files, and its rows in the database."""
+    """Copy the measured day to another date: its files, and its rows in the database."""
     store.save(f"{day_prefix(TENANT, day)}00/all.json", ContentFile(b"{}"))
     key = {name: file.replace(DAY.isoformat(), day.isoformat()) for name, file in rollup.files.items()}
     directory = Path(store.uri(key[STATEMENTS])).parent
     directory.mkdir(parents=True)
     files = {name: Path(store.uri(file)) for name, file in rollup.files.items()}
-    _dated(connection, files, day=day, directory=directory)
+    _copy_rollups(connection, files, day=day, directory=directory)
     fields = {"build": rollup.build, "version": rollup.version, "bytes": rollup.bytes}
     DayRollup.objects.create(tenant_id=TENANT, day=day, files=key, **fields)
-    counted = ("build", "file", "rows", "bytes", "objects_read", "duplicates", "quarantined")
+    copied_fields = ("build", "file", "rows", "bytes", "objects_read", "duplicates", "quarantined")
     Partition.objects.create(
         tenant_id=TENANT,
         day=day,
         listing_digest=list_day(store, tenant=TENANT, day=day).digest,
-        **{name: getattr(partition, name) for name in counted},
+        **{name: getattr(partition, name) for name in copied_fields},
     )
 
 
@@ -324,11 +323,11 @@ def _refresh_periods(store: LocalStore) -> None:
 
 
 def alternate(runs: int, *steps: Callable[[], object]) -> Sequence[float]:
-    """The median seconds of each step, taken in turn so that a busy machine slows all alike."""
-    taken: list[list[float]] = [[] for _ in steps]
+    """Return the median seconds of each step. The steps run in turn, so that other load slows all of them."""
+    durations: list[list[float]] = [[] for _ in steps]
     for _ in range(runs):
-        for seconds, step in zip(taken, steps, strict=True):
+        for seconds, step in zip(durations, steps, strict=True):
             start = time.perf_counter()
             step()
             seconds.append(time.perf_counter() - start)
-    return [statistics.median(seconds) for seconds in taken]
+    return [statistics.median(seconds) for seconds in durations]

@@ -1,4 +1,4 @@
-"""Raw log objects for the benchmarks: made up from a seed, as wide and as repetitive as a real day's."""
+"""Generate raw log objects for the benchmarks: as many columns and as much repetition as on a real day."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from uuid import UUID
 
 
-#: Distinct statements, of which few are asked often, and users.
+#: Distinct statements, a few of which are frequent.
 _STATEMENTS = 3_000
 _USERS = 60
-#: Of 1,000 entries: so many come in an hour after their own, come twice, are no entry at all.
+#: Per 1,000 entries: delivered an hour late, delivered twice, of a wrong type.
 _LATE, _REPEATED, _WRONG = 3, 2, 0.1
 
 _encode = msgspec.json.Encoder().encode
 
 
 def write_ndjson(root: Path, *, tenant: UUID, day: date, entries: int, seed: int = 7) -> int:
-    """Write a day as one NDJSON object per hour; returns the bytes."""
+    """Write a day as one NDJSON object per hour. Return the number of bytes."""
     hours: list[list[bytes]] = [[] for _ in range(24)]
     for hour, _, line in make_lines(day=day, entries=entries, seed=seed):
         hours[hour].append(line)
@@ -40,7 +40,7 @@ def write_ndjson(root: Path, *, tenant: UUID, day: date, entries: int, seed: int
 
 
 def write_objects(root: Path, *, tenant: UUID, day: date, entries: int, seed: int = 7) -> int:
-    """Write the same day as one object per entry; returns the bytes."""
+    """Write the same day as one object per entry. Return the number of bytes."""
     size = 0
     for hour, name, line in make_lines(day=day, entries=entries, seed=seed):
         _write(root / f"{day_prefix(tenant, day)}{hour:02}/{name}.json", line)
@@ -48,8 +48,8 @@ def write_objects(root: Path, *, tenant: UUID, day: date, entries: int, seed: in
     return size
 
 
-def string_together(folder: Path, target: Path) -> None:
-    """Write the files of a folder, a line each, to one: as little as can be done to open them all."""
+def concatenate(folder: Path, target: Path) -> None:
+    """Write the files of a folder into one, a line each: the least work that reads all of them."""
     descriptor = os.open(folder, os.O_RDONLY)
     bodies = []
     with os.scandir(descriptor) as items:
@@ -63,7 +63,7 @@ def string_together(folder: Path, target: Path) -> None:
 
 
 def make_lines(*, day: date, entries: int, seed: int) -> Iterator[tuple[int, str, bytes]]:
-    """Entries as (hour of the prefix, file name, JSON), in the order of their timestamps."""
+    """Yield entries as (hour of the prefix, file name, JSON), in the order of their timestamps."""
     chance = random.Random(f"{seed}:{day}")
     statements = [_statement(number) for number in range(_STATEMENTS)]
     start = day_start_ms(day)
@@ -84,7 +84,7 @@ def make_lines(*, day: date, entries: int, seed: int) -> Iterator[tuple[int, str
 
 
 def _write(path: Path, body: bytes) -> None:
-    # Not through the store, which makes every object durable before it goes on.
+    # The store would sync each file to the disk.
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(body)
 

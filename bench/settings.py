@@ -1,4 +1,4 @@
-"""The settings of a production process, with bare views beside the real ones to compare with."""
+"""The settings of a production process, with additional bare views for comparison."""
 
 from __future__ import annotations
 

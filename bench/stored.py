@@ -1,4 +1,4 @@
-"""What the service holds of a tenant, as `bench.check_oracle` compares it. Needs Django to be set up."""
+"""Read what the service stores of a tenant, for `bench.check_oracle`. Needs Django to be set up."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def read_day_file(*, tenant: UUID, day: date) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """The names of the contract's columns and ``hour``, and the rows of a day in their order."""
+    """Return the names of the contract's columns and ``hour``, and the rows of a day in their order."""
     store = default_store()
     names = [column.name for column in COLUMNS]
     selected = ", ".join(f'"{name}"' for name in names)
@@ -38,7 +38,7 @@ def read_day_file(*, tenant: UUID, day: date) -> tuple[list[str], list[tuple[Any
 
 
 def read_tenant_document(*, tenant: UUID, kind: str, period: str) -> Any:
-    """A stored document without what no oracle can know: its time, and advice in words."""
+    """Return a stored document or None. Leave out what the oracle cannot know: its time, advice in words."""
     stored = read_document(tenant=tenant, kind=Kind(kind), period=period)
     if stored is None:
         return None
@@ -56,12 +56,12 @@ def read_tenant_document(*, tenant: UUID, kind: str, period: str) -> Any:
 
 
 def stored_periods(*, tenant: UUID) -> set[tuple[str, str]]:
-    """Kind and period of every stored document."""
+    """Return kind and period of every stored document."""
     return set(SummaryDocument.objects.filter(tenant_id=tenant).values_list("kind", "period"))
 
 
 def read_user_document(*, tenant: UUID, user: str, period: str) -> Any:
-    """A user's document as it goes out, or None."""
+    """Return a user's document as the API sends it, or None."""
     source = find_user_source(tenant=tenant, user=user, period=period)
     document = None if source is None else user_document(default_store(), source)
     if document is None or isinstance(document, bytes):

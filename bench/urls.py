@@ -1,4 +1,4 @@
-"""The service's addresses, and ``/bare/<name>``: the bytes of a file without authentication and database."""
+"""The service's URLs, and ``/bare/<name>``: the JSON in a file, without authentication and database."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 @cache
 def stored_json(name: str) -> Any:
-    """Return the JSON value that the benchmark left for ``name``."""
+    """Return the JSON value that the benchmark stored as ``name``."""
     return orjson.loads((Path(os.environ["BENCH_BARE_DIR"]) / f"{name}.json").read_bytes())
 
 
 class BareView(APIView):
-    """The practical limit: DRF answers a value that is there already."""
+    """The practical limit: DRF sends a value that is in memory."""
 
     authentication_classes = ()
     permission_classes = (AllowAny,)
@@ -37,5 +37,5 @@ class BareView(APIView):
         return Response(stored_json(name))
 
 
-# No address of the service is a level further down for it.
+# The service's patterns are listed, because `include` would add a step to resolve each of them.
 urlpatterns = [path("bare/<str:name>", BareView.as_view()), *tenantadmin.urls.urlpatterns]

@@ -1,7 +1,7 @@
 """Write the published queries into the documentation of summaries.
 
-``python -m scripts.queries docs/analytics.md`` rewrites each block of SQL that begins with the name of a
-query; a test fails if the page is out of date.
+``python -m scripts.queries docs/analytics.md`` rewrites each block of SQL that starts with the name of a
+query. A test fails if the page is out of date.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Settings for tools that only read the code (the type checker): those of development."""
+"""The settings of development, for tools that only read the code (the type checker)."""
 
 from __future__ import annotations
 

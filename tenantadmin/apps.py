@@ -10,6 +10,6 @@ class TenantadminConfig(AppConfig):
 
 
 class StaffSiteConfig(AdminConfig):
-    """Makes `StaffSite` the site that every ``@admin.register`` means."""
+    """Makes `StaffSite` the default site, in which ``@admin.register`` registers models."""
 
     default_site = "tenantadmin.admin_site.StaffSite"

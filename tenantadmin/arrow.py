@@ -1,4 +1,4 @@
-"""Functions of Arrow without their type stubs, which lack some functions and argument types."""
+"""Functions of Arrow as `Any`, because the type stubs lack some functions and argument types."""
 
 from __future__ import annotations
 

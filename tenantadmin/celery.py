@@ -1,4 +1,4 @@
-"""The Celery application: each app's ``tasks`` module brings its jobs, beat starts them from here."""
+"""The Celery application. Each app defines its tasks in ``tasks``; beat starts them by this schedule."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Settings of the service. Every one that an operator may set comes from the environment.
+"""Settings of the service. Operators set them by environment variables.
 
-`tenantadmin.conf.variables` lists them; each is described in ``docs/configuration.md``.
+`tenantadmin.conf.variables` lists the variables, and ``docs/configuration.md`` describes each.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tenantadmin.objectstore import storage_settings
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = read_configuration(os.environ)
 
-# --- Where things are -------------------------------------------------------------------------
+# --- Paths and addresses ----------------------------------------------------------------------
 
 DEFAULT_VAR_DIR = BASE_DIR / "var"
 VAR_DIR: Path = env["VAR_DIR"] or DEFAULT_VAR_DIR
@@ -40,7 +40,7 @@ DASHBOARD_URL: str = env["DASHBOARD_URL"] or f"{PUBLIC_BASE_URL}/docs"
 ALLOWED_HOSTS: list[str] = env["ALLOWED_HOSTS"] or (
     ["*"] if DEBUG else [re.sub(r":[0-9]+$", "", urlsplit(PUBLIC_BASE_URL).netloc)]
 )
-#: Scheme and host, with the port where it is not the scheme's own, that sign-in may return to.
+#: Origins to which sign-in may redirect: scheme and host, and the port if it is not the default.
 ALLOWED_REDIRECT_HOSTS: list[str] = env["ALLOWED_REDIRECT_HOSTS"]
 # Pages that may call the API. They send tokens themselves, so credentials (cookies) are not allowed.
 _dashboard = urlsplit(DASHBOARD_URL)
@@ -60,7 +60,7 @@ CORS_EXPOSE_HEADERS = [
     *("ETag", "X-Request-Id", "Retry-After", "Location"),
     *("X-Row-Count", "X-Truncated", "X-Tos-Hash", "Content-Disposition"),
 ]
-#: Networks whose X-Forwarded-For is believed.
+#: Networks of proxies whose X-Forwarded-For is trusted.
 TRUSTED_PROXIES: list[str] = env["TRUSTED_PROXIES"]
 
 _DATABASE = env["DATABASE_URL"] or Env.db_url_config(_EMBEDDED.database_url)
@@ -72,7 +72,7 @@ DATABASES = {
         "CONN_HEALTH_CHECKS": True,
         "OPTIONS": {
             "application_name": "tenantadmin",
-            # A statement that a connection has sent a few times is planned no more.
+            # After a few executions on a connection, a statement is prepared, which saves planning it.
             "server_side_binding": True,
             "prepare_threshold": 3,
             **_DATABASE.get("OPTIONS", {}),
@@ -86,28 +86,28 @@ REDIS_URL: str = env["REDIS_URL"] or _EMBEDDED.redis_url
 # Without development mode both are given: `read_configuration` has seen to it.
 SECRET_KEY: str = env["DJANGO_SECRET_KEY"] or kept_secret(VAR_DIR / "secrets" / "django.key", new_secret_key)
 JWT_PRIVATE_KEY: str = env["JWT_PRIVATE_KEY"] or kept_secret(VAR_DIR / "secrets" / "jwt.pem", new_signing_key)
-#: Public keys (PEM, one after the other) whose tokens are still accepted during a rotation.
+#: Previous public keys (PEM, one after the other). Their tokens are still accepted during a rotation.
 JWT_PREVIOUS_PUBLIC_KEYS = env["JWT_PREVIOUS_PUBLIC_KEYS"] or ""
 JWT_AUDIENCE = "tenant-admin"
 ACCESS_TOKEN_LIFETIME = timedelta(seconds=env["ACCESS_TOKEN_SECONDS"])
 REFRESH_TOKEN_LIFETIME = timedelta(days=env["REFRESH_TOKEN_DAYS"])
 #: How long a process remembers what a token may do; revocation acts within this time.
 PRINCIPAL_CACHE_SECONDS = env["PRINCIPAL_CACHE_SECONDS"]
-#: Asked at token minting whether the claim ``tos_required`` is due: a function of the user.
+#: A function of the user. If it returns True, a new token has the claim ``tos_required``.
 TOS_REQUIRED_CHECK = "tosapp.acknowledgements.must_acknowledge"
-#: Within this time a process adopts the terms of service that another one has published.
+#: Within this time, a process uses the terms of service that another process has published.
 TOS_REFRESH_SECONDS = env["TOS_REFRESH_SECONDS"]
 
 # --- SQL over the log -------------------------------------------------------------------------
 
-#: How queries run, and where.
+#: Limits of queries, and the service that runs them.
 SQL_OPTIONS = options_from(env)
 
 # --- Signing in -------------------------------------------------------------------------------
 
-#: Domains whose addresses may sign in; empty permits all.
+#: Email domains whose users may sign in. If empty, all may.
 SIGNIN_EMAIL_DOMAINS: list[str] = env["SIGNIN_EMAIL_DOMAINS"]
-#: Identity providers in the order in which they are offered: the first is the default.
+#: Identity providers in the order of the sign-in page. The first is the default.
 SIGNIN_PROVIDERS: list[str] = env["SIGNIN_PROVIDERS"]
 SOCIALACCOUNT_PROVIDERS = env["SOCIALACCOUNT_PROVIDERS"]
 SOCIALACCOUNT_ADAPTER = "accounts.signin.adapter.SettingsOnlyAdapter"
@@ -163,7 +163,7 @@ INSTALLED_APPS = [
     "rules",
     "logs",
     "analytics",
-    # Last: it takes what others brought off the admin site.
+    # Last, because it removes models of the apps above from the admin site.
     "tenantadmin.apps.TenantadminConfig",
 ]
 MIDDLEWARE = [
@@ -176,7 +176,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
-    # Content-Length: without it the server sends chunks.
+    # Sets Content-Length. Without it, the server would send the body in chunks.
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -251,22 +251,22 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PUBLIC_BASE_URL.startswith("https:/
 if env["BEHIND_TLS_PROXY"]:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 SECURE_HSTS_SECONDS = env["HSTS_SECONDS"]
-# Redirects from plain HTTP are the proxy's, since probes of the container come without TLS; subdomains and
-# preload lists are the domain owner's to decide.
+# The proxy redirects from plain HTTP, because health checks of the container use no TLS. The owner of the
+# domain decides about subdomains and preload lists.
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W008", "security.W021"]
 
 CACHES = {
     "default": {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",
         "LOCATION": REDIS_URL,
-        # Nothing waits for long on what only saves work.
+        # A cache only saves work, so nothing should wait for it for long.
         "OPTIONS": {"socket_timeout": 2.0, "socket_connect_timeout": 2.0},
     }
 }
 
 # --- API --------------------------------------------------------------------------------------
 
-#: Over this, a POST, PUT or PATCH is answered with 413 (contract: Limits).
+#: A POST, PUT or PATCH with a larger body gets 413 (contract: Limits).
 MAX_BODY_BYTES = 1_048_576
 DATA_UPLOAD_MAX_MEMORY_SIZE = MAX_BODY_BYTES
 
@@ -302,13 +302,13 @@ SIMPLE_JWT = {"TOKEN_TYPE_CLAIM": "typ", "USER_ID_CLAIM": "sub", "ALGORITHM": "E
 
 # --- Tenants ----------------------------------------------------------------------------------
 
-#: Who keeps a tenant's documents beside its configuration: made and deleted with the tenant.
+#: Classes that create and delete a tenant's other documents together with the tenant.
 TENANT_DOCUMENTS = ["rules.ruleset.RulesetKeeper"]
-#: How long a deleted tenant stays in the manifest, and a released FQDN with whoever held it.
+#: How long a deleted tenant stays in the manifest, and a released FQDN reserved for its tenant.
 TOMBSTONE_LIFETIME = timedelta(days=env["TOMBSTONE_DAYS"])
-#: Domains under which any tenant may claim names; host names in lower case.
+#: Domains in which any tenant may claim FQDNs, in lower case.
 PLATFORM_DOMAINS: list[str] = env["PLATFORM_DOMAINS"]
-#: The most of each that a plan allows; None for no limit.
+#: The limits of each plan. None: no limit.
 PLAN_LIMITS: dict[str, dict[str, int | None]] = {
     "free": {"tenants": 1, "fqdns": 2, "rules": 25},
     "team": {"tenants": 10, "fqdns": 10, "rules": 250},
@@ -327,7 +327,7 @@ AUDIT_RETENTION = timedelta(days=env["AUDIT_RETENTION_DAYS"])
 
 # --- Summaries --------------------------------------------------------------------------------
 
-#: How long the admin site shows a build of a day, a month or a year; each minute may add some per tenant.
+#: How long the admin site shows builds of days, months and years. Each minute may add some per tenant.
 BUILD_LIFETIME = timedelta(days=env["BUILD_DAYS"])
 
 # --- Celery -----------------------------------------------------------------------------------
@@ -335,13 +335,13 @@ BUILD_LIFETIME = timedelta(days=env["BUILD_DAYS"])
 CELERY_BROKER_URL = embedded.celery_broker_url(REDIS_URL)
 CELERY_RESULT_BACKEND = None
 CELERY_TASK_IGNORE_RESULT = True
-# A task is acknowledged when it is done: a killed worker's task runs again.
+# A task is acknowledged after it ran, so the task of a killed worker runs again.
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 3600}
-# Told to stop, a worker gives its tasks this long, then puts them back into the queue.
+# A worker that stops waits so many seconds for its tasks, then returns them to the queue.
 CELERY_WORKER_SOFT_SHUTDOWN_TIMEOUT = 3.0
 CELERY_TIMEZONE = "UTC"
 
@@ -359,11 +359,11 @@ LOGGING = {
     },
     "root": {"handlers": ["stderr"], "level": env["LOG_LEVEL"]},
     "loggers": {
-        # Without the handler that Django gives it in development, which says everything a second time.
+        # No handler: Django's own would write every line a second time in development.
         "django": {"level": "INFO"},
         "django.request": {"level": "ERROR"},
         "django.server": {"level": "WARNING"},
-        # Jobs that find nothing to do come and go every minute; what others did, they say themselves.
+        # Celery would log the start and end of every task, each minute. Tasks log what they have done.
         "celery.beat": {"level": "WARNING"},
         "celery.worker.strategy": {"level": "WARNING"},
         "celery.app.trace": {"level": "WARNING"},

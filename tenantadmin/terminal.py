@@ -1,21 +1,21 @@
-"""Text from data for a person's terminal."""
+"""Make text from data safe to print on a terminal."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
-#: A first sieve: what is printable beyond ASCII passes through it.
-_SUSPECT: Final = re.compile(r"[^ -~]")
+#: All characters except printable ASCII. Many of them are printable, too.
+_NOT_ASCII: Final = re.compile(r"[^ -~]")
 
 
 def visible(text: str) -> str:
-    r"""Return ``text`` with what does not show, or would drive the terminal, as its escape: ``\x1b``.
+    r"""Return ``text`` with every character that is not printable as an escape, for example ``\x1b``.
 
-    So are line ends, directions of writing and halves of surrogate pairs; the space is not. Not reversible:
-    a backslash stays single.
+    Escaped are control characters, line ends, writing directions and lone surrogates, but not the space. The
+    text cannot be restored, because a backslash is not doubled.
     """
-    return _SUSPECT.sub(lambda match: _escape(match[0]), text)
+    return _NOT_ASCII.sub(lambda match: _escape(match[0]), text)
 
 
 def _escape(character: str) -> str:

@@ -1,4 +1,4 @@
-"""Every address of the service. Contract: Endpoints."""
+"""All URLs of the service. Contract: Endpoints."""
 
 from __future__ import annotations
 

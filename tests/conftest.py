@@ -1,4 +1,4 @@
-"""What every area of the tests shares: fixed people, tokens, and a client that speaks JSON."""
+"""Fixtures of all tests: fixed users, and a client that sends and reads JSON."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ if TYPE_CHECKING:
 
     from django.test.client import _MonkeyPatchedWSGIResponse as Answer
 
-# The same examples in every run: one fails for what was changed. Others by --hypothesis-profile=random.
+# Use the same examples in every run, so that only a change of the code can make a test fail. Other examples:
+# --hypothesis-profile=random.
 hypothesis.settings.register_profile("random", deadline=None)
 hypothesis.settings.register_profile("repeatable", derandomize=True, database=None, deadline=None)
 hypothesis.settings.load_profile("repeatable")
 
 
 class ApiClient:
-    """A client of the API: sends JSON, reads JSON, carries one bearer token."""
+    """A client of the API with one bearer token. It sends and reads JSON."""
 
     def __init__(self, token: str | None = None) -> None:
         self._client = Client(raise_request_exception=False)
@@ -73,7 +74,7 @@ def _emptied_between_tests() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _fresh_rights() -> Iterator[None]:
-    """No caller's rights outlive a test."""
+    """Clear cached rights before and after each test."""
     clear_principal_cache()
     yield
     clear_principal_cache()
@@ -81,7 +82,7 @@ def _fresh_rights() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def object_store(tmp_path: Path, settings: Any) -> Path:
-    """An empty object store of local files for this test; returns its folder."""
+    """Use an empty object store of local files in this test. Return its folder."""
     root = tmp_path / "objects"
     root.mkdir()
     use_store(settings, f"file://{root}")

@@ -1,4 +1,4 @@
-"""A proxy before an HTTP server that fails as networks and servers do, when a test says so."""
+"""A proxy in front of an HTTP server. A test can let requests fail like in a network."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ if TYPE_CHECKING:
 
 
 class Fault(Enum):
-    """What happens to a request instead of its answer."""
+    """What the client gets instead of the response."""
 
-    #: A 500, without asking the server.
+    #: A 500. The server gets no request.
     ERROR = "error"
-    #: The answer's headers, half of its body, and the end of the connection.
+    #: The headers, half of the body, and the end of the connection.
     CUT = "cut"
-    #: The answer's headers, half of its body, and then nothing until the test is over.
+    #: The headers, half of the body, and then nothing until the test is over.
     STALL = "stall"
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a test decides by."""
+    """What a test can use to choose the requests that fail."""
 
     method: str
     path: str
-    #: Sent by DuckDB's own client.
+    #: True if DuckDB's own client sent it.
     is_engine: bool
 
 
 class FaultyProxy:
-    """Hands requests on to ``target`` (``http://host:port``), but for those that `failing` names."""
+    """Forwards requests to ``target`` (``http://host:port``), except those that `failing` selects."""
 
     def __init__(self, target: str) -> None:
         self.target = urlsplit(target)
@@ -50,7 +50,7 @@ class FaultyProxy:
 
     @contextmanager
     def failing(self, fault: Fault, applies: Callable[[Request], bool]) -> Iterator[None]:
-        """Let requests fail for which ``applies``, which is asked about one after the other."""
+        """Let requests fail for which ``applies`` returns True. It is called for one request at a time."""
         with self._lock:
             self._fault, self._applies, self.failed = fault, applies, []
         try:
@@ -60,7 +60,7 @@ class FaultyProxy:
                 self._applies = lambda _: False
 
     def fault_of(self, request: Request) -> Fault | None:
-        """What is to happen to a request that has just come in."""
+        """Return the fault of a new request, or None. Record the request if it fails."""
         with self._lock:
             if not self._applies(request):
                 return None
@@ -74,7 +74,7 @@ class _Handler(BaseHTTPRequestHandler):
     proxy: ClassVar[FaultyProxy]
 
     def handle_any(self) -> None:
-        """Hand one request on, or let it fail."""
+        """Forward one request, or let it fail."""
         body = self._read_body()
         agent = self.headers.get("User-Agent", "")
         fault = self.proxy.fault_of(Request(self.command, self.path, "duckdb" in agent.lower()))
@@ -84,7 +84,7 @@ class _Handler(BaseHTTPRequestHandler):
         target = self.proxy.target
         connection = http.client.HTTPConnection(target.hostname or "", target.port)
         try:
-            # The signature covers the host that the client knows.
+            # The signature covers the host name that the client used, so the Host header must not change.
             connection.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
             for name, value in self.headers.items():
                 if name.lower() not in {"content-length", "transfer-encoding", "expect", "connection"}:
@@ -103,12 +103,12 @@ class _Handler(BaseHTTPRequestHandler):
     def _read_body(self) -> bytes:
         if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
             return self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        pieces = []
+        chunks = []
         while size := int(self.rfile.readline().partition(b";")[0], 16):
-            pieces.append(self.rfile.read(size))
+            chunks.append(self.rfile.read(size))
             self.rfile.readline()
         self.rfile.readline()
-        return b"".join(pieces)
+        return b"".join(chunks)
 
     def _send(self, status: int, headers: list[tuple[str, str]], body: bytes, *, sent: float) -> None:
         length = {name.lower(): value for name, value in headers}.get("content-length", str(len(body)))
@@ -123,12 +123,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = sent < 1.0
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextmanager
 def running_proxy(target: str) -> Iterator[tuple[FaultyProxy, str]]:
-    """A proxy before ``target``, and its own address."""
+    """Run a proxy in front of ``target``. Yield the proxy and its URL."""
     proxy = FaultyProxy(target)
     handler = type("Handler", (_Handler,), {"proxy": proxy})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)

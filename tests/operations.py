@@ -1,4 +1,4 @@
-"""The operations of the service, found by walking its routes."""
+"""All operations of the service, from its URL patterns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One operation: the app that serves it, its name, its method, and the pattern of its address."""
+    """One operation: its app, name, HTTP method and URL pattern."""
 
     app: str
     operation: str
@@ -24,7 +24,7 @@ class Route:
 
 
 def routes(patterns: Any = None, prefix: str = "") -> Iterator[Route]:
-    """Yield every operation that a route leads to."""
+    """Yield every operation that has a route."""
     for pattern in patterns if patterns is not None else get_resolver().url_patterns:
         address = prefix + str(pattern.pattern)
         if isinstance(pattern, URLResolver):

@@ -1,4 +1,4 @@
-"""Transactions that overlap on purpose, without a sleep: each step is waited for."""
+"""Transactions that overlap on purpose. Each step waits for the one before, not for a fixed time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PATIENCE = 30.0
 
 
 class OpenTransaction:
-    """Work that is done and not committed yet, in a thread of its own."""
+    """A transaction in its own thread that has done its work, but is not committed yet."""
 
     def __init__(self, work: Callable[[], object]) -> None:
         self._work = work
@@ -46,7 +46,7 @@ class OpenTransaction:
             connection.close()
 
     def finish(self, *, commit: bool) -> None:
-        """Commit the work, or take it back, and wait until that is done."""
+        """Commit the work or roll it back. Wait until that is done."""
         self._commit = commit
         self._end.set()
         self._future.result(PATIENCE)
@@ -64,7 +64,7 @@ def uncommitted(work: Callable[[], object]) -> Iterator[OpenTransaction]:
 
 
 def in_thread(work: Callable[[], T]) -> Future[T]:
-    """Start ``work`` on a connection of its own."""
+    """Start ``work`` in a new thread with its own connection."""
     future: Future[T] = Future()
 
     def run() -> None:
@@ -80,7 +80,7 @@ def in_thread(work: Callable[[], T]) -> Future[T]:
 
 
 def wait_until_blocked(future: Future[T]) -> None:
-    """Return once some session of this database waits for another one's lock."""
+    """Return when a session of this database waits for the lock of another."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         if future.done():
@@ -99,9 +99,9 @@ def wait_until_blocked(future: Future[T]) -> None:
 def run_behind(
     first: Callable[[], object], second: Callable[[], T], *, commits: bool, refusal: type[Exception]
 ) -> T | None:
-    """Run ``second`` while ``first`` is not committed and has it wait; then commit ``first`` or take it back.
+    """Run ``second`` while it waits for the uncommitted ``first``. Then commit ``first`` or roll it back.
 
-    Asserts that ``second`` raises ``refusal`` where ``first`` was committed; otherwise returns its result.
+    If ``first`` was committed, assert that ``second`` raises ``refusal``. Otherwise return its result.
     """
     with uncommitted(first) as opened:
         waiting = in_thread(second)
@@ -115,7 +115,7 @@ def run_behind(
 
 
 def all_at_once(works: Sequence[Callable[[], T]]) -> list[T]:
-    """Run all works in parallel, let go together, and return what each returned."""
+    """Start all works at the same moment, in parallel. Return their results."""
     barrier = threading.Barrier(len(works))
 
     def start(work: Callable[[], T]) -> T:

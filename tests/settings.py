@@ -1,6 +1,6 @@
-"""The settings of the tests: real servers of their own, started before Django looks for them.
+"""The settings of the tests. They start real servers before Django reads the addresses.
 
-The process that starts pytest owns the servers; the workers of pytest-xdist inherit their addresses.
+The process that starts pytest owns the servers. The workers of pytest-xdist inherit their addresses.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if "TENANTADMIN_TEST_VAR" not in os.environ:
     atexit.register(shutil.rmtree, _var_dir, ignore_errors=True)
     atexit.register(_servers.stop)
 
-# Each worker has a Redis database of its own: tests empty the cache, and that empties the database.
+# Each worker has its own Redis database, because tests clear the cache, which empties the database.
 _worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 os.environ["REDIS_URL"] = re.sub(r"\?db=\d+", f"?db={_worker % 15 + 1}", os.environ["REDIS_URL"])
 
@@ -43,5 +43,5 @@ from tenantadmin.settings import *  # noqa: E402, F403
 #: Rights are read for every request, so that a test sees its own changes at once.
 PRINCIPAL_CACHE_SECONDS = 0.0
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-#: Every test client starts the middleware anew: reading all static files took most of the time.
+#: Every test client creates the middleware again, and reading all static files would take most of the time.
 WHITENOISE_USE_FINDERS = False

@@ -1,4 +1,4 @@
-"""What tests share lies in modules that hold no tests."""
+"""Shared code of tests must be in modules without tests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def imported(path: Path) -> set[str]:
-    """The names that a module imports, in full: ``from a.b import c`` gives ``a.b`` and ``a.b.c``."""
+    """Return the full names that a module imports: ``from a.b import c`` gives ``a.b`` and ``a.b.c``."""
     names = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):

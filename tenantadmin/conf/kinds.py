@@ -31,7 +31,7 @@ _BOOLEANS: Final = {
     **dict.fromkeys(("false", "no", "off", "0"), False),
 }
 _HOST: Final = re.compile(r"\*|\.?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?|\[[0-9a-fA-F:.]+\]")
-#: Writes mails to files: a dotted path, so that reading the environment needs no mail.
+#: The mail backend that writes files. A dotted path, so that this module need not import Django's mail.
 PRIVATE_FILES: Final = "tenantadmin.mail.PrivateFileBackend"
 _PROVIDER: Final = re.compile(r"[a-z][a-z0-9-]{0,30}")
 

@@ -29,14 +29,14 @@ class ConfigurationError(ImproperlyConfigured):
 def read_configuration(environ: Mapping[str, str]) -> dict[str, Any]:
     """Return the value of every variable by its name, and ``SOCIALACCOUNT_PROVIDERS`` for django-allauth.
 
-    Nothing is made and nothing outside ``environ`` is looked at.
+    The function only reads ``environ``, and creates nothing.
 
     Raises:
-        ConfigurationError: with everything that is wrong.
+        ConfigurationError: with all problems.
     """
     values, problems = read_variables(environ)
-    values["SOCIALACCOUNT_PROVIDERS"], lacking = read_providers(values["SIGNIN_PROVIDERS"], environ)
-    problems += [*lacking, *_missing(values, problems)]
+    values["SOCIALACCOUNT_PROVIDERS"], provider_problems = read_providers(values["SIGNIN_PROVIDERS"], environ)
+    problems += [*provider_problems, *_find_missing(values, problems)]
     if problems:
         raise ConfigurationError(problems)
     return values
@@ -67,8 +67,8 @@ def _describe(variable: Variable, text: str) -> str:
     return f"{variable.name} is {shown!r}: set it to {variable.kind.expected}."
 
 
-def _missing(values: Mapping[str, Any], problems: list[str]) -> list[str]:
-    """Return what has no safe default and is not there."""
+def _find_missing(values: Mapping[str, Any], problems: list[str]) -> list[str]:
+    """Return a sentence for each variable that has no safe default and is not set."""
     missing = []
     if not values["DJANGO_DEBUG"] and is_weak_secret(values["DJANGO_SECRET_KEY"] or ""):
         missing.append(

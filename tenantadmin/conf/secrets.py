@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 #: Shorter keys can be guessed. Django warns below the same length (security.W009).
 MIN_SECRET_LENGTH = 50
-#: A text with fewer different characters is not random; Django warns below this number too.
+#: A text with fewer different characters is not random. Django warns below the same number.
 _MIN_DIFFERENT: Final = 5
 _KNOWN_DEFAULTS = ("django-insecure-", "change-me", "changeme", "secret")
 _PEM: Final = re.compile(r"-----BEGIN PUBLIC KEY-----.+?-----END PUBLIC KEY-----", re.DOTALL)
@@ -68,12 +68,12 @@ def read_public_keys(pems: str) -> list[ec.EllipticCurvePublicKey]:
 
 
 def is_monotonous(value: str) -> bool:
-    """Return True if ``value`` repeats a few characters, as nothing random does."""
+    """Return True if ``value`` only repeats a few characters, so it cannot be random."""
     return len(set(value)) < _MIN_DIFFERENT
 
 
 def is_weak_secret(value: str) -> bool:
-    """Return True if ``value`` is too short, repetitive, or a default that is published somewhere."""
+    """Return True if ``value`` is too short, repetitive, or starts like a published default."""
     return len(value) < MIN_SECRET_LENGTH or is_monotonous(value) or value.lower().startswith(_KNOWN_DEFAULTS)
 
 

@@ -1,4 +1,4 @@
-"""From where the request being answered came, and why staff act: for the records of events."""
+"""The client's address of the current request, and the reason of a staff action, for recorded events."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ def current_address() -> str:
 
 
 def set_address(address: str) -> None:
-    """Set the client's address of the request that begins."""
+    """Set the client's address of the current request."""
     _address.set(address)
 
 
 def current_reason() -> str:
-    """Return the reason that staff gave for what they are doing, or an empty text."""
+    """Return the reason that staff gave for the current action, or an empty text."""
     return _reason.get()
 
 
 @contextmanager
 def acting_for(reason: str) -> Iterator[None]:
-    """Set the reason of what is done inside."""
+    """Set the reason of actions inside the `with` block."""
     token = _reason.set(reason)
     try:
         yield

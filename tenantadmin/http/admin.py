@@ -39,7 +39,7 @@ _FILTERS: Final = frozenset({"", "exact", "isnull", "isempty"})
 _PERIODS: Final = frozenset({"year", "month", "day"})
 _LARGE: Final = (models.JSONField, models.BinaryField, models.TextField)
 _SHORT: Final = 80
-_MOST_COUNTED: Final = 10_000
+_MAX_COUNTED: Final = 10_000
 
 
 class CappedPaginator(_Paginator):
@@ -48,7 +48,7 @@ class CappedPaginator(_Paginator):
     @cached_property
     def count(self) -> int:
         rows: Any = self.object_list
-        number: int = rows[:_MOST_COUNTED].count()
+        number: int = rows[:_MAX_COUNTED].count()
         return number
 
 
@@ -59,7 +59,7 @@ class LightList(ChangeList):
 
     def get_filters(self, request: HttpRequest) -> Any:
         if any("\0" in value for values in self.filter_params.values() for value in values):
-            # PostgreSQL's texts hold none.
+            # PostgreSQL cannot store a NUL character in a text.
             raise IncorrectLookupParameters
         try:
             return super().get_filters(request)
@@ -101,7 +101,7 @@ class ReadOnlyAdmin(_ModelAdmin):
         """Return how a page shows ``field``: as Django does, or JSON indented."""
         return indented(field) if isinstance(field, models.JSONField) else field.name
 
-    #: Fields besides those of ``list_filter`` that links on this site filter the list by.
+    #: More fields than those of ``list_filter`` by which links on this site filter the list.
     linked_by: ClassVar[tuple[str, ...]] = ()
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:  # noqa: ARG002

@@ -1,4 +1,4 @@
-"""Budgets: how much expensive work of one kind a caller may ask for in a time. Contract: Errors (429)."""
+"""Budgets: limits on the time that one caller's expensive requests may take. Contract: Errors (429)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A kind of expensive work. Its limit is the setting ``CALLER_BUDGETS[name]``, in seconds per time.
+    """A kind of expensive work. Its limit is the setting ``CALLER_BUDGETS[name]``, in seconds per period.
 
-    ``clock`` measures an operation: processor time of this process, or the time that it takes elsewhere.
+    ``clock`` measures a request: the processor time of this thread, or elapsed time if the work is elsewhere.
     """
 
     name: str

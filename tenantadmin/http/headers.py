@@ -1,4 +1,4 @@
-"""Security headers: a few for every response, and what a browser may do on pages."""
+"""Security headers: some for every response, others only for HTML pages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
     from django.http.response import HttpResponseBase
 
-#: Features of browsers that no page needs. Passkeys are for pages of this service alone.
+#: No page needs these features of browsers. Only pages of this service may use passkeys.
 _PERMISSIONS: Final = ", ".join(
     [
         *(
@@ -26,9 +26,9 @@ _PERMISSIONS: Final = ", ".join(
 
 
 class SecurityHeaders(CSPMiddleware):
-    """Adds ``Cross-Origin-Resource-Policy`` to every response, and the headers of pages to HTML only.
+    """Adds ``Cross-Origin-Resource-Policy`` to every response, and the other headers to HTML pages.
 
-    The policy is the setting `CONTENT_SECURITY_POLICY` of django-csp, or the page's own. Django's own
+    The content policy is the setting `CONTENT_SECURITY_POLICY` of django-csp, or that of the page. Django's
     `SecurityMiddleware` adds HSTS, ``nosniff``, ``Referrer-Policy`` and ``Cross-Origin-Opener-Policy``.
     """
 

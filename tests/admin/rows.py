@@ -1,4 +1,4 @@
-"""Makes a valid row of any model, and of those that it refers to."""
+"""Create a valid row of any model, with the rows to which it refers."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tenantadmin.core.timestamps import now
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: No two rows hold the same value where they need not.
+#: A new number for each row, so that rows have different values.
 _numbers = count(1)
 
-#: By kind of field, the narrower kind first.
+#: Functions that return a value, by type of field. Subclasses come before their base classes.
 _VALUES: list[tuple[type[models.Field[Any, Any]], Callable[[int], Any]]] = [
     (ArrayField, lambda number: [str(uuid.UUID(int=number))]),
     (models.JSONField, lambda number: {"number": number, "inner": {"text": "<b>ä</b>"}}),
@@ -35,7 +35,7 @@ _VALUES: list[tuple[type[models.Field[Any, Any]], Callable[[int], Any]]] = [
 
 
 def make_row(model: type[models.Model], **given: Any) -> Any:
-    """Make a row with a value in every field, and new rows for it to refer to."""
+    """Create a row with a value in every field, and the rows to which it refers."""
     number = next(_numbers)
     for field in model._meta.concrete_fields:
         if field.name not in given and field.attname not in given and not field.auto_created:

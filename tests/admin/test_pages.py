@@ -1,4 +1,4 @@
-"""What lists and pages of the admin site say: names, times, JSON, recorded changes."""
+"""Tests of the content of lists and pages of the admin site: names, times, JSON, recorded changes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def tenant(world: factories.World) -> Tenant:
     return world.tenant
 
 
-def test_a_list_names_the_tenant_beside_its_short_id(staff: Client, tenant: Tenant) -> None:
+def test_a_list_shows_the_name_of_a_tenant_and_its_short_id(staff: Client, tenant: Tenant) -> None:
     gone = uuid.uuid4()
     run_query(tenant.pk)
     run_query(gone)
@@ -52,7 +52,7 @@ def test_a_list_names_the_tenant_beside_its_short_id(staff: Client, tenant: Tena
     assert f'<code title="{gone}">{str(gone)[:8]}…</code>' in listed
 
 
-def test_a_page_names_the_tenant_beside_its_whole_id(staff: Client, tenant: Tenant) -> None:
+def test_a_page_shows_the_name_of_a_tenant_and_its_whole_id(staff: Client, tenant: Tenant) -> None:
     shown = page(staff, "logs_queryrun_change", run_query(tenant.pk).pk)
     assert f'>Warehouse</a> <code title="{tenant.pk}">{tenant.pk}</code>' in shown
 
@@ -61,7 +61,9 @@ def test_a_page_names_the_tenant_beside_its_whole_id(staff: Client, tenant: Tena
     "period",
     [{"year": "9999"}, {"year": "9999", "month": "12"}, {"year": "9999", "month": "12", "day": "31"}],
 )
-def test_a_period_that_has_no_end_is_no_filter(staff: Client, tenant: Tenant, period: dict[str, str]) -> None:
+def test_a_period_that_ends_after_the_year_9999_is_not_a_filter(
+    staff: Client, tenant: Tenant, period: dict[str, str]
+) -> None:
     run_query(tenant.pk)
     address = reverse("admin:logs_queryrun_changelist")
     answer = staff.get(address, {f"at__{part}": number for part, number in period.items()})
@@ -78,7 +80,7 @@ def test_rows_are_found_by_the_name_of_their_tenant(staff: Client, tenant: Tenan
     assert "result_list" not in page(staff, "logs_queryrun_changelist", q="warehouse another")
 
 
-def test_tokens_and_grants_name_what_they_reach(staff: Client, world: factories.World) -> None:
+def test_tokens_and_grants_show_the_names_of_their_resources(staff: Client, world: factories.World) -> None:
     factories.pat_token(
         world.owner, "config:read", tenants=[str(world.tenant.pk)], accounts=[str(world.account.pk)]
     )
@@ -95,7 +97,7 @@ def test_tokens_and_grants_name_what_they_reach(staff: Client, world: factories.
     assert ">Acme</a>" in page(staff, "accounts_permissiongrant_changelist", q="acme")
 
 
-def test_a_deleted_account_says_so_and_counts_live_tenants_alone(
+def test_an_account_shows_its_deletion_and_counts_only_existing_tenants(
     staff: Client, world: factories.World
 ) -> None:
     deleted_at = dt.datetime(2026, 11, 21, 2, 45, 7, tzinfo=dt.UTC)
@@ -127,20 +129,20 @@ def test_an_acknowledgement_is_titled_by_the_address_of_its_user(
     assert f"<h2>{row.hash} by member@example.org</h2>" in shown
 
 
-def test_times_have_seconds_and_their_zone(staff: Client, tenant: Tenant) -> None:
+def test_times_have_seconds_and_a_time_zone(staff: Client, tenant: Tenant) -> None:
     row = run_query(tenant.pk)
     assert "2026-11-21 02:45:07 UTC" in page(staff, "logs_queryrun_changelist")
     assert "2026-11-21 02:45:07 UTC" in page(staff, "logs_queryrun_change", row.pk)
 
 
-def test_documents_have_one_member_a_line(staff: Client, tenant: Tenant) -> None:
+def test_json_documents_are_indented(staff: Client, tenant: Tenant) -> None:
     Ruleset.objects.filter(pk=tenant.pk).update(rules=[{"id": "a", "name": "<b>ä</b>"}])
     shown = page(staff, "rules_ruleset_change", tenant.pk)
     pretty = '[\n  {\n    "id": "a",\n    "name": "<b>ä</b>"\n  }\n]'
     assert f'<pre class="json">{escape(pretty)}</pre>' in shown
 
 
-def test_long_texts_are_cut_in_lists_alone(staff: Client, tenant: Tenant) -> None:
+def test_long_texts_are_shortened_only_in_lists(staff: Client, tenant: Tenant) -> None:
     statement = "SELECT " + "1 + " * 200 + "1"
     row = run_query(tenant.pk, statement)
     failed = Build.objects.create(tenant_id=tenant.pk, period="2026", error=statement)
@@ -159,7 +161,7 @@ def test_long_texts_are_cut_in_lists_alone(staff: Client, tenant: Tenant) -> Non
         ("accounts_account_change", {"account"}),
     ],
 )
-def test_a_document_leads_to_its_revisions(
+def test_a_document_links_to_its_revisions(
     staff: Client, world: factories.World, address: str, kinds: set[str]
 ) -> None:
     account = address == "accounts_account_change"
@@ -175,7 +177,7 @@ def test_a_document_leads_to_its_revisions(
     }
 
 
-def test_what_staff_cannot_change_has_no_history_of_this_site(staff: Client, tenant: Tenant) -> None:
+def test_a_page_without_actions_has_no_history_link(staff: Client, tenant: Tenant) -> None:
     shown = page(staff, "logs_queryrun_change", run_query(tenant.pk).pk)
     assert "historylink" not in shown
     assert "Revisions</a></li>" not in shown

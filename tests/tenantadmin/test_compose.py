@@ -1,4 +1,4 @@
-"""The deployment that docker/compose.yaml describes takes every documented variable."""
+"""Tests of docker/compose.yaml: its services get every documented variable."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 SERVICES: dict[str, Any] = yaml.safe_load((ROOT / "docker/compose.yaml").read_text())["services"]
 OURS = ["migrate", "web", "worker", "beat"]
-#: What compose.yaml sets itself: where its own servers and the folders of the image are.
+#: Variables that compose.yaml sets itself: addresses of its own servers, and folders of the image.
 OWN = {"DATABASE_URL", "REDIS_URL", "OBJECT_STORE_URL", "VAR_DIR", "STATIC_ROOT"}
 
 
 def interpolate(text: str, values: Mapping[str, str]) -> str:
-    """Do what compose does with ``${NAME}``, ``${NAME:-default}`` and ``${NAME:?}``."""
+    """Replace ``${NAME}``, ``${NAME:-default}`` and ``${NAME:?}`` as compose does."""
 
     def value(match: re.Match[str]) -> str:
         given = values.get(match[1], "")
@@ -37,7 +37,7 @@ def interpolate(text: str, values: Mapping[str, str]) -> str:
 
 
 def environment(service: str, values: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a container when ``values`` stand in ``.env``."""
+    """Return the environment of a container if ``.env`` has these values."""
     file = values if SERVICES[service].get("env_file") == ".env" else {}
     own = SERVICES[service].get("environment", {})
     return {**file, **{name: interpolate(text, values) for name, text in own.items()}}
@@ -45,7 +45,7 @@ def environment(service: str, values: Mapping[str, str]) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def documented(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The values of the ``.env`` that docs/operating.md has one write."""
+    """The values of the ``.env`` file that docs/operating.md describes."""
     text = (ROOT / "docs/operating.md").read_text()
     command = re.search(r"^cat > \.env <<EOF\n.*?^EOF$", text, re.MULTILINE | re.DOTALL)
     assert command is not None
@@ -63,7 +63,7 @@ def test_a_variable_in_the_file_reaches_the_service(
 
 
 @pytest.mark.parametrize("service", OURS)
-def test_the_documented_file_makes_a_deployment(service: str, documented: dict[str, str]) -> None:
+def test_the_documented_file_is_a_valid_configuration(service: str, documented: dict[str, str]) -> None:
     values = read_configuration({"DJANGO_DEBUG": "false", **environment(service, documented)})
     assert values["DATABASE_URL"]["PASSWORD"] == documented["POSTGRES_PASSWORD"]
     assert values["OBJECT_STORE_URL"] == "s3://tenantadmin"
@@ -72,7 +72,7 @@ def test_the_documented_file_makes_a_deployment(service: str, documented: dict[s
     assert values["EMAIL_URL"]["EMAIL_HOST"] == "mail.example.com"
 
 
-def test_the_sql_service_gets_what_it_reads_and_no_secret_but_its_own(documented: dict[str, str]) -> None:
+def test_the_sql_service_gets_only_the_variables_that_it_reads(documented: dict[str, str]) -> None:
     page = (ROOT / "docs/configuration.md").read_text()
     sentence = re.search(r"the SQL service reads (.*?);", page, re.DOTALL)
     assert sentence is not None
@@ -86,7 +86,7 @@ def test_the_sql_service_gets_what_it_reads_and_no_secret_but_its_own(documented
         "AWS_SECRET_ACCESS_KEY",
         "AWS_DEFAULT_REGION",
     }
-    # What is not in the file counts as not set.
+    # A variable that is not in the file counts as not set.
     with pytest.raises(ConfigurationError) as caught:
         make_application(environment("sql", documented))
     assert caught.value.problems == [
@@ -100,11 +100,11 @@ def test_the_public_address_is_required(documented: dict[str, str]) -> None:
         environment("web", without)
 
 
-def test_only_the_machine_itself_reaches_the_port_unless_told_otherwise(documented: dict[str, str]) -> None:
+def test_by_default_the_port_is_published_only_on_the_loopback_interface(documented: dict[str, str]) -> None:
     [port] = SERVICES["web"]["ports"]
     assert interpolate(port, documented) == "127.0.0.1:8000:8000"
     assert interpolate(port, {"PUBLISH_ADDRESS": "0.0.0.0"}) == "0.0.0.0:8000:8000"  # noqa: S104 - a text
 
 
-def test_the_web_process_is_asked_whether_it_is_ready() -> None:
+def test_the_health_check_of_the_web_process_is_its_readiness() -> None:
     assert "http://127.0.0.1:8000/health/ready" in SERVICES["web"]["healthcheck"]["test"][-1]

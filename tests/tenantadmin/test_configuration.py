@@ -1,4 +1,4 @@
-"""Settings come from the environment, are documented, and refuse to be unsafe."""
+"""Tests of the configuration: values of the environment, their documentation, and refused unsafe values."""
 
 from __future__ import annotations
 
@@ -172,18 +172,18 @@ def test_a_bad_value_is_refused_with_its_name_and_the_cure(name: str, value: str
         ("SQL_SERVICE_URL", "", None),
     ],
 )
-def test_a_good_value_is_read(name: str, text: str, value: Any) -> None:
+def test_a_valid_value_is_read(name: str, text: str, value: Any) -> None:
     assert read_configuration({**PRODUCTION, name: text})[name] == value
 
 
 @pytest.mark.parametrize("variable", VARIABLES, ids=lambda it: it.name)
-def test_a_default_is_a_value_of_its_kind(variable: Variable) -> None:
+def test_a_default_is_valid(variable: Variable) -> None:
     if variable.default is not None:
         text = ",".join(variable.default) if isinstance(variable.default, list) else str(variable.default)
         assert variable.kind.read(text) == variable.default
 
 
-def test_the_lines_of_a_key_may_come_on_one_line() -> None:
+def test_a_key_may_be_written_on_one_line() -> None:
     key = new_signing_key()
     assert (
         read_configuration({**PRODUCTION, "JWT_PRIVATE_KEY": key.replace("\n", "\\n")})["JWT_PRIVATE_KEY"]
@@ -196,7 +196,7 @@ def test_an_sql_service_needs_the_secret() -> None:
         read_configuration({**PRODUCTION, "SQL_SERVICE_URL": "http://sql:8100"})
 
 
-def test_development_is_off_unless_it_is_asked_for() -> None:
+def test_development_is_off_by_default() -> None:
     without_database = {name: value for name, value in PRODUCTION.items() if name != "DATABASE_URL"}
     assert read_configuration(without_database)["DJANGO_DEBUG"] is False
     assert read_configuration({"DJANGO_DEBUG": "true"})["DJANGO_DEBUG"] is True
@@ -214,7 +214,7 @@ def test_development_is_off_unless_it_is_asked_for() -> None:
         ({"DJANGO_SECRET_KEY": "x"}, False),
     ],
 )
-def test_serve_is_in_development_while_nothing_of_a_deployment_is_set(
+def test_serve_is_in_development_if_no_variable_of_a_deployment_is_set(
     monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], is_development: bool
 ) -> None:
     for name in ("DJANGO_DEBUG", *manage.DEPLOYMENT):
@@ -235,7 +235,7 @@ def test_serve_is_in_development_while_nothing_of_a_deployment_is_set(
     assert caught.value.problems == ["false"]
 
 
-def test_production_needs_to_be_told_where_mails_go() -> None:
+def test_production_needs_a_mail_setting() -> None:
     without_mail = {name: value for name, value in PRODUCTION.items() if name != "EMAIL_URL"}
     with pytest.raises(ConfigurationError, match=r"^EMAIL_URL is missing\. Set it to smtp"):
         read_configuration(without_mail)
@@ -250,7 +250,7 @@ def test_mails_in_files_are_private(address: str) -> None:
     assert read["EMAIL_BACKEND"] == "tenantadmin.mail.PrivateFileBackend"
 
 
-def test_everything_that_is_wrong_is_said_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     started = check(PORT="web", TRUSTED_PROXIES="nonsense", SIGNIN_PROVIDERS="google")
     assert started.returncode == 1
     assert started.stdout == ""
@@ -278,7 +278,7 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
 
 
 def check(**environ: str) -> subprocess.CompletedProcess[str]:
-    """Start the service's checks as production does, with nothing but ``environ`` set."""
+    """Run ``manage.py check`` as in production, with only ``environ`` set."""
     base = {"PATH": os.environ["PATH"], "VAR_DIR": os.environ["VAR_DIR"]}
     return subprocess.run(
         [sys.executable, "manage.py", "check"],
@@ -313,7 +313,7 @@ def test_a_generated_secret_is_strong() -> None:
     assert not is_weak_secret(new_secret_key())
 
 
-def test_a_secret_is_made_once_however_many_ask_at_once(tmp_path: Path) -> None:
+def test_concurrent_callers_get_the_same_secret(tmp_path: Path) -> None:
     path = tmp_path / "secrets" / "django.key"
     with ThreadPoolExecutor(8) as pool:
         values = set(pool.map(lambda _: kept_secret(path, new_secret_key), range(64)))

@@ -1,4 +1,4 @@
-"""The security headers of pages and of the API."""
+"""Tests of the security headers of pages and of the API."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ EVERYWHERE = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "X-Frame-Options": "DENY",
 }
-PAGES_ALONE = ("Content-Security-Policy", "Permissions-Policy", "Cross-Origin-Embedder-Policy")
+ONLY_PAGES = ("Content-Security-Policy", "Permissions-Policy", "Cross-Origin-Embedder-Policy")
 
 
 @pytest.mark.parametrize("path", ["/docs", "/admin/login/"])
-def test_a_page_runs_nothing_but_scripts_of_this_host(client: Client, path: str) -> None:
+def test_a_page_runs_only_scripts_of_this_host(client: Client, path: str) -> None:
     answer = client.get(path)
     assert answer.status_code == 200
     assert set(answer["Content-Security-Policy"].split("; ")) == POLICY
@@ -47,7 +47,7 @@ def test_a_page_runs_nothing_but_scripts_of_this_host(client: Client, path: str)
     assert "<script>" not in body
 
 
-def test_the_page_of_a_link_runs_no_script_at_all(client: Client) -> None:
+def test_the_page_of_a_link_runs_no_script(client: Client) -> None:
     answer = client.get("/auth/magic-link/verify")
     assert answer["Content-Security-Policy"] == (
         "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'"
@@ -58,10 +58,10 @@ def test_the_page_of_a_link_runs_no_script_at_all(client: Client) -> None:
 def test_the_api_sends_the_few_headers_that_matter(client: Client, path: str) -> None:
     answer = client.get(path)
     assert {name: answer[name] for name in EVERYWHERE} == EVERYWHERE
-    assert [name for name in PAGES_ALONE if name in answer] == []
+    assert [name for name in ONLY_PAGES if name in answer] == []
 
 
-def test_tokens_in_the_address_of_the_docs_go_to_nobody(client: Client) -> None:
+def test_tokens_in_the_address_of_the_docs_are_not_sent_to_other_sites(client: Client) -> None:
     answer = client.get("/docs?access_token=hush&refresh_token=hush")
     assert answer["Referrer-Policy"] == "no-referrer"
     assert "hush" not in answer.content.decode()
@@ -69,7 +69,7 @@ def test_tokens_in_the_address_of_the_docs_go_to_nobody(client: Client) -> None:
     assert script["Content-Type"].startswith("application/javascript")
 
 
-def test_https_alone_for_a_year_behind_tls(client: Client, settings: Any) -> None:
+def test_hsts_is_a_year_behind_tls(client: Client, settings: Any) -> None:
     assert django_settings.SECURE_HSTS_SECONDS == 31_536_000
     assert "Strict-Transport-Security" not in client.get("/")
     settings.SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")

@@ -1,4 +1,4 @@
-"""Which commands `manage.py` starts the servers for, and what it says where they cannot work."""
+"""Tests of `manage.py`: the commands for which it starts servers, and its error messages."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_servers_start_for_commands_that_may_need_them(
     assert needs_servers(command_line.split()) is expected
 
 
-def test_a_supervised_command_has_its_servers_already(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_servers_start_for_a_supervised_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TENANTADMIN_SUPERVISED", "1")
     assert needs_servers(["migrate"]) is False
 
@@ -90,12 +90,12 @@ def test_a_database_that_is_not_migrated_is_one_sentence(command_line: list[str]
     assert answer.stderr == f"manage.py: {NOT_MIGRATED}\n"
 
 
-def test_the_whole_of_it_is_told_on_demand(bare_database: str) -> None:
+def test_the_traceback_is_shown_on_request(bare_database: str) -> None:
     answer = run(["create_admin", "ada@example.org", "--traceback"], database=bare_database)
     assert 'relation "accounts_user" does not exist' in answer.stderr
 
 
-def test_a_table_that_no_migration_makes_is_no_want_of_them(db: None) -> None:
+def test_a_missing_table_in_a_migrated_database_is_another_error(db: None) -> None:
     with pytest.raises(ProgrammingError) as caught, transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SELECT * FROM nothing_like_this")
     assert is_missing_migrations(caught.value) is False

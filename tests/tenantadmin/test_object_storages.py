@@ -51,7 +51,7 @@ def store(request: pytest.FixtureRequest, object_store: Path) -> ObjectStore:
 
 
 def run(program: str, **environ: str) -> str:
-    """The output of a program that starts with nothing but this environment."""
+    """Run a program with only these environment variables (and a few basic ones). Return its output."""
     base = {"PATH": os.environ["PATH"], "DJANGO_DEBUG": "true"}
     command = [sys.executable, "-c", program]
     return subprocess.run(

@@ -1,4 +1,4 @@
-"""What beat starts."""
+"""Tests of beat's schedule."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tenantadmin.celery import app
 OURS = ("accounts.", "analytics.", "logs.", "rules.", "tosapp.")
 
 
-def test_beat_starts_every_job_that_needs_no_argument_and_no_other() -> None:
+def test_beat_starts_exactly_the_tasks_without_arguments() -> None:
     app.loader.import_default_modules()
     periodic = {
         name

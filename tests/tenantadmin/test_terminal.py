@@ -1,4 +1,4 @@
-"""Text from data for a person's terminal."""
+"""Tests of text from data that is printed on a terminal."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from tenantadmin.terminal import visible
         ("", ""),
     ],
 )
-def test_what_does_not_show_is_escaped(text: str, shown: str) -> None:
+def test_characters_that_are_not_printable_are_escaped(text: str, shown: str) -> None:
     assert visible(text) == shown
 
 
 @given(st.text())
-def test_nothing_that_is_left_drives_a_terminal(text: str) -> None:
+def test_the_result_is_always_printable(text: str) -> None:
     assert visible(text).isprintable()
