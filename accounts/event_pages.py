@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from uuid import UUID
 
+    from django.db.models import QuerySet
+
     from accounts.access.principal import Principal
 
 
@@ -82,11 +84,16 @@ def read_events(principal: Principal, asked: EventFilter, *, limit: int, cursor:
     Raises:
         BadRequest: the cursor is not from this list.
     """
-    rows = Event.objects.filter(_visible(principal), asked.as_q())
+    rows = visible_events(principal, asked)
     if cursor is not None:
         rows = older_than(rows, cursor, time="at")
-    events, more = cut_page(rows.order_by("-at", "-pk"), limit)
+    events, more = cut_page(rows, limit)
     return EventPage(events, write_cursor([events[-1].at.isoformat(), events[-1].pk]) if more else None)
+
+
+def visible_events(principal: Principal, asked: EventFilter) -> QuerySet[Event]:
+    """Return the events that the caller may see and asks for, newest first."""
+    return Event.objects.filter(_visible(principal), asked.as_q()).order_by("-at", "-pk")
 
 
 def _visible(principal: Principal) -> Q:
