@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import uuid
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,6 +19,7 @@ from accounts.access.credentials import create_pat, create_refresh_token
 from accounts.access.scopes import Scope
 from accounts.access.tokens import AccessToken
 from accounts.models import Event, PermissionGrant, Tenant, User
+from accounts.models.events import EventKind
 from accounts.signin.flow import Identity, complete_sign_in
 from accounts.signin.state import PendingSignIn, new_browser_id, save_pending
 from accounts.tasks import remove_tombstones
@@ -119,7 +121,7 @@ class TestSignIn:
         assert (failed.subject, failed.reason) == (ADA, "This user is deactivated.")
 
     def test_invented_links_are_recorded_once_for_each_client(self) -> None:
-        for address in ("192.0.2.1", "192.0.2.1", "192.0.2.2"):
+        for address in ("192.0.2.1", "192.0.2.2", "2001:db8::1", "2001:db8::2"):
             for number in range(3):
                 Client().post(
                     VERIFY, {"token": f"t{number}"}, content_type="application/json", REMOTE_ADDR=address
@@ -127,6 +129,7 @@ class TestSignIn:
         assert [(it.kind, it.subject, it.address) for it in events()] == [
             ("sign-in.failed", "", "192.0.2.1"),
             ("sign-in.failed", "", "192.0.2.2"),
+            ("sign-in.failed", "", "2001:db8::1"),
         ]
 
     def test_a_state_that_is_not_ours_and_a_provider_that_refuses(self, settings: Any) -> None:
@@ -401,8 +404,9 @@ class TestRights:
             ("admin@example.org", "example.com", world.account.pk)
         }
 
-    def test_grants_go_with_their_account(self, admin: ApiClient) -> None:
+    def test_domains_and_grants_go_with_their_account(self, admin: ApiClient) -> None:
         account = factories.make_account("Gone", owners=[factories.make_user(ADA)])
+        account.domains.create(name="example.com", challenge="c")
         for ended in (None, now()):
             PermissionGrant.objects.create(
                 grantee=account.owners.get(),
@@ -413,7 +417,8 @@ class TestRights:
             )
         assert admin.delete(f"/config/accounts/{account.pk}").status_code == 200
         assert [(it.kind, it.actor, it.subject, it.account_id) for it in events()] == [
-            ("grant.revoked", "admin@example.org", ADA, account.pk)
+            ("domain.removed", "admin@example.org", "example.com", account.pk),
+            ("grant.revoked", "admin@example.org", ADA, account.pk),
         ]
 
     def test_the_job_that_removes_a_tombstone_says_whose_rights_end(
@@ -533,3 +538,11 @@ def test_an_event_goes_with_the_transaction_of_what_it_records(world: factories.
         member_pat(world)
         transaction.set_rollback(True)
     assert events() == []
+
+
+def test_the_documentation_lists_every_kind() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "events.md").read_text()
+    rows = [
+        line.split("|")[1] for line in page.partition("## Kinds")[2].splitlines() if line.startswith("| `")
+    ]
+    assert sorted(re.findall(r"`([^`]+)`", " ".join(rows))) == sorted(EventKind.values)
