@@ -12,6 +12,7 @@ import os
 import statistics
 import time
 import uuid
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from bench import harness
@@ -106,7 +107,7 @@ def main() -> None:
             cells = [f"{statistics.median(appended):.2f}"]
             for name, question in asked.values():
                 rows = visible_events(principal(people[name]), question)[:51]
-                spent = statistics.median(milliseconds(lambda rows=rows: list(rows.all())) for _ in range(9))
+                spent = statistics.median(milliseconds(partial(list, rows.all())) for _ in range(9))
                 cells.append(f"{spent:.1f} ({read_rows(rows):,})")
             columns.append(cells)
     harness.show(
@@ -125,7 +126,7 @@ def fill(count: int, model: Any) -> None:
         end = min((month + dt.timedelta(days=31)).replace(day=1), dt.datetime.now(dt.UTC))
         # Makes the partition.
         model(at=month, kind="user.created", actor="", subject="", request_id="-").save()
-        values = {
+        values: dict[str, Any] = {
             "start": month,
             "end": end,
             "rows": count // _MONTHS,

@@ -15,7 +15,8 @@ from django.db import connection, transaction
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from accounts.access.credentials import create_pat, create_refresh_token
+from accounts.access.credentials import create_pat, create_refresh_token, sign_in_scopes
+from accounts.access.rights import rights_of
 from accounts.access.scopes import Scope
 from accounts.access.tokens import AccessToken
 from accounts.models import Event, PermissionGrant, Tenant, User
@@ -181,8 +182,9 @@ class TestTokens:
         session, refresh = create_refresh_token(user=world.member)
         assert exchange(text) == exchange(refresh, "refresh_token") == 200
         first, second = events("token.minted")
+        scopes = sorted(sign_in_scopes(rights_of(world.member)))
         assert first.after == {"pat": pat.pk, "scopes": ["config:read"]}
-        assert second.after["session"] == session.pk
+        assert second.after == {"session": session.pk, "scopes": scopes}
         assert {(it.actor, it.subject) for it in (first, second)} == {(world.member.email,) * 2}
 
     def test_a_credential_that_ended_is_recorded_once_and_names_its_owner(
@@ -311,11 +313,11 @@ class TestUsers:
         pat, _ = create_pat(owner=second, name="x", scopes=[Scope.CONFIG_READ], tenants=["*"])
         assert admin.patch(f"/users/{second.email}/roles", {"primary": "user"}).status_code == 200
         (revoked,) = events("pat.revoked")
-        assert (revoked.actor, revoked.subject, revoked.before["pat"]) == (
-            "admin@example.org",
-            second.email,
-            pat.pk,
-        )
+        (created,) = events("pat.created")
+        assert (revoked.actor, revoked.subject) == ("admin@example.org", second.email)
+        assert revoked.before == created.after
+        assert created.after is not None
+        assert created.after["pat"] == pat.pk
 
     def test_a_write_that_fails_leaves_nothing(self, admin: ApiClient, world: factories.World) -> None:
         tenants = [{"tenantId": str(uuid.uuid4()), "role": "member"}]

@@ -146,17 +146,16 @@ def test_a_platform_admin_who_joins_a_tenant_is_seen_by_its_owners(
 
 def test_filters_narrow_the_list(admin: ApiClient, world: factories.World) -> None:
     at = now() + dt.timedelta(days=1)
-    base = {"actor": "ada@example.org", "kind": "pat.created", "request_id": "-", "at": at}
-    for number, changed in enumerate(
-        [
-            {},
-            {"actor": "bob@example.org"},
-            {"kind": "pat.revoked"},
-            {"tenant_id": world.tenant.pk},
-            {"at": at + dt.timedelta(milliseconds=1)},
-            {"at": at - dt.timedelta(milliseconds=1)},
-        ]
-    ):
+    base: dict[str, Any] = {"actor": "ada@example.org", "kind": "pat.created", "request_id": "-", "at": at}
+    differences: list[dict[str, Any]] = [
+        {},
+        {"actor": "bob@example.org"},
+        {"kind": "pat.revoked"},
+        {"tenant_id": world.tenant.pk},
+        {"at": at + dt.timedelta(milliseconds=1)},
+        {"at": at - dt.timedelta(milliseconds=1)},
+    ]
+    for number, changed in enumerate(differences):
         Event.objects.create(**{**base, "subject": f"s{number}", **changed})
     assert seen(admin) == ["s4", "s3", "s2", "s1", "s0", "s5"]
     assert seen(admin, "actor=Bob@Example.org") == ["s1"]

@@ -88,7 +88,8 @@ class Stage:
 
     def link(self) -> str:
         ApiClient().post("/auth/magic-link", {"email": "ada@example.org"})
-        return re.findall(r"\?t=(\S+)", str(self.outbox[-1].body))[0]
+        (token,) = re.findall(r"\?t=(\S+)", str(self.outbox[-1].body))
+        return str(token)
 
     def grant(self) -> PermissionGrant:
         return PermissionGrant.objects.create(

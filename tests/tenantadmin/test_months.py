@@ -125,7 +125,7 @@ def test_a_partition_made_on_demand_refuses_it_too(statement: str) -> None:
 
 
 def test_rows_ids_and_indexes_outlive_the_partitioning(db: None) -> None:
-    fields = [
+    fields: list[tuple[str, Any]] = [
         ("id", models.BigAutoField(primary_key=True)),
         ("at", models.DateTimeField(db_index=True)),
         ("size", models.PositiveIntegerField()),
