@@ -16,6 +16,7 @@ from redis import RedisError
 
 from accounts.emails import check_email
 from accounts.models.events import Event, EventKind
+from tenantadmin.core.addresses import network_of
 from tenantadmin.core.errors import ApiError
 from tenantadmin.core.request_context import current_address, current_reason
 from tenantadmin.core.request_ids import current_request_id
@@ -71,7 +72,7 @@ def sign_in_failures_recorded(subject: str = "") -> Iterator[None]:
     try:
         yield
     except ApiError as error:
-        caller = f"{subject} {current_address()}"
+        caller = f"{subject} {network_of(current_address())}"
         record_refusal(EventKind.SIGN_IN_FAILED, subject=subject, credential=caller, reason=error.text)
         raise
 
@@ -81,7 +82,7 @@ def record_refused_token(*, subject: str, token: str, reason: str) -> None:
 
     Unknown tokens are counted by client address, so that invented tokens do not fill the table.
     """
-    credential = token if subject else current_address()
+    credential = token if subject else network_of(current_address())
     record_refusal(EventKind.TOKEN_REFUSED, subject=subject, credential=credential, reason=reason)
 
 

@@ -14,6 +14,7 @@ from django.db.models import Q
 from django.db.models.functions import Coalesce
 
 from accounts.access.scopes import Scope
+from accounts.billing.domains import record_removal
 from accounts.billing.errors import InUse
 from accounts.diff import diff_documents, summarize_fields
 from accounts.documents import require_unchanged
@@ -221,6 +222,8 @@ def delete_account(*, account_id: UUID, actor: str) -> None:
         live = Tenant.objects.filter(account=account, deleted_at__isnull=True).count()
         if live:
             raise InUse(f"The account has live tenants ({live}). Delete them first.")
+        for domain in account.domains.all():
+            record_removal(domain, actor=actor)
         account.domains.all().delete()
         account.owners.clear()
         delete_grants(resource=GrantResource.ACCOUNT, ids=[account_id], actor=actor)

@@ -147,11 +147,19 @@ def delete_domain(*, account_id: UUID, name: str, actor: str) -> None:
             ]
             if carried:
                 raise InUse(f"The domain still carries FQDNs, '{carried[0]}' among {len(carried)}.")
+        record_removal(domain, actor=actor)
         domain.delete()
-        before = {"verified": domain.verified_at is not None}
-        record_event(
-            EventKind.DOMAIN_REMOVED, actor=actor, subject=name, account_id=account_id, before=before
-        )
+
+
+def record_removal(domain: Domain, *, actor: str) -> None:
+    """Record that a domain is deleted."""
+    record_event(
+        EventKind.DOMAIN_REMOVED,
+        actor=actor,
+        subject=domain.name,
+        account_id=domain.account_id,
+        before={"verified": domain.verified_at is not None},
+    )
 
 
 def _claimed_in(account_id: UUID, name: str) -> list[str]:

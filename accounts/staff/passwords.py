@@ -13,7 +13,7 @@ from accounts.emails import normalize_email
 from accounts.events import known_address, record_event, record_refusal
 from accounts.models.events import EventKind
 from accounts.signin.limits import count_use, reset_uses
-from tenantadmin.core.addresses import client_address
+from tenantadmin.core.addresses import client_address, network_of
 from tenantadmin.core.errors import ApiError, RateLimited
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class PasswordForm(AdminAuthenticationForm):
         record_refusal(
             EventKind.SIGN_IN_FAILED,
             subject=subject,
-            credential=f"{subject} {client_address(self.request)}",
+            credential=f"{subject} {network_of(client_address(self.request))}",
             reason=reason,
         )
 

@@ -30,6 +30,13 @@ def client_address(request: HttpRequest) -> str:
     return address
 
 
+def network_of(address: str) -> str:
+    """Return what one client may choose from: of an IPv6 address its /64 network, else the address itself."""
+    if not _is_address(address) or ip_address(address).version == 4:
+        return address
+    return str(ip_network((address, 64), strict=False))
+
+
 @lru_cache(maxsize=8)
 def _networks(texts: tuple[str, ...]) -> tuple[IPv4Network | IPv6Network, ...]:
     return tuple(ip_network(text, strict=False) for text in texts)

@@ -138,6 +138,7 @@ def keep_months() -> None:
                 cursor.execute(_LOCK_TIMEOUT)
                 cursor.execute(f"ALTER TABLE {table} DETACH PARTITION {_name(table, month)}")
                 cursor.execute(f"DROP TABLE {_name(table, month)}")
+            _seen.discard(_key(table, month))
 
 
 def old_months(table: str, *, before: dt.datetime) -> list[dt.date]:
@@ -161,14 +162,13 @@ def _ensure_month(table: str, at: dt.datetime) -> None:
     On a connection of its own, so that the partition stays if the caller's transaction is rolled back.
     """
     month = at.astimezone(dt.UTC).date().replace(day=1)
-    key = (connection.settings_dict["NAME"], _name(table, month))
-    if key in _seen:
+    if _key(table, month) in _seen:
         return
     parameters: dict[str, Any] = connection.get_connection_params()
     with psycopg.connect(**parameters) as own, own.cursor() as cursor:
         cursor.execute(_LOCK_TIMEOUT)
         _create_month(cursor, table, month)
-    _seen.add(key)
+    _seen.add(_key(table, month))
 
 
 def _create_month(cursor: Any, table: str, month: dt.date) -> None:
@@ -243,6 +243,10 @@ def _next(month: dt.date) -> dt.date:
 
 def _start(month: dt.date) -> dt.datetime:
     return dt.datetime(month.year, month.month, 1, tzinfo=dt.UTC)
+
+
+def _key(table: str, month: dt.date) -> tuple[str, str]:
+    return str(connection.settings_dict["NAME"]), _name(table, month)
 
 
 def _name(table: str, month: dt.date) -> str:

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, Final
 from django.conf import settings
 from django.db import transaction
 
-from accounts.access.credentials import create_pat, digest_of
+from accounts.access.credentials import create_pat, digest_of, end_pat
 from accounts.access.scopes import Scope
+from accounts.events import record_event
 from accounts.models import PersonalAccessToken, User
-from tenantadmin.core.timestamps import now
+from accounts.models.events import EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
     from tenantadmin.demo.reading import People
 
+#: The actor of the events.
+_ACTOR: Final = "manage.py seed_demo"
 FILE_NAME: Final = "demo.json"
 PAT_NAME: Final = "Demo"
 PAT_SCOPES: Final = (
@@ -79,14 +82,15 @@ def ensure_access(people: People, tenants: Sequence[tuple[str, str]], *, last_da
         admin, owner = (users[email] for email in emails)
         admin.set_password(password)
         admin.save(update_fields=["password"])
-        PersonalAccessToken.objects.filter(owner=owner, name=PAT_NAME, revoked_at__isnull=True).update(
-            revoked_at=now()
-        )
+        record_event(EventKind.PASSWORD_CHANGED, actor=_ACTOR, subject=admin.email)
+        for old in PersonalAccessToken.objects.filter(owner=owner, name=PAT_NAME, revoked_at__isnull=True):
+            end_pat(old, actor=_ACTOR)
         _, pat = create_pat(
             owner=owner,
             name=PAT_NAME,
             scopes=PAT_SCOPES,
             tenants=[tenant_id for tenant_id, _ in tenants],
+            actor=_ACTOR,
         )
         # Before the commit: if the file cannot be written, the old password and token stay valid.
         _write(

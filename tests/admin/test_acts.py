@@ -11,9 +11,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from accounts.access.credentials import create_pat, exchange_pat
+from accounts.access.credentials import create_pat, create_refresh_token, exchange_pat
 from accounts.access.scopes import Scope
-from accounts.models import Domain, PermissionGrant, PersonalAccessToken, RefreshToken, User
+from accounts.models import Domain, Event, PermissionGrant, PersonalAccessToken, RefreshToken, User
 from tenantadmin.core.timestamps import now
 from tests import factories
 from tests.admin.rows import make_row
@@ -34,6 +34,54 @@ def act(staff: Client, name: str, *rows: Model, confirmed: bool = True) -> str:
         form.update(confirmed="yes", reason="asked to")
     address = reverse(f"admin:{options.app_label}_{options.model_name}_changelist")
     return unescape(staff.post(address, form, follow=True).content.decode())
+
+
+@pytest.mark.parametrize(
+    "reason", [None, "", " \n", "x" * 501, "a\0b"], ids=["none", "empty", "blank", "long", "nul"]
+)
+def test_an_act_needs_a_reason(staff: Client, world: factories.World, reason: str | None) -> None:
+    form = {"action": "deactivate", "_selected_action": [str(world.member.pk)], "confirmed": "yes"}
+    given = {} if reason is None else {"reason": reason}
+    page = staff.post(reverse("admin:accounts_user_changelist"), {**form, **given}).content.decode()
+    assert "Give a reason of at most 500 characters. Nothing was done." in page
+    assert '<input type="text" name="reason" id="reason" class="vTextField" required maxlength="500">' in page
+    assert User.objects.get(pk=world.member.pk).is_active
+    assert not Event.objects.exists()
+
+
+def test_an_act_is_an_event_with_its_reason(staff: Client, world: factories.World) -> None:
+    pat, _ = create_pat(owner=world.member, name="ci", scopes=SCOPES)
+    refresh, _ = create_refresh_token(user=world.member)
+    grant = PermissionGrant.objects.create(
+        grantee=world.member, resource="tenant", resource_id=world.tenant.pk, permissions=["config:read"]
+    )
+    domain = Domain.objects.create(account=world.account, name="example.com", challenge="c")
+    before = Event.objects.count()
+    for row in (pat, refresh, grant):
+        act(staff, "revoke", row)
+    act(staff, "verify", domain)
+    for name in ("deactivate", "activate", "delete"):
+        act(staff, name, world.member)
+    found = list(Event.objects.order_by("pk"))[before:]
+    assert [(event.kind, event.subject) for event in found] == [
+        ("pat.revoked", "member@example.org"),
+        ("session.ended", "member@example.org"),
+        ("grant.revoked", "member@example.org"),
+        ("domain.verified", "example.com"),
+        ("user.deactivated", "member@example.org"),
+        ("user.activated", "member@example.org"),
+        ("membership.removed", "member@example.org"),
+        ("user.deleted", "member@example.org"),
+    ]
+    assert {(event.actor, event.reason, event.address) for event in found} == {
+        ("admin@example.org", "asked to", "127.0.0.1")
+    }
+
+
+def test_a_reason_goes_with_its_act_alone(staff: Client, world: factories.World) -> None:
+    act(staff, "deactivate", world.member)
+    create_pat(owner=world.owner, name="later", scopes=SCOPES)
+    assert Event.objects.get(kind="pat.created").reason == ""
 
 
 def traces() -> list[tuple[str, str, str]]:

@@ -9,9 +9,13 @@ from html import escape, unescape
 from typing import TYPE_CHECKING
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from accounts.events import record_event
 from accounts.models import Account, PermissionGrant, PersonalAccessToken, Revision, Tenant
+from accounts.models.events import EventKind
 from analytics.models import Build
 from logs.models import QueryRun
 from rules.models import Ruleset
@@ -181,3 +185,30 @@ def test_a_page_without_actions_has_no_history_link(staff: Client, tenant: Tenan
     shown = page(staff, "logs_queryrun_change", run_query(tenant.pk).pk)
     assert "historylink" not in shown
     assert "Revisions</a></li>" not in shown
+
+
+def test_events_are_found_by_whole_addresses_and_by_the_name_of_a_tenant(
+    staff: Client, tenant: Tenant, world: factories.World
+) -> None:
+    for subject, tenant_id in (("ada@example.org", None), ("bob@example.org", tenant.pk)):
+        record_event(EventKind.MEMBERSHIP_ADDED, actor="x@example.org", subject=subject, tenant_id=tenant_id)
+    for words, found in {
+        "ada@example.org": {"ada@example.org"},
+        "x@example.org": {"ada@example.org", "bob@example.org"},
+        "ada@example": set(),
+        "warehouse": {"bob@example.org"},
+    }.items():
+        listed = page(staff, "accounts_event_changelist", q=words)
+        assert set(re.findall(r'field-subject">([^<]*)<', listed)) == found
+
+
+def test_a_list_of_events_counts_up_to_a_limit(staff: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tenantadmin.http.admin._MOST_COUNTED", 3)
+    for number in range(5):
+        record_event(EventKind.USER_CREATED, actor="x", subject=f"s{number}")
+    with CaptureQueriesContext(connection) as captured:
+        listed = page(staff, "accounts_event_changelist")
+    counted = [it["sql"] for it in captured if "COUNT" in it["sql"] and "accounts_event" in it["sql"]]
+    assert counted
+    assert all("LIMIT 3" in sql for sql in counted)
+    assert "3 events" in listed

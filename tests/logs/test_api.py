@@ -381,6 +381,7 @@ def test_a_query_is_answered_and_audited(world: World, member: ApiClient) -> Non
     )
     run = QueryRun.objects.get()
     assert (run.email, run.outcome, run.rows) == ("member@example.org", "ok", 1)
+    assert run.message == ""
 
 
 @pytest.mark.parametrize(
@@ -449,6 +450,8 @@ def test_a_refused_query_is_audited_too(world: World, member: ApiClient) -> None
     assert (answer.status_code, answer.json()["error"]) == (400, "query_rejected")
     run = QueryRun.objects.get()
     assert (run.statement, run.outcome) == ("DROP TABLE proxy_logs", "query_rejected")
+    assert run.message == answer.json()["message"]
+    assert run.message.startswith("DROP is not allowed")
 
 
 @pytest.mark.parametrize(
@@ -471,7 +474,7 @@ def test_a_statement_that_is_no_text_is_rejected_and_audited(
     assert (answer.status_code, answer.json()["error"]) == (400, "query_rejected")
     assert answer.json()["message"] == message
     run = QueryRun.objects.get()
-    assert (run.statement, run.outcome) == (kept, "query_rejected")
+    assert (run.statement, run.outcome, run.message) == (kept, "query_rejected", message)
 
 
 def test_another_key_that_is_no_text_is_refused(world: World, member: ApiClient) -> None:

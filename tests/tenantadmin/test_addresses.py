@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.test import RequestFactory
 
-from tenantadmin.core.addresses import client_address
+from tenantadmin.core.addresses import client_address, network_of
 
 
 @pytest.mark.parametrize(
@@ -34,3 +34,18 @@ def test_the_client_is_the_last_address_that_is_not_a_trusted_proxy(
 
     request = RequestFactory().get("/", headers=headers, REMOTE_ADDR=peer)
     assert client_address(request) == expected
+
+
+@pytest.mark.parametrize(
+    ("address", "network"),
+    [
+        ("192.0.2.1", "192.0.2.1"),
+        ("2001:db8::1", "2001:db8::/64"),
+        ("2001:db8:0:0:ffff::2", "2001:db8::/64"),
+        ("2001:db8:0:1::1", "2001:db8:0:1::/64"),
+        ("", ""),
+        ("unix:", "unix:"),
+    ],
+)
+def test_the_addresses_of_one_client_are_one_network(address: str, network: str) -> None:
+    assert network_of(address) == network
