@@ -24,7 +24,7 @@ class PrivateFileBackend(EmailBackend):
         os.chmod(self.file_path, 0o700)  # noqa: PTH101  # Django holds a text
 
     def open(self) -> bool:
-        if getattr(self, "stream", None) is not None:
+        if self.stream is not None:
             return False
         descriptor = os.open(self._get_filename(), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         os.fchmod(descriptor, 0o600)

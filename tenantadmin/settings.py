@@ -112,18 +112,30 @@ SIGNIN_PROVIDERS: list[str] = env["SIGNIN_PROVIDERS"]
 SOCIALACCOUNT_PROVIDERS = env["SOCIALACCOUNT_PROVIDERS"]
 SOCIALACCOUNT_ADAPTER = "accounts.signin.adapter.SettingsOnlyAdapter"
 SOCIALACCOUNT_REQUESTS_TIMEOUT = 10
-# Nothing of allauth but its providers is used: no address of it is served.
+# Of allauth, the providers are used for everybody; login stages and second factors for the admin site.
+ACCOUNT_ADAPTER = "accounts.staff.adapters.StaffAccountAdapter"
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
+#: Seconds for which a sign-in, or its confirmation, is enough for what ends somebody's rights.
+ACCOUNT_REAUTHENTICATION_TIMEOUT = 300
+MFA_ADAPTER = "accounts.staff.adapters.StaffMfaAdapter"
+MFA_FORMS = {"authenticate": "accounts.staff.trail.CodeForm"}
+MFA_SUPPORTED_TYPES = ["webauthn", "totp", "recovery_codes"]
+MFA_PASSKEY_LOGIN_ENABLED = True
+MFA_TOTP_ISSUER = "Tenant administration"
+#: Whether platform admins need a second factor for the admin site.
+STAFF_SECOND_FACTOR: bool = not DEBUG if env["STAFF_SECOND_FACTOR"] is None else env["STAFF_SECOND_FACTOR"]
+#: A session of the admin site ends after this time, and when it was idle for `SESSION_COOKIE_AGE` seconds.
+STAFF_SESSION_SECONDS = 12 * 3600
+SESSION_COOKIE_AGE = 30 * 60
 #: A sign-in that was begun is forgotten after this time.
 SIGNIN_STATE_SECONDS = 600
 
 MAGIC_LINK_SECONDS = 900
 MAGIC_LINK_EMAIL_LIMIT = env["MAGIC_LINK_EMAIL_LIMIT"]
 MAGIC_LINK_ADDRESS_LIMIT = env["MAGIC_LINK_ADDRESS_LIMIT"]
-PASSWORD_EMAIL_LIMIT = env["PASSWORD_EMAIL_LIMIT"]
 PASSWORD_ADDRESS_LIMIT = env["PASSWORD_ADDRESS_LIMIT"]
 RATE_LIMIT_NAMESPACE = "tenantadmin-limits"
 #: Seconds of work that one caller may ask for (`accounts.budgets`).
@@ -145,10 +157,13 @@ INSTALLED_APPS = [
     "django.contrib.contenttypes",
     "django.contrib.sessions",
     "django.contrib.messages",
+    # For the pages of allauth.mfa.
+    "django.contrib.humanize",
     "whitenoise.runserver_nostatic",
     "django.contrib.staticfiles",
     "allauth",
     "allauth.account",
+    "allauth.mfa",
     "allauth.socialaccount",
     "allauth.socialaccount.providers.github",
     "allauth.socialaccount.providers.google",
@@ -180,6 +195,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "accounts.staff.sessions.staff_sessions",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
@@ -204,6 +220,7 @@ TEMPLATES = [
 AUTH_USER_MODEL = "accounts.User"
 LOGIN_URL = "admin:login"
 LOGIN_REDIRECT_URL = "admin:index"
+LOGOUT_REDIRECT_URL = "admin:login"
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
@@ -248,6 +265,9 @@ SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PUBLIC_BASE_URL.startswith("https://")
+if SESSION_COOKIE_SECURE:
+    # Browsers take cookies of such a name from this host by HTTPS alone.
+    SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = "__Host-session", "__Host-csrf"
 if env["BEHIND_TLS_PROXY"]:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 SECURE_HSTS_SECONDS = env["HSTS_SECONDS"]

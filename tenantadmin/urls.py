@@ -10,6 +10,7 @@ from tenantadmin.views import ContractViewSet, DocsView
 urlpatterns = [
     path("", ContractViewSet.as_view({"get": "get_contract"}), name="contract"),
     path("docs", DocsView.as_view(url_name="contract", url_self="/docs"), name="docs"),
+    path("admin/", include("accounts.staff.urls")),
     path("admin/", admin.site.urls),
     path("", include("rules.urls")),
     path("", include("accounts.urls")),

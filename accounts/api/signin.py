@@ -23,12 +23,13 @@ from accounts.serializers.signin import (
     MagicLinkTokens,
     SignInParameters,
 )
-from accounts.signin.callback import finish_sign_in
+from accounts.signin.callback import finish_sign_in, take_sign_in
 from accounts.signin.links import request_link, require_links, verify_link
 from accounts.signin.providers import authorization_url, choose_provider
 from accounts.signin.redirects import with_parameters
 from accounts.signin.settings import return_address
-from accounts.signin.state import is_browser_id, new_browser_id
+from accounts.signin.state import BROWSER_COOKIE, Purpose, bind_browser, is_browser_id, new_browser_id
+from accounts.staff.login import finish_at_provider
 from accounts.viewsets import AppViewSet
 from tenantadmin.core.addresses import client_address
 from tenantadmin.core.errors import BadRequest, Forbidden
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 
     from accounts.signin.flow import SignIn
 
-BROWSER_COOKIE: Final = "signin_browser"
 _PAGE_HEADERS: Final = {
     **NO_STORE,
     "Referrer-Policy": "same-origin",
@@ -76,15 +76,7 @@ class SignInViewSet(AppViewSet):
             browser=browser,
         )
         response = HttpResponse(status=302, headers={**NO_STORE, "Location": page})
-        response.set_cookie(
-            BROWSER_COOKIE,
-            browser,
-            max_age=settings.SIGNIN_STATE_SECONDS,
-            path=reverse("callback").rpartition("/")[0],
-            secure=settings.SESSION_COOKIE_SECURE,
-            httponly=True,
-            samesite="Lax",
-        )
+        bind_browser(response, browser)
         return response
 
     @operation(
@@ -105,13 +97,12 @@ class SignInViewSet(AppViewSet):
         parameters = request.query_params
         if not parameters.get("code") and not parameters.get("error"):
             raise BadRequest("'code' is missing.")
-        sign_in, target = finish_sign_in(
-            request._request,
-            state=parameters.get("state", ""),
-            browser=_browser_of(request),
-            refused=bool(parameters.get("error")),
-        )
-        return _redirect_with_tokens(target, sign_in, status=302)
+        pending = take_sign_in(state=parameters.get("state", ""), browser=_browser_of(request))
+        refused = bool(parameters.get("error"))
+        if pending.purpose != Purpose.TOKENS:
+            return finish_at_provider(request._request, pending, refused=refused)
+        sign_in = finish_sign_in(request._request, pending, refused=refused)
+        return _redirect_with_tokens(pending.redirect, sign_in, status=302)
 
     @operation(
         summary="Mail a one-time sign-in link",

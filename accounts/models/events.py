@@ -21,6 +21,11 @@ class EventKind(models.TextChoices):
     PAT_CREATED = "pat.created"
     PAT_REVOKED = "pat.revoked"
     PASSWORD_CHANGED = "password.changed"  # noqa: S105
+    SECOND_FACTOR_ADDED = "second-factor.added"
+    SECOND_FACTOR_REMOVED = "second-factor.removed"
+    SECOND_FACTOR_RESET = "second-factor.reset"
+    IDENTITY_LINKED = "identity.linked"
+    IDENTITY_UNLINKED = "identity.unlinked"
     USER_CREATED = "user.created"
     USER_CHANGED = "user.changed"
     USER_ACTIVATED = "user.activated"

@@ -12,24 +12,43 @@ from accounts.signin.state import InvalidState, take_pending
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
+    from accounts.signin.flow import Identity
+    from accounts.signin.state import PendingSignIn
 
-def finish_sign_in(request: HttpRequest, *, state: str, browser: str, refused: bool) -> tuple[SignIn, str]:
-    """Return the tokens of a sign-in and the address to redirect to.
 
-    ``refused`` is true if the provider sent an error instead of a code. The state is used up in both cases.
+def take_sign_in(*, state: str, browser: str) -> PendingSignIn:
+    """Return the started sign-in that ``state`` belongs to, and use it up.
 
     Raises:
-        SignInFailed: the state is invalid, or the provider refused or failed.
-        Forbidden: the email's domain may not sign in, or the user is deactivated.
+        SignInFailed: the state is invalid.
         RedisError: Redis does not answer.
     """
     with sign_in_failures_recorded():
         try:
-            pending = take_pending(state, browser=browser)
+            return take_pending(state, browser=browser)
         except InvalidState as error:
             raise SignInFailed(f"{error} Start again.") from error
+
+
+def prove_identity(request: HttpRequest, pending: PendingSignIn, *, refused: bool) -> Identity:
+    """Return who has signed in at the provider. ``refused`` is true if it sent an error instead of a code.
+
+    Raises:
+        SignInFailed: the provider refused or failed.
+    """
+    with sign_in_failures_recorded():
         if refused:
             raise SignInFailed("The identity provider refused. Start again.")
-        identity = fetch_identity(request, pending)
+        return fetch_identity(request, pending)
+
+
+def finish_sign_in(request: HttpRequest, pending: PendingSignIn, *, refused: bool) -> SignIn:
+    """Return the tokens of a sign-in.
+
+    Raises:
+        SignInFailed: the provider refused or failed, or the user of the address has another identity.
+        Forbidden: the email's domain may not sign in, or the user is deactivated.
+    """
+    identity = prove_identity(request, pending, refused=refused)
     with sign_in_failures_recorded(known_address(identity.email)):
-        return complete_sign_in(identity), pending.redirect
+        return complete_sign_in(identity)

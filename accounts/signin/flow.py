@@ -36,6 +36,16 @@ class SignInFailed(Unauthorized):
     message = "Signing in failed. Start again."
 
 
+class OtherIdentity(SignInFailed):
+    """The user of this address signs in through another identity, which must agree first."""
+
+    def __init__(self, user: User) -> None:
+        super().__init__(
+            f"{user.email} signs in through {user.identity_provider!r} here. Sign in that way or by an "
+            "emailed link. To change it, ask a platform admin to unlink it."
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Identity:
     """What an identity provider said. A magic link proves an address and has no ``provider``."""
@@ -69,20 +79,14 @@ def complete_sign_in(identity: Identity) -> SignIn:
     All unused magic links of the address become invalid.
 
     Raises:
-        SignInFailed: the address is not verified or not valid.
+        SignInFailed: the address is not verified or not valid, or its user has another identity.
         Forbidden: its domain may not sign in, or the user is deactivated.
     """
-    if not identity.email_verified:
-        raise SignInFailed("The identity provider has not verified this email address.")
-    try:
-        email = check_email(identity.email)
-    except ValueError as error:
-        raise SignInFailed("The identity provider gave no usable email address.") from error
-    require_permitted(email)
+    email = check_identity(identity)
     moment = now()
     with transaction.atomic():
         lock_sign_in(email)
-        user = _find_or_create(identity, email)
+        user = find_user(identity, email) or _create_user(email)
         if not user.is_active:
             raise Forbidden("This user is deactivated.")
         is_first = user.last_login is None
@@ -95,6 +99,23 @@ def complete_sign_in(identity: Identity) -> SignIn:
         record_event(EventKind.SIGN_IN_SUCCEEDED, actor=user.email, subject=user.email, after=signed_in)
         grant = mint_for_sign_in(user)
     return SignIn(grant.access_token, refresh_token, grant.expires_in)
+
+
+def check_identity(identity: Identity) -> str:
+    """Return the normalized address of ``identity``.
+
+    Raises:
+        SignInFailed: the address is not verified or not valid.
+        Forbidden: its domain may not sign in.
+    """
+    if not identity.email_verified:
+        raise SignInFailed("The identity provider has not verified this email address.")
+    try:
+        email = check_email(identity.email)
+    except ValueError as error:
+        raise SignInFailed("The identity provider gave no usable email address.") from error
+    require_permitted(email)
+    return email
 
 
 def lock_sign_in(email: str) -> None:
@@ -113,22 +134,72 @@ def require_permitted(email: str) -> None:
         raise Forbidden("Addresses of this domain may not sign in here.")
 
 
-def _find_or_create(identity: Identity, email: str) -> User:
-    """Find the user by the provider's subject, else find or create it by the address. Lock its row."""
-    if identity.subject:
-        locked = User.objects.select_for_update(no_key=True)
-        known = locked.filter(identity_provider=identity.provider, identity_subject=identity.subject).first()
-        if known is not None:
-            return known
+def find_user(identity: Identity, email: str) -> User | None:
+    """Return the user by the provider's subject, else by the address. Lock its row.
+
+    Raises:
+        OtherIdentity: the user of the address has another identity. Another provider, or somebody who got
+            the address later, does not take a user over.
+    """
+    known = find_identity(identity)
+    if known is not None:
+        return known
+    user = User.objects.select_for_update(no_key=True).filter(email=email).first()
+    if user is not None and user.identity_subject and identity.subject:
+        raise OtherIdentity(user)
+    return user
+
+
+def find_identity(identity: Identity) -> User | None:
+    """Return the user with the identity's provider and subject, and lock its row."""
+    if not identity.subject:
+        return None
+    return (
+        User.objects.select_for_update(no_key=True)
+        .filter(identity_provider=identity.provider, identity_subject=identity.subject)
+        .first()
+    )
+
+
+def _create_user(email: str) -> User:
     user, is_new = User.objects.lock_or_create(email)
     if is_new:
         record_event(EventKind.USER_CREATED, actor=email, subject=email)
     return user
 
 
+def link_identity(user: User, identity: Identity) -> None:
+    """Make ``identity`` the one that the user signs in through. A magic link has none and changes nothing."""
+    before = _identity_of(user)
+    after = {"provider": identity.provider, "subject": identity.subject}
+    if not identity.subject or before == after:
+        return
+    user.identity_provider, user.identity_subject = identity.provider, identity.subject
+    user.save(update_fields=["identity_provider", "identity_subject"])
+    record_event(EventKind.IDENTITY_LINKED, actor=user.email, subject=user.email, before=before, after=after)
+
+
+def unlink_identity(user: User, *, actor: str) -> bool:
+    """Forget the identity, so that the next one that proves the address is linked; False if there is none."""
+    with transaction.atomic():
+        user = User.objects.select_for_update(no_key=True).get(pk=user.pk)
+        if not user.identity_subject:
+            return False
+        before = _identity_of(user)
+        user.identity_provider = user.identity_subject = ""
+        user.save(update_fields=["identity_provider", "identity_subject"])
+        record_event(EventKind.IDENTITY_UNLINKED, actor=actor, subject=user.email, before=before)
+    return True
+
+
+def _identity_of(user: User) -> dict[str, str] | None:
+    if not user.identity_subject:
+        return None
+    return {"provider": user.identity_provider, "subject": user.identity_subject}
+
+
 def _update_user(user: User, identity: Identity, moment: dt.datetime) -> None:
-    if identity.subject:
-        user.identity_provider, user.identity_subject = identity.provider, identity.subject
+    link_identity(user, identity)
     user.display_name = user.display_name or identity.display_name[:200]
     user.email_verified = True
     user.last_login = user.modified_at = moment

@@ -68,8 +68,10 @@ def require_links() -> None:
         raise LinksNotConfigured
 
 
-def request_link(*, email: str, redirect: str, address: str) -> None:
+def request_link(*, email: str, redirect: str, address: str, page: str = "/auth/magic-link/verify") -> None:
     """Mail a one-time link to a normalized ``email``. ``address`` is the client's network address.
+
+    ``page`` is the path that the link opens, with the token in ``t``.
 
     Raises:
         LinksNotConfigured: no mail server is configured.
@@ -95,7 +97,7 @@ def request_link(*, email: str, redirect: str, address: str) -> None:
         )
         # Anybody may ask for a link to any address.
         record_event(EventKind.SIGN_IN_LINK_REQUESTED, actor="", subject=email)
-    _send(link, token)
+    _send(link, token, page=page)
 
 
 def verify_link(*, token: str, return_to: str | None) -> tuple[SignIn, str]:
@@ -109,26 +111,46 @@ def verify_link(*, token: str, return_to: str | None) -> tuple[SignIn, str]:
         InvalidLink: the link is unknown, expired or used.
         Forbidden: the domain may no longer sign in, or the user is deactivated.
     """
-    require_links()
-    moment = now()
-    link = MagicLink.objects.filter(digest=digest_of(token)).first()
-    if link is None:
-        with sign_in_failures_recorded():
-            raise InvalidLink
+    link = find_link(token)
     with sign_in_failures_recorded(link.email), transaction.atomic():
-        # Take this lock first. A sign-in updates all links of its address, so two sign-ins by different links
-        # of one address would otherwise deadlock.
-        lock_sign_in(link.email)
-        open_links = MagicLink.objects.filter(pk=link.pk, used_at__isnull=True, expires_at__gt=moment)
-        if not open_links.update(used_at=moment):
-            raise InvalidLink
+        use_link(link)
         sign_in = complete_sign_in(Identity(email=link.email, email_verified=True))
     return sign_in, link.return_to if return_to is None else return_address(return_to)
 
 
-def _send(link: Link, token: str) -> None:
+def find_link(token: str) -> Link:
+    """Return the link of ``token``, which may be expired or used.
+
+    Raises:
+        LinksNotConfigured: magic links are turned off.
+        InvalidLink: the link is unknown.
+    """
+    require_links()
+    link = MagicLink.objects.filter(digest=digest_of(token)).first()
+    if link is None:
+        with sign_in_failures_recorded():
+            raise InvalidLink
+    return link
+
+
+def use_link(link: Link) -> None:
+    """Use ``link`` up. Call it in the transaction that signs in.
+
+    Raises:
+        InvalidLink: the link is expired or used.
+    """
+    # Take this lock first. A sign-in updates all links of its address, so two sign-ins by different links
+    # of one address would otherwise deadlock.
+    lock_sign_in(link.email)
+    moment = now()
+    open_links = MagicLink.objects.filter(pk=link.pk, used_at__isnull=True, expires_at__gt=moment)
+    if not open_links.update(used_at=moment):
+        raise InvalidLink
+
+
+def _send(link: Link, token: str, *, page: str) -> None:
     context = {
-        "link": with_parameters(f"{settings.PUBLIC_BASE_URL}/auth/magic-link/verify", {"t": token}),
+        "link": with_parameters(f"{settings.PUBLIC_BASE_URL}{page}", {"t": token}),
         "minutes": settings.MAGIC_LINK_SECONDS // 60,
         "service": settings.PUBLIC_BASE_URL,
     }

@@ -20,7 +20,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured, PermissionDenied
 
 from accounts.signin.flow import Identity, SignInFailed
-from accounts.signin.state import PendingSignIn, save_pending
+from accounts.signin.state import PendingSignIn, Purpose, save_pending
 from tenantadmin.core.errors import ApiError
 
 if TYPE_CHECKING:
@@ -71,10 +71,19 @@ def choose_provider(name: str) -> str:
     return str(name if name in names else names[0])
 
 
-def authorization_url(request: HttpRequest, *, provider: str, redirect: str, browser: str) -> str:
+def authorization_url(
+    request: HttpRequest,
+    *,
+    provider: str,
+    redirect: str,
+    browser: str,
+    purpose: Purpose = Purpose.TOKENS,
+    user_id: int | None = None,
+) -> str:
     """Start a sign-in at ``provider`` and return the address of its page.
 
-    ``redirect`` is the address that the browser is sent to after the sign-in.
+    ``redirect`` is the address that the browser is sent to after the sign-in; ``user_id`` is the user that
+    asked to link an identity.
 
     Raises:
         ProviderFailed: the provider's discovery document cannot be read.
@@ -88,6 +97,8 @@ def authorization_url(request: HttpRequest, *, provider: str, redirect: str, bro
         redirect=redirect,
         verifier=parameters.pop("code_verifier"),
         nonce=secrets.token_urlsafe(24),
+        purpose=purpose,
+        user_id=user_id,
     )
     if allauth_provider.id in _OPENID:
         parameters["nonce"] = pending.nonce

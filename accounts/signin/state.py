@@ -15,13 +15,19 @@ import re
 import secrets
 import time
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 from functools import lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
+from django.urls import reverse
 from django.utils.crypto import constant_time_compare, salted_hmac
 from redis import Redis
 
+if TYPE_CHECKING:
+    from django.http import HttpResponse
+
+BROWSER_COOKIE: Final = "signin_browser"
 _SALT: Final = "accounts.signin.state"
 _KEY: Final = "tenantadmin:signin:"
 _BROWSER: Final = re.compile(r"[A-Za-z0-9_-]{43}")
@@ -33,14 +39,27 @@ class InvalidState(ValueError):
     """The state is malformed, forged, too old, from another browser, or already used."""
 
 
+class Purpose(StrEnum):
+    """What a sign-in at a provider is for: tokens, the admin site, or linking an identity to its user."""
+
+    TOKENS = "tokens"
+    STAFF = "staff"
+    LINK = "link"
+
+
 @dataclass(frozen=True, slots=True)
 class PendingSignIn:
-    """A started sign-in, as the callback needs it. ``redirect`` is the address to go to afterwards."""
+    """A started sign-in, as the callback needs it. ``redirect`` is the address to go to afterwards.
+
+    ``user_id`` is the user that asked to link an identity.
+    """
 
     provider: str
     redirect: str
     verifier: str
     nonce: str
+    purpose: str = Purpose.TOKENS
+    user_id: int | None = None
 
 
 def new_browser_id() -> str:
@@ -51,6 +70,19 @@ def new_browser_id() -> str:
 def is_browser_id(value: str) -> bool:
     """Return True if a cookie's value has the form of a browser id. Several tabs share one id."""
     return _BROWSER.fullmatch(value) is not None
+
+
+def bind_browser(response: HttpResponse, browser: str) -> None:
+    """Set the cookie that binds a started sign-in to this browser."""
+    response.set_cookie(
+        BROWSER_COOKIE,
+        browser,
+        max_age=settings.SIGNIN_STATE_SECONDS,
+        path=reverse("callback").rpartition("/")[0],
+        secure=settings.SESSION_COOKIE_SECURE,
+        httponly=True,
+        samesite="Lax",
+    )
 
 
 def save_pending(pending: PendingSignIn, *, browser: str) -> str:

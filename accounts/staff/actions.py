@@ -13,6 +13,8 @@ from accounts.billing.domains import verify_domain
 from accounts.models import Domain, Membership, Tenant, User
 from accounts.models.users import MembershipRole, PrimaryRole
 from accounts.roles import has_other_active_admin, lock_admins, replace_roles, wildcard_tokens
+from accounts.signin.flow import unlink_identity
+from accounts.staff.sessions import reset_second_factor, second_factors
 from accounts.users import accounts_owned_alone, delete_user
 from tenantadmin.http.admin_actions import Act, Refused, confirmed
 
@@ -115,6 +117,30 @@ def _warn_of_tenants(user: User) -> list[str]:
     return [f"Nobody else owns the tenants {_join_names(names)}."] if names else []
 
 
+def _reset_second_factor(request: HttpRequest, user: User) -> None:
+    if user.pk == request.user.pk:
+        raise Refused("You cannot reset your own second factor. Ask another platform admin.")
+    if not reset_second_factor(user, actor=str(request.user)):
+        raise Refused("This user has no second factor.")
+
+
+def _warn_of_reset(request: HttpRequest, user: User) -> list[str]:
+    if user.pk == request.user.pk:
+        return ["This is you: will be refused."]
+    return [] if second_factors(user) else ["Has no second factor: will be refused."]
+
+
+def _unlink(request: HttpRequest, user: User) -> None:
+    if not unlink_identity(user, actor=str(request.user)):
+        raise Refused("No identity provider is linked.")
+
+
+def _warn_of_unlinking(_request: HttpRequest, user: User) -> list[str]:
+    if not user.identity_subject:
+        return ["No identity provider is linked: will be refused."]
+    return [f"Signs in through {user.identity_provider}."]
+
+
 def _verify(request: HttpRequest, domain: Domain) -> None:
     if domain.verified_at is not None:
         raise Refused("It is verified already.")
@@ -178,6 +204,28 @@ USER_ACTIONS: Final = (
             "revoked work again.",
             do=_activate,
             warn=_warn_of_activation,
+        )
+    ),
+    confirmed(
+        Act(
+            name="reset_second_factor",
+            title="Reset second factor",
+            done="Second factor reset",
+            follows="Passkeys, authenticator app and recovery codes are removed. The user is asked for a new "
+            "second factor at once. Make sure that the person who asks is the user.",
+            do=_reset_second_factor,
+            warn=_warn_of_reset,
+        )
+    ),
+    confirmed(
+        Act(
+            name="unlink",
+            title="Unlink identity provider",
+            done="Identity provider unlinked",
+            follows="The next identity provider that proves the user's address is linked. Make sure that the "
+            "person who asks is the user.",
+            do=_unlink,
+            warn=_warn_of_unlinking,
         )
     ),
     confirmed(

@@ -1,8 +1,7 @@
-"""The password form of the admin site, with rate limits. Contract: Limits, as for magic links."""
+"""The password form of the admin site, with a delay that grows with each wrong password."""
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
@@ -10,36 +9,35 @@ from django.contrib.admin.forms import AdminAuthenticationForm
 from django.core.exceptions import ValidationError
 
 from accounts.emails import normalize_email
-from accounts.events import known_address, record_event, record_refusal
+from accounts.events import known_address, record_refusal
 from accounts.models.events import EventKind
-from accounts.signin.limits import count_use, reset_uses
+from accounts.signin.limits import claim_try, count_use, forget_tries
 from tenantadmin.core.addresses import client_address, network_of
 from tenantadmin.core.errors import ApiError, RateLimited
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
-_EMAIL: Final = "password-email"
+_KIND: Final = "password"
 
 
 class PasswordForm(AdminAuthenticationForm):
     """Counts every try before it checks the password, so that concurrent tries are counted too.
 
-    ``refusal`` is the error if a rate limit refused the try, else None.
+    Tries are counted for the email and the client's address together: strangers cannot keep the owner of a
+    known email out. ``refusal`` is the error if a limit refused the try, else None.
     """
 
     request: HttpRequest
     refusal: ApiError | None = None
 
     def clean(self) -> dict[str, Any]:
+        address = client_address(self.request)
         email = normalize_email(self.cleaned_data.get("username") or "")
+        key = f"{address} {email}"
         try:
-            count_use(
-                limit=settings.PASSWORD_ADDRESS_LIMIT,
-                kind="password-address",
-                key=client_address(self.request),
-            )
-            count_use(limit=settings.PASSWORD_EMAIL_LIMIT, kind=_EMAIL, key=email)
+            count_use(limit=settings.PASSWORD_ADDRESS_LIMIT, kind="password-address", key=address)
+            claim_try(kind=_KIND, key=key)
         except ApiError as error:
             self.refusal = error
             self._record_failure(email, error.text)
@@ -50,9 +48,7 @@ class PasswordForm(AdminAuthenticationForm):
             self._record_failure(email, str(error.messages[0]))
             raise
         if self.get_user() is not None:
-            reset_uses(limit=settings.PASSWORD_EMAIL_LIMIT, kind=_EMAIL, key=email)
-            signed_in = {"provider": "password"}
-            record_event(EventKind.SIGN_IN_SUCCEEDED, actor=email, subject=email, after=signed_in)
+            forget_tries(kind=_KIND, key=key)
         return cleaned
 
     def _record_failure(self, email: str, reason: str) -> None:
@@ -68,6 +64,5 @@ class PasswordForm(AdminAuthenticationForm):
 
 def _explain(error: ApiError) -> str:
     if not isinstance(error, RateLimited):
-        return "Nobody can sign in at the moment. Try again later."
-    minutes = math.ceil(int(error.headers["Retry-After"]) / 60)
-    return f"Too many tries. Try again in {minutes} minute{'s' if minutes > 1 else ''}."
+        return "Nobody can sign in with a password at the moment. Try again later."
+    return f"Too many tries. Try again in {error.headers['Retry-After']} seconds, or sign in another way."

@@ -68,8 +68,8 @@ VARIABLES: Final = (
     Variable("EMAIL_FROM", kinds.sender, "Tenant administration <no-reply@localhost>"),
     Variable("MAGIC_LINK_EMAIL_LIMIT", kinds.rate_limit, "5 per 15 minutes"),
     Variable("MAGIC_LINK_ADDRESS_LIMIT", kinds.rate_limit, "20 per 15 minutes"),
-    Variable("PASSWORD_EMAIL_LIMIT", kinds.rate_limit, "5 per 15 minutes"),
     Variable("PASSWORD_ADDRESS_LIMIT", kinds.rate_limit, "20 per 15 minutes"),
+    Variable("STAFF_SECOND_FACTOR", kinds.boolean),
     Variable("TOS_REFRESH_SECONDS", kinds.seconds(0, 86_400), 30.0),
     # Expensive work of one caller, in seconds
     Variable("LINT_BUDGET", kinds.rate_limit, "30 per minute"),

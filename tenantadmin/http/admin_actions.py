@@ -6,6 +6,7 @@ import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from allauth.account.internal.flows.reauthentication import raise_if_reauthentication_required
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.db import transaction
@@ -54,10 +55,14 @@ class Act:
 
 
 def confirmed(act: Act) -> Action:
-    """Return ``act`` as an action of the admin site that asks before it acts."""
+    """Return ``act`` as an action of the admin site that asks before it acts.
+
+    It asks for the second factor or password first, unless that was proven a short time ago.
+    """
 
     @admin.action(description=act.title)
     def run(model_admin: Any, request: HttpRequest, queryset: QuerySet[Any]) -> TemplateResponse | None:
+        raise_if_reauthentication_required(request, app="allauth.mfa")
         rows = list(queryset[: _MOST_ROWS + 1])
         if len(rows) > _MOST_ROWS:
             messages.error(request, f"Choose at most {_MOST_ROWS}. Nothing was done.")

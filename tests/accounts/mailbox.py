@@ -23,7 +23,7 @@ class Inbox:
         self.refuses = False
         self.port = 0
 
-    async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:  # noqa: ARG002, N802
+    async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:  # noqa: N802
         if self.refuses:
             return "554 Not today"
         self.messages.append(email.message_from_bytes(envelope.content, policy=email.policy.default))

@@ -29,7 +29,7 @@ class Zone(BaseResolver):  # type: ignore[misc]  # dnslib has no types
     def __init__(self) -> None:
         self.records: dict[str, list[str]] = {}
 
-    def resolve(self, request: DNSRecord, handler: Any) -> DNSRecord:  # noqa: ARG002
+    def resolve(self, request: DNSRecord, handler: Any) -> DNSRecord:
         reply = request.reply()
         name = str(request.q.qname).rstrip(".").lower()
         for text in self.records.get(name, []):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from html import unescape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from django.contrib.admin.models import LogEntry
@@ -16,6 +15,7 @@ from accounts.access.scopes import Scope
 from accounts.models import Domain, Event, PermissionGrant, PersonalAccessToken, RefreshToken, User
 from tenantadmin.core.timestamps import now
 from tests import factories
+from tests.admin.acting import act
 from tests.admin.rows import make_row
 from tests.conftest import ApiClient
 
@@ -24,16 +24,6 @@ if TYPE_CHECKING:
     from django.test import Client
 
 SCOPES = [Scope.CONFIG_READ]
-
-
-def act(staff: Client, name: str, *rows: Model, confirmed: bool = True) -> str:
-    """Choose ``rows`` in their list and do ``name`` to them; returns what the page says then."""
-    options = rows[0]._meta
-    form: dict[str, Any] = {"action": name, "_selected_action": [str(row.pk) for row in rows]}
-    if confirmed:
-        form.update(confirmed="yes", reason="asked to")
-    address = reverse(f"admin:{options.app_label}_{options.model_name}_changelist")
-    return unescape(staff.post(address, form, follow=True).content.decode())
 
 
 @pytest.mark.parametrize(

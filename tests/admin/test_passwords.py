@@ -1,4 +1,4 @@
-"""Signing in to the admin site: a few wrong passwords, then a pause."""
+"""Signing in to the admin site by password: a few wrong ones, then a pause that grows."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.test import Client
 
+from accounts.signin import limits
+from accounts.signin.limits import claim_try, forget_tries
+from tenantadmin.core.errors import RateLimited
 from tests import factories
 from tests.accounts.support import at_once
 
@@ -54,16 +57,43 @@ def test_signing_in_leads_to_the_site_if_the_address_to_go_to_is_bad(db: None, t
     assert (answer.status_code, answer["Location"]) == (302, "/admin/")
 
 
-def test_after_five_wrong_passwords_the_right_one_is_refused_too(db: None) -> None:
+def test_after_five_wrong_passwords_even_the_right_one_has_to_wait(db: None) -> None:
     make_admin()
     make_admin("bob@example.org")
     assert [try_password("wrong").status_code for _ in range(5)] == [200] * 5
-    refused = try_password("right", email="Ada@Example.org", address="192.0.2.2")
-    assert refused.status_code == 429
-    assert 840 < int(refused.headers["Retry-After"]) <= 900
-    assert "Too many tries. Try again in 15 minutes." in refused.content.decode()
+    refused = try_password("right", email="Ada@Example.org")
+    assert (refused.status_code, refused.headers["Retry-After"]) == (429, "1")
+    assert "Too many tries. Try again in 1 seconds, or sign in another way." in refused.content.decode()
     assert "_auth_user_id" not in refused.wsgi_request.session
     assert try_password("right", email="bob@example.org").status_code == 302
+
+
+def test_strangers_cannot_lock_a_known_email(db: None) -> None:
+    make_admin()
+    for number in range(20):
+        try_password("wrong", address="192.0.2.66")
+        try_password("wrong", address=f"198.51.100.{number}")
+    assert try_password("right", address="192.0.2.2").status_code == 302
+
+
+def test_each_wrong_password_doubles_the_wait_up_to_15_minutes(settings: Any) -> None:
+    redis = limits._redis(settings.REDIS_URL)
+    count, wait = limits._keys("t", "k")
+    waits = []
+    for _ in range(18):
+        claim_try(kind="t", key="k")
+        waits.append(max(0, redis.ttl(wait)))
+        assert 3590 < redis.ttl(count) <= 3600
+        if waits[-1]:
+            with pytest.raises(RateLimited) as caught:
+                claim_try(kind="t", key="k")
+            assert caught.value.headers["Retry-After"] == str(waits[-1])
+            # The wait is over.
+            redis.delete(wait)
+    assert waits == [0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900, 900, 900]
+    forget_tries(kind="t", key="k")
+    claim_try(kind="t", key="k")
+    assert redis.exists(wait) == 0
 
 
 def test_the_right_password_clears_the_count(db: None) -> None:
@@ -99,4 +129,4 @@ def test_without_redis_nobody_gets_in(db: None, settings: Any, tmp_path: Any) ->
     settings.REDIS_URL = f"unix://{tmp_path}/nobody.sock"
     refused = try_password("right")
     assert refused.status_code == 500
-    assert "Nobody can sign in at the moment." in refused.content.decode()
+    assert "Nobody can sign in with a password at the moment." in refused.content.decode()

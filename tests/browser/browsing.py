@@ -6,13 +6,14 @@ import os
 import tempfile
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from playwright.sync_api import sync_playwright
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Request
 
 #: What Chromium says of an answer such as 401, which tests assert themselves.
 _ANSWERED: Final = "Failed to load resource: the server responded with a status of 4"
@@ -39,3 +40,15 @@ def browsing(chromium: str) -> Iterator[Page]:
             assert [it for it in problems if not it.startswith(_ANSWERED)] == []
         finally:
             browser.close()
+
+
+def asked_hosts(page: Page) -> set[str]:
+    """Return the set that collects the hosts of all requests of ``page`` from now on."""
+    hosts: set[str] = set()
+
+    def note(request: Request) -> None:
+        if not request.url.startswith("data:"):
+            hosts.add(urlsplit(request.url).netloc)
+
+    page.on("request", note)
+    return hosts

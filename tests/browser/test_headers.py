@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pytest
 
-from tests.browser.browsing import browsing
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page, Request
+from tests.browser.browsing import asked_hosts, browsing
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-
-
-def asked_hosts(page: Page) -> set[str]:
-    """Return the set that collects the hosts of all requests of ``page`` from now on."""
-    hosts: set[str] = set()
-
-    def note(request: Request) -> None:
-        if not request.url.startswith("data:"):
-            hosts.add(urlsplit(request.url).netloc)
-
-    page.on("request", note)
-    return hosts
 
 
 def test_the_docs_show_the_contract_and_drop_tokens_from_the_address(chromium: str, service: str) -> None:

@@ -273,7 +273,7 @@ def test_the_whole_day_is_read_if_the_previous_file_cannot_be_reused(day: Day, d
 class FailingStore(CountingStore):
     """Cannot open its objects."""
 
-    def open(self, name: str, mode: str = "rb") -> NoReturn:  # noqa: ARG002
+    def open(self, name: str, mode: str = "rb") -> NoReturn:
         raise StoreError(f"cannot reach {name}")
 
 

@@ -151,7 +151,7 @@ class _Visitor(cst.CSTVisitor):
             self._functions.pop()
             self._in_body = bool(self._functions)
 
-    def visit_FunctionDef_body(self, node: cst.FunctionDef) -> None:  # noqa: ARG002, N802
+    def visit_FunctionDef_body(self, node: cst.FunctionDef) -> None:  # noqa: N802
         self._in_body = True
 
     def leave_FunctionDef_body(self, node: cst.FunctionDef) -> None:  # noqa: N802

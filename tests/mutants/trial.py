@@ -180,10 +180,10 @@ class _MutantFinder(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
             spec.submodule_search_locations = [str(Path(self._path).parent)]
         return spec
 
-    def get_source(self, fullname: str) -> str:  # noqa: ARG002
+    def get_source(self, fullname: str) -> str:
         return self._source
 
-    def get_code(self, fullname: str) -> CodeType:  # noqa: ARG002
+    def get_code(self, fullname: str) -> CodeType:
         return _compile(self._source, self._path)
 
     def exec_module(self, module: ModuleType) -> None:

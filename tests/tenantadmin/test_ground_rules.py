@@ -184,7 +184,7 @@ class TestBodyLimit:
     @pytest.mark.parametrize("path", ["/oauth/token", "/config/tenants", "/nowhere", "/admin/"])
     def test_a_declared_length_over_the_limit_is_a_413_before_the_body_is_read(self, path: str) -> None:
         class Unreadable(io.BytesIO):
-            def read(self, size: int | None = -1, /) -> bytes:  # noqa: ARG002
+            def read(self, size: int | None = -1, /) -> bytes:
                 raise AssertionError("the body was read")
 
         status, headers, body = call_wsgi(

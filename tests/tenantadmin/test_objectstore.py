@@ -397,7 +397,7 @@ def test_uris_equal_the_uri_of_each_key_and_none_leads_out(tmp_path: Path) -> No
 
 def test_a_failed_write_leaves_only_the_old_object(tmp_path: Path) -> None:
     class Broken(io.BytesIO):
-        def read(self, size: int | None = -1, /) -> bytes:  # noqa: ARG002
+        def read(self, size: int | None = -1, /) -> bytes:
             raise OSError(28, "No space left on device")
 
     store = LocalStore(tmp_path)

@@ -1,0 +1,101 @@
+"""Sessions of the admin site: how long they last, and what they have proven."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from allauth.account.authentication import get_authentication_records
+from allauth.mfa.models import Authenticator
+from django.conf import settings
+from django.contrib.auth import logout
+from django.db import transaction
+
+from accounts.events import record_event
+from accounts.models.events import EventKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.http import HttpRequest
+    from django.http.response import HttpResponseBase
+
+    from accounts.models import User
+
+_BEGUN_AT: Final = "begun_at"
+
+
+def staff_sessions(get_response: Callable[[HttpRequest], HttpResponseBase]) -> Any:
+    """End a session that is too old, or whose user is no platform admin any more.
+
+    `SESSION_COOKIE_AGE` ends an idle one.
+    """
+
+    def middleware(request: HttpRequest) -> HttpResponseBase:
+        if request.path.startswith("/admin/") and request.user.is_authenticated:
+            begun_at = request.session.setdefault(_BEGUN_AT, time.time())
+            if time.time() - begun_at > settings.STAFF_SESSION_SECONDS or not request.user.is_staff:
+                logout(request)
+            else:
+                # The time until an idle session ends begins anew.
+                request.session.modified = True
+        return get_response(request)
+
+    return middleware
+
+
+def second_factors(user: Any) -> set[str]:
+    """Return the kinds of the user's second factors. Recovery codes alone are none."""
+    kinds = Authenticator.objects.filter(user_id=user.pk).values_list("type", flat=True)
+    return set(kinds) - {Authenticator.Type.RECOVERY_CODES}
+
+
+@transaction.atomic
+def reset_second_factor(user: User, *, actor: str, reason: str = "") -> bool:
+    """Remove the user's second factors and recovery codes; return False if there are none.
+
+    Sessions that used them must prove a new one.
+    """
+    kinds = sorted(second_factors(user))
+    removed, _ = Authenticator.objects.filter(user_id=user.pk).delete()
+    if removed:
+        before = {"types": kinds}
+        record_event(
+            EventKind.SECOND_FACTOR_RESET, actor=actor, subject=user.email, before=before, reason=reason
+        )
+    return bool(removed)
+
+
+def ways_used(request: HttpRequest, user: User) -> dict[str, str]:
+    """Return how ``user`` has signed in, for the event: ``{provider, secondFactor?}``."""
+    used: dict[str, str] = {}
+    for record in get_authentication_records(request, user):
+        if record["method"] != "mfa":
+            used["provider"] = record.get("provider") or record["method"]
+        elif record.get("passwordless"):
+            used["provider"] = "passkey"
+        else:
+            used["secondFactor"] = record["type"]
+    return used
+
+
+def has_proven_second_factor(request: HttpRequest) -> bool:
+    """Return True if this session used a second factor that the user still has."""
+    used = {record.get("id") for record in _proofs(request) if record["method"] == "mfa"}
+    return bool(used) and Authenticator.objects.filter(user_id=request.user.pk, pk__in=used).exists()
+
+
+def is_freshly_proven(request: HttpRequest) -> bool:
+    """Return True if the user signed in or confirmed it within `ACCOUNT_REAUTHENTICATION_TIMEOUT`.
+
+    If the user has a second factor, only that counts.
+    """
+    wanted = {"mfa"} if second_factors(request.user) else None
+    moments = [record["at"] for record in _proofs(request) if wanted is None or record["method"] in wanted]
+    return bool(moments) and time.time() - max(moments) < settings.ACCOUNT_REAUTHENTICATION_TIMEOUT
+
+
+def _proofs(request: HttpRequest) -> list[dict[str, Any]]:
+    """Return what the session's user has proven, oldest first: ``{method, at, id?}``."""
+    records: list[dict[str, Any]] = get_authentication_records(request, request.user)
+    return records

@@ -1,0 +1,50 @@
+"""Events of second factors. django-allauth, which adds and removes them, tells only by signals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from allauth.mfa.base.forms import AuthenticateForm
+from allauth.mfa.signals import authenticator_added, authenticator_removed
+from django.core.exceptions import ValidationError
+from django.dispatch import receiver
+
+from accounts.events import record_event, record_refusal
+from accounts.models.events import EventKind
+
+if TYPE_CHECKING:
+    from allauth.mfa.models import Authenticator
+
+    from accounts.models import User
+
+
+class CodeForm(AuthenticateForm):  # type: ignore[misc]  # allauth is not typed
+    """Takes a code of the authenticator app or a recovery code, and records a wrong one."""
+
+    def clean_code(self) -> str:
+        try:
+            return str(super().clean_code())
+        except ValidationError as error:
+            record_refusal(
+                EventKind.SIGN_IN_FAILED,
+                subject=self.user.email,
+                credential=self.user.email,
+                reason=f"Second factor: {error.messages[0]}",
+            )
+            raise
+
+
+@receiver(authenticator_added)
+def record_added(user: User, authenticator: Authenticator, **_: Any) -> None:
+    record_event(
+        EventKind.SECOND_FACTOR_ADDED,
+        actor=user.email,
+        subject=user.email,
+        after={"type": authenticator.type},
+    )
+
+
+@receiver(authenticator_removed)
+def record_removed(user: User, authenticator: Authenticator, **_: Any) -> None:
+    before = {"type": authenticator.type}
+    record_event(EventKind.SECOND_FACTOR_REMOVED, actor=user.email, subject=user.email, before=before)
