@@ -4,6 +4,7 @@ from django.urls import path
 
 from accounts import converters  # noqa: F401 - importing registers them
 from rules.api.cache_metadata import CacheMetadataViewSet
+from rules.api.explain import ExplainViewSet
 from rules.api.history import RulesHistoryViewSet
 from rules.api.markers import MarkerViewSet
 from rules.api.rules import RulesetViewSet
@@ -18,6 +19,7 @@ urlpatterns = [
         name="rules",
     ),
     path("config/rules/validate", RulesetViewSet.as_view({"post": "validate_rules"}), name="validate-rules"),
+    path(f"{_RULES}/explain", ExplainViewSet.as_view({"post": "explain_request"}), name="rules-explain"),
     path(f"{_RULES}/history", RulesHistoryViewSet.as_view({"get": "list_history"}), name="rules-history"),
     path(f"{_RULES}/history/diff", RulesHistoryViewSet.as_view({"get": "diff"}), name="rules-diff"),
     path(

@@ -126,6 +126,7 @@ POLICIES: Final[Mapping[str, Policy]] = {
     "getTenantRules": Policy(Level.TENANT, Scope.CONFIG_READ),
     "replaceTenantRules": Policy(Level.TENANT, Scope.CONFIG_WRITE),
     "validateRules": Policy(Level.SERVICE),
+    "explainRequest": Policy(Level.TENANT, Scope.CONFIG_READ),
     # Change history
     "listChanges": Policy(Level.SERVICE, Scope.CONFIG_READ),
     "listConfigHistory": Policy(Level.TENANT, Scope.CONFIG_READ),
@@ -194,6 +195,7 @@ POLICIES: Final[Mapping[str, Policy]] = {
         notes="documents about users need `analytics:users` too",
     ),
     # Raw logs and SQL
+    "explainLoggedRequest": Policy(Level.TENANT, Scope.LOGS_READ),
     "listLogMonths": Policy(Level.TENANT, Scope.LOGS_READ),
     "listLogDays": Policy(Level.TENANT, Scope.LOGS_READ),
     "listLogHours": Policy(Level.TENANT, Scope.LOGS_READ),

@@ -70,6 +70,7 @@ _GROUPS: Final = {
     "validateRules": SIGNED_IN | EVERY_PAT,
     "getTenant getTenantConfig getTenantRules": TENANT_READ,
     "listConfigHistory diffConfig getConfigRevision": TENANT_READ,
+    "explainRequest": TENANT_READ,
     "listRulesHistory diffRules getRulesRevision": TENANT_READ,
     "replaceTenantConfig replaceTenantRules restoreConfig restoreRules": TENANT_WRITE,
     "deleteTenant": TENANT_WRITE - {"tenant admin", "grant"},
@@ -84,7 +85,8 @@ _GROUPS: Final = {
     "getRuleEffectiveness getCacheOpportunities": pat("analytics:read"),
     "getUsersSummary getUserYearlySummary": pat("analytics:users"),
     "getUserMonthlySummary getUserDailySummary": pat("analytics:users"),
-    "listLogMonths listLogDays listLogHours listLogFiles getLogObject": MEMBERS | {"grant", "PAT logs:read"},
+    "listLogMonths listLogDays listLogHours listLogFiles getLogObject explainLoggedRequest": MEMBERS
+    | {"grant", "PAT logs:read"},
     "queryLogs": MEMBERS | {"PAT logs:query"} | ANALYST,
     "listPublishedQueries": SIGNED_IN | EVERY_PAT,
     "verifyDocument": ANALYST,

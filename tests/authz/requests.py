@@ -50,6 +50,8 @@ def bodies(stage: Stage) -> dict[str, Any]:
             "permissions": ["config:read"],
         },
         "registerDomain": {"domain": "example.org"},
+        "explainRequest": {"request": {}},
+        "explainLoggedRequest": {"logId": "x", "day": "2026-01-01"},
         "verifyDocument": {"document": "day", "period": "2026-01-01"},
     }
 

@@ -136,6 +136,8 @@ def seed_service() -> Seed:
             "file": ["a.json"],
             "sql": STATEMENTS,
             "document": ["day", "month", "year", "users"],
+            "request": [{"userName": "a"}, {}],
+            "logId": ["x"],
             "period": [f"{DAY}", f"{DAY:%Y-%m}", f"{DAY:%Y}", ""],
             "conditions": [{"userName": "a"}, {"statementType": {"in": ["SELECT"]}}],
         },
