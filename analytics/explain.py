@@ -84,14 +84,15 @@ def explain_logged(
     log_id: str,
     reader: Reader,
     seq: int | None = None,
+    draft_id: UUID | None = None,
 ) -> LoggedExplanation:
-    """Explain the request of a log entry by the rules in force at its timestamp, or by revision ``seq``.
+    """Explain the request of a log entry by the rules in force at its timestamp, or by a revision or a draft.
 
     Each query of the log is audited as one of ``reader`` before it runs.
 
     Raises:
         LoggedRequestNotFound: the day has no such entry.
-        ValidationFailed: there is no such revision.
+        ValidationFailed: there is no such revision or draft, or the draft has lint errors.
         TenantNotFound: the tenant is deleted, and its history has no rules for this moment.
     """
     day_text = quote_text(day)
@@ -105,7 +106,7 @@ def explain_logged(
         raise LoggedRequestNotFound
     entry = found[0]
     moment = _moment(entry["timestamp"])
-    chosen = choose_rules(tenant, seq=seq, at=moment)
+    chosen = choose_rules(tenant, seq=seq, draft_id=draft_id, at=moment)
     miss = None
     if entry["cacheStatus"] == "MISS" and moment is not None:
         miss = _explain_miss(store, tenant, entry, day=day, moment=moment, reader=reader)

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from accounts.models.history import RevisionKind
 from accounts.revisions import DocumentHistory
+from rules.drafts import DraftNotFound, find_draft
 from rules.ruleset import read_ruleset
+from rules.write import lint_document
 from tenantadmin.core.errors import ValidationFailed
 from tenantadmin.core.timestamps import format_timestamp
 
@@ -23,30 +25,37 @@ if TYPE_CHECKING:
 class ChosenRules:
     """Rules, and where they come from.
 
-    ``is_in_force`` is False if the history begins after the moment that was asked for; then the rules are the
-    current ones.
+    ``seq`` and ``changed_at`` of a draft are its base revision and its last write. ``is_in_force`` is False
+    if the history begins after the moment that was asked for; then the rules are the current ones.
     """
 
     rules: Sequence[dict[str, Any]]
     seq: int
     changed_at: dt.datetime
     is_in_force: bool = True
+    draft_id: UUID | None = None
 
     def as_json(self) -> dict[str, Any]:
         return {
             "seq": self.seq,
+            "draftId": None if self.draft_id is None else str(self.draft_id),
             "changedAt": format_timestamp(self.changed_at),
             "inForce": self.is_in_force,
         }
 
 
-def choose_rules(tenant_id: UUID, *, seq: int | None = None, at: dt.datetime | None = None) -> ChosenRules:
-    """Return the rules of revision ``seq``, else those in force at ``at``, else the current ones.
+def choose_rules(
+    tenant_id: UUID, *, seq: int | None = None, draft_id: UUID | None = None, at: dt.datetime | None = None
+) -> ChosenRules:
+    """Return the rules of a revision or of a draft, else those in force at ``at``, else the current ones.
 
     Raises:
-        ValidationFailed: there is no such revision, or the tenant was deleted with it.
-        TenantNotFound: there is no such live tenant, and the current rules are needed.
+        ValidationFailed: there is no such revision or draft, the tenant was deleted with the revision, or the
+            draft has lint errors.
+        TenantNotFound: there is no such live tenant, and the current rules or a draft are needed.
     """
+    if draft_id is not None:
+        return _of_draft(tenant_id, draft_id)
     history = DocumentHistory(RevisionKind.RULES, tenant_id).revisions()
     if seq is not None:
         revision = history.filter(seq=seq).first()
@@ -65,3 +74,15 @@ def _of_revision(revision: Revision) -> ChosenRules:
     # The revision of a deletion has no document: no rule was in force.
     rules = (revision.document or {}).get("rules", [])
     return ChosenRules(rules, revision.seq, revision.changed_at)
+
+
+def _of_draft(tenant_id: UUID, draft_id: UUID) -> ChosenRules:
+    try:
+        draft = find_draft(tenant_id, draft_id)
+    except DraftNotFound as error:
+        raise ValidationFailed.at("/draftId", "unknown-draft", error.text) from error
+    rules = lint_document({"rules": draft.rules}).normalized
+    if rules is None:
+        message = "The draft has lint errors, so that its rules cannot decide. Correct them first."
+        raise ValidationFailed.at("/draftId", "lint-errors", message)
+    return ChosenRules(rules, draft.base_seq, draft.modified_at, draft_id=draft_id)

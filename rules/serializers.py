@@ -20,7 +20,9 @@ from rules.lint import Severity
 from tenantadmin.http.serializers import (
     HalLinks,
     IgnoredField,
+    ItemList,
     JsonIntegerField,
+    Link,
     OneOfField,
     StrictCharField,
     StrictRegexField,
@@ -274,6 +276,7 @@ class ChosenRulesBody(StrictSerializer):
     """Which rules decide; at most one member."""
 
     seq = JsonIntegerField(required=False, min_value=0, help_text="A revision of the rules.")
+    draftId = StrictUuidField(required=False, help_text="A draft of the rules, which has no lint errors.")
 
     def validate(self, attrs: Any) -> Any:
         given = [name for name in ("seq", "draftId", "at") if name in attrs]
@@ -293,7 +296,8 @@ class ExplainRequestBody(ChosenRulesBody):
 class ChosenRuleset(serializers.Serializer[Any]):
     """The rules that decided."""
 
-    seq = serializers.IntegerField(min_value=0)
+    seq = serializers.IntegerField(min_value=0, help_text="Of a draft, the revision that it is based on.")
+    draftId = serializers.UUIDField(allow_null=True)
     changedAt = serializers.DateTimeField()
     inForce = serializers.BooleanField(
         help_text="False if the history begins after the moment: then these are the current rules."
@@ -359,3 +363,91 @@ class RequestExplanation(serializers.Serializer[Any]):
     ruleset = ChosenRuleset()
     decision = ExplainedDecision()
     rules = ExplainedRule(many=True)
+
+
+@extend_schema_field(OpenApiTypes.OBJECT)
+class DraftRuleField(serializers.JSONField):
+    """A rule, which may have lint errors."""
+
+
+class NewDraft(StrictSerializer):
+    """A draft to make, or to replace another."""
+
+    may_be_absent = True
+
+    name = StrictCharField(required=False, allow_blank=True, max_length=200)
+    rules = serializers.ListField(
+        child=DraftRuleField(allow_null=True), required=False, help_text="Default: the current rules."
+    )
+    baseSeq = JsonIntegerField(
+        required=False,
+        min_value=0,
+        max_value=2**31 - 1,
+        help_text="The revision that the draft changes. Default: the current one.",
+    )
+
+
+class DraftBody(NewDraft):
+    """What replaces a draft. What is read-only may be sent back as read."""
+
+    may_be_absent = False
+
+    rules = serializers.ListField(child=DraftRuleField(allow_null=True))
+    draftId = IgnoredField(required=False)
+    tenantId = IgnoredField(required=False)
+    lint = IgnoredField(required=False)
+    createdAt = IgnoredField(required=False)
+    createdBy = IgnoredField(required=False)
+    modifiedAt = IgnoredField(required=False)
+    modifiedBy = IgnoredField(required=False)
+
+
+class DraftHead(serializers.Serializer[Any]):
+    """A draft without its rules."""
+
+    draftId = serializers.UUIDField()
+    tenantId = serializers.UUIDField()
+    name = serializers.CharField(allow_blank=True)
+    baseSeq = serializers.IntegerField(min_value=0, help_text="The revision that the draft changes.")
+    lint = RuleLintResult(help_text="Of the last write of the draft.")
+    createdAt = serializers.DateTimeField()
+    createdBy = serializers.CharField()
+    modifiedAt = serializers.DateTimeField()
+    modifiedBy = serializers.CharField()
+
+
+class Draft(DraftHead):
+    """A ruleset that is not published."""
+
+    rules = serializers.ListField(child=DraftRuleField(allow_null=True))
+
+
+class DraftList(ItemList):
+    """The drafts of a tenant."""
+
+    drafts = DraftHead(many=True)
+
+
+class DraftLinks(serializers.Serializer[Any]):
+    self = Link()
+    parent = Link()
+
+
+class DraftDifference(serializers.Serializer[Any]):
+    """What publishing a draft would change; ``from`` is the current revision."""
+
+    baseSeq = serializers.IntegerField(min_value=0)
+    draftId = serializers.UUIDField()
+    kind = serializers.ChoiceField(choices=["rules"])
+    _links = DraftLinks()
+    added = Rule(many=True)
+    removed = Rule(many=True)
+    changed = RuleDifference(many=True)
+    reordered = serializers.BooleanField(help_text="The rules that both have are in another order.")
+    conflicts = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="Ids of rules that the draft and somebody else have changed since the base.",
+    )
+
+    def get_fields(self) -> dict[str, Any]:
+        return {"from": serializers.IntegerField(min_value=0), **super().get_fields()}

@@ -127,6 +127,13 @@ POLICIES: Final[Mapping[str, Policy]] = {
     "replaceTenantRules": Policy(Level.TENANT, Scope.CONFIG_WRITE),
     "validateRules": Policy(Level.SERVICE),
     "explainRequest": Policy(Level.TENANT, Scope.CONFIG_READ),
+    "listDrafts": Policy(Level.TENANT, Scope.CONFIG_READ),
+    "createDraft": Policy(Level.TENANT, Scope.CONFIG_WRITE),
+    "getDraft": Policy(Level.TENANT, Scope.CONFIG_READ),
+    "replaceDraft": Policy(Level.TENANT, Scope.CONFIG_WRITE),
+    "deleteDraft": Policy(Level.TENANT, Scope.CONFIG_WRITE),
+    "diffDraft": Policy(Level.TENANT, Scope.CONFIG_READ),
+    "publishDraft": Policy(Level.TENANT, Scope.CONFIG_WRITE),
     # Change history
     "listChanges": Policy(Level.SERVICE, Scope.CONFIG_READ),
     "listConfigHistory": Policy(Level.TENANT, Scope.CONFIG_READ),

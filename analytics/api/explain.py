@@ -39,7 +39,7 @@ class ExplainViewSet(AppViewSet):
         ],
     )
     def explain_logged_request(self, request: Request, tenant: UUID) -> Response:
-        """By the rules in force at its timestamp, or by those of a revision.
+        """By the rules in force at its timestamp, or by those of a revision or a draft.
 
         Each read of the log is recorded before it happens.
         """
@@ -49,6 +49,7 @@ class ExplainViewSet(AppViewSet):
             day=self.body["day"],
             log_id=self.body["logId"],
             seq=self.body.get("seq"),
+            draft_id=self.body.get("draftId"),
             reader=Reader(self.principal.email, client_address(request)),
         )
         return Response(explanation.as_json())

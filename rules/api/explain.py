@@ -40,7 +40,9 @@ class ExplainViewSet(AppViewSet):
         ],
     )
     def explain_request(self, request: Request, tenant: UUID) -> Response:
-        """By the current rules, those of a revision, or those in force at a moment. Reads no log."""
-        chosen = choose_rules(tenant, seq=self.body.get("seq"), at=self.body.get("at"))
+        """By the current rules, a revision, a draft, or the rules in force at a moment. Reads no log."""
+        chosen = choose_rules(
+            tenant, seq=self.body.get("seq"), draft_id=self.body.get("draftId"), at=self.body.get("at")
+        )
         explanation = explain(read_rules(chosen.rules), self.body["request"])
         return Response({"ruleset": chosen.as_json(), **explanation.as_json()})

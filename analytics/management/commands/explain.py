@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 
@@ -17,7 +18,6 @@ from tenantadmin.terminal import visible
 if TYPE_CHECKING:
     import datetime as dt
     from argparse import ArgumentParser
-    from uuid import UUID
 
 #: The reader that the audit records: it is not known who runs the command.
 _OPERATOR: Final = Reader(email="manage.py explain", address="")
@@ -31,14 +31,29 @@ class Command(BaseCommand):
         parser.add_argument("--tenant", type=tenant_id, required=True, metavar="ID")
         parser.add_argument("--day", type=day_argument, required=True, help="YYYY-MM-DD")
         parser.add_argument("--seq", type=int, help="a revision of the rules; default: that in force then")
+        parser.add_argument("--draft", type=UUID, metavar="ID", help="a draft of the rules")
         parser.add_argument("--json", action="store_true", dest="as_json", help="print the answer of the API")
 
     def handle(
-        self, *, log_id: str, tenant: UUID, day: dt.date, seq: int | None, as_json: bool, **_: Any
+        self,
+        *,
+        log_id: str,
+        tenant: UUID,
+        day: dt.date,
+        seq: int | None,
+        draft: UUID | None,
+        as_json: bool,
+        **_: Any,
     ) -> None:
         try:
             explanation = explain_logged(
-                default_store(), tenant=tenant, day=day, log_id=log_id, seq=seq, reader=_OPERATOR
+                default_store(),
+                tenant=tenant,
+                day=day,
+                log_id=log_id,
+                seq=seq,
+                draft_id=draft,
+                reader=_OPERATOR,
             ).as_json()
         except ApiError as error:
             details = "".join(f" {detail.message}" for detail in error.details)
