@@ -12,7 +12,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
-from accounts.serializers.history import DiffHead, FieldDifference
+from accounts.serializers.history import Change, DiffHead, FieldDifference
 from rules.conditions import CONDITION_KEYS, InvalidRequest, read_request
 from rules.explain import Outcome
 from rules.language import Action
@@ -25,6 +25,7 @@ from tenantadmin.http.serializers import (
     Link,
     OneOfField,
     StrictCharField,
+    StrictIntegerField,
     StrictRegexField,
     StrictSerializer,
     StrictUuidField,
@@ -451,3 +452,27 @@ class DraftDifference(serializers.Serializer[Any]):
 
     def get_fields(self) -> dict[str, Any]:
         return {"from": serializers.IntegerField(min_value=0), **super().get_fields()}
+
+
+class BlameParameters(StrictSerializer):
+    seq = StrictIntegerField(required=False, min_value=0, help_text="Default: the current revision.")
+
+
+class BlamedField(serializers.Serializer[Any]):
+    path = serializers.CharField(help_text="JSON Pointer into the rule.")
+    seq = serializers.IntegerField(min_value=0, help_text="The revision that last changed the value.")
+    atMost = serializers.BooleanField(help_text="True if older revisions, which were not read, may have.")
+
+
+class BlamedRule(serializers.Serializer[Any]):
+    ruleId = serializers.CharField()
+    fields = BlamedField(many=True)  # type: ignore[assignment]  # a member, not the property
+
+
+class RulesBlame(serializers.Serializer[Any]):
+    """The revision that last changed each value of a ruleset."""
+
+    seq = serializers.IntegerField(min_value=0)
+    order = BlamedField(help_text="The order of the rules; its path is `/order`.")
+    rules = BlamedRule(many=True)
+    revisions = Change(many=True, help_text="The revisions that are named above, newest first.")

@@ -42,6 +42,7 @@ urlpatterns = [
     ),
     path(f"{_RULES}/explain", ExplainViewSet.as_view({"post": "explain_request"}), name="rules-explain"),
     path(f"{_RULES}/history", RulesHistoryViewSet.as_view({"get": "list_history"}), name="rules-history"),
+    path(f"{_RULES}/blame", RulesHistoryViewSet.as_view({"get": "blame"}), name="rules-blame"),
     path(f"{_RULES}/history/diff", RulesHistoryViewSet.as_view({"get": "diff"}), name="rules-diff"),
     path(
         f"{_RULES}/history/<seq:seq>",

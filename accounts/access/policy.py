@@ -143,6 +143,7 @@ POLICIES: Final[Mapping[str, Policy]] = {
     "listRulesHistory": Policy(Level.TENANT, Scope.CONFIG_READ),
     "diffRules": Policy(Level.TENANT, Scope.CONFIG_READ),
     "getRulesRevision": Policy(Level.TENANT, Scope.CONFIG_READ),
+    "blameRules": Policy(Level.TENANT, Scope.CONFIG_READ),
     "restoreRules": Policy(Level.TENANT, Scope.CONFIG_WRITE),
     "listAccountHistory": Policy(Level.ACCOUNT, Scope.CONFIG_READ),
     "diffAccount": Policy(Level.ACCOUNT, Scope.CONFIG_READ),

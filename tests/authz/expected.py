@@ -70,7 +70,7 @@ _GROUPS: Final = {
     "validateRules": SIGNED_IN | EVERY_PAT,
     "getTenant getTenantConfig getTenantRules": TENANT_READ,
     "listConfigHistory diffConfig getConfigRevision": TENANT_READ,
-    "explainRequest listDrafts getDraft diffDraft": TENANT_READ,
+    "explainRequest listDrafts getDraft diffDraft blameRules": TENANT_READ,
     "createDraft replaceDraft deleteDraft publishDraft": TENANT_WRITE,
     "listRulesHistory diffRules getRulesRevision": TENANT_READ,
     "replaceTenantConfig replaceTenantRules restoreConfig restoreRules": TENANT_WRITE,
