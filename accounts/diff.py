@@ -46,16 +46,16 @@ def _diff_objects(before: Mapping[str, Any], after: Mapping[str, Any], path: str
         here = f"{path}/{name.replace('~', '~0').replace('/', '~1')}"
         if isinstance(old, dict) and isinstance(new, dict):
             yield from _diff_objects(old, new, here)
-        elif (name in before) != (name in after) or not _equal(old, new):
+        elif (name in before) != (name in after) or not equal_values(old, new):
             yield FieldChange(here, old, new)
 
 
-def _equal(old: object, new: object) -> bool:
+def equal_values(old: object, new: object) -> bool:
     """Return True if two JSON values are equal. Unlike in Python, ``true`` does not equal 1."""
     if isinstance(old, bool) or isinstance(new, bool):
         return old is new
     if isinstance(old, dict) and isinstance(new, dict):
-        return old.keys() == new.keys() and all(_equal(value, new[name]) for name, value in old.items())
+        return old.keys() == new.keys() and all(equal_values(value, new[name]) for name, value in old.items())
     if isinstance(old, list) and isinstance(new, list):
-        return len(old) == len(new) and all(map(_equal, old, new))
+        return len(old) == len(new) and all(map(equal_values, old, new))
     return old == new

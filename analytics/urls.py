@@ -3,6 +3,7 @@ from __future__ import annotations
 from django.urls import path
 
 from analytics import converters  # noqa: F401 - importing registers them
+from analytics.api.explain import ExplainViewSet
 from analytics.api.published import PublishedQueryViewSet, VerificationViewSet
 from analytics.api.summaries import SummaryViewSet, UserSummaryViewSet
 from logs import converters as time_converters  # noqa: F401 - likewise
@@ -15,6 +16,11 @@ urlpatterns = [
         "analytics/queries",
         PublishedQueryViewSet.as_view({"get": "list_published_queries"}),
         name="published-queries",
+    ),
+    path(
+        "tenants/<uuid:tenant>/explain",
+        ExplainViewSet.as_view({"post": "explain_logged_request"}),
+        name="explain",
     ),
     path(
         "tenants/<uuid:tenant>/verifications",

@@ -18,6 +18,13 @@ def quote_text(value: object) -> str:
     return "'" + str(value).replace("'", "''") + "'"
 
 
+def quote_value(value: str | None) -> str:
+    """Return an expression for a text or null. Unlike a literal, it can contain NUL."""
+    if value is None:
+        return "NULL"
+    return "(" + " || chr(0) || ".join(quote_text(part) for part in value.split("\0")) + ")"
+
+
 def quote_texts(values: Iterable[object]) -> str:
     """Return values as a list of text literals."""
     return f"[{', '.join(map(quote_text, values))}]"

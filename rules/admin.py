@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib import admin
 
 from accounts.staff.names import NamingAdmin, revisions_address
-from rules.models import CacheMetadata, Marker, Ruleset
+from rules.models import CacheMetadata, Marker, RuleDraft, Ruleset
 
 
 @admin.register(Ruleset)
@@ -32,3 +32,10 @@ class CacheMetadataAdmin(NamingAdmin):
     named = ("tenant",)
     list_display = ("cache_key", "tenant", "rule_id", "created_at", "expires_at", "last_accessed_at")
     search_fields = ("cache_key", "rule_id", "tenant__name", "tenant__id")
+
+
+@admin.register(RuleDraft)
+class RuleDraftAdmin(NamingAdmin):
+    named = ("tenant",)
+    list_display = ("name", "tenant", "base_seq", "modified_by", "modified_at")
+    search_fields = ("name", "id", "modified_by", "tenant__name", "tenant__id")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import uuid
+
 from django.db import models
 from django.db.models.functions import Now
 
@@ -102,3 +104,32 @@ class CacheMetadata(models.Model):
 
     def __str__(self) -> str:
         return self.cache_key
+
+
+class RuleDraft(models.Model):
+    """A ruleset that is not published yet. It may have lint errors, and is deleted with its tenant."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="rule_drafts")
+    name = models.CharField(max_length=200, blank=True)
+    #: The rules as sent: anything that is an array.
+    rules = models.JSONField(default=list, blank=True)
+    #: The revision of the rules that the draft was made from.
+    base_seq = models.PositiveIntegerField()
+    #: ``RuleLintResult`` of the last write.
+    lint = models.JSONField(default=dict, blank=True)
+    #: Counts the writes of the draft.
+    version = models.PositiveIntegerField(default=0, editable=False)
+    #: Normalized emails.
+    created_by = models.CharField(max_length=320)
+    modified_by = models.CharField(max_length=320)
+    created_at = models.DateTimeField(default=now, editable=False)
+    modified_at = models.DateTimeField(default=now, editable=False)
+
+    class Meta:
+        ordering = ("-modified_at", "id")
+        verbose_name = "rule draft"
+        indexes = (models.Index(fields=["tenant", "-modified_at", "id"], name="draft_newest"),)
+
+    def __str__(self) -> str:
+        return self.name or str(self.id)

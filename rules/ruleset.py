@@ -12,7 +12,7 @@ from accounts.history import append_revision
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.tenants.documents import read_row, remove_row
 from accounts.tenants.errors import TenantNotFound
-from rules.models import Ruleset
+from rules.models import RuleDraft, Ruleset
 from rules.summary import summarize_rules
 from tenantadmin.core.rendering import dump_json, strong_etag
 from tenantadmin.core.timestamps import format_timestamp
@@ -147,7 +147,8 @@ class RulesetKeeper:
         )
 
     def delete(self, *, tenant: Tenant, actor: str, at: dt.datetime) -> int:
-        """Remove the ruleset and append its last revision; return 1, or 0 where there was none."""
+        """Remove the ruleset and its drafts, append its last revision; return 1, or 0 if it was gone."""
+        RuleDraft.objects.filter(tenant=tenant).delete()
         return remove_row(
             Ruleset,
             kind=RevisionKind.RULES,

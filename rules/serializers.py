@@ -12,7 +12,9 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
-from accounts.serializers.history import DiffHead, FieldDifference, PageParameters
+from accounts.serializers.history import Change, DiffHead, FieldDifference, PageParameters
+from rules.conditions import CONDITION_KEYS, InvalidRequest, read_request
+from rules.explain import Outcome
 from rules.language import Action
 from rules.lint import Severity
 from tenantadmin.http.serializers import (
@@ -24,10 +26,12 @@ from tenantadmin.http.serializers import (
     Link,
     OneOfField,
     StrictCharField,
+    StrictIntegerField,
     StrictRegexField,
     StrictSerializer,
     StrictUuidField,
     TimestampField,
+    unknown_name_message,
 )
 
 _MARKER_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,199}\Z"
@@ -299,3 +303,229 @@ class CacheKeyPage(serializers.Serializer[Any]):
 
     _links = CacheKeyPageLinks()
     cacheKeys = CacheMetadataDocument(many=True)
+
+
+@extend_schema_field(OpenApiTypes.OBJECT)
+class RequestField(serializers.JSONField):
+    """A request: condition keys to values, as in a row of ``proxy_logs``. An absent key is null."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if not isinstance(data, dict):
+            raise serializers.ValidationError("Send an object of condition keys.", code="wrong-type")
+        unknown = {
+            name: [unknown_name_message(name, CONDITION_KEYS, kind="condition key")]
+            for name in data
+            if name not in CONDITION_KEYS
+        }
+        if unknown:
+            raise serializers.ValidationError(unknown, code="unknown-condition-key")
+        try:
+            read_request(data)
+        except InvalidRequest as error:
+            raise serializers.ValidationError({error.key: [f"{error}."]}, code="wrong-type") from error
+        return data
+
+
+class ChosenRulesBody(StrictSerializer):
+    """Which rules decide; at most one member."""
+
+    seq = JsonIntegerField(required=False, min_value=0, help_text="A revision of the rules.")
+    draftId = StrictUuidField(required=False, help_text="A draft of the rules, which has no lint errors.")
+
+    def validate(self, attrs: Any) -> Any:
+        given = [name for name in ("seq", "draftId", "at") if name in attrs]
+        for name in given[1:]:
+            message = f"Send either '{given[0]}' or '{name}'."
+            raise serializers.ValidationError({name: [serializers.ErrorDetail(message, "conflicting")]})
+        return attrs
+
+
+class ExplainRequestBody(ChosenRulesBody):
+    """A request, and which rules decide it: by default the current ones."""
+
+    request = RequestField()
+    at = TimestampField(required=False, help_text="The rules that were in force at this moment.")
+
+
+class ChosenRuleset(serializers.Serializer[Any]):
+    """The rules that decided."""
+
+    seq = serializers.IntegerField(min_value=0, help_text="Of a draft, the revision that it is based on.")
+    draftId = serializers.UUIDField(allow_null=True)
+    changedAt = serializers.DateTimeField()
+    inForce = serializers.BooleanField(
+        help_text="False if the history begins after the moment: then these are the current rules."
+    )
+
+
+class ExplainedFiring(serializers.Serializer[Any]):
+    ruleId = serializers.CharField()
+    targets = serializers.ListField(child=serializers.CharField())
+    required = serializers.BooleanField()  # type: ignore[assignment]  # a member, not the argument
+
+
+class ExplainedDecision(serializers.Serializer[Any]):
+    """What happens. ``ruleId`` and ``action`` are null if no rule matches."""
+
+    ruleId = serializers.CharField(allow_null=True)
+    action = serializers.ChoiceField(choices=[action.value for action in Action], allow_null=True)
+    statuses = serializers.ListField(
+        child=serializers.CharField(), help_text="The cache statuses that the log can show."
+    )
+    fired = ExplainedFiring(many=True)
+
+
+class FailedTest(serializers.Serializer[Any]):
+    """A test that keeps the rule from matching."""
+
+    path = serializers.CharField(help_text="JSON Pointer into the rule's conditions.")
+    key = serializers.CharField()
+    operator = serializers.CharField()
+    operand = serializers.JSONField()
+    value = serializers.JSONField(allow_null=True, help_text="The value of the request.")
+    negated = serializers.BooleanField(
+        help_text="True inside an odd number of `not`: the test is true, and must be false."
+    )
+
+
+@extend_schema_field(OpenApiTypes.OBJECT)
+class ConditionTraceField(serializers.JSONField):
+    """The result of each condition: {path, operator, matched} with {key, operand, value} or {parts}."""
+
+
+class ExplainedRule(serializers.Serializer[Any]):
+    """A rule, and what keeps it from matching."""
+
+    ruleId = serializers.CharField()
+    name = serializers.CharField(allow_blank=True)
+    position = serializers.IntegerField(min_value=0)
+    action = serializers.ChoiceField(choices=[action.value for action in Action])
+    outcome = serializers.ChoiceField(choices=[outcome.value for outcome in Outcome])
+    fired = serializers.BooleanField()
+    distance = serializers.IntegerField(
+        min_value=0,
+        allow_null=True,
+        help_text="The fewest tests that must change their result; null if the conditions never match.",
+    )
+    failed = FailedTest(many=True)
+    conditions = ConditionTraceField()
+
+
+class RequestExplanation(serializers.Serializer[Any]):
+    """What a ruleset does with a request. The rules that are closest to a match come first."""
+
+    ruleset = ChosenRuleset()
+    decision = ExplainedDecision()
+    rules = ExplainedRule(many=True)
+
+
+@extend_schema_field(OpenApiTypes.OBJECT)
+class DraftRuleField(serializers.JSONField):
+    """A rule, which may have lint errors."""
+
+
+class NewDraft(StrictSerializer):
+    """A draft to make, or to replace another."""
+
+    may_be_absent = True
+
+    name = StrictCharField(required=False, allow_blank=True, max_length=200)
+    rules = serializers.ListField(
+        child=DraftRuleField(allow_null=True), required=False, help_text="Default: the current rules."
+    )
+    baseSeq = JsonIntegerField(
+        required=False,
+        min_value=0,
+        max_value=2**31 - 1,
+        help_text="The revision that the draft changes. Default: the current one.",
+    )
+
+
+class DraftBody(NewDraft):
+    """What replaces a draft. What is read-only may be sent back as read."""
+
+    may_be_absent = False
+
+    rules = serializers.ListField(child=DraftRuleField(allow_null=True))
+    draftId = IgnoredField(required=False)
+    tenantId = IgnoredField(required=False)
+    lint = IgnoredField(required=False)
+    createdAt = IgnoredField(required=False)
+    createdBy = IgnoredField(required=False)
+    modifiedAt = IgnoredField(required=False)
+    modifiedBy = IgnoredField(required=False)
+
+
+class DraftHead(serializers.Serializer[Any]):
+    """A draft without its rules."""
+
+    draftId = serializers.UUIDField()
+    tenantId = serializers.UUIDField()
+    name = serializers.CharField(allow_blank=True)
+    baseSeq = serializers.IntegerField(min_value=0, help_text="The revision that the draft changes.")
+    lint = RuleLintResult(help_text="Of the last write of the draft.")
+    createdAt = serializers.DateTimeField()
+    createdBy = serializers.CharField()
+    modifiedAt = serializers.DateTimeField()
+    modifiedBy = serializers.CharField()
+
+
+class Draft(DraftHead):
+    """A ruleset that is not published."""
+
+    rules = serializers.ListField(child=DraftRuleField(allow_null=True))
+
+
+class DraftList(ItemList):
+    """The drafts of a tenant."""
+
+    drafts = DraftHead(many=True)
+
+
+class DraftLinks(serializers.Serializer[Any]):
+    self = Link()
+    parent = Link()
+
+
+class DraftDifference(serializers.Serializer[Any]):
+    """What publishing a draft would change; ``from`` is the current revision."""
+
+    baseSeq = serializers.IntegerField(min_value=0)
+    draftId = serializers.UUIDField()
+    kind = serializers.ChoiceField(choices=["rules"])
+    _links = DraftLinks()
+    added = Rule(many=True)
+    removed = Rule(many=True)
+    changed = RuleDifference(many=True)
+    reordered = serializers.BooleanField(help_text="The rules that both have are in another order.")
+    conflicts = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="Ids of rules that the draft and somebody else have changed since the base.",
+    )
+
+    def get_fields(self) -> dict[str, Any]:
+        return {"from": serializers.IntegerField(min_value=0), **super().get_fields()}
+
+
+class BlameParameters(StrictSerializer):
+    seq = StrictIntegerField(required=False, min_value=0, help_text="Default: the current revision.")
+
+
+class BlamedField(serializers.Serializer[Any]):
+    path = serializers.CharField(help_text="JSON Pointer into the rule.")
+    seq = serializers.IntegerField(min_value=0, help_text="The revision that last changed the value.")
+    atMost = serializers.BooleanField(help_text="True if older revisions, which were not read, may have.")
+
+
+class BlamedRule(serializers.Serializer[Any]):
+    ruleId = serializers.CharField()
+    fields = BlamedField(many=True)  # type: ignore[assignment]  # a member, not the property
+
+
+class RulesBlame(serializers.Serializer[Any]):
+    """The revision that last changed each value of a ruleset."""
+
+    seq = serializers.IntegerField(min_value=0)
+    order = BlamedField(help_text="The order of the rules; its path is `/order`.")
+    rules = BlamedRule(many=True)
+    revisions = Change(many=True, help_text="The revisions that are named above, newest first.")

@@ -4,6 +4,8 @@ from django.urls import path
 
 from accounts import converters  # noqa: F401 - importing registers them
 from rules.api.cache_metadata import CacheMetadataViewSet
+from rules.api.drafts import DraftViewSet
+from rules.api.explain import ExplainViewSet
 from rules.api.history import RulesHistoryViewSet
 from rules.api.markers import MarkerViewSet
 from rules.api.rules import RulesetViewSet
@@ -18,7 +20,29 @@ urlpatterns = [
         name="rules",
     ),
     path("config/rules/validate", RulesetViewSet.as_view({"post": "validate_rules"}), name="validate-rules"),
+    path(
+        f"{_RULES}/drafts",
+        DraftViewSet.as_view({"get": "list_drafts", "post": "create_draft"}),
+        name="rules-drafts",
+    ),
+    path(
+        f"{_RULES}/drafts/<uuid:draft>",
+        DraftViewSet.as_view({"get": "get_draft", "put": "replace_draft", "delete": "delete_draft"}),
+        name="rules-draft",
+    ),
+    path(
+        f"{_RULES}/drafts/<uuid:draft>/diff",
+        DraftViewSet.as_view({"get": "diff_draft"}),
+        name="rules-draft-diff",
+    ),
+    path(
+        f"{_RULES}/drafts/<uuid:draft>/publish",
+        DraftViewSet.as_view({"post": "publish_draft"}),
+        name="rules-draft-publish",
+    ),
+    path(f"{_RULES}/explain", ExplainViewSet.as_view({"post": "explain_request"}), name="rules-explain"),
     path(f"{_RULES}/history", RulesHistoryViewSet.as_view({"get": "list_history"}), name="rules-history"),
+    path(f"{_RULES}/blame", RulesHistoryViewSet.as_view({"get": "blame"}), name="rules-blame"),
     path(f"{_RULES}/history/diff", RulesHistoryViewSet.as_view({"get": "diff"}), name="rules-diff"),
     path(
         f"{_RULES}/history/<seq:seq>",

@@ -21,7 +21,7 @@ from rules.summary import summarize_rules
 from tenantadmin.core.errors import Conflict, Detail, ValidationFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Mapping
     from uuid import UUID
 
 
@@ -45,13 +45,14 @@ def write_ruleset(
     restored_from: int | None = None,
     confirm_deletes: Collection[str] = (),
     require: Callable[[str], None] | None = None,
+    summary: Mapping[str, Any] | None = None,
 ) -> RulesetState:
     """Replace a live tenant's ruleset. PUT, restore and every other writer call this function.
 
     ``document`` is the body as sent. ``require`` gets the stored entity tag and raises an error if the
     caller expected another one. ``confirm_deletes`` are ids of rules that may be removed although they have
     active markers. Lint runs before the transaction; the conditional update then fails if the ruleset has
-    changed since it was read.
+    changed since it was read. ``summary`` has more members for the summary of the new revision.
 
     Raises:
         TenantNotFound: there is no such live tenant.
@@ -89,7 +90,7 @@ def write_ruleset(
             actor=actor,
             changed_at=modified_at,
             restored_from=restored_from,
-            summary=summarize_rules(before=stored.rules, after=rules),
+            summary={**summarize_rules(before=stored.rules, after=rules), **(summary or {})},
             document={"rules": rules},
         )
     return RulesetState(

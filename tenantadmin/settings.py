@@ -334,6 +334,8 @@ PLAN_LIMITS: dict[str, dict[str, int | None]] = {
     "team": {"tenants": 10, "fqdns": 10, "rules": 250},
     "enterprise": {"tenants": None, "fqdns": None, "rules": None},
 }
+#: How many drafts of its rules a tenant may have at a time.
+MAX_RULE_DRAFTS = 25
 #: Name servers (addresses) asked for domain challenges; empty for the system's own. Port and seconds.
 DNS_NAMESERVERS: list[str] = env["DNS_NAMESERVERS"]
 DNS_PORT = env["DNS_PORT"]

@@ -126,6 +126,14 @@ POLICIES: Final[Mapping[str, Policy]] = {
     "getTenantRules": Policy(Level.TENANT, Scope.CONFIG_READ),
     "replaceTenantRules": Policy(Level.TENANT, Scope.CONFIG_WRITE),
     "validateRules": Policy(Level.SERVICE),
+    "explainRequest": Policy(Level.TENANT, Scope.CONFIG_READ),
+    "listDrafts": Policy(Level.TENANT, Scope.CONFIG_READ),
+    "createDraft": Policy(Level.TENANT, Scope.CONFIG_WRITE),
+    "getDraft": Policy(Level.TENANT, Scope.CONFIG_READ),
+    "replaceDraft": Policy(Level.TENANT, Scope.CONFIG_WRITE),
+    "deleteDraft": Policy(Level.TENANT, Scope.CONFIG_WRITE),
+    "diffDraft": Policy(Level.TENANT, Scope.CONFIG_READ),
+    "publishDraft": Policy(Level.TENANT, Scope.CONFIG_WRITE),
     # Change history
     "listChanges": Policy(Level.SERVICE, Scope.CONFIG_READ),
     "listEvents": Policy(
@@ -140,6 +148,7 @@ POLICIES: Final[Mapping[str, Policy]] = {
     "listRulesHistory": Policy(Level.TENANT, Scope.CONFIG_READ),
     "diffRules": Policy(Level.TENANT, Scope.CONFIG_READ),
     "getRulesRevision": Policy(Level.TENANT, Scope.CONFIG_READ),
+    "blameRules": Policy(Level.TENANT, Scope.CONFIG_READ),
     "restoreRules": Policy(Level.TENANT, Scope.CONFIG_WRITE),
     "listAccountHistory": Policy(Level.ACCOUNT, Scope.CONFIG_READ),
     "diffAccount": Policy(Level.ACCOUNT, Scope.CONFIG_READ),
@@ -206,6 +215,7 @@ POLICIES: Final[Mapping[str, Policy]] = {
     ),
     # Raw logs and SQL
     "listLogYears": Policy(Level.TENANT, Scope.LOGS_READ),
+    "explainLoggedRequest": Policy(Level.TENANT, Scope.LOGS_READ),
     "listLogMonths": Policy(Level.TENANT, Scope.LOGS_READ),
     "listLogDays": Policy(Level.TENANT, Scope.LOGS_READ),
     "listLogHours": Policy(Level.TENANT, Scope.LOGS_READ),

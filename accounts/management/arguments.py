@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentTypeError
+from datetime import date
 from uuid import UUID
 
 from accounts.models import Revision, Tenant
@@ -24,3 +25,15 @@ def tenant_id(text: str) -> UUID:
     if not (Tenant.objects.filter(pk=tenant).exists() or Revision.objects.filter(tenant_id=tenant).exists()):
         raise ArgumentTypeError(f"There is no tenant {tenant}.")
     return tenant
+
+
+def day_argument(text: str) -> date:
+    """Return a day; argparse's type of an option that takes one.
+
+    Raises:
+        ArgumentTypeError: the text is not a day.
+    """
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is no day; write it like 2026-03-01") from None

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from analytics.summaries.documents.opportunities import LIST_LENGTH
 from analytics.summaries.documents.year import ACTIVITY_DAYS
 from analytics.summaries.numbers import FIRST_MS, LAST_MS
-from logs.quoting import quote_text
+from logs.quoting import quote_text, quote_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -196,7 +196,9 @@ class PublishedQuery:
             sql = sql.replace(_HOUR, _EXACT_HOUR).replace(_LATEST, _EXACT_LATEST)
         sql = sql.replace("$first", f"'{first}'").replace("$last", f"'{last}'")
         # Last, because a user's name may contain anything.
-        return sql if user is None else sql.replace("WHERE day", f"WHERE userName = {_literal(user)} AND day")
+        return (
+            sql if user is None else sql.replace("WHERE day", f"WHERE userName = {quote_value(user)} AND day")
+        )
 
     def as_json(self) -> dict[str, Any]:
         """Return ``{name, text, parameters, fields}`` of the contract."""
@@ -207,11 +209,6 @@ class PublishedQuery:
             "parameters": [name for name in ("first", "last") if f"${name}" in self.sql],
             "fields": list(self.columns),
         }
-
-
-def _literal(text: str) -> str:
-    """Return an SQL expression for ``text``. A statement cannot hold NUL."""
-    return "(" + " || chr(0) || ".join(quote_text(part) for part in text.split("\0")) + ")"
 
 
 _TIMES: Final = (

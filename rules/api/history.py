@@ -5,13 +5,23 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from rest_framework.response import Response
+
 from accounts.api.history import DocumentHistoryViewSet
 from accounts.models.history import RevisionKind
 from accounts.serializers.history import DiffParameters
 from rules.api.rules import ruleset_response
+from rules.blaming import blame_ruleset
 from rules.diff import diff_rules
 from rules.restore import restore_ruleset
-from rules.serializers import ConfirmParameters, RulesDifference, RulesetRefusal, TenantRules
+from rules.serializers import (
+    BlameParameters,
+    ConfirmParameters,
+    RulesBlame,
+    RulesDifference,
+    RulesetRefusal,
+    TenantRules,
+)
 from tenantadmin.http.etags import require_match
 from tenantadmin.http.parameters import ETAG, IF_MATCH, SEQ
 from tenantadmin.http.schema import STALE
@@ -22,7 +32,6 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from rest_framework.request import Request
-    from rest_framework.response import Response
 
 
 class RulesHistoryViewSet(DocumentHistoryViewSet):
@@ -39,6 +48,15 @@ class RulesHistoryViewSet(DocumentHistoryViewSet):
 
     def differences(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
         return diff_rules(before=before.get("rules", ()), after=after.get("rules", ())).as_json()
+
+    @operation(
+        summary="Find the revision that last changed each value of a tenant's rules",
+        query=BlameParameters,
+        responses={200: RulesBlame},
+    )
+    def blame(self, request: Request, tenant: UUID) -> Response:
+        """Of the current rules or of those of a revision. At most 1,000 revisions are read."""
+        return Response(blame_ruleset(tenant, seq=self.query.get("seq")))
 
     @operation(
         summary="Restore a revision of a tenant's rules",

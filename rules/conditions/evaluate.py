@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from rules.conditions.casefold import fold_case
 from rules.conditions.globs import glob_matches
-from rules.conditions.model import All, AnyOf, Condition, Not, Scalar, Test
+from rules.conditions.model import All, AnyOf, Condition, Not, Operand, Scalar, Test
 from rules.conditions.networks import Address, Network, parse_address, parse_network
 from rules.conditions.operators import Operator
 from rules.conditions.regex import compile_regex
@@ -46,6 +46,7 @@ class ConditionTrace:
     Attributes:
         path: a JSON Pointer into the rule's conditions.
         operator: the operator of a test, or ``all``, ``any``, ``not``.
+        key, operand: of a test; else None.
         value: the request's value that a test compared.
         parts: the traces of the conditions in ``all``, ``any`` or ``not``.
     """
@@ -53,6 +54,8 @@ class ConditionTrace:
     path: str
     matched: bool
     operator: str
+    key: str | None = None
+    operand: Operand | None = None
     value: Value = None
     parts: tuple[ConditionTrace, ...] = ()
 
@@ -66,6 +69,8 @@ def trace(condition: Condition, request: Request) -> ConditionTrace:
                 join_pointer(condition.path),
                 matches_value(condition, value),
                 condition.operator.value,
+                key=condition.key.name,
+                operand=condition.operand,
                 value=value,
             )
         case All():

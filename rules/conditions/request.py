@@ -18,7 +18,11 @@ Request: TypeAlias = dict[str, Value]
 
 
 class InvalidRequest(ValueError):
-    """A value of a request has the wrong type. The message names the column."""
+    """A value of a request has the wrong type. The message names the column, which is ``key``."""
+
+    def __init__(self, key: str, message: str) -> None:
+        super().__init__(message)
+        self.key = key
 
 
 def read_request(values: Mapping[str, object]) -> Request:
@@ -56,7 +60,9 @@ def _read_value(key: ConditionKey, value: object) -> Value:
             return _read_table_names(value)
         case Kind.TABLES if is_array(value):
             return frozenset(name for name in value if isinstance(name, str))
-    raise InvalidRequest(f"{key.name} must be {_EXPECTED_TYPES[key.kind]} or null, not {name_type(value)}")
+    raise InvalidRequest(
+        key.name, f"{key.name} must be {_EXPECTED_TYPES[key.kind]} or null, not {name_type(value)}"
+    )
 
 
 def _read_table_names(text: str) -> frozenset[str] | None:

@@ -26,6 +26,8 @@ _DIGITS: Final = re.compile(r"-?[0-9]+")
 
 #: Choices that a message lists.
 _MAX_LISTED: Final = 20
+_DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
 _CANONICAL_UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -140,6 +142,24 @@ class TimestampField(serializers.Field[dt.datetime, str, str, Any]):
 
     def to_representation(self, value: dt.datetime) -> str:
         return format_timestamp(value)
+
+
+@extend_schema_field(OpenApiTypes.DATE)
+class DayField(serializers.Field[dt.date, str, str, Any]):
+    """A day: ``2026-03-01``."""
+
+    default_error_messages: ClassVar = {"invalid": "Give a day like 2026-03-01."}
+
+    def to_internal_value(self, data: Any) -> dt.date:
+        if not isinstance(data, str) or not _DAY.fullmatch(data):
+            self.fail("invalid")
+        try:
+            return dt.date.fromisoformat(data)
+        except ValueError as error:
+            raise serializers.ValidationError(f"There is no such day ({error}).", code="invalid") from error
+
+    def to_representation(self, value: dt.date) -> str:
+        return value.isoformat()
 
 
 @extend_schema_field(OpenApiTypes.ANY)

@@ -21,6 +21,7 @@ _VALUES = {
     "grant": UNKNOWN_ID,
     "marker": "m1",
     "rule": "r1",
+    "draft": UNKNOWN_ID,
     "cachekey": "k1",
     "year": "2026",
     "month": "01",
@@ -50,6 +51,9 @@ def bodies(stage: Stage) -> dict[str, Any]:
             "permissions": ["config:read"],
         },
         "registerDomain": {"domain": "example.org"},
+        "replaceDraft": {"rules": []},
+        "explainRequest": {"request": {}},
+        "explainLoggedRequest": {"logId": "x", "day": "2026-01-01"},
         "verifyDocument": {"document": "day", "period": "2026-01-01"},
     }
 

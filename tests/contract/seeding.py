@@ -14,6 +14,7 @@ from accounts.access.scopes import ALL_SCOPES, NOT_IN_MEMBERS_PATS, Scope
 from accounts.billing.domains import register_domain
 from accounts.models import PermissionGrant, PersonalAccessToken
 from logs.layout import day_start_ms
+from rules.drafts import create_draft
 from rules.write import write_ruleset
 from tenantadmin.objectstore import default_store
 from tests import factories
@@ -62,6 +63,10 @@ def seed_service() -> Seed:
     write_ruleset(tenant_id=tenant.pk, document={"rules": RULES}, actor=world.owner.email)
     write_ruleset(tenant_id=tenant.pk, document={"rules": RULES[:1]}, actor=world.owner.email)
     write_ruleset(tenant_id=tenant.pk, document={"rules": RULES}, actor=world.owner.email)
+    drafts = [
+        str(create_draft(tenant_id=tenant.pk, document={"rules": rules}, actor=world.owner.email).pk)
+        for rules in (RULES[:1], list[dict[str, Any]]([{}]))
+    ]
     wildcard = factories.pat_token(world.platform_admin, *ALL_SCOPES, tenants=["*"])
     admin = ApiClient(wildcard)
     here = f"/tenants/{tenant.pk}"
@@ -136,6 +141,11 @@ def seed_service() -> Seed:
             "file": ["a.json"],
             "sql": STATEMENTS,
             "document": ["day", "month", "year", "users"],
+            "draft": drafts,
+            "draftId": drafts,
+            "baseSeq": [0, 3],
+            "request": [{"userName": "a"}, {}],
+            "logId": ["x"],
             "period": [f"{DAY}", f"{DAY:%Y-%m}", f"{DAY:%Y}", ""],
             "conditions": [{"userName": "a"}, {"statementType": {"in": ["SELECT"]}}],
         },

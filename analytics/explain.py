@@ -1,0 +1,273 @@
+"""Explain a logged request: which rule decides it and why, and why a miss was a miss.
+
+Contract: "Query log entry and ``proxy_logs``", "Cache status". The log is read by audited queries.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from dataclasses import dataclass
+from hashlib import md5
+from typing import TYPE_CHECKING, Any, Final
+
+from accounts.models import Revision
+from accounts.models.history import RevisionKind
+from logs.queries import run_query
+from logs.quoting import quote_text, quote_value
+from logs.sql.results import json_pieces
+from rules.explain import Explanation, explain
+from rules.in_force import ChosenRules, choose_rules
+from rules.language import read_rules
+from rules.models import Marker
+from tenantadmin.core.errors import NotFound
+from tenantadmin.core.timestamps import format_timestamp
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from uuid import UUID
+
+    from logs.audit import Reader
+    from tenantadmin.objectstore import ObjectStore
+
+#: How far back the stores of a key are searched.
+HISTORY_DAYS: Final = 7
+_HISTORY_MS: Final = HISTORY_DAYS * 86_400_000
+#: The statuses that rules decide.
+_DECIDED: Final = frozenset(
+    {"HIT", "MISS", "BYPASS", "PASSTHROUGH", "BLOCKED", "HOLD", "ERROR", "INVALIDATION_ERROR"}
+)
+#: Entries of the same statement and rule that are looked at.
+_MAX_ENTRIES: Final = 1_000
+_ENTRY_COLUMNS: Final = (
+    "timestamp, logId, cacheStatus, queryHash, parameterValues, warehouseExecutionTimeMs, cacheKeyVersion, "
+    "cacheTtlSeconds, cacheExpiresAt"
+)
+_SHOWN_COLUMNS: Final = (
+    *("logId", "timestamp", "cacheStatus", "missReason", "matchedRule", "matchedRuleName", "cacheKey"),
+    *("cacheAgeSeconds", "cacheTtlSeconds", "warehouseExecutionTimeMs", "standardizedSql"),
+)
+
+
+class LoggedRequestNotFound(NotFound):
+    message = "The day has no log entry with this logId."
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedExplanation:
+    """The explanation of a logged request, beside what the log says of it."""
+
+    entry: Mapping[str, Any]
+    chosen: ChosenRules
+    explanation: Explanation
+    miss: Mapping[str, Any] | None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the contract's answer."""
+        traced = self.explanation.decision.rule_id
+        logged = self.entry["matchedRule"]
+        is_decided = self.entry["cacheStatus"] in _DECIDED
+        return {
+            "logged": {name: self.entry[name] for name in _SHOWN_COLUMNS},
+            "ruleset": self.chosen.as_json(),
+            "disagreement": {"logged": logged, "traced": traced} if is_decided and logged != traced else None,
+            "miss": self.miss,
+            **self.explanation.as_json(),
+        }
+
+
+def explain_logged(
+    store: ObjectStore,
+    *,
+    tenant: UUID,
+    day: dt.date,
+    log_id: str,
+    reader: Reader,
+    seq: int | None = None,
+    draft_id: UUID | None = None,
+) -> LoggedExplanation:
+    """Explain the request of a log entry by the rules in force at its timestamp, or by a revision or a draft.
+
+    Each query of the log is audited as one of ``reader`` before it runs.
+
+    Raises:
+        LoggedRequestNotFound: the day has no such entry.
+        ValidationFailed: there is no such revision or draft, or the draft has lint errors.
+        TenantNotFound: the tenant is deleted, and its history has no rules for this moment.
+    """
+    day_text = quote_text(day)
+    found = _query(
+        store,
+        tenant,
+        f"SELECT * FROM proxy_logs WHERE day = {day_text} AND logId = {quote_text(log_id)}",  # noqa: S608
+        reader=reader,
+    )
+    if not found:
+        raise LoggedRequestNotFound
+    entry = found[0]
+    moment = _moment(entry["timestamp"])
+    chosen = choose_rules(tenant, seq=seq, draft_id=draft_id, at=moment)
+    miss = None
+    if entry["cacheStatus"] == "MISS" and moment is not None:
+        miss = _explain_miss(store, tenant, entry, day=day, moment=moment, reader=reader)
+    return LoggedExplanation(entry, chosen, explain(read_rules(chosen.rules), entry), miss)
+
+
+def _query(store: ObjectStore, tenant: UUID, statement: str, *, reader: Reader) -> list[dict[str, Any]]:
+    result = run_query(store, tenant=tenant, statement=statement, reader=reader)
+    rows: list[dict[str, Any]] = json.loads(b"".join(json_pieces(result, head={})))["rows"]
+    return rows
+
+
+def _moment(timestamp: int | None) -> dt.datetime | None:
+    """Return a timestamp of the log (epoch ms); None if it is null or outside of the years 1 to 9999."""
+    if timestamp is None:
+        return None
+    try:
+        return dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(milliseconds=timestamp)
+    except OverflowError:
+        return None
+
+
+def _explain_miss(
+    store: ObjectStore,
+    tenant: UUID,
+    entry: Mapping[str, Any],
+    *,
+    day: dt.date,
+    moment: dt.datetime,
+    reader: Reader,
+) -> dict[str, Any]:
+    """Return why a MISS was one: ``{reason, reconstructed, …}`` with the evidence for that reason.
+
+    The first of these that applies: ``restart``, ``ttl-expired``, ``invalidation-marker``, ``not-stored``,
+    ``no-cache-entry``. If the log gives a reason, only those count that it can mean.
+    """
+    earlier = _query(store, tenant, _earlier_entries(entry, day=day), reader=reader)
+    own = [row for row in earlier if row["queryHash"] == entry["queryHash"]]
+    stored = next((row for row in own if row["cacheStatus"] == "MISS"), None)
+    logged = entry["missReason"]
+    findings = {}
+    if stored is not None:
+        born = stored["timestamp"] + (stored["warehouseExecutionTimeMs"] or 0)
+        findings = {
+            "restart": _find_restart(tenant, entry, stored, moment=moment),
+            "ttl-expired": _find_expiry(entry, stored, born=born),
+            "invalidation-marker": _find_marker(tenant, entry, born=born, moment=moment),
+        }
+    findings["not-stored"] = (
+        {"lastExecution": _reference(own[0])} if own and own[0]["cacheStatus"] == "ERROR" else None
+    )
+    possible = _MEANINGS.get(logged, tuple(findings))
+    for reason, evidence in findings.items():
+        if reason in possible and evidence is not None:
+            return {"reason": reason, "reconstructed": logged is None, **evidence}
+    # The log may know of a marker or a store that is not on record here.
+    reason = logged or "no-cache-entry"
+    nearest = next((row for row in earlier if row["queryHash"] != entry["queryHash"]), None)
+    return {
+        "reason": reason,
+        "reconstructed": logged is None,
+        "firstInDays": HISTORY_DAYS if stored is None else None,
+        **({} if stored is None else {"lastStore": _reference(stored)}),
+        "nearest": None
+        if nearest is None
+        else {**_reference(nearest), "parameterValues": nearest["parameterValues"]},
+    }
+
+
+#: What each reason of the log can mean. A restart leaves the cache behind, which the Gateway sees as empty.
+_MEANINGS: Final[Mapping[str | None, Sequence[str]]] = {
+    "no-cache-entry": ("restart", "not-stored"),
+    "ttl-expired": ("ttl-expired",),
+    "invalidation-marker": ("invalidation-marker",),
+}
+
+
+def _earlier_entries(entry: Mapping[str, Any], *, day: dt.date) -> str:
+    """Return the query for earlier entries of the same rule and statement: own key first, newest first."""
+    first = day - dt.timedelta(days=min(HISTORY_DAYS, day.toordinal() - 1))
+    timestamp = int(entry["timestamp"])
+    # A hash, because a statement may be longer than a query may be.
+    statement = md5((entry["standardizedSql"] or "").encode(), usedforsecurity=False).hexdigest()
+    return (
+        f"SELECT {_ENTRY_COLUMNS} FROM proxy_logs"  # noqa: S608  # quoted values
+        f" WHERE day BETWEEN '{first}' AND '{day}'"
+        f" AND timestamp BETWEEN {timestamp - _HISTORY_MS} AND {timestamp - 1}"
+        f" AND cacheStatus IN ('MISS', 'ERROR') AND md5(coalesce(standardizedSql, '')) = '{statement}'"
+        f" AND matchedRule IS NOT DISTINCT FROM {quote_value(entry['matchedRule'])}"
+        f" ORDER BY queryHash IS NOT DISTINCT FROM {quote_value(entry['queryHash'])} DESC, timestamp DESC,"
+        f" logId LIMIT {_MAX_ENTRIES}"
+    )
+
+
+def _find_restart(
+    tenant: UUID, entry: Mapping[str, Any], stored: Mapping[str, Any], *, moment: dt.datetime
+) -> dict[str, Any] | None:
+    """Return what left the cache behind since the last store: a write of the rules or a new key version."""
+    revision = (
+        Revision.objects.filter(
+            kind=RevisionKind.RULES,
+            tenant_id=tenant,
+            changed_at__gt=_moment(stored["timestamp"]),
+            changed_at__lte=moment,
+        )
+        .order_by("-seq")
+        .values_list("seq", "changed_at")
+        .first()
+    )
+    if revision is not None:
+        return {
+            "revision": {"seq": revision[0], "changedAt": format_timestamp(revision[1])},
+            "lastStore": _reference(stored),
+        }
+    if (entry["cacheKeyVersion"] or 0) > (stored["cacheKeyVersion"] or 0) > 0:
+        return {"cacheKeyVersion": entry["cacheKeyVersion"], "lastStore": _reference(stored)}
+    return None
+
+
+def _find_expiry(entry: Mapping[str, Any], stored: Mapping[str, Any], *, born: int) -> dict[str, Any] | None:
+    """Return when the last stored result expired, and the shortest TTL that would have been a hit."""
+    ttl = stored["cacheTtlSeconds"] or entry["cacheTtlSeconds"]
+    if ttl is None or entry["timestamp"] < born + 1000 * ttl:
+        return None
+    return {
+        "lastStore": _reference(stored),
+        "expiredAt": _show(born + 1000 * ttl),
+        "ttlSeconds": ttl,
+        "ttlNeeded": (entry["timestamp"] - born) // 1000 + 1,
+    }
+
+
+def _find_marker(
+    tenant: UUID, entry: Mapping[str, Any], *, born: int, moment: dt.datetime
+) -> dict[str, Any] | None:
+    """Return the newest marker on the rule that was made after the result and before the request."""
+    marker = (
+        Marker.objects.filter(
+            tenant=tenant,
+            target_rule_id=entry["matchedRule"] or "",
+            invalidated_at__gt=_moment(born),
+            invalidated_at__lte=moment,
+        )
+        .order_by("-invalidated_at", "-pk")
+        .first()
+    )
+    if marker is None:
+        return None
+    return {
+        "marker": {
+            "markerId": marker.marker_id,
+            "invalidatedAt": format_timestamp(marker.invalidated_at),
+            "invalidatedBy": marker.invalidated_by,
+        }
+    }
+
+
+def _reference(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {"logId": entry["logId"], "at": _show(entry["timestamp"])}
+
+
+def _show(timestamp: int) -> str | None:
+    moment = _moment(timestamp)
+    return None if moment is None else format_timestamp(moment)

@@ -1,0 +1,89 @@
+"""``manage.py explain --tenant ID --day DAY LOGID``: which rule decides a logged request, and why."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+from django.core.management.base import BaseCommand, CommandError
+
+from accounts.management.arguments import day_argument, tenant_id
+from analytics.explain import explain_logged
+from logs.audit import Reader
+from tenantadmin.core.errors import ApiError
+from tenantadmin.objectstore import default_store
+from tenantadmin.terminal import visible
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from argparse import ArgumentParser
+
+#: The reader that the audit records: it is not known who runs the command.
+_OPERATOR: Final = Reader(email="manage.py explain", address="")
+
+
+class Command(BaseCommand):
+    help = "Says which rule decides a logged request, what the others lack, and why it was a miss."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("log_id", metavar="LOGID")
+        parser.add_argument("--tenant", type=tenant_id, required=True, metavar="ID")
+        parser.add_argument("--day", type=day_argument, required=True, help="YYYY-MM-DD")
+        parser.add_argument("--seq", type=int, help="a revision of the rules; default: that in force then")
+        parser.add_argument("--draft", type=UUID, metavar="ID", help="a draft of the rules")
+        parser.add_argument("--json", action="store_true", dest="as_json", help="print the answer of the API")
+
+    def handle(
+        self,
+        *,
+        log_id: str,
+        tenant: UUID,
+        day: dt.date,
+        seq: int | None,
+        draft: UUID | None,
+        as_json: bool,
+        **_: Any,
+    ) -> None:
+        try:
+            explanation = explain_logged(
+                default_store(),
+                tenant=tenant,
+                day=day,
+                log_id=log_id,
+                seq=seq,
+                draft_id=draft,
+                reader=_OPERATOR,
+            ).as_json()
+        except ApiError as error:
+            details = "".join(f" {detail.message}" for detail in error.details)
+            raise CommandError(visible(error.text + details)) from error
+        lines = _json_lines(explanation) if as_json else _lines(explanation)
+        self.stdout.write("\n".join(map(visible, lines)))
+
+
+def _json_lines(explanation: dict[str, Any]) -> list[str]:
+    return json.dumps(explanation, indent=1, ensure_ascii=False).split("\n")
+
+
+def _lines(explanation: dict[str, Any]) -> list[str]:
+    logged, decision = explanation["logged"], explanation["decision"]
+    lines = [
+        f"Logged:   {logged['cacheStatus']}, rule {logged['matchedRule'] or '(none)'}",
+        f"Decides:  rule {decision['ruleId'] or '(none)'}: {' or '.join(decision['statuses'])}",
+        f"Revision: {explanation['ruleset']['seq']}",
+    ]
+    if explanation["disagreement"]:
+        lines.append("The log names another rule than the one that decides.")
+    if explanation["miss"]:
+        lines.append("Miss:     " + json.dumps(explanation["miss"], ensure_ascii=False))
+    for rule in explanation["rules"]:
+        distance = "never" if rule["distance"] is None else rule["distance"]
+        lines.append(f"{rule['outcome']:14} {rule['ruleId']} (distance {distance})")
+        lines += [
+            f"    {test['path']}: {'not ' if test['negated'] else ''}{test['operator']} "
+            f"{json.dumps(test['operand'], ensure_ascii=False)}, "
+            f"and the value is {json.dumps(test['value'], ensure_ascii=False)}"
+            for test in rule["failed"]
+        ]
+    return lines

@@ -1,0 +1,157 @@
+"""Drafts of rulesets. Contract: Cache rules."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from django.urls import reverse
+from rest_framework.response import Response
+
+from accounts.viewsets import AppViewSet
+from rules.api.rules import ruleset_response
+from rules.drafts import (
+    create_draft,
+    delete_draft,
+    diff_draft,
+    draft_as_json,
+    draft_etag,
+    draft_head,
+    find_draft,
+    list_drafts,
+    publish_draft,
+    replace_draft,
+)
+from rules.serializers import (
+    ConfirmParameters,
+    Draft,
+    DraftBody,
+    DraftDifference,
+    DraftList,
+    NewDraft,
+    RulesetRefusal,
+    TenantRules,
+)
+from tenantadmin.http.etags import not_modified, require_match
+from tenantadmin.http.hal import item, link, links
+from tenantadmin.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH
+from tenantadmin.http.schema import NOT_MODIFIED, STALE, refusal
+from tenantadmin.http.viewsets import operation
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from rest_framework.request import Request
+
+    from rules.models import RuleDraft
+
+
+class DraftViewSet(AppViewSet):
+    """The drafts of a tenant's rules."""
+
+    tag = "Rules"
+
+    @operation(
+        summary="List the drafts of a tenant's rules, the last modified first", responses={200: DraftList}
+    )
+    def list_drafts(self, request: Request, tenant: UUID) -> Response:
+        """The lint of each draft is that of its last write."""
+        drafts = list_drafts(tenant)
+        items = [item(str(draft.pk), _href(tenant, draft.pk)) for draft in drafts]
+        parent = reverse("rules", kwargs={"tenant": tenant})
+        return Response(
+            {
+                "_links": links(self_href=request.path, parent=parent, items=items),
+                "drafts": [draft_head(draft) for draft in drafts],
+            }
+        )
+
+    @operation(
+        summary="Make a draft",
+        description="By default a copy of the current rules. It may have lint errors.",
+        body=NewDraft,
+        headers=[ETAG],
+        responses={201: Draft},
+    )
+    def create_draft(self, request: Request, tenant: UUID) -> Response:
+        draft = create_draft(tenant_id=tenant, document=self.body, actor=self.principal.email)
+        return _response(draft, status=201, Location=_href(tenant, draft.pk))
+
+    @operation(
+        summary="Read a draft",
+        description="Its lint is that of its last write; publishing lints again.",
+        headers=[IF_NONE_MATCH, ETAG],
+        responses={200: Draft, 304: NOT_MODIFIED},
+    )
+    def get_draft(self, request: Request, tenant: UUID, draft: UUID) -> Response:
+        found = find_draft(tenant, draft)
+        return not_modified(request, draft_etag(found)) or _response(found)
+
+    @operation(
+        summary="Replace a draft",
+        description="It may have lint errors. An absent `name` or `baseSeq` stays as it is.",
+        body=DraftBody,
+        headers=[IF_MATCH, ETAG],
+        responses={200: Draft, 409: STALE},
+    )
+    def replace_draft(self, request: Request, tenant: UUID, draft: UUID) -> Response:
+        replaced = replace_draft(
+            tenant_id=tenant,
+            draft_id=draft,
+            document=self.body,
+            actor=self.principal.email,
+            require=partial(require_match, request),
+        )
+        return _response(replaced)
+
+    @operation(summary="Delete a draft", headers=[IF_MATCH], responses={204: None, 409: STALE})
+    def delete_draft(self, request: Request, tenant: UUID, draft: UUID) -> Response:
+        """The current rules stay as they are."""
+        delete_draft(tenant_id=tenant, draft_id=draft, require=partial(require_match, request))
+        return Response(status=204)
+
+    @operation(summary="Compare a draft with the current rules", responses={200: DraftDifference})
+    def diff_draft(self, request: Request, tenant: UUID, draft: UUID) -> Response:
+        """What publishing it would change. `conflicts` are rules that others have changed since its base."""
+        diff = diff_draft(tenant, draft)
+        return Response(
+            {
+                "from": diff.current_seq,
+                "baseSeq": diff.base_seq,
+                "draftId": str(draft),
+                "kind": "rules",
+                "_links": {"self": link(request.path), "parent": link(_href(tenant, draft))},
+                **diff.changes.as_json(),
+                "reordered": diff.is_reordered,
+                "conflicts": list(diff.conflicts),
+            }
+        )
+
+    @operation(
+        summary="Publish a draft as the tenant's rules",
+        description="A normal write with today's checks. Deletes the draft; the new revision names it.",
+        query=ConfirmParameters,
+        headers=[IF_MATCH, ETAG],
+        responses={
+            200: TenantRules,
+            400: RulesetRefusal,
+            409: refusal(409, "The rules were written after the draft was made, or the draft changed."),
+        },
+    )
+    def publish_draft(self, request: Request, tenant: UUID, draft: UUID) -> Response:
+        written = publish_draft(
+            tenant_id=tenant,
+            draft_id=draft,
+            actor=self.principal.email,
+            confirm_deletes=self.query.get("confirmDeletes", frozenset()),
+            require=partial(require_match, request),
+        )
+        return ruleset_response(written)
+
+
+def _href(tenant: UUID, draft: UUID) -> str:
+    return reverse("rules-draft", kwargs={"tenant": tenant, "draft": draft})
+
+
+def _response(draft: RuleDraft, *, status: int = 200, **headers: Any) -> Response:
+    return Response(draft_as_json(draft), status=status, headers={"ETag": draft_etag(draft), **headers})

@@ -1,0 +1,48 @@
+"""The explanation of an invented request. Contract: Tenants and configuration."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from drf_spectacular.utils import OpenApiExample
+from rest_framework.response import Response
+
+from accounts.viewsets import AppViewSet
+from rules.explain import explain
+from rules.in_force import choose_rules
+from rules.language import read_rules
+from rules.serializers import ExplainRequestBody, RequestExplanation
+from tenantadmin.http.viewsets import operation
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from rest_framework.request import Request
+
+
+class ExplainViewSet(AppViewSet):
+    """Explanations of requests that need not be in the log."""
+
+    tag = "Rules"
+
+    @operation(
+        summary="Explain which rule decides a request",
+        body=ExplainRequestBody,
+        responses={200: RequestExplanation},
+        examples=[
+            OpenApiExample(
+                "A read of one table",
+                value={
+                    "request": {"statementType": "SELECT", "isReadOnly": True, "tables": ["sales.orders"]}
+                },
+                request_only=True,
+            )
+        ],
+    )
+    def explain_request(self, request: Request, tenant: UUID) -> Response:
+        """By the current rules, a revision, a draft, or the rules in force at a moment. Reads no log."""
+        chosen = choose_rules(
+            tenant, seq=self.body.get("seq"), draft_id=self.body.get("draftId"), at=self.body.get("at")
+        )
+        explanation = explain(read_rules(chosen.rules), self.body["request"])
+        return Response({"ruleset": chosen.as_json(), **explanation.as_json()})

@@ -1,0 +1,296 @@
+"""Drafts of rulesets: write, compare and publish them. Contract: Cache rules, Change history.
+
+A draft is published by the function that writes every ruleset (`rules.write.write_ruleset`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.db import transaction
+
+from accounts.models.history import RevisionKind
+from accounts.revisions import DocumentHistory, read_pair
+from accounts.tenants.errors import TenantNotFound
+from rules.diff import RulesDiff, diff_rules
+from rules.language import complete_rule
+from rules.lint import lint_write
+from rules.markers import active_marker_targets
+from rules.models import RuleDraft, Ruleset
+from rules.ruleset import RulesetState, read_ruleset
+from rules.write import write_ruleset
+from tenantadmin.core.errors import BadRequest, Conflict, NotFound, ValidationFailed
+from tenantadmin.core.rendering import strong_etag
+from tenantadmin.core.timestamps import format_timestamp, now
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+    from uuid import UUID
+
+
+class DraftNotFound(NotFound):
+    message = "There is no such draft."
+
+
+class TooManyDrafts(BadRequest):
+    """The tenant has as many drafts as it may have."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"A tenant has at most {settings.MAX_RULE_DRAFTS} drafts. Delete or publish one first."
+        )
+
+
+class BaseMoved(Conflict):
+    """The ruleset was written after the draft was made from it."""
+
+    def __init__(self, *, base: int, current: int) -> None:
+        super().__init__(
+            f"The rules are at revision {current}, and the draft is based on revision {base}. Compare "
+            f"them, put the draft again with 'baseSeq' {current}, and publish that."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DraftDiff:
+    """What publishing a draft would change, and the rules that both the draft and others have changed."""
+
+    base_seq: int
+    current_seq: int
+    changes: RulesDiff
+    is_reordered: bool
+    conflicts: tuple[str, ...]
+
+
+def draft_etag(draft: RuleDraft) -> str:
+    return strong_etag("draft", draft.pk, draft.version)
+
+
+def draft_as_json(draft: RuleDraft) -> dict[str, Any]:
+    """Return the contract's draft."""
+    return {**draft_head(draft), "rules": draft.rules}
+
+
+def draft_head(draft: RuleDraft) -> dict[str, Any]:
+    """Return the contract's draft without its rules."""
+    return {
+        "draftId": str(draft.pk),
+        "tenantId": str(draft.tenant_id),
+        "name": draft.name,
+        "baseSeq": draft.base_seq,
+        "lint": draft.lint,
+        "createdAt": format_timestamp(draft.created_at),
+        "createdBy": draft.created_by,
+        "modifiedAt": format_timestamp(draft.modified_at),
+        "modifiedBy": draft.modified_by,
+    }
+
+
+def list_drafts(tenant_id: UUID) -> list[RuleDraft]:
+    """Return a live tenant's drafts, the last modified first. Their lint is that of their last write.
+
+    Raises:
+        TenantNotFound: there is no such live tenant.
+    """
+    drafts = list(RuleDraft.objects.filter(tenant=tenant_id, tenant__deleted_at__isnull=True))
+    if not drafts and not Ruleset.objects.filter(pk=tenant_id).exists():
+        raise TenantNotFound
+    return drafts
+
+
+def find_draft(tenant_id: UUID, draft_id: UUID) -> RuleDraft:
+    """Return a draft. Its lint is that of its last write.
+
+    Raises:
+        TenantNotFound, DraftNotFound: there is no such live tenant or draft.
+    """
+    draft = RuleDraft.objects.filter(tenant=tenant_id, pk=draft_id, tenant__deleted_at__isnull=True).first()
+    if draft is None:
+        read_ruleset(tenant_id)
+        raise DraftNotFound
+    return draft
+
+
+def create_draft(*, tenant_id: UUID, document: Mapping[str, Any], actor: str) -> RuleDraft:
+    """Make a draft; by default of the present rules.
+
+    ``document`` may have ``name``, ``rules`` (any array) and ``baseSeq``.
+
+    Raises:
+        TenantNotFound: there is no such live tenant.
+        TooManyDrafts: the tenant has as many drafts as it may have.
+        ValidationFailed: there is no revision ``baseSeq``.
+    """
+    current = read_ruleset(tenant_id)
+    rules = document.get("rules", current.rules)
+    draft = RuleDraft(
+        tenant_id=tenant_id,
+        name=document.get("name", ""),
+        rules=rules,
+        base_seq=_base_seq(document, current, default=current.seq),
+        lint=_lint(rules, current),
+        created_by=actor,
+        modified_by=actor,
+    )
+    with transaction.atomic():
+        # Drafts of a tenant are made one at a time, and none after the tenant is deleted.
+        if not Ruleset.objects.select_for_update(no_key=True).filter(pk=tenant_id).exists():
+            raise TenantNotFound
+        if RuleDraft.objects.filter(tenant=tenant_id).count() >= settings.MAX_RULE_DRAFTS:
+            raise TooManyDrafts
+        draft.save(force_insert=True)
+    return draft
+
+
+def replace_draft(
+    *,
+    tenant_id: UUID,
+    draft_id: UUID,
+    document: Mapping[str, Any],
+    actor: str,
+    require: Callable[[str], None],
+) -> RuleDraft:
+    """Replace a draft's rules, and its name and base if they are given.
+
+    ``require`` gets the entity tag of what is stored, and raises if the caller expected another.
+
+    Raises:
+        TenantNotFound, DraftNotFound: there is no such live tenant or draft.
+        Conflict: the draft changed since it was read.
+        ValidationFailed: there is no revision ``baseSeq``.
+    """
+    draft = find_draft(tenant_id, draft_id)
+    require(draft_etag(draft))
+    current = read_ruleset(tenant_id)
+    changes = {
+        "name": document.get("name", draft.name),
+        "rules": document["rules"],
+        "base_seq": _base_seq(document, current, default=draft.base_seq),
+        "lint": _lint(document["rules"], current),
+        "version": draft.version + 1,
+        "modified_by": actor,
+        "modified_at": now(),
+    }
+    if not RuleDraft.objects.filter(pk=draft.pk, version=draft.version).update(**changes):
+        raise Conflict
+    for name, value in changes.items():
+        setattr(draft, name, value)
+    return draft
+
+
+def delete_draft(*, tenant_id: UUID, draft_id: UUID, require: Callable[[str], None]) -> None:
+    """Delete a draft.
+
+    Raises:
+        TenantNotFound, DraftNotFound: there is no such live tenant or draft.
+        Conflict: the draft changed since it was read.
+    """
+    draft = find_draft(tenant_id, draft_id)
+    require(draft_etag(draft))
+    _delete(draft)
+
+
+def diff_draft(tenant_id: UUID, draft_id: UUID) -> DraftDiff:
+    """Compare a draft with the present ruleset, and with what changed there since its base.
+
+    Rules without an id, and all but the last of those with the same id, are left out.
+
+    Raises:
+        TenantNotFound, DraftNotFound: there is no such live tenant or draft.
+    """
+    draft = find_draft(tenant_id, draft_id)
+    current = read_ruleset(tenant_id)
+    base, _ = read_pair(
+        DocumentHistory(RevisionKind.RULES, tenant_id), earlier=draft.base_seq, later=draft.base_seq
+    )
+    base_rules, drafted = base.get("rules", []), _complete(draft.rules)
+    changed_here = _changed_ids(diff_rules(before=base_rules, after=drafted))
+    changed_there = _changed_ids(diff_rules(before=base_rules, after=current.rules))
+    changes = diff_rules(before=current.rules, after=drafted)
+    still_different = _changed_ids(changes)
+    ids, current_ids = [rule["id"] for rule in drafted], [rule["id"] for rule in current.rules]
+    return DraftDiff(
+        base_seq=draft.base_seq,
+        current_seq=current.seq,
+        changes=changes,
+        is_reordered=[name for name in ids if name in current_ids]
+        != [name for name in current_ids if name in ids],
+        conflicts=tuple(sorted(changed_here & changed_there & still_different)),
+    )
+
+
+def publish_draft(
+    *,
+    tenant_id: UUID,
+    draft_id: UUID,
+    actor: str,
+    confirm_deletes: Collection[str] = (),
+    require: Callable[[str], None],
+) -> RulesetState:
+    """Write a draft's rules as the tenant's ruleset, and delete the draft.
+
+    The summary of the new revision names the draft.
+
+    Raises:
+        TenantNotFound, DraftNotFound: there is no such live tenant or draft.
+        RulesetRejected, ValidationFailed, PlanLimitExceeded: as `write_ruleset`.
+        BaseMoved: the ruleset was written after the draft was made from it.
+        Conflict: ruleset or draft changed meanwhile.
+    """
+    draft = find_draft(tenant_id, draft_id)
+    require(draft_etag(draft))
+    current = read_ruleset(tenant_id)
+    if current.seq != draft.base_seq:
+        raise BaseMoved(base=draft.base_seq, current=current.seq)
+    with transaction.atomic():
+        written = write_ruleset(
+            tenant_id=tenant_id,
+            document={"rules": draft.rules, "seq": draft.base_seq},
+            actor=actor,
+            confirm_deletes=confirm_deletes,
+            summary={"draft": {"draftId": str(draft.pk), "name": draft.name}},
+        )
+        _delete(draft)
+    return written
+
+
+def _delete(draft: RuleDraft) -> None:
+    """Raises `Conflict` if the draft was written or deleted since it was read."""
+    deleted, _ = RuleDraft.objects.filter(pk=draft.pk, version=draft.version).delete()
+    if not deleted:
+        raise Conflict
+
+
+def _base_seq(document: Mapping[str, Any], current: RulesetState, *, default: int) -> int:
+    seq: int = document.get("baseSeq", default)
+    if seq > current.seq:
+        message = f"The rules have no revision {seq}. The current one is {current.seq}."
+        raise ValidationFailed.at("/baseSeq", "unknown-revision", message)
+    return seq
+
+
+def _lint(rules: Sequence[Any], current: RulesetState) -> dict[str, object]:
+    """Return what lint says of publishing the rules now, as JSON."""
+    return lint_write(
+        {"rules": rules},
+        stored_rules=current.rules,
+        active_marker_targets=active_marker_targets(current.tenant_id),
+        confirmed=(),
+    ).as_json()
+
+
+def _complete(rules: Sequence[Any]) -> list[dict[str, object]]:
+    """Return the rules that have an id, with default values filled in, as far as they are valid."""
+    by_id = {
+        rule["id"]: complete_rule(rule)
+        for rule in rules
+        if isinstance(rule, dict) and isinstance(rule.get("id"), str)
+    }
+    return list(by_id.values())
+
+
+def _changed_ids(diff: RulesDiff) -> set[str]:
+    whole = (str(rule["id"]) for rule in (*diff.added, *diff.removed))
+    return {*whole, *(change.rule_id for change in diff.changed)}

@@ -1,0 +1,88 @@
+"""The ruleset that decides a request: a revision, or that in force at a moment. Contract: Change history."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from accounts.models.history import RevisionKind
+from accounts.revisions import DocumentHistory
+from rules.drafts import DraftNotFound, find_draft
+from rules.ruleset import read_ruleset
+from rules.write import lint_document
+from tenantadmin.core.errors import ValidationFailed
+from tenantadmin.core.timestamps import format_timestamp
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Sequence
+    from uuid import UUID
+
+    from accounts.models import Revision
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenRules:
+    """Rules, and where they come from.
+
+    ``seq`` and ``changed_at`` of a draft are its base revision and its last write. ``is_in_force`` is False
+    if the history begins after the moment that was asked for; then the rules are the current ones.
+    """
+
+    rules: Sequence[dict[str, Any]]
+    seq: int
+    changed_at: dt.datetime
+    is_in_force: bool = True
+    draft_id: UUID | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "seq": self.seq,
+            "draftId": None if self.draft_id is None else str(self.draft_id),
+            "changedAt": format_timestamp(self.changed_at),
+            "inForce": self.is_in_force,
+        }
+
+
+def choose_rules(
+    tenant_id: UUID, *, seq: int | None = None, draft_id: UUID | None = None, at: dt.datetime | None = None
+) -> ChosenRules:
+    """Return the rules of a revision or of a draft, else those in force at ``at``, else the current ones.
+
+    Raises:
+        ValidationFailed: there is no such revision or draft, the tenant was deleted with the revision, or the
+            draft has lint errors.
+        TenantNotFound: there is no such live tenant, and the current rules or a draft are needed.
+    """
+    if draft_id is not None:
+        return _of_draft(tenant_id, draft_id)
+    history = DocumentHistory(RevisionKind.RULES, tenant_id).revisions()
+    if seq is not None:
+        revision = history.filter(seq=seq).first()
+        if revision is None or revision.document is None:
+            raise ValidationFailed.at("/seq", "unknown-revision", f"The rules have no revision {seq}.")
+        return _of_revision(revision)
+    if at is not None:
+        revision = history.filter(changed_at__lte=at).first()
+        if revision is not None:
+            return _of_revision(revision)
+    current = read_ruleset(tenant_id)
+    return ChosenRules(current.rules, current.seq, current.modified_at, is_in_force=at is None)
+
+
+def _of_revision(revision: Revision) -> ChosenRules:
+    # The revision of a deletion has no document: no rule was in force.
+    rules = (revision.document or {}).get("rules", [])
+    return ChosenRules(rules, revision.seq, revision.changed_at)
+
+
+def _of_draft(tenant_id: UUID, draft_id: UUID) -> ChosenRules:
+    try:
+        draft = find_draft(tenant_id, draft_id)
+    except DraftNotFound as error:
+        raise ValidationFailed.at("/draftId", "unknown-draft", error.text) from error
+    rules = lint_document({"rules": draft.rules}).normalized
+    if rules is None:
+        message = "The draft has lint errors, so that its rules cannot decide. Correct them first."
+        raise ValidationFailed.at("/draftId", "lint-errors", message)
+    return ChosenRules(rules, draft.base_seq, draft.modified_at, draft_id=draft_id)

@@ -1,0 +1,216 @@
+"""Explanations: outcomes, failed tests, distance, and the operation for an invented request."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rules.conditions.evaluate import ConditionTrace
+from rules.explain import count_flips, explain
+from rules.language import read_rules
+from rules.write import write_ruleset
+from tests import factories
+from tests.conftest import ApiClient
+
+if TYPE_CHECKING:
+    from tests.factories import World
+
+REQUEST = {"statementType": "SELECT", "isReadOnly": True, "userName": "ann", "tables": ["sales.orders"]}
+
+
+def explained(*rules: dict[str, Any], **request: Any) -> dict[str, dict[str, Any]]:
+    found = explain(read_rules(rules), {**REQUEST, **request}).as_json()["rules"]
+    return {rule["ruleId"]: rule for rule in found}
+
+
+def test_the_outcome_of_each_rule() -> None:
+    rules = explained(
+        {"id": "no", "conditions": {"userName": "bo"}},
+        {"id": "off", "enabled": False, "conditions": {"userName": "ann"}},
+        {"id": "first", "conditions": {"isReadOnly": True}},
+        {"id": "later", "invalidateRules": ["first"]},
+    )
+    assert {name: (rule["outcome"], rule["distance"], rule["fired"]) for name, rule in rules.items()} == {
+        "first": ("decided", 0, False),
+        "later": ("matched-later", 0, True),
+        "no": ("not-matched", 1, False),
+        "off": ("disabled", 0, False),
+    }
+
+
+def test_the_closest_rules_come_first_and_disabled_ones_last() -> None:
+    rules = explained(
+        {"id": "never", "conditions": {"any": []}},
+        {"id": "two", "conditions": {"userName": "bo", "statementType": "INSERT"}},
+        {"id": "off", "enabled": False},
+        {"id": "one", "conditions": {"userName": "bo"}},
+        {"id": "also-one", "conditions": {"tables": {"containsAny": ["hr.*"]}}},
+    )
+    assert list(rules) == ["one", "also-one", "two", "never", "off"]
+    assert [rule["position"] for rule in rules.values()] == [3, 4, 1, 0, 2]
+    assert rules["never"]["distance"] is None
+
+
+def test_a_failed_test_has_its_operand_and_the_value_seen() -> None:
+    rule = explained(
+        {
+            "id": "r",
+            "conditions": {
+                "tables": {"containsAny": ["hr.*"]},
+                "userName": {"startsWith": "a"},
+                "not": {"statementType": {"in": ["SELECT", "WITH"]}},
+            },
+        }
+    )["r"]
+    assert rule["failed"] == [
+        {
+            "path": "/tables/containsAny",
+            "key": "tables",
+            "operator": "containsAny",
+            "operand": ["hr.*"],
+            "value": ["sales.orders"],
+            "negated": False,
+        },
+        {
+            "path": "/not/statementType/in",
+            "key": "statementType",
+            "operator": "in",
+            "operand": ["SELECT", "WITH"],
+            "value": "SELECT",
+            "negated": True,
+        },
+    ]
+    assert rule["distance"] == 2
+    first, second, third = rule["conditions"]["parts"]
+    assert (first["matched"], second["matched"], third["matched"]) == (False, True, False)
+    assert second == {
+        "path": "/userName/startsWith",
+        "operator": "startsWith",
+        "matched": True,
+        "key": "userName",
+        "operand": "a",
+        "value": "ann",
+    }
+
+
+def test_a_long_text_is_cut() -> None:
+    rule = explained({"id": "r", "conditions": {"standardizedSql": "x"}}, standardizedSql="y" * 501)["r"]
+    assert rule["failed"][0]["value"] == "y" * 499 + "…"
+    rule = explained({"id": "r", "conditions": {"standardizedSql": "x"}}, standardizedSql="y" * 500)["r"]
+    assert rule["failed"][0]["value"] == "y" * 500
+
+
+def leaf(*, matched: bool) -> ConditionTrace:
+    return ConditionTrace("", matched, "eq", key="userName")
+
+
+def combine(operator: str, parts: list[ConditionTrace]) -> ConditionTrace:
+    results = [part.matched for part in parts]
+    matched = {"all": all, "any": any}[operator](results) if operator != "not" else not results[0]
+    return ConditionTrace("", matched, operator, parts=tuple(parts))
+
+
+_trees = st.recursive(
+    st.booleans().map(lambda matched: leaf(matched=matched)),
+    lambda inner: st.one_of(
+        st.tuples(st.sampled_from(["all", "any"]), st.lists(inner, max_size=3)).map(
+            lambda pair: combine(*pair)
+        ),
+        inner.map(lambda part: combine("not", [part])),
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=200)
+@given(tree=_trees, wanted=st.booleans())
+def test_the_distance_is_the_smallest_number_of_changed_tests(tree: ConditionTrace, wanted: bool) -> None:
+    number = len(leaves(tree))
+    reachable = [
+        sum(changes)
+        for changes in itertools.product((False, True), repeat=number)
+        if evaluate(tree, iter(changes)) is wanted
+    ]
+    assert count_flips(tree, wanted=wanted) == min(reachable, default=None)
+
+
+def leaves(tree: ConditionTrace) -> list[ConditionTrace]:
+    return [tree] if tree.key else [test for part in tree.parts for test in leaves(part)]
+
+
+def evaluate(tree: ConditionTrace, changes: Any) -> bool:
+    if tree.key:
+        return tree.matched is not next(changes)
+    # A list, so that every part takes its own changes.
+    results = [evaluate(part, changes) for part in tree.parts]
+    return {"all": all, "any": any}[tree.operator](results) if tree.operator != "not" else not results[0]
+
+
+class TestOperation:
+    RULES = ({"id": "a", "conditions": {"userName": "ann"}}, {"id": "b"})
+
+    def write(self, world: World, *rules: dict[str, Any]) -> Any:
+        return write_ruleset(tenant_id=world.tenant.pk, document={"rules": [*rules]}, actor=world.owner.email)
+
+    def post(self, world: World, body: dict[str, Any]) -> Any:
+        client = ApiClient(factories.sign_in(world.member))
+        return client.post(f"/config/tenants/{world.tenant.pk}/rules/explain", body)
+
+    def test_the_current_rules_decide(self, world: World) -> None:
+        self.write(world, *self.RULES)
+        body = self.post(world, {"request": {"userName": "bo"}}).json()
+        assert body["decision"] == {
+            "ruleId": "b",
+            "action": "cache",
+            "statuses": ["HIT", "MISS"],
+            "fired": [],
+        }
+        assert [rule["ruleId"] for rule in body["rules"]] == ["b", "a"]
+        assert (body["ruleset"]["seq"], body["ruleset"]["inForce"]) == (1, True)
+
+    def test_a_revision_decides(self, world: World) -> None:
+        self.write(world, *self.RULES)
+        self.write(world)
+        assert self.post(world, {"request": {}}).json()["decision"]["statuses"] == ["PASSTHROUGH"]
+        body = self.post(world, {"request": {"userName": "ann"}, "seq": 1}).json()
+        assert (body["decision"]["ruleId"], body["ruleset"]["seq"]) == ("a", 1)
+
+    def test_the_rules_in_force_at_a_moment_decide(self, world: World) -> None:
+        first = self.write(world, *self.RULES)
+        second = self.write(world)
+        for moment, seq, in_force in (
+            ("1970-01-01T00:00:00Z", 2, False),
+            (first.modified_at.isoformat(), 1, True),
+            (second.modified_at.isoformat(), 2, True),
+            ("2099-01-01T00:00:00Z", 2, True),
+        ):
+            ruleset = self.post(world, {"request": {}, "at": moment}).json()["ruleset"]
+            assert (ruleset["seq"], ruleset["inForce"]) == (seq, in_force), moment
+
+    @pytest.mark.parametrize(
+        ("body", "path"),
+        [
+            ({}, "/request"),
+            ({"request": []}, "/request"),
+            ({"request": {"username": "x"}}, "/request/username"),
+            ({"request": {"isDDL": "yes"}}, "/request/isDDL"),
+            ({"request": {}, "seq": 9}, "/seq"),
+            ({"request": {}, "seq": 10**30}, "/seq"),
+            ({"request": {}, "seq": 0, "at": "2026-01-01T00:00:00Z"}, "/at"),
+            ({"request": {}, "at": "2026-01-01"}, "/at"),
+        ],
+    )
+    def test_a_wrong_body_is_a_400(self, world: World, body: dict[str, Any], path: str) -> None:
+        answer = self.post(world, body)
+        assert answer.status_code == 400
+        assert [detail["path"] for detail in answer.json()["details"]] == [path]
+
+    def test_a_deleted_tenant_is_a_404(self, world: World) -> None:
+        admin = ApiClient(factories.sign_in(world.platform_admin))
+        address = f"/config/tenants/{world.tenant.pk}"
+        assert admin.delete(address).status_code == 200
+        assert admin.post(f"{address}/rules/explain", {"request": {}}).status_code == 404
