@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 from argparse import ArgumentTypeError
+from datetime import date
 from uuid import UUID
 
 from accounts.models import Revision, Tenant
+
+
+def read_day(text: str) -> date:
+    """Return a day; argparse's type of ``--from`` and ``--to``.
+
+    Raises:
+        ArgumentTypeError: the text is not a day.
+    """
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is no day; write it like 2026-03-01") from None
 
 
 def tenant_id(text: str) -> UUID:

@@ -20,8 +20,10 @@ _FAIR: Final = 0.98
 #: Why a replayed status differs from the logged one: the first that is true.
 _WHY: Final = """
     CASE WHEN logged_rule IS DISTINCT FROM replayed_rule THEN 'other-rule'
-    WHEN kind = 'open' THEN 'literals-hidden'
+    WHEN logged = 'ERROR' THEN 'not-executed'
+    WHEN is_stale THEN 'stale-result'
     WHEN logged = 'BYPASS' OR status = 'BYPASS' THEN 'gateway-declines'
+    WHEN kind = 'open' THEN 'literals-hidden'
     WHEN is_cached AND reason = 0 AND logged IN ('HIT', 'HOLD') THEN 'cached-before'
     WHEN is_cached THEN 'other-cache-state'
     ELSE 'unexplained' END

@@ -84,6 +84,8 @@ _GROUPS: Final = {
     "getRuleEffectiveness getCacheOpportunities": pat("analytics:read"),
     "getUsersSummary getUserYearlySummary": pat("analytics:users"),
     "getUserMonthlySummary getUserDailySummary": pat("analytics:users"),
+    "listReplays getReplay": TENANT_READ,
+    "requestReplay cancelReplay": TENANT_WRITE,
     "listLogMonths listLogDays listLogHours listLogFiles getLogObject": MEMBERS | {"grant", "PAT logs:read"},
     "queryLogs": MEMBERS | {"PAT logs:query"} | ANALYST,
     "listPublishedQueries": SIGNED_IN | EVERY_PAT,

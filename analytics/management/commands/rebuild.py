@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, ArgumentTypeError
 from contextlib import contextmanager
-from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
 from django.core.management.base import BaseCommand, CommandError
@@ -12,7 +10,7 @@ from django.db import InterfaceError, OperationalError
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from accounts.management.arguments import tenant_id
+from accounts.management.arguments import read_day, tenant_id
 from analytics.summaries.damage import LostRollups, mark_missing_objects
 from analytics.summaries.days import find_stale_days, rebuild_day
 from analytics.summaries.rebuild import find_stale_periods, rebuild_period
@@ -23,7 +21,9 @@ from tenantadmin.objectstore import StoreError, default_store
 from tenantadmin.terminal import visible
 
 if TYPE_CHECKING:
+    from argparse import ArgumentParser
     from collections.abc import Iterator
+    from datetime import date
     from uuid import UUID
 
     from rich.progress import TaskID
@@ -41,8 +41,8 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--tenant", type=tenant_id, metavar="ID", help="one tenant; default: all")
-        parser.add_argument("--from", type=_day, dest="first", metavar="DAY", help="YYYY-MM-DD")
-        parser.add_argument("--to", type=_day, dest="last", metavar="DAY", help="YYYY-MM-DD")
+        parser.add_argument("--from", type=read_day, dest="first", metavar="DAY", help="YYYY-MM-DD")
+        parser.add_argument("--to", type=read_day, dest="last", metavar="DAY", help="YYYY-MM-DD")
 
     def handle(self, *, tenant: UUID | None, first: date | None, last: date | None, **_: Any) -> None:
         if first and last and first > last:
@@ -134,10 +134,3 @@ class _Run:
             self.failures[place] = failure
         else:
             self.failures.pop(place, None)
-
-
-def _day(text: str) -> date:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise ArgumentTypeError(f"{text!r} is no day; write it like 2026-03-01") from None
