@@ -5,7 +5,7 @@ from typing import ClassVar
 from django.contrib import admin
 
 from accounts.staff.names import NamingAdmin
-from analytics.models import Build, DayRollup, MergedRollup, SummaryDocument
+from analytics.models import Build, DayRollup, MergedRollup, ReplayRun, SummaryDocument
 from tenantadmin.http.admin import shortened
 
 
@@ -39,3 +39,11 @@ class BuildAdmin(NamingAdmin):
     list_filter = ("state",)
     search_fields = ("tenant_id", "period", "error")
     date_hierarchy = "started_at"
+
+
+@admin.register(ReplayRun)
+class ReplayRunAdmin(NamingAdmin):
+    list_display = ("requested_at", "tenant_id", "state", "first_day", "last_day", shortened("error"))
+    list_filter = ("state",)
+    search_fields = ("tenant_id", "requested_by")
+    date_hierarchy = "requested_at"

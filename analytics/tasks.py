@@ -6,6 +6,7 @@ Every task may run twice or be killed at any point.
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from time import time
 from typing import Any, Final
@@ -15,6 +16,7 @@ from celery import Task, shared_task
 from django.core.cache import cache
 from django.db import InterfaceError, OperationalError
 
+from analytics.replay.runs import delete_old_replays, fail_lost_replays, find_queued_tenants, run_next
 from analytics.summaries.builds import delete_old_builds, end_killed_builds
 from analytics.summaries.damage import LostRollups
 from analytics.summaries.days import find_stale_days, rebuild_day
@@ -38,6 +40,8 @@ OLDER_SECONDS: Final = 300
 GATHER_SECONDS: Final = 5
 #: Seconds to wait before lost rollups are rebuilt, in case the store loses them again each time.
 REPAIR_SECONDS: Final = 60
+#: Seconds between two runs of `watch_replays`.
+WATCH_SECONDS: Final = 30
 #: An unfinished write that began longer ago was killed.
 LONGEST_WRITE: Final = timedelta(days=1)
 
@@ -129,6 +133,7 @@ def clean_up() -> None:
     delete_superseded(default_store())
     end_killed_builds()
     delete_old_builds()
+    delete_old_replays()
 
 
 @shared_task
@@ -136,6 +141,22 @@ def remove_unfinished_writes() -> None:
     """Remove the remains of killed writes from the object store."""
     if removed := default_store().remove_unfinished(age=LONGEST_WRITE):
         logger.info("Removed %d unfinished writes from the store", removed)
+
+
+@shared_task
+def run_replay(tenant: str) -> None:
+    """Run the next queued replay of a tenant. If another worker runs one, that worker starts the next."""
+    with suppress(Busy):
+        if run_next(default_store(), tenant_id=UUID(tenant)):
+            run_replay.delay(tenant)
+
+
+@shared_task
+def watch_replays() -> None:
+    """Fail the replays whose worker is gone, and start queued ones whose task was lost."""
+    fail_lost_replays()
+    for tenant in find_queued_tenants():
+        run_replay.apply_async((str(tenant),), expires=WATCH_SECONDS)
 
 
 def _request_periods(tenant: str) -> None:

@@ -5,6 +5,7 @@ from django.urls import path
 from analytics import converters  # noqa: F401 - importing registers them
 from analytics.api.explain import ExplainViewSet
 from analytics.api.published import PublishedQueryViewSet, VerificationViewSet
+from analytics.api.replays import ReplayViewSet
 from analytics.api.summaries import SummaryViewSet, UserSummaryViewSet
 from logs import converters as time_converters  # noqa: F401 - likewise
 
@@ -65,5 +66,15 @@ urlpatterns = [
         f"{_USER}/<year:year>",
         UserSummaryViewSet.as_view({"get": "get_user_yearly_summary"}),
         name="user-summary-year",
+    ),
+    path(
+        "tenants/<uuid:tenant>/replays",
+        ReplayViewSet.as_view({"get": "list_replays", "post": "request_replay"}),
+        name="replays",
+    ),
+    path(
+        "tenants/<uuid:tenant>/replays/<uuid:replayId>",
+        ReplayViewSet.as_view({"get": "get_replay", "delete": "cancel_replay"}),
+        name="replay",
     ),
 ]

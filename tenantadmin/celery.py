@@ -29,6 +29,11 @@ app.conf.beat_schedule = {
         "schedule": 600.0,
         "options": {"expires": 590},
     },
+    "watch-replays": {
+        "task": "analytics.tasks.watch_replays",
+        "schedule": 30.0,
+        "options": {"expires": 29},
+    },
     "remove-unfinished-writes": {
         "task": "analytics.tasks.remove_unfinished_writes",
         "schedule": 3600.0,

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from csp.constants import NONE, SELF
 from environ import Env
+from kombu import Queue
 
 from logs.sql.options import options_from
 from tenantadmin import embedded
@@ -352,6 +353,19 @@ AUDIT_RETENTION = timedelta(days=env["AUDIT_RETENTION_DAYS"])
 #: How long the admin site shows builds of days, months and years. Each minute may add some per tenant.
 BUILD_LIFETIME = timedelta(days=env["BUILD_DAYS"])
 
+# --- Replays ----------------------------------------------------------------------------------
+
+#: The most days and rows that one replay reads, warm-up included in the rows.
+REPLAY_MAX_DAYS = env["REPLAY_MAX_DAYS"]
+REPLAY_MAX_ROWS = env["REPLAY_MAX_ROWS"]
+#: What one replay may take; more memory spills to the disk.
+REPLAY_TIMEOUT_SECONDS = env["REPLAY_TIMEOUT_SECONDS"]
+REPLAY_MEMORY_BYTES = env["REPLAY_MEMORY_BYTES"]
+REPLAY_THREADS = env["REPLAY_THREADS"]
+#: How many replays of a tenant may wait. One at a time runs.
+REPLAY_QUEUE = env["REPLAY_QUEUE"]
+REPLAYS_PER_HOUR = env["REPLAYS_PER_HOUR"]
+
 # --- Celery -----------------------------------------------------------------------------------
 
 CELERY_BROKER_URL = embedded.celery_broker_url(REDIS_URL)
@@ -366,6 +380,9 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 3600}
 # A worker that stops waits so many seconds for its tasks, then returns them to the queue.
 CELERY_WORKER_SOFT_SHUTDOWN_TIMEOUT = 3.0
 CELERY_TIMEZONE = "UTC"
+# A worker serves all queues unless it is told which: `celery worker --queues replays`.
+CELERY_TASK_QUEUES = [Queue("celery"), Queue("replays")]
+CELERY_TASK_ROUTES = {"analytics.tasks.run_replay": {"queue": "replays"}}
 
 # --- Logging ----------------------------------------------------------------------------------
 

@@ -213,6 +213,11 @@ POLICIES: Final[Mapping[str, Policy]] = {
         also=Scope.LOGS_QUERY,
         notes="documents about users need `analytics:users` too",
     ),
+    # Replays
+    "listReplays": Policy(Level.TENANT, Scope.CONFIG_READ),
+    "requestReplay": Policy(Level.TENANT, Scope.CONFIG_WRITE),
+    "getReplay": Policy(Level.TENANT, Scope.CONFIG_READ),
+    "cancelReplay": Policy(Level.TENANT, Scope.CONFIG_WRITE),
     # Raw logs and SQL
     "listLogYears": Policy(Level.TENANT, Scope.LOGS_READ),
     "explainLoggedRequest": Policy(Level.TENANT, Scope.LOGS_READ),

@@ -38,7 +38,9 @@ class Engine:
 
 
 @contextmanager
-def new_engine(store: ObjectStore) -> Iterator[Engine]:
+def new_engine(
+    store: ObjectStore, *, memory_limit: str = "1GB", threads: int | None = None
+) -> Iterator[Engine]:
     """Open a DuckDB for the caller alone.
 
     Raises:
@@ -46,7 +48,7 @@ def new_engine(store: ObjectStore) -> Iterator[Engine]:
     """
     with (
         scratch_directory() as directory,
-        connect(spill=directory / "spill") as connection,
+        connect(spill=directory / "spill", memory_limit=memory_limit, threads=threads) as connection,
     ):
         attach_store(connection, store)
         yield Engine(connection, directory)

@@ -10,7 +10,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('accounts', '0005_history_filters'),
-        ('rules', '0001_rulesets_markers_cache_metadata'),
+        ('rules', '0002_marker_changes'),
     ]
 
     operations = [

@@ -85,6 +85,14 @@ VARIABLES: Final = (
     Variable("AUDIT_RETENTION_DAYS", kinds.whole(31, _CENTURY_DAYS), 400),
     # Summaries
     Variable("BUILD_DAYS", kinds.whole(1, _CENTURY_DAYS), 7),
+    # Replays
+    Variable("REPLAY_MAX_DAYS", kinds.whole(1, 366), 31),
+    Variable("REPLAY_MAX_ROWS", kinds.whole(1, 1_000_000_000), 20_000_000),
+    Variable("REPLAY_TIMEOUT_SECONDS", kinds.seconds(1, 3600), 120.0),
+    Variable("REPLAY_MEMORY_BYTES", kinds.whole(64 << 20, _MAX_BYTES), 2 << 30),
+    Variable("REPLAY_THREADS", kinds.whole(1, 1024), 1),
+    Variable("REPLAY_QUEUE", kinds.whole(1, 1000), 3),
+    Variable("REPLAYS_PER_HOUR", kinds.whole(1, 100_000), 10),
     # SQL over the log
     Variable("SQL_TIMEOUT_SECONDS", kinds.seconds(0.1, 3600), 15.0),
     Variable("SQL_MAX_ROWS", kinds.whole(1, 1_000_000_000), 10_000),

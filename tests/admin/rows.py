@@ -28,6 +28,7 @@ _VALUES: list[tuple[type[models.Field[Any, Any]], Callable[[int], Any]]] = [
     (models.DateField, lambda number: dt.date(2026, 1, 1) + dt.timedelta(days=number)),
     (models.UUIDField, lambda _: uuid.uuid4()),
     (models.EmailField, lambda number: f"person-{number}@example.org"),
+    (models.FloatField, lambda number: number / 1000),
     (models.IntegerField, lambda number: number),
     (models.CharField, lambda number: f"t{number}"),
     (models.TextField, lambda number: f"text {number}"),

@@ -91,6 +91,8 @@ _GROUPS: Final = {
     "listLogYears listLogMonths listLogDays listLogHours": MEMBERS | {"grant", "PAT logs:read"},
     "listLogFiles getLogObject explainLoggedRequest": MEMBERS | {"grant", "PAT logs:read"},
     "queryLogs getQuerySchema": MEMBERS | {"PAT logs:query"} | ANALYST,
+    "listReplays getReplay": TENANT_READ,
+    "requestReplay cancelReplay": TENANT_WRITE,
     "listPublishedQueries": SIGNED_IN | EVERY_PAT,
     "verifyDocument": ANALYST,
 }

@@ -29,6 +29,7 @@ _VALUES = {
     "hour": "00",
     "file": "a.json",
     "userId": "ada",
+    "replayId": UNKNOWN_ID,
 }
 _QUERIES = {"diffConfig": "?from=0&to=0", "diffRules": "?from=0&to=0", "diffAccount": "?from=0&to=0"}
 

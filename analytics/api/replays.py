@@ -1,0 +1,117 @@
+"""Replays of rulesets over a tenant's log. Contract: Analytics; docs/replay.md."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import transaction
+from django.urls import reverse
+from drf_spectacular.utils import OpenApiExample
+from rest_framework.response import Response
+
+from accounts.viewsets import AppViewSet
+from analytics.models import ReplayRun
+from analytics.replay.runs import (
+    cancel_replay,
+    list_replays,
+    queue_replay,
+    read_replay,
+    replay_as_json,
+    replay_etag,
+    summarize_replay,
+)
+from analytics.serializers import Replay, ReplayBody, ReplayList
+from analytics.tasks import run_replay
+from tenantadmin.http.budgets import LINT
+from tenantadmin.http.etags import not_modified
+from tenantadmin.http.hal import hrefs, item, links
+from tenantadmin.http.parameters import ETAG, IF_NONE_MATCH
+from tenantadmin.http.schema import NOT_MODIFIED, refusal
+from tenantadmin.http.serializers import Success
+from tenantadmin.http.viewsets import operation
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from rest_framework.request import Request
+
+
+class ReplayViewSet(AppViewSet):
+    """The replays of a tenant."""
+
+    tag = "Replays"
+
+    @operation(summary="List a tenant's replays, newest first", responses={200: ReplayList})
+    def list_replays(self, request: Request, tenant: UUID) -> Response:
+        """The 50 newest of the last 30 days, without their results."""
+        runs = list_replays(tenant_id=tenant)
+        href = hrefs("replay", tenant=tenant, replayId=tenant)
+        return Response(
+            {
+                "_links": links(
+                    self_href=request.get_full_path(),
+                    parent=reverse("tenant", kwargs={"tenant": tenant}),
+                    items=(item(str(run.pk), href(run.pk)) for run in runs),
+                ),
+                "replays": [summarize_replay(run) for run in runs],
+            }
+        )
+
+    @operation(
+        summary="Replay a ruleset over the log",
+        budget=LINT,
+        body=ReplayBody,
+        responses={
+            200: Replay,
+            202: Replay,
+            429: refusal(429, "The tenant has as many replays as it may have."),
+        },
+        examples=[
+            OpenApiExample(
+                "A ruleset of two months ago, over a week",
+                value={"seq": 3, "from": "2026-03-01", "to": "2026-03-07"},
+                request_only=True,
+            )
+        ],
+    )
+    def request_replay(self, request: Request, tenant: UUID) -> Response:
+        """Computes what a ruleset would have done with the requests of these days, both included.
+
+        202 while the replay waits or runs: ask `Location` until its `state` is `done`, `failed` or
+        `cancelled`. 200 if a replay of the same input is done.
+        """
+        run = queue_replay(
+            tenant_id=tenant,
+            rules=self.body.get("rules"),
+            seq=self.body.get("seq"),
+            first_day=self.body["from"],
+            last_day=self.body["to"],
+            warmup_days=self.body["warmupDays"],
+            gateway=self.body["gateway"],
+            actor=self.principal.email,
+        )
+        if run.state == ReplayRun.State.QUEUED:
+            transaction.on_commit(lambda: run_replay.delay(str(tenant)))
+        return Response(
+            replay_as_json(run),
+            status=200 if run.state == ReplayRun.State.DONE else 202,
+            headers={"Location": reverse("replay", kwargs={"tenant": tenant, "replayId": run.pk})},
+        )
+
+    @operation(
+        summary="Read a replay",
+        headers=[IF_NONE_MATCH, ETAG],
+        responses={200: Replay, 304: NOT_MODIFIED},
+    )
+    def get_replay(self, request: Request, tenant: UUID, replayId: UUID) -> Response:  # noqa: N803
+        """The state of a replay, and its result when it is done."""
+        run = read_replay(tenant_id=tenant, replay_id=replayId)
+        etag = replay_etag(run)
+        return not_modified(request, etag) or Response(replay_as_json(run), headers={"ETag": etag})
+
+    @operation(summary="Cancel a replay, or remove one that has ended", responses={200: Success})
+    def cancel_replay(self, request: Request, tenant: UUID, replayId: UUID) -> Response:  # noqa: N803
+        """A running replay ends within seconds."""
+        is_cancelled = cancel_replay(tenant_id=tenant, replay_id=replayId)
+        message = "The replay is cancelled." if is_cancelled else "The replay is removed."
+        return Response({"success": True, "message": message})

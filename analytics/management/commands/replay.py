@@ -1,0 +1,141 @@
+"""``manage.py replay --tenant ID``: replay a ruleset over a tenant's log."""
+
+from __future__ import annotations
+
+from io import StringIO
+from json import loads
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from django.core.management.base import BaseCommand, CommandError
+from rich.console import Console
+from rich.table import Table
+
+from accounts.management.arguments import day_argument, tenant_id
+from analytics.models import ReplayRun
+from analytics.replay.runs import queue_replay, replay_as_json, run_next
+from logs.locks import Busy
+from rules.ruleset import read_ruleset
+from tenantadmin.core.errors import ApiError
+from tenantadmin.core.rendering import dump_json
+from tenantadmin.objectstore import default_store
+from tenantadmin.terminal import visible
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+    from datetime import date
+    from uuid import UUID
+
+#: The caller that the run names: it is not known who runs the command.
+_OPERATOR = "manage.py replay"
+
+
+class Command(BaseCommand):
+    help = (
+        "Replays a ruleset over a tenant's log and prints what it would have done, beside the current one. "
+        "Without --rules and --seq: the current ruleset, which shows how well a replay agrees with the log."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--tenant", type=tenant_id, required=True, metavar="ID")
+        day: dict[str, Any] = {"type": day_argument, "required": True, "metavar": "DAY", "help": "YYYY-MM-DD"}
+        parser.add_argument("--from", dest="first", **day)
+        parser.add_argument("--to", dest="last", **day)
+        parser.add_argument("--rules", type=Path, metavar="FILE", help='a JSON file: {"rules": [...]}')
+        parser.add_argument("--seq", type=int, help="a revision of the rules")
+        parser.add_argument("--warmup-days", type=int, default=1, choices=range(8), metavar="N")
+        parser.add_argument("--json", action="store_true", help="print the whole result as JSON")
+
+    def handle(
+        self,
+        *,
+        tenant: UUID,
+        first: date,
+        last: date,
+        rules: Path | None,
+        seq: int | None,
+        warmup_days: int,
+        json: bool,
+        **_: Any,
+    ) -> None:
+        try:
+            given = read_ruleset(tenant).rules if rules is None and seq is None else _read_rules(rules)
+            run = queue_replay(
+                tenant_id=tenant,
+                rules=given,
+                seq=seq,
+                first_day=first,
+                last_day=last,
+                warmup_days=warmup_days,
+                gateway={},
+                actor=_OPERATOR,
+            )
+            while run.state not in ReplayRun.FINISHED:
+                if not run_next(default_store(), tenant_id=tenant):
+                    break
+                run.refresh_from_db()
+        except ApiError as error:
+            raise CommandError(visible(error.text)) from error
+        except Busy as error:
+            raise CommandError(
+                "A worker runs a replay of this tenant. Try again when it has ended."
+            ) from error
+        if run.state != ReplayRun.State.DONE:
+            raise CommandError(visible(run.error) or f"The replay is {run.state}.")
+        if json:
+            self.stdout.write(dump_json(replay_as_json(run)).decode())
+        else:
+            self._print(run.result or {})
+
+    def _print(self, result: dict[str, Any]) -> None:
+        calibration, window = result["calibration"], result["window"]
+        share = "-" if calibration["share"] is None else f"{calibration['share']:.2%}"
+        table = Table(
+            title=f"{window['from']} to {window['to']}; {calibration['grade']}: {share} of "
+            f"{calibration['rows']} requests as in the log"
+        )
+        table.add_column("rule")
+        for name in ("requests", "hits", "now", "misses", "saved s", "spent s", "risk"):
+            table.add_column(name, justify="right")
+        now = {rule["ruleId"]: rule for rule in result["against"]["rules"]}
+        for rule in result["rules"]:
+            table.add_row(visible(rule["ruleId"] or "(no rule)"), *_cells(rule, now.get(rule["ruleId"])))
+        table.add_row("total", *_cells(result["total"], result["against"]["total"]))
+        text = StringIO()
+        Console(file=text, highlight=False, markup=False).print(table)
+        self.stdout.write(text.getvalue())
+        self.stdout.write(f"Caveats: {', '.join(result['caveats'])}")
+
+
+def _cells(counts: dict[str, Any], now: dict[str, Any] | None) -> list[str]:
+    return [
+        str(counts["requests"]),
+        _range(counts["hits"]),
+        "-" if now is None else _range(now["hits"]),
+        str(counts["misses"]),
+        _range({name: (value or 0) // 1000 for name, value in counts["savedMs"].items()}),
+        str(counts["spentMs"] // 1000),
+        _range(counts["risk"]),
+    ]
+
+
+def _range(bounds: dict[str, Any]) -> str:
+    low, high = bounds["low"], bounds["high"]
+    return str(low) if low == high else f"{low}..{high}"
+
+
+def _read_rules(path: Path | None) -> object:
+    """Return the rules in a file, or None without one.
+
+    Raises:
+        CommandError: the file cannot be read, or is not a ruleset in JSON.
+    """
+    if path is None:
+        return None
+    try:
+        document = loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise CommandError(f"Cannot read {visible(str(path))}: {visible(str(error))}") from error
+    if not isinstance(document, dict) or "rules" not in document:
+        raise CommandError(f'{visible(str(path))} must be a JSON object with "rules".')
+    return document["rules"]

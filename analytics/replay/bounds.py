@@ -1,0 +1,133 @@
+"""Bounds of hits and saved time where the log hides the literals of statements.
+
+Section "Bounds" of the definition (docs/replay.md).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from analytics.replay.arrays import make_schema, read_numbers, registered
+from analytics.replay.outcome import KNOWN_MERGED, OPEN_MERGED
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from duckdb import DuckDBPyConnection
+
+    from analytics.replay.chain import Lifetime
+    from analytics.replay.outcome import Outcome
+
+#: The fewest keyed groups from which the likely position is taken.
+_MIN_GROUPS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Upper bounds by rule (its index), and where the truth usually lies.
+
+    Attributes:
+        hits, saved_ms: what the upper bounds are above the lower ones.
+        position: the median place of the truth between the bounds (0 to 1) in groups whose literals are
+            known; None if there are too few.
+    """
+
+    hits: Mapping[int, int] = field(default_factory=dict)
+    saved_ms: Mapping[int, int] = field(default_factory=dict)
+    position: float | None = None
+
+
+def find_bounds(connection: DuckDBPyConnection, outcome: Outcome) -> Bounds:
+    """Compute the bounds of the outcome that was played last."""
+    certain = _count_certain_misses(connection, outcome)
+    with registered(connection, certain=certain):
+        connection.execute(
+            f"""
+            CREATE OR REPLACE TEMP TABLE hidden_group AS
+            WITH merged AS (
+                SELECT rule, restart, pair,
+                    count(*) FILTER (lane = {OPEN_MERGED}) AS open_misses,
+                    count(*) FILTER (lane = {KNOWN_MERGED}) AS known_misses
+                FROM played JOIN {outcome.table} AS whole USING (n)
+                WHERE lane <> 0 AND played.status = 'MISS' AND whole.is_counted
+                GROUP BY rule, restart, pair
+            ), grouped AS (
+                SELECT rule, restart, pair, any_value(mean_ms) AS mean_ms,
+                    count(*) FILTER (is_counted) AS requests,
+                    count(*) FILTER (is_counted AND status = 'HIT') AS hits,
+                    count(*) FILTER (is_counted AND status = 'MISS' AND kind = 'known') AS own_misses,
+                    bool_or(kind = 'open') AS has_open
+                FROM {outcome.table} WHERE is_cached AND kind <> 'exact'
+                GROUP BY rule, restart, pair
+            )
+            SELECT rule, mean_ms, hits, has_open, requests - coalesce(
+                    certain.misses,
+                    CASE WHEN has_open THEN greatest(own_misses, coalesce(open_misses, 0))
+                        ELSE coalesce(known_misses, 0) END
+                ) AS high
+            FROM grouped
+            LEFT JOIN merged USING (rule, restart, pair)
+            LEFT JOIN certain USING (rule, restart, pair)
+            """  # noqa: S608
+        )
+    rows = connection.execute(
+        """
+        SELECT rule, sum(high - hits)::BIGINT, sum((high - hits) * mean_ms)::BIGINT
+        FROM hidden_group WHERE has_open GROUP BY rule
+        """
+    ).fetchall()
+    groups, position = connection.execute(
+        "SELECT count(*), median(hits / high) FROM hidden_group WHERE NOT has_open AND high > 0"
+    ).fetchall()[0]
+    return Bounds(
+        hits={rule: hits for rule, hits, _ in rows},
+        saved_ms={rule: saved for rule, _, saved in rows},
+        position=position if groups >= _MIN_GROUPS else None,
+    )
+
+
+def _count_certain_misses(connection: DuckDBPyConnection, outcome: Outcome) -> pa.Table:
+    """Count the certain misses of each group of a rule that serves stale results.
+
+    Merged requests may need more executions there than the real ones, so they are no bound.
+    """
+    rules = [index for index, lifetime in enumerate(outcome.lifetimes) if lifetime.stale_ms]
+    requests = connection.execute(
+        f"""
+        SELECT rule, restart, pair, requested_at, requested_at + work_ms AS done,
+            is_counted::BIGINT AS is_counted
+        FROM {outcome.table}
+        WHERE is_cached AND kind <> 'exact' AND list_contains($rules::BIGINT[], rule)
+        ORDER BY rule, restart, pair, n
+        """,  # noqa: S608
+        {"rules": rules},
+    ).to_arrow_table()
+    return _count_by_group(requests, outcome.lifetimes)
+
+
+def _count_by_group(requests: pa.Table, lifetimes: Sequence[Lifetime]) -> pa.Table:
+    rules, restarts, pairs, times, done, counted = (
+        read_numbers(requests[name])
+        for name in ("rule", "restart", "pair", "requested_at", "done", "is_counted")
+    )
+    groups: dict[tuple[int, int, int], int] = {}
+    previous = None
+    before = 0
+    for index, group in enumerate(zip(rules, restarts, pairs, strict=True)):
+        lifetime = lifetimes[group[0]]
+        is_certain = (
+            group != previous
+            or times[index] >= before + lifetime.ttl_ms + lifetime.stale_ms
+            or bisect_right(lifetime.markers, times[index]) > bisect_right(lifetime.markers, before)
+        )
+        groups[group] = groups.get(group, 0) + (is_certain and counted[index])
+        previous, before = group, done[index]
+    rows = [(*group, misses) for group, misses in groups.items()]
+    return pa.Table.from_pylist([dict(zip(_CERTAIN.names, row, strict=True)) for row in rows], _CERTAIN)
+
+
+_CERTAIN: Final = make_schema(rule=pa.int64(), restart=pa.int64(), pair=pa.int64(), misses=pa.int64())

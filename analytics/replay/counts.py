@@ -1,0 +1,102 @@
+"""Count an outcome by rule. Section "Counts" of the definition (docs/replay.md)."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from analytics.replay.bounds import find_bounds
+from analytics.replay.risk import find_risk
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from duckdb import DuckDBPyConnection
+
+    from analytics.replay.outcome import Outcome
+
+#: The counts that every request of a status adds to, by their JSON names.
+STATUS_COUNTS: Final = {
+    "hits": "HIT",
+    "misses": "MISS",
+    "holds": "HOLD",
+    "bypassed": "BYPASS",
+    "blocked": "BLOCKED",
+    "passed": "PASSTHROUGH",
+    "errors": "ERROR",
+    "invalidationErrors": "INVALIDATION_ERROR",
+}
+MISS_REASONS: Final = ("no-cache-entry", "ttl-expired", "invalidation-marker")
+
+_EXECUTES: Final = "(status IN ('MISS', 'BYPASS', 'PASSTHROUGH') OR is_revalidation)"
+_COUNTS: Final = {
+    "requests": "count(*)",
+    **{name: f"count(*) FILTER (status = '{status}')" for name, status in STATUS_COUNTS.items()},
+    "staleHits": "count(*) FILTER (is_stale)",
+    "revalidations": "count(*) FILTER (is_revalidation)",
+    **{name: f"count(*) FILTER (reason = {number})" for number, name in enumerate(MISS_REASONS)},
+    "hitBytes": "coalesce(sum(bytes) FILTER (status = 'HIT'), 0)::HUGEINT",
+    "savedMs": "coalesce(sum(mean_ms) FILTER (status = 'HIT'), 0)::HUGEINT",
+    "spentMs": f"coalesce(sum(work_ms) FILTER ({_EXECUTES}), 0)::HUGEINT",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The counts of an outcome by rule id; None is "no rule". ``high_…`` are upper bounds."""
+
+    rules: Mapping[str | None, Counter[str]]
+    high_hits: Mapping[str | None, int]
+    high_saved_ms: Mapping[str | None, int]
+    position: float | None
+
+
+def count_outcome(connection: DuckDBPyConnection, outcome: Outcome) -> Counts:
+    """Count the outcome that was played last."""
+    columns = ", ".join(_COUNTS.values())
+    rows = connection.execute(
+        f"SELECT rule, {columns} FROM {outcome.table} WHERE is_counted GROUP BY rule"  # noqa: S608
+    ).fetchall()
+    ids: dict[int, str | None] = {index: rule.id for index, rule in enumerate(outcome.decisions.rules)}
+    rules: dict[str | None, Counter[str]] = defaultdict(Counter)
+    for index, *values in rows:
+        rules[ids.get(index)].update(dict(zip(_COUNTS, values, strict=True)))
+    for index, (low, high) in find_risk(connection, outcome).items():
+        rules[ids.get(index)].update({"riskLow": low, "riskHigh": high})
+    _count_firings(connection, outcome, rules)
+    bounds = find_bounds(connection, outcome)
+    return Counts(
+        rules,
+        high_hits=_add_bounds(rules, "hits", bounds.hits, ids),
+        high_saved_ms=_add_bounds(rules, "savedMs", bounds.saved_ms, ids),
+        position=bounds.position,
+    )
+
+
+def _count_firings(
+    connection: DuckDBPyConnection, outcome: Outcome, rules: dict[str | None, Counter[str]]
+) -> None:
+    rows = connection.execute(
+        f"""
+        SELECT ruleset, shape, count(*) FROM {outcome.table} WHERE is_counted AND fires
+        GROUP BY ruleset, shape
+        """  # noqa: S608
+    ).fetchall()
+    for ruleset, shape, count in rows:
+        for firing in outcome.decisions.firings[ruleset, shape]:
+            rules[firing.rule_id]["fired"] += count
+            for target in firing.targets:
+                rules[target]["markers"] += count
+
+
+def _add_bounds(
+    rules: Mapping[str | None, Counter[str]],
+    name: str,
+    above: Mapping[int, int],
+    ids: Mapping[int, str | None],
+) -> dict[str | None, int]:
+    high = {rule_id: counts[name] for rule_id, counts in rules.items()}
+    for index, difference in above.items():
+        high[ids.get(index)] = high.get(ids.get(index), 0) + difference
+    return high

@@ -1,0 +1,21 @@
+"""Errors of replays. Contract: Errors."""
+
+from __future__ import annotations
+
+from tenantadmin.core.errors import NotFound, RateLimited, ValidationFailed
+
+
+class ReplayNotFound(NotFound):
+    message = "There is no such replay."
+
+
+class TooLarge(ValidationFailed):
+    message = "The replay is too large. Choose fewer days."
+
+
+class TooManyReplays(RateLimited):
+    message = "The tenant has as many replays as it may have. Wait until one has ended."
+
+
+class ReplayEnded(Exception):
+    """A running replay must end: it was cancelled, its tenant is gone, or it took too long."""

@@ -1,0 +1,149 @@
+"""Collect the input of a replay: files, rulesets, markers. Contract: docs/replay.md."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from accounts.models.history import RevisionKind
+from accounts.revisions import DocumentHistory
+from analytics.replay.job import DayFile, Gateway, Job, Marker, Ruleset
+from logs.models import Partition
+from rules.language import read_rules
+from rules.models import Marker as StoredMarker
+from rules.ruleset import read_ruleset
+from tenantadmin.core.timestamps import now
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from uuid import UUID
+
+    from tenantadmin.objectstore import ObjectStore
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to replay. ``rules`` are complete, ``gateway`` is ``{nocache?, nonDeterministic?}``."""
+
+    tenant_id: UUID
+    rules: Sequence[Mapping[str, Any]]
+    first_day: date
+    last_day: date
+    warmup_days: int
+    gateway: Mapping[str, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """The whole input of a replay at one moment."""
+
+    request: Request
+    #: Day, build, key and rows of each partition.
+    partitions: Sequence[tuple[date, str, str, int]]
+    current: Sequence[Mapping[str, Any]]
+    in_force: Sequence[tuple[int, Sequence[Mapping[str, Any]]]]
+    changes: Sequence[int]
+    markers: Sequence[tuple[str, int]]
+
+    @property
+    def rows(self) -> int:
+        return sum(rows for *_, rows in self.partitions)
+
+    def digest(self) -> str:
+        """Return the digest of everything that the result depends on, except the present hour."""
+        request = self.request
+        parts = (
+            [*request.rules, request.first_day, request.last_day, request.warmup_days, request.gateway],
+            [(day, build) for day, build, *_ in self.partitions],
+            (self.current, self.in_force, self.changes, self.markers),
+        )
+        return hashlib.sha256(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+    def as_job(self, store: ObjectStore) -> Job:
+        request = self.request
+        return Job(
+            files=[DayFile(day, store.uri(key)) for day, _, key, _ in self.partitions],
+            first_day=request.first_day,
+            last_day=request.last_day,
+            subject=read_rules(request.rules),
+            current=read_rules(self.current),
+            in_force=[Ruleset(start, read_rules(rules)) for start, rules in self.in_force],
+            changes=self.changes,
+            markers=[Marker(rule_id, at) for rule_id, at in self.markers],
+            warmup_days=request.warmup_days,
+            gateway=Gateway(request.gateway.get("nocache"), request.gateway.get("nonDeterministic")),
+            hour=now().hour,
+        )
+
+
+def collect_input(request: Request) -> Input:
+    """Read everything that a replay depends on. All files are of one set of builds.
+
+    Raises:
+        TenantNotFound: there is no such live tenant.
+    """
+    first = request.first_day - timedelta(days=request.warmup_days)
+    start = datetime.combine(first, time(), UTC)
+    end = datetime.combine(request.last_day + timedelta(days=1), time(), UTC)
+    current = read_ruleset(request.tenant_id).rules
+    markers = StoredMarker.objects.filter(
+        tenant=request.tenant_id,
+        number__isnull=True,
+        removed_at__isnull=True,
+        invalidated_at__gte=start,
+        invalidated_at__lt=end,
+    ).order_by("invalidated_at", "pk")
+    changes = list(
+        DocumentHistory(RevisionKind.RULES, request.tenant_id)
+        .revisions()
+        .filter(changed_at__lt=end)
+        .order_by("seq")
+        .values_list("seq", "changed_at")
+    )
+    return Input(
+        request,
+        partitions=list(
+            Partition.objects.filter(tenant_id=request.tenant_id, day__gte=first, day__lte=request.last_day)
+            .exclude(file="")
+            .order_by("day")
+            .values_list("day", "build", "file", "rows")
+        ),
+        current=current,
+        in_force=_find_rulesets_in_force(request.tenant_id, changes, current=current, start=start),
+        changes=[_epoch_ms(changed_at) for _, changed_at in changes if changed_at >= start],
+        markers=[(marker.target_rule_id, _epoch_ms(marker.invalidated_at)) for marker in markers],
+    )
+
+
+def _find_rulesets_in_force(
+    tenant_id: UUID,
+    changes: Sequence[tuple[int, datetime]],
+    *,
+    current: Sequence[Mapping[str, Any]],
+    start: datetime,
+) -> list[tuple[int, Sequence[Mapping[str, Any]]]]:
+    """Return the rulesets in force from ``start`` on, with the times (epoch ms) from which they applied.
+
+    The service does not know the rules of logs that are older than the tenant. The current ones stand for
+    them.
+    """
+    before = [seq for seq, changed_at in changes if changed_at <= start]
+    wanted = {*before[-1:], *(seq for seq, changed_at in changes if changed_at > start)}
+    revisions = (
+        DocumentHistory(RevisionKind.RULES, tenant_id).revisions().filter(seq__in=wanted).order_by("seq")
+    )
+    found: list[tuple[int, Sequence[Mapping[str, Any]]]] = [] if before else [(0, current)]
+    found += [
+        (_epoch_ms(revision.changed_at), revision.document["rules"])
+        for revision in revisions
+        if revision.document is not None
+    ]
+    return found or [(0, current)]
+
+
+def _epoch_ms(moment: datetime) -> int:
+    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)

@@ -1,0 +1,77 @@
+"""What a replay is made of: rulesets, hand-made markers, and what the Gateway does by itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import date
+
+    from rules.language import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Ruleset:
+    """Rules that apply from a time on (epoch ms). The first ruleset of a list also applies before."""
+
+    starts_at: int
+    rules: tuple[Rule, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """An invalidation marker that a person made: its target and its time (epoch ms)."""
+
+    rule_id: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """Whether the Gateway declines to use the cache by itself; None if it is not known.
+
+    Attributes:
+        nocache: requests with ``cacheOverride`` = ``nocache``.
+        non_deterministic: statements with non-deterministic functions, unless ``cacheOverride`` is ``cache``.
+    """
+
+    nocache: bool | None = None
+    non_deterministic: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DayFile:
+    """The Parquet file of a day."""
+
+    day: date
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One replay.
+
+    Attributes:
+        files: the files of the chosen days and of the warm-up days before them.
+        first_day, last_day: the days that are counted, both included.
+        subject: the ruleset to replay.
+        current: the ruleset of today.
+        in_force: the rulesets that were in force, oldest first, for the calibration.
+        changes: the times of all writes of the ruleset (epoch ms). Each one left the cache behind.
+        gateway: what the caller knows; the rest is learned from the log.
+        hour: the hour of the day (UTC) for which the cost of publishing is told as ``now``.
+    """
+
+    files: Sequence[DayFile]
+    first_day: date
+    last_day: date
+    subject: tuple[Rule, ...]
+    current: tuple[Rule, ...]
+    in_force: Sequence[Ruleset] = ()
+    changes: Sequence[int] = ()
+    markers: Sequence[Marker] = ()
+    warmup_days: int = 1
+    gateway: Gateway = field(default_factory=Gateway)
+    hour: int = 0

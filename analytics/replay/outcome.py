@@ -1,0 +1,218 @@
+"""Play a ruleset over the loaded requests: the outcome of every request.
+
+Sections "Status", "Markers", "Key" and "Cache" of the definition (docs/replay.md).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from analytics.replay.arrays import registered
+from analytics.replay.chain import REVALIDATION, Lifetime, find_executions
+from analytics.replay.shapes import decide_shapes
+from tenantadmin.arrow import arange
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from duckdb import DuckDBPyConnection
+
+    from analytics.replay.job import Gateway, Marker, Ruleset
+    from analytics.replay.shapes import Decisions
+
+#: The values of the column ``lane``: how the requests of a key were told apart.
+BY_IDENTITY, OPEN_MERGED, KNOWN_MERGED = range(3)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A played ruleset.
+
+    Attributes:
+        table: the table of outcomes: the columns of ``decided``, and ``status``, ``is_stale``,
+            ``is_revalidation``, ``reason``, and of the entry that was served its ``entry`` (an index),
+            ``started`` and ``born``.
+        lifetimes: by the index of the rule.
+    """
+
+    table: str
+    decisions: Decisions
+    lifetimes: Sequence[Lifetime]
+
+
+def play(
+    connection: DuckDBPyConnection,
+    rulesets: Sequence[Ruleset],
+    *,
+    table: str,
+    gateway: Gateway,
+    restarts: Sequence[int],
+    markers: Sequence[Marker],
+) -> Outcome:
+    """Create ``table`` with the outcome of every request under the rulesets.
+
+    The tables ``decided`` and ``played`` are those of the last call. ``played`` also has the outcomes of
+    requests whose literals are hidden, as if those of one statement with the same values were equal.
+
+    Args:
+        gateway: what the Gateway declines by itself; unknown counts as declined.
+    """
+    decisions = decide_shapes(connection, rulesets)
+    _decide_requests(connection, rulesets, gateway=gateway, restarts=restarts)
+    lifetimes = _find_lifetimes(connection, decisions, markers)
+    _play_cache(connection, lifetimes)
+    # Open requests are unlike any other: they are in no lane of identities.
+    connection.execute(
+        f"""
+        CREATE OR REPLACE TEMP TABLE {table} AS
+        SELECT decided.* REPLACE (
+                CASE WHEN decided.status IS NOT NULL THEN decided.status
+                WHEN kind <> 'open' THEN played.status
+                WHEN is_failing THEN 'ERROR' ELSE 'MISS' END AS status
+            ),
+            decided.status IS NULL AS is_cached,
+            coalesce(played.is_stale, false) AS is_stale,
+            coalesce(played.is_revalidation, false) AS is_revalidation,
+            CASE WHEN decided.status IS NOT NULL OR is_failing THEN NULL
+                WHEN kind = 'open' THEN 0 ELSE played.reason END AS reason,
+            entry, started, born
+        FROM decided LEFT JOIN played ON played.n = decided.n AND played.lane = {BY_IDENTITY}
+        """  # noqa: S608
+    )
+    return Outcome(table, decisions, lifetimes)
+
+
+def _decide_requests(
+    connection: DuckDBPyConnection,
+    rulesets: Sequence[Ruleset],
+    *,
+    gateway: Gateway,
+    restarts: Sequence[int],
+) -> None:
+    """Create ``decided``. ``status`` is null if the cache decides it."""
+    declines = " OR ".join(
+        flag
+        for flag, is_declined in (
+            ("is_nocache", gateway.nocache),
+            ("is_non_deterministic", gateway.non_deterministic),
+        )
+        if is_declined is not False
+    )
+    starts = _numbered([ruleset.starts_at for ruleset in rulesets[1:]])
+    with registered(connection, ruleset_start=starts, restart_time=_numbered(sorted(restarts))):
+        connection.execute(
+            f"""
+            CREATE OR REPLACE TEMP TABLE decided AS
+            WITH placed AS (
+                SELECT request.*, coalesce(ruleset_start.number, 0) AS ruleset,
+                    coalesce(restart_time.number, 0) AS restart
+                FROM request
+                ASOF LEFT JOIN (
+                    SELECT starts_at, max(number) AS number FROM restart_time GROUP BY starts_at
+                ) AS restart_time ON requested_at >= restart_time.starts_at
+                ASOF LEFT JOIN (
+                    SELECT starts_at, max(number) AS number FROM ruleset_start GROUP BY starts_at
+                ) AS ruleset_start ON requested_at >= ruleset_start.starts_at
+            )
+            SELECT n, requested_at, is_counted, logged, statement, pair, table_list, mean_ms, work_ms, kind,
+                identity, bytes, is_change, shape, ruleset, restart, rule,
+                is_cache AND is_nocache AS is_nocache,
+                is_cache AND is_non_deterministic AS is_non_deterministic,
+                logged = 'ERROR' AS is_failing,
+                can_fire AND logged NOT IN ('ERROR', 'INVALIDATION_ERROR') AS fires,
+                CASE WHEN is_deny THEN 'BLOCKED'
+                    WHEN logged = 'INVALIDATION_ERROR' AND is_required THEN 'INVALIDATION_ERROR'
+                    WHEN is_cache AND NOT ({declines or "false"}) THEN NULL
+                    WHEN logged = 'ERROR' THEN 'ERROR'
+                    WHEN rule < 0 THEN 'PASSTHROUGH' ELSE 'BYPASS' END AS status
+            FROM placed JOIN decision USING (ruleset, shape)
+            """  # noqa: S608
+        )
+
+
+def _numbered(times: Sequence[int]) -> pa.Table:
+    return pa.table(
+        {
+            "starts_at": pa.array(times, pa.int64()),
+            "number": arange(1, len(times) + 1),
+        }
+    )
+
+
+def _find_lifetimes(
+    connection: DuckDBPyConnection, decisions: Decisions, markers: Sequence[Marker]
+) -> list[Lifetime]:
+    """Return how long the results of each rule are used, with the markers that the rules make."""
+    times: dict[str, set[int]] = defaultdict(set)
+    for marker in markers:
+        times[marker.rule_id].add(marker.at)
+    for ruleset, shape, at in connection.execute(
+        "SELECT DISTINCT ruleset, shape, requested_at + work_ms FROM decided WHERE fires"
+    ).fetchall():
+        for firing in decisions.firings[ruleset, shape]:
+            for target in firing.targets:
+                times[target].add(at)
+    ordered = {rule_id: sorted(found) for rule_id, found in times.items()}
+    return [
+        Lifetime(1000 * rule.ttl_seconds, 1000 * (rule.stale_while_revalidate or 0), ordered.get(rule.id, ()))
+        for rule in decisions.rules
+    ]
+
+
+def _play_cache(connection: DuckDBPyConnection, lifetimes: Sequence[Lifetime]) -> None:
+    """Create ``played`` with the outcome of each candidate."""
+    candidates = connection.execute(_CANDIDATES).to_arrow_table()
+    played = find_executions(candidates, lifetimes)
+    owned = candidates.select(["n", "lane", "requested_at"]).append_column("owner", played.owners)
+    numbers = arange(0, owned.num_rows)
+    executions = played.executions.append_column("execution", arange(0, played.executions.num_rows))
+    with registered(connection, candidate=owned.append_column("position", numbers), execution=executions):
+        connection.execute(_PLAYED)
+
+
+#: Requests for the cache by key. A key is one whole number: rule, restart, identity.
+_CANDIDATES: Final = f"""
+    WITH size AS (SELECT (SELECT count(*) FROM pair) AS pairs, (SELECT count(*) FROM query_hash) AS hashes),
+    candidate AS (
+        SELECT n, requested_at, work_ms, is_failing, rule, restart, {BY_IDENTITY} AS lane, identity
+        FROM decided WHERE status IS NULL AND kind <> 'open'
+        UNION ALL
+        SELECT n, requested_at, work_ms, is_failing, rule, restart, {OPEN_MERGED}, pairs + hashes + pair
+        FROM decided, size WHERE status IS NULL AND kind = 'open'
+        UNION ALL
+        SELECT n, requested_at, work_ms, is_failing, rule, restart, {KNOWN_MERGED}, 2 * pairs + hashes + pair
+        FROM decided, size WHERE status IS NULL AND kind = 'known'
+    )
+    SELECT n, lane, requested_at, work_ms::BIGINT AS work_ms, is_failing::BIGINT AS is_failing, rule,
+        (rule * (SELECT max(restart) + 1 FROM decided) + restart) * (3 * pairs + hashes + 1) + identity AS key
+    FROM candidate, size ORDER BY key, n
+"""  # noqa: S608
+
+#: A failing request starts no execution, so it may be later than the last entry's end.
+_PLAYED: Final = f"""
+    CREATE OR REPLACE TEMP TABLE played AS
+    SELECT n, lane,
+        CASE WHEN last.execution IS NULL THEN 'ERROR'
+            WHEN candidate.position = last.position THEN if(last.reason = {REVALIDATION}, 'HIT', 'MISS')
+            WHEN requested_at < last.born THEN if(requested_at < before.stale_until, 'HIT', 'HOLD')
+            WHEN requested_at < last.stale_until THEN 'HIT'
+            ELSE 'ERROR' END AS status,
+        status = 'HIT' AND (
+            requested_at < last.born OR candidate.position = last.position
+            OR requested_at >= last.fresh_until
+        ) AS is_stale,
+        candidate.position = last.position AND last.reason = {REVALIDATION} AS is_revalidation,
+        CASE WHEN status = 'MISS' THEN last.reason END AS reason,
+        CASE WHEN status <> 'HIT' THEN NULL
+            WHEN requested_at < last.born OR candidate.position = last.position THEN before.execution
+            ELSE last.execution END AS entry,
+        if(entry = last.execution, last.started, before.started) AS started,
+        if(entry = last.execution, last.born, before.born) AS born
+    FROM candidate
+    LEFT JOIN execution AS last ON last.execution = candidate.owner
+    LEFT JOIN execution AS before ON before.execution = last.older
+"""  # noqa: S608

@@ -1,0 +1,71 @@
+"""Estimate what it costs to publish: every write of a ruleset leaves the cache behind.
+
+A restart at the start of an hour costs one execution for each entry that would have served a hit later.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Final
+
+from logs.layout import DAY_MS, HOUR_MS, day_start_ms
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    from duckdb import DuckDBPyConnection
+
+    from analytics.replay.outcome import Outcome
+
+_HOURS: Final = DAY_MS // HOUR_MS
+
+
+def estimate_publish_cost(
+    connection: DuckDBPyConnection, outcome: Outcome, *, first_day: date, last_day: date, hour: int
+) -> dict[str, Any]:
+    """Return the mean extra misses and their milliseconds by hour of the day (UTC), as JSON.
+
+    ``best`` is the hour with the fewest extra milliseconds, then misses; ``now`` is ``hour``.
+    """
+    start = day_start_ms(first_day) // HOUR_MS
+    count = (last_day - first_day).days * _HOURS + _HOURS
+    misses, milliseconds = [0] * (count + 1), [0] * (count + 1)
+    # The hours whose start is after the entry's execution and not after its last hit.
+    for first, last, entries, mean_ms in connection.execute(
+        f"""
+        SELECT first, last, count(*), sum(mean_ms)::BIGINT FROM (
+            SELECT greatest(any_value(started) // {HOUR_MS} + 1 - {start}, 0) AS first,
+                least(max(requested_at) // {HOUR_MS} - {start}, {count - 1}) AS last,
+                arg_max(mean_ms, requested_at) AS mean_ms
+            FROM {outcome.table} WHERE entry IS NOT NULL GROUP BY entry
+        )
+        WHERE first <= last GROUP BY first, last
+        """  # noqa: S608
+    ).fetchall():
+        misses[first] += entries
+        misses[last + 1] -= entries
+        milliseconds[first] += mean_ms
+        milliseconds[last + 1] -= mean_ms
+    days = count // _HOURS
+    sums: dict[int, list[int]] = defaultdict(lambda: [0, 0])
+    for index, (extra, extra_ms) in enumerate(
+        zip(accumulate(misses[:-1]), accumulate(milliseconds[:-1]), strict=True)
+    ):
+        sums[index % _HOURS][0] += extra
+        sums[index % _HOURS][1] += extra_ms
+    by_hour = [
+        {
+            "hour": number,
+            "extraMisses": round_half_up(sums[number][0], days),
+            "extraMs": round_half_up(sums[number][1], days),
+        }
+        for number in range(_HOURS)
+    ]
+    best = min(by_hour, key=lambda row: (row["extraMs"], row["extraMisses"], row["hour"]))
+    return {"byHour": by_hour, "best": best, "now": by_hour[hour]}
+
+
+def round_half_up(numerator: int, denominator: int) -> int:
+    """Return a quotient rounded to the nearest whole number."""
+    return (2 * numerator + denominator) // (2 * denominator)

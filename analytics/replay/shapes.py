@@ -1,0 +1,91 @@
+"""Decide the distinct request shapes by a ruleset.
+
+A shape is the values of the columns that the rules read. A log has few shapes, so `rules.match` decides them
+in Python, and no second implementation of the conditions is needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from analytics.replay.arrays import make_schema, registered
+from rules.conditions.model import iterate_tests
+from rules.conditions.request import read_request
+from rules.language import Action
+from rules.match import decide
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from duckdb import DuckDBPyConnection
+
+    from analytics.replay.job import Ruleset
+    from rules.language import Rule
+    from rules.match import Firing
+
+#: The index of "no rule".
+NO_RULE: Final = -1
+
+_SCHEMA: Final = make_schema(
+    ruleset=pa.int64(),
+    shape=pa.int64(),
+    rule=pa.int64(),
+    is_deny=pa.bool_(),
+    is_cache=pa.bool_(),
+    can_fire=pa.bool_(),
+    is_required=pa.bool_(),
+)
+
+
+def find_columns(rules: Sequence[Rule]) -> set[str]:
+    """Return the columns that the enabled rules read."""
+    return {test.key.name for rule in rules if rule.enabled for test, _ in iterate_tests(rule.condition)}
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """How rulesets decide the shapes.
+
+    Attributes:
+        rules: the rules of all rulesets. The table ``decision`` names them by their index in this list.
+        firings: the rules that fire, by the number of the ruleset and of the shape.
+    """
+
+    rules: Sequence[Rule]
+    firings: Mapping[tuple[int, int], tuple[Firing, ...]]
+
+
+def decide_shapes(connection: DuckDBPyConnection, rulesets: Sequence[Ruleset]) -> Decisions:
+    """Create ``decision`` with a row for each ruleset and shape."""
+    relation = connection.execute("SELECT * FROM shape")
+    names = [column[0] for column in relation.description or ()]
+    shapes = [
+        (row[0], read_request(dict(zip(names[1:], row[1:], strict=True)))) for row in relation.fetchall()
+    ]
+    rules: list[Rule] = []
+    firings: dict[tuple[int, int], tuple[Firing, ...]] = {}
+    rows = []
+    for number, ruleset in enumerate(rulesets):
+        indexes = {rule.id: len(rules) + index for index, rule in enumerate(ruleset.rules)}
+        rules += ruleset.rules
+        for shape, request in shapes:
+            decision = decide(ruleset.rules, request)
+            firings[number, shape] = decision.fired
+            rows.append(
+                (
+                    number,
+                    shape,
+                    NO_RULE if decision.rule_id is None else indexes[decision.rule_id],
+                    decision.action is Action.DENY,
+                    decision.action is Action.CACHE,
+                    bool(decision.fired),
+                    any(firing.required for firing in decision.fired),
+                )
+            )
+    table = pa.Table.from_pylist([dict(zip(_SCHEMA.names, row, strict=True)) for row in rows], _SCHEMA)
+    with registered(connection, new_decision=table):
+        connection.execute("CREATE OR REPLACE TEMP TABLE decision AS FROM new_decision")
+    return Decisions(rules, firings)

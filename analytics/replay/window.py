@@ -1,0 +1,224 @@
+"""Load the requests of the chosen days into a temporary table, with whole numbers in place of texts.
+
+Section "Rows", "Time" and "Key" of the definition (docs/replay.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from analytics.replay.identity import load_identities
+from logs.quoting import quote_name, quote_text, quote_texts
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+    from datetime import date
+
+    from duckdb import DuckDBPyConnection
+
+    from analytics.replay.job import DayFile
+
+#: The statuses of requests that a ruleset decides. All other rows are only counted.
+DECIDABLE: Final = (
+    "HIT",
+    "MISS",
+    "BYPASS",
+    "PASSTHROUGH",
+    "BLOCKED",
+    "HOLD",
+    "ERROR",
+    "INVALIDATION_ERROR",
+)
+
+_IS_DECIDABLE: Final = (
+    '"timestamp" IS NOT NULL AND standardizedSql IS NOT NULL'
+    f" AND coalesce(cacheStatus IN ({', '.join(map(quote_text, DECIDABLE))}), false)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What was loaded. The numbers are of the counted days.
+
+    Attributes:
+        days_left_out: days on which a column that the rules read is null throughout.
+        restarts: the times (epoch ms) at which the cache was left behind, in order.
+    """
+
+    days_left_out: Sequence[date]
+    decidable: int
+    outside: int
+    exact: int
+    known: int
+    open: int
+    restarts: Sequence[int]
+
+
+def load_requests(
+    connection: DuckDBPyConnection,
+    files: Sequence[DayFile],
+    *,
+    first_day: date,
+    columns: Collection[str],
+    changes: Sequence[int],
+) -> Loaded:
+    """Create the tables ``request``, ``shape``, ``statement`` and ``table_list`` for a replay.
+
+    Args:
+        first_day: the first day that is counted. The days before it only fill the cache.
+        columns: the columns that the rules read.
+        changes: the times of ruleset writes (epoch ms).
+    """
+    left_out = _find_unreadable_days(connection, files, columns)
+    kept = [file for file in files if file.day not in left_out]
+    _make_log_view(connection, kept, first_day=first_day)
+    outside = _count_outside(connection)
+    load_identities(connection)
+    _load_shapes(connection, columns)
+    connection.execute(
+        """
+        CREATE OR REPLACE TEMP TABLE table_list AS
+        SELECT row_number() OVER () AS table_list, tables AS text FROM log GROUP BY tables
+        """
+    )
+    _load_rows(connection, columns)
+    decidable, exact, known = connection.execute(
+        """
+        SELECT count(*), count(*) FILTER (kind = 'exact'), count(*) FILTER (kind = 'known')
+        FROM request WHERE is_counted
+        """
+    ).fetchall()[0]
+    return Loaded(
+        days_left_out=left_out,
+        decidable=decidable,
+        outside=outside,
+        exact=exact,
+        known=known,
+        open=decidable - exact - known,
+        restarts=sorted([*changes, *_find_version_restarts(connection)]),
+    )
+
+
+def _source(files: Sequence[DayFile]) -> str:
+    return (
+        f"read_parquet({quote_texts(file.file for file in files)}, filename = true, file_row_number = true)"
+    )
+
+
+def _find_unreadable_days(
+    connection: DuckDBPyConnection, files: Sequence[DayFile], columns: Collection[str]
+) -> list[date]:
+    """Return the days on which one of the columns is null in all decidable rows."""
+    days = []
+    for file in files if columns else ():
+        counts = ", ".join(f"count({quote_name(name)})" for name in sorted(columns))
+        rows, *filled = connection.execute(
+            f"SELECT count(*), {counts} FROM {_source([file])} WHERE {_IS_DECIDABLE}"  # noqa: S608
+        ).fetchall()[0]
+        if rows and not all(filled):
+            days.append(file.day)
+    return days
+
+
+def _make_log_view(connection: DuckDBPyConnection, files: Sequence[DayFile], *, first_day: date) -> None:
+    """Make the views ``all_rows`` and ``log``, the decidable rows among them."""
+    days = "NULL::DATE"
+    if files:
+        cases = "".join(f" WHEN {quote_text(file.file)} THEN DATE '{file.day}'" for file in files)
+        days = f"CASE filename{cases} END"
+    source = _source(files) if files else _EMPTY
+    connection.execute(
+        f"""
+        CREATE OR REPLACE TEMP VIEW all_rows AS
+        SELECT *, {days} AS day, {days} >= DATE '{first_day}' AS is_counted FROM {source}
+        """  # noqa: S608
+    )
+    connection.execute(
+        f"CREATE OR REPLACE TEMP VIEW log AS SELECT * FROM all_rows WHERE {_IS_DECIDABLE}"  # noqa: S608
+    )
+
+
+def _count_outside(connection: DuckDBPyConnection) -> int:
+    query = f"SELECT count(*) FROM all_rows WHERE is_counted AND NOT ({_IS_DECIDABLE})"  # noqa: S608
+    return int(connection.execute(query).fetchall()[0][0])
+
+
+def _load_shapes(connection: DuckDBPyConnection, columns: Collection[str]) -> None:
+    """Create ``shape``: the distinct values of the columns that the rules read."""
+    names = ", ".join(quote_name(name) for name in sorted(columns))
+    query = f"SELECT {names} FROM log GROUP BY {names}" if names else "SELECT 1 AS nothing"  # noqa: S608
+    connection.execute(
+        f"CREATE OR REPLACE TEMP TABLE shape AS SELECT row_number() OVER () AS shape, * FROM ({query})"  # noqa: S608
+    )
+
+
+def _load_rows(connection: DuckDBPyConnection, columns: Collection[str]) -> None:
+    same_shape = " AND ".join(
+        f"shape.{quote_name(name)} IS NOT DISTINCT FROM log.{quote_name(name)}" for name in sorted(columns)
+    )
+    connection.execute(
+        f"""
+        CREATE OR REPLACE TEMP TABLE request AS
+        SELECT
+            row_number() OVER (
+                ORDER BY log.timestamp, coalesce(logId, ''), day, file_row_number
+            ) AS n,
+            log.timestamp AS requested_at, is_counted, logId AS log_id, cacheStatus AS logged,
+            matchedRule AS logged_rule, cacheKeyVersion AS key_version, shape.shape,
+            statement.statement, pair.pair, table_list.table_list, statement.mean_ms,
+            CASE WHEN cacheStatus IN ('MISS', 'BYPASS', 'PASSTHROUGH') AND warehouseExecutionTimeMs >= 0
+                THEN warehouseExecutionTimeMs ELSE statement.mean_ms END AS work_ms,
+            CASE WHEN pair.is_exact THEN 'exact' WHEN cacheKey IS NOT NULL THEN 'known' ELSE 'open' END
+                AS kind,
+            CASE WHEN pair.is_exact THEN pair.pair WHEN cacheKey IS NOT NULL THEN query_hash.identity END
+                AS identity,
+            greatest(responseSize, 0) AS bytes,
+            coalesce(log.cacheOverride = 'nocache', false) AS is_nocache,
+            coalesce(log.hasNonDeterministicFunctions, false)
+                AND log.cacheOverride IS DISTINCT FROM 'cache' AS is_non_deterministic,
+            coalesce(log.isDataChange, false) OR coalesce(log.isDDL, false) AS is_change
+        FROM log
+        JOIN statement ON statement.text = log.standardizedSql
+        JOIN pair ON pair.statement = statement.statement
+            AND pair.parameters IS NOT DISTINCT FROM log.parameterValues
+        JOIN shape ON {same_shape or "true"}
+        JOIN table_list ON table_list.text IS NOT DISTINCT FROM log.tables
+        LEFT JOIN query_hash ON query_hash.text IS NOT DISTINCT FROM log.queryHash
+        """  # noqa: S608
+    )
+
+
+def _find_version_restarts(connection: DuckDBPyConnection) -> list[int]:
+    """Return the times of the first requests whose key version is greater than all before."""
+    versions = connection.execute(
+        """
+        SELECT key_version, arg_min(requested_at, n) FROM request WHERE key_version IS NOT NULL
+        GROUP BY key_version ORDER BY min(n)
+        """
+    ).fetchall()
+    restarts = []
+    highest = None
+    for version, at in versions:
+        if highest is None or version > highest:
+            if highest is not None:
+                restarts.append(at)
+            highest = version
+    return restarts
+
+
+_TYPES: Final = {
+    "BIGINT": ("timestamp", "responseSize", "file_row_number"),
+    "INTEGER": ("warehouseExecutionTimeMs", "cacheKeyVersion", "tableCount"),
+    "BOOLEAN": ("isReadOnly", "isDataChange", "isDDL", "hasParameters", "hasNonDeterministicFunctions"),
+    "VARCHAR": (
+        *("standardizedSql", "cacheStatus", "cacheKey", "matchedRule", "queryHash", "parameterValues"),
+        *("statementType", "cacheOverride", "tables", "logId", "operationType", "adapterType"),
+        *("serverHostname", "userName", "clientIp", "userAgent", "host", "origin", "referer"),
+    ),
+}
+_EMPTY: Final = "(SELECT {columns} WHERE false)".format(
+    columns=", ".join(
+        f"NULL::{sql_type} AS {quote_name(name)}" for sql_type, names in _TYPES.items() for name in names
+    )
+)

@@ -1,0 +1,143 @@
+"""The truth lies between the bounds: known literals are hidden, and rules are erased from their log."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pytest
+
+from analytics.replay.job import Gateway, Job
+from analytics.replay.replay import replay
+from logs.layout import DAY_MS
+from rules.language import read_rules
+from tenantadmin.demo.generate import generate
+from tenantadmin.demo.reading import read_demo
+from tests.analytics.replay.judge import judge
+from tests.analytics.replay.streams import DAYS, FIRST, START, make_row, write_days
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tenantadmin.demo.profile import Profile
+
+STREAMS = 100
+#: Two of a hundred times in the warehouse are not measured, so a request may seem to wait for a result.
+DIFFERENCES: list[list[tuple[str, str, int]]] = [[("HIT", "HOLD", 1)], []]
+
+
+@pytest.mark.parametrize("stale", [None, 1, 30])
+def test_the_hits_of_hidden_requests_are_within_the_bounds(stale: int | None) -> None:
+    for seed in range(STREAMS):
+        chance = random.Random(seed)  # noqa: S311
+        rule: dict[str, Any] = {"id": "c", "conditions": {"isReadOnly": True}}
+        rule["ttlSeconds"] = chance.choice([1, 5, 20])
+        if stale is not None:
+            rule["staleWhileRevalidate"] = stale
+        fire = {"id": "f", "conditions": {"isDataChange": True}, "invalidateRules": ["c"]}
+        rules = read_rules([rule, fire])
+        rows = keyed_rows(chance, chance.choice([10, 40, 100]))
+        share = chance.choice([0.3, 1.0])
+        hidden = [
+            row | {"cacheKey": None, "queryHash": None} if chance.random() < share else row for row in rows
+        ]
+        counted = {FIRST.isoformat()}
+        truth = judge(rows, rules=rules, counted=counted).counts["c"]["hits"]
+        judgement = judge(hidden, rules=rules, counted=counted)
+        assert judgement.counts["c"]["hits"] <= truth <= judgement.high_hits["c"], seed
+
+
+def keyed_rows(chance: random.Random, count: int) -> list[dict[str, Any]]:
+    """Return requests with keys for a few results that the warehouse gives at once: no request waits.
+
+    A request that waits is no hit. So the truth may have fewer hits than the lower bound, by the requests
+    that wait for an execution that a hidden request starts.
+    """
+    span = chance.choice([10_000, 60_000, 600_000])
+    rows = []
+    for _ in range(count):
+        is_change = chance.random() < 0.05
+        statement = chance.choice(["SELECT ?", "SELECT ?, ?"])
+        rows.append(
+            make_row(
+                at=chance.randrange(span),
+                standardizedSql="UPDATE t SET a = ?" if is_change else statement,
+                isDataChange=is_change,
+                isReadOnly=not is_change,
+                cacheKey="k",
+                queryHash=statement + chance.choice("abcd"),
+                cacheStatus=chance.choice(["MISS"] * 9 + ["ERROR"]),
+            )
+        )
+    return sorted(rows, key=lambda row: row["timestamp"])
+
+
+def demo_rows(profile: Profile) -> list[dict[str, Any]]:
+    rows = []
+    for hour in generate(profile, tenant_id="t", first_day=FIRST, days=3, entries=6_000):
+        day = DAYS[(hour.start - START) // DAY_MS].isoformat()
+        rows += [{**entry, "day": day} for entry in hour.entries]
+    return rows
+
+
+def erase_rule(rows: list[dict[str, Any]], rule_id: str) -> list[dict[str, Any]]:
+    """Return the log without a cache rule: what it decided passed through, and has no key."""
+    times = mean_times(rows)
+    erased = []
+    for row in rows:
+        if row["matchedRule"] == rule_id and row["cacheStatus"] in {"HIT", "MISS", "HOLD"}:
+            statement = row["standardizedSql"]
+            time = row["warehouseExecutionTimeMs"] if row["cacheStatus"] == "MISS" else times.get(statement)
+            row = row | {
+                "matchedRule": None,
+                "cacheStatus": "PASSTHROUGH",
+                "cacheKey": None,
+                "queryHash": hashlib.sha256(statement.encode()).hexdigest(),
+                "warehouseExecutionTimeMs": time,
+            }
+        erased.append(row)
+    return erased
+
+
+def mean_times(rows: list[dict[str, Any]]) -> dict[str, int]:
+    sums: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
+    for row in rows:
+        if row["cacheStatus"] == "MISS" and row["warehouseExecutionTimeMs"] is not None:
+            sums[row["standardizedSql"]] += row["warehouseExecutionTimeMs"]
+            counts[row["standardizedSql"]] += 1
+    return {statement: sums[statement] // count for statement, count in counts.items()}
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_demo_is_replayed_as_it_was_and_erased_rules_are_within_the_bounds(
+    number: int, tmp_path: Path
+) -> None:
+    profile = read_demo().profiles[number]
+    rules = read_rules(profile.rules)
+    rows = demo_rows(profile)
+    logged = Counter(
+        row["matchedRule"]
+        for row in rows
+        if row["cacheStatus"] == "HIT" and row["day"] != DAYS[0].isoformat()
+    )
+    # The demo's Gateway never declines by itself.
+    gateway = Gateway(nocache=False, non_deterministic=False)
+    with duckdb.connect(config={"threads": 1}) as connection:
+
+        def run(log: list[dict[str, Any]], name: str) -> dict[str, Any]:
+            files = write_days(log, tmp_path / name)
+            return replay(connection, Job(files, DAYS[1], DAYS[2], rules, rules, gateway=gateway))
+
+        calibration = run(rows, "whole")["calibration"]
+        differences = [(row["logged"], row["replayed"], row["count"]) for row in calibration["causes"]]
+        assert differences == DIFFERENCES[number]
+        assert calibration["equal"] == calibration["rows"] - sum(count for *_, count in differences)
+        assert len(logged) >= 5
+        for rule_id, truth in logged.items():
+            result = run(erase_rule(rows, rule_id), rule_id)
+            hits = {rule["ruleId"]: rule["hits"] for rule in result["rules"]}[rule_id]
+            assert hits["low"] <= truth <= hits["high"], rule_id

@@ -1,0 +1,269 @@
+"""The replay in SQL against the judge: every count, for random rulesets and streams.
+
+``REPLAY_EXAMPLES=500`` sets another number of streams than `make test` compares.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pytest
+
+from analytics.replay.job import DayFile, Gateway, Job, Marker, Ruleset
+from analytics.replay.replay import replay
+from logs.layout import DAY_MS
+from rules.language import Action, read_rules
+from tests.analytics.replay.judge import Judgement, judge
+from tests.analytics.replay.streams import DAYS, START, make_row, random_rows, random_rules, write_days
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from rules.language import Rule
+
+EXAMPLES = int(os.environ.get("REPLAY_EXAMPLES", "40"))
+PARTS = 4
+REASONS = ("no-cache-entry", "ttl-expired", "invalidation-marker")
+SIMPLE = (
+    *("requests", "misses", "holds", "bypassed", "blocked", "passed", "errors", "invalidationErrors"),
+    *("staleHits", "revalidations", "spentMs", "hitBytes", "fired", "markers"),
+)
+WINDOW = DAYS[1]
+COUNTED = {WINDOW.isoformat()}
+
+
+@pytest.fixture(scope="module")
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect(config={"threads": 1}) as connection:
+        yield connection
+
+
+def expected_counts(judgements: Sequence[Judgement], ids: Sequence[str | None]) -> dict[str, Any]:
+    counts: Counter[str] = Counter()
+    for rule_id in ids:
+        counts.update(judgements[0].counts.get(rule_id, {}))
+
+    def bounds(name: str, highs: Sequence[Mapping[str | None, int]]) -> dict[str, int | None]:
+        """An upper bound is that of the rules, and of their hits if the cache does not decide them."""
+        low = min(sum(j.counts[i][name] for i in ids if i in j.counts) for j in judgements)
+        high = max(sum(high.get(i, 0) for i in ids) for high in highs)
+        position = judgements[0].position
+        likely = None if position is None else int(low + position * (high - low) + 0.5)
+        return {"low": low, "likely": likely, "high": high}
+
+    return {
+        **{name: counts[name] for name in SIMPLE},
+        "hits": bounds("hits", [j.high_hits for j in judgements]),
+        "savedMs": bounds("savedMs", [j.high_saved for j in judgements]),
+        "missReasons": {reason: counts[reason] for reason in REASONS},
+        "risk": {"low": counts["riskLow"], "high": counts["riskHigh"]},
+    }
+
+
+def expected_ruleset(judgements: Sequence[Judgement], rules: Sequence[Rule]) -> dict[str, Any]:
+    ids: list[str | None] = [*(rule.id for rule in rules), None]
+    return {
+        "total": expected_counts(judgements, ids),
+        "rules": [{"ruleId": rule_id, **expected_counts(judgements, [rule_id])} for rule_id in ids],
+    }
+
+
+def learned(judgement: Judgement, rules: Sequence[Rule]) -> dict[str, bool | None]:
+    cache_rules = {rule.id for rule in rules if rule.action is Action.CACHE}
+    rows = [request.row for request in judgement.requests if request.row["matchedRule"] in cache_rules]
+    nocache = [row for row in rows if row["cacheOverride"] == "nocache"]
+    random_ = [row for row in rows if row["hasNonDeterministicFunctions"] and row["cacheOverride"] != "cache"]
+    result: dict[str, bool | None] = {}
+    for name, chosen in (("nocache", nocache), ("nonDeterministic", random_)):
+        bypassed = sum(row["cacheStatus"] == "BYPASS" for row in chosen)
+        share = bypassed / len(chosen) if chosen else 0.5
+        result[name] = True if share >= 0.99 else False if share <= 0.01 else None
+    return result
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_every_count_is_the_judges(part: int, connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    for seed in range(part, EXAMPLES, PARTS):
+        compare(random.Random(seed), connection, tmp_path / str(seed))  # noqa: S311
+
+
+def compare(chance: random.Random, connection: duckdb.DuckDBPyConnection, directory: Path) -> None:
+    subject, current, earlier = (read_rules(random_rules(chance)) for _ in range(3))
+    rows = random_rows(chance, chance.choice([5, 30, 120]))
+    changes = sorted(START + chance.randrange(2 * DAY_MS) for _ in range(chance.randint(0, 2)))
+    markers = [
+        (f"r{chance.randrange(4)}", START + DAY_MS * chance.randint(0, 1) + chance.randrange(60_000))
+        for _ in range(chance.randint(0, 4))
+    ]
+    given = Gateway(chance.choice([None, True, False]), chance.choice([None, None, True, False]))
+    in_force = [(0, earlier), (START + DAY_MS + chance.randrange(30_000), current)]
+    if chance.random() < 0.5:
+        in_force = [(0, current)]
+    # A restart is where the ruleset in force changes, as in the service.
+    changes += [start for start, _ in in_force[1:]]
+    # Every column is filled once on each day: no day is left out.
+    rows += [make_row(at=day * DAY_MS, **FILLED) for day in (0, 1)]
+    files = write_days(rows, directory)
+    job = Job(
+        files,
+        WINDOW,
+        WINDOW,
+        subject=subject,
+        current=current,
+        in_force=[Ruleset(start, rules) for start, rules in in_force],
+        changes=changes,
+        markers=[Marker(*marker) for marker in markers],
+        gateway=given,
+    )
+
+    result = replay(connection, job)
+
+    stored = sorted(rows, key=lambda row: (row["day"], row["timestamp"] or 0, row["logId"] or ""))
+
+    def judged(rulesets: Sequence[tuple[int, Sequence[Rule]]], gateway: Sequence[bool]) -> Judgement:
+        return judge(
+            stored,
+            rules=(),
+            rulesets=rulesets,
+            counted=COUNTED,
+            changes=changes,
+            markers=markers,
+            nocache=gateway[0],
+            non_deterministic=gateway[1],
+        )
+
+    first = judged([(0, current)], (True, True))
+    gateway = learned(first, current)
+    gateway = {
+        "nocache": gateway["nocache"] if given.nocache is None else given.nocache,
+        "nonDeterministic": (
+            gateway["nonDeterministic"] if given.non_deterministic is None else given.non_deterministic
+        ),
+    }
+    variants = list(product(*((True, False) if flag is None else (flag,) for flag in gateway.values())))
+    judgements = [judged([(0, subject)], variant) for variant in variants]
+    against = [judged([(0, current)], variant) for variant in variants]
+    assert result["gateway"] == gateway
+    assert {name: result[name] for name in ("total", "rules")} == expected_ruleset(judgements, subject)
+    assert result["against"] == expected_ruleset(against, current)
+    assert result["rows"] == {
+        "outside": first.outside,
+        "decidable": sum(request.counted for request in first.requests),
+        **{
+            kind: sum(request.counted and request.kind == kind for request in first.requests)
+            for kind in ("exact", "known", "open")
+        },
+    }
+    moved = Counter(
+        (old.status, new.status)
+        for old, new in zip(against[0].requests, judgements[0].requests, strict=True)
+        if new.counted and old.status != new.status
+    )
+    assert {(row["from"], row["to"]): row["count"] for row in result["moved"]} == moved
+    check_calibration(result["calibration"], judged(in_force, variants[0]))
+
+
+FILLED = {
+    "isReadOnly": True,
+    "isDataChange": False,
+    "userName": "ann",
+    "tables": "[]",
+    "clientIp": "10.0.0.1",
+    "cacheOverride": "cache",
+    "hasNonDeterministicFunctions": False,
+}
+
+
+def check_calibration(calibration: dict[str, Any], judgement: Judgement) -> None:
+    counted = [request for request in judgement.requests if request.counted]
+    pairs = Counter((request.row["cacheStatus"], request.status) for request in counted)
+    equal = sum(count for (logged, replayed), count in pairs.items() if logged == replayed)
+    assert (calibration["rows"], calibration["equal"]) == (len(counted), equal)
+    causes: Counter[tuple[str, str]] = Counter()
+    for cause in calibration["causes"]:
+        causes[cause["logged"], cause["replayed"]] += cause["count"]
+    assert causes == Counter({pair: count for pair, count in pairs.items() if pair[0] != pair[1]})
+    for name, status in (("hits", "HIT"), ("misses", "MISS")):
+        logged = Counter(r.row["matchedRule"] for r in counted if r.row["cacheStatus"] == status)
+        replayed = Counter(r.decision.rule_id for r in counted if r.status == status)
+        found = {row["ruleId"]: row[name] for row in calibration["rules"]}
+        assert {key: value["logged"] for key, value in found.items() if value["logged"]} == {
+            key: value for key, value in logged.items() if key is not None
+        }
+        assert {key: value["replayed"] for key, value in found.items() if value["replayed"]} == {
+            key: value for key, value in replayed.items() if key is not None
+        }
+
+
+def test_the_streams_have_every_count() -> None:
+    """What no stream has would be compared for nothing."""
+    total: Counter[str] = Counter()
+    for seed in range(40):
+        chance = random.Random(seed)  # noqa: S311
+        rules = read_rules(random_rules(chance))
+        judgement = judge(
+            random_rows(chance, 120), rules=rules, counted=COUNTED, nocache=False, non_deterministic=False
+        )
+        total.update(judgement.total())
+        total["above"] += sum(judgement.high_hits.values()) - judgement.total()["hits"]
+        total["positions"] += len(judgement.positions)
+    assert {name: count for name, count in total.items() if count < 10} == {}
+    assert {*SIMPLE, *REASONS, "hits", "savedMs", "riskLow", "riskHigh"} <= total.keys()
+
+
+def test_days_without_data_or_with_a_column_of_nulls_are_left_out(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    rules = read_rules([{"id": "r", "conditions": {"userName": {"exists": True}}}])
+    rows = [
+        make_row(at=0, userName="ann"),
+        make_row(at=DAY_MS, cacheStatus="SPOOFED", userName="ann"),
+        make_row(at=DAY_MS),
+    ]
+    result = replay(connection, Job(write_days(rows, tmp_path), DAYS[0], DAYS[2], rules, rules))
+    assert result["window"] == {
+        "from": "2026-03-01",
+        "to": "2026-03-03",
+        "warmupDays": 1,
+        "daysLeftOut": ["2026-03-02", "2026-03-03"],
+    }
+    assert result["rows"] == {"decidable": 1, "outside": 0, "exact": 1, "known": 0, "open": 0}
+    assert result["total"]["misses"] == 1
+    assert result["caveats"] == ["writes-past-gateway-invisible", "days-left-out", "cold-start"]
+
+
+def test_a_replay_without_any_data_counts_nothing(connection: duckdb.DuckDBPyConnection) -> None:
+    rules = read_rules([{"id": "r", "conditions": {"tables": {"containsAny": ["a"]}}}])
+    result = replay(connection, Job([], DAYS[0], DAYS[0], rules, ()))
+    assert result["window"]["daysLeftOut"] == ["2026-03-01"]
+    assert result["total"]["requests"] == 0
+    assert (result["calibration"]["share"], result["calibration"]["grade"]) == (None, "poor")
+
+
+def test_the_cost_of_publishing_is_what_a_cold_cache_misses(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    hour = DAY_MS // 24
+    rules = read_rules([{"id": "r", "ttlSeconds": 86_400}])
+    rows = [
+        make_row(at=at, standardizedSql=statement, warehouseExecutionTimeMs=ms)
+        for at, statement, ms in (
+            (0, "SELECT 1", 300),
+            (hour - 1, "SELECT 1", None),
+            (hour, "SELECT 2", 500),
+            (2 * hour, "SELECT 2", None),
+            (4 * hour - 1, "SELECT 2", None),
+        )
+    ]
+    files: list[DayFile] = write_days(rows, tmp_path)
+    cost = replay(connection, Job(files, DAYS[0], DAYS[0], rules, rules, hour=3))["publishCost"]
+    extra = [(row["hour"], row["extraMisses"], row["extraMs"]) for row in cost["byHour"]]
+    assert extra == [(n, 1, 500) if n in {2, 3} else (n, 0, 0) for n in range(24)]
+    assert cost["best"] == {"hour": 0, "extraMisses": 0, "extraMs": 0}
+    assert cost["now"] == {"hour": 3, "extraMisses": 1, "extraMs": 500}

@@ -1,0 +1,423 @@
+"""Runs of replays: queue, caps, cancelling, lost workers, rebuilt days, and the REST operations."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from datetime import date, timedelta
+from io import StringIO
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+
+from accounts.tenants.lifecycle import delete_tenant
+from analytics import tasks
+from analytics.models import ReplayRun
+from analytics.replay import runs
+from analytics.replay.errors import TooLarge, TooManyReplays
+from analytics.replay.runs import (
+    cancel_replay,
+    delete_old_replays,
+    fail_lost_replays,
+    queue_replay,
+    run_next,
+)
+from analytics.summaries.days import find_stale_days, rebuild_day
+from logs.layout import day_prefix, day_start_ms
+from logs.locks import build_lock
+from rules.write import write_ruleset
+from tenantadmin.core.timestamps import now
+from tenantadmin.objectstore import default_store
+from tests import factories
+from tests.conftest import ApiClient
+from tests.objects import save_object
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from uuid import UUID
+
+pytestmark = pytest.mark.django_db(transaction=True)
+DAY = date(2026, 3, 2)
+RULES = [{"id": "reads", "conditions": {"isReadOnly": True}, "ttlSeconds": 60}]
+LONGER = [RULES[0] | {"ttlSeconds": 3600}]
+
+
+@pytest.fixture
+def tenant(world: factories.World) -> UUID:
+    """A tenant whose log has a miss, a hit and a miss of one statement."""
+    write_ruleset(tenant_id=world.tenant.pk, document={"rules": RULES}, actor="a@example.org")
+    put_log(world.tenant.pk, "a", (0, "MISS"), (30, "HIT"), (120, "MISS"))
+    return world.tenant.pk
+
+
+def put_log(tenant: UUID, name: str, *requests: tuple[int, str]) -> None:
+    """Store and build log entries: the second of the day, and the status."""
+    lines = [
+        {
+            "timestamp": day_start_ms(DAY) + 1000 * second,
+            "logId": f"{name}{second}",
+            "cacheStatus": status,
+            "matchedRule": "reads",
+            "standardizedSql": "SELECT 1",
+            "isReadOnly": True,
+            "warehouseExecutionTimeMs": 500 if status == "MISS" else None,
+        }
+        for second, status in requests
+    ]
+    body = b"\n".join(json.dumps(line).encode() for line in lines)
+    save_object(default_store(), f"{day_prefix(tenant, DAY)}00/{name}.json", body)
+    for day in find_stale_days(default_store(), tenant=tenant):
+        rebuild_day(default_store(), tenant=tenant, day=day)
+
+
+def queue(tenant: UUID, rules: Any = LONGER, **options: Any) -> ReplayRun:
+    given: dict[str, Any] = {"first_day": DAY, "last_day": DAY, "warmup_days": 1, "gateway": {}}
+    return queue_replay(tenant_id=tenant, rules=rules, actor="a@example.org", **given | options)
+
+
+def result(run: ReplayRun) -> Any:
+    assert run.result is not None
+    return run.result
+
+
+def run_all(tenant: UUID) -> None:
+    while run_next(default_store(), tenant_id=tenant):
+        pass
+
+
+def state(run: ReplayRun) -> tuple[str, str]:
+    run.refresh_from_db()
+    return run.state, run.error
+
+
+def test_a_run_replays_the_log(tenant: UUID) -> None:
+    run = queue(tenant)
+    assert state(run) == ("queued", "")
+    assert run_next(default_store(), tenant_id=tenant)
+    assert state(run) == ("done", "")
+    assert run.progress == 1
+    assert result(run)["total"]["hits"] == {"low": 2, "likely": None, "high": 2}
+    assert result(run)["against"]["total"]["hits"] == {"low": 1, "likely": None, "high": 1}
+    assert result(run)["moved"] == [{"from": "MISS", "to": "HIT", "count": 1, "examples": ["a120"]}]
+    assert result(run)["calibration"]["grade"] == "good"
+    assert not run_next(default_store(), tenant_id=tenant)
+
+
+def test_the_same_input_is_one_run_until_it_changes(tenant: UUID) -> None:
+    run = queue(tenant)
+    assert queue(tenant).pk == run.pk
+    run_all(tenant)
+    assert queue(tenant).pk == run.pk
+    assert queue(tenant, warmup_days=0).pk != run.pk
+    put_log(tenant, "b", (200, "MISS"))
+    assert queue(tenant).pk != run.pk
+    assert ReplayRun.objects.count() == 3
+
+
+def test_a_failed_run_is_queued_again_under_another_id(tenant: UUID) -> None:
+    run = queue(tenant)
+    ReplayRun.objects.update(state=ReplayRun.State.FAILED)
+    again = queue(tenant)
+    assert (again.pk != run.pk, again.state, ReplayRun.objects.count()) == (True, "queued", 1)
+
+
+def test_caps(tenant: UUID, settings: Any) -> None:
+    with pytest.raises(TooLarge, match=r"^The replay has 32 days; at most 31 are allowed"):
+        queue(tenant, last_day=DAY + timedelta(days=31))
+    settings.REPLAY_MAX_ROWS = 2
+    with pytest.raises(TooLarge, match=r"^The replay has 3 log entries; at most 2 are allowed"):
+        queue(tenant)
+    settings.REPLAY_MAX_ROWS = 3
+    settings.REPLAY_QUEUE = 2
+    for ttl in (1, 2):
+        queue(tenant, [RULES[0] | {"ttlSeconds": ttl}])
+    with pytest.raises(TooManyReplays) as refused:
+        queue(tenant)
+    assert refused.value.headers == {"Retry-After": "120"}
+    run_all(tenant)
+    settings.REPLAYS_PER_HOUR = 2
+    with pytest.raises(TooManyReplays) as refused:
+        queue(tenant)
+    assert 3590 <= int(refused.value.headers["Retry-After"]) <= 3600
+
+
+def test_a_run_that_takes_too_long_fails(tenant: UUID, settings: Any, monkeypatch: Any) -> None:
+    settings.REPLAY_TIMEOUT_SECONDS = 0.05
+    monkeypatch.setattr(runs, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(runs, "replay", endless)
+    run = queue(tenant)
+    run_all(tenant)
+    assert state(run) == ("failed", "The replay took more than 0.05 seconds. Choose fewer days.")
+
+
+def endless(connection: Any, _job: Any, *, report: Any) -> Any:
+    report(0.1)
+    connection.execute("SELECT count(*) FROM range(1000000000000) AS a, range(1000000) AS b").fetchall()
+    raise AssertionError("the query was not interrupted")
+
+
+@pytest.mark.parametrize("how", ["cancel", "delete"])
+def test_a_running_replay_ends_when_it_is_cancelled_or_its_tenant_deleted(
+    tenant: UUID, monkeypatch: Any, how: str
+) -> None:
+    monkeypatch.setattr(runs, "_LOOK_SECONDS", 0.01)
+    started = Event()
+
+    def start(engine: Any, job: Any, *, report: Any) -> Any:
+        started.set()
+        return endless(engine, job, report=report)
+
+    monkeypatch.setattr(runs, "replay", start)
+    run = queue(tenant)
+
+    def work() -> None:
+        try:
+            run_next(default_store(), tenant_id=tenant)
+        finally:
+            connection.close()
+
+    worker = Thread(target=work)
+    worker.start()
+    assert started.wait(20)
+    if how == "cancel":
+        assert cancel_replay(tenant_id=tenant, replay_id=run.pk)
+    else:
+        delete_tenant(tenant_id=tenant, actor="a@example.org")
+    worker.join(20)
+    assert not worker.is_alive()
+    assert state(run) == (("cancelled", "") if how == "cancel" else ("failed", "The tenant was deleted."))
+
+
+def test_a_queued_replay_of_a_deleted_tenant_is_cancelled(tenant: UUID) -> None:
+    run = queue(tenant)
+    delete_tenant(tenant_id=tenant, actor="a@example.org")
+    run_all(tenant)
+    assert state(run) == ("cancelled", "The tenant was deleted.")
+
+
+def test_a_cancelled_run_does_not_start(tenant: UUID) -> None:
+    run = queue(tenant)
+    assert cancel_replay(tenant_id=tenant, replay_id=run.pk)
+    run_all(tenant)
+    assert state(run) == ("cancelled", "")
+    assert not cancel_replay(tenant_id=tenant, replay_id=run.pk)
+    assert not ReplayRun.objects.exists()
+
+
+def test_a_run_whose_worker_is_gone_is_failed(tenant: UUID) -> None:
+    run = queue(tenant)
+    ReplayRun.objects.update(state=ReplayRun.State.RUNNING)
+    with lock_of_another_worker(tenant):
+        fail_lost_replays()
+        assert state(run) == ("running", "")
+    fail_lost_replays()
+    assert state(run) == ("failed", "The worker ended before the replay did. Request it again.")
+
+
+@contextmanager
+def lock_of_another_worker(tenant: UUID) -> Iterator[None]:
+    locked, end = Event(), Event()
+
+    def hold() -> None:
+        with build_lock(tenant=tenant, period="replay", wait=False):
+            locked.set()
+            end.wait(20)
+        connection.close()
+
+    thread = Thread(target=hold)
+    thread.start()
+    assert locked.wait(20)
+    try:
+        yield
+    finally:
+        end.set()
+        thread.join()
+
+
+def test_a_day_that_is_rebuilt_while_the_run_waits_is_read_as_it_is_then(tenant: UUID) -> None:
+    run = queue(tenant)
+    put_log(tenant, "b", (121, "HIT"))
+    run_all(tenant)
+    assert state(run) == ("done", "")
+    assert result(run)["rows"]["decidable"] == 4
+    # The run has the digest of what it read.
+    assert queue(tenant).pk == run.pk
+
+
+def test_two_runs_whose_input_became_the_same_are_one(tenant: UUID) -> None:
+    first = queue(tenant)
+    put_log(tenant, "b", (121, "HIT"))
+    second = queue(tenant)
+    run_all(tenant)
+    assert state(first) == (
+        "failed",
+        "The log was rebuilt, and another replay has the same input now.",
+    )
+    assert state(second) == ("done", "")
+
+
+def test_a_fault_is_recorded_without_its_details(tenant: UUID, monkeypatch: Any) -> None:
+    def fail(*_: Any, **__: Any) -> Any:
+        raise ValueError("a secret path")
+
+    monkeypatch.setattr(runs, "replay", fail)
+    run = queue(tenant)
+    run_all(tenant)
+    assert state(run) == ("failed", "The replay failed. Request it again.")
+
+
+def test_old_runs_are_deleted(tenant: UUID, monkeypatch: Any) -> None:
+    monkeypatch.setattr(runs, "_KEPT", 2)
+    made = [
+        ReplayRun.objects.create(
+            tenant_id=tenant,
+            digest=str(days),
+            state=state,
+            subject={},
+            rules=[],
+            first_day=DAY,
+            last_day=DAY,
+            warmup_days=1,
+            requested_at=now() - timedelta(days=days),
+        ).pk
+        for days, state in ((1, "done"), (2, "failed"), (3, "done"), (31, "cancelled"), (40, "queued"))
+    ]
+    delete_old_replays()
+    assert set(ReplayRun.objects.values_list("pk", flat=True)) == {made[0], made[1], made[4]}
+
+
+def test_tasks_run_the_queue(tenant: UUID, monkeypatch: Any) -> None:
+    sent: list[str] = []
+    monkeypatch.setattr(tasks.run_replay, "delay", sent.append)
+    monkeypatch.setattr(tasks.run_replay, "apply_async", lambda arguments, **_: sent.extend(arguments))
+    run = queue(tenant)
+    tasks.watch_replays()
+    assert sent == [str(tenant)]
+    with lock_of_another_worker(tenant):
+        tasks.run_replay(str(tenant))
+    assert state(run) == ("queued", "")
+    tasks.run_replay(str(tenant))
+    assert state(run) == ("done", "")
+    # It starts the next one, of which there is none.
+    assert sent == [str(tenant)] * 2
+    tasks.run_replay(str(tenant))
+    assert len(sent) == 2
+
+
+def test_the_operations(tenant: UUID, world: factories.World, monkeypatch: Any) -> None:
+    started: list[str] = []
+    monkeypatch.setattr(tasks.run_replay, "delay", started.append)
+    owner = ApiClient(factories.sign_in(world.owner))
+    path = f"/tenants/{tenant}/replays"
+    body = {"rules": LONGER, "from": "2026-03-02", "to": "2026-03-02"}
+
+    queued = owner.post(path, body)
+    assert (queued.status_code, queued.json()["state"], started) == (202, "queued", [str(tenant)])
+    address = queued.headers["Location"]
+    assert address == f"{path}/{queued.json()['replayId']}"
+    assert "total" not in queued.json()
+    run_all(tenant)
+    done = owner.post(path, body)
+    assert (done.status_code, done.headers["Location"]) == (200, address)
+    assert len(started) == 1
+    read = owner.get(address)
+    assert (read.status_code, read.json()) == (200, done.json())
+    assert read.json()["subject"].keys() == {"digest"}
+    assert read.json()["window"]["daysLeftOut"] == []
+    assert [query["name"] for query in read.json()["evidence"]] == ["logged-statuses", "statement-means"]
+    assert owner.get(address, **{"If-None-Match": read.headers["ETag"]}).status_code == 304
+    listed = owner.get(path).json()
+    assert listed["_links"]["items"] == [{"name": read.json()["replayId"], "href": address}]
+    assert [run["state"] for run in listed["replays"]] == ["done"]
+    assert owner.request("DELETE", address).json() == {
+        "success": True,
+        "message": "The replay is removed.",
+    }
+    assert owner.get(address).status_code == 404
+    revision = owner.post(path, {"seq": 1, "from": "2026-03-02", "to": "2026-03-02"})
+    assert (revision.status_code, revision.json()["subject"]) == (202, {"seq": 1})
+
+
+@pytest.mark.parametrize(
+    ("body", "path", "code"),
+    [
+        ({}, "", "invalid"),
+        ({"rules": [], "seq": 1}, "", "invalid"),
+        ({"seq": 9}, "/seq", "not-found"),
+        ({"seq": 1, "to": "2026-03-01"}, "/to", "invalid"),
+        ({"seq": 1, "to": "2026-3-3"}, "/to", "invalid-day"),
+        ({"seq": 1, "to": "2026-05-01"}, "/from", "out-of-range"),
+        ({"seq": 1, "warmupDays": 8}, "/warmupDays", "max-value"),
+        ({"seq": 1, "gateway": {"nocache": "yes"}}, "/gateway/nocache", "invalid"),
+        ({"seq": 1, "draft": 1}, "/draft", "unknown-property"),
+    ],
+)
+def test_bad_requests(
+    tenant: UUID, world: factories.World, body: dict[str, Any], path: str, code: str
+) -> None:
+    owner = ApiClient(factories.sign_in(world.owner))
+    sent = {"from": "2026-03-02", "to": "2026-03-02"} | body
+    answer = owner.post(f"/tenants/{tenant}/replays", sent)
+    assert answer.status_code == 400
+    assert [(row["path"], row["code"]) for row in answer.json()["details"]] == [(path, code)]
+
+
+def test_rules_that_do_not_pass_lint_are_refused(tenant: UUID, world: factories.World) -> None:
+    owner = ApiClient(factories.sign_in(world.owner))
+    rules = [{"id": "r", "conditions": {"tabels": "a"}}]
+    answer = owner.post(
+        f"/tenants/{tenant}/replays", {"rules": rules, "from": "2026-03-02", "to": "2026-03-02"}
+    )
+    assert (answer.status_code, answer.json()["errors"][0]["code"]) == (400, "unknown-condition-key")
+
+
+def test_unknown_replays_are_not_found(tenant: UUID, world: factories.World) -> None:
+    run = queue(tenant)
+    stranger = ApiClient(factories.sign_in(world.stranger))
+    owner = ApiClient(factories.sign_in(world.owner))
+    elsewhere = f"/tenants/{world.stranger_tenant.pk}/replays/{run.pk}"
+    assert stranger.get(elsewhere).status_code == 404
+    assert stranger.get(f"/tenants/{tenant}/replays/{run.pk}").status_code == 403
+    assert owner.get(f"/tenants/{tenant}/replays/{uuid4()}").status_code == 404
+    assert owner.request("DELETE", f"/tenants/{tenant}/replays/{uuid4()}").status_code == 404
+
+
+def replay_command(tenant: UUID, *arguments: str) -> str:
+    output = StringIO()
+    call_command(
+        *("replay", "--tenant", str(tenant), "--from", "2026-03-02", "--to", "2026-03-02", *arguments),
+        stdout=output,
+    )
+    return output.getvalue()
+
+
+def test_the_command_prints_a_table_or_json(tenant: UUID, tmp_path: Path) -> None:
+    file = tmp_path / "rules.json"
+    file.write_text(json.dumps({"rules": LONGER}))
+    printed = replay_command(tenant, "--rules", str(file))
+    assert "good: 100.00% of 3 requests as in the log" in " ".join(printed.split())
+    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in printed.splitlines()]
+    assert ["reads", "3", "2", "1", "1", "1", "0", "0"] in cells
+    assert "Caveats: writes-past-gateway-invisible, cold-start" in printed
+    again = json.loads(replay_command(tenant, "--rules", str(file), "--json"))
+    assert again["total"]["hits"]["low"] == 2
+    assert json.loads(replay_command(tenant, "--json"))["moved"] == []
+    assert ReplayRun.objects.count() == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--seq", "7"), "The request is not valid."),
+        (("--rules", "/nowhere.json"), "Cannot read /nowhere.json"),
+        (("--rules", __file__), "Cannot read"),
+    ],
+)
+def test_the_command_says_what_is_wrong(tenant: UUID, arguments: tuple[str, ...], message: str) -> None:
+    with pytest.raises(CommandError, match=message):
+        replay_command(tenant, *arguments)
