@@ -1,9 +1,9 @@
 """Run the tests of a group against each of its mutants, in forked processes.
 
 Starting pytest takes seconds, so it is done once: all tests are collected, then each mutant gets a fork in
-which the code of one function is exchanged and the tests that reach it are run until one fails, first those
-that noticed other mutants of the function. What differs in code that runs on import, and what survived, is
-tried in a process that imports the mutated module anew.
+which the code of one function is exchanged and the tests that reach it are run until one fails, first quick
+ones that noticed other mutants of the function. What differs in code that runs on import, and what survived,
+is tried in a process that imports the mutated module anew.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import time
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Final, NoReturn
@@ -51,6 +52,11 @@ _CHEAP: Final = ("--assert=plain", "--tb=native")
 #: Seconds that tests may take: a multiple of what they took, and a constant.
 _TIMES: Final = 5
 _SECONDS: Final = 20
+#: How likely a test in the file named for the module, and any other, notices a mutant, if each mutant of the
+#: function that it noticed counts 1. And the seconds below which all tests are equally quick.
+_LIKELY: Final = 1.0
+_UNLIKELY: Final = 0.05
+_SHORTEST: Final = 0.002
 
 
 class Outcome(StrEnum):
@@ -77,8 +83,7 @@ class Baseline:
     def select(self, mutant: Mutant, *, longest: float | None = None) -> list[str]:
         """The tests that reach a line of the mutant; all where that is not known.
 
-        First those that noticed most mutants of the function, then the file named for the module, and the
-        quickest; none of more than ``longest`` seconds.
+        First those that are quick for how likely they notice it; none of more than ``longest`` seconds.
         """
         tests: set[str] = set()
         if mutant.is_in_function:
@@ -86,7 +91,12 @@ class Baseline:
             tests = {test for line in mutant.lines for test in lines.get(line, ())}
         wanted = [test for test in tests or self.seconds if longest is None or self.work[test] <= longest]
         noticed = self.noticed[mutant.file, mutant.function]
-        return sorted(wanted, key=lambda test: (-noticed[test], not _is_own(test, mutant), self.work[test]))
+
+        def cost(test: str) -> float:
+            likelihood = noticed[test] + (_LIKELY if _is_own(test, mutant) else _UNLIKELY)
+            return max(self.work[test], _SHORTEST) / likelihood
+
+        return sorted(wanted, key=cost)
 
     def select_likely(self, mutant: Mutant, *, longest: float) -> list[str]:
         """The quick tests that noticed a mutant of the function, or are in the file named for the module.
@@ -171,8 +181,12 @@ def try_mutants(
             raise BaselineFailed(results.with_suffix(".log").read_text())
         baseline, outcomes = pickle.loads(results.read_bytes())  # noqa: S301 - written by our own fork
     # Every fork would do this again; but none could exchange a module that it imports.
-    if _run_forked(lambda: _import_early(mutants)) == 0:
-        django.setup()
+    for prepare in (django.setup, partial(importlib.import_module, "tests.conftest")):
+        if _run_forked(partial(_imports_mutated, prepare, mutants)) == 0:
+            prepare()
+    # Else each fork's collections of garbage take longer than most tests.
+    gc.collect()
+    gc.freeze()
     for mutant, outcome in zip(mutants, outcomes, strict=True):
         if outcome is Outcome.UNTRIED:
             outcome = _try_cold(mutant, baseline, arguments, baseline.select_likely(mutant, longest=longest))
@@ -183,9 +197,9 @@ def try_mutants(
         report(mutant, outcome)
 
 
-def _import_early(mutants: Sequence[Mutant]) -> int:
-    """Set Django up; 1 if that imports a module with a mutant."""
-    django.setup()
+def _imports_mutated(prepare: Callable[[], object], mutants: Sequence[Mutant]) -> int:
+    """Return 1 if ``prepare`` imports a module with a mutant, else 0."""
+    prepare()
     return int(any(_module_name(mutant.file) in sys.modules for mutant in mutants))
 
 
