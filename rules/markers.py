@@ -174,7 +174,9 @@ def update_marker(tenant_id: UUID, marker_id: str, changes: Mapping[str, Any]) -
     """
     with transaction.atomic():
         require_live_tenant(tenant_id)
-        marker = remaining_markers(tenant_id).select_for_update().filter(marker_id=marker_id).first()
+        marker = (
+            remaining_markers(tenant_id).select_for_update(of=("self",)).filter(marker_id=marker_id).first()
+        )
         if marker is None:
             raise MarkerNotFound
         superseded = with_superseded(Marker.objects.filter(pk=marker.pk)).get().superseded

@@ -400,5 +400,5 @@ def test_the_cost_of_a_rule_that_fires_does_not_grow_with_how_often_it_fired(
 ) -> None:
     for _ in range(3):
         fire(client, address)
-    with django_assert_num_queries(11):
+    with django_assert_num_queries(13):
         assert fire(client, address) == ["orders.3-InvalidationMarker", "items.3-InvalidationMarker"]
