@@ -13,6 +13,7 @@ from django.core.cache import cache
 from accounts.access.credentials import create_refresh_token
 from accounts.access.rights import authenticate_token
 from accounts.models import RefreshToken, User
+from accounts.models.events import Event
 from tenantadmin.objectstore import LocalStore
 from tests import factories
 from tests.accounts.support import at_once, signed_in
@@ -114,6 +115,15 @@ class TestPublish:
         answer = publisher.post("/tos", {"markdown": NORMAL})
         assert (answer.status_code, answer.json()) == (200, {**first, "published": False})
         assert sorted(LocalStore(object_store).list("tos/"), key=lambda entry: entry.key) == before
+
+    def test_a_publication_is_an_event(self, publisher: ApiClient) -> None:
+        for text in ("# One", "# One", "# Two"):
+            publisher.post("/tos", {"markdown": text})
+        events = Event.objects.filter(kind="terms.published").order_by("pk")
+        assert list(events.values_list("actor", "subject", "before", "after")) == [
+            ("admin@example.org", md5("# One"), None, None),
+            ("admin@example.org", md5("# Two"), {"hash": md5("# One")}, None),
+        ]
 
     def test_superseded_documents_stay_retrievable(
         self, publisher: ApiClient, world: factories.World
@@ -240,6 +250,14 @@ class TestAcknowledge:
         assert [entry["hash"] for entry in body["acknowledgements"]] == [md5("# Two"), md5("# One")]
         world.member.refresh_from_db()
         assert world.member.tos == md5("# Two")
+
+    def test_is_an_event(self, publisher: ApiClient, world: factories.World) -> None:
+        publisher.post("/tos", {"markdown": "# One"})
+        for _ in range(2):
+            assert signed_in(world.member).post(OWN, {"markdown": "# One"}).status_code == 204
+        event = Event.objects.get(kind="terms.acknowledged")
+        assert (event.actor, event.subject) == ("member@example.org", "member@example.org")
+        assert (event.before, event.after) == (None, {"hash": md5("# One")})
 
     def test_another_text_is_a_409_with_the_current_hash(
         self, publisher: ApiClient, world: factories.World
