@@ -174,7 +174,9 @@ def update_marker(tenant_id: UUID, marker_id: str, changes: Mapping[str, Any]) -
     """
     with transaction.atomic():
         require_live_tenant(tenant_id)
-        marker = remaining_markers(tenant_id).select_for_update().filter(marker_id=marker_id).first()
+        marker = (
+            remaining_markers(tenant_id).select_for_update(of=("self",)).filter(marker_id=marker_id).first()
+        )
         if marker is None:
             raise MarkerNotFound
         superseded = with_superseded(Marker.objects.filter(pk=marker.pk)).get().superseded
@@ -206,9 +208,7 @@ def delete_marker(tenant_id: UUID, marker_id: str) -> bool:
 
 def remaining_markers(tenant_id: UUID) -> QuerySet[Marker]:
     """Return the markers of a live tenant that are not removed, newest first."""
-    return Marker.objects.filter(
-        tenant=tenant_id, tenant__deleted_at__isnull=True, removed_at__isnull=True
-    ).order_by("-invalidated_at", "-pk")
+    return Marker.objects.filter(tenant=tenant_id, tenant__deleted_at__isnull=True, removed_at__isnull=True)
 
 
 def with_superseded(markers: QuerySet[Marker]) -> Any:
@@ -226,12 +226,8 @@ def with_superseded(markers: QuerySet[Marker]) -> Any:
 
 def _lock_rules(tenant_id: UUID) -> dict[str, Rule]:
     """Lock a live tenant's ruleset until the transaction ends and return its rules by id."""
-    rules = (
-        Ruleset.objects.select_for_update(of=("self",), no_key=True)
-        .filter(pk=tenant_id, tenant__deleted_at__isnull=True)
-        .values_list("rules", flat=True)
-        .first()
-    )
+    # Deleting a tenant removes its ruleset.
+    rules = Ruleset.objects.select_for_update().filter(pk=tenant_id).values_list("rules", flat=True).first()
     if rules is None:
         raise TenantNotFound
     return {rule["id"]: read_rule(rule) for rule in rules}
@@ -253,13 +249,11 @@ def cross_rule_id(target_id: str, number: int) -> str:
 
 def _next_id(tenant_id: UUID, target_id: str) -> tuple[int, str]:
     """Return the next free number of a target rule and its marker id. Skip ids given by hand."""
-    of_target = Marker.objects.filter(tenant=tenant_id, target_rule_id=target_id)
-    highest = of_target.aggregate(highest=Max("number"))["highest"]
-    for number in count(0 if highest is None else highest + 1):
-        marker_id = cross_rule_id(target_id, number)
-        if not Marker.objects.filter(tenant=tenant_id, marker_id=marker_id).exists():
-            return number, marker_id
-    raise AssertionError("count() does not end")
+    markers = Marker.objects.filter(tenant=tenant_id)
+    highest = markers.filter(target_rule_id=target_id).aggregate(highest=Max("number"))["highest"]
+    numbers = count(0 if highest is None else highest + 1)
+    ids = ((number, cross_rule_id(target_id, number)) for number in numbers)
+    return next(entry for entry in ids if not markers.filter(marker_id=entry[1]).exists())
 
 
 def make_marker(

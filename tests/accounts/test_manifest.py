@@ -200,6 +200,21 @@ class TestLateCommits:
         seen = poll(gateway, since=seen["generatedAt"], includeDeleted="true")
         assert "Warehouse" in names(seen)
 
+    def test_a_creation_alone_that_commits_late_is_not_missed(
+        self, gateway: ApiClient, world: factories.World
+    ) -> None:
+        before = poll(gateway)["generatedAt"]
+        create = partial(
+            create_tenant, account_id=world.account.pk, document={"tenantName": "New"}, actor=ACTOR
+        )
+        with uncommitted(create) as creating:
+            rename(world.stranger_tenant.pk, "Early")
+            between = poll(gateway, since=before)
+            assert names(between) == ["Early"]
+            assert between["generatedAt"] == before
+            creating.finish(commit=True)
+        assert sorted(names(poll(gateway, since=before))) == ["Early", "New"]
+
     def test_a_change_that_is_taken_back_holds_nobody_up(
         self, gateway: ApiClient, world: factories.World
     ) -> None:

@@ -1,8 +1,9 @@
 """Run the tests of a group against each of its mutants, in forked processes.
 
 Starting pytest takes seconds, so it is done once: all tests are collected, then each mutant gets a fork in
-which the code of one function is exchanged and the tests that reach it are run until one fails. What differs
-in code that runs on import, and what survived, is tried in a process that imports the mutated module anew.
+which the code of one function is exchanged and the tests that reach it are run until one fails, first quick
+ones that noticed other mutants of the function. What differs in code that runs on import, and what survived,
+is tried in a process that imports the mutated module anew.
 """
 
 from __future__ import annotations
@@ -11,15 +12,17 @@ import contextlib
 import gc
 import importlib.abc
 import importlib.machinery
+import mmap
 import os
 import pickle
 import signal
 import sys
 import tempfile
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Final, NoReturn
@@ -49,6 +52,11 @@ _CHEAP: Final = ("--assert=plain", "--tb=native")
 #: Seconds that tests may take: a multiple of what they took, and a constant.
 _TIMES: Final = 5
 _SECONDS: Final = 20
+#: How likely a test in the file named for the module, and any other, notices a mutant, if each mutant of the
+#: function that it noticed counts 1. And the seconds below which all tests are equally quick.
+_LIKELY: Final = 1.0
+_UNLIKELY: Final = 0.05
+_SHORTEST: Final = 0.002
 
 
 class Outcome(StrEnum):
@@ -69,23 +77,41 @@ class Baseline:
     #: Of the processor, which other work on the machine does not lengthen.
     work: dict[str, float] = field(default_factory=dict)
     reached: dict[str, dict[int, set[str]]] = field(default_factory=dict)
+    #: By (file, function), how many of its mutants each test noticed.
+    noticed: dict[tuple[str, str], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
     def select(self, mutant: Mutant, *, longest: float | None = None) -> list[str]:
         """The tests that reach a line of the mutant; all where that is not known.
 
-        First those of the file named for the module, and the quickest; none of more than ``longest`` seconds.
+        First those that are quick for how likely they notice it; none of more than ``longest`` seconds.
         """
         tests: set[str] = set()
         if mutant.is_in_function:
             lines = self.reached.get(mutant.file, {})
             tests = {test for line in mutant.lines for test in lines.get(line, ())}
         wanted = [test for test in tests or self.seconds if longest is None or self.work[test] <= longest]
-        return sorted(wanted, key=lambda test: (not _is_own(test, mutant), self.work[test]))
+        noticed = self.noticed[mutant.file, mutant.function]
 
-    def select_own(self, mutant: Mutant, *, longest: float) -> list[str]:
-        """The quick tests in the file named for the mutated module, or all that are quick."""
+        def cost(test: str) -> float:
+            likelihood = noticed[test] + (_LIKELY if _is_own(test, mutant) else _UNLIKELY)
+            return max(self.work[test], _SHORTEST) / likelihood
+
+        return sorted(wanted, key=cost)
+
+    def select_likely(self, mutant: Mutant, *, longest: float) -> list[str]:
+        """The quick tests that noticed a mutant of the function, or are in the file named for the module.
+
+        All that are quick if there are none.
+        """
         quick = self.select(mutant, longest=longest)
-        return [test for test in quick if _is_own(test, mutant)] or quick
+        noticed = self.noticed[mutant.file, mutant.function]
+        return [test for test in quick if test in noticed or _is_own(test, mutant)] or quick
+
+    def note(self, mutant: Mutant) -> None:
+        """Remember which test has just failed."""
+        test = _failed.take()
+        if test is not None:
+            self.noticed[mutant.file, mutant.function][test] += 1
 
     def limit(self, tests: Iterable[str]) -> float:
         """Seconds after which the tests hang."""
@@ -94,6 +120,26 @@ class Baseline:
 
 def _is_own(test: str, mutant: Mutant) -> bool:
     return test.partition("::")[0].endswith(f"/test_{Path(mutant.file).stem}.py")
+
+
+class _FailedTest:
+    """The test that failed in a fork, in memory that the fork shares."""
+
+    def __init__(self) -> None:
+        self._memory = mmap.mmap(-1, 1 << 17)
+
+    def put(self, test: str) -> None:
+        self._memory.seek(0)
+        self._memory.write(f"{test}\n".encode()[: len(self._memory)])
+
+    def take(self) -> str | None:
+        self._memory.seek(0)
+        test = self._memory.readline().decode().strip("\0\n")
+        self._memory[:1] = b"\n"
+        return test or None
+
+
+_failed: Final = _FailedTest()
 
 
 class BaselineFailed(Exception):
@@ -135,11 +181,15 @@ def try_mutants(
             raise BaselineFailed(results.with_suffix(".log").read_text())
         baseline, outcomes = pickle.loads(results.read_bytes())  # noqa: S301 - written by our own fork
     # Every fork would do this again; but none could exchange a module that it imports.
-    if _run_forked(lambda: _import_early(mutants)) == 0:
-        django.setup()
+    for prepare in (django.setup, partial(importlib.import_module, "tests.conftest")):
+        if _run_forked(partial(_imports_mutated, prepare, mutants)) == 0:
+            prepare()
+    # Else each fork's collections of garbage take longer than most tests.
+    gc.collect()
+    gc.freeze()
     for mutant, outcome in zip(mutants, outcomes, strict=True):
         if outcome is Outcome.UNTRIED:
-            outcome = _try_cold(mutant, baseline, arguments, baseline.select_own(mutant, longest=longest))
+            outcome = _try_cold(mutant, baseline, arguments, baseline.select_likely(mutant, longest=longest))
             if outcome is Outcome.SURVIVED:
                 outcome = _try_cold(mutant, baseline, arguments, baseline.select(mutant, longest=longest))
         if outcome is Outcome.SURVIVED and not quick and (mutant.file, mutant.name) not in expected:
@@ -147,9 +197,9 @@ def try_mutants(
         report(mutant, outcome)
 
 
-def _import_early(mutants: Sequence[Mutant]) -> int:
-    """Set Django up; 1 if that imports a module with a mutant."""
-    django.setup()
+def _imports_mutated(prepare: Callable[[], object], mutants: Sequence[Mutant]) -> int:
+    """Return 1 if ``prepare`` imports a module with a mutant, else 0."""
+    prepare()
     return int(any(_module_name(mutant.file) in sys.modules for mutant in mutants))
 
 
@@ -159,7 +209,9 @@ def _try_cold(mutant: Mutant, baseline: Baseline, arguments: list[str], selected
         files = {test.partition("::")[0] for test in selected}
         return pytest.main([*arguments, "-x", *sorted(files)], plugins=[_Selection(selected)])
 
-    return _outcome(_run_forked(run, limit=baseline.limit(selected)))
+    outcome = _outcome(_run_forked(run, limit=baseline.limit(selected)))
+    baseline.note(mutant)
+    return outcome
 
 
 class _MutantFinder(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
@@ -201,6 +253,10 @@ class _Selection:
         items[:] = [item for item in items if item.nodeid in self._order]
         items.sort(key=lambda item: self._order[item.nodeid])
 
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            _failed.put(report.nodeid)
+
 
 class _Warm:
     """Takes over from pytest when all tests are collected."""
@@ -229,6 +285,7 @@ class _Warm:
                 selected = baseline.select(mutant, longest=self._longest)
                 chosen = [items[test] for test in selected]
                 outcome = _try_warm(mutant, chosen, functions, limit=baseline.limit(selected))
+                baseline.note(mutant)
             outcomes.append(outcome)
             if len(outcomes) % 100 == 0:
                 print(
@@ -337,6 +394,7 @@ def _passes(item: pytest.Item, following: pytest.Item | None) -> bool:
     reports = runtestprotocol(item, log=False, nextitem=following)
     failed = [report for report in reports if report.failed]
     for one in failed:
+        _failed.put(one.nodeid)
         print(one.longreprtext)
     return not failed
 

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.lifecycle import delete_tenant
+from rules.markers import read_marker, update_marker
 from rules.models import Marker
 from rules.write import write_ruleset
 from tenantadmin.core.timestamps import now, parse_timestamp
@@ -50,6 +52,23 @@ def make(client: ApiClient, address: str, marker_id: str, target: str = "orders"
 
 def expire(marker_id: str) -> None:
     Marker.objects.filter(marker_id=marker_id).update(expires_at=now() - dt.timedelta(seconds=1))
+
+
+@pytest.fixture
+def elsewhere(world: factories.World) -> tuple[ApiClient, str]:
+    """A client for another tenant with the same rules, and the address of its markers."""
+    tenant_id = world.stranger_tenant.pk
+    write_ruleset(tenant_id=tenant_id, document={"rules": RULES}, actor="stranger@example.org")
+    token = factories.pat_token(world.stranger, "cache-admin", tenants=[str(tenant_id)])
+    return ApiClient(token), f"/tenants/{tenant_id}/invalidation-markers"
+
+
+def fire(client: ApiClient, address: str) -> list[str]:
+    """Report that the rule "written" fired; return the ids of the new markers."""
+    fired = address.replace("invalidation-markers", "rules/written/invalidations")
+    answer = client.post(fired, {"statement": "UPDATE orders SET x = 1"})
+    assert answer.status_code == 201, answer.content
+    return [marker["markerId"] for marker in answer.json()["markers"]]
 
 
 def listed(client: ApiClient, address: str) -> list[str]:
@@ -125,6 +144,35 @@ def test_what_does_not_hold_is_a_400_that_names_the_place(
     assert listed(client, address) == ["taken"]
 
 
+def test_the_refusal_of_a_new_marker_says_what_is_wrong(client: ApiClient, address: str) -> None:
+    make(client, address, "taken")
+    answer = client.post(address, {"markerId": "taken", "targetRuleId": "unknown"})
+    assert answer.json()["details"] == [
+        {
+            "path": "/targetRuleId",
+            "code": "unknown-rule",
+            "message": "The ruleset has no rule 'unknown'.",
+        },
+        {
+            "path": "/markerId",
+            "code": "duplicate-marker-id",
+            "message": "The id 'taken' was used before. Choose another.",
+        },
+    ]
+
+
+def test_markers_of_other_tenants_do_not_count(
+    client: ApiClient, address: str, elsewhere: tuple[ApiClient, str]
+) -> None:
+    ids = ["orders.0-InvalidationMarker", "items.0-InvalidationMarker"]
+    make(client, address, "a")
+    assert fire(client, address) == ids
+    make(*elsewhere, "a")
+    assert fire(*elsewhere) == ids
+    assert client.get(f"{address}/{ids[0]}").json()["superseded"] is False
+    assert listed(client, address) == [*reversed(ids), "a"]
+
+
 def test_the_list_filters_by_state_and_target(client: ApiClient, address: str) -> None:
     for marker_id, target in (("a", "orders"), ("b", "items"), ("c", "orders")):
         make(client, address, marker_id, target)
@@ -155,6 +203,7 @@ def test_a_newer_marker_supersedes_and_its_removal_or_expiry_undoes_that(
     assert superseded() == {"a": False, "b": False, "x": False}
     make(client, address, "c")
     assert superseded() == {"a": True, "b": True, "x": False}
+    assert client.put(f"{address}/b", {}).json()["superseded"] is True
     assert client.delete(f"{address}/c").status_code == 200
     assert superseded() == {"a": False, "b": False, "x": False}
 
@@ -168,6 +217,16 @@ def test_of_two_markers_of_one_moment_the_later_made_supersedes(client: ApiClien
     }
     assert said == {"first": True, "second": False, "other": False}
     assert listed(client, address) == ["other", "second", "first"]
+
+
+def test_a_marker_of_an_earlier_moment_does_not_supersede(client: ApiClient, address: str) -> None:
+    made = make(client, address, "later")
+    make(client, address, "earlier")
+    before = parse_timestamp(made["invalidatedAt"]) - dt.timedelta(seconds=1)
+    Marker.objects.filter(marker_id="earlier").update(invalidated_at=before)
+    assert client.get(f"{address}/later").json()["superseded"] is False
+    assert client.get(f"{address}/earlier").json()["superseded"] is True
+    assert listed(client, address) == ["later", "earlier"]
 
 
 def test_an_empty_object_in_a_put_changes_nothing(client: ApiClient, address: str) -> None:
@@ -195,13 +254,21 @@ def test_a_put_changes_only_what_it_names(client: ApiClient, address: str) -> No
     for change in ({"ttlSeconds": 1}, {"expiresAt": "2030-01-01T00:00:00.000Z"}, {"superseded": True}):
         refused = client.put(f"{address}/a", change)
         assert refused.status_code == 400
-        assert refused.json()["details"][0]["path"] == f"/{next(iter(change))}"
+        name = next(iter(change))
+        assert refused.json()["details"] == [
+            {
+                "path": f"/{name}",
+                "code": "read-only",
+                "message": f"'{name}' is derived. Leave it out or send it as read.",
+            }
+        ]
     assert client.put(f"{address}/a", {"ttl": 1}).status_code == 400
     assert client.put(f"{address}/b", {}).status_code == 404
 
 
 def test_an_unknown_marker(client: ApiClient, address: str) -> None:
-    assert client.get(f"{address}/nobody").status_code == 404
+    for answer in (client.get(f"{address}/nobody"), client.put(f"{address}/nobody", {})):
+        assert (answer.status_code, answer.json()["message"]) == (404, "There is no such marker.")
     answer = client.delete(f"{address}/nobody")
     assert (answer.status_code, answer.json()) == (
         200,
@@ -236,7 +303,10 @@ def test_a_rule_that_fires_makes_one_marker_per_target(
     ]
     client.delete(f"{address}/orders.2-InvalidationMarker")
     third = client.post(fired, {"statement": "UPDATE orders SET x = 3"}).json()
-    assert third["markers"][0]["markerId"] == "orders.3-InvalidationMarker"
+    assert [marker["markerId"] for marker in third["markers"]] == [
+        "orders.3-InvalidationMarker",
+        "items.2-InvalidationMarker",
+    ]
 
 
 def test_invalidations_need_a_rule_that_invalidates(client: ApiClient, world: factories.World) -> None:
@@ -304,6 +374,10 @@ def test_after_deletion_of_the_tenant_everything_is_a_404(
     assert client.put(f"{address}/a", {}).status_code == 404
     assert client.delete(f"{address}/a").status_code == 404
     assert client.post(fired, {"statement": "x"}).status_code == 404
+    with pytest.raises(TenantNotFound):
+        read_marker(world.tenant.pk, "a")
+    with pytest.raises(TenantNotFound):
+        update_marker(world.tenant.pk, "a", {})
 
 
 def test_the_cost_does_not_grow_with_the_number_of_markers(
@@ -317,3 +391,14 @@ def test_the_cost_does_not_grow_with_the_number_of_markers(
         client.get(f"{address}/m1")
     with django_assert_num_queries(7):  # the tenant, the open transactions, the newest, the state besides
         assert len(listed(client, address)) == 5
+
+
+def test_the_cost_of_a_rule_that_fires_does_not_grow_with_how_often_it_fired(
+    client: ApiClient,
+    address: str,
+    django_assert_num_queries: Callable[[int], CaptureQueriesContext],
+) -> None:
+    for _ in range(3):
+        fire(client, address)
+    with django_assert_num_queries(13):
+        assert fire(client, address) == ["orders.3-InvalidationMarker", "items.3-InvalidationMarker"]

@@ -10,7 +10,14 @@ import pytest
 from django.db import connection
 
 from accounts.models import Revision
-from rules.markers import NewMarker, create_marker, invalidate_targets, read_marker, update_marker
+from rules.markers import (
+    NewMarker,
+    create_marker,
+    delete_marker,
+    invalidate_targets,
+    read_marker,
+    update_marker,
+)
 from rules.models import Marker
 from rules.restore import restore_ruleset
 from rules.ruleset import read_ruleset
@@ -115,6 +122,17 @@ def test_of_two_updates_of_a_marker_at_once_none_is_lost(world: factories.World)
     assert second.result(PATIENCE) == read_marker(tenant_id, "m")
     marker = Marker.objects.get(marker_id="m")
     assert (marker.metadata, marker.invalidated_by["statement"]) == ({"reason": "why"}, "DELETE")
+
+
+def test_the_rules_can_change_while_a_marker_is_updated_or_removed(world: factories.World) -> None:
+    tenant_id = world.tenant.pk
+    replace(tenant_id, rule(1))
+    create_marker(tenant_id, NewMarker("m", "r1"))
+    changes = [partial(update_marker, tenant_id, "m", {}), partial(delete_marker, tenant_id, "m")]
+    for seq, change in enumerate(changes, start=2):
+        with uncommitted(change):
+            in_thread(partial(replace, tenant_id, rule(1), rule(seq))).result(PATIENCE)
+        assert read_ruleset(tenant_id).seq == seq
 
 
 def test_a_marker_that_waited_for_another_is_later(world: factories.World) -> None:

@@ -22,6 +22,7 @@ TEXTS = st.text(alphabet=st.sampled_from("a# \t\r\n\x0b\u00a0é"), max_size=40)
         ("a\rb", "a\rb"),
         ("a\r", "a"),
         ("a\r\r\nb", "a\nb"),
+        ("X\n\nAnnex X\n", "X\n\nAnnex X"),
         ("", ""),
         (" \r\n\t\r\n", ""),
     ],

@@ -8,18 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 import jwt
 import pytest
+from django.core.cache import cache
 
 from accounts.access.credentials import create_refresh_token
-from accounts.models import User
+from accounts.access.rights import authenticate_token
+from accounts.models import RefreshToken, User
+from accounts.models.events import Event
 from tenantadmin.objectstore import LocalStore
 from tests import factories
 from tests.accounts.support import at_once, signed_in
 from tests.conftest import ApiClient
 from tests.objects import save_object
+from tests.racing import PATIENCE, in_thread, uncommitted, wait_until_blocked
+from tosapp.acknowledgements import acknowledge
 from tosapp.active import ActiveTerms, active_terms
-from tosapp.announcement import announced_hash
+from tosapp.announcement import announce, announced_hash
 from tosapp.models import Acknowledgement
 from tosapp.normal import terms_of
+from tosapp.publishing import publish
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,6 +40,12 @@ def md5(markdown: str) -> str:
     terms = terms_of(markdown)
     assert terms is not None
     return terms.hash
+
+
+@pytest.fixture(autouse=True)
+def _no_announcement() -> None:
+    """No announcement of an earlier test makes a process read the terms again."""
+    cache.clear()
 
 
 @pytest.fixture
@@ -62,9 +74,19 @@ class TestPublish:
             publisher.post("/tos", {"markdown": text})
             assert other_worker.get() == terms_of(text)
 
+    def test_then_this_process_reads_what_another_announced(
+        self, publisher: ApiClient, anonymous: ApiClient, object_store: Path
+    ) -> None:
+        publisher.post("/tos", {"markdown": "# One"})
+        save_object(LocalStore(object_store), "tos/current.md", b"# Two")
+        assert anonymous.get("/tos").content.decode() == "# One"
+        announce(md5("# Two"))
+        assert anonymous.get("/tos").content.decode() == "# Two"
+
     def test_it_succeeds_without_redis_and_others_adopt_it_later(
         self, publisher: ApiClient, anonymous: ApiClient, other_worker: ActiveTerms, settings: Any
     ) -> None:
+        assert anonymous.get("/tos").status_code == 503
         [with_redis] = settings.CACHES.values()
         settings.CACHES = {"default": {**with_redis, "LOCATION": "redis://127.0.0.1:1/0"}}
         assert publisher.post("/tos", {"markdown": TEXT}).status_code == 201
@@ -93,6 +115,15 @@ class TestPublish:
         answer = publisher.post("/tos", {"markdown": NORMAL})
         assert (answer.status_code, answer.json()) == (200, {**first, "published": False})
         assert sorted(LocalStore(object_store).list("tos/"), key=lambda entry: entry.key) == before
+
+    def test_a_publication_is_an_event(self, publisher: ApiClient) -> None:
+        for text in ("# One", "# One", "# Two"):
+            publisher.post("/tos", {"markdown": text})
+        events = Event.objects.filter(kind="terms.published").order_by("pk")
+        assert list(events.values_list("actor", "subject", "before", "after")) == [
+            ("admin@example.org", md5("# One"), None, None),
+            ("admin@example.org", md5("# Two"), {"hash": md5("# One")}, None),
+        ]
 
     def test_superseded_documents_stay_retrievable(
         self, publisher: ApiClient, world: factories.World
@@ -125,6 +156,14 @@ class TestPublish:
         answer = publisher.post("/tos", body)
         assert (answer.status_code, answer.json()["error"]) == (400, "validation_failed")
         assert anonymous.get("/tos").status_code == 503
+
+    def test_the_refusal_of_an_empty_document_names_the_place(self, publisher: ApiClient) -> None:
+        [detail] = publisher.post("/tos", {"markdown": " \r\n\t"}).json()["details"]
+        assert detail == {
+            "path": "/markdown",
+            "code": "empty",
+            "message": "The document is empty after normalization. Send the whole text.",
+        }
 
     def test_it_needs_a_platform_wide_token_with_the_scope(
         self, world: factories.World, anonymous: ApiClient
@@ -212,6 +251,14 @@ class TestAcknowledge:
         world.member.refresh_from_db()
         assert world.member.tos == md5("# Two")
 
+    def test_is_an_event(self, publisher: ApiClient, world: factories.World) -> None:
+        publisher.post("/tos", {"markdown": "# One"})
+        for _ in range(2):
+            assert signed_in(world.member).post(OWN, {"markdown": "# One"}).status_code == 204
+        event = Event.objects.get(kind="terms.acknowledged")
+        assert (event.actor, event.subject) == ("member@example.org", "member@example.org")
+        assert (event.before, event.after) == (None, {"hash": md5("# One")})
+
     def test_another_text_is_a_409_with_the_current_hash(
         self, publisher: ApiClient, world: factories.World
     ) -> None:
@@ -272,6 +319,7 @@ class TestAcknowledge:
         monkeypatch.setattr(current, "get", gone)
         answer = member.post(OWN, {"markdown": "# One"})
         assert (answer.status_code, answer.json()["error"]) == (500, "internal_error")
+        assert answer.json()["message"] == "This user has been deleted."
 
 
 class TestBridge:
@@ -321,3 +369,24 @@ def test_two_publications_of_one_document_at_once_publish_it_once(object_store: 
         assert sorted(answer.status_code for answer in answers) == [200, 200, 200, 201]
     assert len(list(LocalStore(object_store).list("tos/audit/"))) == 3
     shutil.rmtree(object_store)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_acknowledgement_that_is_sent_twice_at_once_is_recorded_once(world: factories.World) -> None:
+    publish("# One", actor="admin@example.org")
+    own = partial(acknowledge, authenticate_token(factories.sign_in(world.member)), markdown="# One")
+    with uncommitted(own) as first:
+        second = in_thread(own)
+        wait_until_blocked(second)
+        first.finish(commit=True)
+    second.result(PATIENCE)
+    assert Acknowledgement.objects.get().hash == md5("# One")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_user_who_acknowledges_can_sign_in_meanwhile(world: factories.World) -> None:
+    publish("# One", actor="admin@example.org")
+    principal = authenticate_token(factories.sign_in(world.member))
+    with uncommitted(partial(acknowledge, principal, markdown="# One")):
+        in_thread(partial(create_refresh_token, user=world.member)).result(PATIENCE)
+    assert RefreshToken.objects.filter(user=world.member).count() == 1

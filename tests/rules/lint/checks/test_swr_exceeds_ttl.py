@@ -11,6 +11,7 @@ def test_a_window_longer_than_the_ttl_is_reported() -> None:
     finding = find_one(CODE, cache_rule(ttlSeconds=60, staleWhileRevalidate=61))
     assert finding.path == ("rules", 0, "staleWhileRevalidate")
     assert finding.message == "staleWhileRevalidate (61 s) must not be longer than ttlSeconds (60 s)."
+    assert finding.suggestion == "60"
 
 
 def test_a_window_longer_than_the_default_ttl_is_reported() -> None:

@@ -36,3 +36,13 @@ def test_every_unknown_operator_is_reported() -> None:
         "/rules/0/conditions/host/a",
         "/rules/0/conditions/host/b",
     ]
+
+
+def test_the_message_names_the_suggestion_or_all_operators() -> None:
+    assert find_one(CODE, rule_with({"host": {"equals": "x"}})).message == (
+        'There is no operator "equals"; did you mean eq?'
+    )
+    assert find_one(CODE, rule_with({"host": {"zzz": "x"}})).message == (
+        'There is no operator "zzz"; the operators are eq, ne, in, notIn, exists, contains, startsWith, '
+        "endsWith, regex, gt, gte, lt, lte, containsAny, containsAll, cidr, ignoreCase."
+    )

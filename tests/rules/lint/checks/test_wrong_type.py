@@ -111,7 +111,7 @@ def test_the_message_of_a_field_names_both_types(value: object, found: str) -> N
 
 
 def test_a_whole_number_has_no_fraction() -> None:
-    assert find_one(CODE, cache_rule(enabled=2.0)).message == "enabled must be a boolean, not a number."
+    assert find_one(CODE, cache_rule(enabled=3.0)).message == "enabled must be a boolean, not a number."
 
 
 def test_the_message_says_how_to_match_null() -> None:
