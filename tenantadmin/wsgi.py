@@ -1,4 +1,4 @@
-"""The WSGI application that granian serves."""
+"""Django's WSGI application. `tenantadmin.asgi` is what granian serves."""
 
 from __future__ import annotations
 

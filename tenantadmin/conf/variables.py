@@ -46,6 +46,8 @@ VARIABLES: Final = (
     Variable("PUBLIC_BASE_URL", kinds.web_address),
     Variable("HOST", kinds.host, "127.0.0.1"),
     Variable("PORT", kinds.whole(1, 65535), 8000),
+    Variable("WEB_THREADS", kinds.whole(1, 1024), 32),
+    Variable("BODY_TIMEOUT_SECONDS", kinds.seconds(1, 3600), 10.0),
     Variable("DASHBOARD_URL", kinds.web_address),
     Variable("ALLOWED_REDIRECT_HOSTS", kinds.list_of(kinds.origin), []),
     Variable("CORS_ALLOWED_ORIGINS", kinds.list_of(kinds.origin), []),
