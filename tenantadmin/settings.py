@@ -84,6 +84,11 @@ DATABASES = {
         },
     }
 }
+#: How long a statement may take in a web process and in a job, and how long a transaction may wait for its
+#: next statement; 0 for no limit.
+DATABASE_STATEMENT_SECONDS: float = env["DATABASE_STATEMENT_SECONDS"]
+DATABASE_JOB_STATEMENT_SECONDS: float = env["DATABASE_JOB_STATEMENT_SECONDS"]
+DATABASE_IDLE_SECONDS: float = env["DATABASE_IDLE_SECONDS"]
 REDIS_URL: str = env["REDIS_URL"] or _EMBEDDED.redis_url
 
 # --- Secrets ----------------------------------------------------------------------------------
