@@ -14,6 +14,7 @@ from logs.queries import run_query
 from logs.serializers import QueryAnswer, QueryBody
 from logs.sql.results import csv_pieces, json_pieces, ndjson_pieces, parquet_pieces
 from tenantadmin.core.addresses import client_address
+from tenantadmin.core.serving import disconnection_of
 from tenantadmin.http.budgets import QUERY
 from tenantadmin.http.negotiation import preferred_media_type
 from tenantadmin.http.parsers import AnyTextJsonParser
@@ -75,6 +76,7 @@ class QueryViewSet(AppViewSet):
             tenant=tenant,
             statement=self.body["sql"],
             reader=Reader(self.principal.email, client_address(request)),
+            disconnection=disconnection_of(request.META),
         )
         media_type = preferred_media_type(request.headers.get("Accept", ""), (_JSON, *_FORMS))
         if media_type == _JSON:

@@ -36,11 +36,11 @@ class Variable:
 
 
 VARIABLES: Final = (
+    # Data. If a variable is empty by mistake, no embedded server must start, so the text is refused.
+    Variable("DATABASE_URL", kinds.database, reads_empty=True, secret=True),
     Variable("DATABASE_STATEMENT_SECONDS", kinds.seconds(0, 3600), 5.0),
     Variable("DATABASE_JOB_STATEMENT_SECONDS", kinds.seconds(0, 86_400), 600.0),
     Variable("DATABASE_IDLE_SECONDS", kinds.seconds(0, 3600), 60.0),
-    # Data. If a variable is empty by mistake, no embedded server must start, so the text is refused.
-    Variable("DATABASE_URL", kinds.database, reads_empty=True, secret=True),
     Variable("REDIS_URL", kinds.redis_server, reads_empty=True, secret=True),
     Variable("OBJECT_STORE_URL", kinds.object_store, reads_empty=True),
     Variable("STATIC_ROOT", kinds.folder),
