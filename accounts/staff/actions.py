@@ -16,7 +16,7 @@ from accounts.roles import has_other_active_admin, lock_admins, replace_roles, w
 from accounts.signin.flow import unlink_identity
 from accounts.staff.sessions import reset_second_factor, second_factors
 from accounts.users import accounts_owned_alone, delete_user
-from tenantadmin.http.admin_actions import Act, Refused, confirmed
+from tenantadmin.http.admin_actions import ConfirmedAction, Refused, with_confirmation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -173,8 +173,8 @@ def _join_names(names: Iterable[str]) -> str:
 
 
 USER_ACTIONS: Final = (
-    confirmed(
-        Act(
+    with_confirmation(
+        ConfirmedAction(
             name="demote",
             title="Demote to user",
             done="Demoted to user",
@@ -184,8 +184,8 @@ USER_ACTIONS: Final = (
             warn=_warn_of_demotion,
         )
     ),
-    confirmed(
-        Act(
+    with_confirmation(
+        ConfirmedAction(
             name="deactivate",
             title="Deactivate",
             done="Deactivated",
@@ -195,8 +195,8 @@ USER_ACTIONS: Final = (
             warn=_warn_of_deactivation,
         )
     ),
-    confirmed(
-        Act(
+    with_confirmation(
+        ConfirmedAction(
             name="activate",
             title="Activate",
             done="Activated",
@@ -206,8 +206,8 @@ USER_ACTIONS: Final = (
             warn=_warn_of_activation,
         )
     ),
-    confirmed(
-        Act(
+    with_confirmation(
+        ConfirmedAction(
             name="reset_second_factor",
             title="Reset second factor",
             done="Second factor reset",
@@ -217,8 +217,8 @@ USER_ACTIONS: Final = (
             warn=_warn_of_reset,
         )
     ),
-    confirmed(
-        Act(
+    with_confirmation(
+        ConfirmedAction(
             name="unlink",
             title="Unlink identity provider",
             done="Identity provider unlinked",
@@ -228,8 +228,8 @@ USER_ACTIONS: Final = (
             warn=_warn_of_unlinking,
         )
     ),
-    confirmed(
-        Act(
+    with_confirmation(
+        ConfirmedAction(
             name="delete",
             title="Delete",
             done="Deleted",
@@ -241,8 +241,8 @@ USER_ACTIONS: Final = (
     ),
 )
 DOMAIN_ACTIONS: Final = (
-    confirmed(
-        Act(
+    with_confirmation(
+        ConfirmedAction(
             name="verify",
             title="Verify by hand",
             done="Verified by hand",

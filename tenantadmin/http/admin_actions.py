@@ -1,4 +1,4 @@
-"""What staff do on the admin site: a page first says what follows, then the service's own functions act."""
+"""Actions of the admin site that show a confirmation page before they call the service's functions."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import HttpRequest
 
-    Action = Callable[[Any, HttpRequest, QuerySet[Any]], TemplateResponse | None]
+    AdminAction = Callable[[Any, HttpRequest, QuerySet[Any]], TemplateResponse | None]
 
 logger = logging.getLogger(__name__)
-#: Characters.
+#: Characters of a reason.
 MAX_REASON: Final = 500
-#: A confirmation says of each row what follows: more of them nobody reads.
-_MOST_ROWS: Final = 100
+#: A confirmation page lists the warnings of each row. Nobody would read more of them.
+_MAX_ROWS: Final = 100
 
 
 class Refused(ApiError):
-    """Staff asked for what the row does not allow."""
+    """The state of a row does not allow the action."""
 
     status = 400
     code = "bad_request"
 
 
 @dataclass(frozen=True, slots=True)
-class Act:
-    """Something that staff may do to rows.
+class ConfirmedAction:
+    """An action of the admin site with a confirmation page.
 
-    ``follows`` says what it does to any row; ``warn`` what more it does to this one; ``do`` does it, or
-    raises an `ApiError`, inside a transaction that records it too.
+    ``follows`` is the effect on every row. ``warn`` returns warnings for one row. ``do`` performs the action
+    on a row, or raises an `ApiError`, inside a transaction that records it too.
     """
 
     name: str
@@ -54,40 +54,42 @@ class Act:
     deletes: bool = False
 
 
-def confirmed(act: Act) -> Action:
-    """Return ``act`` as an action of the admin site that asks before it acts.
+def with_confirmation(action: ConfirmedAction) -> AdminAction:
+    """Return ``action`` as an action of the admin site that asks before it acts.
 
     It asks for the second factor or password first, unless that was proven a short time ago.
     """
 
-    @admin.action(description=act.title)
+    @admin.action(description=action.title)
     def run(model_admin: Any, request: HttpRequest, queryset: QuerySet[Any]) -> TemplateResponse | None:
         raise_if_reauthentication_required(request, app="allauth.mfa")
-        rows = list(queryset[: _MOST_ROWS + 1])
-        if len(rows) > _MOST_ROWS:
-            messages.error(request, f"Choose at most {_MOST_ROWS}. Nothing was done.")
+        rows = list(queryset[: _MAX_ROWS + 1])
+        if len(rows) > _MAX_ROWS:
+            messages.error(request, f"Choose at most {_MAX_ROWS}. Nothing was done.")
             return None
         if "confirmed" not in request.POST:
-            return _ask(model_admin, request, act, rows)
+            return _ask(model_admin, request, action, rows)
         reason = request.POST.get("reason", "").strip()
         if not reason or len(reason) > MAX_REASON or "\0" in reason:
             messages.error(request, f"Give a reason of at most {MAX_REASON} characters. Nothing was done.")
-            return _ask(model_admin, request, act, rows)
+            return _ask(model_admin, request, action, rows)
         with acting_for(reason):
             for row in rows:
-                _run(model_admin, request, act, row)
+                _run(model_admin, request, action, row)
         return None
 
-    run.__name__ = act.name
+    run.__name__ = action.name
     return run
 
 
-def _ask(model_admin: Any, request: HttpRequest, act: Act, rows: list[Any]) -> TemplateResponse:
+def _ask(
+    model_admin: Any, request: HttpRequest, action: ConfirmedAction, rows: list[Any]
+) -> TemplateResponse:
     context = {
         **model_admin.admin_site.each_context(request),
-        "title": act.title,
-        "act": act,
-        "rows": [(row, act.warn(request, row)) for row in rows],
+        "title": action.title,
+        "action": action,
+        "rows": [(row, action.warn(request, row)) for row in rows],
         "opts": model_admin.opts,
         "action_checkbox_name": ACTION_CHECKBOX_NAME,
         "media": model_admin.media,
@@ -96,24 +98,24 @@ def _ask(model_admin: Any, request: HttpRequest, act: Act, rows: list[Any]) -> T
     return TemplateResponse(request, "admin/confirm_action.html", context)
 
 
-def _run(model_admin: Any, request: HttpRequest, act: Act, row: Any) -> None:
+def _run(model_admin: Any, request: HttpRequest, action: ConfirmedAction, row: Any) -> None:
     """Do it to one row and record it, or say why not; the other rows do not depend on it."""
     try:
         with transaction.atomic():
-            act.do(request, row)
-            if act.deletes:
+            action.do(request, row)
+            if action.deletes:
                 model_admin.log_deletions(request, [row])
             else:
-                model_admin.log_change(request, row, f"{act.done}.")
+                model_admin.log_change(request, row, f"{action.done}.")
     except ApiError as error:
         messages.error(request, f"Refused for {row}: {error.text}")
         return
     # What an admin did on this site goes with the admin's own row; the log keeps it.
-    logger.info("%s on the admin site: %s %s", request.user, act.name, row)
-    messages.success(request, f"{act.done}: {row}.")
+    logger.info("%s on the admin site: %s %s", request.user, action.name, row)
+    messages.success(request, f"{action.done}: {row}.")
 
 
-def revocation(follows: str, end: Callable[..., bool]) -> Action:
+def revocation(follows: str, end: Callable[..., bool]) -> AdminAction:
     """Return the action that revokes rows with ``revoked_at``; ``follows`` says when that acts.
 
     ``end`` takes a row and ``actor``, the email of who acts. It returns False if the row was revoked before.
@@ -123,8 +125,8 @@ def revocation(follows: str, end: Callable[..., bool]) -> Action:
         if not end(row, actor=str(request.user)):
             raise Refused("It was revoked before.")
 
-    return confirmed(
-        Act(
+    return with_confirmation(
+        ConfirmedAction(
             name="revoke",
             title="Revoke",
             done="Revoked",
