@@ -18,13 +18,13 @@ from rules.explain import Outcome
 from rules.language import Action
 from rules.lint import Severity
 from tenantadmin.http.serializers import (
-    HalItem,
     HalLinks,
     IgnoredField,
     ItemList,
     JsonIntegerField,
     Link,
     OneOfField,
+    PageLinks,
     StrictCharField,
     StrictIntegerField,
     StrictRegexField,
@@ -291,17 +291,10 @@ class CacheKeyEntry(CacheMetadataBody):
     cacheKey = StrictRegexField(r"^[A-Za-z0-9._-]{1,256}\Z")  # type: ignore[assignment]  # required here
 
 
-class CacheKeyPageLinks(serializers.Serializer[Any]):
-    self = Link()
-    parent = Link()
-    next = Link(required=False)
-    items = HalItem(many=True)
-
-
 class CacheKeyPage(serializers.Serializer[Any]):
     """A page of cache metadata, in the order of the cache keys, each with a link."""
 
-    _links = CacheKeyPageLinks()
+    _links = PageLinks()
     cacheKeys = CacheMetadataDocument(many=True)
 
 

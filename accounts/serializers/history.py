@@ -10,9 +10,9 @@ from rest_framework import serializers
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.revisions import DEFAULT_LIMIT, MAX_LIMIT
 from tenantadmin.http.serializers import (
-    HalItem,
     Link,
     OneOfField,
+    PageLinks,
     StrictCharField,
     StrictIntegerField,
     StrictSerializer,
@@ -59,17 +59,10 @@ class Change(serializers.Serializer[Any]):
     summary = serializers.DictField(help_text="Counts and names of what changed.")
 
 
-class ChangePageLinks(serializers.Serializer[Any]):
-    self = Link()
-    parent = Link()
-    next = Link(required=False)
-    items = HalItem(many=True)
-
-
 class ChangeHistoryPage(serializers.Serializer[Any]):
     """Changes, newest first."""
 
-    _links = ChangePageLinks()
+    _links = PageLinks()
     changes = Change(many=True)
 
 

@@ -224,6 +224,12 @@ class HalLinks(serializers.Serializer[Any]):
     items = HalItem(many=True)
 
 
+class PageLinks(HalLinks):
+    """The links of a page. ``next`` is absent on the last one."""
+
+    next = Link(required=False)
+
+
 class ItemList(serializers.Serializer[Any]):
     """A list with the way to each of its entries."""
 
