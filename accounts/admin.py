@@ -54,7 +54,7 @@ class UserAdmin(ReadOnlyAdmin):
     list_display = ("email", "display_name", "role", "is_active", "identity_provider", "last_login")
     list_filter = ("role", "is_active", "identity_provider")
     search_fields = ("email", "display_name", "identity_subject")
-    exclude = ("password",)
+    exclude = ("password", "epoch")
     inlines = (MembershipInline,)
     actions = USER_ACTIONS
 
@@ -83,10 +83,11 @@ class PersonalAccessTokenAdmin(NamingAdmin):
 
 @admin.register(RefreshToken)
 class RefreshTokenAdmin(ReadOnlyAdmin):
-    actions = (
-        revocation("Access tokens that it was exchanged for run out by themselves.", end_refresh_token),
+    actions = (revocation("Access tokens minted from it end within five seconds.", end_refresh_token),)
+    list_display = (
+        *("prefix", "user", "provider", "address", "created_at"),
+        *("expires_at", "last_used_at", "revoked_at"),
     )
-    list_display = ("prefix", "user", "created_at", "expires_at", "last_used_at", "revoked_at")
     list_select_related = ("user",)
     search_fields = ("prefix", "user__email")
     exclude = ("digest",)

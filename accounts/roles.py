@@ -18,6 +18,7 @@ from accounts.events import record_event
 from accounts.models import PersonalAccessToken, User
 from accounts.models.events import EventKind
 from accounts.models.users import PrimaryRole
+from accounts.sessions import lock_sign_in, sign_out_everywhere
 from tenantadmin.core.errors import Detail, NotFound, ValidationFailed
 from tenantadmin.core.timestamps import now
 
@@ -62,6 +63,7 @@ def replace_roles(
     """
     with transaction.atomic():
         lock_admins()
+        lock_sign_in(email)
         user = User.objects.select_for_update(no_key=True).filter(email=email).first()
         if user is None:
             raise NotFound("There is no such user.")
@@ -79,8 +81,8 @@ def replace_roles(
 def apply_roles(user: User, *, roles: Roles, active: bool, actor: str, path: str) -> None:
     """Set roles and activity on the locked row ``user``, which the caller saves.
 
-    The caller has called `lock_admins` if either may change. ``path`` is the JSON Pointer of the roles in the
-    request.
+    A user who is deactivated is signed out everywhere. The caller has called `lock_admins` and `lock_sign_in`
+    if either may change. ``path`` is the JSON Pointer of the roles in the request.
 
     Raises:
         ValidationFailed: no active platform admin would remain.
@@ -111,6 +113,8 @@ def apply_roles(user: User, *, roles: Roles, active: bool, actor: str, path: str
     if active != user.is_active:
         kind = EventKind.USER_ACTIVATED if active else EventKind.USER_DEACTIVATED
         record_event(kind, actor=actor, subject=user.email)
+    if user.is_active and not active:
+        sign_out_everywhere(user, actor=actor)
     user.role, user.scopes, user.is_active = roles.primary, [scope.value for scope in roles.scopes], active
 
 

@@ -23,6 +23,7 @@ from accounts.memberships import (
 from accounts.models import Account, Membership, User
 from accounts.models.events import EventKind
 from accounts.roles import Roles, apply_roles, has_other_active_admin, lock_admins, roles_of
+from accounts.sessions import end_links, lock_sign_in
 from tenantadmin.core.errors import Forbidden, NotFound, ValidationFailed
 from tenantadmin.core.timestamps import format_timestamp, now
 from tenantadmin.database.prepared import PreparedQuery
@@ -110,6 +111,7 @@ def write_user(principal: Principal, *, email: str, change: UserChange) -> dict[
     with transaction.atomic():
         if change.roles is not None or change.active is not None:
             lock_admins()
+            lock_sign_in(email)
         user = User.objects.select_for_update(no_key=True).filter(email=email).first()
         if user is None:
             user = _create_user(principal, email)
@@ -127,12 +129,15 @@ def write_user(principal: Principal, *, email: str, change: UserChange) -> dict[
 def delete_user(email: str, *, actor: str) -> None:
     """Delete a user with memberships, grants and credentials. For platform admins.
 
+    The user's magic links are used up, so that they do not sign in a new user with this address.
+
     Raises:
         NotFound: there is no such user.
         Forbidden: it is the last active platform admin, or the only owner of an account.
     """
     with transaction.atomic():
         lock_admins()
+        lock_sign_in(email)
         # Lock accounts before users: a write of an account uses the same order.
         owned = Account.objects.filter(owners__email=email).values("pk")
         list(Account.objects.select_for_update(no_key=True).filter(pk__in=owned).order_by("pk"))
@@ -148,6 +153,7 @@ def delete_user(email: str, *, actor: str) -> None:
             record_grant(EventKind.GRANT_REVOKED, grant, actor=actor)
         before = {"displayName": user.display_name, "roles": roles_of(user).as_json()}
         record_event(EventKind.USER_DELETED, actor=actor, subject=email, before=before)
+        end_links(email)
         user.delete()
 
 

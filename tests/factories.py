@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from accounts.access.credentials import create_pat, exchange_pat, mint_for_sign_in
+from accounts.access.credentials import create_pat, create_refresh_token, exchange_pat, mint_for_sign_in
 from accounts.access.scopes import Scope
 from accounts.models import Account, Membership, Tenant, User
 from accounts.tenants.lifecycle import create_tenant
@@ -34,8 +34,9 @@ def make_tenant(account: Account, name: str = "Warehouse", **members: User) -> T
 
 
 def sign_in(user: User) -> str:
-    """Return an access token as signing in mints it."""
-    return mint_for_sign_in(user).access_token
+    """Return the access token of a new session, as signing in mints it."""
+    session, _ = create_refresh_token(user=user)
+    return mint_for_sign_in(session).access_token
 
 
 def pat_token(

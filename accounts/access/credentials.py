@@ -1,4 +1,4 @@
-"""Refresh tokens and personal access tokens: create, exchange for access tokens, revoke.
+"""Sessions (refresh tokens) and personal access tokens: create, exchange for access tokens, revoke.
 
 Contract: Authentication 3 and 4. The text of a credential is returned once, by the function that makes it.
 """
@@ -38,6 +38,9 @@ PAT_PREFIX: Final = "tas_pat_"
 REFRESH_PREFIX: Final = "tas_refresh_"
 #: How many characters after the prefix are stored, so that users can recognise a token.
 _VISIBLE_CHARACTERS = 8
+#: An IPv6 address with a zone has no limit of its own.
+_MAX_ADDRESS: Final = 64
+_MAX_USER_AGENT: Final = 400
 
 
 class InvalidGrant(ApiError):
@@ -144,14 +147,22 @@ def _recorded(pat: PersonalAccessToken) -> dict[str, Any]:
     }
 
 
-def create_refresh_token(*, user: User) -> tuple[RefreshToken, str]:
-    """Store a new refresh token and return it with its text. The text is not stored."""
+def create_refresh_token(
+    *, user: User, provider: str = "", address: str = "", user_agent: str = ""
+) -> tuple[RefreshToken, str]:
+    """Store a new session and return it with the text of its refresh token. The text is not stored.
+
+    ``provider``, ``address`` and ``user_agent`` say how, from where and with what the user signed in.
+    """
     text = _new_text(REFRESH_PREFIX)
     row = RefreshToken.objects.create(
         user=user,
         digest=digest_of(text),
         prefix=text[: len(REFRESH_PREFIX) + _VISIBLE_CHARACTERS],
         expires_at=now() + settings.REFRESH_TOKEN_LIFETIME,
+        provider=provider,
+        address=address[:_MAX_ADDRESS],
+        user_agent=user_agent.replace("\0", "")[:_MAX_USER_AGENT],
     )
     return row, text
 
@@ -174,12 +185,15 @@ def sign_in_scopes(rights: Rights) -> frozenset[Scope]:
     return role_scopes(rights).union(rights.extra_scopes, *granted) - PAT_ONLY
 
 
-def mint_for_sign_in(user: User) -> IssuedToken:
-    """Mint the access token of a person who signed in or refreshed."""
+def mint_for_sign_in(session: RefreshToken) -> IssuedToken:
+    """Mint an access token of ``session``, for a person who signed in or refreshed."""
+    user = session.user
     rights = rights_of(user)
     scopes = sign_in_scopes(rights)
     token = mint_access_token(
         subject=user.email,
+        epoch=user.epoch,
+        session=session.pk,
         role=user.role,
         scopes=scopes,
         tenants=[str(tenant_id) for tenant_id in rights.memberships],
@@ -211,6 +225,7 @@ def exchange_pat(text: str) -> IssuedToken:
     scopes = frozenset(Scope(name) for name in pat.scopes)
     token = mint_access_token(
         subject=pat.owner.email,
+        epoch=pat.owner.epoch,
         role=pat.owner.role,
         scopes=scopes,
         tenants=pat.tenants,
@@ -238,7 +253,7 @@ def exchange_refresh_token(text: str) -> IssuedToken:
     if row is None:
         users = RefreshToken.objects.filter(digest=digest_of(text))
         raise _refusal(text, owner=users.values_list("user__email", flat=True).first())
-    issued = mint_for_sign_in(row.user)
+    issued = mint_for_sign_in(row)
     with transaction.atomic():
         RefreshToken.objects.filter(pk=row.pk).update(last_used_at=now())
         minted = {"session": row.pk, "scopes": issued.scope.split()}
@@ -256,7 +271,7 @@ def _refusal(text: str, *, owner: str | None, message: str = "") -> InvalidGrant
 def revoke(text: str) -> None:
     """Revoke a refresh token or a PAT. An unknown text is not an error.
 
-    The access tokens minted from a PAT become invalid with it.
+    The access tokens minted from it become invalid with it.
     """
     for token in RefreshToken.objects.select_related("user").filter(digest=digest_of(text)):
         end_refresh_token(token, actor=token.user.email)

@@ -41,8 +41,12 @@ class Claims:
     scopes: frozenset[Scope]
     tenants: frozenset[UUID]
     accounts: frozenset[UUID]
+    #: The epoch of the user when the token was minted.
+    epoch: UUID
     #: True if the token names all tenants or all accounts by ``*``.
     has_wildcard: bool = False
+    #: The session or the PAT that the token was minted from; the other is None.
+    session: int | None = None
     personal_access_token: int | None = None
     tos_required: bool = False
 

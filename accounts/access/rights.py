@@ -1,7 +1,8 @@
 """Read the rights of callers, and cache them for a few seconds.
 
 Each process caches the rights behind a verified token for `PRINCIPAL_CACHE_SECONDS`. Changes of roles,
-memberships and grants, deactivation, deletion and revocation apply to existing tokens after that time.
+memberships and grants, deactivation, deletion, the end of a session and the revocation of a PAT apply to
+existing tokens after that time.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from uuid import UUID
 from cachetools import TTLCache
 from django.conf import settings
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import OuterRef, Q
+from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import JSONObject
 
 from accounts.access.principal import Claims, Principal, Rights
 from accounts.access.reach import NO_SCOPES, Reach
 from accounts.access.scopes import Scope
 from accounts.access.tokens import verify_access_token
-from accounts.models import Account, Membership, PermissionGrant, PersonalAccessToken, User
+from accounts.models import Account, Membership, PermissionGrant, PersonalAccessToken, RefreshToken, User
 from accounts.models.billing import GrantResource
 from accounts.models.users import PrimaryRole
 from tenantadmin.core.errors import InvalidToken
@@ -43,8 +44,8 @@ def authenticate_token(text: str) -> Principal:
 
     Raises:
         TokenExpired: the token has expired.
-        InvalidToken: the token is invalid, its user is deleted or inactive, or the PAT behind it is revoked,
-            expired or deleted.
+        InvalidToken: the token is invalid, its user is deleted, inactive or signed out everywhere, or the
+            session or PAT behind it has ended.
     """
     with _cache_lock:
         cached = _principal_cache.get(text)
@@ -72,12 +73,16 @@ def read_rights(claims: Claims) -> Rights:
     """Read what the database allows the subject of ``claims`` now.
 
     Raises:
-        InvalidToken: the user is deleted or inactive; the PAT is deleted, revoked or expired; or the owner of
-            a wildcard PAT is no longer a platform admin.
+        InvalidToken: the user is deleted or inactive, or has a new epoch; the session or PAT is deleted,
+            revoked or expired; or the owner of a wildcard PAT is no longer a platform admin.
     """
-    user = _with_rights(User.objects.filter(email=claims.subject, is_active=True)).first()
+    users = User.objects.filter(email=claims.subject, epoch=claims.epoch, is_active=True)
+    if claims.session is not None:
+        sessions = RefreshToken.objects.filter(in_force(), pk=claims.session, user=OuterRef("pk"))
+        users = users.filter(Exists(sessions))
+    user = _with_rights(users).first()
     if user is None:
-        raise InvalidToken("The user of this token is deleted or not active.")
+        raise InvalidToken("The session of this token has ended, or its user is deleted or not active.")
     endpoints: tuple[Mapping[str, Any], ...] = ()
     if claims.personal_access_token is not None:
         pat = (

@@ -158,20 +158,28 @@ def _backend(issuer: str) -> RotatingTokenBackend:
 def mint_access_token(
     *,
     subject: str,
+    epoch: UUID,
     role: str,
     scopes: Iterable[Scope],
     tenants: Iterable[str],
     accounts: Iterable[str],
+    session: int | None = None,
     personal_access_token: int | None = None,
     tos_required: bool = False,
 ) -> str:
-    """Return a signed access token with the claims of the contract (Authentication, 3)."""
+    """Return a signed access token with the claims of the contract (Authentication, 3).
+
+    ``session`` or ``personal_access_token`` is the id of the row that the token is minted from.
+    """
     token = AccessToken()
     token["sub"] = subject
+    token["epoch"] = str(epoch)
     token["role"] = role
     token["scope"] = " ".join(sorted(scopes))
     token["tenants"] = sorted(tenants)
     token["accounts"] = sorted(accounts)
+    if session is not None:
+        token["sid"] = session
     if personal_access_token is not None:
         token["pat"] = personal_access_token
     if tos_required:
@@ -193,6 +201,7 @@ def verify_access_token(text: str) -> Claims:
     except TokenError as error:
         raise InvalidToken from error
     try:
+        pat = None if "pat" not in payload else _row_id(payload["pat"])
         return Claims(
             subject=_text(payload["sub"]),
             token_id=_text(payload["jti"]),
@@ -201,8 +210,10 @@ def verify_access_token(text: str) -> Claims:
             scopes=frozenset(Scope(name) for name in _text(payload["scope"]).split()),
             tenants=_ids(payload["tenants"]),
             accounts=_ids(payload["accounts"]),
+            epoch=UUID(_text(payload["epoch"])),
             has_wildcard=WILDCARD in (*payload["tenants"], *payload["accounts"]),
-            personal_access_token=_optional_id(payload.get("pat")),
+            session=_row_id(payload["sid"]) if pat is None else None,
+            personal_access_token=pat,
             tos_required=payload.get("tos_required") is True,
         )
     except (KeyError, TypeError, ValueError) as error:
@@ -234,7 +245,7 @@ def _ids(names: Iterable[Any]) -> frozenset[UUID]:
     return frozenset(UUID(_text(name)) for name in names if name != WILDCARD)
 
 
-def _optional_id(value: Any) -> int | None:
-    if value is not None and type(value) is not int:
+def _row_id(value: Any) -> int:
+    if type(value) is not int:
         raise TypeError
     return value

@@ -24,6 +24,7 @@ from accounts.serializers.signin import (
     SignInParameters,
 )
 from accounts.signin.callback import finish_sign_in, take_sign_in
+from accounts.signin.flow import Device
 from accounts.signin.links import request_link, require_links, verify_link
 from accounts.signin.providers import authorization_url, choose_provider
 from accounts.signin.redirects import with_parameters
@@ -101,7 +102,7 @@ class SignInViewSet(AppViewSet):
         refused = bool(parameters.get("error"))
         if pending.purpose != Purpose.TOKENS:
             return finish_at_provider(request._request, pending, refused=refused)
-        sign_in = finish_sign_in(request._request, pending, refused=refused)
+        sign_in = finish_sign_in(request._request, pending, refused=refused, device=_device_of(request))
         return _redirect_with_tokens(pending.redirect, sign_in, status=302)
 
     @operation(
@@ -157,7 +158,9 @@ class SignInViewSet(AppViewSet):
     def verify_magic_link(self, request: Request) -> Response | HttpResponse:
         if _is_form(request) and not _is_own_origin(request):
             raise Forbidden("The form was not sent by the page of the link.")
-        sign_in, target = verify_link(token=self.body["token"], return_to=self.body.get("return_to"))
+        sign_in, target = verify_link(
+            token=self.body["token"], return_to=self.body.get("return_to"), device=_device_of(request)
+        )
         if _is_form(request):
             return _redirect_with_tokens(target, sign_in, status=303)
         return Response({**sign_in.as_json(), "return_to": target}, headers=NO_STORE)
@@ -183,6 +186,10 @@ def _redirect_with_tokens(target: str, sign_in: SignIn, *, status: int) -> HttpR
             "Location": with_parameters(target, parameters),
         },
     )
+
+
+def _device_of(request: Request) -> Device:
+    return Device(address=client_address(request._request), user_agent=request.headers.get("User-Agent", ""))
 
 
 def _is_own_origin(request: Request) -> bool:

@@ -29,9 +29,14 @@ class Credential(models.Model):
 
 
 class RefreshToken(Credential):
-    """Exchanged for access tokens until it expires or is revoked."""
+    """The session of a sign-in: exchanged for access tokens until it expires or is revoked."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="refresh_tokens")
+    #: The identity provider of the sign-in; empty for a one-time link.
+    provider = models.CharField(max_length=60, blank=True, default="", editable=False)
+    #: The network address and the browser that signed in.
+    address = models.CharField(max_length=64, blank=True, default="", editable=False)
+    user_agent = models.CharField(max_length=400, blank=True, default="", editable=False)
 
     class Meta:
         ordering = ("-created_at",)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any, ClassVar
 
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
+from django.utils.crypto import salted_hmac
 
 from accounts.emails import normalize_email
 from tenantadmin.core.timestamps import now
@@ -70,6 +72,8 @@ class User(AbstractBaseUser):
     #: MD5 of the terms last acknowledged; empty before the first time.
     tos = models.CharField(max_length=32, blank=True, default="")
     is_active = models.BooleanField("active", default=True)
+    #: Access tokens name the epoch of their user. A new epoch ends them all, for good.
+    epoch = models.UUIDField(default=uuid.uuid4, editable=False)
     created_at = models.DateTimeField(default=now, editable=False)
     modified_at = models.DateTimeField(default=now, editable=False)
 
@@ -100,6 +104,10 @@ class User(AbstractBaseUser):
     @property
     def is_superuser(self) -> bool:
         return self.is_staff
+
+    def get_session_auth_hash(self) -> str:
+        """Return a value that changes with password and epoch: sessions of the admin site end with them."""
+        return salted_hmac("accounts.User", f"{self.password}{self.epoch}", algorithm="sha256").hexdigest()
 
     def has_usable_password(self) -> bool:
         """Return True if the user has a password. Older rows have an empty text if there is none."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from accounts.events import known_address, sign_in_failures_recorded
-from accounts.signin.flow import SignIn, SignInFailed, complete_sign_in
+from accounts.signin.flow import Device, SignIn, SignInFailed, complete_sign_in
 from accounts.signin.providers import fetch_identity
 from accounts.signin.state import InvalidState, take_pending
 
@@ -42,7 +42,7 @@ def prove_identity(request: HttpRequest, pending: PendingSignIn, *, refused: boo
         return fetch_identity(request, pending)
 
 
-def finish_sign_in(request: HttpRequest, pending: PendingSignIn, *, refused: bool) -> SignIn:
+def finish_sign_in(request: HttpRequest, pending: PendingSignIn, *, refused: bool, device: Device) -> SignIn:
     """Return the tokens of a sign-in.
 
     Raises:
@@ -51,4 +51,4 @@ def finish_sign_in(request: HttpRequest, pending: PendingSignIn, *, refused: boo
     """
     identity = prove_identity(request, pending, refused=refused)
     with sign_in_failures_recorded(known_address(identity.email)):
-        return complete_sign_in(identity)
+        return complete_sign_in(identity, device)

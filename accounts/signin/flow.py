@@ -7,27 +7,24 @@ and one tenant, only once even if several sign-ins run at the same time.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from django.db import connection, transaction
+from django.db import transaction
 
 from accounts.access.credentials import create_refresh_token, mint_for_sign_in
 from accounts.emails import check_email
 from accounts.events import record_event
-from accounts.models import MagicLink, User
+from accounts.models import User
 from accounts.models.events import EventKind
 from accounts.models.users import PrimaryRole
 from accounts.provisioning import provision_first_tenant
+from accounts.sessions import end_links, lock_sign_in
 from accounts.signin.settings import is_domain_permitted
 from tenantadmin.core.errors import Forbidden, Unauthorized
 from tenantadmin.core.timestamps import now
 
 if TYPE_CHECKING:
     import datetime as dt
-
-
-#: The advisory lock that serializes sign-ins of one address. Any constant will do.
-_SIGN_IN_LOCK: Final = 4_202_303
 
 
 class SignInFailed(Unauthorized):
@@ -58,6 +55,14 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True)
+class Device:
+    """From which network address and with which browser a user signs in, for the list of sessions."""
+
+    address: str = ""
+    user_agent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class SignIn:
     """The tokens of a sign-in. ``expires_in`` is the lifetime of the access token in seconds."""
 
@@ -73,8 +78,8 @@ class SignIn:
         }
 
 
-def complete_sign_in(identity: Identity) -> SignIn:
-    """Create or update the user behind ``identity`` and mint its tokens, in one transaction.
+def complete_sign_in(identity: Identity, device: Device) -> SignIn:
+    """Create or update the user behind ``identity``, and start a session, in one transaction.
 
     All unused magic links of the address become invalid.
 
@@ -93,11 +98,13 @@ def complete_sign_in(identity: Identity) -> SignIn:
         _update_user(user, identity, moment)
         if is_first and user.role != PrimaryRole.GUEST:
             provision_first_tenant(user)
-        MagicLink.objects.filter(email=email, used_at__isnull=True).update(used_at=moment)
-        row, refresh_token = create_refresh_token(user=user)
-        signed_in = {"provider": identity.provider or "link", "session": row.pk}
+        end_links(email)
+        session, refresh_token = create_refresh_token(
+            user=user, provider=identity.provider, address=device.address, user_agent=device.user_agent
+        )
+        signed_in = {"provider": identity.provider or "link", "session": session.pk}
         record_event(EventKind.SIGN_IN_SUCCEEDED, actor=user.email, subject=user.email, after=signed_in)
-        grant = mint_for_sign_in(user)
+        grant = mint_for_sign_in(session)
     return SignIn(grant.access_token, refresh_token, grant.expires_in)
 
 
@@ -116,12 +123,6 @@ def check_identity(identity: Identity) -> str:
         raise SignInFailed("The identity provider gave no usable email address.") from error
     require_permitted(email)
     return email
-
-
-def lock_sign_in(email: str) -> None:
-    """Wait for other sign-ins of the address. The lock is released when the transaction ends."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", [_SIGN_IN_LOCK, email])
 
 
 def require_permitted(email: str) -> None:

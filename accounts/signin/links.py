@@ -21,7 +21,8 @@ from accounts.access.credentials import digest_of
 from accounts.events import record_event, sign_in_failures_recorded
 from accounts.models import MagicLink
 from accounts.models.events import EventKind
-from accounts.signin.flow import Identity, SignIn, complete_sign_in, lock_sign_in, require_permitted
+from accounts.sessions import lock_sign_in
+from accounts.signin.flow import Device, Identity, SignIn, complete_sign_in, require_permitted
 from accounts.signin.limits import count_use
 from accounts.signin.redirects import with_parameters
 from accounts.signin.settings import return_address
@@ -100,7 +101,7 @@ def request_link(*, email: str, redirect: str, address: str, page: str = "/auth/
     _send(link, token, page=page)
 
 
-def verify_link(*, token: str, return_to: str | None) -> tuple[SignIn, str]:
+def verify_link(*, token: str, return_to: str | None, device: Device) -> tuple[SignIn, str]:
     """Sign in by a link, once. Return the tokens and the address to go to.
 
     The address is ``return_to``, or without it the one that the request for the link named. If two requests
@@ -114,7 +115,7 @@ def verify_link(*, token: str, return_to: str | None) -> tuple[SignIn, str]:
     link = find_link(token)
     with sign_in_failures_recorded(link.email), transaction.atomic():
         use_link(link)
-        sign_in = complete_sign_in(Identity(email=link.email, email_verified=True))
+        sign_in = complete_sign_in(Identity(email=link.email, email_verified=True), device)
     return sign_in, link.return_to if return_to is None else return_address(return_to)
 
 

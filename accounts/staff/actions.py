@@ -189,8 +189,9 @@ USER_ACTIONS: Final = (
             name="deactivate",
             title="Deactivate",
             done="Deactivated",
-            follows="Who is deactivated does not get in, and within five seconds no token works. Activated "
-            "again, tokens work until they expire; those that a platform admin had with a wildcard do not.",
+            follows="Who is deactivated does not get in, and within five seconds no token works. Sessions "
+            "and sign-in links end for good, and so do personal access tokens with a wildcard. Other "
+            "personal access tokens work again once the user is activated.",
             do=_deactivate,
             warn=_warn_of_deactivation,
         )
@@ -200,8 +201,8 @@ USER_ACTIONS: Final = (
             name="activate",
             title="Activate",
             done="Activated",
-            follows="Who is activated may sign in again, and tokens that have neither expired nor been "
-            "revoked work again.",
+            follows="Who is activated may sign in again. Personal access tokens that have neither expired "
+            "nor been revoked work again; sessions from before do not.",
             do=_activate,
             warn=_warn_of_activation,
         )

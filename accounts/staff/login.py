@@ -24,6 +24,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from accounts.emails import check_email
 from accounts.events import known_address, sign_in_failures_recorded
+from accounts.sessions import lock_sign_in
 from accounts.signin.callback import prove_identity
 from accounts.signin.flow import (
     Identity,
@@ -31,7 +32,6 @@ from accounts.signin.flow import (
     find_identity,
     find_user,
     link_identity,
-    lock_sign_in,
 )
 from accounts.signin.links import find_link, request_link, use_link
 from accounts.signin.providers import authorization_url

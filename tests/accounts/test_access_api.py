@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from accounts.access.credentials import create_refresh_token
 from accounts.access.rights import authenticate_token
 from accounts.access.scopes import MEMBERSHIP_SCOPES, PAT_ONLY, Scope
 from accounts.access.tokens import mint_access_token
@@ -41,8 +42,11 @@ def test_a_token_from_before_its_user_became_a_guest_reads_only(world: factories
 
 
 def test_a_sign_in_token_brings_nothing_that_is_for_pats_alone(world: factories.World) -> None:
+    session, _ = create_refresh_token(user=world.owner)
     token = mint_access_token(
         subject="owner@example.org",
+        epoch=world.owner.epoch,
+        session=session.pk,
         role="user",
         scopes=Scope,
         tenants=[str(world.tenant.pk)],

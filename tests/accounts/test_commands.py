@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 
 from accounts.access.credentials import exchange_pat
 from accounts.models import PersonalAccessToken, User
-from accounts.signin.flow import Identity, complete_sign_in
+from accounts.signin.flow import Device, Identity, complete_sign_in
 from tenantadmin.core.timestamps import now
 from tests.conftest import ApiClient
 
@@ -48,7 +48,7 @@ class TestCreateAdmin:
     def test_makes_a_password_for_who_signed_in_without_one(
         self, monkeypatch: pytest.MonkeyPatch, stored: str | None
     ) -> None:
-        complete_sign_in(Identity(email="ada@example.org", email_verified=True))
+        complete_sign_in(Identity(email="ada@example.org", email_verified=True), Device())
         assert not User.objects.get().has_usable_password()
         if stored is not None:
             # As earlier versions left it.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from accounts.access.credentials import create_pat, create_refresh_token
+from accounts.access.credentials import create_pat, create_refresh_token, mint_for_sign_in
 from accounts.access.scopes import Scope
 from tests.accounts.support import signed_in
 from tests.conftest import ApiClient
@@ -17,13 +17,18 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.django_db
 
 
-def test_a_refresh_token_ends_and_access_tokens_run_out(anonymous: ApiClient, world: factories.World) -> None:
-    _, text = create_refresh_token(user=world.member)
+def test_a_session_ends_with_its_access_tokens(anonymous: ApiClient, world: factories.World) -> None:
+    session, text = create_refresh_token(user=world.member)
+    client = ApiClient(mint_for_sign_in(session).access_token)
+    another = signed_in(world.member)
+    assert client.get("/users/member@example.org").status_code == 200
     for _ in range(2):
         answer = anonymous.post("/auth/logout", {"token": text, "token_type_hint": "refresh_token"})
         assert (answer.status_code, answer.json()) == (200, {})
     grant = {"grant_type": "refresh_token", "refresh_token": text}
     assert anonymous.post("/oauth/token", grant).status_code == 401
+    assert client.get("/users/member@example.org").status_code == 401
+    assert another.get("/users/member@example.org").status_code == 200
 
 
 def test_a_pat_ends_with_the_tokens_minted_from_it(anonymous: ApiClient, world: factories.World) -> None:

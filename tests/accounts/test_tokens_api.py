@@ -55,6 +55,7 @@ def test_a_pat_becomes_an_access_token_that_verifies_offline_by_the_published_ke
         "iss": "http://testserver",
         "aud": "tenant-admin",
         "sub": "owner@example.org",
+        "epoch": str(world.owner.epoch),
         "typ": "access",
         "role": "user",
         "scope": "cache-admin config:read",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 import jwt
 import pytest
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from accounts.access.credentials import create_pat
 from accounts.access.scopes import Scope
 from accounts.access.tokens import current_keys, verify_access_token
+from accounts.models import RefreshToken, User
 from tenantadmin.conf.secrets import new_signing_key
 from tenantadmin.core.errors import InvalidToken
 from tests import factories
@@ -27,6 +29,17 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.django_db
 PATH = "/users/member@example.org"
+EPOCH: Final = UUID(int=7)
+SESSION: Final = 777
+
+
+@pytest.fixture
+def world(world: factories.World) -> factories.World:
+    """The usual people; the member has the epoch `EPOCH` and the session `SESSION`."""
+    User.objects.filter(pk=world.member.pk).update(epoch=EPOCH)
+    world.member.refresh_from_db()
+    RefreshToken.objects.create(pk=SESSION, user=world.member, digest=b"x" * 32, prefix="x")
+    return world
 
 
 def claims(**changes: Any) -> dict[str, Any]:
@@ -35,6 +48,8 @@ def claims(**changes: Any) -> dict[str, Any]:
         "iss": "http://testserver",
         "aud": "tenant-admin",
         "sub": "member@example.org",
+        "epoch": str(EPOCH),
+        "sid": SESSION,
         "iat": now,
         "exp": now + 60,
         "jti": "x",
@@ -98,6 +113,15 @@ def test_another_hosts_clock_may_be_ahead(world: factories.World) -> None:
         {"tenants": 7},
         {"tenants": [7]},
         {"accounts": None},
+        {"epoch": ...},
+        {"epoch": 7},
+        {"epoch": "seven"},
+        {"epoch": str(UUID(int=8))},
+        {"sid": ...},
+        {"sid": None},
+        {"sid": True},
+        {"sid": str(SESSION)},
+        {"sid": SESSION + 1},
         {"pat": 424242},
         {"pat": "one"},
     ],

@@ -155,13 +155,17 @@ def test_a_guest_is_not_made_a_user_by_a_demotion(staff: Client, db: None) -> No
 
 def test_a_deactivated_user_is_active_again(staff: Client, world: factories.World) -> None:
     caller = ApiClient(factories.sign_in(world.member))
+    _, pat = create_pat(owner=world.member, name="x", scopes=SCOPES)
     shown = act(staff, "deactivate", world.owner, world.member, confirmed=False)
     assert shown.count("Nobody else owns the tenants Warehouse.") == 1
     act(staff, "deactivate", world.member)
     assert caller.get("/users/member@example.org").status_code == 401
     assert "This user is deactivated already." in act(staff, "deactivate", world.member)
     act(staff, "activate", world.member)
-    assert caller.get("/users/member@example.org").status_code == 200
+    assert caller.get("/users/member@example.org").status_code == 401
+    world.member.refresh_from_db()
+    assert ApiClient(factories.sign_in(world.member)).get("/users/member@example.org").status_code == 200
+    assert ApiClient(exchange_pat(pat).access_token).get("/config/tenants").status_code == 200
     assert [message for *_, message in traces()] == ["Deactivated.", "Activated."]
 
 

@@ -26,7 +26,7 @@ OURS = ("accounts", "tosapp", "rules", "logs", "analytics")
 JOINS = {"Account_owners"}
 #: Fields that no page shows: secrets, hashes of secrets, and a document that the API hands out.
 LEFT_OUT = {
-    "User": {"password"},
+    "User": {"password", "epoch"},
     "PersonalAccessToken": {"digest"},
     "RefreshToken": {"digest"},
     "MagicLink": {"digest"},

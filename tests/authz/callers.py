@@ -6,7 +6,7 @@ import datetime as dt
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from accounts.access.credentials import create_pat, exchange_pat, mint_for_sign_in
+from accounts.access.credentials import create_pat, create_refresh_token, exchange_pat
 from accounts.access.scopes import ALL_SCOPES, Scope
 from accounts.access.tokens import AccessToken, mint_access_token
 from accounts.models import Membership, PermissionGrant, PersonalAccessToken, User
@@ -75,7 +75,7 @@ def set_stage() -> Stage:
             permissions=["config:read", "config:write", "logs:read", "users:read"],
             **ended,
         )
-    callers = {name: Caller(user.email, mint_for_sign_in(user).access_token) for name, user in people.items()}
+    callers = {name: Caller(user.email, factories.sign_in(user)) for name, user in people.items()}
     callers |= _token_callers(account, tenant) | _gone_callers()
     return Stage(account, tenant, callers)
 
@@ -102,6 +102,8 @@ def _token_callers(account: Account, tenant: Tenant) -> dict[str, Caller]:
         able.email,
         mint_access_token(
             subject=able.email,
+            epoch=able.epoch,
+            session=create_refresh_token(user=able)[0].pk,
             role="admin",
             scopes=ALL_SCOPES,
             tenants=here,
@@ -114,7 +116,7 @@ def _token_callers(account: Account, tenant: Tenant) -> dict[str, Caller]:
 
 def _gone_callers() -> dict[str, Caller]:
     callers = {"anonymous": Caller("nobody@example.org", None)}
-    fresh: Any = mint_for_sign_in(factories.make_user("expired@example.org", role="admin")).access_token
+    fresh: Any = factories.sign_in(factories.make_user("expired@example.org", role="admin"))
     expired = AccessToken(fresh)
     expired.set_exp(lifetime=-dt.timedelta(seconds=5))
     callers["expired"] = Caller("expired@example.org", str(expired))
@@ -124,7 +126,7 @@ def _gone_callers() -> dict[str, Caller]:
     PersonalAccessToken.objects.filter(pk=pat.pk).update(revoked_at=now())
     for name in ("deactivated", "deleted"):
         user = factories.make_user(f"{name}@example.org", role="admin")
-        callers[name] = Caller(user.email, mint_for_sign_in(user).access_token)
+        callers[name] = Caller(user.email, factories.sign_in(user))
     User.objects.filter(email="deactivated@example.org").update(is_active=False)
     User.objects.filter(email="deleted@example.org").delete()
     demoted = factories.make_user("demoted@example.org", role="admin")

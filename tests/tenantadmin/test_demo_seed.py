@@ -15,7 +15,7 @@ import orjson
 import pytest
 from django.core.management import CommandError, call_command
 
-from accounts.access.credentials import InvalidGrant, exchange_pat, mint_for_sign_in
+from accounts.access.credentials import InvalidGrant, exchange_pat
 from accounts.access.rights import authenticate_token
 from accounts.access.scopes import Scope
 from accounts.models import Account, Membership, PersonalAccessToken, Revision, Tenant, User
@@ -33,6 +33,7 @@ from tenantadmin.demo.reading import FOLDER, DemoDataError, read_demo
 from tenantadmin.demo.seed import RECORD_KEY, seed_demo
 from tenantadmin.demo.writer import pack_hour
 from tenantadmin.objectstore import LocalStore, ObjectStore, StoreError, default_store
+from tests.factories import sign_in
 from tests.objects import read_object, save_object, use_store
 from tosapp.normal import terms_of
 from tosapp.publishing import publish
@@ -199,7 +200,7 @@ def test_the_admin_publishes_terms_which_the_pat_need_not_accept(store: ObjectSt
     assert publication is not None
     assert publication.published_by == PEOPLE.admin.email
     member = User.objects.get(email=PEOPLE.member.email)
-    assert authenticate_token(mint_for_sign_in(member).access_token).claims.tos_required
+    assert authenticate_token(sign_in(member)).claims.tos_required
     assert not authenticate_token(exchange_pat(demo()["pat"]).access_token).claims.tos_required
 
 
