@@ -15,7 +15,7 @@ from accounts.access.principal import WILDCARD, Principal, Rights
 from accounts.access.reach import NO_SCOPES
 from accounts.access.rights import rights_of
 from accounts.models import Account, PersonalAccessToken, Tenant, User
-from accounts.users import readable_user, unreadable
+from accounts.users import require_self_or_admin
 from tenantadmin.core.errors import Forbidden, NotFound, ValidationFailed
 from tenantadmin.core.timestamps import format_timestamp, now
 
@@ -49,7 +49,7 @@ def list_pats(principal: Principal, *, email: str) -> list[dict[str, Any]]:
         Forbidden: the caller is neither the user nor a platform admin.
         NotFound: there is no such user; only platform admins get this.
     """
-    owner = _owner(principal, email)
+    owner = require_self_or_admin(principal, email)
     return [pat_document(pat) for pat in _live(owner).select_related("owner")]
 
 
@@ -61,7 +61,7 @@ def create_own_pat(principal: Principal, *, email: str, wanted: PatRequest) -> d
         ValidationFailed: an unknown tenant or account, or an expiry in the past.
         NotFound: there is no such user.
     """
-    owner = _owner(principal, email)
+    owner = require_self_or_admin(principal, email)
     require_grantable(rights_of(owner), wanted)
     if wanted.has_wildcard and not principal.is_platform_admin:
         raise Forbidden("Only a platform admin may create tokens with a wildcard.")
@@ -86,7 +86,7 @@ def revoke_pat(principal: Principal, *, email: str, pat_id: int) -> None:
         Forbidden: the caller is neither the owner nor a platform admin.
         NotFound: the user has no such PAT, or it is revoked already.
     """
-    owner = _owner(principal, email)
+    owner = require_self_or_admin(principal, email)
     pat = _live(owner).select_related("owner").filter(pk=pat_id).first()
     if pat is None or not end_pat(pat, actor=principal.email):
         raise NotFound("There is no such personal access token.")
@@ -157,13 +157,6 @@ def _require_within(principal: Principal, wanted: PatRequest) -> None:
     foreign_tenants = set(wanted.tenants).difference(map(str, claims.tenants))
     if foreign_tenants or set(wanted.accounts).difference(map(str, claims.accounts)):
         raise Forbidden("This token does not name one of the tenants or accounts itself.")
-
-
-def _owner(principal: Principal, email: str) -> User:
-    """Return the user if it is the caller, or if the caller is a platform admin; else refuse."""
-    if email != principal.email and not principal.is_platform_admin:
-        raise unreadable(principal)
-    return readable_user(principal, email)
 
 
 def _live(owner: User) -> Any:

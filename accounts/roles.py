@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 from django.db import connection, transaction
 from django.db.models import Q
 
-from accounts.access.credentials import end_pat
+from accounts.access.credentials import end_pat, lock_sign_in, sign_out_everywhere
 from accounts.access.principal import WILDCARD
 from accounts.access.scopes import Scope
 from accounts.events import record_event
 from accounts.models import PersonalAccessToken, User
 from accounts.models.events import EventKind
 from accounts.models.users import PrimaryRole
-from accounts.sessions import lock_sign_in, sign_out_everywhere
 from tenantadmin.core.errors import Detail, NotFound, ValidationFailed
 from tenantadmin.core.timestamps import now
 

@@ -1,48 +1,94 @@
-"""Sessions: the sign-ins of a user. A session is a refresh token and the access tokens minted from it.
+"""List and end the sessions of a user. A session is a refresh token and the access tokens minted from it.
 
 Contract: Authentication, 3.
 """
 
 from __future__ import annotations
 
-import uuid
-from typing import TYPE_CHECKING, Final
+import datetime as dt
+from typing import TYPE_CHECKING, Any, Final
 
-from django.db import connection
+from django.db import transaction
+from django.db.models import Q
 
-from accounts.access.credentials import end_refresh_token
+from accounts.access.credentials import end_refresh_token, lock_sign_in, sign_out_everywhere
 from accounts.access.rights import in_force
-from accounts.models import MagicLink, RefreshToken
-from tenantadmin.core.timestamps import now
+from accounts.models import RefreshToken, User
+from accounts.users import require_self_or_admin, unreadable
+from tenantadmin.core.errors import NotFound
+from tenantadmin.core.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
-    from accounts.models import User
+    from accounts.access.principal import Principal
 
-#: The advisory lock that serializes sign-ins of one address. Any constant will do.
-_SIGN_IN_LOCK: Final = 4_202_303
+#: Sessions are deleted this long after they ended.
+_RETENTION: Final = dt.timedelta(days=1)
 
 
-def lock_sign_in(email: str) -> None:
-    """Wait for other sign-ins of the address. The lock is released when the transaction ends.
+def list_sessions(principal: Principal, *, email: str) -> list[dict[str, Any]]:
+    """Return the documents of a user's sessions that have not ended, newest first.
 
-    Take this lock before the lock of the user's row, as a sign-in does; otherwise the two may deadlock.
+    Raises:
+        Forbidden: the caller is neither the user nor a platform admin.
+        NotFound: there is no such user; only platform admins get this.
     """
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", [_SIGN_IN_LOCK, email])
+    user = require_self_or_admin(principal, email)
+    return [
+        session_document(session, current=session.pk == principal.claims.session)
+        for session in RefreshToken.objects.filter(in_force(), user=user)
+    ]
 
 
-def sign_out_everywhere(user: User, *, actor: str) -> int:
-    """End all sessions, access tokens and open magic links of the locked row ``user``.
+def end_session(principal: Principal, *, email: str, session_id: int) -> None:
+    """End a session: its refresh token at once, and within seconds the access tokens minted from it.
 
-    Sets a new epoch on ``user``, which the caller saves. The caller has called `lock_sign_in`. PATs stay, but
-    must be exchanged again. Returns how many sessions ended.
+    Raises:
+        Forbidden: the caller is neither the user nor a platform admin.
+        NotFound: the user has no such session, or it has ended.
     """
-    user.epoch = uuid.uuid4()
-    end_links(user.email)
-    sessions = RefreshToken.objects.select_related("user").filter(in_force(), user=user)
-    return sum(end_refresh_token(session, actor=actor) for session in sessions)
+    user = require_self_or_admin(principal, email)
+    session = RefreshToken.objects.select_related("user").filter(in_force(), user=user, pk=session_id).first()
+    if session is None or not end_refresh_token(session, actor=principal.email):
+        raise NotFound("There is no such session.")
 
 
-def end_links(email: str) -> None:
-    """Use up the open magic links of an address. The caller has called `lock_sign_in`."""
-    MagicLink.objects.filter(email=email, used_at__isnull=True).update(used_at=now())
+def end_sessions(principal: Principal, *, email: str) -> int:
+    """Sign a user out everywhere; return how many sessions ended.
+
+    All access tokens end within seconds, also those minted from PATs. The PATs themselves stay. Open magic
+    links end at once.
+
+    Raises:
+        Forbidden: the caller is neither the user nor a platform admin.
+        NotFound: there is no such user; only platform admins get this.
+    """
+    user_id = require_self_or_admin(principal, email).pk
+    with transaction.atomic():
+        lock_sign_in(email)
+        user = User.objects.select_for_update(no_key=True).filter(pk=user_id).first()
+        if user is None:
+            raise unreadable(principal)
+        ended = sign_out_everywhere(user, actor=principal.email)
+        user.save(update_fields=["epoch"])
+    return ended
+
+
+def delete_ended_sessions() -> int:
+    """Delete the sessions that ended more than a day ago; return how many."""
+    before = now() - _RETENTION
+    removed, _ = RefreshToken.objects.filter(Q(expires_at__lt=before) | Q(revoked_at__lt=before)).delete()
+    return removed
+
+
+def session_document(session: RefreshToken, *, current: bool) -> dict[str, Any]:
+    """Return the document of a session. ``current`` is true for the session that asks."""
+    return {
+        "id": session.pk,
+        "provider": session.provider or None,
+        "address": session.address,
+        "userAgent": session.user_agent,
+        "createdAt": format_timestamp(session.created_at),
+        "lastUsedAt": format_timestamp(session.last_used_at or session.created_at),
+        "expiresAt": format_timestamp(session.expires_at) if session.expires_at else None,
+        "current": current,
+    }

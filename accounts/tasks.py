@@ -6,6 +6,7 @@ from celery import shared_task
 
 from accounts.billing.accounts import remove_deleted_accounts
 from accounts.billing.fqdns import remove_old_fqdns
+from accounts.sessions import delete_ended_sessions
 from accounts.tenants.lifecycle import remove_old_tombstones
 from tenantadmin.database import months
 
@@ -23,3 +24,9 @@ def remove_tombstones() -> None:
 def keep_months() -> None:
     """Create the next partitions of the tables of events and audits; drop those past their retention."""
     months.keep_months()
+
+
+@shared_task
+def remove_ended_sessions() -> None:
+    """Delete the sessions that expired or were ended more than a day ago."""
+    delete_ended_sessions()

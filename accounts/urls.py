@@ -15,6 +15,7 @@ from accounts.api.memberships import MembershipViewSet
 from accounts.api.oauth import OAuthViewSet
 from accounts.api.pats import PersonalAccessTokenViewSet
 from accounts.api.roles import RolesViewSet
+from accounts.api.sessions import SessionViewSet
 from accounts.api.signin import SignInViewSet
 from accounts.api.tenants import TenantViewSet
 from accounts.api.users import UserViewSet
@@ -53,6 +54,16 @@ urlpatterns = [
         f"{_USER}/tokens/<int:pat_id>",
         PersonalAccessTokenViewSet.as_view({"delete": "revoke_personal_access_token"}),
         name="user-token",
+    ),
+    path(
+        f"{_USER}/sessions",
+        SessionViewSet.as_view({"get": "list_sessions", "delete": "end_sessions"}),
+        name="user-sessions",
+    ),
+    path(
+        f"{_USER}/sessions/<int:session_id>",
+        SessionViewSet.as_view({"delete": "end_session"}),
+        name="user-session",
     ),
     path(
         ".well-known/jwks.json", SigningKeyViewSet.as_view({"get": "get_signing_keys"}), name="signing-keys"

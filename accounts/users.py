@@ -9,6 +9,7 @@ from uuid import UUID
 from django.db import DEFAULT_DB_ALIAS, transaction
 from django.db.models import Q
 
+from accounts.access.credentials import end_links, lock_sign_in
 from accounts.access.rights import in_force
 from accounts.access.scopes import Scope
 from accounts.emails import check_email
@@ -23,7 +24,6 @@ from accounts.memberships import (
 from accounts.models import Account, Membership, User
 from accounts.models.events import EventKind
 from accounts.roles import Roles, apply_roles, has_other_active_admin, lock_admins, roles_of
-from accounts.sessions import end_links, lock_sign_in
 from tenantadmin.core.errors import Forbidden, NotFound, ValidationFailed
 from tenantadmin.core.timestamps import format_timestamp, now
 from tenantadmin.database.prepared import PreparedQuery
@@ -181,6 +181,19 @@ def readable_user(principal: Principal, email: str) -> User:
     """
     require_readable(principal, email)
     user = User.objects.filter(email=email).first()
+    if user is None:
+        raise unreadable(principal)
+    return user
+
+
+def require_self_or_admin(principal: Principal, email: str) -> User:
+    """Return the user if it is the caller, or if the caller is a platform admin.
+
+    Raises:
+        NotFound, Forbidden: as `read_user`.
+    """
+    is_allowed = email == principal.email or principal.is_platform_admin
+    user = User.objects.filter(email=email).first() if is_allowed else None
     if user is None:
         raise unreadable(principal)
     return user

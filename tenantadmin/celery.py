@@ -64,4 +64,9 @@ app.conf.beat_schedule = {
         "schedule": 3600.0,
         "options": {"expires": 3500},
     },
+    "remove-ended-sessions": {
+        "task": "accounts.tasks.remove_ended_sessions",
+        "schedule": 3600.0,
+        "options": {"expires": 3500},
+    },
 }

@@ -5,13 +5,15 @@ Contract: Authentication 3 and 4. The text of a credential is returned once, by 
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 import secrets
+import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 from django.utils.module_loading import import_string
 
 from accounts.access.principal import WILDCARD, Rights
@@ -25,13 +27,12 @@ from accounts.access.scopes import (
 )
 from accounts.access.tokens import mint_access_token
 from accounts.events import record_event, record_refused_token
-from accounts.models import PersonalAccessToken, RefreshToken, User
+from accounts.models import MagicLink, PersonalAccessToken, RefreshToken, User
 from accounts.models.events import EventKind
 from tenantadmin.core.errors import ApiError
 from tenantadmin.core.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
-    import datetime as dt
     from collections.abc import Iterable, Sequence
 
 PAT_PREFIX: Final = "tas_pat_"
@@ -41,6 +42,10 @@ _VISIBLE_CHARACTERS = 8
 #: An IPv6 address with a zone has no limit of its own.
 _MAX_ADDRESS: Final = 64
 _MAX_USER_AGENT: Final = 400
+#: The last use of a session is written at most once in this time.
+_LAST_USE_STEP: Final = dt.timedelta(minutes=1)
+#: The advisory lock that serializes sign-ins of one address. Any constant will do.
+_SIGN_IN_LOCK: Final = 4_202_303
 
 
 class InvalidGrant(ApiError):
@@ -254,8 +259,10 @@ def exchange_refresh_token(text: str) -> IssuedToken:
         users = RefreshToken.objects.filter(digest=digest_of(text))
         raise _refusal(text, owner=users.values_list("user__email", flat=True).first())
     issued = mint_for_sign_in(row)
+    moment = now()
     with transaction.atomic():
-        RefreshToken.objects.filter(pk=row.pk).update(last_used_at=now())
+        if row.last_used_at is None or moment - row.last_used_at >= _LAST_USE_STEP:
+            RefreshToken.objects.filter(pk=row.pk).update(last_used_at=moment)
         minted = {"session": row.pk, "scopes": issued.scope.split()}
         record_event(EventKind.TOKEN_MINTED, actor=row.user.email, subject=row.user.email, after=minted)
     return issued
@@ -277,6 +284,32 @@ def revoke(text: str) -> None:
         end_refresh_token(token, actor=token.user.email)
     for pat in PersonalAccessToken.objects.select_related("owner").filter(digest=digest_of(text)):
         end_pat(pat, actor=pat.owner.email)
+
+
+def lock_sign_in(email: str) -> None:
+    """Wait for other sign-ins of the address. The lock is released when the transaction ends.
+
+    Take this lock before the lock of the user's row, as a sign-in does; otherwise the two may deadlock.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", [_SIGN_IN_LOCK, email])
+
+
+def sign_out_everywhere(user: User, *, actor: str) -> int:
+    """End all sessions, access tokens and open magic links of the locked row ``user``.
+
+    Sets a new epoch on ``user``, which the caller saves. The caller has called `lock_sign_in`. PATs stay, but
+    must be exchanged again. Returns how many sessions ended.
+    """
+    user.epoch = uuid.uuid4()
+    end_links(user.email)
+    sessions = RefreshToken.objects.select_related("user").filter(in_force(), user=user)
+    return sum(end_refresh_token(session, actor=actor) for session in sessions)
+
+
+def end_links(email: str) -> None:
+    """Use up the open magic links of an address. The caller has called `lock_sign_in`."""
+    MagicLink.objects.filter(email=email, used_at__isnull=True).update(used_at=now())
 
 
 def _issued_token(token: str, scopes: Iterable[Scope]) -> IssuedToken:

@@ -103,6 +103,10 @@ POLICIES: Final[Mapping[str, Policy]] = {
     "revokePersonalAccessToken": Policy(
         Level.USER, Scope.USERS_WRITE, notes="the user itself and platform admins"
     ),
+    # Sessions
+    "listSessions": Policy(Level.USER, Scope.USERS_READ, notes="the user itself and platform admins"),
+    "endSession": Policy(Level.USER, Scope.USERS_WRITE, notes="the user itself and platform admins"),
+    "endSessions": Policy(Level.USER, Scope.USERS_WRITE, notes="the user itself and platform admins"),
     # Terms of service
     "getTos": PUBLIC,
     "publishTos": Policy(Level.PLATFORM_PAT, Scope.TOS_PUBLISH),

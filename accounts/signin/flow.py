@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
-from accounts.access.credentials import create_refresh_token, mint_for_sign_in
+from accounts.access.credentials import create_refresh_token, end_links, lock_sign_in, mint_for_sign_in
 from accounts.emails import check_email
 from accounts.events import record_event
 from accounts.models import User
 from accounts.models.events import EventKind
 from accounts.models.users import PrimaryRole
 from accounts.provisioning import provision_first_tenant
-from accounts.sessions import end_links, lock_sign_in
 from accounts.signin.settings import is_domain_permitted
 from tenantadmin.core.errors import Forbidden, Unauthorized
 from tenantadmin.core.timestamps import now

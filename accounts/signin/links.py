@@ -17,11 +17,10 @@ from django.core.mail import EmailMultiAlternatives
 from django.db import transaction
 from django.template.loader import render_to_string
 
-from accounts.access.credentials import digest_of
+from accounts.access.credentials import digest_of, lock_sign_in
 from accounts.events import record_event, sign_in_failures_recorded
 from accounts.models import MagicLink
 from accounts.models.events import EventKind
-from accounts.sessions import lock_sign_in
 from accounts.signin.flow import Device, Identity, SignIn, complete_sign_in, require_permitted
 from accounts.signin.limits import count_use
 from accounts.signin.redirects import with_parameters

@@ -22,9 +22,9 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from accounts.access.credentials import lock_sign_in
 from accounts.emails import check_email
 from accounts.events import known_address, sign_in_failures_recorded
-from accounts.sessions import lock_sign_in
 from accounts.signin.callback import prove_identity
 from accounts.signin.flow import (
     Identity,

@@ -1,0 +1,55 @@
+"""``/users/{email}/sessions``: the sign-ins of a user. Contract: Authentication, 3."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.urls import reverse
+from rest_framework.response import Response
+
+from accounts.serializers.sessions import SessionList
+from accounts.sessions import end_session, end_sessions, list_sessions
+from accounts.viewsets import AppViewSet
+from tenantadmin.http.hal import hrefs, item, links
+from tenantadmin.http.serializers import Success
+from tenantadmin.http.viewsets import operation
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+
+class SessionViewSet(AppViewSet):
+    """The sessions of a user."""
+
+    tag = "Sessions"
+
+    @operation(
+        summary="A user's sessions that have not ended, newest first",
+        description="A session is a sign-in: its refresh token, and the access tokens minted from it.",
+        responses={200: SessionList},
+    )
+    def list_sessions(self, request: Request, email: str) -> Response:
+        sessions = list_sessions(self.principal, email=email)
+        href = hrefs("user-session", email=email, session_id=0)
+        found = links(
+            self_href=reverse("user-sessions", kwargs={"email": email}),
+            parent=reverse("user", kwargs={"email": email}),
+            items=[item(str(session["id"]), href(session["id"])) for session in sessions],
+        )
+        return Response({"_links": found, "sessions": sessions})
+
+    @operation(summary="End a session, and the access tokens minted from it", responses={200: Success})
+    def end_session(self, request: Request, email: str, session_id: int) -> Response:
+        end_session(self.principal, email=email, session_id=session_id)
+        return Response({"success": True, "message": "The session has ended."})
+
+    @operation(
+        summary="Sign a user out everywhere",
+        description="Ends all sessions, all access tokens and open one-time links. Personal access tokens "
+        "stay, but must be exchanged again.",
+        responses={200: Success},
+    )
+    def end_sessions(self, request: Request, email: str) -> Response:
+        ended = end_sessions(self.principal, email=email)
+        message = f"{email} is signed out everywhere. Sessions that ended: {ended}."
+        return Response({"success": True, "message": message})

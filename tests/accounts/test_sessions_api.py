@@ -1,0 +1,186 @@
+"""``/users/{email}/sessions``. Contract: Authentication, 3."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from accounts.access.credentials import create_pat, create_refresh_token, digest_of, mint_for_sign_in
+from accounts.access.scopes import Scope
+from accounts.models import MagicLink, RefreshToken, User
+from accounts.tasks import remove_ended_sessions
+from tenantadmin.core.timestamps import format_timestamp, now
+from tests.accounts.support import signed_in
+from tests.conftest import ApiClient
+
+if TYPE_CHECKING:
+    from tests import factories
+
+pytestmark = pytest.mark.django_db
+OWN = "/users/member@example.org/sessions"
+
+
+def session_of(user: User, **fields: str) -> tuple[RefreshToken, ApiClient, str]:
+    """Start a session; return it with a client that carries its access token, and its refresh token."""
+    session, text = create_refresh_token(user=user, **fields)
+    return session, ApiClient(mint_for_sign_in(session).access_token), text
+
+
+def refresh(text: str) -> Any:
+    return ApiClient().post("/oauth/token", {"grant_type": "refresh_token", "refresh_token": text})
+
+
+def test_a_sign_in_is_listed_with_where_it_came_from(anonymous: ApiClient, db: None) -> None:
+    MagicLink.objects.create(
+        digest=digest_of("link"),
+        email="ada@example.org",
+        return_to="/",
+        expires_at=now() + dt.timedelta(minutes=15),
+    )
+    answer = anonymous.request(
+        "POST",
+        "/auth/magic-link/verify",
+        {"token": "link"},
+        headers={"User-Agent": "Browser/1\0" + "x" * 999},
+    )
+    client = ApiClient(answer.json()["access_token"])
+    session = RefreshToken.objects.get()
+    path = "/users/ada@example.org/sessions"
+    assert session.expires_at is not None
+    assert client.get(path).json() == {
+        "_links": {
+            "self": {"href": path},
+            "parent": {"href": "/users/ada@example.org"},
+            "items": [{"name": str(session.pk), "href": f"{path}/{session.pk}"}],
+        },
+        "sessions": [
+            {
+                "id": session.pk,
+                "provider": None,
+                "address": "127.0.0.1",
+                "userAgent": "Browser/1" + "x" * 391,
+                "createdAt": format_timestamp(session.created_at),
+                "lastUsedAt": format_timestamp(session.created_at),
+                "expiresAt": format_timestamp(session.expires_at),
+                "current": True,
+            }
+        ],
+    }
+
+
+def test_sessions_are_listed_newest_first_and_the_caller_s_own_is_marked(world: factories.World) -> None:
+    session_of(world.stranger)
+    old, _, _ = session_of(world.member, provider="corp", address="10.0.0.7", user_agent="Old/1")
+    expired, _, _ = session_of(world.member)
+    RefreshToken.objects.filter(pk=expired.pk).update(expires_at=now())
+    new, client, _ = session_of(world.member)
+    listed = client.get(OWN).json()["sessions"]
+    assert [(row["id"], row["provider"], row["userAgent"], row["current"]) for row in listed] == [
+        (new.pk, None, "", True),
+        (old.pk, "corp", "Old/1", False),
+    ]
+
+
+def test_an_ended_session_is_dead_and_the_others_live(world: factories.World) -> None:
+    session, client, text = session_of(world.member)
+    _, another, another_text = session_of(world.member)
+    assert (client.get(OWN).status_code, refresh(text).status_code) == (200, 200)
+    answer = another.delete(f"{OWN}/{session.pk}")
+    assert (answer.status_code, answer.json()) == (
+        200,
+        {"success": True, "message": "The session has ended."},
+    )
+    assert (client.get(OWN).status_code, refresh(text).status_code) == (401, 401)
+    assert client.get(OWN).json()["error"] == "invalid_token"
+    assert (another.get(OWN).status_code, refresh(another_text).status_code) == (200, 200)
+    assert another.delete(f"{OWN}/{session.pk}").status_code == 404
+
+
+def test_a_token_refreshed_from_a_session_ends_with_it(world: factories.World) -> None:
+    session, client, text = session_of(world.member)
+    refreshed = ApiClient(refresh(text).json()["access_token"])
+    assert refreshed.get(OWN).status_code == 200
+    assert client.delete(f"{OWN}/{session.pk}").status_code == 200
+    assert refreshed.get(OWN).status_code == 401
+
+
+def test_signing_out_everywhere_ends_all_but_pats(world: factories.World) -> None:
+    sessions = [session_of(world.member) for _ in range(2)]
+    stranger = signed_in(world.stranger)
+    _, pat = create_pat(owner=world.member, name="x", scopes=[Scope.CONFIG_READ])
+    exchange = {"grant_type": "pat_exchange", "pat": pat}
+    minted = ApiClient(ApiClient().post("/oauth/token", exchange).json()["access_token"])
+    answer = sessions[0][1].delete(OWN)
+    assert (answer.status_code, answer.json()) == (
+        200,
+        {
+            "success": True,
+            "message": "member@example.org is signed out everywhere. Sessions that ended: 2.",
+        },
+    )
+    for _, client, text in sessions:
+        assert (client.get(OWN).status_code, refresh(text).status_code) == (401, 401)
+    assert minted.get("/config/tenants").status_code == 401
+    again = ApiClient(ApiClient().post("/oauth/token", exchange).json()["access_token"])
+    assert again.get("/config/tenants").status_code == 200
+    assert stranger.get("/users/stranger@example.org").status_code == 200
+
+
+def test_signing_out_everywhere_ends_an_open_link(anonymous: ApiClient, world: factories.World) -> None:
+    MagicLink.objects.create(
+        digest=digest_of("link"),
+        email="member@example.org",
+        return_to="/",
+        expires_at=now() + dt.timedelta(minutes=15),
+    )
+    assert signed_in(world.member).delete(OWN).status_code == 200
+    assert anonymous.post("/auth/magic-link/verify", {"token": "link"}).status_code == 401
+
+
+def test_sessions_of_others_are_for_platform_admins(world: factories.World) -> None:
+    session, client, _ = session_of(world.member)
+    for user in (world.owner, world.tenant_admin, world.stranger):
+        other = signed_in(user)
+        assert other.get(OWN).status_code == 403
+        assert other.delete(OWN).status_code == 403
+        assert other.delete(f"{OWN}/{session.pk}").status_code == 403
+        own = f"/users/{user.email}/sessions"
+        assert other.delete(f"{own}/{session.pk}").status_code == 404
+    assert client.get(OWN).status_code == 200
+    admin = signed_in(world.platform_admin)
+    assert [row["id"] for row in admin.get(OWN).json()["sessions"]] == [session.pk]
+    assert admin.delete(f"{OWN}/{session.pk}").status_code == 200
+    assert client.get(OWN).status_code == 401
+    assert admin.delete(OWN).json()["message"].endswith("Sessions that ended: 0.")
+    assert admin.get("/users/nobody@example.org/sessions").status_code == 404
+    assert admin.delete("/users/nobody@example.org/sessions").status_code == 404
+
+
+def test_the_last_use_is_written_once_a_minute(world: factories.World) -> None:
+    session, client, text = session_of(world.member)
+    assert refresh(text).status_code == 200
+    session.refresh_from_db()
+    first = session.last_used_at
+    assert first is not None
+    assert client.get(OWN).json()["sessions"][0]["lastUsedAt"] == format_timestamp(first)
+    assert refresh(text).status_code == 200
+    session.refresh_from_db()
+    assert session.last_used_at == first
+    RefreshToken.objects.filter(pk=session.pk).update(last_used_at=first - dt.timedelta(minutes=1))
+    assert refresh(text).status_code == 200
+    session.refresh_from_db()
+    assert session.last_used_at > first
+
+
+def test_sessions_that_ended_a_day_ago_are_deleted(world: factories.World) -> None:
+    day = dt.timedelta(days=1)
+    kept = [session_of(world.member)[0] for _ in range(3)]
+    RefreshToken.objects.filter(pk=kept[1].pk).update(expires_at=now() - day + dt.timedelta(minutes=1))
+    RefreshToken.objects.filter(pk=kept[2].pk).update(revoked_at=now() - day + dt.timedelta(minutes=1))
+    gone = [session_of(world.member)[0] for _ in range(2)]
+    RefreshToken.objects.filter(pk=gone[0].pk).update(expires_at=now() - day)
+    RefreshToken.objects.filter(pk=gone[1].pk).update(revoked_at=now() - day)
+    remove_ended_sessions()
+    assert set(RefreshToken.objects.values_list("pk", flat=True)) == {row.pk for row in kept}
