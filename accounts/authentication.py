@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework.authentication import BaseAuthentication, get_authorization_header
+from rest_framework.permissions import SAFE_METHODS
 
 from accounts.access.credentials import PAT_PREFIX
 from accounts.access.rights import authenticate_token
@@ -52,7 +53,7 @@ def read_bearer(request: HttpRequest | Request) -> Principal | None:
             "with grant_type=pat_exchange."
         )
     try:
-        return authenticate_token(text)
+        return authenticate_token(text, is_write=request.method not in SAFE_METHODS)
     except InvalidToken as error:
         record_refused_token(subject=verified_subject(text), token=text, reason=error.text)
         raise

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import re
 from fnmatch import translate
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, cast
 
 from rest_framework.permissions import BasePermission
 
 from accounts.access.policy import POLICIES, Level, Policy
-from accounts.access.principal import Claims, Principal
-from accounts.access.resources import granted_after_minting, require_account_scope
-from accounts.access.rights import read_rights
+from accounts.access.principal import Principal
+from accounts.access.resources import require_account_scope
+from accounts.access.rights import latest_rights
 from accounts.access.scopes import PAT_ONLY
 from accounts.budgets import require_budget, use_budget
 from accounts.models import Tenant
@@ -42,13 +42,21 @@ class OperationPermission(BasePermission):
         viewset = cast("AppViewSet", view)
         if viewset.current_operation is None:
             raise MethodNotAllowed
-        require_operation(
+        require = partial(
+            require_operation,
             POLICIES[viewset.operation_id(viewset.action)],
-            principal=request.auth,
             method=request.method or "",
             path=request.path,
             arguments=viewset.kwargs,
         )
+        try:
+            require(principal=request.auth)
+        except Forbidden:
+            if not isinstance(request.auth, Principal):
+                raise
+            # The rights may be seconds old. Where the user has just created the tenant, that must not refuse.
+            request.auth = latest_rights(request.auth)
+            require(principal=request.auth)
         return True
 
 
@@ -162,21 +170,11 @@ def require_tenant_scope(principal: Principal, *, tenant_id: UUID, scope: Scope)
 
     Raises:
         Forbidden: the scope is missing. The message is the same for an unknown tenant, so that it does not
-            tell which tenants exist. If refreshing the token would help, the message says so.
+            tell which tenants exist.
     """
     account_id = _account_of(principal, tenant_id)
     if scope not in principal.on_tenants.scopes_on(tenant_id=tenant_id, account_id=account_id):
-        if principal.claims.is_sign_in and scope not in PAT_ONLY:
-            _tell_later_grant(principal.claims, tenant_id=tenant_id, scope=scope)
         raise Forbidden(f"This needs '{scope}' on the tenant.")
-
-
-def _tell_later_grant(claims: Claims, *, tenant_id: UUID, scope: Scope) -> None:
-    """Refuse with the advice to refresh the token if the database allows ``scope`` now."""
-    latest = Principal(claims=claims, rights=read_rights(claims))
-    account_id = _account_of(latest, tenant_id)
-    if scope in latest.rights.on_tenants.scopes_on(tenant_id=tenant_id, account_id=account_id):
-        raise granted_after_minting(scope, "tenant")
 
 
 def _account_of(principal: Principal, tenant_id: UUID) -> UUID | None:

@@ -27,8 +27,10 @@ Generated from `accounts/access/policy.py` and `accounts/access/scopes.py` by
 `python -m scripts.permissions > docs/permissions.md`; do not edit it.
 
 A request is allowed only if both the claims of its token (scope, tenants, accounts, endpoints) and the
-database allow it. The service reads rights from the database every few seconds, so changes of roles,
-memberships and grants, deactivation, deletion and revocation also apply to existing tokens. All columns of
+database allow it. The scopes, tenants and accounts in a sign-in token are for those who verify it offline:
+here its user may do what the database allows, and the role of a platform admin needs a token that names it.
+The service reads rights from the database every few seconds, so changes of roles, memberships and grants,
+deactivation, deletion, the end of sessions and revocation also apply to existing tokens. All columns of
 a row apply together. A request without a valid token gets 401, and one without the right gets 403. A caller
 that may not read a user gets 403 whether the user exists or not. Platform admins get 404 for an unknown
 user, and so do owners of a tenant from `appendMemberships`, because they may add any user.

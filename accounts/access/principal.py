@@ -24,7 +24,7 @@ from accounts.access.scopes import (
 from accounts.models.users import PrimaryRole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
     from uuid import UUID
 
 WILDCARD: Final = "*"
@@ -141,24 +141,16 @@ class Principal:
     @cached_property
     def on_tenants(self) -> Access:
         """The scopes of the caller on tenants."""
-        claims = self.claims
-        if claims.is_sign_in:
-            claimed = self._claimed_signed_in(claims.scopes - PAT_ONLY, tenants=claims.tenants)
-        else:
-            claimed = self._claimed_by_pat
-        return Access(claimed, self.rights.on_tenants)
+        if self.claims.is_sign_in:
+            return self._signed_in(ALL_SCOPES - PAT_ONLY, self.rights.on_tenants)
+        return Access(self._claimed_by_pat, self.rights.on_tenants)
 
     @cached_property
     def on_accounts(self) -> Access:
         """The scopes of the caller on accounts themselves."""
-        claims = self.claims
-        if claims.is_sign_in:
-            # The token's scopes come from memberships. Owners of accounts may have no membership, so the
-            # token does not limit which scopes they use.
-            claimed = self._claimed_signed_in(ALL_SCOPES, accounts=claims.accounts)
-        else:
-            claimed = self._claimed_by_pat
-        return Access(claimed, self.rights.on_accounts)
+        if self.claims.is_sign_in:
+            return self._signed_in(ALL_SCOPES, self.rights.on_accounts)
+        return Access(self._claimed_by_pat, self.rights.on_accounts)
 
     @property
     def on_listed_tenants(self) -> Access:
@@ -169,18 +161,16 @@ class Principal:
         access = self.on_tenants
         if not self.claims.is_sign_in:
             return access
-        return replace(access, claimed=replace(access.claimed, everywhere=NO_SCOPES))
+        return replace(access, allowed=replace(access.allowed, everywhere=NO_SCOPES))
 
-    def _claimed_signed_in(
-        self, scopes: frozenset[Scope], *, tenants: Iterable[UUID] = (), accounts: Iterable[UUID] = ()
-    ) -> Reach:
-        """Return where a sign-in token gives ``scopes``: on ids that it names and on granted ones."""
-        granted = self.rights.granted
-        return Reach(
-            everywhere=scopes if self.is_platform_admin else NO_SCOPES,
-            tenants=dict.fromkeys((*tenants, *granted.tenants), scopes),
-            accounts=dict.fromkeys((*accounts, *granted.accounts), scopes),
-        )
+    def _signed_in(self, scopes: frozenset[Scope], allowed: Reach) -> Access:
+        """Return what the database allows, limited to ``scopes``.
+
+        A sign-in token names scopes, tenants and accounts for those who verify it offline. They do not limit
+        what its user may do here, so that a new tenant or membership counts at once.
+        """
+        everywhere = allowed.everywhere if self.is_platform_admin else NO_SCOPES
+        return Access(Reach(everywhere=scopes), replace(allowed, everywhere=everywhere))
 
     @property
     def _claimed_by_pat(self) -> Reach:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from accounts.access.rights import read_rights
 from accounts.access.scopes import Scope
 from tenantadmin.core.errors import Forbidden
 
@@ -21,29 +20,18 @@ def require_account_scope(principal: Principal, *, account_id: UUID, scope: Scop
     """Refuse a caller who may not read (``config:read``) or write (``config:write``) an account.
 
     Raises:
-        Forbidden: the caller is neither owner nor platform admin and has no grant, or the token does not name
+        Forbidden: the caller is neither owner nor platform admin and has no grant, or its PAT does not name
             the account.
     """
     if scope in principal.on_accounts.scopes_on(account_id=account_id):
         return
-    claims = principal.claims
-    if claims.is_sign_in and scope in read_rights(claims).on_accounts.scopes_on(account_id=account_id):
-        raise granted_after_minting(scope, "account")
     raise Forbidden(f"This needs '{scope}' on the account. Its owners have it.")
-
-
-def granted_after_minting(scope: Scope, where: str) -> Forbidden:
-    """Return the error for a caller whose sign-in token is older than its right to ``scope``."""
-    return Forbidden(
-        f"'{scope}' on the {where} was granted after this token was minted."
-        " Refresh the token: POST /oauth/token."
-    )
 
 
 def owns_account(principal: Principal, account_id: UUID) -> bool:
     """Return True for an owner of the account who is not a guest, and for a platform admin.
 
-    Grants do not count. It does not matter which accounts the token names.
+    Grants do not count. It does not matter which accounts a PAT names.
     """
     return Scope.CONFIG_WRITE in principal.rights.own_on_accounts.scopes_on(account_id=account_id)
 

@@ -39,8 +39,10 @@ _principal_cache: TTLCache[str, Principal] = TTLCache(
 _cache_lock = threading.Lock()
 
 
-def authenticate_token(text: str) -> Principal:
+def authenticate_token(text: str, *, is_write: bool = False) -> Principal:
     """Return the caller behind an access token.
+
+    The rights of a signed-in user are read anew for a write. Otherwise they may come from the cache.
 
     Raises:
         TokenExpired: the token has expired.
@@ -49,13 +51,25 @@ def authenticate_token(text: str) -> Principal:
     """
     with _cache_lock:
         cached = _principal_cache.get(text)
-    if cached is not None and cached.claims.expires_at > time.time():
+    is_usable = cached is not None and not (is_write and cached.claims.is_sign_in)
+    if cached is not None and is_usable and cached.claims.expires_at > time.time():
         return cached
     claims = verify_access_token(text)
     principal = Principal(claims=claims, rights=read_rights(claims))
     with _cache_lock:
         _principal_cache[text] = principal
     return principal
+
+
+def latest_rights(principal: Principal) -> Principal:
+    """Return a signed-in user with the rights that it has now, not seconds ago. A PAT stays as it is.
+
+    Raises:
+        InvalidToken: as `authenticate_token`.
+    """
+    if not principal.claims.is_sign_in:
+        return principal
+    return Principal(claims=principal.claims, rights=read_rights(principal.claims))
 
 
 def clear_principal_cache() -> None:

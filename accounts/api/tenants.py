@@ -9,6 +9,7 @@ from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
 from accounts.access.resources import require_account_owner, require_account_scope, require_tenant_owner
+from accounts.access.rights import latest_rights
 from accounts.access.scopes import Scope
 from accounts.serializers.tenants import (
     Deletion,
@@ -89,13 +90,12 @@ class TenantViewSet(AppViewSet):
         return stream_links(
             self_href=reverse("tenants"),
             parent=reverse("contract"),
-            items=tenant_items(list_tenants(self.principal)),
+            items=tenant_items(list_tenants(latest_rights(self.principal))),
         )
 
     @operation(
         summary="Create a tenant in an account",
-        description="The caller becomes the tenant's owner, unless it is a platform admin. Its token does "
-        "not name the new tenant yet: refresh it before the next request.",
+        description="The caller becomes the tenant's owner, unless it is a platform admin.",
         headers=[ETAG],
         body=TenantCreate,
         responses={
@@ -128,7 +128,7 @@ class TenantViewSet(AppViewSet):
     )
     def get_tenant_manifest(self, request: Request) -> HttpResponseBase:
         query = ManifestQuery(self.query.get("since"), self.query.get("name"), self.query["includeDeleted"])
-        manifest = read_manifest(self.principal, query)
+        manifest = read_manifest(latest_rights(self.principal), query)
         return not_modified(request, manifest.etag) or stream_links(
             self_href=request.get_full_path(),
             parent=reverse("tenants"),
