@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 from fnmatch import translate
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
+from urllib.parse import unquote
 
+from django.urls import reverse
 from rest_framework.permissions import BasePermission
 
 from accounts.access.policy import POLICIES, Level, Policy
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
     from accounts.access.scopes import Scope
     from tenantadmin.http.budgets import Budget
 
+#: Means the caller in every ``/users/{email}`` path.
+ME: Final = "me"
+
 
 class OperationPermission(BasePermission):
     """Allow a request if the `Policy` of its operation does; else raise the error that says why not."""
@@ -46,7 +51,7 @@ class OperationPermission(BasePermission):
             require_operation,
             POLICIES[viewset.operation_id(viewset.action)],
             method=request.method or "",
-            path=request.path,
+            path=viewset.path,
             arguments=viewset.kwargs,
         )
         try:
@@ -107,6 +112,23 @@ class AppViewSet(ApiViewSet):
     def principal(self) -> Principal:
         """The authenticated caller."""
         return cast("Principal", self.request.auth)
+
+    @property
+    def path(self) -> str:
+        """The path of the request, with the address of the caller in place of `me`.
+
+        The ``endpoints`` of a PAT are compared with it, so two spellings of one path cannot differ.
+        """
+        match = self.request.resolver_match
+        if match is None or match.kwargs.get("email") != ME:
+            return self.request.path
+        return unquote(reverse(match.view_name, kwargs=self.kwargs))
+
+    def perform_authentication(self, request: Request) -> None:
+        """Authenticate the caller, and put its address in place of `me` in the path."""
+        super().perform_authentication(request)
+        if self.kwargs.get("email") == ME and isinstance(request.auth, Principal):
+            self.kwargs["email"] = request.auth.email
 
 
 def require_operation(

@@ -319,7 +319,13 @@ SPECTACULAR_SETTINGS = {
     "SERVE_INCLUDE_SCHEMA": False,
     "COMPONENT_SPLIT_REQUEST": True,
     "SORT_OPERATIONS": False,
-    "PATH_CONVERTER_OVERRIDES": {"email": {"type": "string", "format": "email"}},
+    "PATH_CONVERTER_OVERRIDES": {
+        "email": {
+            "type": "string",
+            "anyOf": [{"format": "email"}, {"enum": ["me"]}],
+            "description": "An email address. `me` is the address of the caller.",
+        }
+    },
     "POSTPROCESSING_HOOKS": [
         "tenantadmin.http.schema.finish_contract",
         "tenantadmin.contract.link_operations",

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, Final
 
 from rest_framework import serializers
 
@@ -19,6 +20,7 @@ from tenantadmin.http.serializers import (
 
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 _MAX_ENTRIES = 1000
+_names_me: Final = re.compile(r"/users/me(/|$)", re.IGNORECASE).match
 
 
 class IdListField(serializers.ListField):
@@ -44,7 +46,18 @@ class Endpoint(StrictSerializer):
     """Methods and paths that a PAT is limited to. Without methods all are allowed."""
 
     methods = serializers.ListField(child=OneOfField(choices=_METHODS), required=False)
-    path = serializers.RegexField(r"^/[^\x00-\x1f]*$", max_length=500, help_text="A glob: '/tenants/*'.")
+    path = serializers.RegexField(
+        r"^/[^\x00-\x1f]*$",
+        max_length=500,
+        help_text="A glob: '/tenants/*'. In '/users/…' it names the address: `me` is refused.",
+    )
+
+    def validate_path(self, path: str) -> str:
+        if _names_me(path):
+            raise serializers.ValidationError(
+                "Name the address in place of 'me': '/users/ada@example.org/*'.", code="names-me"
+            )
+        return path
 
 
 class PatBody(StrictSerializer):
