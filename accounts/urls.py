@@ -70,6 +70,7 @@ urlpatterns = [
     ),
     path("oauth/token", OAuthViewSet.as_view({"post": "exchange_token"}), name="token"),
     path("auth/logout", OAuthViewSet.as_view({"post": "logout"}), name="logout"),
+    path("auth/providers", SignInViewSet.as_view({"get": "list_sign_in_providers"}), name="signin-providers"),
     path("auth/login", SignInViewSet.as_view({"get": "start_sign_in"}), name="login"),
     path("auth/callback", SignInViewSet.as_view({"get": "finish_sign_in"}), name="callback"),
     path("auth/magic-link", SignInViewSet.as_view({"post": "request_magic_link"}), name="magic-link"),

@@ -58,6 +58,7 @@ POLICIES: Final[Mapping[str, Policy]] = {
     "getSigningKeys": PUBLIC,
     "exchangeToken": PUBLIC,
     "logout": PUBLIC,
+    "listSignInProviders": PUBLIC,
     "startSignIn": PUBLIC,
     "finishSignIn": PUBLIC,
     "requestMagicLink": PUBLIC,

@@ -22,11 +22,12 @@ from accounts.serializers.signin import (
     MagicLinkSent,
     MagicLinkTokens,
     SignInParameters,
+    SignInProviders,
 )
 from accounts.signin.callback import finish_sign_in, take_sign_in
 from accounts.signin.flow import Device
 from accounts.signin.links import request_link, require_links, verify_link
-from accounts.signin.providers import authorization_url, choose_provider
+from accounts.signin.providers import authorization_url, choose_provider, list_providers
 from accounts.signin.redirects import with_parameters
 from accounts.signin.settings import return_address
 from accounts.signin.state import BROWSER_COOKIE, Purpose, bind_browser, is_browser_id, new_browser_id
@@ -62,6 +63,14 @@ class SignInViewSet(AppViewSet):
     """Signing in at an identity provider, or by a mailed link."""
 
     tag = "Sign-in"
+
+    @operation(
+        summary="How users may sign in",
+        description="Identity providers in order, the default first, and whether one-time links are sent.",
+        responses={200: SignInProviders},
+    )
+    def list_sign_in_providers(self, request: Request) -> Response:
+        return Response({"providers": list_providers(), "magicLink": settings.MAGIC_LINKS_ENABLED})
 
     @operation(
         summary="Begin signing in at an identity provider",

@@ -36,6 +36,18 @@ class SignInParameters(StrictSerializer):
         return attrs
 
 
+class SignInProvider(serializers.Serializer[Any]):
+    id = serializers.CharField(help_text="The `provider` of `GET /auth/login`.")
+    name = serializers.CharField(help_text="For people to read.")
+
+
+class SignInProviders(serializers.Serializer[Any]):
+    """The ways of signing in that are configured."""
+
+    providers = SignInProvider(many=True)
+    magicLink = serializers.BooleanField()  # noqa: N815
+
+
 class CallbackParameters(serializers.Serializer[Any]):
     """The query parameters of an identity provider's answer. It may add others."""
 

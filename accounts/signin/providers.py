@@ -71,6 +71,13 @@ def choose_provider(name: str) -> str:
     return str(name if name in names else names[0])
 
 
+def list_providers() -> list[dict[str, str]]:
+    """Return ``{id, name}`` of each configured provider, the default first."""
+    apps = [app for kind in settings.SOCIALACCOUNT_PROVIDERS.values() for app in kind["APPS"]]
+    names = {app["provider_id"]: app["name"] for app in apps}
+    return [{"id": provider, "name": names[provider]} for provider in settings.SIGNIN_PROVIDERS]
+
+
 def authorization_url(
     request: HttpRequest,
     *,

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _SHARED_DIRECTORIES: Final = frozenset({"common", "organizations", "consumers"})
+#: What people call the known providers.
+_NAMES: Final = {"google": "Google", "github": "GitHub", "microsoft": "Microsoft"}
 _SCOPES: Final = {
     "google": ["openid", "profile", "email"],
     "github": ["read:user", "user:email"],
@@ -46,7 +48,7 @@ def read_providers(names: Sequence[str], environ: Mapping[str, str]) -> tuple[di
         provider["APPS"].append(
             {
                 "provider_id": name,
-                "name": name,
+                "name": _NAMES.get(name, name),
                 "client_id": options["CLIENT_ID"],
                 "secret": options["CLIENT_SECRET"],
                 "settings": _settings_of(kind, options),

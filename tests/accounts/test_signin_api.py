@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from django.test import Client
 
 from accounts.models import Account, MagicLink, RefreshToken, Tenant, User
+from tenantadmin.conf.providers import read_providers
 from tenantadmin.core.timestamps import now
 from tests.accounts.issuer import Issuer, running_issuer
 from tests.accounts.support import at_once
@@ -92,6 +93,38 @@ class Browser:
 
 def query_of(address: str) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(urlsplit(address).query).items()}
+
+
+class TestProviders:
+    @pytest.mark.usefixtures("issuer")
+    def test_are_listed_in_the_order_in_which_they_are_offered(self, anonymous: ApiClient) -> None:
+        assert anonymous.get("/auth/providers").json() == {
+            "providers": [
+                {"id": "corp", "name": "corp"},
+                {"id": "google", "name": "google"},
+                {"id": "github", "name": "github"},
+                {"id": "microsoft", "name": "microsoft"},
+            ],
+            "magicLink": True,
+        }
+
+    def test_may_be_none(self, anonymous: ApiClient, settings: Any) -> None:
+        settings.SIGNIN_PROVIDERS, settings.MAGIC_LINKS_ENABLED = [], False
+        assert anonymous.get("/auth/providers").json() == {"providers": [], "magicLink": False}
+
+    def test_have_the_names_that_people_know(self) -> None:
+        environ = {
+            f"SIGNIN_{name}_{what}": "x"
+            for name in ("GOOGLE", "CORP")
+            for what in ("CLIENT_ID", "CLIENT_SECRET")
+        }
+        environ["SIGNIN_CORP_ISSUER"] = "https://sso.example.com"
+        providers, problems = read_providers(["corp", "google"], environ)
+        assert problems == []
+        assert [providers[kind]["APPS"][0]["name"] for kind in ("openid_connect", "google")] == [
+            "corp",
+            "Google",
+        ]
 
 
 @pytest.mark.usefixtures("issuer")

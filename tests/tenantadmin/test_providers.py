@@ -46,7 +46,7 @@ def test_several_providers_are_read_in_order() -> None:
             "OAUTH_PKCE_ENABLED": True,
             "SCOPE": ["openid", "profile", "email"],
             "APPS": [
-                {"provider_id": "google", "name": "google", "client_id": "c", "secret": "d", "settings": {}}
+                {"provider_id": "google", "name": "Google", "client_id": "c", "secret": "d", "settings": {}}
             ],
         },
         "microsoft": {
@@ -55,7 +55,7 @@ def test_several_providers_are_read_in_order() -> None:
             "APPS": [
                 {
                     "provider_id": "microsoft",
-                    "name": "microsoft",
+                    "name": "Microsoft",
                     "client_id": "e",
                     "secret": "f",
                     # Nobody verifies the addresses of a shared directory.
