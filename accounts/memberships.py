@@ -84,7 +84,7 @@ def set_memberships(
 def can_see_membership(principal: Principal, *, email: str, scopes: frozenset[Scope]) -> bool:
     """Return True if a caller with ``scopes`` on a tenant may see that the user is a member of it."""
     is_own = principal.claims.is_sign_in and email == principal.email
-    return is_own or principal.is_platform_admin or bool(scopes & {Scope.CONFIG_READ, Scope.USERS_READ})
+    return is_own or bool(scopes & {Scope.CONFIG_READ, Scope.USERS_READ})
 
 
 def require_ownership(principal: Principal) -> None:

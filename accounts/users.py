@@ -17,13 +17,16 @@ from accounts.events import record_event
 from accounts.grants import record_grant
 from accounts.memberships import (
     MembershipEntry,
+    append_memberships,
     can_see_membership,
     record_membership,
+    replace_memberships,
     set_memberships,
 )
-from accounts.models import Account, Membership, User
+from accounts.models import Account, Membership, Tenant, User
 from accounts.models.events import EventKind
-from accounts.roles import Roles, apply_roles, has_other_active_admin, lock_admins, roles_of
+from accounts.models.users import MembershipRole
+from accounts.roles import Roles, apply_roles, has_other_active_admin, lock_admins, replace_roles, roles_of
 from tenantadmin.core.errors import Forbidden, NotFound, ValidationFailed
 from tenantadmin.core.timestamps import format_timestamp, now
 from tenantadmin.database.prepared import PreparedQuery
@@ -85,7 +88,11 @@ def read_user(principal: Principal, email: str) -> dict[str, Any]:
     """
     require_readable(principal, email)
     user, memberships = _with_memberships(principal, email)
-    return user_document(user, memberships=_visible(principal, email, memberships))
+    return user_document(
+        user,
+        memberships=_visible(principal, email, memberships),
+        is_private=email != principal.email and not principal.is_platform_admin,
+    )
 
 
 def read_roles(principal: Principal, email: str) -> Roles:
@@ -98,7 +105,7 @@ def read_roles(principal: Principal, email: str) -> Roles:
 
 
 def write_user(principal: Principal, *, email: str, change: UserChange) -> dict[str, Any]:
-    """Create or change a user and return its document.
+    """Create or change a user and return its document, or what was sent if the caller may not read it.
 
     A user may change its own ``display_name``, an owner of a tenant the memberships in it, and a platform
     admin everything. Stored values that are sent back unchanged do not count as changes.
@@ -123,17 +130,70 @@ def write_user(principal: Principal, *, email: str, change: UserChange) -> dict[
             set_memberships(principal, user=user, entries=change.memberships, path="/tenants")
         user.modified_at = now()
         user.save()
-    return read_user(principal, email)
+        # In the same transaction, so that a deletion at the same time cannot turn the answer into an error.
+        return read_user(principal, email) if may_read(principal, email) else _sent(principal, email, change)
 
 
-def delete_user(email: str, *, actor: str) -> None:
+def _sent(principal: Principal, email: str, change: UserChange) -> dict[str, Any]:
+    """Return what was sent for a user: of its memberships, those that the caller may see."""
+    sent = {entry.tenant_id for entry in change.memberships or ()}
+    visible = read_memberships(principal, email) if sent else []
+    document = {
+        "displayName": change.display_name,
+        "roles": None if change.roles is None else change.roles.as_json(),
+        "active": change.active,
+    }
+    return {
+        "email": email,
+        "type": "user",
+        **{name: value for name, value in document.items() if value is not None},
+        "tenants": [entry for entry in visible if UUID(entry["tenantId"]) in sent],
+        "identity": None,
+        "tos": None,
+    }
+
+
+def write_roles(
+    principal: Principal, *, email: str, primary: str | None, scopes: Sequence[str] | None
+) -> dict[str, Any]:
+    """Set a user's roles and return them, or what was sent if the caller may not read them.
+
+    Raises:
+        NotFound, ValidationFailed: as `replace_roles`.
+    """
+    with transaction.atomic():
+        roles = replace_roles(email, primary=primary, scopes=scopes, actor=principal.email)
+        if may_read(principal, email):
+            return roles.as_json()
+    sent = {"primary": primary, "scopes": scopes}
+    return {name: value for name, value in sent.items() if value is not None}
+
+
+def write_memberships(
+    principal: Principal, *, email: str, entries: Sequence[MembershipEntry], append: bool
+) -> list[dict[str, str]]:
+    """Replace or append to a user's memberships; return those that the caller may see.
+
+    Raises:
+        Forbidden, NotFound, ValidationFailed: as `replace_memberships` and `append_memberships`.
+    """
+    with transaction.atomic():
+        if append:
+            append_memberships(principal, email=email, entries=entries)
+        else:
+            replace_memberships(principal, user=readable_user(principal, email), entries=entries)
+        return read_memberships(principal, email)
+
+
+def delete_user(email: str, *, actor: str) -> list[str]:
     """Delete a user with memberships, grants and credentials. For platform admins.
 
-    The user's magic links are used up, so that they do not sign in a new user with this address.
+    The user's magic links are used up, so that they do not sign in a new user with this address. Returns the
+    accounts and tenants that are left without an owner, as `sole_ownerships`.
 
     Raises:
         NotFound: there is no such user.
-        Forbidden: it is the last active platform admin, or the only owner of an account.
+        Forbidden: it is the last active platform admin.
     """
     with transaction.atomic():
         lock_admins()
@@ -146,7 +206,9 @@ def delete_user(email: str, *, actor: str) -> None:
             raise NotFound("There is no such user.")
         if user.is_staff and not has_other_active_admin(user):
             raise Forbidden("The last active platform admin cannot be deleted.")
-        _require_other_owners(user)
+        # A write of memberships locks users before tenants too.
+        list(Tenant.objects.select_for_update(no_key=True).filter(memberships__user=user).order_by("pk"))
+        ownerless = sole_ownerships(user)
         for tenant_id, role in user.memberships.values_list("tenant_id", "role"):
             record_membership(email, tenant_id, actor=actor, before=role)
         for grant in user.grants.select_related("grantee").filter(in_force()):
@@ -155,22 +217,21 @@ def delete_user(email: str, *, actor: str) -> None:
         record_event(EventKind.USER_DELETED, actor=actor, subject=email, before=before)
         end_links(email)
         user.delete()
+    return ownerless
 
 
-def _require_other_owners(user: User) -> None:
-    """Refuse to leave an account without owners."""
-    names = [f"'{account.name}' ({account.pk})" for account in accounts_owned_alone(user)[:5]]
-    if names:
-        raise Forbidden(
-            f"{user.email} is the only owner of {', '.join(names)}. Give each account another owner, "
-            "or delete the account, first."
-        )
-
-
-def accounts_owned_alone(user: User) -> QuerySet[Account]:
-    """Return the accounts whose only owner is ``user``, ordered by id."""
-    shared = Account.owners.through.objects.exclude(user=user).values("account")
-    return user.owned_accounts.filter(deleted_at__isnull=True).exclude(pk__in=shared).order_by("pk")
+def sole_ownerships(user: User) -> list[str]:
+    """Return the live accounts and tenants that only ``user`` owns: ``account 'Acme' (<id>)``."""
+    shared_accounts = Account.owners.through.objects.exclude(user=user).values("account")
+    accounts = user.owned_accounts.filter(deleted_at__isnull=True).exclude(pk__in=shared_accounts)
+    owners = Membership.objects.filter(role=MembershipRole.OWNER)
+    tenants = Tenant.objects.filter(
+        pk__in=owners.filter(user=user).values("tenant"), deleted_at__isnull=True
+    ).exclude(pk__in=owners.exclude(user=user).values("tenant"))
+    return [
+        *(f"account '{account.name}' ({account.pk})" for account in accounts.order_by("name", "pk")),
+        *(f"tenant '{tenant.name}' ({tenant.pk})" for tenant in tenants.order_by("name", "pk")),
+    ]
 
 
 def readable_user(principal: Principal, email: str) -> User:
@@ -209,6 +270,13 @@ def require_readable(principal: Principal, email: str) -> None:
         raise unreadable(principal)
 
 
+def may_read(principal: Principal, email: str) -> bool:
+    """Return True if the caller may read the user with this ``email``: a PAT only with ``users:read``."""
+    if email == principal.email:
+        return principal.claims.is_sign_in or Scope.USERS_READ in principal.claims.scopes
+    return _readable_users(principal).filter(email=email).exists()
+
+
 def unreadable(principal: Principal) -> NotFound | Forbidden:
     """Return the error for a user that the caller cannot read. Only admins learn that it does not exist."""
     if principal.is_platform_admin:
@@ -216,21 +284,27 @@ def unreadable(principal: Principal) -> NotFound | Forbidden:
     return Forbidden("You may not read or change this user.")
 
 
-def user_document(user: User, *, memberships: Sequence[Mapping[str, str]]) -> dict[str, Any]:
-    """Return the User of the contract; ``memberships`` are entries ``{tenantId, role}``."""
+def user_document(
+    user: User, *, memberships: Sequence[Mapping[str, str]], is_private: bool
+) -> dict[str, Any]:
+    """Return the User of the contract; ``memberships`` are entries ``{tenantId, role}``.
+
+    ``is_private`` leaves out what only the user itself and platform admins see.
+    """
+    identity = {
+        "provider": user.identity_provider or None,
+        "subject": user.identity_subject or None,
+        "emailVerified": user.email_verified,
+        "lastLoginAt": format_timestamp(user.last_login) if user.last_login else None,
+    }
     return {
         "email": user.email,
         "type": "user",
         "displayName": user.display_name,
         "roles": {"primary": user.role, "scopes": user.scopes},
         "tenants": memberships,
-        "identity": {
-            "provider": user.identity_provider or None,
-            "subject": user.identity_subject or None,
-            "emailVerified": user.email_verified,
-            "lastLoginAt": format_timestamp(user.last_login) if user.last_login else None,
-        },
-        "tos": user.tos or None,
+        "identity": None if is_private else identity,
+        "tos": None if is_private else user.tos or None,
         "active": user.is_active,
         "createdAt": format_timestamp(user.created_at),
         "modifiedAt": format_timestamp(user.modified_at),

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
-from accounts.memberships import append_memberships, replace_memberships
 from accounts.serializers.users import MembershipBody, membership_entries
-from accounts.users import read_memberships, readable_user, require_readable
+from accounts.users import read_memberships, require_readable, write_memberships
 from accounts.viewsets import AppViewSet
 from tenantadmin.http.viewsets import operation
 
@@ -42,9 +41,8 @@ class MembershipViewSet(AppViewSet):
         examples=[_EXAMPLE],
     )
     def replace_memberships(self, request: Request, email: str) -> Response:
-        user = readable_user(self.principal, email)
-        replace_memberships(self.principal, user=user, entries=membership_entries(self.body))
-        return Response(read_memberships(self.principal, email))
+        entries = membership_entries(self.body)
+        return Response(write_memberships(self.principal, email=email, entries=entries, append=False))
 
     @operation(
         summary="Append to a user's memberships",
@@ -54,5 +52,5 @@ class MembershipViewSet(AppViewSet):
         examples=[_EXAMPLE],
     )
     def append_memberships(self, request: Request, email: str) -> Response:
-        append_memberships(self.principal, email=email, entries=membership_entries(self.body))
-        return Response(read_memberships(self.principal, email))
+        entries = membership_entries(self.body)
+        return Response(write_memberships(self.principal, email=email, entries=entries, append=True))

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
-from accounts.roles import replace_roles
 from accounts.serializers.users import RolesBody, RolesPatch
-from accounts.users import read_roles
+from accounts.users import read_roles, write_roles
 from accounts.viewsets import AppViewSet
 from tenantadmin.http.viewsets import operation
 
@@ -33,22 +32,16 @@ class RolesViewSet(AppViewSet):
         examples=[OpenApiExample("A platform admin", value={"primary": "admin", "scopes": []})],
     )
     def replace_roles(self, request: Request, email: str) -> Response:
-        roles = replace_roles(
-            email, primary=self.body["primary"], scopes=self.body["scopes"], actor=self.principal.email
-        )
-        return Response(roles.as_json())
+        primary, scopes = self.body["primary"], self.body["scopes"]
+        return Response(write_roles(self.principal, email=email, primary=primary, scopes=scopes))
 
     @operation(
         summary="Merge into a user's roles, key by key",
+        description="A caller who may not read the user gets back what it sent.",
         body=RolesPatch,
-        responses={200: RolesBody},
+        responses={200: RolesPatch},
         examples=[OpenApiExample("Only the primary role", value={"primary": "guest"}, request_only=True)],
     )
     def merge_roles(self, request: Request, email: str) -> Response:
-        roles = replace_roles(
-            email,
-            primary=self.body.get("primary"),
-            scopes=self.body.get("scopes"),
-            actor=self.principal.email,
-        )
-        return Response(roles.as_json())
+        primary, scopes = self.body.get("primary"), self.body.get("scopes")
+        return Response(write_roles(self.principal, email=email, primary=primary, scopes=scopes))

@@ -10,7 +10,14 @@ from rest_framework.response import Response
 
 from accounts.emails import normalize_email
 from accounts.roles import make_roles
-from accounts.serializers.users import UserBody, UserDocument, UserList, UserParameters, membership_entries
+from accounts.serializers.users import (
+    UserBody,
+    UserDocument,
+    UserList,
+    UserParameters,
+    WrittenUserDocument,
+    membership_entries,
+)
 from accounts.users import UserChange, delete_user, list_users, read_user, write_user
 from accounts.viewsets import AppViewSet
 from tenantadmin.core.errors import ValidationFailed
@@ -65,9 +72,10 @@ class UserViewSet(AppViewSet):
 
     @operation(
         summary="Create or change a user",
-        description="Absent members stay as they are; a new user gets the defaults.",
+        description="Absent members stay as they are; a new user gets the defaults. "
+        "A caller who may not read the user gets back what it sent.",
         body=UserBody,
-        responses={200: UserDocument},
+        responses={200: WrittenUserDocument},
         examples=[
             OpenApiExample(
                 "A new admin",
@@ -80,10 +88,16 @@ class UserViewSet(AppViewSet):
         change = _read_change(self.body, email=email)
         return Response(write_user(self.principal, email=email, change=change))
 
-    @operation(summary="Delete a user with memberships, grants and tokens", responses={200: Success})
+    @operation(
+        summary="Delete a user with memberships, grants and tokens",
+        description="The message names the accounts and tenants that are left without an owner.",
+        responses={200: Success},
+    )
     def delete_user(self, request: Request, email: str) -> Response:
-        delete_user(email, actor=self.principal.email)
-        return Response({"success": True, "message": f"The user {email} is deleted."})
+        message = f"The user {email} is deleted."
+        if ownerless := delete_user(email, actor=self.principal.email):
+            message += f" Without an owner now: {', '.join(ownerless)}."
+        return Response({"success": True, "message": message})
 
 
 def _read_change(body: Mapping[str, Any], *, email: str) -> UserChange:

@@ -6,7 +6,7 @@ Contract: User, Roles, Tenant membership.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from rest_framework import serializers
 
@@ -72,6 +72,9 @@ class UserBody(StrictSerializer):
     modifiedAt = IgnoredField(required=False, allow_null=True, help_text="Read-only; ignored.")
 
 
+_PRIVATE: Final = "Null for all but the user itself and platform admins."
+
+
 class IdentityData(serializers.Serializer[Any]):
     """The identity at the last sign-in."""
 
@@ -89,11 +92,21 @@ class UserDocument(serializers.Serializer[Any]):
     displayName = serializers.CharField(allow_blank=True)
     roles = RolesBody()
     tenants = MembershipBody(many=True)
-    identity = IdentityData()
-    tos = serializers.CharField(allow_null=True, help_text="MD5 of the terms last acknowledged.")
+    identity = IdentityData(allow_null=True, help_text=_PRIVATE)
+    tos = serializers.CharField(allow_null=True, help_text=f"MD5 of the terms last acknowledged. {_PRIVATE}")
     active = serializers.BooleanField()
     createdAt = serializers.DateTimeField()
     modifiedAt = serializers.DateTimeField()
+
+
+class WrittenUserDocument(UserDocument):
+    """A user as it was written. A caller who may not read it gets back what it sent."""
+
+    displayName = serializers.CharField(allow_blank=True, required=False)
+    roles = RolesBody(required=False)
+    active = serializers.BooleanField(required=False)
+    createdAt = serializers.DateTimeField(required=False)
+    modifiedAt = serializers.DateTimeField(required=False)
 
 
 class UserParameters(StrictSerializer):

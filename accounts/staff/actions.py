@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from django.db.models import Count, Q
+from django.db.models import Count
 
 from accounts.billing.domains import verify_domain
-from accounts.models import Domain, Membership, Tenant, User
-from accounts.models.users import MembershipRole, PrimaryRole
+from accounts.models import Domain, User
+from accounts.models.users import PrimaryRole
 from accounts.roles import has_other_active_admin, lock_admins, replace_roles, wildcard_tokens
 from accounts.signin.flow import unlink_identity
 from accounts.staff.sessions import reset_second_factor, second_factors
-from accounts.users import accounts_owned_alone, delete_user
+from accounts.users import delete_user, sole_ownerships
 from tenantadmin.http.admin_actions import ConfirmedAction, Refused, with_confirmation
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _warn_of_demotion(request: HttpRequest, user: User) -> list[str]:
 def _warn_of_deactivation(request: HttpRequest, user: User) -> list[str]:
     if not user.is_active:
         return ["Is deactivated already: will be refused."]
-    return [*_warn_of_admin(request, user), *_warn_of_tenants(user)]
+    return [*_warn_of_admin(request, user), *_warn_of_ownerships(user)]
 
 
 def _warn_of_activation(_request: HttpRequest, user: User) -> list[str]:
@@ -81,11 +81,9 @@ def _warn_of_deletion(request: HttpRequest, user: User) -> list[str]:
         tokens=Count("personal_access_tokens", distinct=True),
         grants=Count("grants", distinct=True),
     )
-    alone = [account.name for account in accounts_owned_alone(user)]
     return [
-        *([f"Is the only owner of the accounts {_join_names(alone)}: will be refused."] if alone else []),
         *_warn_of_admin(request, user),
-        *_warn_of_tenants(user),
+        *_warn_of_ownerships(user),
         ", ".join(f"{what}: {number}" for what, number in counts.items()) + " are deleted too.",
     ]
 
@@ -107,14 +105,9 @@ def _warn_of_admin(request: HttpRequest, user: User) -> list[str]:
     ]
 
 
-def _warn_of_tenants(user: User) -> list[str]:
-    owned = Membership.objects.filter(user=user, role=MembershipRole.OWNER).values("tenant")
-    others = Count(
-        "memberships", filter=Q(memberships__role=MembershipRole.OWNER) & ~Q(memberships__user=user)
-    )
-    left = Tenant.objects.filter(pk__in=owned, deleted_at__isnull=True).annotate(others=others)
-    names = [tenant.name for tenant in left.filter(others=0)[: _MAX_NAMES + 1]]
-    return [f"Nobody else owns the tenants {_join_names(names)}."] if names else []
+def _warn_of_ownerships(user: User) -> list[str]:
+    names = sole_ownerships(user)
+    return [f"Nobody else owns {_join_names(names)}."] if names else []
 
 
 def _reset_second_factor(request: HttpRequest, user: User) -> None:

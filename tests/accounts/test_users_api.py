@@ -353,6 +353,132 @@ logs:query, logs:read, tos:publish, users:read, users:write.""",
         assert User.objects.filter(email="new@example.org").count() == 1
 
 
+class TestAnswerToAWrite:
+    """A write that happened is never answered by a 403 or 404."""
+
+    @pytest.fixture
+    def writer(self, world: factories.World) -> ApiClient:
+        """A wildcard PAT that may write users and not read them."""
+        return ApiClient(factories.pat_token(world.platform_admin, "users:write", tenants=["*"]))
+
+    def test_who_may_not_read_a_new_user_gets_back_what_it_sent(self, writer: ApiClient) -> None:
+        body = {"displayName": "New", "roles": {"primary": "admin", "scopes": []}, "active": True}
+        answer = writer.put("/users/new@example.org", body)
+        assert (answer.status_code, answer.json()) == (
+            200,
+            {
+                **body,
+                "email": "new@example.org",
+                "type": "user",
+                "tenants": [],
+                "identity": None,
+                "tos": None,
+            },
+        )
+        assert User.objects.get(email="new@example.org").role == "admin"
+
+    def test_it_learns_nothing_of_an_existing_user(self, world: factories.World, writer: ApiClient) -> None:
+        User.objects.filter(pk=world.member.pk).update(display_name="Mia", tos="0" * 32)
+        body = {"tenants": [{"tenantId": str(world.tenant.pk), "role": "admin"}]}
+        answer = writer.put("/users/member@example.org", body)
+        unread: dict[str, Any] = {
+            "email": "member@example.org",
+            "type": "user",
+            "tenants": [],
+            "identity": None,
+            "tos": None,
+        }
+        assert (answer.status_code, answer.json()) == (200, unread)
+        assert Membership.objects.get(user=world.member).role == "admin"
+        assert writer.put("/users/admin@example.org", {}).json() == {**unread, "email": "admin@example.org"}
+
+    def test_it_gets_back_roles_and_the_memberships_that_it_may_see(
+        self, world: factories.World, writer: ApiClient
+    ) -> None:
+        roles, tenants = "/users/member@example.org/roles", "/users/member@example.org/tenants"
+        entry = {"tenantId": str(world.stranger_tenant.pk), "role": "member"}
+        User.objects.filter(pk=world.member.pk).update(scopes=["users:read"])
+        answers = [
+            writer.patch(roles, {"primary": "guest"}),
+            writer.put(roles, {"primary": "user"}),
+            writer.patch(tenants, [entry]),
+        ]
+        assert [(answer.status_code, answer.json()) for answer in answers] == [
+            (200, {"primary": "guest"}),
+            (200, {"primary": "user", "scopes": []}),
+            (200, []),
+        ]
+        reads_config = factories.pat_token(world.platform_admin, "users:write", "config:read", tenants=["*"])
+        assert ApiClient(reads_config).patch(tenants, [entry]).json() == [
+            {"tenantId": str(world.tenant.pk), "role": "member"},
+            entry,
+        ]
+        assert ApiClient(reads_config).put("/users/member@example.org", {"tenants": [entry]}).json()[
+            "tenants"
+        ] == [entry]
+
+    def test_an_owner_who_removes_a_member_gets_back_what_it_sent(self, world: factories.World) -> None:
+        answer = signed_in(world.owner).put("/users/member@example.org", {"tenants": []})
+        assert (answer.status_code, answer.json()["tenants"]) == (200, [])
+        assert not Membership.objects.filter(user=world.member).exists()
+        assert signed_in(world.owner).get("/users/member@example.org").status_code == 403
+
+    def test_an_owner_who_appends_to_a_stranger_sees_its_own_tenant(self, world: factories.World) -> None:
+        entry = {"tenantId": str(world.tenant.pk), "role": "member"}
+        answer = signed_in(world.owner).patch("/users/stranger@example.org/tenants", [entry])
+        assert (answer.status_code, answer.json()) == (200, [entry])
+
+    def test_an_owner_who_leaves_its_account_gets_the_account(self, world: factories.World) -> None:
+        path, body = (
+            f"/config/accounts/{world.account.pk}",
+            {"name": "Acme", "owners": ["member@example.org"]},
+        )
+        answer = signed_in(world.owner).put(path, body)
+        assert (answer.status_code, answer.json()["owners"]) == (200, ["member@example.org"])
+        assert signed_in(world.owner).get(path).status_code == 403
+
+    def test_a_token_that_may_not_read_gets_tenant_and_grant(self, world: factories.World) -> None:
+        writer = ApiClient(
+            factories.pat_token(world.platform_admin, "config:write", "users:write", accounts=["*"])
+        )
+        made = writer.post("/config/tenants", {"accountId": str(world.account.pk), "tenantName": "New"})
+        assert (made.status_code, made.json()["tenantName"]) == (201, "New")
+        assert writer.get(made["Location"]).status_code == 403
+        body = {"tenantName": "Newer"}
+        assert writer.put(f"{made['Location']}/config", body).json()["tenantName"] == "Newer"
+        grant = {
+            "grantee": "member@example.org",
+            "resource": "tenant",
+            "resourceId": made.json()["tenantId"],
+            "permissions": ["config:write"],
+        }
+        answer = writer.post("/config/grants", grant)
+        assert (answer.status_code, {**answer.json(), **grant}) == (201, answer.json())
+
+
+class TestPrivacy:
+    """What others than the user itself and platform admins see of a user."""
+
+    def test_identity_and_terms_are_for_the_user_and_platform_admins(self, world: factories.World) -> None:
+        User.objects.filter(pk=world.member.pk).update(
+            identity_provider="corp", identity_subject="7", tos="0" * 32, display_name="Mia"
+        )
+        path = "/users/member@example.org"
+        for user in (world.member, world.platform_admin):
+            document = signed_in(user).get(path).json()
+            assert (document["identity"]["subject"], document["tos"]) == ("7", "0" * 32)
+        own = signed_in(world.member).get(path).json()
+        narrow = factories.pat_token(world.platform_admin, "users:read", tenants=[str(world.tenant.pk)])
+        for client in (signed_in(world.owner), signed_in(world.tenant_admin), ApiClient(narrow)):
+            assert client.get(path).json() == {**own, "identity": None, "tos": None}
+
+    def test_what_was_read_may_be_sent_back(self, world: factories.World) -> None:
+        owner = signed_in(world.owner)
+        document = owner.get("/users/member@example.org").json()
+        answer = owner.put("/users/member@example.org", document)
+        assert (answer.status_code, answer.json()["identity"], answer.json()["tos"]) == (200, None, None)
+
+
 class TestLastAdmin:
     @pytest.mark.parametrize(
         ("body", "path"), [({"active": False}, "/active"), ({"roles": {"primary": "user"}}, "/roles/primary")]
@@ -402,22 +528,35 @@ class TestDelete:
         assert (after.status_code, after.json()["error"]) == (401, "invalid_token")
         assert signed_in(world.platform_admin).delete("/users/member@example.org").status_code == 404
 
-    def test_the_only_owner_of_an_account_stays_until_it_has_another(self, world: factories.World) -> None:
-        client = signed_in(world.platform_admin)
-        refused = client.delete("/users/owner@example.org")
-        assert (refused.status_code, refused.json()["error"]) == (403, "forbidden")
-        assert refused.json()["message"].startswith(
-            f"owner@example.org is the only owner of 'Acme' ({world.account.pk}). Give each account"
+    def test_names_what_is_left_without_an_owner(self, world: factories.World) -> None:
+        account, tenant = world.account, world.tenant
+        shared = factories.make_tenant(account, "Shared", owner=world.owner)
+        Membership.objects.create(user=world.stranger, tenant=shared, role="owner")
+        owned_by_both = factories.make_account("Both", owners=[world.owner, world.stranger])
+        answer = signed_in(world.platform_admin).delete("/users/owner@example.org")
+        assert (answer.status_code, answer.json()) == (
+            200,
+            {
+                "success": True,
+                "message": "The user owner@example.org is deleted. Without an owner now: "
+                f"account 'Acme' ({account.pk}), tenant 'Warehouse' ({tenant.pk}).",
+            },
         )
-        assert list(world.account.owners.all()) == [world.owner]
+        assert list(account.owners.all()) == []
+        assert list(owned_by_both.owners.all()) == [world.stranger]
+        assert not Membership.objects.filter(tenant=tenant, role="owner").exists()
+        read = signed_in(world.platform_admin).get(f"/config/accounts/{account.pk}")
+        assert (read.status_code, read.json()["owners"]) == (200, [])
+        handed_over = {"name": "Acme", "owners": ["member@example.org"]}
+        assert signed_in(world.platform_admin).put(f"/config/accounts/{account.pk}", handed_over).json()[
+            "owners"
+        ] == ["member@example.org"]
 
-        world.account.owners.add(world.member)
-        assert client.delete("/users/owner@example.org").status_code == 200
-        assert list(world.account.owners.all()) == [world.member]
-
-    def test_the_owner_of_a_deleted_account_can_go(self, world: factories.World) -> None:
-        type(world.account).objects.filter(pk=world.account.pk).update(deleted_at=now())
-        assert signed_in(world.platform_admin).delete("/users/owner@example.org").status_code == 200
+    def test_names_no_deleted_account_or_tenant(self, world: factories.World) -> None:
+        for row in (world.account, world.tenant):
+            type(row)._default_manager.filter(pk=row.pk).update(deleted_at=now())
+        answer = signed_in(world.platform_admin).delete("/users/owner@example.org")
+        assert answer.json()["message"] == "The user owner@example.org is deleted."
 
     def test_nobody_but_a_platform_admin_deletes(self, world: factories.World) -> None:
         for user in (world.member, world.tenant_admin, world.owner):
