@@ -6,21 +6,25 @@ one may not have more rights than it.
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from accounts.access.credentials import create_pat, end_pat, grantable_scopes
+from django.conf import settings
+from django.db import transaction
+
+from accounts.access.credentials import create_pat, end_pat, role_scopes
 from accounts.access.principal import WILDCARD, Principal, Rights
 from accounts.access.reach import NO_SCOPES
-from accounts.access.rights import rights_of
+from accounts.access.rights import in_force, rights_of
+from accounts.access.scopes import NOT_IN_MEMBERS_PATS, PLATFORM_ADMIN_SCOPES
 from accounts.models import Account, PersonalAccessToken, Tenant, User
 from accounts.users import require_self_or_admin
 from tenantadmin.core.errors import Forbidden, NotFound, ValidationFailed
 from tenantadmin.core.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
-    import datetime as dt
     from collections.abc import Mapping
 
     from accounts.access.scopes import Scope
@@ -28,7 +32,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PatRequest:
-    """A PAT to create. ``tenants`` and ``accounts`` contain ids, or only the wildcard."""
+    """A PAT to create. ``tenants`` and ``accounts`` contain ids, or only the wildcard.
+
+    ``expires_at`` is None for a PAT without end.
+    """
 
     name: str
     scopes: frozenset[Scope]
@@ -57,26 +64,56 @@ def create_own_pat(principal: Principal, *, email: str, wanted: PatRequest) -> d
     """Create a PAT and return its document with ``token``, its text, which is shown only once.
 
     Raises:
-        Forbidden: the PAT would have more rights than its owner, or than the PAT that creates it.
-        ValidationFailed: an unknown tenant or account, or an expiry in the past.
+        Forbidden: the PAT would have more rights than its owner, or than the PAT that creates it; or it has a
+            wildcard or no end, and the caller is no platform admin.
+        ValidationFailed: an unknown tenant or account, an expiry in the past, or too many active PATs.
         NotFound: there is no such user.
     """
     owner = require_self_or_admin(principal, email)
     require_grantable(rights_of(owner), wanted)
     if wanted.has_wildcard and not principal.is_platform_admin:
         raise Forbidden("Only a platform admin may create tokens with a wildcard.")
+    if wanted.expires_at is None and not principal.is_platform_admin:
+        raise Forbidden("Only a platform admin may create tokens without end. Leave 'expiresAt' out.")
     _require_within(principal, wanted)
-    pat, text = create_pat(
-        owner=owner,
-        name=wanted.name,
-        scopes=wanted.scopes,
-        tenants=wanted.tenants,
-        accounts=wanted.accounts,
-        endpoints=[dict(endpoint) for endpoint in wanted.endpoints],
-        expires_at=wanted.expires_at,
-        actor=principal.email,
-    )
+    pat, text = store_pat(owner, wanted, actor=principal.email)
     return {**pat_document(pat), "token": text}
+
+
+def store_pat(owner: User, wanted: PatRequest, *, actor: str) -> tuple[PersonalAccessToken, str]:
+    """Create a PAT, unless its owner has too many; return it with its text. The caller checks all else.
+
+    Raises:
+        ValidationFailed: the owner has as many active PATs as a user may have.
+        NotFound: the owner has just been deleted.
+    """
+    with transaction.atomic():
+        # Lock the owner, so that two requests at once cannot exceed the limit.
+        if not User.objects.select_for_update(no_key=True).filter(pk=owner.pk).exists():
+            raise NotFound("There is no such user.")
+        active = PersonalAccessToken.objects.filter(in_force(), owner=owner).count()
+        if active >= settings.PAT_MAX_ACTIVE:
+            raise ValidationFailed.at(
+                "",
+                "too-many-tokens",
+                f"{owner.email} has {active} active personal access tokens, and may have "
+                f"{settings.PAT_MAX_ACTIVE}. Revoke one first.",
+            )
+        return create_pat(
+            owner=owner,
+            name=wanted.name,
+            scopes=wanted.scopes,
+            tenants=wanted.tenants,
+            accounts=wanted.accounts,
+            endpoints=[dict(endpoint) for endpoint in wanted.endpoints],
+            expires_at=wanted.expires_at,
+            actor=actor,
+        )
+
+
+def default_expiry() -> dt.datetime:
+    """Return when a new PAT expires if its creator does not say."""
+    return now() + dt.timedelta(days=settings.PAT_DEFAULT_DAYS)
 
 
 def revoke_pat(principal: Principal, *, email: str, pat_id: int) -> None:
@@ -110,7 +147,9 @@ def pat_document(pat: PersonalAccessToken) -> dict[str, Any]:
 
 
 def require_grantable(owner: Rights, wanted: PatRequest) -> None:
-    """Refuse a PAT with more rights than its owner's role and memberships give.
+    """Refuse a PAT with more rights than its owner's role and memberships give now.
+
+    The owner's sign-in token does not count: it has none of the scopes that are for PATs alone.
 
     Raises:
         Forbidden: the owner lacks a scope, tenant or account of the PAT.
@@ -129,6 +168,7 @@ def require_grantable(owner: Rights, wanted: PatRequest) -> None:
         known = {str(key) for key in accounts.values_list("pk", flat=True)}
         if unknown := sorted(set(wanted.accounts) - known):
             raise ValidationFailed.at("/accounts", "unknown-account", f"There is no account {unknown[0]}.")
+    _require_scopes(owner, wanted)
 
 
 def _require_members(owner: Rights, wanted: PatRequest) -> None:
@@ -136,11 +176,19 @@ def _require_members(owner: Rights, wanted: PatRequest) -> None:
         raise Forbidden(f"The owner is not a member of the tenant {foreign[0]}.")
     if foreign := sorted(set(wanted.accounts) - {str(account) for account in owner.owned_accounts}):
         raise Forbidden(f"The owner does not own the account {foreign[0]}.")
-    allowed = grantable_scopes(owner)
-    if wanted.tenants and not wanted.accounts:
-        allowed &= NO_SCOPES.union(*(owner.from_membership(UUID(tenant)) for tenant in wanted.tenants))
+
+
+def _require_scopes(owner: Rights, wanted: PatRequest) -> None:
+    named = [UUID(tenant) for tenant in wanted.tenants if tenant != WILDCARD]
+    of_named = NO_SCOPES.union(*(owner.from_membership(tenant) for tenant in named))
+    if owner.is_platform_admin:
+        # The role does not give raw logs and SQL. They need a membership, and the PAT must name its tenant.
+        allowed = PLATFORM_ADMIN_SCOPES | of_named
+    else:
+        any_tenant = bool(wanted.accounts) or not named
+        allowed = (role_scopes(owner) if any_tenant else of_named) - NOT_IN_MEMBERS_PATS
     if excess := sorted(wanted.scopes - allowed):
-        raise Forbidden(f"The owner's memberships do not give the scope '{excess[0]}'.")
+        raise Forbidden(f"The owner's role and memberships do not give the scope '{excess[0]}'.")
 
 
 def _require_within(principal: Principal, wanted: PatRequest) -> None:

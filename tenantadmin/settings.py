@@ -102,6 +102,9 @@ JWT_PREVIOUS_PUBLIC_KEYS = env["JWT_PREVIOUS_PUBLIC_KEYS"] or ""
 JWT_AUDIENCE = "tenant-admin"
 ACCESS_TOKEN_LIFETIME = timedelta(seconds=env["ACCESS_TOKEN_SECONDS"])
 REFRESH_TOKEN_LIFETIME = timedelta(days=env["REFRESH_TOKEN_DAYS"])
+#: The lifetime of a personal access token whose creator gives none, and how many a user may have.
+PAT_DEFAULT_DAYS = env["PAT_DEFAULT_DAYS"]
+PAT_MAX_ACTIVE = env["PAT_MAX_ACTIVE"]
 #: How long a process remembers what a token may do; revocation acts within this time.
 PRINCIPAL_CACHE_SECONDS = env["PRINCIPAL_CACHE_SECONDS"]
 #: A function of the user. If it returns True, a new token has the claim ``tos_required``.

@@ -17,14 +17,8 @@ from django.db import connection, transaction
 from django.utils.module_loading import import_string
 
 from accounts.access.principal import WILDCARD, Rights
-from accounts.access.reach import NO_SCOPES
 from accounts.access.rights import in_force, rights_of
-from accounts.access.scopes import (
-    ALL_SCOPES,
-    NOT_IN_MEMBERS_PATS,
-    PAT_ONLY,
-    Scope,
-)
+from accounts.access.scopes import PAT_ONLY, Scope
 from accounts.access.tokens import mint_access_token
 from accounts.events import record_event, record_refused_token
 from accounts.models import MagicLink, PersonalAccessToken, RefreshToken, User
@@ -95,8 +89,8 @@ def create_pat(
 ) -> tuple[PersonalAccessToken, str]:
     """Store a new personal access token and return it with its text. The text is not stored.
 
-    The caller of this function checks before which scopes the owner may use (`grantable_scopes`). ``actor``
-    is the owner unless given.
+    The caller of this function checks before what the owner may put into it. ``expires_at`` is None for a
+    token without end. ``actor`` is the owner unless given.
     """
     text = _new_text(PAT_PREFIX)
     with transaction.atomic():
@@ -172,16 +166,10 @@ def create_refresh_token(
     return row, text
 
 
-def grantable_scopes(rights: Rights) -> frozenset[Scope]:
-    """Return the scopes that a user may put into a PAT: those of role and memberships, on any tenant."""
-    return ALL_SCOPES if rights.is_platform_admin else role_scopes(rights) - NOT_IN_MEMBERS_PATS
-
-
 def role_scopes(rights: Rights) -> frozenset[Scope]:
     """Return the scopes of primary role and memberships, on any tenant."""
-    if rights.is_platform_admin:
-        return ALL_SCOPES
-    return NO_SCOPES.union(*rights.own_on_tenants.tenants.values())
+    own = rights.own_on_tenants
+    return own.everywhere.union(*own.tenants.values())
 
 
 def sign_in_scopes(rights: Rights) -> frozenset[Scope]:

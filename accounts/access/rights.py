@@ -20,7 +20,7 @@ from django.db.models.functions import JSONObject
 
 from accounts.access.principal import Claims, Principal, Rights
 from accounts.access.reach import NO_SCOPES, Reach
-from accounts.access.scopes import Scope
+from accounts.access.scopes import GRANTABLE, Scope
 from accounts.access.tokens import verify_access_token
 from accounts.models import Account, Membership, PermissionGrant, PersonalAccessToken, RefreshToken, User
 from accounts.models.billing import GrantResource
@@ -137,9 +137,9 @@ def _read(row: Any, *, endpoints: tuple[Mapping[str, Any], ...]) -> Rights:
     granted: dict[str, dict[UUID, frozenset[Scope]]] = {kind.value: {} for kind in GrantResource}
     for grant in row.grant_rows:
         by_id, resource_id = granted[grant["resource"]], UUID(grant["id"])
-        by_id[resource_id] = by_id.get(resource_id, NO_SCOPES) | {
-            Scope(name) for name in grant["permissions"]
-        }
+        # A grant from before may hold scopes that cannot be granted any more.
+        scopes = GRANTABLE & {Scope(name) for name in grant["permissions"]}
+        by_id[resource_id] = by_id.get(resource_id, NO_SCOPES) | scopes
     return Rights(
         user_id=row.pk,
         email=row.email,

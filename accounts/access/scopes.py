@@ -60,5 +60,5 @@ READ_SCOPES: Final = frozenset(
     {Scope.CONFIG_READ, Scope.LOGS_READ, Scope.LOGS_QUERY, Scope.ANALYTICS_READ, Scope.USERS_READ}
 )
 
-#: The scopes that a delegated grant may contain.
-GRANTABLE: Final = ALL_SCOPES - {Scope.CACHE_ADMIN}
+#: The scopes that a delegated grant may contain. Raw logs and SQL are for members.
+GRANTABLE: Final = ALL_SCOPES - MEMBERS_ONLY - {Scope.CACHE_ADMIN}

@@ -9,7 +9,7 @@ from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
 from accounts.access.scopes import Scope
-from accounts.pats import PatRequest, create_own_pat, list_pats, revoke_pat
+from accounts.pats import PatRequest, create_own_pat, default_expiry, list_pats, revoke_pat
 from accounts.serializers.pats import NewPatDocument, PatBody, PatList
 from accounts.viewsets import AppViewSet
 from tenantadmin.http.hal import hrefs, item, links
@@ -62,7 +62,7 @@ class PersonalAccessTokenViewSet(AppViewSet):
             tenants=tuple(self.body.get("tenants", ())),
             accounts=tuple(self.body.get("accounts", ())),
             endpoints=tuple(self.body.get("endpoints", ())),
-            expires_at=self.body.get("expiresAt"),
+            expires_at=self.body["expiresAt"] if "expiresAt" in self.body else default_expiry(),
         )
         return Response(create_own_pat(self.principal, email=email, wanted=wanted), status=201)
 

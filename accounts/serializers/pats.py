@@ -61,7 +61,7 @@ class Endpoint(StrictSerializer):
 
 
 class PatBody(StrictSerializer):
-    """A new PAT. Empty ``endpoints`` mean all. Without ``expiresAt`` it is valid until it is revoked.
+    """A new PAT. Empty ``endpoints`` mean all. Without ``expiresAt`` it is valid for a year.
 
     Without ``tenants`` and ``accounts`` it covers only its owner's own profile and tokens.
     """
@@ -71,7 +71,9 @@ class PatBody(StrictSerializer):
     tenants = IdListField(help_text='Tenant ids, or `["*"]` (platform admins).')
     accounts = IdListField(help_text='Account ids, or `["*"]` (platform admins).')
     endpoints = Endpoint(many=True, required=False)
-    expiresAt = TimestampField(required=False, allow_null=True)
+    expiresAt = TimestampField(
+        required=False, allow_null=True, help_text="Null: it has no end (platform admins)."
+    )
 
 
 class PatDocument(serializers.Serializer[Any]):

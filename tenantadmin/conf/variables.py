@@ -65,6 +65,8 @@ VARIABLES: Final = (
     Variable("JWT_PREVIOUS_PUBLIC_KEYS", kinds.public_keys, secret=True),
     Variable("ACCESS_TOKEN_SECONDS", kinds.whole(1, _YEAR_SECONDS), 3600),
     Variable("REFRESH_TOKEN_DAYS", kinds.whole(1, _CENTURY_DAYS), 30),
+    Variable("PAT_DEFAULT_DAYS", kinds.whole(1, _CENTURY_DAYS), 365),
+    Variable("PAT_MAX_ACTIVE", kinds.whole(1, 10_000), 50),
     Variable("PRINCIPAL_CACHE_SECONDS", kinds.seconds(0, 5), 3.0),
     # Signing in
     Variable("SIGNIN_PROVIDERS", kinds.list_of(kinds.provider, unique=True), []),

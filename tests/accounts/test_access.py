@@ -43,6 +43,7 @@ MEMBER: Final = frozenset({"config:read", "logs:read", "logs:query", "analytics:
 TENANT_ADMIN: Final = MEMBER | {"config:write", "cache-admin", "analytics:users", "users:read"}
 MEMBERSHIPS: Final = {"member": MEMBER, "admin": TENANT_ADMIN, "owner": TENANT_ADMIN | {"users:write"}}
 OWNER: Final = frozenset({"config:read", "config:write"})
+GRANTABLE: Final = EVERY - {"cache-admin", "logs:read", "logs:query"}
 NONE: Final = frozenset[str]()
 
 #: The account of each tenant of the small world, and the tenant of it that is deleted.
@@ -79,7 +80,9 @@ class Person:
 
     def granted(self, *, tenant: int | None = None, account: int) -> list[frozenset[str]]:
         on = {("tenant", tenant), ("account", account)}
-        return [g.permissions for g in self.grants if g.is_in_force and (g.resource, g.number) in on]
+        return [
+            g.permissions & GRANTABLE for g in self.grants if g.is_in_force and (g.resource, g.number) in on
+        ]
 
 
 @dataclass(frozen=True)

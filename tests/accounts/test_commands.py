@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import io
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -98,6 +98,18 @@ class TestCreatePat:
         assert pat.expires_at is not None
         assert abs(pat.expires_at - now() - dt.timedelta(days=2)) < dt.timedelta(minutes=1)
 
+    def test_makes_a_token_for_a_year_unless_told_otherwise(
+        self, world: factories.World, settings: Any
+    ) -> None:
+        arguments = ["create_pat", "--owner", world.owner.email, "--scope", "config:read"]
+        run(*arguments)
+        pat = PersonalAccessToken.objects.get()
+        assert pat.expires_at is not None
+        assert abs(pat.expires_at - now() - dt.timedelta(days=365)) < dt.timedelta(minutes=1)
+        settings.PAT_MAX_ACTIVE = 1
+        with pytest.raises(CommandError, match=r"owner@example.org has 1 active personal access tokens"):
+            run(*arguments)
+
     @pytest.mark.parametrize("reach", ["--tenant", "--account"])
     def test_says_what_a_token_without_tenants_and_accounts_reaches(
         self, reach: str, world: factories.World, capsys: pytest.CaptureFixture[str]
@@ -146,7 +158,7 @@ class TestCreatePat:
             ),
             (
                 ["--owner", "owner@example.org", "--scope", "tos:publish"],
-                "The owner's memberships do not give the scope 'tos:publish'.",
+                "The owner's role and memberships do not give the scope 'tos:publish'.",
             ),
             (
                 ["--owner", "admin@example.org", "--scope", "config:read", "--expires-days", "0"],

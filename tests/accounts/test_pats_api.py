@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
+from functools import partial
 from typing import Any
 
 import pytest
 
-from accounts.models import PersonalAccessToken, User
+from accounts.models import Membership, PersonalAccessToken, User
 from tenantadmin.core.timestamps import format_timestamp, now
 from tests import factories
-from tests.accounts.support import signed_in
+from tests.accounts.support import at_once, signed_in
 from tests.conftest import ApiClient
 
 pytestmark = pytest.mark.django_db
@@ -93,6 +94,8 @@ def test_an_unknown_token_is_a_404(world: factories.World, identifier: str) -> N
         ("owner", ["users:write"], 403),
         ("owner", ["tos:publish"], 403),
         ("platform_admin", ["users:write", "tos:publish", "cache-admin", "config:write"], 201),
+        ("platform_admin", ["config:read", "logs:read"], 403),
+        ("platform_admin", ["logs:query"], 403),
         ("stranger", ["config:read"], 403),
     ],
 )
@@ -103,6 +106,84 @@ def test_what_one_may_put_into_a_token_comes_from_the_role(
     answer = signed_in(user).post(f"/users/{user.email}/tokens", body(world, scopes=scopes))
     assert answer.status_code == status, answer.content
     assert PersonalAccessToken.objects.count() == (status == 201)
+
+
+def test_a_platform_admin_puts_raw_logs_into_a_token_of_a_tenant_that_it_is_a_member_of(
+    world: factories.World,
+) -> None:
+    Membership.objects.create(user=world.platform_admin, tenant=world.tenant, role="member")
+    admin, path = signed_in(world.platform_admin), "/users/me/tokens"
+    wanted = body(world, scopes=["logs:read", "logs:query", "config:write"])
+    assert admin.post(path, wanted).status_code == 201
+    others: list[dict[str, Any]] = [
+        {"tenants": ["*"]},
+        {"tenants": [str(world.stranger_tenant.pk)]},
+        {"tenants": []},
+    ]
+    for elsewhere in others:
+        answer = admin.post(path, {**wanted, **elsewhere})
+        assert (answer.status_code, answer.json()["message"]) == (
+            403,
+            "The owner's role and memberships do not give the scope 'logs:query'.",
+        )
+
+
+def test_a_token_lasts_a_year_unless_its_creator_says_otherwise(
+    world: factories.World, settings: Any
+) -> None:
+    owner, admin = signed_in(world.owner), signed_in(world.platform_admin)
+    year, minute = dt.timedelta(days=365), dt.timedelta(minutes=1)
+    made = PersonalAccessToken.objects.get(pk=owner.post(OWN, body(world)).json()["id"])
+    assert made.expires_at is not None
+    assert abs(made.expires_at - made.created_at - year) < minute
+    settings.PAT_DEFAULT_DAYS = 7
+    made = PersonalAccessToken.objects.get(pk=owner.post(OWN, body(world)).json()["id"])
+    assert made.expires_at is not None
+    assert abs(made.expires_at - made.created_at - dt.timedelta(days=7)) < minute
+    endless = body(world, expiresAt=None)
+    refused = owner.post(OWN, endless)
+    assert (refused.status_code, refused.json()["message"]) == (
+        403,
+        "Only a platform admin may create tokens without end. Leave 'expiresAt' out.",
+    )
+    answer = admin.post(OWN, endless)
+    assert (answer.status_code, answer.json()["expiresAt"]) == (201, None)
+    narrow = factories.pat_token(
+        world.platform_admin, "users:write", "config:read", tenants=[str(world.tenant.pk)]
+    )
+    assert ApiClient(narrow).post("/users/me/tokens", endless).status_code == 403
+
+
+def test_a_user_has_at_most_so_many_active_tokens(world: factories.World, settings: Any) -> None:
+    assert settings.PAT_MAX_ACTIVE == 50
+    settings.PAT_MAX_ACTIVE = 3
+    owner = signed_in(world.owner)
+    pats = [owner.post(OWN, body(world)).json()["id"] for _ in range(3)]
+    refused = [client.post(OWN, body(world)) for client in (owner, signed_in(world.platform_admin))]
+    for answer in refused:
+        (detail,) = answer.json()["details"]
+        assert (answer.status_code, detail["code"], detail["message"]) == (
+            400,
+            "too-many-tokens",
+            "owner@example.org has 3 active personal access tokens, and may have 3. Revoke one first.",
+        )
+    assert signed_in(world.member).post("/users/me/tokens", body(world)).status_code == 201
+    PersonalAccessToken.objects.filter(pk=pats[0]).update(expires_at=now())
+    assert owner.post(OWN, body(world)).status_code == 201
+    assert owner.post(OWN, body(world)).status_code == 400
+    assert owner.delete(f"{OWN}/{pats[1]}").status_code == 200
+    assert owner.post(OWN, body(world)).status_code == 201
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_requests_at_once_do_not_exceed_the_number_of_tokens(settings: Any) -> None:
+    settings.PAT_MAX_ACTIVE = 2
+    user = factories.make_user("ada@example.org")
+    tenant = factories.make_tenant(factories.make_account("Acme", owners=[user]), owner=user)
+    wanted = {"name": "x", "scopes": ["config:read"], "tenants": [str(tenant.pk)]}
+    calls = [partial(signed_in(user).post, "/users/me/tokens", wanted) for _ in range(4)]
+    assert sorted(answer.status_code for answer in at_once(calls)) == [201, 201, 400, 400]
+    assert PersonalAccessToken.objects.count() == 2
 
 
 def test_a_guests_token_holds_read_scopes_only(world: factories.World) -> None:

@@ -8,13 +8,12 @@ from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts.access.credentials import create_pat
 from accounts.access.principal import WILDCARD
 from accounts.access.rights import rights_of
 from accounts.access.scopes import Scope
 from accounts.emails import normalize_email
 from accounts.models import User
-from accounts.pats import PatRequest, require_grantable
+from accounts.pats import PatRequest, default_expiry, require_grantable, store_pat
 from tenantadmin.core.errors import ApiError
 from tenantadmin.core.timestamps import now
 
@@ -41,7 +40,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--account", metavar="ID", dest="accounts", help="An account id, or '*'.", **several
         )
-        parser.add_argument("--expires-days", type=int, metavar="N", help="Default: it does not expire.")
+        parser.add_argument("--expires-days", type=int, metavar="N", help="Default: PAT_DEFAULT_DAYS.")
         parser.add_argument("--name", default="create_pat", help="What the list of tokens calls it.")
 
     def handle(
@@ -69,18 +68,10 @@ class Command(BaseCommand):
         )
         try:
             require_grantable(rights_of(user), wanted)
+            _, text = store_pat(user, wanted, actor="manage.py create_pat")
         except ApiError as error:
             reasons = " ".join(detail.message for detail in error.details) or error.text
             raise CommandError(reasons) from error
-        _, text = create_pat(
-            owner=user,
-            name=wanted.name,
-            scopes=wanted.scopes,
-            tenants=wanted.tenants,
-            accounts=wanted.accounts,
-            expires_at=wanted.expires_at,
-            actor="manage.py create_pat",
-        )
         if not wanted.tenants and not wanted.accounts:
             self.stderr.write(
                 "This token names no tenant and no account, so it covers only what is its owner's own. "
@@ -101,9 +92,9 @@ def _ids(option: str, names: Iterable[str]) -> tuple[str, ...]:
         raise CommandError(f"{option} takes a UUID or '*'.") from error
 
 
-def _expiry(days: int | None) -> dt.datetime | None:
+def _expiry(days: int | None) -> dt.datetime:
     if days is None:
-        return None
+        return default_expiry()
     if not 1 <= days <= _MAX_DAYS:
         raise CommandError(f"--expires-days is a number from 1 to {_MAX_DAYS}.")
     return now() + dt.timedelta(days=days)
