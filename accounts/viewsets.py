@@ -207,17 +207,18 @@ def _account_of(principal: Principal, tenant_id: UUID) -> UUID | None:
 
 
 def require_endpoint(principal: Principal, *, method: str, path: str) -> None:
-    """Refuse a request that the ``endpoints`` of the PAT behind the token do not cover.
+    """Refuse a request that the ``endpoints`` of the PAT behind the token do not cover. GET covers HEAD.
 
     Raises:
         Forbidden: no entry matches method and path.
     """
+    covering = {method, "GET"} if method == "HEAD" else {method}
     endpoints = principal.rights.endpoints
     if not endpoints:
         return
     for endpoint in endpoints:
-        methods = [name.upper() for name in endpoint.get("methods", [])]
-        if (not methods or method in methods) and _glob(endpoint.get("path", "*")).match(path):
+        methods = {name.upper() for name in endpoint.get("methods", [])}
+        if (not methods or methods & covering) and _glob(endpoint.get("path", "*")).match(path):
             return
     raise Forbidden("The personal access token behind this token does not cover this endpoint.")
 

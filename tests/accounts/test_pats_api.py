@@ -292,6 +292,15 @@ class TestEndpoints:
         token = factories.pat_token(world.platform_admin, "users:read", tenants=["*"], endpoints=endpoints)
         assert ApiClient(token).get("/users").status_code == (200 if allowed else 403)
 
+    @pytest.mark.parametrize(
+        ("methods", "head", "get"), [(["GET"], 200, 200), (["HEAD"], 200, 403), (["POST"], 403, 403)]
+    )
+    def test_get_covers_head(self, world: factories.World, methods: list[str], head: int, get: int) -> None:
+        endpoints = [{"methods": methods, "path": "/users"}]
+        token = factories.pat_token(world.platform_admin, "users:read", tenants=["*"], endpoints=endpoints)
+        client = ApiClient(token)
+        assert (client.request("HEAD", "/users").status_code, client.get("/users").status_code) == (head, get)
+
 
 def test_a_wildcard_tokens_access_ends_with_its_owners_role(world: factories.World) -> None:
     client = ApiClient(factories.pat_token(world.platform_admin, "users:read", tenants=["*"]))
