@@ -1,4 +1,4 @@
-"""Read, create, change and delete users. Contract: Users, roles, memberships."""
+"""Read, create and change users. Contract: Users, roles, memberships."""
 
 from __future__ import annotations
 
@@ -9,24 +9,20 @@ from uuid import UUID
 from django.db import DEFAULT_DB_ALIAS, transaction
 from django.db.models import Q
 
-from accounts.access.credentials import end_links, lock_sign_in
-from accounts.access.rights import in_force
+from accounts.access.credentials import lock_sign_in
 from accounts.access.scopes import Scope
 from accounts.emails import check_email
 from accounts.events import record_event
-from accounts.grants import record_grant
 from accounts.memberships import (
     MembershipEntry,
     append_memberships,
     can_see_membership,
-    record_membership,
     replace_memberships,
     set_memberships,
 )
-from accounts.models import Account, Membership, Tenant, User
+from accounts.models import Membership, User
 from accounts.models.events import EventKind
-from accounts.models.users import MembershipRole
-from accounts.roles import Roles, apply_roles, has_other_active_admin, lock_admins, replace_roles, roles_of
+from accounts.roles import Roles, apply_roles, lock_admins, replace_roles, roles_of
 from tenantadmin.core.errors import Forbidden, NotFound, ValidationFailed
 from tenantadmin.core.timestamps import format_timestamp, now
 from tenantadmin.database.prepared import PreparedQuery
@@ -183,55 +179,6 @@ def write_memberships(
         else:
             replace_memberships(principal, user=readable_user(principal, email), entries=entries)
         return read_memberships(principal, email)
-
-
-def delete_user(email: str, *, actor: str) -> list[str]:
-    """Delete a user with memberships, grants and credentials. For platform admins.
-
-    The user's magic links are used up, so that they do not sign in a new user with this address. Returns the
-    accounts and tenants that are left without an owner, as `sole_ownerships`.
-
-    Raises:
-        NotFound: there is no such user.
-        Forbidden: it is the last active platform admin.
-    """
-    with transaction.atomic():
-        lock_admins()
-        lock_sign_in(email)
-        # Lock accounts before users: a write of an account uses the same order.
-        owned = Account.objects.filter(owners__email=email).values("pk")
-        list(Account.objects.select_for_update(no_key=True).filter(pk__in=owned).order_by("pk"))
-        user = User.objects.select_for_update().filter(email=email).first()
-        if user is None:
-            raise NotFound("There is no such user.")
-        if user.is_staff and not has_other_active_admin(user):
-            raise Forbidden("The last active platform admin cannot be deleted.")
-        # A write of memberships locks users before tenants too.
-        list(Tenant.objects.select_for_update(no_key=True).filter(memberships__user=user).order_by("pk"))
-        ownerless = sole_ownerships(user)
-        for tenant_id, role in user.memberships.values_list("tenant_id", "role"):
-            record_membership(email, tenant_id, actor=actor, before=role)
-        for grant in user.grants.select_related("grantee").filter(in_force()):
-            record_grant(EventKind.GRANT_REVOKED, grant, actor=actor)
-        before = {"displayName": user.display_name, "roles": roles_of(user).as_json()}
-        record_event(EventKind.USER_DELETED, actor=actor, subject=email, before=before)
-        end_links(email)
-        user.delete()
-    return ownerless
-
-
-def sole_ownerships(user: User) -> list[str]:
-    """Return the live accounts and tenants that only ``user`` owns: ``account 'Acme' (<id>)``."""
-    shared_accounts = Account.owners.through.objects.exclude(user=user).values("account")
-    accounts = user.owned_accounts.filter(deleted_at__isnull=True).exclude(pk__in=shared_accounts)
-    owners = Membership.objects.filter(role=MembershipRole.OWNER)
-    tenants = Tenant.objects.filter(
-        pk__in=owners.filter(user=user).values("tenant"), deleted_at__isnull=True
-    ).exclude(pk__in=owners.exclude(user=user).values("tenant"))
-    return [
-        *(f"account '{account.name}' ({account.pk})" for account in accounts.order_by("name", "pk")),
-        *(f"tenant '{tenant.name}' ({tenant.pk})" for tenant in tenants.order_by("name", "pk")),
-    ]
 
 
 def readable_user(principal: Principal, email: str) -> User:

@@ -8,6 +8,7 @@ from django.urls import reverse
 from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
+from accounts.deletion import delete_user
 from accounts.emails import normalize_email
 from accounts.roles import make_roles
 from accounts.serializers.users import (
@@ -18,7 +19,7 @@ from accounts.serializers.users import (
     WrittenUserDocument,
     membership_entries,
 )
-from accounts.users import UserChange, delete_user, list_users, read_user, write_user
+from accounts.users import UserChange, list_users, read_user, write_user
 from accounts.viewsets import AppViewSet
 from tenantadmin.core.errors import ValidationFailed
 from tenantadmin.http.hal import hrefs, links

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final
 from django.db.models import Count
 
 from accounts.billing.domains import verify_domain
+from accounts.deletion import delete_user, sole_ownerships
 from accounts.models import Domain, User
 from accounts.models.users import PrimaryRole
 from accounts.roles import has_other_active_admin, lock_admins, replace_roles, wildcard_tokens
 from accounts.signin.flow import unlink_identity
 from accounts.staff.sessions import reset_second_factor, second_factors
-from accounts.users import delete_user, sole_ownerships
 from tenantadmin.http.admin_actions import ConfirmedAction, Refused, with_confirmation
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from accounts.access.credentials import create_pat, create_refresh_token, digest
 from accounts.access.rights import authenticate_token
 from accounts.access.scopes import Scope
 from accounts.access.tokens import mint_access_token
+from accounts.deletion import delete_user
 from accounts.models import MagicLink, User
 from accounts.roles import replace_roles
-from accounts.users import delete_user
 from tenantadmin.core.errors import InvalidToken
 from tenantadmin.core.timestamps import now
 from tests import factories

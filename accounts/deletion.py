@@ -1,0 +1,66 @@
+"""Delete users. Contract: Users, roles, memberships."""
+
+from __future__ import annotations
+
+from django.db import transaction
+
+from accounts.access.credentials import end_links, lock_sign_in
+from accounts.access.rights import in_force
+from accounts.events import record_event
+from accounts.grants import record_grant
+from accounts.memberships import record_membership
+from accounts.models import Account, Membership, Tenant, User
+from accounts.models.events import EventKind
+from accounts.models.users import MembershipRole
+from accounts.roles import has_other_active_admin, lock_admins, roles_of
+from tenantadmin.core.errors import Forbidden, NotFound
+
+
+def delete_user(email: str, *, actor: str) -> list[str]:
+    """Delete a user with memberships, grants and credentials. For platform admins.
+
+    The user's magic links are used up, so that they do not sign in a new user with this address. Returns the
+    accounts and tenants that are left without an owner, as `sole_ownerships`.
+
+    Raises:
+        NotFound: there is no such user.
+        Forbidden: it is the last active platform admin.
+    """
+    with transaction.atomic():
+        lock_admins()
+        lock_sign_in(email)
+        # Lock accounts before users: a write of an account uses the same order.
+        owned = Account.objects.filter(owners__email=email).values("pk")
+        list(Account.objects.select_for_update(no_key=True).filter(pk__in=owned).order_by("pk"))
+        user = User.objects.select_for_update().filter(email=email).first()
+        if user is None:
+            raise NotFound("There is no such user.")
+        if user.is_staff and not has_other_active_admin(user):
+            raise Forbidden("The last active platform admin cannot be deleted.")
+        # A write of memberships locks users before tenants too.
+        tenants = Tenant.objects.select_for_update(no_key=True, of=("self",))
+        list(tenants.filter(memberships__user=user).order_by("pk"))
+        ownerless = sole_ownerships(user)
+        for tenant_id, role in user.memberships.values_list("tenant_id", "role"):
+            record_membership(email, tenant_id, actor=actor, before=role)
+        for grant in user.grants.select_related("grantee").filter(in_force()):
+            record_grant(EventKind.GRANT_REVOKED, grant, actor=actor)
+        before = {"displayName": user.display_name, "roles": roles_of(user).as_json()}
+        record_event(EventKind.USER_DELETED, actor=actor, subject=email, before=before)
+        end_links(email)
+        user.delete()
+    return ownerless
+
+
+def sole_ownerships(user: User) -> list[str]:
+    """Return the live accounts and tenants that only ``user`` owns: ``account 'Acme' (<id>)``."""
+    shared_accounts = Account.owners.through.objects.exclude(user=user).values("account")
+    accounts = user.owned_accounts.filter(deleted_at__isnull=True).exclude(pk__in=shared_accounts)
+    owners = Membership.objects.filter(role=MembershipRole.OWNER)
+    tenants = Tenant.objects.filter(
+        pk__in=owners.filter(user=user).values("tenant"), deleted_at__isnull=True
+    ).exclude(pk__in=owners.exclude(user=user).values("tenant"))
+    return [
+        *(f"account '{account.name}' ({account.pk})" for account in accounts.order_by("name", "pk")),
+        *(f"tenant '{tenant.name}' ({tenant.pk})" for tenant in tenants.order_by("name", "pk")),
+    ]
