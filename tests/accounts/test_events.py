@@ -465,7 +465,7 @@ class TestCommands:
         monkeypatch.setattr("sys.stdin", io.StringIO())
         # As in a process that answers no requests.
         request_ids._current.set("-")
-        set_address("")
+        set_address(str)
         out = io.StringIO()
         for _ in range(2):
             call_command("create_admin", ADA, stdout=out)

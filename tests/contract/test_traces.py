@@ -35,6 +35,8 @@ WITHOUT: Final = {
     "deleteMarker": "as replaceMarker",
     "invalidateRules": "as replaceMarker",
     "replaceCacheMetadata": "describes what the Gateway has cached; sent for each entry of its cache",
+    "replaceManyCacheMetadata": "as replaceCacheMetadata",
+    "deleteCacheMetadata": "as replaceCacheMetadata",
 }
 
 #: The first sign-in makes an account and a tenant, whose documents have revisions.
