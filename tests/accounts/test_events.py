@@ -154,19 +154,19 @@ class TestSignIn:
 
     def test_on_the_admin_site(self, settings: Any) -> None:
         settings.RATE_LIMIT_NAMESPACE = f"test-{uuid.uuid4().hex}"
-        settings.PASSWORD_EMAIL_LIMIT = "2 per 15 minutes"
+        settings.PASSWORD_ADDRESS_LIMIT = "3 per 15 minutes"
         user = factories.make_user(ADA, role="admin")
         user.set_password("right")
         user.save()
 
-        def attempt(email: str, password: str) -> int:
+        def attempt(email: str, password: str, address: str = "192.0.2.1") -> int:
             form = {"username": email, "password": password, "next": "/admin/"}
-            return Client().post("/admin/login/", form).status_code
+            return Client().post("/admin/login/", form, REMOTE_ADDR=address).status_code
 
         assert attempt(ADA, "right") == 302
         assert [attempt(ADA, "wrong") for _ in range(3)] == [200, 200, 429]
         # Somebody types a password into the first field.
-        assert attempt("hunter2", "wrong") == 200
+        assert attempt("hunter2", "wrong", "192.0.2.2") == 200
         wrong = "Please enter the correct email and password for a staff account"
         assert [(it.kind, it.actor, it.subject, it.reason.partition(".")[0]) for it in events()] == [
             ("sign-in.succeeded", ADA, ADA, ""),
