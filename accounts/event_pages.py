@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import Q
+from django.db.models import Q, Subquery
 from django.db.models.expressions import RawSQL
 
 from accounts.access.scopes import Scope
 from accounts.cursors import older_than, write_cursor
-from accounts.models import Event
+from accounts.models import Event, User
 from accounts.models.users import MembershipRole
 from tenantadmin.core.timestamps import format_timestamp
 
@@ -101,13 +101,16 @@ def read_events(principal: Principal, asked: EventFilter, *, limit: int, cursor:
 def _visible(principal: Principal, rows: QuerySet[Event], count: int) -> RawQuerySet[Event]:
     """Return the first ``count`` of ``rows`` that a caller other than a platform admin may see.
 
-    Owners see the events of their tenants and accounts, and everyone those by or about itself. For each
-    tenant, account and person PostgreSQL reads the first rows by an index, and merges them. With one
-    condition for all of them, it would read the whole table for somebody whose events are rare.
+    Owners see the events of their tenants and accounts, and everyone those by or about itself, but not those
+    of an earlier user with the same address. For each tenant, account and person PostgreSQL reads the first
+    rows by an index, and merges them. With one condition for all of them, it would read the whole table for
+    somebody whose events are rare.
     """
+    created_at = User.objects.filter(pk=principal.rights.user_id).values("created_at")
+    own = rows.filter(at__gte=Subquery(created_at))
     branches = [
-        rows.filter(actor=principal.email)[:count].query.sql_with_params(),
-        rows.filter(subject=principal.email)[:count].query.sql_with_params(),
+        own.filter(actor=principal.email)[:count].query.sql_with_params(),
+        own.filter(subject=principal.email)[:count].query.sql_with_params(),
         _first_of_each(rows, count, "tenant_id", _owned_tenants(principal)),
         _first_of_each(rows, count, "account_id", _owned_accounts(principal)),
     ]

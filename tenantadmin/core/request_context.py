@@ -7,20 +7,20 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-_address: ContextVar[str] = ContextVar("client_address", default="")
+_address: ContextVar[Callable[[], str]] = ContextVar("client_address", default=str)
 _reason: ContextVar[str] = ContextVar("reason", default="")
 
 
 def current_address() -> str:
     """Return the client's address, or an empty text outside of a request."""
-    return _address.get()
+    return _address.get()()
 
 
-def set_address(address: str) -> None:
-    """Set the client's address of the current request."""
-    _address.set(address)
+def set_address(read: Callable[[], str]) -> None:
+    """Set how to read the client's address of the current request. Few requests need it."""
+    _address.set(read)
 
 
 def current_reason() -> str:

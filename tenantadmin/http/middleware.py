@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from functools import partial
 from typing import TYPE_CHECKING
 
 from django.conf import settings
@@ -50,7 +51,7 @@ def request_id(get_response: GetResponse) -> GetResponse:
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
         identifier = begin_request(request.headers.get(HEADER))
-        set_address(client_address(request))
+        set_address(partial(client_address, request))
         response = get_response(request)
         response[HEADER] = identifier
         return response

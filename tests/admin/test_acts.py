@@ -281,7 +281,7 @@ def test_what_is_no_key_is_refused_with_all_that_was_chosen(
     row = make_row(model)
     name = "delete" if model is User else "revoke"
     address = reverse(f"admin:accounts_{model._meta.model_name}_changelist")
-    form = {"action": name, "_selected_action": [str(row.pk), key], "confirmed": "yes"}
+    form = {"action": name, "_selected_action": [str(row.pk), key], "confirmed": "yes", "reason": "x"}
     for sent in (form, {**form, "index": "0"}):
         answer = staff.post(address, sent, follow=True)
         assert answer.status_code == 200
@@ -291,7 +291,7 @@ def test_what_is_no_key_is_refused_with_all_that_was_chosen(
 
 
 def test_a_key_that_no_row_has_does_nothing(staff: Client, db: None) -> None:
-    form = {"action": "delete", "_selected_action": "9" * 30, "confirmed": "yes"}
+    form = {"action": "delete", "_selected_action": "9" * 30, "confirmed": "yes", "reason": "x"}
     assert staff.post(reverse("admin:accounts_user_changelist"), form, follow=True).status_code == 200
     assert traces() == []
 

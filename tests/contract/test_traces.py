@@ -35,6 +35,15 @@ WITHOUT: Final = {
     "deleteMarker": "as replaceMarker",
     "invalidateRules": "as replaceMarker",
     "replaceCacheMetadata": "describes what the Gateway has cached; sent for each entry of its cache",
+    "replaceManyCacheMetadata": "as replaceCacheMetadata",
+    "deleteCacheMetadata": "as replaceCacheMetadata",
+    "createDraft": "a draft is not in force; publishing it is a revision",
+    "replaceDraft": "as createDraft",
+    "deleteDraft": "as createDraft",
+    "explainRequest": "writes nothing",
+    "explainLoggedRequest": "writes nothing",
+    "requestReplay": "computes from the log and changes nothing else; its row says who asked",
+    "cancelReplay": "as requestReplay",
 }
 
 #: The first sign-in makes an account and a tenant, whose documents have revisions.
@@ -91,6 +100,10 @@ class Stage:
         (token,) = re.findall(r"\?t=(\S+)", str(self.outbox[-1].body))
         return str(token)
 
+    def draft(self) -> str:
+        address = f"{self.tenant}/rules/drafts"
+        return f"{address}/{self.admin.post(address, {'rules': []}).json()['draftId']}"
+
     def grant(self) -> PermissionGrant:
         return PermissionGrant.objects.create(
             grantee=self.world.member,
@@ -109,6 +122,7 @@ class Stage:
 REQUESTS: Final[dict[str, Callable[[Stage], Ask]]] = {
     "replaceTenantRules": lambda it: Ask("PUT", f"{it.tenant}/rules", {"rules": []}),
     "restoreRules": lambda it: Ask("POST", f"{it.tenant}/rules/history/0/restore"),
+    "publishDraft": lambda it: Ask("POST", f"{it.draft()}/publish"),
     "replaceTenantConfig": lambda it: Ask("PUT", f"{it.tenant}/config", {"tenantName": "New"}),
     "restoreConfig": lambda it: Ask("POST", f"{it.tenant}/config/history/0/restore"),
     "createTenant": lambda it: Ask(
