@@ -186,7 +186,7 @@ MIDDLEWARE = [
     "tenantadmin.http.middleware.request_id",
     "corsheaders.middleware.CorsMiddleware",
     "tenantadmin.http.health.health",
-    "tenantadmin.http.headers.SecurityHeaders",
+    "tenantadmin.http.headers.security_headers",
     "tenantadmin.http.middleware.body_limit",
     "tenantadmin.http.middleware.json_errors",
     "django.middleware.security.SecurityMiddleware",
