@@ -36,11 +36,6 @@ DEBUG: bool = env["DJANGO_DEBUG"]
 #: Where `manage.py serve` listens.
 HOST: str = env["HOST"]
 PORT: int = env["PORT"]
-#: How many requests a web process answers at a time. More than SQL queries can hold (SQL_SLOTS + SQL_QUEUE),
-#: so that other requests are answered meanwhile.
-WEB_THREADS: int = env["WEB_THREADS"]
-#: Within this time the body of a request must arrive.
-BODY_TIMEOUT_SECONDS: float = env["BODY_TIMEOUT_SECONDS"]
 PUBLIC_BASE_URL: str = env["PUBLIC_BASE_URL"] or f"http://127.0.0.1:{PORT}"
 DASHBOARD_URL: str = env["DASHBOARD_URL"] or f"{PUBLIC_BASE_URL}/docs"
 ALLOWED_HOSTS: list[str] = env["ALLOWED_HOSTS"] or (
@@ -85,11 +80,6 @@ DATABASES = {
         },
     }
 }
-#: How long a statement may take in a web process and in a job, and how long a transaction may wait for its
-#: next statement; 0 for no limit.
-DATABASE_STATEMENT_SECONDS: float = env["DATABASE_STATEMENT_SECONDS"]
-DATABASE_JOB_STATEMENT_SECONDS: float = env["DATABASE_JOB_STATEMENT_SECONDS"]
-DATABASE_IDLE_SECONDS: float = env["DATABASE_IDLE_SECONDS"]
 REDIS_URL: str = env["REDIS_URL"] or _EMBEDDED.redis_url
 
 # --- Secrets ----------------------------------------------------------------------------------
@@ -199,7 +189,7 @@ MIDDLEWARE = [
     "tenantadmin.http.middleware.request_id",
     "corsheaders.middleware.CorsMiddleware",
     "tenantadmin.http.health.health",
-    "tenantadmin.http.headers.SecurityHeaders",
+    "tenantadmin.http.headers.security_headers",
     "tenantadmin.http.middleware.body_limit",
     "tenantadmin.http.middleware.json_errors",
     "django.middleware.security.SecurityMiddleware",

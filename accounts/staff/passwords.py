@@ -24,7 +24,7 @@ _KIND: Final = "password"
 class PasswordForm(AdminAuthenticationForm):
     """Counts every try before it checks the password, so that concurrent tries are counted too.
 
-    Tries are counted for the email and the client's address together: strangers cannot keep the owner of a
+    Tries are counted for the email and the client's network together: strangers cannot keep the owner of a
     known email out. ``refusal`` is the error if a limit refused the try, else None.
     """
 
@@ -32,11 +32,11 @@ class PasswordForm(AdminAuthenticationForm):
     refusal: ApiError | None = None
 
     def clean(self) -> dict[str, Any]:
-        address = client_address(self.request)
+        network = network_of(client_address(self.request))
         email = normalize_email(self.cleaned_data.get("username") or "")
-        key = f"{address} {email}"
+        key = f"{network} {email}"
         try:
-            count_use(limit=settings.PASSWORD_ADDRESS_LIMIT, kind="password-address", key=address)
+            count_use(limit=settings.PASSWORD_ADDRESS_LIMIT, kind="password-address", key=network)
             claim_try(kind=_KIND, key=key)
         except ApiError as error:
             self.refusal = error

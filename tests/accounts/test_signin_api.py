@@ -249,6 +249,19 @@ class TestCallback:
         assert Browser().sign_in(issuer).status_code == 302
         assert not User.objects.filter(email="renamed@example.org").exists()
 
+    @pytest.mark.parametrize("identity", [("google", "117"), ("corp", "116")])
+    def test_a_user_with_another_identity_is_not_taken_over(
+        self, issuer: Issuer, identity: tuple[str, str]
+    ) -> None:
+        provider, subject = identity
+        User.objects.create(email="ada@example.org", identity_provider=provider, identity_subject=subject)
+        answer = Browser().sign_in(issuer)
+        assert (answer.status_code, answer.json()["error"]) == (401, "unauthorized")
+        assert answer.json()["message"].startswith(f"ada@example.org signs in through '{provider}' here.")
+        user = User.objects.get()
+        assert (user.identity_provider, user.identity_subject) == identity
+        assert not RefreshToken.objects.exists()
+
     @pytest.mark.parametrize("verified", [False, None, 0, "false", "yes"])
     def test_an_unverified_address_neither_signs_in_nor_links(
         self, issuer: Issuer, world: factories.World, verified: object

@@ -76,6 +76,13 @@ def test_strangers_cannot_lock_a_known_email(db: None) -> None:
     assert try_password("right", address="192.0.2.2").status_code == 302
 
 
+def test_addresses_of_one_ipv6_network_are_counted_together(db: None) -> None:
+    make_admin()
+    answers = [try_password("wrong", address=f"2001:db8::{number}").status_code for number in range(1, 7)]
+    assert answers == [200] * 5 + [429]
+    assert try_password("right", address="2001:db8:0:1::1").status_code == 302
+
+
 def test_each_wrong_password_doubles_the_wait_up_to_15_minutes(settings: Any) -> None:
     redis = limits._redis(settings.REDIS_URL)
     count, wait = limits._keys("t", "k")

@@ -280,6 +280,14 @@ class TestSecondFactor:
         for path in ("/admin/accounts/user/", "/admin/accounts/tenant/", "/admin/password_change/"):
             assert client.get(path).status_code == 302
 
+    def test_who_gets_no_further_can_sign_out(self, client: Client, ada: User) -> None:
+        by_password(client)
+        page = client.get(reverse("mfa_index")).content.decode()
+        assert f'href="{reverse("account_logout")}"' in page
+        assert client.get(reverse("account_logout")).status_code == 200
+        assert client.post(reverse("account_logout"))["Location"] == "/admin/login/"
+        assert "_auth_user_id" not in client.session
+
     def test_an_authenticator_app_is_added_and_then_asked_for(self, client: Client, ada: User) -> None:
         by_password(client)
         page = client.get(reverse("mfa_activate_totp"))

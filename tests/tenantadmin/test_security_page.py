@@ -1,0 +1,22 @@
+"""docs/security.md names tests that exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+NAMED = sorted(set(re.findall(r"`(tests/[\w/.:]+)`", (ROOT / "docs/security.md").read_text())))
+
+
+def test_the_page_names_tests() -> None:
+    assert len(NAMED) > 30
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_named_test_exists(name: str) -> None:
+    file, _, member = name.partition("::")
+    text = (ROOT / file).read_text()
+    assert not member or re.search(rf"^\s*(def|class) {member}\b", text, re.MULTILINE)
