@@ -64,7 +64,7 @@ class ReplayViewSet(AppViewSet):
         responses={
             200: Replay,
             202: Replay,
-            429: refusal(429, "The tenant has as many replays as it may have."),
+            429: refusal(429, "Too many replays of the tenant wait, or were started."),
         },
         examples=[
             OpenApiExample(

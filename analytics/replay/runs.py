@@ -19,6 +19,7 @@ from django.db import IntegrityError, connection, transaction
 from accounts.models import Tenant
 from accounts.models.history import RevisionKind
 from accounts.revisions import DocumentHistory, RevisionNotFound
+from accounts.signin.limits import count_use
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.listing import require_live_tenant
 from analytics.models import ReplayRun
@@ -50,7 +51,6 @@ _LIFETIME: Final = timedelta(days=30)
 #: Seconds between two looks whether a running replay must end.
 _LOOK_SECONDS: Final = 1.0
 _LOST: Final = "The worker ended before the replay did. Request it again."
-_HOUR: Final = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,8 @@ def queue_replay(
         TenantNotFound: there is no such live tenant.
         RulesetRejected, ValidationFailed: see `_read_subject`; or the days are none.
         TooLarge: the days are over a cap.
-        TooManyReplays: the tenant has used up its replays.
+        TooManyReplays: too many replays of the tenant wait.
+        RateLimited: the tenant has started too many replays.
     """
     require_live_tenant(tenant_id)
     subject = _read_subject(tenant_id, rules=rules, seq=seq)
@@ -150,10 +151,7 @@ def _require_capacity(tenant_id: UUID) -> None:
     runs = ReplayRun.objects.filter(tenant_id=tenant_id)
     if runs.filter(state=ReplayRun.State.QUEUED).count() >= settings.REPLAY_QUEUE:
         raise TooManyReplays(retry_after=int(settings.REPLAY_TIMEOUT_SECONDS))
-    recent = runs.filter(requested_at__gt=now() - _HOUR).order_by("requested_at")
-    if recent.count() >= settings.REPLAYS_PER_HOUR:
-        oldest = recent[0].requested_at
-        raise TooManyReplays(retry_after=max(1, int((oldest + _HOUR - now()).total_seconds())))
+    count_use(limit=settings.REPLAY_LIMIT, kind="replay", key=str(tenant_id))
 
 
 def run_next(store: ObjectStore, *, tenant_id: UUID) -> bool:

@@ -30,6 +30,8 @@ from analytics.summaries.days import find_stale_days, rebuild_day
 from logs.layout import day_prefix, day_start_ms
 from logs.locks import build_lock
 from rules.write import write_ruleset
+from tenantadmin.celery import app
+from tenantadmin.core.errors import RateLimited
 from tenantadmin.core.timestamps import now
 from tenantadmin.objectstore import default_store
 from tests import factories
@@ -140,10 +142,14 @@ def test_caps(tenant: UUID, settings: Any) -> None:
         queue(tenant)
     assert refused.value.headers == {"Retry-After": "120"}
     run_all(tenant)
-    settings.REPLAYS_PER_HOUR = 2
-    with pytest.raises(TooManyReplays) as refused:
-        queue(tenant)
-    assert 3590 <= int(refused.value.headers["Retry-After"]) <= 3600
+    settings.REPLAY_QUEUE = 9
+    settings.REPLAY_LIMIT = "2 per hour"
+    queue(tenant)
+    queue(tenant)
+    queue(tenant, warmup_days=0)
+    with pytest.raises(RateLimited) as limited:
+        queue(tenant, warmup_days=2)
+    assert 3500 <= int(limited.value.headers["Retry-After"]) <= 3600
 
 
 def test_a_run_that_takes_too_long_fails(tenant: UUID, settings: Any, monkeypatch: Any) -> None:
@@ -307,6 +313,12 @@ def test_tasks_run_the_queue(tenant: UUID, monkeypatch: Any) -> None:
     assert sent == [str(tenant)] * 2
     tasks.run_replay(str(tenant))
     assert len(sent) == 2
+
+
+def test_replays_have_a_queue_that_every_worker_serves() -> None:
+    assert set(app.amqp.queues) == {"celery", "replays"}
+    assert app.amqp.router.route({}, tasks.run_replay.name)["queue"].name == "replays"
+    assert app.amqp.router.route({}, tasks.refresh_recent.name)["queue"].name == "celery"
 
 
 def test_the_operations(tenant: UUID, world: factories.World, monkeypatch: Any) -> None:
