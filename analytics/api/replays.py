@@ -84,6 +84,7 @@ class ReplayViewSet(AppViewSet):
             tenant_id=tenant,
             rules=self.body.get("rules"),
             seq=self.body.get("seq"),
+            draft_id=self.body.get("draftId"),
             first_day=self.body["from"],
             last_day=self.body["to"],
             warmup_days=self.body["warmupDays"],

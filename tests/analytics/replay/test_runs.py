@@ -29,6 +29,7 @@ from analytics.replay.runs import (
 from analytics.summaries.days import find_stale_days, rebuild_day
 from logs.layout import day_prefix, day_start_ms
 from logs.locks import build_lock
+from rules.drafts import create_draft
 from rules.write import write_ruleset
 from tenantadmin.celery import app
 from tenantadmin.core.errors import RateLimited
@@ -351,8 +352,14 @@ def test_the_operations(tenant: UUID, world: factories.World, monkeypatch: Any) 
         "message": "The replay is removed.",
     }
     assert owner.get(address).status_code == 404
-    revision = owner.post(path, {"seq": 1, "from": "2026-03-02", "to": "2026-03-02"})
+    days = {"from": "2026-03-02", "to": "2026-03-02"}
+    revision = owner.post(path, {"seq": 1, **days})
     assert (revision.status_code, revision.json()["subject"]) == (202, {"seq": 1})
+    draft = create_draft(
+        tenant_id=tenant, document={"name": "Longer", "rules": LONGER}, actor="a@example.org"
+    )
+    drafted = owner.post(path, {"draftId": str(draft.pk), "warmupDays": 0, **days})
+    assert (drafted.status_code, drafted.json()["subject"]) == (202, {"draftId": str(draft.pk)})
 
 
 @pytest.mark.parametrize(
@@ -360,9 +367,10 @@ def test_the_operations(tenant: UUID, world: factories.World, monkeypatch: Any) 
     [
         ({}, "", "invalid"),
         ({"rules": [], "seq": 1}, "", "invalid"),
-        ({"seq": 9}, "/seq", "not-found"),
+        ({"seq": 9}, "/seq", "unknown-revision"),
+        ({"draftId": str(uuid4())}, "/draftId", "unknown-draft"),
         ({"seq": 1, "to": "2026-03-01"}, "/to", "invalid"),
-        ({"seq": 1, "to": "2026-3-3"}, "/to", "invalid-day"),
+        ({"seq": 1, "to": "2026-3-3"}, "/to", "invalid"),
         ({"seq": 1, "to": "2026-05-01"}, "/from", "out-of-range"),
         ({"seq": 1, "warmupDays": 8}, "/warmupDays", "max-value"),
         ({"seq": 1, "gateway": {"nocache": "yes"}}, "/gateway/nocache", "invalid"),
