@@ -28,7 +28,7 @@ from logs.quoting import quote_name, quote_texts
 from rules.language import read_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from multiprocessing.synchronize import Event
     from pathlib import Path
 
@@ -59,7 +59,7 @@ def main() -> None:
         files = write_log(profile, directory / "one", entries=options.entries)
         twice = write_log(profile, directory / "two", entries=2 * options.entries)
         draft = tuple(replace(rule, ttl_seconds=2 * rule.ttl_seconds) for rule in rules)
-        steps = {
+        steps: dict[str, Callable[[], None]] = {
             "scan": lambda: scan(files),
             "replay": lambda: run(files, rules, rules),
             "twice": lambda: run(twice, rules, rules),
