@@ -135,7 +135,7 @@ class ReplayRun(models.Model):
     state = models.CharField(max_length=9, choices=State.choices, default=State.QUEUED)
     #: 0 to 1.
     progress = models.FloatField(default=0)
-    #: Which ruleset: ``{seq}``, or ``{digest}`` of the rules that were sent.
+    #: Which ruleset: ``{seq}``, ``{draftId}``, or ``{digest}`` of the rules that were sent.
     subject = models.JSONField()
     #: The complete rules of the subject.
     rules = models.JSONField()

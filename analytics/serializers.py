@@ -19,6 +19,7 @@ from tenantadmin.http.serializers import (
     OneOfField,
     StrictCharField,
     StrictSerializer,
+    StrictUuidField,
     TimestampField,
 )
 
@@ -352,11 +353,12 @@ class RulesField(serializers.JSONField):
 
 
 class ReplayBody(StrictSerializer):
-    """Which ruleset to replay over which days. Give either ``rules`` or ``seq``."""
+    """Which ruleset to replay over which days. Give one of ``rules``, ``seq`` and ``draftId``."""
 
     to = DayField(help_text="The last day, included.")
     rules = RulesField(required=False)
     seq = JsonIntegerField(required=False, min_value=0, max_value=2**31 - 1, help_text="A revision.")
+    draftId = StrictUuidField(required=False, help_text="A draft of the rules, which has no lint errors.")
     warmupDays = JsonIntegerField(
         required=False, default=1, min_value=0, max_value=7, help_text="Days before that fill the cache."
     )
@@ -492,9 +494,10 @@ class LearnedGateway(serializers.Serializer[Any]):
 
 
 class ReplaySubject(serializers.Serializer[Any]):
-    """The replayed ruleset: a revision, or the digest of the rules that were sent."""
+    """The replayed ruleset: a revision, a draft, or the digest of the rules that were sent."""
 
     seq = serializers.IntegerField(required=False, min_value=0)
+    draftId = serializers.UUIDField(required=False)
     digest = serializers.CharField(required=False)
 
 

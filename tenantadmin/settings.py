@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 from csp.constants import NONE, SELF
 from environ import Env
-from kombu import Queue
 
 from logs.sql.options import options_from
 from tenantadmin import embedded
@@ -373,7 +372,7 @@ REPLAY_MEMORY_BYTES = env["REPLAY_MEMORY_BYTES"]
 REPLAY_THREADS = env["REPLAY_THREADS"]
 #: How many replays of a tenant may wait. One at a time runs.
 REPLAY_QUEUE = env["REPLAY_QUEUE"]
-REPLAYS_PER_HOUR = env["REPLAYS_PER_HOUR"]
+REPLAY_LIMIT = env["REPLAY_LIMIT"]
 
 # --- Celery -----------------------------------------------------------------------------------
 
@@ -390,7 +389,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 3600}
 CELERY_WORKER_SOFT_SHUTDOWN_TIMEOUT = 3.0
 CELERY_TIMEZONE = "UTC"
 # A worker serves all queues unless it is told which: `celery worker --queues replays`.
-CELERY_TASK_QUEUES = [Queue("celery"), Queue("replays")]
+CELERY_TASK_QUEUES: dict[str, dict[str, str]] = {"celery": {}, "replays": {}}
 CELERY_TASK_ROUTES = {"analytics.tasks.run_replay": {"queue": "replays"}}
 
 # --- Logging ----------------------------------------------------------------------------------

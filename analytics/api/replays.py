@@ -64,7 +64,7 @@ class ReplayViewSet(AppViewSet):
         responses={
             200: Replay,
             202: Replay,
-            429: refusal(429, "The tenant has as many replays as it may have."),
+            429: refusal(429, "Too many replays of the tenant wait, or were started."),
         },
         examples=[
             OpenApiExample(
@@ -84,6 +84,7 @@ class ReplayViewSet(AppViewSet):
             tenant_id=tenant,
             rules=self.body.get("rules"),
             seq=self.body.get("seq"),
+            draft_id=self.body.get("draftId"),
             first_day=self.body["from"],
             last_day=self.body["to"],
             warmup_days=self.body["warmupDays"],

@@ -14,7 +14,7 @@ class TooLarge(ValidationFailed):
 
 
 class TooManyReplays(RateLimited):
-    message = "The tenant has as many replays as it may have. Wait until one has ended."
+    message = "As many replays of the tenant wait as are allowed. Try again when one has ended."
 
 
 class ReplayEnded(Exception):

@@ -17,8 +17,7 @@ from django.conf import settings
 from django.db import IntegrityError, connection, transaction
 
 from accounts.models import Tenant
-from accounts.models.history import RevisionKind
-from accounts.revisions import DocumentHistory, RevisionNotFound
+from accounts.signin.limits import count_use
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.listing import require_live_tenant
 from analytics.models import ReplayRun
@@ -28,6 +27,7 @@ from analytics.replay.replay import replay
 from analytics.summaries.engine import new_engine
 from logs.locks import Busy, build_lock
 from rules.errors import RulesetRejected
+from rules.in_force import choose_rules
 from rules.write import lint_document
 from tenantadmin.core.errors import Detail, NotFound, ValidationFailed
 from tenantadmin.core.rendering import strong_etag
@@ -50,7 +50,6 @@ _LIFETIME: Final = timedelta(days=30)
 #: Seconds between two looks whether a running replay must end.
 _LOOK_SECONDS: Final = 1.0
 _LOST: Final = "The worker ended before the replay did. Request it again."
-_HOUR: Final = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,22 +60,19 @@ class Subject:
     name: Mapping[str, Any]
 
 
-def _read_subject(tenant_id: UUID, *, rules: object, seq: int | None) -> Subject:
-    """Return the ruleset that a request names: by its rules, or by the number of a revision.
-
-    A draft becomes a third way here.
+def _read_subject(tenant_id: UUID, *, rules: object, seq: int | None, draft_id: UUID | None) -> Subject:
+    """Return the ruleset that a request names: by its rules, as a revision, or as a draft.
 
     Raises:
-        RulesetRejected, ValidationFailed: the rules do not pass lint; neither or both were given; or there
-            is no such revision.
+        RulesetRejected, ValidationFailed: the rules do not pass lint; not exactly one way was chosen; or
+            there is no such revision or draft.
     """
-    if (rules is None) == (seq is None):
-        raise ValidationFailed.at("", "invalid", "Give either 'rules' or 'seq'.")
-    if seq is not None:
-        revision = DocumentHistory(RevisionKind.RULES, tenant_id).revisions().filter(seq=seq).first()
-        if revision is None or revision.document is None:
-            raise ValidationFailed.at("/seq", "not-found", RevisionNotFound.message)
-        return Subject(revision.document["rules"], {"seq": seq})
+    if sum(given is not None for given in (rules, seq, draft_id)) != 1:
+        raise ValidationFailed.at("", "invalid", "Give one of 'rules', 'seq' and 'draftId'.")
+    if rules is None:
+        chosen = choose_rules(tenant_id, seq=seq, draft_id=draft_id)
+        name = {"seq": seq} if draft_id is None else {"draftId": str(draft_id)}
+        return Subject(chosen.rules, name)
     result = lint_document({"rules": rules})
     if result.normalized is None:
         raise RulesetRejected(result)
@@ -95,20 +91,22 @@ def queue_replay(
     actor: str,
     rules: object = None,
     seq: int | None = None,
+    draft_id: UUID | None = None,
 ) -> ReplayRun:
     """Return the run of this input: a finished one, one that is under way, or a new one in the queue.
 
-    The ruleset is given by its ``rules``, or as the revision ``seq``. A run that failed or was cancelled is
-    queued again. The caller starts the task for a queued run.
+    The ruleset is given by its ``rules``, as the revision ``seq``, or as a draft. A run that failed or was
+    cancelled is queued again. The caller starts the task for a queued run.
 
     Raises:
         TenantNotFound: there is no such live tenant.
         RulesetRejected, ValidationFailed: see `_read_subject`; or the days are none.
         TooLarge: the days are over a cap.
-        TooManyReplays: the tenant has used up its replays.
+        TooManyReplays: too many replays of the tenant wait.
+        RateLimited: the tenant has started too many replays.
     """
     require_live_tenant(tenant_id)
-    subject = _read_subject(tenant_id, rules=rules, seq=seq)
+    subject = _read_subject(tenant_id, rules=rules, seq=seq, draft_id=draft_id)
     days = (last_day - first_day).days + 1
     if days < 1:
         raise ValidationFailed.at("/to", "invalid", "'to' is before 'from'.")
@@ -150,10 +148,7 @@ def _require_capacity(tenant_id: UUID) -> None:
     runs = ReplayRun.objects.filter(tenant_id=tenant_id)
     if runs.filter(state=ReplayRun.State.QUEUED).count() >= settings.REPLAY_QUEUE:
         raise TooManyReplays(retry_after=int(settings.REPLAY_TIMEOUT_SECONDS))
-    recent = runs.filter(requested_at__gt=now() - _HOUR).order_by("requested_at")
-    if recent.count() >= settings.REPLAYS_PER_HOUR:
-        oldest = recent[0].requested_at
-        raise TooManyReplays(retry_after=max(1, int((oldest + _HOUR - now()).total_seconds())))
+    count_use(limit=settings.REPLAY_LIMIT, kind="replay", key=str(tenant_id))
 
 
 def run_next(store: ObjectStore, *, tenant_id: UUID) -> bool:

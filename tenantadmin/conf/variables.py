@@ -94,7 +94,7 @@ VARIABLES: Final = (
     Variable("REPLAY_MEMORY_BYTES", kinds.whole(64 << 20, _MAX_BYTES), 2 << 30),
     Variable("REPLAY_THREADS", kinds.whole(1, 1024), 1),
     Variable("REPLAY_QUEUE", kinds.whole(1, 1000), 3),
-    Variable("REPLAYS_PER_HOUR", kinds.whole(1, 100_000), 10),
+    Variable("REPLAY_LIMIT", kinds.rate_limit, "10 per hour"),
     # SQL over the log
     Variable("SQL_TIMEOUT_SECONDS", kinds.seconds(0.1, 3600), 15.0),
     Variable("SQL_MAX_ROWS", kinds.whole(1, 1_000_000_000), 10_000),

@@ -29,7 +29,10 @@ from analytics.replay.runs import (
 from analytics.summaries.days import find_stale_days, rebuild_day
 from logs.layout import day_prefix, day_start_ms
 from logs.locks import build_lock
+from rules.drafts import create_draft
 from rules.write import write_ruleset
+from tenantadmin.celery import app
+from tenantadmin.core.errors import RateLimited
 from tenantadmin.core.timestamps import now
 from tenantadmin.objectstore import default_store
 from tests import factories
@@ -140,10 +143,14 @@ def test_caps(tenant: UUID, settings: Any) -> None:
         queue(tenant)
     assert refused.value.headers == {"Retry-After": "120"}
     run_all(tenant)
-    settings.REPLAYS_PER_HOUR = 2
-    with pytest.raises(TooManyReplays) as refused:
-        queue(tenant)
-    assert 3590 <= int(refused.value.headers["Retry-After"]) <= 3600
+    settings.REPLAY_QUEUE = 9
+    settings.REPLAY_LIMIT = "2 per hour"
+    queue(tenant)
+    queue(tenant)
+    queue(tenant, warmup_days=0)
+    with pytest.raises(RateLimited) as limited:
+        queue(tenant, warmup_days=2)
+    assert 3500 <= int(limited.value.headers["Retry-After"]) <= 3600
 
 
 def test_a_run_that_takes_too_long_fails(tenant: UUID, settings: Any, monkeypatch: Any) -> None:
@@ -309,6 +316,12 @@ def test_tasks_run_the_queue(tenant: UUID, monkeypatch: Any) -> None:
     assert len(sent) == 2
 
 
+def test_replays_have_a_queue_that_every_worker_serves() -> None:
+    assert set(app.amqp.queues) == {"celery", "replays"}
+    assert app.amqp.router.route({}, tasks.run_replay.name)["queue"].name == "replays"
+    assert app.amqp.router.route({}, tasks.refresh_recent.name)["queue"].name == "celery"
+
+
 def test_the_operations(tenant: UUID, world: factories.World, monkeypatch: Any) -> None:
     started: list[str] = []
     monkeypatch.setattr(tasks.run_replay, "delay", started.append)
@@ -339,8 +352,14 @@ def test_the_operations(tenant: UUID, world: factories.World, monkeypatch: Any) 
         "message": "The replay is removed.",
     }
     assert owner.get(address).status_code == 404
-    revision = owner.post(path, {"seq": 1, "from": "2026-03-02", "to": "2026-03-02"})
+    days = {"from": "2026-03-02", "to": "2026-03-02"}
+    revision = owner.post(path, {"seq": 1, **days})
     assert (revision.status_code, revision.json()["subject"]) == (202, {"seq": 1})
+    draft = create_draft(
+        tenant_id=tenant, document={"name": "Longer", "rules": LONGER}, actor="a@example.org"
+    )
+    drafted = owner.post(path, {"draftId": str(draft.pk), "warmupDays": 0, **days})
+    assert (drafted.status_code, drafted.json()["subject"]) == (202, {"draftId": str(draft.pk)})
 
 
 @pytest.mark.parametrize(
@@ -348,9 +367,10 @@ def test_the_operations(tenant: UUID, world: factories.World, monkeypatch: Any) 
     [
         ({}, "", "invalid"),
         ({"rules": [], "seq": 1}, "", "invalid"),
-        ({"seq": 9}, "/seq", "not-found"),
+        ({"seq": 9}, "/seq", "unknown-revision"),
+        ({"draftId": str(uuid4())}, "/draftId", "unknown-draft"),
         ({"seq": 1, "to": "2026-03-01"}, "/to", "invalid"),
-        ({"seq": 1, "to": "2026-3-3"}, "/to", "invalid-day"),
+        ({"seq": 1, "to": "2026-3-3"}, "/to", "invalid"),
         ({"seq": 1, "to": "2026-05-01"}, "/from", "out-of-range"),
         ({"seq": 1, "warmupDays": 8}, "/warmupDays", "max-value"),
         ({"seq": 1, "gateway": {"nocache": "yes"}}, "/gateway/nocache", "invalid"),
