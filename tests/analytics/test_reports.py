@@ -20,6 +20,8 @@ from logs.models import QueryRun
 from rules.models import Marker, Ruleset
 from rules.write import write_ruleset
 from tenantadmin.core.timestamps import format_timestamp
+from tenantadmin.demo.generate import generate
+from tenantadmin.demo.reading import read_demo
 from tenantadmin.objectstore import default_store
 from tests import factories
 from tests.conftest import ApiClient
@@ -198,6 +200,24 @@ class TestLeaks:
         put(world, *(self.entry("k", f"u{number:02}", "SELECT SESSION_USER") for number in range(12)))
         (finding,) = self.report(world)["findings"]
         assert (finding["userCount"], finding["users"]) == (12, [f"u{number:02}" for number in range(10)])
+
+
+def test_the_demo_has_a_leak_and_stale_hits(world: World) -> None:
+    retail = read_demo().profiles[0]
+    hours = generate(retail, tenant_id=str(world.tenant.pk), first_day=DAY, days=7, entries=14_000, seed=1)
+    for hour in hours:
+        path = f"{moment(hour.start - START):%Y/%m/%d/%H}"
+        body = b"\n".join(json.dumps(entry).encode() for entry in hour.entries)
+        save_object(default_store(), f"{world.tenant.pk}/logs/{path}/a.json", body)
+    call_command("rebuild", tenant=world.tenant.pk)
+    days = f"from={DAY}&to={DAY + dt.timedelta(days=6)}"
+
+    (leak,) = get(world, f"reports/leaks?{days}", "analytics:users")["findings"]
+    assert (leak["grade"], leak["ruleId"]) == ("certain", "customers")
+    assert "CURRENT_USER()" in leak["statement"]
+    assert leak["userCount"] >= 2
+    stale = get(world, f"reports/stale?{days}", "analytics:read")
+    assert 0 < stale["atRisk"] < stale["hits"]
 
 
 class TestTimeline:
