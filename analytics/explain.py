@@ -6,16 +6,14 @@ Contract: "Query log entry and ``proxy_logs``", "Cache status". The log is read 
 from __future__ import annotations
 
 import datetime as dt
-import json
 from dataclasses import dataclass
 from hashlib import md5
 from typing import TYPE_CHECKING, Any, Final
 
 from accounts.models import Revision
 from accounts.models.history import RevisionKind
-from logs.queries import run_query
+from logs.queries import query_rows
 from logs.quoting import quote_text, quote_value
-from logs.sql.results import json_pieces
 from rules.explain import Explanation, explain
 from rules.in_force import ChosenRules, choose_rules
 from rules.language import read_rules
@@ -95,13 +93,8 @@ def explain_logged(
         ValidationFailed: there is no such revision or draft, or the draft has lint errors.
         TenantNotFound: the tenant is deleted, and its history has no rules for this moment.
     """
-    day_text = quote_text(day)
-    found = _query(
-        store,
-        tenant,
-        f"SELECT * FROM proxy_logs WHERE day = {day_text} AND logId = {quote_text(log_id)}",  # noqa: S608
-        reader=reader,
-    )
+    statement = f"SELECT * FROM proxy_logs WHERE day = {quote_text(day)} AND logId = {quote_text(log_id)}"  # noqa: S608
+    found = query_rows(store, tenant=tenant, statement=statement, reader=reader)
     if not found:
         raise LoggedRequestNotFound
     entry = found[0]
@@ -111,12 +104,6 @@ def explain_logged(
     if entry["cacheStatus"] == "MISS" and moment is not None:
         miss = _explain_miss(store, tenant, entry, day=day, moment=moment, reader=reader)
     return LoggedExplanation(entry, chosen, explain(read_rules(chosen.rules), entry), miss)
-
-
-def _query(store: ObjectStore, tenant: UUID, statement: str, *, reader: Reader) -> list[dict[str, Any]]:
-    result = run_query(store, tenant=tenant, statement=statement, reader=reader)
-    rows: list[dict[str, Any]] = json.loads(b"".join(json_pieces(result, head={})))["rows"]
-    return rows
 
 
 def _moment(timestamp: int | None) -> dt.datetime | None:
@@ -143,7 +130,8 @@ def _explain_miss(
     The first of these that applies: ``restart``, ``ttl-expired``, ``invalidation-marker``, ``not-stored``,
     ``no-cache-entry``. If the log gives a reason, only those count that it can mean.
     """
-    earlier = _query(store, tenant, _earlier_entries(entry, day=day), reader=reader)
+    statement = _earlier_entries(entry, day=day)
+    earlier = query_rows(store, tenant=tenant, statement=statement, reader=reader)
     own = [row for row in earlier if row["queryHash"] == entry["queryHash"]]
     stored = next((row for row in own if row["cacheStatus"] == "MISS"), None)
     logged = entry["missReason"]

@@ -6,6 +6,7 @@ from analytics import converters  # noqa: F401 - importing registers them
 from analytics.api.explain import ExplainViewSet
 from analytics.api.published import PublishedQueryViewSet, VerificationViewSet
 from analytics.api.replays import ReplayViewSet
+from analytics.api.reports import ReportViewSet
 from analytics.api.summaries import SummaryViewSet, UserSummaryViewSet
 from logs import converters as time_converters  # noqa: F401 - likewise
 
@@ -22,6 +23,22 @@ urlpatterns = [
         "tenants/<uuid:tenant>/explain",
         ExplainViewSet.as_view({"post": "explain_logged_request"}),
         name="explain",
+    ),
+    path(
+        "tenants/<uuid:tenant>/reports/stale",
+        ReportViewSet.as_view({"get": "get_stale_report"}),
+        name="report-stale",
+    ),
+    path(
+        "tenants/<uuid:tenant>/reports/leaks",
+        ReportViewSet.as_view({"get": "get_leaks_report"}),
+        name="report-leaks",
+    ),
+    path("tenants/<uuid:tenant>/timeline", ReportViewSet.as_view({"get": "get_timeline"}), name="timeline"),
+    path(
+        "tenants/<uuid:tenant>/rules/<str:rule>/invalidations/preview",
+        ReportViewSet.as_view({"post": "preview_invalidation"}),
+        name="invalidations-preview",
     ),
     path(
         "tenants/<uuid:tenant>/verifications",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 
@@ -12,6 +13,7 @@ from logs.audit import Reader, begin_query, end_query
 from logs.sources import log_source
 from logs.sql.local import LocalEngine
 from logs.sql.remote import RemoteEngine
+from logs.sql.results import json_pieces
 from tenantadmin.core.errors import ApiError, InternalError
 
 if TYPE_CHECKING:
@@ -61,6 +63,21 @@ def run_query(
     finally:
         duration_ms = round((time.monotonic() - started) * 1000)
         end_query(run, outcome=outcome, duration_ms=duration_ms, message=message, rows=rows, nbytes=nbytes)
+
+
+def query_rows(store: ObjectStore, *, tenant: UUID, statement: str, reader: Reader) -> list[dict[str, Any]]:
+    """Return the rows of `run_query` as the API shows them, by column name.
+
+    Raises:
+        ApiError: the query failed.
+    """
+    return rows_of(run_query(store, tenant=tenant, statement=statement, reader=reader))
+
+
+def rows_of(result: QueryResult) -> list[dict[str, Any]]:
+    """Return the rows of a result as the API shows them, by column name."""
+    rows: list[dict[str, Any]] = json.loads(b"".join(json_pieces(result, head={})))["rows"]
+    return rows
 
 
 def get_engine() -> Engine:

@@ -223,6 +223,10 @@ POLICIES: Final[Mapping[str, Policy]] = {
     "requestReplay": Policy(Level.TENANT, Scope.CONFIG_WRITE),
     "getReplay": Policy(Level.TENANT, Scope.CONFIG_READ),
     "cancelReplay": Policy(Level.TENANT, Scope.CONFIG_WRITE),
+    "getStaleReport": Policy(Level.TENANT, Scope.ANALYTICS_READ),
+    "getLeaksReport": Policy(Level.TENANT, Scope.ANALYTICS_USERS),
+    "getTimeline": Policy(Level.TENANT, Scope.ANALYTICS_READ, also=Scope.CONFIG_READ),
+    "previewInvalidation": Policy(Level.TENANT, Scope.CACHE_ADMIN),
     # Raw logs and SQL
     "listLogYears": Policy(Level.TENANT, Scope.LOGS_READ),
     "explainLoggedRequest": Policy(Level.TENANT, Scope.LOGS_READ),

@@ -18,9 +18,8 @@ from analytics.summaries.periods import HISTORY, merged_digest, period_bounds, s
 from analytics.summaries.store import day_builds, read_merged_rollups
 from analytics.summaries.userdocs import find_user_source, user_document
 from logs.models import Partition
-from logs.queries import query_limits, run_query
+from logs.queries import query_limits, rows_of, run_query
 from logs.sources import local_copies
-from logs.sql.results import json_pieces
 from logs.sql.source import make_source
 from tenantadmin.core.errors import BadRequest, Conflict, NotFound
 from tenantadmin.core.timestamps import format_timestamp, parse_timestamp
@@ -292,7 +291,7 @@ def _run_queries(
         )
         if result.truncated:
             raise BadRequest(f"The query {query.name} has too many rows to compare. Verify a shorter period.")
-        rows[query.name] = json.loads(b"".join(json_pieces(result, head={})))["rows"]
+        rows[query.name] = rows_of(result)
         ran.append(RunQuery(query.name, query.over(first, last, user=key.user), result.elapsed_ms))
     return rows, tuple(ran)
 

@@ -98,6 +98,10 @@ _GROUPS: Final = {
     "requestReplay cancelReplay": TENANT_WRITE,
     "listPublishedQueries": SIGNED_IN | EVERY_PAT,
     "verifyDocument": ANALYST,
+    "getStaleReport": pat("analytics:read"),
+    "getLeaksReport": pat("analytics:users"),
+    "getTimeline": ANALYST | WILDCARD | ACCOUNT,
+    "previewInvalidation": pat("cache-admin"),
 }
 
 

@@ -32,7 +32,10 @@ _VALUES = {
     "userId": "ada",
     "replayId": UNKNOWN_ID,
 }
-_QUERIES = {"diffConfig": "?from=0&to=0", "diffRules": "?from=0&to=0", "diffAccount": "?from=0&to=0"}
+_QUERIES = {
+    **dict.fromkeys(("diffConfig", "diffRules", "diffAccount"), "?from=0&to=0"),
+    **dict.fromkeys(("getStaleReport", "getLeaksReport", "getTimeline"), "?from=2026-01-01&to=2026-01-02"),
+}
 
 
 def bodies(stage: Stage) -> dict[str, Any]:

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from tenantadmin.demo.profile import Profile
 
 STREAMS = 100
-#: Two of a hundred times in the warehouse are not measured, so a request may seem to wait for a result.
-DIFFERENCES: list[list[tuple[str, str, int]]] = [[("HIT", "HOLD", 1)], []]
 
 
 @pytest.mark.parametrize("stale", [None, 1, 30])
@@ -133,9 +131,8 @@ def test_the_demo_is_replayed_as_it_was_and_erased_rules_are_within_the_bounds(
             return replay(connection, Job(files, DAYS[1], DAYS[2], rules, rules, gateway=gateway))
 
         calibration = run(rows, "whole")["calibration"]
-        differences = [(row["logged"], row["replayed"], row["count"]) for row in calibration["causes"]]
-        assert differences == DIFFERENCES[number]
-        assert calibration["equal"] == calibration["rows"] - sum(count for *_, count in differences)
+        assert calibration["causes"] == []
+        assert calibration["equal"] == calibration["rows"]
         assert len(logged) >= 5
         for rule_id, truth in logged.items():
             result = run(erase_rule(rows, rule_id), rule_id)

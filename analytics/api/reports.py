@@ -1,0 +1,81 @@
+"""Reports from the log. Contract: Analytics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rest_framework.response import Response
+
+from accounts.viewsets import AppViewSet
+from analytics.reports.blast import preview_invalidation
+from analytics.reports.leaks import leaks_report
+from analytics.reports.reading import LogReader, Window
+from analytics.reports.stale import stale_report
+from analytics.reports.timeline import timeline
+from analytics.serializers import (
+    InvalidationPreview,
+    LeaksReport,
+    ReportParameters,
+    StaleReport,
+    Timeline,
+    TimelineParameters,
+)
+from logs.audit import Reader
+from tenantadmin.core.addresses import client_address
+from tenantadmin.core.timestamps import now
+from tenantadmin.http.viewsets import operation
+from tenantadmin.objectstore import default_store
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from rest_framework.request import Request
+
+
+class ReportViewSet(AppViewSet):
+    """Reports on a tenant's log, and the preview of an invalidation."""
+
+    tag = "Reports"
+
+    @operation(
+        summary="Hits whose result is older than a change of a table that they read",
+        query=ReportParameters,
+        responses={200: StaleReport},
+    )
+    def get_stale_report(self, request: Request, tenant: UUID) -> Response:
+        """By rule, table and changing rule. Changes that do not pass the Gateway are not in the log."""
+        return Response(stale_report(self._log(tenant), window=self._window))
+
+    @operation(
+        summary="Cached results that depend on the user and were served to several users",
+        query=ReportParameters,
+        responses={200: LeaksReport},
+    )
+    def get_leaks_report(self, request: Request, tenant: UUID) -> Response:
+        """By statement and rule. Sharing by itself is what a cache is for; `sharedKeys` is the base rate."""
+        return Response(leaks_report(self._log(tenant), window=self._window))
+
+    @operation(
+        summary="Hits and misses over time, with the changes and markers that fell in it",
+        query=TimelineParameters,
+        responses={200: Timeline},
+    )
+    def get_timeline(self, request: Request, tenant: UUID) -> Response:
+        """Per hour or day (UTC). What fell into the same time need not be the cause."""
+        return Response(timeline(self._log(tenant), window=self._window, step=self.query["step"]))
+
+    @operation(
+        summary="What invalidating the targets of a rule would end",
+        responses={200: InvalidationPreview},
+    )
+    def preview_invalidation(self, request: Request, tenant: UUID, rule: str) -> Response:
+        """The live results of each target, or of the rule itself if it has no targets. Makes no marker."""
+        return Response(preview_invalidation(self._log(tenant), rule_id=rule, now=now()))
+
+    @property
+    def _window(self) -> Window:
+        return Window(self.query["from"], self.query["to"])
+
+    def _log(self, tenant: UUID) -> LogReader:
+        reader = Reader(self.principal.email, client_address(self.request))
+        return LogReader(default_store(), tenant, reader)

@@ -1,0 +1,114 @@
+"""Blast radius: which cached results an invalidation would end, before it is made."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db.models import Max
+
+from logs.quoting import quote_value
+from rules.language import read_rules
+from rules.markers import RuleNotFound
+from rules.models import Marker
+from rules.ruleset import read_ruleset
+from tenantadmin.core.timestamps import format_timestamp
+
+if TYPE_CHECKING:
+    from analytics.reports.reading import LogReader
+    from rules.language import Rule
+
+#: Older stores are not looked at, whatever the TTL is.
+MAX_DAYS: Final = 31
+_WEEKS: Final = 4
+_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+#: A result is born when its execution ended. It lives if it was executed under the present rules, was born at
+#: or after the last marker, and has not expired.
+_LIVE: Final = """
+SELECT
+    count(*) AS entries,
+    coalesce(sum(greatest(responseSize, 0)), 0) AS bytes,
+    coalesce(sum(spent), 0) AS refillMs,
+    max(startedAt) AS lastStoreAt
+FROM (
+    SELECT
+        max(timestamp) AS startedAt,
+        arg_max(timestamp + greatest(coalesce(warehouseExecutionTimeMs, 0), 0), timestamp) AS bornAt,
+        arg_max(responseSize, timestamp) AS responseSize,
+        coalesce(arg_max_null(warehouseExecutionTimeMs, timestamp), 0) AS spent
+    FROM proxy_logs
+    WHERE day BETWEEN '{first}' AND '{last}' AND cacheStatus = 'MISS' AND cacheKey IS NOT NULL
+        AND matchedRule = {rule} AND timestamp <= {now}
+    GROUP BY cacheKey
+)
+WHERE startedAt >= {written} AND bornAt >= {marker} AND bornAt + {ttl} > {now}"""
+
+_ASKED: Final = """
+SELECT day, count(DISTINCT cacheKey) AS keys, count(*) AS requests
+FROM proxy_logs
+WHERE day IN ({days}) AND matchedRule = {rule} AND cacheKey IS NOT NULL
+    AND (timestamp % 86400000 + 86400000) % 86400000 // 3600000 = {hour}
+GROUP BY day ORDER BY day DESC"""
+
+
+def preview_invalidation(log: LogReader, *, rule_id: str, now: dt.datetime) -> dict[str, Any]:
+    """Return what markers on the targets of a rule, or on the rule itself if it has none, would end.
+
+    Returns ``{ruleId, at, targets: [{ruleId, entries, bytes, refillMs, lastStoreAt, sameHour}], queries}``;
+    ``sameHour`` has the keys asked for in this hour of the last 4 same weekdays.
+
+    Raises:
+        TenantNotFound, RuleNotFound: there is no such live tenant, or no such rule.
+        ApiError: a query failed.
+    """
+    ruleset = read_ruleset(log.tenant)
+    rules = {rule.id: rule for rule in read_rules(ruleset.rules)}
+    fired = rules.get(rule_id)
+    if fired is None:
+        raise RuleNotFound
+    queries: list[dict[str, str]] = []
+    targets = [
+        _preview(log, rules[target], now=now, written=ruleset.modified_at, queries=queries)
+        for target in fired.invalidate_rules or (rule_id,)
+    ]
+    return {"ruleId": rule_id, "at": format_timestamp(now), "targets": targets, "queries": queries}
+
+
+def _preview(
+    log: LogReader, rule: Rule, *, now: dt.datetime, written: dt.datetime, queries: list[dict[str, str]]
+) -> dict[str, Any]:
+    days = min(rule.ttl_seconds // 86_400 + 2, MAX_DAYS)
+    marked = Marker.objects.filter(tenant=log.tenant, target_rule_id=rule.id, removed_at__isnull=True)
+    last_marker = marked.aggregate(last=Max("invalidated_at"))["last"]
+    live = _LIVE.format(
+        first=now.date() - dt.timedelta(days=days),
+        last=now.date(),
+        rule=quote_value(rule.id),
+        now=_milliseconds(now),
+        written=_milliseconds(written),
+        marker=_milliseconds(last_marker or _EPOCH),
+        ttl=1000 * rule.ttl_seconds,
+    ).strip()
+    weekdays = [now.date() - dt.timedelta(weeks=week) for week in range(1, _WEEKS + 1)]
+    asked = _ASKED.format(
+        days=", ".join(f"'{day}'" for day in weekdays), rule=quote_value(rule.id), hour=now.hour
+    ).strip()
+    queries += [{"name": f"{rule.id} live", "sql": live}, {"name": f"{rule.id} sameHour", "sql": asked}]
+    (row,) = log.rows(live)
+    by_day = {found["day"]: found for found in log.rows(asked)}
+    last_store = row.pop("lastStoreAt")
+    return {
+        "ruleId": rule.id,
+        **row,
+        "lastStoreAt": None
+        if last_store is None
+        else format_timestamp(_EPOCH + dt.timedelta(milliseconds=last_store)),
+        "sameHour": [
+            {"day": str(day), "keys": 0, "requests": 0, **by_day.get(str(day), {})} for day in weekdays
+        ],
+    }
+
+
+def _milliseconds(moment: dt.datetime) -> int:
+    return (moment - _EPOCH) // dt.timedelta(milliseconds=1)

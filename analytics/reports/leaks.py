@@ -1,0 +1,73 @@
+"""Leaks: one cached result of a statement whose result depends on who asks, served to several users."""
+
+# Queries are made of constants and days.
+# ruff: noqa: S608
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from analytics.reports.reading import LogReader, Window
+
+_MAX_FINDINGS: Final = 1_000
+#: Users of a finding that are named.
+_MAX_USERS: Final = 10
+#: Functions whose result depends on the user or the session.
+_PER_USER: Final = (
+    r"(?i)\b(?:(?:current_user|session_user|system_user|current_role|current_available_roles|current_secondary_roles"
+    r"|current_account|invoker_role|is_role_in_session|is_member|is_account_group_member|is_srvrolemember"
+    r"|is_rolemember|suser_s?name|user_name|original_login|current_setting|session_context|context_info)\b|user\s*\()"
+)
+
+_SERVED: Final = """
+WITH served AS (
+    SELECT cacheKey, matchedRule, standardizedSql, count(*) AS served, count(DISTINCT userName) AS users,
+        list(DISTINCT userName) AS names, bool_or(hasNonDeterministicFunctions) AS nonDeterministic
+    FROM proxy_logs
+    WHERE day BETWEEN '{first}' AND '{last}' AND cacheKey IS NOT NULL AND userName IS NOT NULL
+        AND cacheStatus IN ('HIT', 'MISS', 'HOLD')
+    GROUP BY cacheKey, matchedRule, standardizedSql
+)
+"""
+_TOTALS: Final = _SERVED + "SELECT count(*) AS keys, count(*) FILTER (users > 1) AS sharedKeys FROM served"
+_FINDINGS: Final = (
+    _SERVED
+    + f"""
+, graded AS (
+    SELECT *, CASE WHEN regexp_matches(standardizedSql, '{_PER_USER}') THEN 'certain'
+        WHEN nonDeterministic THEN 'likely' END AS grade
+    FROM served WHERE users > 1
+)
+SELECT
+    grade, matchedRule AS ruleId, standardizedSql AS statement, count(*) AS keys, sum(served) AS served,
+    list_sort(list_distinct(flatten(list(names)))) AS users
+FROM graded WHERE grade IS NOT NULL
+GROUP BY grade, matchedRule, standardizedSql
+ORDER BY grade, served DESC, ruleId, statement LIMIT {_MAX_FINDINGS}"""
+)
+
+
+def leaks_report(log: LogReader, *, window: Window) -> dict[str, Any]:
+    """Return ``{from, to, keys, sharedKeys, findings, queries}``.
+
+    ``certain``: the statement calls a function whose result depends on the user. ``likely``: it calls a
+    non-deterministic function. Sharing by itself is what a cache is for: ``sharedKeys`` of ``keys`` are
+    shared.
+
+    Raises:
+        ApiError: a query failed.
+    """
+    statements = {
+        name: sql.replace("{first}", str(window.first)).replace("{last}", str(window.last)).strip()
+        for name, sql in (("findings", _FINDINGS), ("totals", _TOTALS))
+    }
+    findings, (totals,) = (log.rows(sql) for sql in statements.values())
+    return {
+        **window.as_json(),
+        **totals,
+        "findings": [
+            {**row, "userCount": len(row["users"]), "users": row["users"][:_MAX_USERS]} for row in findings
+        ],
+        "queries": [{"name": name, "sql": sql} for name, sql in statements.items()],
+    }

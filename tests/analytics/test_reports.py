@@ -1,0 +1,390 @@
+"""Reports: stale risk, leaks, timeline and the preview of an invalidation."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from accounts.models import Revision
+from analytics.reports.blast import preview_invalidation
+from analytics.reports.reading import LogReader
+from logs.audit import Reader
+from logs.layout import day_start_ms
+from logs.models import QueryRun
+from rules.models import Marker, Ruleset
+from rules.write import write_ruleset
+from tenantadmin.core.timestamps import format_timestamp
+from tenantadmin.demo.generate import generate
+from tenantadmin.demo.reading import read_demo
+from tenantadmin.objectstore import default_store
+from tests import factories
+from tests.conftest import ApiClient
+from tests.objects import save_object
+
+if TYPE_CHECKING:
+    from tests.factories import World
+
+DAY = dt.date(2026, 3, 2)
+START = day_start_ms(DAY)
+HOUR = 3_600_000
+DAYS = f"from={DAY}&to={DAY}"
+
+
+def moment(milliseconds: int) -> dt.datetime:
+    return dt.datetime.fromtimestamp((START + milliseconds) / 1000, dt.UTC)
+
+
+def put(world: World, *entries: dict[str, Any], day: dt.date = DAY) -> None:
+    numbered = [
+        {"logId": f"{number}", **entry, "timestamp": START + entry["timestamp"]}
+        for number, entry in enumerate(entries)
+    ]
+    body = b"\n".join(json.dumps(entry).encode() for entry in numbered)
+    save_object(default_store(), f"{world.tenant.pk}/logs/{day:%Y/%m/%d}/00/a.json", body)
+    call_command("rebuild", tenant=world.tenant.pk)
+
+
+def get(world: World, path: str, *scopes: str, status: int = 200) -> Any:
+    token = factories.pat_token(world.owner, *scopes, tenants=[str(world.tenant.pk)])
+    answer = ApiClient(token).get(f"/tenants/{world.tenant.pk}/{path}")
+    assert answer.status_code == status, answer.content
+    return answer.json()
+
+
+class TestStale:
+    def hit(self, at: int, age: int | None, tables: str, **fields: Any) -> dict[str, Any]:
+        return {
+            "timestamp": at,
+            "cacheStatus": "HIT",
+            "cacheAgeSeconds": age,
+            "tables": tables,
+            "matchedRule": "r",
+            **fields,
+        }
+
+    def change(self, at: int, tables: str, sql: str, **fields: Any) -> dict[str, Any]:
+        return {
+            "timestamp": at,
+            "cacheStatus": "BYPASS",
+            "isDataChange": True,
+            "tables": tables,
+            "standardizedSql": sql,
+            "matchedRule": "w",
+            **fields,
+        }
+
+    def report(self, world: World) -> Any:
+        return get(world, f"reports/stale?{DAYS}", "analytics:read")
+
+    def test_a_hit_that_is_older_than_a_change_is_at_risk(self, world: World) -> None:
+        put(
+            world,
+            # Done at 50,000.
+            self.change(49_000, '["s.a"]', "UPDATE s.a SET x = ?", warehouseExecutionTimeMs=1_000),
+            self.hit(60_000, 12, '["s.a"]', logId="older"),
+            # Born at 49,001 or up to 999 ms earlier: the change may be in it.
+            self.hit(60_001, 11, '["s.a"]', logId="rounding"),
+            self.hit(60_000, 11, '["s.a"]', logId="exactly"),
+            self.hit(60_000, 12, '["s.b"]', logId="another table"),
+            self.hit(49_999, 12, '["s.a"]', logId="before the change"),
+            self.hit(60_000, None, '["s.a"]', logId="no age"),
+        )
+        body = self.report(world)
+        assert (body["hits"], body["atRisk"]) == (5, 2)
+        assert body["rules"] == [{"ruleId": "r", "hits": 5, "atRisk": 2}]
+        assert body["findings"] == [
+            {
+                "ruleId": "r",
+                "table": "s.a",
+                "changedBy": "w",
+                "hits": 2,
+                "lastAt": START + 60_000,
+                "example": "older",
+                "longestMs": 10_000,
+            }
+        ]
+        assert (body["from"], body["to"]) == (str(DAY), str(DAY))
+
+    @pytest.mark.parametrize(
+        ("sql", "tables", "stale"),
+        [
+            ("INSERT INTO s.a SELECT * FROM s.b", '["s.a", "s.b"]', ["s.a"]),
+            ('insert into "S"."A" select 1 from s.b', '["S.A", "s.b"]', ["s.a"]),
+            ("MERGE INTO s.a USING s.b ON ?", '["s.b", "s.a"]', ["s.a"]),
+            ("DELETE FROM s.b WHERE x IN (SELECT x FROM s.a)", '["s.a", "s.b"]', ["s.b"]),
+            ("TRUNCATE TABLE s.a", '["s.a"]', ["s.a"]),
+            ("CREATE OR REPLACE TABLE s.a AS SELECT * FROM s.b", '["s.a", "s.b"]', ["s.a"]),
+            ("CALL load()", '["s.a", "s.b"]', ["s.a", "s.b"]),
+            (None, '["s.a", "s.b"]', ["s.a", "s.b"]),
+            ("UPDATE s.a SET x = ?", "no json", []),
+        ],
+    )
+    def test_the_table_that_the_statement_names_has_changed(
+        self, world: World, sql: str, tables: str, stale: list[str]
+    ) -> None:
+        put(
+            world,
+            self.change(50_000, tables, sql),
+            *(self.hit(60_000, 30, f'["{name}"]', logId=name) for name in ("s.a", "S.B")),
+        )
+        assert [finding["table"] for finding in self.report(world)["findings"]] == stale
+
+    def test_a_statement_that_did_not_run_changed_nothing(self, world: World) -> None:
+        put(
+            world,
+            *(
+                self.change(50_000, '["s.a"]', "UPDATE s.a SET x = ?", cacheStatus=status, logId=status)
+                for status in ("BLOCKED", "ERROR", "INVALIDATION_ERROR")
+            ),
+            self.hit(60_000, 30, '["s.a"]'),
+        )
+        assert self.report(world)["atRisk"] == 0
+
+    def test_a_change_of_the_day_before_counts(self, world: World) -> None:
+        before = DAY - dt.timedelta(days=1)
+        put(world, self.change(-HOUR, '["s.a"]', "UPDATE s.a SET x = ?"), day=before)
+        put(world, self.hit(HOUR, 10_000, '["s.a"]'))
+        assert self.report(world)["atRisk"] == 1
+
+
+class TestLeaks:
+    def report(self, world: World) -> Any:
+        return get(world, f"reports/leaks?{DAYS}", "analytics:users")
+
+    def entry(self, key: str, user: str | None, sql: str, **fields: Any) -> dict[str, Any]:
+        return {
+            "timestamp": 1000,
+            "logId": f"{key} {user} {fields}",
+            "cacheStatus": "HIT",
+            "cacheKey": key,
+            "userName": user,
+            "standardizedSql": sql,
+            "matchedRule": "r",
+            **fields,
+        }
+
+    def test_what_depends_on_the_user_and_is_shared_is_a_leak(self, world: World) -> None:
+        own = "SELECT * FROM t WHERE u = CURRENT_USER()"
+        random = "SELECT random()"
+        put(
+            world,
+            self.entry("k1", "Ana", own, cacheStatus="MISS"),
+            self.entry("k1", "Bo", own),
+            self.entry("k2", "Ana", own),
+            self.entry("k3", "Ana", random, hasNonDeterministicFunctions=True),
+            self.entry("k3", "Bo", random, hasNonDeterministicFunctions=True),
+            self.entry("k4", "Ana", "SELECT ?"),
+            self.entry("k4", "Bo", "SELECT ?"),
+            self.entry("k5", "Ana", "SELECT current_users FROM t"),
+            self.entry("k5", "Bo", "SELECT current_users FROM t"),
+            self.entry("k6", "Ana", own),
+            self.entry("k6", None, own),
+            self.entry("k7", "Ana", own, cacheStatus="BYPASS"),
+            self.entry("k7", "Bo", own, cacheStatus="BYPASS"),
+        )
+        body = self.report(world)
+        assert (body["keys"], body["sharedKeys"]) == (6, 4)
+        common = {"ruleId": "r", "keys": 1, "served": 2, "users": ["Ana", "Bo"], "userCount": 2}
+        assert body["findings"] == [
+            {"grade": "certain", "statement": own, **common},
+            {"grade": "likely", "statement": random, **common},
+        ]
+
+    def test_at_most_ten_users_are_named(self, world: World) -> None:
+        put(world, *(self.entry("k", f"u{number:02}", "SELECT SESSION_USER") for number in range(12)))
+        (finding,) = self.report(world)["findings"]
+        assert (finding["userCount"], finding["users"]) == (12, [f"u{number:02}" for number in range(10)])
+
+
+def test_the_demo_has_a_leak_and_stale_hits(world: World) -> None:
+    retail = read_demo().profiles[0]
+    hours = generate(retail, tenant_id=str(world.tenant.pk), first_day=DAY, days=7, entries=14_000, seed=1)
+    for hour in hours:
+        path = f"{moment(hour.start - START):%Y/%m/%d/%H}"
+        body = b"\n".join(json.dumps(entry).encode() for entry in hour.entries)
+        save_object(default_store(), f"{world.tenant.pk}/logs/{path}/a.json", body)
+    call_command("rebuild", tenant=world.tenant.pk)
+    days = f"from={DAY}&to={DAY + dt.timedelta(days=6)}"
+
+    (leak,) = get(world, f"reports/leaks?{days}", "analytics:users")["findings"]
+    assert (leak["grade"], leak["ruleId"]) == ("certain", "customers")
+    assert "CURRENT_USER()" in leak["statement"]
+    assert leak["userCount"] >= 2
+    stale = get(world, f"reports/stale?{days}", "analytics:read")
+    assert 0 < stale["atRisk"] < stale["hits"]
+
+
+class TestTimeline:
+    SCOPES = ("analytics:read", "config:read")
+
+    def test_each_hour_has_its_counts_changes_and_markers(self, world: World) -> None:
+        put(
+            world,
+            {"timestamp": 0, "cacheStatus": "HIT"},
+            {"timestamp": HOUR - 1, "cacheStatus": "PASSTHROUGH"},
+            {"timestamp": HOUR, "cacheStatus": "MISS"},
+            {"timestamp": HOUR, "cacheStatus": "ERROR", "logId": "e"},
+            {"timestamp": -1, "cacheStatus": "HIT"},
+        )
+        latest = Revision.objects.filter(tenant_id=world.tenant.pk, kind="rules").latest("seq")
+        latest.pk, latest.seq, latest.changed_at = None, latest.seq + 1, moment(HOUR)
+        latest.save(force_insert=True)
+        for name, at in (("m1", 2 * HOUR - 1), ("m2", HOUR), ("m3", 24 * HOUR)):
+            Marker.objects.create(
+                tenant=world.tenant,
+                marker_id=name,
+                target_rule_id="r",
+                ttl_seconds=60,
+                invalidated_at=moment(at),
+                expires_at=moment(at),
+                created_at=moment(at),
+            )
+        body = get(world, f"timeline?{DAYS}", *self.SCOPES)
+        first, second, *rest = body["buckets"]
+        assert first == {
+            "at": format_timestamp(moment(0)),
+            "hits": 1,
+            "misses": 1,
+            "hitRate": 0.5,
+            "changes": [],
+            "markers": {},
+        }
+        assert (second["hits"], second["misses"], second["hitRate"]) == (0, 1, 0.0)
+        assert [(change["kind"], change["seq"]) for change in second["changes"]] == [("rules", latest.seq)]
+        assert second["markers"] == {"r": 2}
+        assert len(rest) == 22
+        assert {(bucket["hits"], bucket["misses"], bucket["hitRate"]) for bucket in rest} == {(0, 0, None)}
+        assert body["outside"] == {"hits": 1, "misses": 0}
+
+    def test_by_day(self, world: World) -> None:
+        put(world, {"timestamp": 5 * HOUR, "cacheStatus": "HIT"})
+        body = get(world, f"timeline?from=2026-03-01&to={DAY}&step=day", *self.SCOPES)
+        assert [(bucket["at"], bucket["hits"]) for bucket in body["buckets"]] == [
+            ("2026-03-01T00:00:00.000Z", 0),
+            ("2026-03-02T00:00:00.000Z", 1),
+        ]
+
+    def test_the_number_of_database_queries_is_constant(self, world: World) -> None:
+        def count(path: str) -> int:
+            with CaptureQueriesContext(connection) as captured:
+                get(world, path, *self.SCOPES)
+            return len(captured)
+
+        assert count(f"timeline?{DAYS}") == count("timeline?from=2026-02-01&to=2026-03-02")
+
+
+@pytest.mark.parametrize(
+    ("query", "path"),
+    [
+        ("from=2026-03-02&to=2026-03-01", "/from"),
+        ("from=2026-01-01&to=2026-02-01", "/from"),
+        ("from=2026-03-02", "/to"),
+        ("from=2026-3-2&to=2026-03-03", "/from"),
+    ],
+)
+def test_wrong_days_are_a_400(world: World, query: str, path: str) -> None:
+    body = get(world, f"reports/stale?{query}", "analytics:read", status=400)
+    assert [detail["path"] for detail in body["details"]] == [path]
+
+
+def test_reports_name_their_queries_and_are_audited(world: World) -> None:
+    body = get(world, f"reports/leaks?{DAYS}", "analytics:users")
+    assert (body["keys"], body["findings"]) == (0, [])
+    assert [query["name"] for query in body["queries"]] == ["findings", "totals"]
+    runs = QueryRun.objects.filter(email=world.owner.email, outcome="ok").order_by("pk")
+    assert list(runs.values_list("statement", flat=True)) == [query["sql"] for query in body["queries"]]
+
+
+class TestPreview:
+    NOW = moment(12 * HOUR)
+    RULES = (
+        {"id": "r", "conditions": {"userName": "x"}, "ttlSeconds": 3600},
+        {"id": "s", "conditions": {"userName": "y"}},
+        {"id": "w", "conditions": {"isDataChange": True}, "invalidateRules": ["r", "s"]},
+    )
+
+    @pytest.fixture
+    def log(self, world: World) -> LogReader:
+        write_ruleset(tenant_id=world.tenant.pk, document={"rules": [*self.RULES]}, actor=world.owner.email)
+        Ruleset.objects.filter(pk=world.tenant.pk).update(modified_at=moment(11 * HOUR))
+        return LogReader(default_store(), world.tenant.pk, Reader("x@example.org", ""))
+
+    def miss(self, key: str, at: int, **fields: Any) -> dict[str, Any]:
+        return {
+            "timestamp": at,
+            "logId": f"{key} {at}",
+            "cacheStatus": "MISS",
+            "cacheKey": key,
+            "matchedRule": "r",
+            "responseSize": 100,
+            "warehouseExecutionTimeMs": 10,
+            **fields,
+        }
+
+    def test_only_live_results_count(self, world: World, log: LogReader) -> None:
+        eleven = 11 * HOUR
+        put(
+            world,
+            self.miss("under the old rules", eleven - 1),
+            self.miss("just expired", eleven - 10 + 0, warehouseExecutionTimeMs=10),
+            self.miss("live", eleven, warehouseExecutionTimeMs=1),
+            self.miss("twice", eleven + 1000, responseSize=1),
+            self.miss("twice", eleven + 2000, responseSize=7, warehouseExecutionTimeMs=20),
+            self.miss("other rule", eleven + 1000, matchedRule="s"),
+            self.miss("no hit", eleven + 1000, cacheStatus="HIT"),
+            self.miss("future", 13 * HOUR),
+            self.miss("unmeasured", eleven + 1, responseSize=-1, warehouseExecutionTimeMs=None),
+        )
+        preview = preview_invalidation(log, rule_id="r", now=self.NOW)
+        (target,) = preview["targets"]
+        assert (target["entries"], target["bytes"], target["refillMs"]) == (3, 107, 21)
+        assert target["lastStoreAt"] == format_timestamp(moment(eleven + 2000))
+
+    def test_a_marker_ended_what_was_born_before_it(self, world: World, log: LogReader) -> None:
+        eleven = 11 * HOUR
+        put(world, self.miss("before", eleven), self.miss("at", eleven + 90), self.miss("after", eleven + 91))
+        Marker.objects.create(
+            tenant=world.tenant,
+            marker_id="m",
+            target_rule_id="r",
+            ttl_seconds=3600,
+            invalidated_at=moment(eleven + 100),
+            expires_at=moment(13 * HOUR),
+            created_at=moment(eleven + 100),
+        )
+        assert preview_invalidation(log, rule_id="r", now=self.NOW)["targets"][0]["entries"] == 2
+
+    def test_keys_of_the_same_hour_of_the_last_same_weekdays(self, world: World, log: LogReader) -> None:
+        week = 7 * 24 * HOUR
+        put(
+            world,
+            self.miss("a", 12 * HOUR - week),
+            self.miss("b", 13 * HOUR - 1 - week, cacheStatus="HIT"),
+            self.miss("b", 12 * HOUR + 5 - week, cacheStatus="HIT"),
+            self.miss("c", 13 * HOUR - week),
+            day=DAY - dt.timedelta(weeks=1),
+        )
+        (target,) = preview_invalidation(log, rule_id="r", now=self.NOW)["targets"]
+        assert [(day["day"], day["keys"], day["requests"]) for day in target["sameHour"]] == [
+            ("2026-02-23", 2, 3),
+            ("2026-02-16", 0, 0),
+            ("2026-02-09", 0, 0),
+            ("2026-02-02", 0, 0),
+        ]
+
+    @pytest.mark.usefixtures("log")
+    def test_a_rule_with_targets_previews_each(self, world: World) -> None:
+        token = factories.pat_token(world.owner, "cache-admin", tenants=[str(world.tenant.pk)])
+        client = ApiClient(token)
+        address = f"/tenants/{world.tenant.pk}/rules"
+        body = client.post(f"{address}/w/invalidations/preview").json()
+        assert [target["ruleId"] for target in body["targets"]] == ["r", "s"]
+        assert body["targets"][0]["lastStoreAt"] is None
+        assert client.post(f"{address}/nope/invalidations/preview").status_code == 404
+        assert not Marker.objects.exists()
