@@ -27,6 +27,7 @@ from tenantadmin.core.timestamps import parse_timestamp
 from tests.racing import PATIENCE, all_at_once, in_thread, run_behind, uncommitted, wait_until_blocked
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from uuid import UUID
 
     from tests import factories
@@ -128,7 +129,10 @@ def test_the_rules_can_change_while_a_marker_is_updated_or_removed(world: factor
     tenant_id = world.tenant.pk
     replace(tenant_id, rule(1))
     create_marker(tenant_id, NewMarker("m", "r1"))
-    changes = [partial(update_marker, tenant_id, "m", {}), partial(delete_marker, tenant_id, "m")]
+    changes: list[Callable[[], object]] = [
+        partial(update_marker, tenant_id, "m", {}),
+        partial(delete_marker, tenant_id, "m"),
+    ]
     for seq, change in enumerate(changes, start=2):
         with uncommitted(change):
             in_thread(partial(replace, tenant_id, rule(1), rule(seq))).result(PATIENCE)
