@@ -171,6 +171,17 @@ def test_markers_of_other_tenants_do_not_count(
     assert fire(*elsewhere) == ids
     assert client.get(f"{address}/{ids[0]}").json()["superseded"] is False
     assert listed(client, address) == [*reversed(ids), "a"]
+    make(*elsewhere, "b")
+    assert client.get(f"{address}/b").status_code == 404
+
+
+def test_only_the_named_marker_is_removed(client: ApiClient, address: str) -> None:
+    for marker_id in ("a", "b", "c"):
+        make(client, address, marker_id)
+    assert client.delete(f"{address}/b").json()["success"] is True
+    assert client.get(f"{address}/b").status_code == 404
+    assert client.delete(f"{address}/b").json()["success"] is False
+    assert listed(client, address) == ["c", "a"]
 
 
 def test_the_list_filters_by_state_and_target(client: ApiClient, address: str) -> None:

@@ -139,6 +139,17 @@ def test_the_rules_can_change_while_a_marker_is_updated_or_removed(world: factor
         assert read_ruleset(tenant_id).seq == seq
 
 
+def test_of_two_removals_of_a_marker_at_once_one_succeeds(world: factories.World) -> None:
+    tenant_id = world.tenant.pk
+    replace(tenant_id, rule(1))
+    create_marker(tenant_id, NewMarker("m", "r1"))
+    with uncommitted(partial(delete_marker, tenant_id, "m")) as first:
+        second = in_thread(partial(delete_marker, tenant_id, "m"))
+        wait_until_blocked(second)
+        first.finish(commit=True)
+    assert second.result(PATIENCE) is False
+
+
 def test_a_marker_that_waited_for_another_is_later(world: factories.World) -> None:
     """Its moment is when its turn came, not when its transaction began."""
     tenant_id = world.tenant.pk
