@@ -21,7 +21,7 @@ from accounts.access.scopes import Scope
 from accounts.access.tokens import AccessToken
 from accounts.models import Event, PermissionGrant, Tenant, User
 from accounts.models.events import EventKind
-from accounts.signin.flow import Identity, complete_sign_in
+from accounts.signin.flow import Device, Identity, complete_sign_in
 from accounts.signin.state import PendingSignIn, new_browser_id, save_pending
 from accounts.tasks import remove_tombstones
 from accounts.tenants.lifecycle import delete_tenant
@@ -148,7 +148,7 @@ class TestSignIn:
         ]
 
     def test_through_a_provider(self) -> None:
-        complete_sign_in(Identity(email=ADA, email_verified=True, provider="corp", subject="s1"))
+        complete_sign_in(Identity(email=ADA, email_verified=True, provider="corp", subject="s1"), Device())
         (signed,) = events("sign-in.succeeded")
         assert signed.after == {"provider": "corp", "session": User.objects.get().refresh_tokens.get().pk}
 
@@ -229,7 +229,11 @@ class TestTokens:
                 "The access token has expired. Ask POST /oauth/token for a new one.",
             ),
             ("token.refused", "", "The access token is not valid."),
-            ("token.refused", ADA, "The user of this token is deleted or not active."),
+            (
+                "token.refused",
+                ADA,
+                "The session of this token has ended, or its user is deleted or not active.",
+            ),
         ]
 
     def test_without_redis_a_refusal_is_in_the_log_alone(
