@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     _Hit: TypeAlias = tuple[FindingKind, Problem]
 
 
-#: The number of condition nodes between two looks at the clock.
-_PARTS_PER_LOOK: Final = 100
 TOO_COMPLEX: Final = declare(
     "too-complex",
     Severity.ERROR,
@@ -89,10 +87,11 @@ class _Lint:
             self._run(node)
             errors_before = self._counts[Severity.ERROR]
             parts = 0
-            for parts, part in enumerate(walk_conditions(node), start=1):
-                if parts % _PARTS_PER_LOOK == 0 and self._context.has_used(limits.ERRORS_SECONDS):
+            for part in walk_conditions(node):
+                if self._context.has_used(limits.ERRORS_SECONDS):
                     break
                 self._run(part)
+                parts += 1
             if self._context.has_used(limits.ERRORS_SECONDS):
                 self._add(TOO_COMPLEX, Problem(node.path, _SPLIT))
                 break
