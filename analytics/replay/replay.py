@@ -179,7 +179,9 @@ def _find_caveats(job: Job, loaded: Loaded, grade: str, *, is_gateway_unknown: b
         "literals-hidden": loaded.open > 0,
         "gateway-unknown": is_gateway_unknown,
         "days-left-out": bool(_find_days_left_out(job, loaded)),
-        "cold-start": not any(file.day < job.first_day for file in job.files),
+        "cold-start": not any(
+            file.day < job.first_day and file.day not in loaded.days_left_out for file in job.files
+        ),
         f"calibration-{grade}": grade != "good",
     }
     return [code for code, applies in caveats.items() if applies]
