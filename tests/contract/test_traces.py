@@ -44,6 +44,7 @@ WITHOUT: Final = {
     "explainLoggedRequest": "writes nothing",
     "requestReplay": "computes from the log and changes nothing else; its row says who asked",
     "cancelReplay": "as requestReplay",
+    "previewInvalidation": "writes nothing",
 }
 
 #: The first sign-in makes an account and a tenant, whose documents have revisions.
@@ -170,6 +171,10 @@ REQUESTS: Final[dict[str, Callable[[Stage], Ask]]] = {
     "logout": lambda it: Ask(
         "POST", "/auth/logout", {"token": create_refresh_token(user=it.world.member)[1]}
     ),
+    "endSession": lambda it: Ask(
+        "DELETE", f"{it.member}/sessions/{create_refresh_token(user=it.world.member)[0].pk}"
+    ),
+    "endSessions": lambda it: Ask("DELETE", f"{it.member}/sessions"),
     "requestMagicLink": lambda _: Ask("POST", "/auth/magic-link", {"email": "ada@example.org"}),
     "verifyMagicLink": lambda it: Ask("POST", "/auth/magic-link/verify", {"token": it.link()}),
     "publishTos": lambda it: Ask("POST", "/tos", {"markdown": "# New terms"}, it.wildcard),
