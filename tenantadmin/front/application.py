@@ -28,6 +28,10 @@ _PIECE_BYTES: Final = 1 << 16
 _SEND_SECONDS: Final = 30.0
 
 
+class _ClientGone(Exception):
+    """The client has closed the connection, or does not read the response."""
+
+
 class Front:
     """The ASGI application.
 
@@ -104,6 +108,8 @@ class _Exchange:
             if not self._is_started:
                 await self._send(start)
             await self._send({"type": "http.response.body", "body": body})
+        except _ClientGone:
+            return
         finally:
             if self._watching:
                 self._watching.cancel()
@@ -143,8 +149,7 @@ class _Exchange:
         """Send a piece of a response that continues.
 
         Raises:
-            TimeoutError: the client does not take it.
-            ConnectionResetError: the client has closed the connection.
+            _ClientGone
         """
         if not self._is_started:
             self._is_started = True
@@ -152,9 +157,12 @@ class _Exchange:
                 self.watch()
             await self._send(start)
         if self.disconnection.happened():
-            raise ConnectionResetError
-        async with asyncio.timeout(_SEND_SECONDS):
-            await self._send({"type": "http.response.body", "body": piece, "more_body": True})
+            raise _ClientGone
+        try:
+            async with asyncio.timeout(_SEND_SECONDS):
+                await self._send({"type": "http.response.body", "body": piece, "more_body": True})
+        except TimeoutError:
+            raise _ClientGone from None
 
 
 @lru_cache(maxsize=1000)

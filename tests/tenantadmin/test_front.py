@@ -315,9 +315,32 @@ class TestFront:
                 yield b"x" * 65_536
 
         client = Client(piece(b"", more=False), (0.1, DISCONNECT))
-        with pytest.raises(ConnectionResetError):
-            ask(Front(app(endless), threads=1, limits=LIMITS), client)
+        ask(Front(app(endless), threads=1, limits=LIMITS), client)
         assert 3 <= len(made) <= 30
+
+    def test_a_response_ends_when_the_client_does_not_read(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("tenantadmin.front.application._SEND_SECONDS", 0.1)
+        closed = []
+
+        class Response:
+            def __iter__(self) -> Iterator[bytes]:
+                while True:
+                    yield b"x" * 65_536
+
+            def close(self) -> None:
+                closed.append(1)
+
+        client = Client(piece(b"", more=False))
+        front = Front(app(lambda _: Response()), threads=1, limits=LIMITS)
+
+        async def send(message: dict[str, Any]) -> None:
+            if len(client.sent) == 3:
+                await asyncio.sleep(60)
+            await client.send(message)
+
+        asyncio.run(asyncio.wait_for(front(scope(), client.receive, send), 10))
+        assert len(client.sent) == 3
+        assert closed == [1]
 
     def test_the_thread_hears_that_the_client_is_gone(self) -> None:
         heard: list[float] = []
