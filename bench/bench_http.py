@@ -1,17 +1,28 @@
-"""Requests per second of what is asked most, beside a bare DRF view that returns the same bytes.
+"""Requests per second of what is asked most, and what others notice of a thousand slow clients.
 
-The bare view is answered by the same server and the same middleware, without authentication and database.
+The bare view is a DRF view that returns the same bytes by the same server and middleware, without
+authentication and database. A slow client sends the headers of a request and one byte of its body.
 """
 
 from __future__ import annotations
 
+import contextlib
 import http.client
+import socket
+import statistics
+import time
 from typing import TYPE_CHECKING
 
 from bench import harness
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
+
+SLOW_CLIENTS = 1000
+ROUNDS = 3
+_DECLARED = b"POST /oauth/token HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\n{"
+_CHUNKED = b"POST /oauth/token HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"
 
 
 def main() -> None:
@@ -24,7 +35,49 @@ def main() -> None:
             rows = [
                 compare(port, directory, "GET /users/{self}", f"/users/{world.owner.email}", token),
             ]
+        with harness.granian(workers=2, threads=32) as port:
+            path = f"/users/{world.owner.email}"
+            slow = compare_slow(port, path, {"Authorization": f"Bearer {token}"})
     harness.show("One granian worker, four kept-alive connections", harness.RATE_COLUMNS, rows)
+    harness.show(
+        f"{SLOW_CLIENTS:,} slow clients of one address, two granian workers, one other client (medians)",
+        ["request", "calm p50 ms", "slow p50 ms", "calm p95 ms", "slow p95 ms", "ratio of p95"],
+        [slow],
+    )
+
+
+def compare_slow(port: int, path: str, headers: dict[str, str]) -> list[object]:
+    """Send requests one after the other without and with slow clients, in turns; return a row."""
+    rounds = []
+    for _ in range(ROUNDS):
+        calm = ask_repeatedly(port, path, headers)
+        with contextlib.ExitStack() as stack:
+            for number in range(SLOW_CLIENTS):
+                connection = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+                connection.sendall(_CHUNKED if number % 2 else _DECLARED)
+            rounds.append((calm, ask_repeatedly(port, path, headers)))
+        time.sleep(1)
+    p50 = [statistics.median(quantile(part[of], 0.5) for part in rounds) for of in (0, 1)]
+    p95 = [statistics.median(quantile(part[of], 0.95) for part in rounds) for of in (0, 1)]
+    ratio = statistics.median(quantile(slow, 0.95) / quantile(calm, 0.95) for calm, slow in rounds)
+    return ["GET /users/{self}", *p50, *p95, ratio]
+
+
+def ask_repeatedly(port: int, path: str, headers: dict[str, str], *, seconds: float = 3.0) -> list[float]:
+    """Return the milliseconds of each request, sorted. Each has a connection of its own."""
+    times = []
+    end = time.perf_counter() + seconds
+    while (started := time.perf_counter()) < end:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        connection.request("GET", path, headers=headers)
+        connection.getresponse().read()
+        connection.close()
+        times.append((time.perf_counter() - started) * 1000)
+    return sorted(times)
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    return values[int(len(values) * share)]
 
 
 def compare(port: int, directory: Path, title: str, path: str, token: str) -> list[object]:

@@ -21,6 +21,8 @@ from rich.table import Table
 
 from tenantadmin import embedded
 from tenantadmin.conf.secrets import new_secret_key, new_signing_key
+from tenantadmin.serve.address import Address
+from tenantadmin.serve.web import web_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -78,12 +80,12 @@ def granian(*, workers: int = 1, threads: int = 4) -> Iterator[int]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command = [
-        *(sys.executable, "-m", "granian", "--interface", "wsgi", "--port", str(port)),
-        *("--workers", str(workers), "--blocking-threads", str(threads), "--no-ws"),
-        "tenantadmin.wsgi:application",
-    ]
-    server = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
+    server = subprocess.Popen(
+        [sys.executable, "-m", "granian", *web_arguments(Address("127.0.0.1", port), workers=workers)],
+        cwd=ROOT,
+        env={**os.environ, "WEB_THREADS": str(threads)},
+        stdout=subprocess.DEVNULL,
+    )
     try:
         _wait_for(port, server)
         yield port

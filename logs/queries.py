@@ -11,10 +11,12 @@ from django.conf import settings
 
 from logs.audit import Reader, begin_query, end_query
 from logs.sources import log_source
+from logs.sql.cancellation import Cancellation
 from logs.sql.local import LocalEngine
 from logs.sql.remote import RemoteEngine
 from logs.sql.results import json_pieces
 from tenantadmin.core.errors import ApiError, InternalError
+from tenantadmin.core.serving import Disconnection
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -35,25 +37,30 @@ def run_query(
     reader: Reader,
     source: LogSource | None = None,
     limits: Limits | None = None,
+    disconnection: Disconnection | None = None,
 ) -> QueryResult:
     """Run ``statement`` over the tenant's log. Record in the audit how it ended.
 
     Args:
         source: the files to read; default: the current partitions.
         limits: default: those of the settings.
+        disconnection: ends the query when the caller is gone.
 
     Raises:
-        ApiError: the statement was refused or failed (400), or the engine failed (500).
+        ApiError: the statement was refused, failed or was cancelled (400), or the engine failed (500).
     """
     run = begin_query(reader, tenant=tenant, statement=statement)
     started = time.monotonic()
     outcome, message, rows, nbytes = InternalError.code, InternalError.message, None, None
+    cancellation = Cancellation()
     try:
-        result = get_engine().execute(
-            source=source or log_source(store, tenant=tenant),
-            statement=statement,
-            limits=limits or query_limits(),
-        )
+        with (disconnection or Disconnection()).calling(cancellation.cancel):
+            result = get_engine().execute(
+                source=source or log_source(store, tenant=tenant),
+                statement=statement,
+                limits=limits or query_limits(),
+                cancellation=cancellation,
+            )
     except ApiError as error:
         outcome, message = error.code, error.text
         raise

@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from celery import Celery
+from celery.signals import worker_process_init
+from django.conf import settings
+
+from tenantadmin.database.limits import limit_connections
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tenantadmin.settings")
 
 app = Celery("tenantadmin")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
+
+
+@worker_process_init.connect
+def limit_statements(**_: Any) -> None:
+    """Limit the database connections of a process that runs jobs."""
+    limit_connections(
+        statement_seconds=settings.DATABASE_JOB_STATEMENT_SECONDS,
+        idle_transaction_seconds=settings.DATABASE_IDLE_SECONDS,
+    )
+
 
 #: A run that no worker took before the next one is due is dropped.
 app.conf.beat_schedule = {

@@ -35,6 +35,11 @@ DEBUG: bool = env["DJANGO_DEBUG"]
 #: Where `manage.py serve` listens.
 HOST: str = env["HOST"]
 PORT: int = env["PORT"]
+#: How many requests a web process answers at a time. More than SQL queries can hold (SQL_SLOTS + SQL_QUEUE),
+#: so that other requests are answered meanwhile.
+WEB_THREADS: int = env["WEB_THREADS"]
+#: Within this time the body of a request must arrive.
+BODY_TIMEOUT_SECONDS: float = env["BODY_TIMEOUT_SECONDS"]
 PUBLIC_BASE_URL: str = env["PUBLIC_BASE_URL"] or f"http://127.0.0.1:{PORT}"
 DASHBOARD_URL: str = env["DASHBOARD_URL"] or f"{PUBLIC_BASE_URL}/docs"
 ALLOWED_HOSTS: list[str] = env["ALLOWED_HOSTS"] or (
@@ -79,6 +84,11 @@ DATABASES = {
         },
     }
 }
+#: How long a statement may take in a web process and in a job, and how long a transaction may wait for its
+#: next statement; 0 for no limit.
+DATABASE_STATEMENT_SECONDS: float = env["DATABASE_STATEMENT_SECONDS"]
+DATABASE_JOB_STATEMENT_SECONDS: float = env["DATABASE_JOB_STATEMENT_SECONDS"]
+DATABASE_IDLE_SECONDS: float = env["DATABASE_IDLE_SECONDS"]
 REDIS_URL: str = env["REDIS_URL"] or _EMBEDDED.redis_url
 
 # --- Secrets ----------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from logs.queries import run_query
 from logs.serializers import QueryAnswer, QueryBody, QuerySchema
 from logs.sql.results import csv_pieces, json_pieces, ndjson_pieces, parquet_pieces
 from tenantadmin.core.addresses import client_address
+from tenantadmin.core.serving import disconnection_of
 from tenantadmin.http.budgets import QUERY
 from tenantadmin.http.hal import link
 from tenantadmin.http.negotiation import preferred_media_type
@@ -87,6 +88,7 @@ class QueryViewSet(AppViewSet):
             tenant=tenant,
             statement=self.body["sql"],
             reader=Reader(self.principal.email, client_address(request)),
+            disconnection=disconnection_of(request.META),
         )
         if media_type == _JSON:
             pieces = json_pieces(result, head={"tenantId": str(tenant)})

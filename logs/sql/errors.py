@@ -29,5 +29,13 @@ class QueryTimeout(ApiError):
     message = "The query took too long."
 
 
+class QueryCancelled(ApiError):
+    """The query was ended because its caller is gone, who does not get this answer. It is for the audit."""
+
+    status = 400
+    code = "query_cancelled"
+    message = "The connection was closed before the query ended."
+
+
 class EngineUnavailable(InternalError):
     """A fault of the service: no query process started, or a file of the log cannot be read."""

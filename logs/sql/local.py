@@ -12,9 +12,7 @@ import logging
 import os
 import re
 import select
-import threading
 import time
-import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,7 +20,7 @@ import pyarrow as pa
 
 from logs.sql import guard, wire
 from logs.sql.arrays import as_integers, empty_batch, with_plain_booleans
-from logs.sql.errors import EngineUnavailable, QueryFailed, QueryRejected, QueryTimeout
+from logs.sql.errors import EngineUnavailable, QueryCancelled, QueryFailed, QueryRejected, QueryTimeout
 from logs.sql.long_queries import LongQueryQueues
 from logs.sql.messages import with_position
 from logs.sql.pool import PoolBroken, ProcessPool, QueryProcess
@@ -33,6 +31,7 @@ from logs.sql.semaphore import FairSemaphore, QueueFull, SlotCancelled, SlotTime
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from logs.sql.cancellation import Cancellation
     from logs.sql.options import SqlOptions
 
 logger = logging.getLogger(__name__)
@@ -84,11 +83,7 @@ class LocalEngine:
         limits: Limits,
         cancellation: Cancellation | None = None,
     ) -> QueryResult:
-        """See `protocol.Engine.execute`. The time limit includes the wait for a slot.
-
-        Raises:
-            QueryCancelled: ``cancellation`` was used.
-        """
+        """See `protocol.Engine.execute`. The time limit includes the wait for a slot."""
         started = time.monotonic()
         deadline = started + limits.seconds
         try:
@@ -160,31 +155,6 @@ class LocalEngine:
     def close(self) -> None:
         """End every process of this engine."""
         self._pool.close()
-
-
-class QueryCancelled(Exception):
-    """The caller cancelled the query, and it was ended."""
-
-
-class Cancellation:
-    """Cancels a query from another thread."""
-
-    def __init__(self) -> None:
-        self._descriptor = os.eventfd(0, os.EFD_CLOEXEC)
-        self._cancelled = threading.Event()
-        # Close the descriptor only when no thread can wait for it any more.
-        weakref.finalize(self, os.close, self._descriptor)
-
-    def fileno(self) -> int:
-        return self._descriptor
-
-    def cancel(self) -> None:
-        """End the query that was given this object, if it still runs."""
-        self._cancelled.set()
-        os.eventfd_write(self._descriptor, 1)
-
-    def is_cancelled(self) -> bool:
-        return self._cancelled.is_set()
 
 
 class _ProcessDiedBeforeReply(Exception):

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from logs.sql.cancellation import Cancellation
+
 
 @dataclass(frozen=True, slots=True)
 class DayFiles:
@@ -108,11 +110,19 @@ class QueryResult:
 class Engine(Protocol):
     """Runs one statement over one tenant's log."""
 
-    def execute(self, *, source: LogSource, statement: str, limits: Limits) -> QueryResult:
+    def execute(
+        self,
+        *,
+        source: LogSource,
+        statement: str,
+        limits: Limits,
+        cancellation: Cancellation | None = None,
+    ) -> QueryResult:
         """Return the result of ``statement`` over ``source``.
 
         Raises:
             QueryRejected, QueryFailed, QueryTimeout: the author of the query can mend it (400).
+            QueryCancelled: ``cancellation`` was used.
             EngineUnavailable: a fault of the service (500).
         """
         ...

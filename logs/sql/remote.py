@@ -7,17 +7,23 @@ from __future__ import annotations
 
 import http
 import logging
+import select
 import time
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final
 
 import urllib3
+from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError, ProtocolError, ReadTimeoutError
 
 from logs.sql import guard, transfer
-from logs.sql.errors import EngineUnavailable, QueryRejected, QueryTimeout
+from logs.sql.errors import EngineUnavailable, QueryCancelled, QueryRejected, QueryTimeout
 from logs.sql.messages import with_position
 
 if TYPE_CHECKING:
+    from urllib3 import HTTPResponse
+
+    from logs.sql.cancellation import Cancellation
     from logs.sql.protocol import Limits, LogSource, QueryResult
 
 logger = logging.getLogger(__name__)
@@ -38,6 +44,49 @@ _STALE_CONNECTION_SECONDS: Final = 0.1
 _FRAMING_BYTES: Final = 8 << 20
 
 
+#: Cancels the query that this thread sends. urllib3 has no other way to hand it to the connection.
+_cancellation: ContextVar[Cancellation | None] = ContextVar("cancellation", default=None)
+
+
+def _wait_for_response(connection: HTTPConnection) -> None:
+    """Wait until the response begins or its time is over, which the connection notices itself.
+
+    Raises:
+        QueryCancelled: the query was cancelled first.
+    """
+    cancellation = _cancellation.get()
+    if cancellation is None or not isinstance(connection.timeout, int | float):
+        return
+    poll = select.poll()
+    poll.register(connection.sock, select.POLLIN)
+    poll.register(cancellation, select.POLLIN)
+    poll.poll(connection.timeout * 1000)
+    if cancellation.is_cancelled():
+        # The service ends the query when the connection is closed.
+        connection.close()
+        raise QueryCancelled
+
+
+class _Connection(HTTPConnection):
+    def getresponse(self) -> HTTPResponse:  # type: ignore[override] # as in urllib3
+        _wait_for_response(self)
+        return super().getresponse()
+
+
+class _SecureConnection(HTTPSConnection):
+    def getresponse(self) -> HTTPResponse:  # type: ignore[override] # as in urllib3
+        _wait_for_response(self)
+        return super().getresponse()
+
+
+class _Pool(urllib3.HTTPConnectionPool):
+    ConnectionCls = _Connection
+
+
+class _SecurePool(urllib3.HTTPSConnectionPool):
+    ConnectionCls = _SecureConnection
+
+
 class RemoteEngine:
     """Sends queries to the SQL service at ``url``. Keeps up to ``connections`` connections alive.
 
@@ -48,14 +97,23 @@ class RemoteEngine:
         self._url = url + transfer.PATH
         self._headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"}
         self._pool = urllib3.PoolManager(maxsize=connections, retries=False)
+        self._pool.pool_classes_by_scheme = {"http": _Pool, "https": _SecurePool}
 
-    def execute(self, *, source: LogSource, statement: str, limits: Limits) -> QueryResult:
+    def execute(
+        self,
+        *,
+        source: LogSource,
+        statement: str,
+        limits: Limits,
+        cancellation: Cancellation | None = None,
+    ) -> QueryResult:
         """See `protocol.Engine.execute`."""
         try:
             guard.check_text(statement)
         except guard.Refused as refusal:
             raise QueryRejected(with_position(refusal.message, statement, refusal.position)) from None
         query = transfer.Query.over(source, statement, limits)
+        token = _cancellation.set(cancellation)
         try:
             status, body = self._post(query)
             if status == http.HTTPStatus.OK:
@@ -73,6 +131,8 @@ class RemoteEngine:
             raise QueryTimeout(f"The query took longer than {limits.seconds:g} seconds.") from None
         except HTTPError:
             logger.exception("The SQL service cannot be reached")
+        finally:
+            _cancellation.reset(token)
         raise EngineUnavailable
 
     def close(self) -> None:

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, Final
 from django.conf import settings
 
 from logs.sql import transfer
-from logs.sql.errors import EngineUnavailable
-from logs.sql.local import Cancellation, LocalEngine, QueryCancelled
+from logs.sql.cancellation import Cancellation
+from logs.sql.errors import EngineUnavailable, QueryCancelled
+from logs.sql.local import LocalEngine
 from logs.sql.options import options_from
 from logs.sql.source import make_source
 from tenantadmin.conf.reading import ConfigurationError, read_variables

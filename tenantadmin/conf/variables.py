@@ -38,6 +38,9 @@ class Variable:
 VARIABLES: Final = (
     # Data. If a variable is empty by mistake, no embedded server must start, so the text is refused.
     Variable("DATABASE_URL", kinds.database, reads_empty=True, secret=True),
+    Variable("DATABASE_STATEMENT_SECONDS", kinds.seconds(0, 3600), 5.0),
+    Variable("DATABASE_JOB_STATEMENT_SECONDS", kinds.seconds(0, 86_400), 600.0),
+    Variable("DATABASE_IDLE_SECONDS", kinds.seconds(0, 3600), 60.0),
     Variable("REDIS_URL", kinds.redis_server, reads_empty=True, secret=True),
     Variable("OBJECT_STORE_URL", kinds.object_store, reads_empty=True),
     Variable("STATIC_ROOT", kinds.folder),
@@ -46,6 +49,8 @@ VARIABLES: Final = (
     Variable("PUBLIC_BASE_URL", kinds.web_address),
     Variable("HOST", kinds.host, "127.0.0.1"),
     Variable("PORT", kinds.whole(1, 65535), 8000),
+    Variable("WEB_THREADS", kinds.whole(1, 1024), 32),
+    Variable("BODY_TIMEOUT_SECONDS", kinds.seconds(1, 3600), 10.0),
     Variable("DASHBOARD_URL", kinds.web_address),
     Variable("ALLOWED_REDIRECT_HOSTS", kinds.list_of(kinds.origin), []),
     Variable("CORS_ALLOWED_ORIGINS", kinds.list_of(kinds.origin), []),

@@ -161,6 +161,14 @@ class PayloadTooLarge(ApiError):
     message = "The body is larger than 1 MiB (1048576 bytes)."
 
 
+class RequestTimeout(ApiError):
+    """The body of the request did not arrive in time."""
+
+    status = 408
+    code = "request_timeout"
+    message = "The body of the request arrived too slowly. Send it again."
+
+
 class RateLimited(ApiError):
     """The caller sends too many requests. ``retry_after`` is in whole seconds."""
 
@@ -174,3 +182,14 @@ class RateLimited(ApiError):
 
 class InternalError(ApiError):
     """The service has a fault. Every unexpected exception becomes this error."""
+
+
+class ServiceBusy(ApiError):
+    """The service cannot take on this request now."""
+
+    status = 503
+    code = "service_busy"
+    message = "The service is busy. Try again in a moment."
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message, headers={"Retry-After": "1"})

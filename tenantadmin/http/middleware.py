@@ -21,6 +21,7 @@ from tenantadmin.core.errors import (
 from tenantadmin.core.rendering import dump_json
 from tenantadmin.core.request_context import set_address
 from tenantadmin.core.request_ids import HEADER, begin_request
+from tenantadmin.core.serving import refusal_of
 from tenantadmin.http.handler import as_api_error
 
 if TYPE_CHECKING:
@@ -61,11 +62,15 @@ def request_id(get_response: GetResponse) -> GetResponse:
 def body_limit(get_response: GetResponse) -> GetResponse:
     """Answer 413 to a body over 1 MiB before anything reads, parses or authenticates it.
 
+    The server may have refused the body already: then its error is the answer.
+
     A declared length is judged without reading. A body without one (chunked) is read up to the limit and
     handed on with its true length, which WSGI would otherwise take for zero.
     """
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
+        if refusal := refusal_of(request.META):
+            return error_response(refusal)
         if request.method not in _BODY_METHODS:
             return get_response(request)
         declared = request.META.get("CONTENT_LENGTH") or ""

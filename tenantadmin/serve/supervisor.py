@@ -18,7 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tenantadmin.embedded.monitor import describe_end, die_with_parent
-from tenantadmin.serve import reaper
+from tenantadmin.serve import reaper, web
 from tenantadmin.terminal import visible
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from tenantadmin.embedded import Server
 
-#: How long the processes have to end after SIGTERM. Celery's worker needs three to hand back its tasks.
-STOP_SECONDS = 8.0
+#: How long the processes have to end after SIGTERM. The web server takes longest: it finishes its requests.
+STOP_SECONDS = web.STOP_SECONDS + 2.0
 #: How long we wait for a killed process and the rest of its output.
 _KILL_SECONDS = 1.0
 _REAPER = (sys.executable, "-I", "-S", reaper.__file__)

@@ -14,6 +14,7 @@ import yaml
 from logs.sql.service import make_application
 from tenantadmin.conf.reading import ConfigurationError, read_configuration
 from tenantadmin.conf.variables import VARIABLES
+from tenantadmin.serve import supervisor, web
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -108,3 +109,16 @@ def test_by_default_the_port_is_published_only_on_the_loopback_interface(documen
 
 def test_the_health_check_of_the_web_process_is_its_readiness() -> None:
     assert "http://127.0.0.1:8000/health/ready" in SERVICES["web"]["healthcheck"]["test"][-1]
+
+
+def test_a_container_has_the_time_that_its_requests_need() -> None:
+    assert SERVICES["web"]["stop_grace_period"] == "25s"
+    limits = read_configuration({"DJANGO_DEBUG": "true"})
+    assert limits["SQL_TIMEOUT_SECONDS"] < web.STOP_SECONDS < supervisor.STOP_SECONDS < 25
+
+
+def test_the_proxy_drops_idle_connections_before_the_service_does() -> None:
+    text = (ROOT / "docker/nginx.conf").read_text()
+    kept = re.search(r"keepalive_timeout (\d+)s;", text)
+    assert kept is not None
+    assert int(kept[1]) < web.HEADER_SECONDS

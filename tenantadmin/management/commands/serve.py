@@ -16,16 +16,14 @@ from tenantadmin import embedded
 from tenantadmin.serve import announce
 from tenantadmin.serve.address import Address, AddressError, check_is_free
 from tenantadmin.serve.supervisor import Supervisor
+from tenantadmin.serve.web import web_arguments
 
 if TYPE_CHECKING:
     import argparse
     import threading
     from pathlib import Path
 
-#: Web processes, and below tasks that run at once, for a machine with two cores.
-WEB_WORKERS = 2
-#: More than SQL queries can use (SQL_SLOTS + SQL_QUEUE), so that some threads stay free for other requests.
-WEB_THREADS = 32
+#: Tasks that run at once, for a machine with two cores.
 TASKS_AT_ONCE = 2
 CHILD_ENVIRONMENT = {
     "TENANTADMIN_SUPERVISED": "1",
@@ -90,11 +88,7 @@ def commands(address: Address) -> dict[str, list[str]]:
     beat_schedule = settings.VAR_DIR / "run" / "beat-schedule"
     return {
         "web": [
-            *(sys.executable, "-m", "granian", "--interface", "wsgi", "tenantadmin.wsgi:application"),
-            *("--host", address.host, "--port", str(address.port), "--no-ws"),
-            *("--workers", str(WEB_WORKERS), "--blocking-threads", str(WEB_THREADS)),
-            # Requests without a free thread wait in the process, not in the kernel.
-            *("--backpressure", "128", "--workers-kill-timeout", "3"),
+            *(sys.executable, "-m", "granian", *web_arguments(address)),
             *("--working-dir", str(settings.BASE_DIR)),
         ],
         "worker": [

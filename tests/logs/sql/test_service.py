@@ -17,7 +17,8 @@ import pytest
 import urllib3
 
 from logs.sql import transfer
-from logs.sql.errors import EngineUnavailable, QueryFailed, QueryRejected, QueryTimeout
+from logs.sql.cancellation import Cancellation
+from logs.sql.errors import EngineUnavailable, QueryCancelled, QueryFailed, QueryRejected, QueryTimeout
 from logs.sql.protocol import Limits, LogSource, QueryResult
 from logs.sql.remote import RemoteEngine
 from logs.sql.service import make_application
@@ -186,6 +187,26 @@ def test_a_query_is_cancelled_when_its_caller_disconnects(service: Service, stor
         caller.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         _wait_until(lambda: service.running() == 1)
     _wait_until(lambda: service.running() == 0)
+
+
+def test_a_cancelled_query_ends_in_the_service_too(
+    service: Service, remote: RemoteEngine, stored_log: LogSource
+) -> None:
+    cancellation = Cancellation()
+    with ThreadPoolExecutor(1) as caller:
+        running = caller.submit(
+            remote.execute,
+            source=stored_log,
+            statement=_ENDLESS,
+            limits=Limits(seconds=600),
+            cancellation=cancellation,
+        )
+        _wait_until(lambda: service.running() == 1)
+        cancellation.cancel()
+        with pytest.raises(QueryCancelled):
+            running.result(30)
+    _wait_until(lambda: service.running() == 0)
+    assert _run(remote, stored_log, "SELECT 1").row_count == 1
 
 
 def test_a_wrong_secret_is_refused_and_logged(

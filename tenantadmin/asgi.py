@@ -1,0 +1,26 @@
+"""The ASGI application that granian serves."""
+
+from __future__ import annotations
+
+import resource
+from typing import Final
+
+from django.conf import settings
+
+from tenantadmin.front.application import Front
+from tenantadmin.front.bodies import BodyLimits
+from tenantadmin.wsgi import application as django_application
+
+#: Each connection takes one. Many systems allow a process 1,024 unless it asks for more.
+_OPEN_FILES: Final = 16_384
+
+_soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+_wanted = _OPEN_FILES if _hard == resource.RLIM_INFINITY else min(_OPEN_FILES, _hard)
+if _soft != resource.RLIM_INFINITY and _soft < _wanted:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (_wanted, _hard))
+
+application = Front(
+    django_application,
+    threads=settings.WEB_THREADS,
+    limits=BodyLimits(max_bytes=settings.MAX_BODY_BYTES, seconds=settings.BODY_TIMEOUT_SECONDS),
+)

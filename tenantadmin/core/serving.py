@@ -1,0 +1,64 @@
+"""What the web server tells Django about a request, beyond WSGI."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from tenantadmin.core.errors import ApiError
+
+#: Keys of the WSGI environment: the request's `Disconnection`, and the `ApiError` to answer if the body was
+#: not received.
+DISCONNECTION_KEY: Final = "tenantadmin.disconnection"
+REFUSAL_KEY: Final = "tenantadmin.refusal"
+
+
+class Disconnection:
+    """Whether the caller of one request has closed the connection."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._happened = False
+        self._callback: Callable[[], None] | None = None
+
+    def happened(self) -> bool:
+        return self._happened
+
+    def set(self) -> None:
+        """Record that the caller is gone, and call the function of `calling`."""
+        with self._lock:
+            self._happened = True
+            if self._callback:
+                self._callback()
+
+    @contextmanager
+    def calling(self, function: Callable[[], None]) -> Iterator[None]:
+        """Call ``function`` if the caller goes during the block, or has gone before it.
+
+        Any thread may call it, and it must return at once. It is not called after the block.
+        """
+        with self._lock:
+            self._callback = function
+            if self._happened:
+                function()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._callback = None
+
+
+def disconnection_of(environ: Mapping[str, Any]) -> Disconnection:
+    """Return the `Disconnection` of a request; one that never happens if the server does not watch."""
+    disconnection = environ.get(DISCONNECTION_KEY)
+    return disconnection if isinstance(disconnection, Disconnection) else Disconnection()
+
+
+def refusal_of(environ: Mapping[str, Any]) -> ApiError | None:
+    """Return the error to answer because the body was not received, None if it was."""
+    refusal: ApiError | None = environ.get(REFUSAL_KEY)
+    return refusal

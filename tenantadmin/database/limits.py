@@ -1,0 +1,32 @@
+"""Time limits in the database: no statement holds a thread for long, and no transaction its locks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.db.backends.signals import connection_created
+
+if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
+
+
+def limit_connections(*, statement_seconds: float, idle_transaction_seconds: float) -> None:
+    """Limit every connection that this process opens from now on. 0 means no limit.
+
+    A statement that takes longer fails with OperationalError, also if it waits for a lock. A transaction that
+    waits longer for its next statement loses its connection.
+
+    The web process and Celery call it. Commands of ``manage.py`` have no limits: a migration may take long.
+    """
+    limits = {
+        "statement_timeout": round(statement_seconds * 1000),
+        "idle_in_transaction_session_timeout": round(idle_transaction_seconds * 1000),
+    }
+
+    # libpq's "options" would need no query, but PgBouncer refuses them.
+    def apply(connection: BaseDatabaseWrapper, **_: Any) -> None:
+        with connection.cursor() as cursor:
+            for name, milliseconds in limits.items():
+                cursor.execute("SELECT set_config(%s, %s, false)", [name, str(milliseconds)])
+
+    connection_created.connect(apply, weak=False, dispatch_uid=__name__)

@@ -1,0 +1,115 @@
+"""The web server of production against clients that send slowly, too much, or nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import signal
+import time
+import urllib.error
+import urllib.request
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tenantadmin.serve import web
+from tenantadmin.serve.address import Address
+from tests.faults.web_server import ROOT, Server, read_all
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DECLARED = b"POST /oauth/token HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\n{"
+CHUNKED = b"POST /oauth/token HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    server = Server()
+    yield server
+    server.kill()
+
+
+def test_a_thousand_slow_bodies_keep_nobody_waiting(server: Server) -> None:
+    with contextlib.ExitStack() as stack:
+        slow = [
+            stack.enter_context(server.connect(CHUNKED if number % 2 else DECLARED)) for number in range(1000)
+        ]
+        others = [server.health() for _ in range(50)]
+        # 64 such connections once kept all others waiting until they closed.
+        assert sorted(others)[47] < 5
+        for connection in slow:
+            answer = read_all(connection)
+            assert answer.startswith(b"HTTP/1.1 408 Request Timeout\r\n")
+            assert b'{"error":"request_timeout",' in answer
+            assert b"\r\nconnection: close\r\n" in answer
+
+
+@pytest.mark.parametrize("is_chunked", [False, True])
+def test_a_client_that_sends_its_whole_body_first_reads_the_refusal(server: Server, is_chunked: bool) -> None:
+    for _ in range(20):
+        body = [b" " * 100_000] * 50
+        request = urllib.request.Request(  # noqa: S310 - our own
+            f"{server.url}/oauth/token",
+            data=iter(body) if is_chunked else b"".join(body),
+            headers={"Content-Type": "application/json"},
+        )
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            urllib.request.urlopen(request, timeout=30)  # noqa: S310 - our own
+        with caught.value as answer:
+            assert answer.code == 413
+            assert b'"payload_too_large"' in answer.read()
+
+
+def test_an_endless_body_is_cut_off(server: Server) -> None:
+    sent = 0
+    with (
+        server.connect(DECLARED.replace(b"1000", b"1000000000")) as connection,
+        contextlib.suppress(ConnectionError),
+    ):
+        while sent < 100 << 20:
+            connection.sendall(b" " * 65_536)
+            sent += 65_536
+    # Besides what is drained, the kernel's buffers on both sides.
+    assert 8 << 20 < sent < 40 << 20
+
+
+@pytest.mark.parametrize("start", [b"", b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n"], ids=["none", "part"])
+def test_headers_have_a_deadline(server: Server, start: bytes) -> None:
+    started = time.monotonic()
+    assert read_all(server.connect(start)) == b""
+    assert web.HEADER_SECONDS - 1 < time.monotonic() - started < web.HEADER_SECONDS + 5
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [b"".join(b"X-%d: 1\r\n" % number for number in range(200)), b"X: " + b"a" * 200_000 + b"\r\n"],
+    ids=["many", "long"],
+)
+def test_headers_have_a_limit(server: Server, headers: bytes) -> None:
+    connection = server.connect(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n" + headers)
+    answer = connection.recv(1000)
+    connection.close()
+    assert answer.startswith(b"HTTP/1.1 431 ")
+
+
+def test_a_request_under_way_is_answered_before_the_server_ends() -> None:
+    server = Server()
+    try:
+        connection = server.connect(DECLARED.replace(b"1000", b"2"))
+        time.sleep(0.5)
+        server.process.send_signal(signal.SIGTERM)
+        time.sleep(1)
+        connection.sendall(b"{")
+        assert read_all(connection).startswith(b"HTTP/1.1 400 Bad Request\r\n")
+        assert server.process.wait(web.STOP_SECONDS) == 0
+    finally:
+        server.kill()
+
+
+def test_the_image_starts_the_same_command() -> None:
+    dockerfile = (ROOT / "docker/Dockerfile").read_text()
+    command = re.search(r"^CMD (\[.*\])$", dockerfile.replace("\\\n", ""), re.MULTILINE | re.DOTALL)
+    assert command is not None
+    arguments = web.web_arguments(Address("0.0.0.0", 8000))  # noqa: S104 - a text
+    assert re.findall(r'"(.*?)"', command[1]) == ["granian", *arguments]

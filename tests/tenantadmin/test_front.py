@@ -1,0 +1,371 @@
+"""The front: bodies with a deadline, environments, responses, without a server and without Django."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tenantadmin.core.errors import BadRequest, RequestTimeout, ServiceBusy
+from tenantadmin.core.serving import disconnection_of, refusal_of
+from tenantadmin.front.application import Front
+from tenantadmin.front.bodies import BodyLimits, BodyReceiver, BodyTooLarge
+from tenantadmin.front.environ import make_environ
+from tenantadmin.front.threads import Threads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+LIMITS = BodyLimits(max_bytes=10_000, seconds=0.4, first_seconds=0.1, drain_bytes=3000, drain_seconds=0.2)
+DISCONNECT: dict[str, Any] = {"type": "http.disconnect"}
+
+
+def piece(body: bytes, *, more: bool = True) -> dict[str, Any]:
+    return {"type": "http.request", "body": body, "more_body": more}
+
+
+def scope(*headers: tuple[bytes, bytes], path: bytes = b"/x", query: bytes = b"") -> dict[str, Any]:
+    return {
+        "type": "http",
+        "method": "POST",
+        "http_version": "1.1",
+        "raw_path": path,
+        "query_string": query,
+        "scheme": "http",
+        "server": ("127.0.0.1", "8000"),
+        "client": ("192.0.2.7", "5000"),
+        "headers": list(headers),
+    }
+
+
+class Client:
+    """Sends messages, each after a pause in seconds, then keeps the connection open; keeps the responses."""
+
+    def __init__(self, *messages: dict[str, Any] | tuple[float, dict[str, Any]]) -> None:
+        self.messages = [message if isinstance(message, tuple) else (0.0, message) for message in messages]
+        self.sent: list[dict[str, Any]] = []
+        self.read = 0
+
+    async def receive(self) -> dict[str, Any]:
+        if not self.messages:
+            await asyncio.sleep(60)
+        pause, message = self.messages.pop(0)
+        await asyncio.sleep(pause)
+        self.read += len(message.get("body", b""))
+        return message
+
+    async def send(self, message: dict[str, Any]) -> None:
+        self.sent.append(message)
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(message["body"] for message in self.sent[1:])
+
+
+def receive(client: Client, *, declared: int | None, receiver: BodyReceiver | None = None) -> bytes:
+    async def run() -> bytes:
+        with (receiver or BodyReceiver(LIMITS)).body() as body:
+            return await body.receive(client.receive, declared=declared)
+
+    return asyncio.run(run())
+
+
+class TestBodies:
+    def test_a_body_in_pieces_is_joined(self) -> None:
+        assert receive(Client(piece(b"ab"), piece(b"c"), piece(b"", more=False)), declared=None) == b"abc"
+
+    def test_a_declared_length_ends_the_body(self) -> None:
+        assert receive(Client(piece(b"ab"), piece(b"c")), declared=3) == b"abc"
+
+    @pytest.mark.parametrize("declared", [1000, None])
+    def test_a_body_that_stops_is_refused_after_the_first_seconds(self, declared: int | None) -> None:
+        started = time.monotonic()
+        with pytest.raises(RequestTimeout):
+            receive(Client(piece(b"{")), declared=declared)
+        assert 0.1 <= time.monotonic() - started < 0.3
+
+    def test_bytes_that_trickle_do_not_prolong_the_deadline(self) -> None:
+        started = time.monotonic()
+        with pytest.raises(RequestTimeout):
+            receive(Client(*[(0.03, piece(b"x"))] * 100), declared=1000)
+        assert 0.1 <= time.monotonic() - started < 0.3
+
+    def test_a_body_that_makes_progress_has_the_whole_time(self) -> None:
+        client = Client(piece(b"x" * 1024), (0.25, piece(b"y")))
+        assert receive(client, declared=1025) == b"x" * 1024 + b"y"
+
+    def test_no_body_has_more_than_the_whole_time(self) -> None:
+        started = time.monotonic()
+        with pytest.raises(RequestTimeout):
+            receive(Client(*[(0.05, piece(b"x" * 1024))] * 100), declared=None)
+        assert 0.35 <= time.monotonic() - started < 0.7
+
+    @pytest.mark.parametrize(
+        ("declared", "size", "read"),
+        [(10_001, 10_001, 0), (None, 12_000, 12_000)],
+        ids=["declared", "chunked"],
+    )
+    def test_a_large_body_is_refused_as_soon_as_that_is_known(
+        self, declared: int | None, size: int, read: int
+    ) -> None:
+        client = Client(*[piece(b"x" * 4000)] * 10)
+        with pytest.raises(BodyTooLarge) as caught:
+            receive(client, declared=declared)
+        assert (caught.value.size, client.read) == (size, read)
+
+    def test_a_body_of_exactly_the_limit_is_received(self) -> None:
+        assert len(receive(Client(piece(b"x" * 10_000, more=False)), declared=None)) == 10_000
+
+    def test_a_connection_that_ends_early_is_a_bad_request(self) -> None:
+        with pytest.raises(BadRequest, match=r"^The body ended before its declared length\.$"):
+            receive(Client(piece(b"x"), DISCONNECT), declared=2)
+
+    def test_bodies_take_a_bounded_amount_of_memory_until_they_are_answered(self) -> None:
+        async def run() -> list[int]:
+            receiver = BodyReceiver(BodyLimits(max_bytes=100, held_bytes=150))
+            full = Client(piece(b"x" * 100)), Client(piece(b"x" * 100)), Client(piece(b"x" * 100))
+            with receiver.body() as first:
+                await first.receive(full[0].receive, declared=100)
+                with receiver.body() as second, pytest.raises(ServiceBusy):
+                    await second.receive(full[1].receive, declared=100)
+            with receiver.body() as third:
+                return [len(await third.receive(full[2].receive, declared=100))]
+
+        assert asyncio.run(run()) == [100]
+
+    @pytest.mark.parametrize(
+        ("messages", "drained"),
+        [
+            ([piece(b"x" * 1000), piece(b"x", more=False)], 1001),
+            ([piece(b"x" * 1000), DISCONNECT], 1000),
+            ([piece(b"x" * 1000)] * 9, 3000),
+            ([(0.05, piece(b"x"))] * 100, 3),
+        ],
+        ids=["end", "disconnect", "bytes", "seconds"],
+    )
+    def test_the_rest_of_a_large_body_is_drained_within_limits(
+        self, messages: list[Any], drained: int
+    ) -> None:
+        client = Client(*messages)
+
+        async def run() -> None:
+            with BodyReceiver(LIMITS).body() as body:
+                await body.drain(client.receive)
+
+        asyncio.run(run())
+        # The seconds are those of a clock.
+        assert client.read == drained or (drained == 3 and 1 <= client.read <= 4)
+
+
+class TestEnvironment:
+    def test_it_says_what_the_request_says(self) -> None:
+        environ = make_environ(
+            scope(
+                (b"host", b"example.com"),
+                (b"content-type", b"application/json"),
+                (b"content-length", b"2"),
+                (b"x-forwarded-for", b"192.0.2.1"),
+                (b"x-forwarded-for", b"192.0.2.2"),
+                (b"cookie", b"a=1"),
+                (b"cookie", b"b=2"),
+                path=b"/users/j%C3%B6rg%2Fx",
+                query=b"a=%20",
+            )
+        )
+        assert environ.pop("wsgi.input").read() == b""
+        assert {key: value for key, value in environ.items() if not key.startswith("wsgi.")} == {
+            "SCRIPT_NAME": "",
+            "REQUEST_METHOD": "POST",
+            "PATH_INFO": "/users/jörg/x".encode().decode("latin-1"),
+            "QUERY_STRING": "a=%20",
+            "SERVER_PROTOCOL": "HTTP/1.1",
+            "SERVER_NAME": "127.0.0.1",
+            "SERVER_PORT": "8000",
+            "REMOTE_ADDR": "192.0.2.7",
+            "HTTP_HOST": "example.com",
+            "CONTENT_TYPE": "application/json",
+            "CONTENT_LENGTH": "2",
+            "HTTP_X_FORWARDED_FOR": "192.0.2.1,192.0.2.2",
+            "HTTP_COOKIE": "a=1; b=2",
+        }
+
+    def test_a_name_with_an_underscore_does_not_pass_for_one_with_a_hyphen(self) -> None:
+        environ = make_environ(scope((b"x_forwarded_for", b"192.0.2.9"), (b"x-real", b"1")))
+        assert [key for key in environ if key.startswith("HTTP_")] == ["HTTP_X_REAL"]
+
+
+class TestThreads:
+    def test_a_thread_is_started_only_while_all_others_are_busy(self) -> None:
+        async def run() -> tuple[int, int]:
+            threads = Threads(2)
+            in_turn = [await threads.run(threading.get_ident) for _ in range(5)]
+            barrier = threading.Barrier(2)
+
+            def meet() -> int:
+                barrier.wait(10)
+                return threading.get_ident()
+
+            at_once = await asyncio.gather(*(threads.run(meet) for _ in range(6)))
+            return len(set(in_turn)), len(set(at_once))
+
+        assert asyncio.run(run()) == (1, 2)
+
+    def test_an_error_is_raised_where_the_result_is_awaited_and_the_thread_goes_on(self) -> None:
+        async def run() -> int:
+            threads = Threads(1)
+            with pytest.raises(SystemExit):
+                await threads.run(lambda: sys.exit(3))
+            return await threads.run(lambda: 7)
+
+        assert asyncio.run(run()) == 7
+
+
+def app(answer: Callable[[dict[str, Any]], Iterable[bytes]]) -> Any:
+    def application(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        start_response("200 OK", [("Content-Type", "text/plain")])
+        return answer(environ)
+
+    return application
+
+
+def ask(front: Front, client: Client, *headers: tuple[bytes, bytes]) -> None:
+    asyncio.run(front(scope(*headers), client.receive, client.send))
+
+
+def echo(environ: dict[str, Any]) -> list[bytes]:
+    refusal = refusal_of(environ)
+    text = refusal.code.encode() if refusal else environ["wsgi.input"].read()
+    return [environ.get("CONTENT_LENGTH", "-").encode(), b" ", text]
+
+
+class TestFront:
+    @pytest.mark.parametrize(
+        ("headers", "messages", "body", "closes"),
+        [
+            ([], [], b"- ", False),
+            ([(b"content-length", b"0")], [], b"0 ", False),
+            ([(b"content-length", b"2")], [piece(b"hi")], b"2 hi", False),
+            ([(b"transfer-encoding", b"chunked")], [piece(b"hi"), piece(b"", more=False)], b"2 hi", False),
+            ([(b"content-length", b"2")], [piece(b"h")], b"0 request_timeout", True),
+            ([(b"content-length", b"2")], [DISCONNECT], b"0 bad_request", True),
+            ([(b"content-length", b"10001")], [DISCONNECT], b"10001 ", True),
+        ],
+        ids=["none", "empty", "declared", "chunked", "slow", "cut", "large"],
+    )
+    def test_the_application_gets_the_whole_body_or_the_reason(
+        self, headers: list[tuple[bytes, bytes]], messages: list[Any], body: bytes, closes: bool
+    ) -> None:
+        client = Client(*messages)
+        ask(Front(app(echo), threads=1, limits=LIMITS), client, *headers)
+        assert client.body == body
+        assert client.sent[0] == {
+            "type": "http.response.start",
+            "status": 200,
+            "headers": [(b"content-type", b"text/plain")] + [(b"connection", b"close")] * closes,
+        }
+
+    def test_slow_bodies_take_no_thread(self) -> None:
+        async def run() -> float:
+            front = Front(app(echo), threads=1, limits=LIMITS)
+            length = (b"content-length", b"1000")
+            slow = [Client(piece(b"{")) for _ in range(100)]
+            tasks = [asyncio.create_task(front(scope(length), it.receive, it.send)) for it in slow]
+            await asyncio.sleep(0.01)
+            started = time.monotonic()
+            fast = Client()
+            await front(scope(), fast.receive, fast.send)
+            seconds = time.monotonic() - started
+            await asyncio.gather(*tasks)
+            assert {it.body for it in slow} == {b"0 request_timeout"}
+            return seconds
+
+        assert asyncio.run(run()) < 0.08
+
+    def test_a_long_response_is_sent_in_pieces_and_closed_in_its_own_thread(self) -> None:
+        threads: list[int] = []
+
+        class Response:
+            def __iter__(self) -> Iterator[bytes]:
+                for number in range(5):
+                    threads.append(threading.get_ident())
+                    yield b"%d" % number * 40_000
+
+            def close(self) -> None:
+                threads.append(threading.get_ident())
+
+        client = Client()
+        ask(Front(app(lambda _: Response()), threads=2, limits=LIMITS), client)
+        assert [len(message["body"]) for message in client.sent[1:]] == [40_000] * 5
+        assert [message.get("more_body", False) for message in client.sent[1:]] == [True] * 4 + [False]
+        assert client.body == b"".join(b"%d" % number * 40_000 for number in range(5))
+        assert len(threads) == 6
+        assert len(set(threads)) == 1
+
+    def test_a_response_ends_when_the_client_is_gone(self) -> None:
+        made = []
+
+        def endless(_: dict[str, Any]) -> Iterator[bytes]:
+            while True:
+                made.append(1)
+                time.sleep(0.01)
+                yield b"x" * 65_536
+
+        client = Client(piece(b"", more=False), (0.1, DISCONNECT))
+        ask(Front(app(endless), threads=1, limits=LIMITS), client)
+        assert 3 <= len(made) <= 30
+
+    def test_a_response_ends_when_the_client_does_not_read(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("tenantadmin.front.application._SEND_SECONDS", 0.1)
+        closed = []
+
+        class Response:
+            def __iter__(self) -> Iterator[bytes]:
+                while True:
+                    yield b"x" * 65_536
+
+            def close(self) -> None:
+                closed.append(1)
+
+        client = Client(piece(b"", more=False))
+        front = Front(app(lambda _: Response()), threads=1, limits=LIMITS)
+
+        async def send(message: dict[str, Any]) -> None:
+            if len(client.sent) == 3:
+                await asyncio.sleep(60)
+            await client.send(message)
+
+        asyncio.run(asyncio.wait_for(front(scope(), client.receive, send), 10))
+        assert len(client.sent) == 3
+        assert closed == [1]
+
+    def test_the_thread_hears_that_the_client_is_gone(self) -> None:
+        heard: list[float] = []
+
+        def wait(environ: dict[str, Any]) -> list[bytes]:
+            gone = threading.Event()
+            started = time.monotonic()
+            with disconnection_of(environ).calling(gone.set):
+                assert gone.wait(5)
+            heard.append(time.monotonic() - started)
+            return []
+
+        client = Client(piece(b"hi"), (0.05, DISCONNECT))
+        ask(Front(app(wait), threads=1, limits=LIMITS), client, (b"content-length", b"2"))
+        assert 0.0 < heard[0] < 2
+
+    def test_a_failing_application_is_a_failure_of_the_request_alone(self) -> None:
+        def fail(environ: dict[str, Any]) -> list[bytes]:
+            if environ["PATH_INFO"] == "/x":
+                raise ZeroDivisionError
+            return [b"fine"]
+
+        front = Front(app(fail), threads=1, limits=LIMITS)
+        with pytest.raises(ZeroDivisionError):
+            ask(front, Client())
+        client = Client()
+        asyncio.run(front(scope(path=b"/y"), client.receive, client.send))
+        assert client.body == b"fine"
