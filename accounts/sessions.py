@@ -13,7 +13,9 @@ from django.db.models import Q
 
 from accounts.access.credentials import end_refresh_token, lock_sign_in, sign_out_everywhere
 from accounts.access.rights import in_force
+from accounts.events import record_event
 from accounts.models import RefreshToken, User
+from accounts.models.events import EventKind
 from accounts.users import require_self_or_admin, unreadable
 from tenantadmin.core.errors import NotFound
 from tenantadmin.core.timestamps import format_timestamp, now
@@ -70,6 +72,8 @@ def end_sessions(principal: Principal, *, email: str) -> int:
             raise unreadable(principal)
         ended = sign_out_everywhere(user, actor=principal.email)
         user.save(update_fields=["epoch"])
+        everywhere = {"everywhere": True, "sessions": ended}
+        record_event(EventKind.SESSION_ENDED, actor=principal.email, subject=email, before=everywhere)
     return ended
 
 
