@@ -72,9 +72,8 @@ def end_sessions(principal: Principal, *, email: str) -> int:
             raise unreadable(principal)
         ended = sign_out_everywhere(user, actor=principal.email)
         user.save(update_fields=["epoch"])
-        record_event(
-            EventKind.SESSION_ENDED, actor=principal.email, subject=email, after={"everywhere": True}
-        )
+        everywhere = {"everywhere": True, "sessions": ended}
+        record_event(EventKind.SESSION_ENDED, actor=principal.email, subject=email, before=everywhere)
     return ended
 
 

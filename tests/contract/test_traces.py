@@ -165,6 +165,10 @@ REQUESTS: Final[dict[str, Callable[[Stage], Ask]]] = {
         {"name": "x", "scopes": ["config:read"], "tenants": [str(it.world.tenant.pk)]},
     ),
     "revokePersonalAccessToken": lambda it: Ask("DELETE", f"{it.member}/tokens/{it.pat()[0].pk}"),
+    "endSession": lambda it: Ask(
+        "DELETE", f"{it.member}/sessions/{create_refresh_token(user=it.world.member)[0].pk}"
+    ),
+    "endSessions": lambda it: Ask("DELETE", f"{it.member}/sessions"),
     "exchangeToken": lambda it: Ask(
         "POST", "/oauth/token", {"grant_type": "pat_exchange", "pat": it.pat()[1]}
     ),
