@@ -13,7 +13,9 @@ from django.db.models import Q
 
 from accounts.access.credentials import end_refresh_token, lock_sign_in, sign_out_everywhere
 from accounts.access.rights import in_force
+from accounts.events import record_event
 from accounts.models import RefreshToken, User
+from accounts.models.events import EventKind
 from accounts.users import require_self_or_admin, unreadable
 from tenantadmin.core.errors import NotFound
 from tenantadmin.core.timestamps import format_timestamp, now
@@ -69,6 +71,9 @@ def end_sessions(principal: Principal, *, email: str) -> int:
         if user is None:
             raise unreadable(principal)
         ended = sign_out_everywhere(user, actor=principal.email)
+        # Beside the event of each session: access tokens end even if no session is left.
+        everything = {"session": "all"}
+        record_event(EventKind.SESSION_ENDED, actor=principal.email, subject=email, before=everything)
         user.save(update_fields=["epoch"])
     return ended
 

@@ -203,7 +203,7 @@ def test_events_are_found_by_whole_addresses_and_by_the_name_of_a_tenant(
 
 
 def test_a_list_of_events_counts_up_to_a_limit(staff: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tenantadmin.http.admin._MOST_COUNTED", 3)
+    monkeypatch.setattr("tenantadmin.http.admin._MAX_COUNTED", 3)
     for number in range(5):
         record_event(EventKind.USER_CREATED, actor="x", subject=f"s{number}")
     with CaptureQueriesContext(connection) as captured:

@@ -42,6 +42,7 @@ WITHOUT: Final = {
     "deleteDraft": "as createDraft",
     "explainRequest": "writes nothing",
     "explainLoggedRequest": "writes nothing",
+    "previewInvalidation": "writes nothing",
     "requestReplay": "computes from the log and changes nothing else; its row says who asked",
     "cancelReplay": "as requestReplay",
 }
@@ -86,6 +87,9 @@ class Stage:
 
     def pat(self) -> Any:
         return create_pat(owner=self.world.member, name="x", scopes=[Scope.CONFIG_READ])
+
+    def session(self) -> int:
+        return create_refresh_token(user=self.world.member)[0].pk
 
     def domain(self) -> str:
         register_domain(account_id=self.world.account.pk, name="example.org", actor="x")
@@ -167,6 +171,8 @@ REQUESTS: Final[dict[str, Callable[[Stage], Ask]]] = {
     "exchangeToken": lambda it: Ask(
         "POST", "/oauth/token", {"grant_type": "pat_exchange", "pat": it.pat()[1]}
     ),
+    "endSession": lambda it: Ask("DELETE", f"{it.member}/sessions/{it.session()}"),
+    "endSessions": lambda it: Ask("DELETE", f"{it.member}/sessions"),
     "logout": lambda it: Ask(
         "POST", "/auth/logout", {"token": create_refresh_token(user=it.world.member)[1]}
     ),
