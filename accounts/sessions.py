@@ -71,9 +71,10 @@ def end_sessions(principal: Principal, *, email: str) -> int:
         if user is None:
             raise unreadable(principal)
         ended = sign_out_everywhere(user, actor=principal.email)
-        user.save(update_fields=["epoch"])
+        # Beside the event of each session: access tokens end even if no session is left.
         everywhere = {"everywhere": True, "sessions": ended}
         record_event(EventKind.SESSION_ENDED, actor=principal.email, subject=email, before=everywhere)
+        user.save(update_fields=["epoch"])
     return ended
 
 

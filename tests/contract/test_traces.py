@@ -88,6 +88,9 @@ class Stage:
     def pat(self) -> Any:
         return create_pat(owner=self.world.member, name="x", scopes=[Scope.CONFIG_READ])
 
+    def session(self) -> int:
+        return create_refresh_token(user=self.world.member)[0].pk
+
     def domain(self) -> str:
         register_domain(account_id=self.world.account.pk, name="example.org", actor="x")
         return f"{self.account}/domains/example.org"
@@ -165,20 +168,14 @@ REQUESTS: Final[dict[str, Callable[[Stage], Ask]]] = {
         {"name": "x", "scopes": ["config:read"], "tenants": [str(it.world.tenant.pk)]},
     ),
     "revokePersonalAccessToken": lambda it: Ask("DELETE", f"{it.member}/tokens/{it.pat()[0].pk}"),
-    "endSession": lambda it: Ask(
-        "DELETE", f"{it.member}/sessions/{create_refresh_token(user=it.world.member)[0].pk}"
-    ),
-    "endSessions": lambda it: Ask("DELETE", f"{it.member}/sessions"),
     "exchangeToken": lambda it: Ask(
         "POST", "/oauth/token", {"grant_type": "pat_exchange", "pat": it.pat()[1]}
     ),
+    "endSession": lambda it: Ask("DELETE", f"{it.member}/sessions/{it.session()}"),
+    "endSessions": lambda it: Ask("DELETE", f"{it.member}/sessions"),
     "logout": lambda it: Ask(
         "POST", "/auth/logout", {"token": create_refresh_token(user=it.world.member)[1]}
     ),
-    "endSession": lambda it: Ask(
-        "DELETE", f"{it.member}/sessions/{create_refresh_token(user=it.world.member)[0].pk}"
-    ),
-    "endSessions": lambda it: Ask("DELETE", f"{it.member}/sessions"),
     "requestMagicLink": lambda _: Ask("POST", "/auth/magic-link", {"email": "ada@example.org"}),
     "verifyMagicLink": lambda it: Ask("POST", "/auth/magic-link/verify", {"token": it.link()}),
     "publishTos": lambda it: Ask("POST", "/tos", {"markdown": "# New terms"}, it.wildcard),
