@@ -79,7 +79,6 @@ def main() -> None:
                 scopes=ALL_SCOPES,
                 tenants=frozenset(rights.memberships),
                 accounts=frozenset(),
-                epoch=user.epoch,
             )
             return Principal(claims=claims, rights=rights)
 
