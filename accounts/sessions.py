@@ -81,7 +81,7 @@ def end_sessions(principal: Principal, *, email: str) -> int:
 def delete_ended_sessions() -> int:
     """Delete the sessions that ended more than a day ago; return how many."""
     before = now() - _RETENTION
-    removed, _ = RefreshToken.objects.filter(Q(expires_at__lt=before) | Q(revoked_at__lt=before)).delete()
+    removed, _ = RefreshToken.objects.filter(Q(expires_at__lte=before) | Q(revoked_at__lte=before)).delete()
     return removed
 
 
