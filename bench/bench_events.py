@@ -73,6 +73,7 @@ def main() -> None:
             rights = rights_of(user)
             claims = Claims(
                 subject=user.email,
+                epoch=user.epoch,
                 token_id="",
                 expires_at=0,
                 role=user.role,
