@@ -68,7 +68,9 @@ class Front:
                 return
             except ApiError as refusal:
                 request["CONTENT_LENGTH"] = "0"
-                request[REFUSAL_KEY] = refusal
+                # With its traceback it would keep this frame alive, and so the connection open.
+                refusal.__context__ = None
+                request[REFUSAL_KEY] = refusal.with_traceback(None)
                 await exchange.answer(self._threads, request, closes=True)
                 return
             request["CONTENT_LENGTH"] = str(len(content))
