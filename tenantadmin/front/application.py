@@ -50,32 +50,34 @@ class Front:
         if scope["type"] != "http":
             return
         exchange = _Exchange(self._application, receive, send)
-        environ = make_environ(scope)
-        is_chunked = "HTTP_TRANSFER_ENCODING" in environ
-        if not is_chunked and environ.get("CONTENT_LENGTH", "0") == "0":
-            await exchange.answer(self._threads, environ)
+        request = make_environ(scope)
+        is_chunked = "HTTP_TRANSFER_ENCODING" in request
+        if not is_chunked and request.get("CONTENT_LENGTH", "0") == "0":
+            await exchange.answer(self._threads, request)
             return
         with self._bodies.body() as body:
             # A client may repeat the header; the server has checked that all are equal.
-            declared = None if is_chunked else int(environ["CONTENT_LENGTH"].partition(",")[0])
+            declared = None if is_chunked else int(request["CONTENT_LENGTH"].partition(",")[0])
             try:
                 content = await body.receive(receive, declared=declared)
             except BodyTooLarge as refusal:
                 # Django answers 413 by the length.
-                environ["CONTENT_LENGTH"] = str(refusal.size)
-                await exchange.answer(self._threads, environ, closes=True)
+                request["CONTENT_LENGTH"] = str(refusal.size)
+                await exchange.answer(self._threads, request, closes=True)
                 await body.drain(receive)
                 return
             except ApiError as refusal:
-                environ["CONTENT_LENGTH"] = "0"
-                environ[REFUSAL_KEY] = refusal
-                await exchange.answer(self._threads, environ, closes=True)
+                request["CONTENT_LENGTH"] = "0"
+                # With its traceback it would keep this frame alive, and so the connection open.
+                refusal.__context__ = None
+                request[REFUSAL_KEY] = refusal.with_traceback(None)
+                await exchange.answer(self._threads, request, closes=True)
                 return
-            environ["CONTENT_LENGTH"] = str(len(content))
-            environ["wsgi.input"] = io.BytesIO(content)
-            environ[DISCONNECTION_KEY] = exchange.disconnection
+            request["CONTENT_LENGTH"] = str(len(content))
+            request["wsgi.input"] = io.BytesIO(content)
+            request[DISCONNECTION_KEY] = exchange.disconnection
             exchange.watch()
-            await exchange.answer(self._threads, environ)
+            await exchange.answer(self._threads, request)
 
 
 class _Exchange:
