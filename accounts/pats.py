@@ -20,6 +20,7 @@ from accounts.access.reach import NO_SCOPES
 from accounts.access.rights import in_force, rights_of
 from accounts.access.scopes import NOT_IN_MEMBERS_PATS, PLATFORM_ADMIN_SCOPES
 from accounts.models import Account, PersonalAccessToken, Tenant, User
+from accounts.signin.limits import count_use
 from accounts.users import require_self_or_admin
 from tenantadmin.core.errors import Forbidden, NotFound, ValidationFailed
 from tenantadmin.core.timestamps import format_timestamp, now
@@ -68,8 +69,10 @@ def create_own_pat(principal: Principal, *, email: str, wanted: PatRequest) -> d
             wildcard or no end, and the caller is no platform admin.
         ValidationFailed: an unknown tenant or account, an expiry in the past, or too many active PATs.
         NotFound: there is no such user.
+        RateLimited: the caller has created too many in a short time.
     """
     owner = require_self_or_admin(principal, email)
+    count_use(limit=settings.PAT_LIMIT, kind="pat", key=principal.email)
     require_grantable(rights_of(owner), wanted)
     if wanted.has_wildcard and not principal.is_platform_admin:
         raise Forbidden("Only a platform admin may create tokens with a wildcard.")

@@ -151,6 +151,7 @@ MAGIC_LINK_EMAIL_LIMIT = env["MAGIC_LINK_EMAIL_LIMIT"]
 MAGIC_LINK_ADDRESS_LIMIT = env["MAGIC_LINK_ADDRESS_LIMIT"]
 PASSWORD_ADDRESS_LIMIT = env["PASSWORD_ADDRESS_LIMIT"]
 RATE_LIMIT_NAMESPACE = "tenantadmin-limits"
+PAT_LIMIT = env["PAT_LIMIT"]
 #: Seconds of work that one caller may ask for (`accounts.budgets`).
 CALLER_BUDGETS = {"lint": env["LINT_BUDGET"], "query": env["QUERY_BUDGET"]}
 

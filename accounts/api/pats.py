@@ -13,6 +13,7 @@ from accounts.pats import PatRequest, create_own_pat, default_expiry, list_pats,
 from accounts.serializers.pats import NewPatDocument, PatBody, PatList
 from accounts.viewsets import AppViewSet
 from tenantadmin.http.hal import hrefs, item, links
+from tenantadmin.http.schema import refusal
 from tenantadmin.http.serializers import Success
 from tenantadmin.http.viewsets import operation
 
@@ -42,7 +43,7 @@ class PersonalAccessTokenViewSet(AppViewSet):
     @operation(
         summary="Make a personal access token; its text is shown this once",
         body=PatBody,
-        responses={201: NewPatDocument},
+        responses={201: NewPatDocument, 429: refusal(429)},
         examples=[
             OpenApiExample(
                 "For the Gateway of one tenant",

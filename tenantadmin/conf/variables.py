@@ -81,6 +81,7 @@ VARIABLES: Final = (
     # Expensive work of one caller, in seconds
     Variable("LINT_BUDGET", kinds.rate_limit, "30 per minute"),
     Variable("QUERY_BUDGET", kinds.rate_limit, "600 per minute"),
+    Variable("PAT_LIMIT", kinds.rate_limit, "1000 per hour"),
     # Tenants
     Variable("TOMBSTONE_DAYS", kinds.whole(1, _CENTURY_DAYS), 30),
     Variable("PLATFORM_DOMAINS", kinds.list_of(kinds.domain), ["gateway.localhost"], reads_empty=True),

@@ -307,3 +307,13 @@ def test_a_wildcard_tokens_access_ends_with_its_owners_role(world: factories.Wor
     assert client.get("/users").status_code == 200
     User.objects.filter(pk=world.platform_admin.pk).update(role="user")
     assert client.get("/users").status_code == 401
+
+
+def test_one_caller_creates_only_so_many_in_an_hour(world: factories.World, settings: Any) -> None:
+    settings.PAT_LIMIT = "2 per hour"
+    owner = signed_in(world.owner)
+    answers = [owner.post(OWN, body(world)) for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [201, 201, 429]
+    assert 0 < int(answers[2].headers["Retry-After"]) <= 3600
+    other = signed_in(world.tenant_admin)
+    assert other.post(f"/users/{world.tenant_admin.email}/tokens", body(world)).status_code == 201
