@@ -7,7 +7,7 @@ from typing import Final
 from tenantadmin.http.links import BODY, ETAG, FIRST, PATH, Step
 
 _ACCOUNT_READS: Final = ("getAccount", "listAccountHistory", "listDomains")
-_USER_READS: Final = ("getUser", "getRoles", "getMemberships", "listPersonalAccessTokens", "listSessions")
+_USER_READS: Final = ("getUser", "getRoles", "getMemberships", "listPersonalAccessTokens")
 
 STEPS: Final = (
     Step("listTenants", ("getTenant", "getTenantConfig", "listConfigHistory"), {"tenant": FIRST}),
@@ -87,7 +87,6 @@ STEPS: Final = (
         ("revokePersonalAccessToken",),
         {"email": f"{PATH}email", "pat_id": f"{BODY}id"},
     ),
-    Step("listSessions", ("endSession",), {"email": f"{PATH}email", "session_id": FIRST}),
     Step(
         "createPersonalAccessToken",
         ("exchangeToken",),

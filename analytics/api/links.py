@@ -7,12 +7,6 @@ from typing import Final
 from tenantadmin.http.links import BODY, PATH, Step
 
 STEPS: Final = (
-    Step("getTenant", ("listReplays", "requestReplay"), {"tenant": f"{BODY}tenantId"}),
-    Step(
-        "requestReplay",
-        ("getReplay", "cancelReplay"),
-        {"tenant": f"{PATH}tenant", "replayId": f"{BODY}replayId"},
-    ),
     Step("getTenant", ("getYearlySummary", "getUsersSummary"), {"tenant": f"{BODY}tenantId"}),
     Step(
         "getYearlySummary",

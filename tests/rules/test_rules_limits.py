@@ -56,7 +56,9 @@ def test_a_body_of_one_mebibyte_is_stored_and_one_byte_more_is_not_read(
 def test_ten_thousand_rules(client: ApiClient, address: str, world: factories.World) -> None:
     document = rules_of(10_000)
     answer = client.post(VALIDATE, document)
-    assert (answer.status_code, answer.json()) == (200, {"valid": True, "errors": [], "warnings": []})
+    assert (answer.status_code, answer.json()["valid"], answer.json()["errors"]) == (200, True, [])
+    # On a slow machine there is no time to compare all rules.
+    assert {finding["code"] for finding in answer.json()["warnings"]} <= {"warnings-incomplete"}
 
     answer = client.put(address, document)
     assert (answer.status_code, answer.json()["error"]) == (400, "plan_limit_exceeded")
