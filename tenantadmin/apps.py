@@ -8,6 +8,10 @@ class TenantadminConfig(AppConfig):
     name = "tenantadmin"
     verbose_name = "Tenant administration"
 
+    def ready(self) -> None:
+        """Make the Celery application the current one, so that requests too send tasks to its broker."""
+        import tenantadmin.celery  # noqa: F401, PLC0415 - needs the settings
+
 
 class StaffSiteConfig(AdminConfig):
     """Makes `StaffSite` the default site, in which ``@admin.register`` registers models."""

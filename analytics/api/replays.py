@@ -92,7 +92,8 @@ class ReplayViewSet(AppViewSet):
             actor=self.principal.email,
         )
         if run.state == ReplayRun.State.QUEUED:
-            transaction.on_commit(lambda: run_replay.delay(str(tenant)))
+            # Without a broker the replay stays queued; `watch_replays` starts it.
+            transaction.on_commit(lambda: run_replay.delay(str(tenant)), robust=True)
         return Response(
             replay_as_json(run),
             status=200 if run.state == ReplayRun.State.DONE else 202,
