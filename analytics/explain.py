@@ -19,7 +19,7 @@ from rules.in_force import ChosenRules, choose_rules
 from rules.language import read_rules
 from rules.models import Marker
 from tenantadmin.core.errors import NotFound
-from tenantadmin.core.timestamps import format_timestamp
+from tenantadmin.core.timestamps import format_timestamp, from_epoch_ms
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -111,7 +111,7 @@ def _moment(timestamp: int | None) -> dt.datetime | None:
     if timestamp is None:
         return None
     try:
-        return dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(milliseconds=timestamp)
+        return from_epoch_ms(timestamp)
     except OverflowError:
         return None
 

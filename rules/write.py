@@ -21,6 +21,7 @@ from rules.summary import summarize_rules
 from tenantadmin.core.errors import Conflict, Detail, ValidationFailed
 
 if TYPE_CHECKING:
+    import datetime as dt
     from collections.abc import Callable, Collection, Mapping
     from uuid import UUID
 
@@ -46,6 +47,7 @@ def write_ruleset(
     confirm_deletes: Collection[str] = (),
     require: Callable[[str], None] | None = None,
     summary: Mapping[str, Any] | None = None,
+    changed_at: dt.datetime | None = None,
 ) -> RulesetState:
     """Replace a live tenant's ruleset. PUT, restore and every other writer call this function.
 
@@ -53,6 +55,8 @@ def write_ruleset(
     caller expected another one. ``confirm_deletes`` are ids of rules that may be removed although they have
     active markers. Lint runs before the transaction; the conditional update then fails if the ruleset has
     changed since it was read. ``summary`` has more members for the summary of the new revision.
+    ``changed_at`` is for a ruleset that comes with its past: the time of the revision, later than the last
+    one. Pollers of the manifest still see the change as new.
 
     Raises:
         TenantNotFound: there is no such live tenant.
@@ -64,12 +68,15 @@ def write_ruleset(
     stored = read_ruleset(tenant_id)
     if require is not None:
         require(stored.etag)
+    if changed_at is not None and changed_at <= stored.modified_at:
+        raise ValueError("changed_at must be later than the last change of the ruleset")
     rules = _validate(document, stored, confirm_deletes=confirm_deletes)
     removed = {rule["id"] for rule in stored.rules} - {rule["id"] for rule in rules} - {*confirm_deletes}
     with transaction.atomic(), database_refusals():
-        modified_at = stamp_tenant(tenant_id)
-        if modified_at is None:
+        stamp = stamp_tenant(tenant_id)
+        if stamp is None:
             raise TenantNotFound
+        modified_at = changed_at or stamp
         seq = stored.seq + 1
         token = cache_bust(seq=seq, modified_at=modified_at)
         written = Ruleset.objects.filter(pk=tenant_id, seq=stored.seq, cache_bust=stored.cache_bust).update(

@@ -29,6 +29,7 @@ from accounts.tenants.stamps import new_stamp, stamp_tenant
 from tenantadmin.core.timestamps import now
 
 if TYPE_CHECKING:
+    import datetime as dt
     from collections.abc import Mapping
     from uuid import UUID
 
@@ -36,12 +37,18 @@ if TYPE_CHECKING:
 
 
 def create_tenant(
-    *, account_id: UUID, document: Mapping[str, Any], actor: str, owner: User | None = None
+    *,
+    account_id: UUID,
+    document: Mapping[str, Any],
+    actor: str,
+    owner: User | None = None,
+    created_at: dt.datetime | None = None,
 ) -> ConfigState:
     """Create a tenant with both its documents; ``owner`` becomes its first member.
 
     ``document`` has the members of a TenantConfig that a caller may set, with its shape already checked;
-    ``{"tenantName": …}`` is enough. Opens its own transaction, or joins the caller's.
+    ``{"tenantName": …}`` is enough. ``created_at`` is for a tenant that comes with its past; pollers of the
+    manifest still see it as new. Opens its own transaction, or joins the caller's.
 
     Raises:
         ValidationFailed: a name of ``fqdns`` is outside the account's domains.
@@ -61,13 +68,14 @@ def create_tenant(
         if account is None:
             raise AccountNotFound
         _require_plan_allows(account, fqdns=len(names))
-        created_at = new_stamp(Tenant, "modified_at")
+        stamp = new_stamp(Tenant, "modified_at")
+        created_at = created_at or stamp
         tenant = Tenant.objects.create(
             account=account,
             name=checked["tenantName"],
             name_key=tenant_name_key(checked["tenantName"]),
             created_at=created_at,
-            modified_at=created_at,
+            modified_at=stamp,
         )
         TenantConfig.objects.create(tenant=tenant, document=checked, modified_at=created_at)
         change = FqdnChange.between((), names)

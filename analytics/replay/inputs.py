@@ -16,7 +16,7 @@ from logs.models import Partition
 from rules.language import read_rules
 from rules.models import Marker as StoredMarker
 from rules.ruleset import read_ruleset
-from tenantadmin.core.timestamps import now
+from tenantadmin.core.timestamps import epoch_ms, now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -114,8 +114,8 @@ def collect_input(request: Request) -> Input:
         ),
         current=current,
         in_force=_find_rulesets_in_force(request.tenant_id, changes, current=current, start=start),
-        changes=[_epoch_ms(changed_at) for _, changed_at in changes if changed_at >= start],
-        markers=[(marker.target_rule_id, _epoch_ms(marker.invalidated_at)) for marker in markers],
+        changes=[epoch_ms(changed_at) for _, changed_at in changes if changed_at >= start],
+        markers=[(marker.target_rule_id, epoch_ms(marker.invalidated_at)) for marker in markers],
     )
 
 
@@ -138,12 +138,8 @@ def _find_rulesets_in_force(
     )
     found: list[tuple[int, Sequence[Mapping[str, Any]]]] = [] if before else [(0, current)]
     found += [
-        (_epoch_ms(revision.changed_at), revision.document["rules"])
+        (epoch_ms(revision.changed_at), revision.document["rules"])
         for revision in revisions
         if revision.document is not None
     ]
     return found or [(0, current)]
-
-
-def _epoch_ms(moment: datetime) -> int:
-    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)

@@ -12,7 +12,7 @@ from rules.language import read_rules
 from rules.markers import RuleNotFound
 from rules.models import Marker
 from rules.ruleset import read_ruleset
-from tenantadmin.core.timestamps import format_timestamp
+from tenantadmin.core.timestamps import epoch_ms, format_timestamp, from_epoch_ms
 
 if TYPE_CHECKING:
     from analytics.reports.reading import LogReader
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 #: Older stores are not looked at, whatever the TTL is.
 MAX_DAYS: Final = 31
 _WEEKS: Final = 4
-_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 #: A result is born when its execution ended. It lives if it was executed under the present rules, was born at
 #: or after the last marker, and has not expired.
@@ -85,9 +84,9 @@ def _preview(
         first=now.date() - dt.timedelta(days=days),
         last=now.date(),
         rule=quote_value(rule.id),
-        now=_milliseconds(now),
-        written=_milliseconds(written),
-        marker=_milliseconds(last_marker or _EPOCH),
+        now=epoch_ms(now),
+        written=epoch_ms(written),
+        marker=0 if last_marker is None else epoch_ms(last_marker),
         ttl=1000 * rule.ttl_seconds,
     ).strip()
     weekdays = [now.date() - dt.timedelta(weeks=week) for week in range(1, _WEEKS + 1)]
@@ -101,14 +100,8 @@ def _preview(
     return {
         "ruleId": rule.id,
         **row,
-        "lastStoreAt": None
-        if last_store is None
-        else format_timestamp(_EPOCH + dt.timedelta(milliseconds=last_store)),
+        "lastStoreAt": None if last_store is None else format_timestamp(from_epoch_ms(last_store)),
         "sameHour": [
             {"day": str(day), "keys": 0, "requests": 0, **by_day.get(str(day), {})} for day in weekdays
         ],
     }
-
-
-def _milliseconds(moment: dt.datetime) -> int:
-    return (moment - _EPOCH) // dt.timedelta(milliseconds=1)

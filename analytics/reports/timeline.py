@@ -10,7 +10,7 @@ from accounts.models import Revision
 from accounts.models.history import RevisionKind
 from analytics.summaries.numbers import rate
 from rules.models import Marker
-from tenantadmin.core.timestamps import format_timestamp
+from tenantadmin.core.timestamps import epoch_ms, format_timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from analytics.reports.reading import LogReader, Window
 
 STEPS: Final = {"hour": dt.timedelta(hours=1), "day": dt.timedelta(days=1)}
-_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 _COUNTS: Final = """
 SELECT
@@ -43,8 +42,8 @@ def timeline(log: LogReader, *, window: Window, step: str) -> dict[str, Any]:
     start = dt.datetime.combine(window.first, dt.time(), dt.UTC)
     end = start + dt.timedelta(days=(window.last - window.first).days + 1)
     sql = _COUNTS.format(
-        start=_milliseconds(start),
-        end=_milliseconds(end) - 1,
+        start=epoch_ms(start),
+        end=epoch_ms(end) - 1,
         step=length // dt.timedelta(milliseconds=1),
         first=window.first,
         last=window.last,
@@ -61,7 +60,7 @@ def timeline(log: LogReader, *, window: Window, step: str) -> dict[str, Any]:
     buckets = []
     for number in range((end - start) // length):
         at = start + number * length
-        row = counts.get(_milliseconds(at), {"hits": 0, "misses": 0})
+        row = counts.get(epoch_ms(at), {"hits": 0, "misses": 0})
         hits, misses = row["hits"], row["misses"]
         buckets.append(
             {
@@ -97,10 +96,6 @@ def _changes(
     ):
         change = {"kind": kind, "seq": seq, "action": action, "userId": user}
         yield changed_at, {**change, "changedAt": format_timestamp(changed_at)}
-
-
-def _milliseconds(moment: dt.datetime) -> int:
-    return (moment - _EPOCH) // dt.timedelta(milliseconds=1)
 
 
 def _bucket(moment: dt.datetime, start: dt.datetime, length: dt.timedelta) -> dt.datetime:

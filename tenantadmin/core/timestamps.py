@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(:\d{2}([.,]\d{1,9})?)?([Zz]|[+-]\d{2}:?\d{2})")
 
 
@@ -12,6 +13,16 @@ def now() -> dt.datetime:
     """Return the current time in UTC, truncated to the milliseconds that the API shows."""
     moment = dt.datetime.now(dt.UTC)
     return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+
+
+def from_epoch_ms(milliseconds: int) -> dt.datetime:
+    """Return the time of a log entry, which is in milliseconds since 1970, as a moment in UTC."""
+    return _EPOCH + dt.timedelta(milliseconds=milliseconds)
+
+
+def epoch_ms(moment: dt.datetime) -> int:
+    """Return an aware ``moment`` in milliseconds since 1970, rounded down."""
+    return (moment - _EPOCH) // dt.timedelta(milliseconds=1)
 
 
 def format_timestamp(moment: dt.datetime) -> str:

@@ -16,7 +16,7 @@ import orjson
 
 from logs.columns import COLUMNS
 from rules.conditions.request import read_request
-from rules.language import Action, read_rules
+from rules.language import Action, Rule, read_rules
 from rules.match import Decision, decide
 from tenantadmin.demo.cache import CacheState, ResultCache
 from tenantadmin.demo.statements import Call, Persona, Statement
@@ -26,12 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import date
 
-    from tenantadmin.demo.profile import Consumer, Profile
+    from tenantadmin.demo.profile import Consumer, Profile, Publication
 
 Entry: TypeAlias = dict[str, Any]
 
 KEY_VERSION: Final = 3
-RULE_VERSION: Final = "1"
 SEED: Final = 7
 
 _SESSION_MS: Final = 30 * 60_000
@@ -80,7 +79,7 @@ def generate(
     """Yield every hour of ``days`` days from ``first_day`` (UTC). In total, at least ``entries`` entries."""
     rng = Random(f"{seed}/{profile.name}/{tenant_id}/{first_day}/{days}")  # noqa: S311 - no secrets
     traffic = Traffic(profile, rng=rng, first_day=first_day, days=days, entries=entries)
-    gateway = _Gateway(profile, tenant_id=tenant_id, rng=rng)
+    gateway = _Gateway(profile, profile.publications(first_day), tenant_id=tenant_id, rng=rng)
     for start, due in traffic.hours:
         yield gateway.simulate(start, traffic.arrivals(start, due=due))
 
@@ -120,12 +119,16 @@ class _Caller:
 class _Gateway:
     """A simulated Gateway, which turns arrivals into log entries, one after the other."""
 
-    def __init__(self, profile: Profile, *, tenant_id: str, rng: Random) -> None:
+    def __init__(
+        self, profile: Profile, publications: tuple[Publication, ...], *, tenant_id: str, rng: Random
+    ) -> None:
         self._profile = profile
         self._tenant_id = tenant_id
         self._rng = rng
-        self._rules = read_rules(profile.rules)
-        self._rule_by_id = {rule.id: rule for rule in self._rules}
+        self._publications = list(publications)
+        self._rules: tuple[Rule, ...] = ()
+        self._rule_by_id: dict[str, Rule] = {}
+        self._rule_version = ""
         self._callers = [_Caller(consumer, profile) for consumer in profile.consumers]
         self._caller_by_name = {caller.columns["userName"]: caller for caller in self._callers}
         self._decisions: dict[tuple[int, int, str | None], Decision] = {}
@@ -155,6 +158,8 @@ class _Gateway:
             entries.append(heappop(self._follow_ups)[2])
 
     def _handle(self, arrival: Arrival) -> Entry:
+        while self._publications and self._publications[0].at <= arrival.at:
+            self._take_rules(self._publications.pop(0))
         if arrival.call is None:
             return self._handle_without_statement(arrival)
         entry = self._open(arrival)
@@ -164,7 +169,7 @@ class _Gateway:
         if rule:
             entry["matchedRule"] = rule.id
             entry["matchedRuleName"] = rule.name
-            entry["ruleVersion"] = RULE_VERSION
+            entry["ruleVersion"] = self._rule_version
         if decision.action is Action.DENY:
             entry.update(cacheStatus="BLOCKED", statusCode=403)
             self._measure(entry, size=160, ms=self._rng.randint(1, 5))
@@ -173,6 +178,14 @@ class _Gateway:
         else:
             self._forward(entry, arrival.call, decision=decision)
         return entry
+
+    def _take_rules(self, publication: Publication) -> None:
+        """Use a new ruleset, with new keys: the cache is left behind."""
+        self._rules = read_rules(publication.rules)
+        self._rule_by_id = {rule.id: rule for rule in self._rules}
+        self._rule_version = str(publication.seq)
+        self._decisions.clear()
+        self._keys.clear()
 
     # --- The request ----------------------------------------------------------------------------
 
@@ -343,7 +356,8 @@ class _Gateway:
     def _cache_key(self, call: Call, rule_id: str) -> str:
         key = self._keys.get((rule_id, call.cached_hash))
         if key is None:
-            text = f"{self._tenant_id}\x1f{KEY_VERSION}\x1f{RULE_VERSION}\x1f{rule_id}\x1f{call.cached_hash}"
+            parts = (self._tenant_id, str(KEY_VERSION), self._rule_version, rule_id, call.cached_hash)
+            text = "\x1f".join(parts)
             key = self._keys[rule_id, call.cached_hash] = hashlib.sha256(text.encode()).hexdigest()
         return key
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import UTC, datetime
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ from rules.language import read_rules
 from rules.markers import CROSS_RULE, cross_rule_id, make_marker
 from rules.models import Marker
 from rules.ruleset import read_ruleset
-from tenantadmin.core.timestamps import now
+from tenantadmin.core.timestamps import from_epoch_ms, now
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,7 +39,7 @@ def ensure_markers(tenant_id: UUID, markers: Iterable[GeneratedMarker]) -> None:
             make_marker(
                 tenant_id,
                 target=target,
-                at=datetime.fromtimestamp(marker.at / 1000, UTC),
+                at=from_epoch_ms(marker.at),
                 changed_at=changed_at,
                 marker_id=cross_rule_id(target.id, number),
                 number=number,

@@ -15,14 +15,16 @@ from accounts.models.users import MembershipRole, PrimaryRole
 from accounts.tenants.lifecycle import create_tenant
 from rules.ruleset import read_ruleset
 from rules.write import write_ruleset
+from tenantadmin.core.timestamps import from_epoch_ms
 from tosapp.active import active_terms
 from tosapp.publishing import publish
 
 if TYPE_CHECKING:
+    from datetime import date
     from uuid import UUID
 
     from accounts.models.billing import Plan
-    from tenantadmin.demo.profile import Profile
+    from tenantadmin.demo.profile import Profile, Publication
     from tenantadmin.demo.reading import People, Person
 
 
@@ -66,19 +68,40 @@ def ensure_terms(markdown: str, *, publisher: User) -> None:
         publish(markdown, actor=publisher.email)
 
 
-def ensure_tenant(profile: Profile, *, account_id: UUID, users: DemoUsers) -> UUID:
-    """Create a demo tenant, its ruleset and the member's membership if they are missing. Return its id."""
+def ensure_tenant(profile: Profile, *, account_id: UUID, users: DemoUsers, first_day: date) -> UUID:
+    """Create a demo tenant, its first ruleset and the member's membership if they are missing. Return its id.
+
+    Tenant and ruleset are older than the logs, which begin with ``first_day``.
+    """
     tenant_id = _find_tenant(profile.name, account_id=account_id)
     if tenant_id is None:
         tenant_id = create_tenant(
-            account_id=account_id, document=profile.config, actor=users.owner.email, owner=users.owner
+            account_id=account_id,
+            document=profile.config,
+            actor=users.owner.email,
+            owner=users.owner,
+            created_at=from_epoch_ms(profile.created_at(first_day)),
         ).tenant_id
     if not read_ruleset(tenant_id).rules:
-        write_ruleset(tenant_id=tenant_id, document={"rules": list(profile.rules)}, actor=users.owner.email)
+        publish_rules(tenant_id, profile.publications(first_day)[0], actor=users.owner.email)
     Membership.objects.get_or_create(
         user=users.member, tenant_id=tenant_id, defaults={"role": MembershipRole.MEMBER}
     )
     return tenant_id
+
+
+def publish_rules(tenant_id: UUID, publication: Publication, *, actor: str) -> None:
+    """Write a ruleset of the demo's history, unless somebody has written one since."""
+    stored = read_ruleset(tenant_id)
+    changed_at = from_epoch_ms(publication.at)
+    if stored.seq == publication.seq - 1 and stored.modified_at < changed_at:
+        write_ruleset(
+            tenant_id=tenant_id,
+            document={"rules": list(publication.rules)},
+            actor=actor,
+            restored_from=publication.restored_from,
+            changed_at=changed_at,
+        )
 
 
 def ensure_strangers_tenant(name: str, *, account_id: UUID, users: DemoUsers) -> None:

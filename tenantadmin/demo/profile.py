@@ -1,4 +1,4 @@
-"""The description of a demo tenant: its configuration, ruleset, statements and consumers."""
+"""The description of a demo tenant: its configuration, rulesets, statements and consumers."""
 
 from __future__ import annotations
 
@@ -7,16 +7,22 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 
+from logs.layout import day_start_ms
 from tenantadmin.demo.statements import Persona
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import date
 
     from tenantadmin.demo.statements import Statement
 
 
 #: The days over which `Profile.entries` are spread.
 PROFILE_DAYS: Final = 30
+#: The tenant is created, and its first ruleset is written, so long before the first day with logs.
+_CREATED_BEFORE_MS: Final = 15 * 3_600_000
+_WRITTEN_BEFORE_MS: Final = 14 * 3_600_000
+_MINUTE_MS: Final = 60_000
 
 
 class Consumer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -29,6 +35,38 @@ class Consumer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     share: Annotated[float, msgspec.Meta(gt=0)] = 1.0
 
 
+class Mistake(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A rule that was put before all others by mistake, and removed by a restore.
+
+    ``published`` and ``restored`` are in minutes after the beginning of the first day with logs.
+    """
+
+    published: Annotated[int, msgspec.Meta(ge=0)]
+    restored: int
+    rule: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        if self.restored <= self.published:
+            raise ValueError("a mistake is restored after it was published")
+
+
+class Draft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A draft that adds a rule after all others."""
+
+    name: str
+    rule: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """A ruleset that was published at a time (epoch ms). ``seq`` is its revision."""
+
+    seq: int
+    at: int
+    rules: tuple[Mapping[str, Any], ...]
+    restored_from: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Profile:
     """One demo tenant.
@@ -38,6 +76,8 @@ class Profile:
         entries: log entries in `PROFILE_DAYS` days.
         config: a TenantConfig without account.
         rules: the rules of its ruleset, as documents.
+        mistake: a change of the ruleset that did not last.
+        draft: a draft of the next ruleset.
         probes: statements that the Gateway answers itself.
         statements: the other statements.
         consumers: who sends the statements.
@@ -47,6 +87,8 @@ class Profile:
     entries: int
     config: Mapping[str, Any] = field(repr=False)
     rules: tuple[Mapping[str, Any], ...] = field(repr=False)
+    mistake: Mistake | None = field(repr=False)
+    draft: Draft | None = field(repr=False)
     probes: tuple[str, ...] = field(repr=False)
     statements: tuple[Statement, ...] = field(repr=False)
     consumers: tuple[Consumer, ...] = field(repr=False)
@@ -54,6 +96,26 @@ class Profile:
     @property
     def name(self) -> str:
         return str(self.config["tenantName"])
+
+    @staticmethod
+    def created_at(first_day: date) -> int:
+        """Return the time (epoch ms) at which the tenant is created, if its logs begin with ``first_day``."""
+        return day_start_ms(first_day) - _CREATED_BEFORE_MS
+
+    def publications(self, first_day: date) -> tuple[Publication, ...]:
+        """Return the history of the ruleset, oldest first, if the logs begin with ``first_day``."""
+        start = day_start_ms(first_day)
+        first = Publication(1, start - _WRITTEN_BEFORE_MS, self.rules)
+        if self.mistake is None:
+            return (first,)
+        published, restored = (
+            start + minute * _MINUTE_MS for minute in (self.mistake.published, self.mistake.restored)
+        )
+        return (
+            first,
+            Publication(2, published, (self.mistake.rule, *self.rules)),
+            Publication(3, restored, self.rules, restored_from=first.seq),
+        )
 
     @property
     def host(self) -> str:

@@ -12,7 +12,7 @@ from accounts.models.billing import Plan
 from accounts.serializers.tenants import WritableConfig
 from rules.json_text import join_pointer
 from rules.lint import GrosslyMalformed, lint_ruleset
-from tenantadmin.demo.profile import Consumer, Profile
+from tenantadmin.demo.profile import Consumer, Draft, Mistake, Profile
 from tenantadmin.demo.statements import Statement
 from tenantadmin.http.handler import validation_details
 
@@ -62,6 +62,8 @@ class _ProfileFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     entries: Annotated[int, msgspec.Meta(ge=0)]
     speaks_http: bool
     consumers: Annotated[tuple[Consumer, ...], _AtLeastOne]
+    mistake: Mistake | None = None
+    draft: Draft | None = None
 
 
 class _StatementsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -90,7 +92,12 @@ def read_demo(folder: Path = FOLDER) -> Demo:
 
 
 def _read_profile(folder: Path) -> Profile:
-    profile = _read(folder / "profile.toml", _ProfileFile)
+    path = folder / "profile.toml"
+    profile = _read(path, _ProfileFile)
+    rules = _read_rules(folder / "rules.json")
+    for change in (profile.mistake, profile.draft):
+        if change is not None:
+            _lint({"rules": [change.rule, *rules]}, path)
     path = folder / "statements.toml"
     file = _read(path, _StatementsFile)
     without_statement = {consumer.persona for consumer in profile.consumers}.difference(
@@ -102,7 +109,9 @@ def _read_profile(folder: Path) -> Profile:
         speaks_http=profile.speaks_http,
         entries=profile.entries,
         config=_read_config(folder / "config.json"),
-        rules=_read_rules(folder / "rules.json"),
+        rules=rules,
+        mistake=profile.mistake,
+        draft=profile.draft,
         probes=file.probes,
         statements=file.statements,
         consumers=profile.consumers,
@@ -121,13 +130,17 @@ def _read_config(path: Path) -> dict[str, Any]:
 
 def _read_rules(path: Path) -> tuple[dict[str, Any], ...]:
     document = _read(path, dict[str, Any])
+    _lint(document, path)
+    return tuple(document["rules"])
+
+
+def _lint(document: dict[str, Any], path: Path) -> None:
     try:
         result = lint_ruleset(document)
     except GrosslyMalformed as error:
         raise _error_at(path, [(error.path, str(error))]) from error
     if not result.valid:
         raise _error_at(path, [(join_pointer(row.path), row.message) for row in result.errors])
-    return tuple(document["rules"])
 
 
 def _error_at(path: Path, places: list[tuple[str, str]]) -> DemoDataError:

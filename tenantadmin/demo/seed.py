@@ -17,6 +17,10 @@ from django.core.files.base import ContentFile
 from django.db import connection
 
 from accounts.models import Account
+from analytics.replay.runs import queue_replay
+from logs.layout import day_start_ms
+from rules.drafts import create_draft, list_drafts
+from rules.ruleset import read_ruleset
 from tenantadmin.demo.access import ensure_access
 from tenantadmin.demo.generate import SEED
 from tenantadmin.demo.markers import ensure_markers
@@ -26,6 +30,7 @@ from tenantadmin.demo.people import (
     ensure_tenant,
     ensure_terms,
     ensure_users,
+    publish_rules,
 )
 from tenantadmin.demo.profile import PROFILE_DAYS
 from tenantadmin.demo.reading import DemoDataError
@@ -35,12 +40,14 @@ from tenantadmin.objectstore import ObjectNotFound
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tenantadmin.demo.profile import Profile
-    from tenantadmin.demo.reading import Demo
+    from tenantadmin.demo.profile import Draft, Profile
+    from tenantadmin.demo.reading import Demo, Person
     from tenantadmin.objectstore import ObjectStore
 
 RECORD_KEY: Final = "demo/seed.json"
 
+#: The draft of a tenant is replayed over so many days.
+_REPLAYED_DAYS: Final = 7
 #: The key of the advisory lock that lets only one process seed at a time.
 _LOCK: Final = 0x53454544
 
@@ -102,7 +109,7 @@ def seed_demo(
         if record is None or not record.complete:
             record = _seed_documents(record, demo, today=today, days=days, share=share)
             _write_record(store, record)
-            yield from _seed_logs(store, record, demo.profiles)
+            yield from _seed_logs(store, record, demo.profiles, owner=demo.people.owner)
             record = replace(record, complete=True)
             _write_record(store, record)
         names = [profile.name for profile in demo.profiles]
@@ -119,8 +126,10 @@ def _seed_documents(
     account_id = ensure_account(owner.account, owner=users.owner, plan=owner.plan, actor=users.admin)
     other_id = ensure_account(stranger.account, owner=users.stranger, plan=stranger.plan, actor=users.admin)
     ensure_strangers_tenant(stranger.tenant, account_id=other_id, users=users)
+    first_day = today - timedelta(days=days) if record is None else date.fromisoformat(record.first_day)
     tenant_ids = tuple(
-        str(ensure_tenant(profile, account_id=account_id, users=users)) for profile in demo.profiles
+        str(ensure_tenant(profile, account_id=account_id, users=users, first_day=first_day))
+        for profile in demo.profiles
     )
     if record is not None and record.tenant_ids == tenant_ids:
         return record
@@ -134,7 +143,9 @@ def _seed_documents(
     )
 
 
-def _seed_logs(store: ObjectStore, record: SeedRecord, profiles: tuple[Profile, ...]) -> Iterator[Step]:
+def _seed_logs(
+    store: ObjectStore, record: SeedRecord, profiles: tuple[Profile, ...], *, owner: Person
+) -> Iterator[Step]:
     for tenant_id, entries, profile in zip(record.tenant_ids, record.entries, profiles, strict=True):
         plan = LogPlan(
             profile=profile,
@@ -149,6 +160,33 @@ def _seed_logs(store: ObjectStore, record: SeedRecord, profiles: tuple[Profile, 
             markers += day.markers
             yield Step(profile.name, day.entries)
         ensure_markers(plan.tenant_id, markers)
+        end = day_start_ms(record.last_day + timedelta(days=1))
+        for publication in profile.publications(plan.first_day):
+            if publication.at < end:
+                publish_rules(plan.tenant_id, publication, actor=owner.email)
+        if profile.draft is not None:
+            _ensure_replay(plan, profile.draft, actor=owner.email)
+
+
+def _ensure_replay(plan: LogPlan, draft: Draft, *, actor: str) -> None:
+    """Create the draft of a tenant unless it has one, and queue its replay over the last days.
+
+    A worker runs the replay when the logs are compacted.
+    """
+    drafts = list_drafts(plan.tenant_id)
+    if not drafts:
+        rules = [*read_ruleset(plan.tenant_id).rules, draft.rule]
+        document = {"name": draft.name, "rules": rules}
+        drafts = [create_draft(tenant_id=plan.tenant_id, document=document, actor=actor)]
+    queue_replay(
+        tenant_id=plan.tenant_id,
+        draft_id=drafts[-1].pk,
+        first_day=plan.last_day - timedelta(days=min(plan.days, _REPLAYED_DAYS) - 1),
+        last_day=plan.last_day,
+        warmup_days=1,
+        gateway={},
+        actor=actor,
+    )
 
 
 def _read_record(store: ObjectStore) -> SeedRecord | None:

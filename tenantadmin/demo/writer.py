@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 import orjson
@@ -39,6 +39,10 @@ class LogPlan:
     days: int
     seed: int
     entries: int
+
+    @property
+    def last_day(self) -> date:
+        return self.first_day + timedelta(days=self.days - 1)
 
 
 @dataclass(slots=True)

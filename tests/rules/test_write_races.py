@@ -103,6 +103,18 @@ def test_blind_writers_get_their_409_exactly_when_they_lose(world: factories.Wor
     assert Revision.objects.filter(tenant_id=tenant_id, kind="rules").count() == len(tokens) + 1
 
 
+def test_a_ruleset_that_comes_with_its_past_keeps_the_order_of_its_history(world: factories.World) -> None:
+    stored = read_ruleset(world.tenant.pk)
+    with pytest.raises(ValueError, match="later than the last change"):
+        write_ruleset(
+            tenant_id=world.tenant.pk,
+            document={"rules": [rule(1)]},
+            actor=ACTOR,
+            changed_at=stored.modified_at,
+        )
+    assert read_ruleset(world.tenant.pk) == stored
+
+
 @pytest.mark.parametrize("commits", [True, False])
 def test_a_marker_that_appears_while_its_rule_is_being_removed(world: factories.World, commits: bool) -> None:
     tenant_id = world.tenant.pk

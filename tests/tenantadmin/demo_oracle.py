@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 from rules.conditions.request import read_request
 from rules.language import read_rules
 from rules.match import decide
+from tenantadmin.core.timestamps import from_epoch_ms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from rules.language import Rule
     from tenantadmin.demo.generate import GeneratedMarker, Hour
     from tenantadmin.demo.profile import Profile
 
@@ -23,16 +25,30 @@ WITHOUT_RULES = {"SPOOFED", "TELEMETRY", "EXECUTOR", "AUTH_ERROR"}
 def check_coherence(profile: Profile, hours: Sequence[Hour]) -> None:
     """Assert that rules, cache and markers explain every entry. The hours are the first ones of a tenant."""
     entries = [entry for hour in hours for entry in hour.entries]
+    rulesets = _Rulesets(profile, hours[0].start)
     markers = [marker for hour in hours for marker in hour.markers]
-    _check_decisions(profile, entries)
-    _check_markers(profile, entries, markers)
+    _check_decisions(rulesets, entries)
+    _check_markers(rulesets, entries, markers)
     _check_cache(entries, markers)
 
 
-def _check_decisions(profile: Profile, entries: Iterable[dict[str, Any]]) -> None:
-    rules = read_rules(profile.rules)
-    by_id = {rule.id: rule for rule in rules}
+class _Rulesets:
+    """The rulesets of a tenant whose logs begin at ``start`` (epoch ms)."""
+
+    def __init__(self, profile: Profile, start: int) -> None:
+        self._publications = [
+            (published.at, str(published.seq), read_rules(published.rules))
+            for published in profile.publications(from_epoch_ms(start).date())
+        ]
+
+    def in_force(self, entry: dict[str, Any]) -> tuple[str, tuple[Rule, ...]]:
+        """Return the version and the rules that decide an entry."""
+        return [(version, rules) for at, version, rules in self._publications if at <= entry["timestamp"]][-1]
+
+
+def _check_decisions(rulesets: _Rulesets, entries: Iterable[dict[str, Any]]) -> None:
     for entry in entries:
+        version, rules = rulesets.in_force(entry)
         if entry["cacheStatus"] in WITHOUT_RULES:
             assert entry["matchedRule"] is None
             continue
@@ -40,7 +56,8 @@ def _check_decisions(profile: Profile, entries: Iterable[dict[str, Any]]) -> Non
         assert entry["matchedRule"] == decision.rule_id
         assert entry["cacheStatus"] in {*decision.statuses, *EXCEPTIONS}
         if decision.rule_id:
-            rule = by_id[decision.rule_id]
+            rule = next(rule for rule in rules if rule.id == decision.rule_id)
+            assert entry["ruleVersion"] == version
             assert entry["matchedRuleName"] == rule.name
             if entry["cacheStatus"] in {"HIT", "MISS", "HOLD"}:
                 assert entry["cacheTtlSeconds"] == rule.ttl_seconds
@@ -49,14 +66,13 @@ def _check_decisions(profile: Profile, entries: Iterable[dict[str, Any]]) -> Non
 
 
 def _check_markers(
-    profile: Profile, entries: Iterable[dict[str, Any]], markers: Iterable[GeneratedMarker]
+    rulesets: _Rulesets, entries: Iterable[dict[str, Any]], markers: Iterable[GeneratedMarker]
 ) -> None:
-    rules = read_rules(profile.rules)
     expected = []
     unmeasured = 0
     for entry in entries:
         if entry["cacheStatus"] == "BYPASS":
-            fired = decide(rules, read_request(entry)).fired
+            fired = decide(rulesets.in_force(entry)[1], read_request(entry)).fired
             targets = [(target, firing.rule_id) for firing in fired for target in firing.targets]
             spent = entry["warehouseExecutionTimeMs"]
             if spent is None:

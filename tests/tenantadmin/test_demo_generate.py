@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from logs.columns import CACHE_STATUSES, COLUMNS, SqlType
 from tenantadmin.demo.generate import generate
@@ -59,7 +61,8 @@ def test_the_month_is_complete_and_has_every_status_user_and_rule(profile: Profi
     assert set(statuses) == set(CACHE_STATUSES)
     assert profile.entries <= statuses.total() <= profile.entries * 1.05
     assert users == {None, *(consumer.name for consumer in profile.consumers)}
-    assert rules == {None, *(rule["id"] for rule in profile.rules)}
+    published = profile.publications(MONDAY)
+    assert rules == {None, *(rule["id"] for ruleset in published for rule in ruleset.rules)}
 
 
 def test_all_tenants_together_have_a_hundred_thousand_entries_and_sixty_statements() -> None:
@@ -84,6 +87,24 @@ def test_every_seed_is_coherent(profile: Profile, seed: int, days: int, entries:
     hours = run(profile, days=days, entries=entries, seed=seed)
     assert sum(len(hour.entries) for hour in hours) >= entries
     check_coherence(profile, hours)
+
+
+def test_a_mistake_changes_the_rules_and_leaves_the_cache_behind_twice() -> None:
+    mistake = RETAIL.mistake
+    assert mistake is not None
+    profile = replace(RETAIL, mistake=structs.replace(mistake, published=600, restored=1_200))
+    hours = run(profile, days=1)
+    check_coherence(profile, hours)
+    entries = [entry for hour in hours for entry in hour.entries]
+    decided = [entry for entry in entries if entry["matchedRule"]]
+    assert Counter(entry["ruleVersion"] for entry in decided).keys() == {"1", "2", "3"}
+    assert {entry["ruleVersion"] for entry in decided if entry["matchedRule"] == "month-end"} == {"2"}
+    keys: dict[str, set[str]] = {}
+    for entry in decided:
+        if entry["cacheKey"]:
+            keys.setdefault(entry["ruleVersion"], set()).add(entry["cacheKey"])
+    assert all(keys.values())
+    assert not keys["1"] & keys["3"]
 
 
 @PROFILES

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta
 from io import StringIO
 from itertools import count
 from typing import TYPE_CHECKING, Any, cast
@@ -14,6 +14,7 @@ from uuid import UUID
 import orjson
 import pytest
 from django.core.management import CommandError, call_command
+from msgspec import structs
 
 from accounts.access.credentials import InvalidGrant, exchange_pat
 from accounts.access.rights import authenticate_token
@@ -21,11 +22,14 @@ from accounts.access.scopes import Scope
 from accounts.models import Account, Membership, PersonalAccessToken, Revision, Tenant, User
 from accounts.models.billing import Plan
 from accounts.tenants.config import read_config
+from accounts.tenants.lifecycle import create_tenant
+from analytics.models import ReplayRun
 from logs.layout import parse_raw_key
 from rules.marker_lists import MarkerFilter, list_markers
 from rules.markers import read_marker
-from rules.models import Marker
+from rules.models import Marker, RuleDraft
 from rules.ruleset import read_ruleset
+from tenantadmin.core.timestamps import from_epoch_ms
 from tenantadmin.demo import people
 from tenantadmin.demo.access import demo_file
 from tenantadmin.demo.generate import generate
@@ -101,7 +105,10 @@ def rows() -> dict[str, list[Any]]:
     """Return everything that seeding stores in the database."""
     return {
         model.__name__: list(model.objects.order_by("pk").values())
-        for model in (Account, Tenant, User, Membership, PersonalAccessToken, Revision, Marker)
+        for model in (
+            *(Account, Tenant, User, Membership, PersonalAccessToken, Revision, Marker, RuleDraft),
+            ReplayRun,
+        )
     }
 
 
@@ -176,6 +183,57 @@ def test_the_markers_that_the_logs_caused_are_stored(store: ObjectStore) -> None
             "statement": first.statement,
             "triggeredBy": "Cross-rule invalidation",
         }
+
+
+def test_the_tenants_and_their_rules_are_older_than_the_logs(store: ObjectStore) -> None:
+    seed(store)
+    first = datetime(2026, 11, 19, tzinfo=UTC)
+    for tenant in demo()["tenants"]:
+        tenant_id = UUID(tenant["tenantId"])
+        assert read_config(tenant_id).created_at == first - timedelta(hours=15)
+        assert list(rule_changes(tenant_id)) == [
+            (0, "create", first - timedelta(hours=15), None),
+            (1, "update", first - timedelta(hours=14), None),
+        ]
+        assert read_ruleset(tenant_id).modified_at == first - timedelta(hours=14)
+        # Pollers of the manifest see what was seeded as new.
+        assert Tenant.objects.get(pk=tenant_id).modified_at > datetime.now(UTC) - timedelta(minutes=5)
+
+
+def rule_changes(tenant_id: UUID) -> list[tuple[int, str, datetime, int | None]]:
+    changes = Revision.objects.filter(kind="rules", tenant_id=tenant_id).order_by("seq")
+    return list(changes.values_list("seq", "action", "changed_at", "restored_from"))
+
+
+def test_a_mistake_was_published_and_restored_while_the_logs_were_written(store: ObjectStore) -> None:
+    assert RETAIL.mistake is not None
+    mistake = structs.replace(RETAIL.mistake, published=600, restored=1_200)
+    changed = replace(DEMO, profiles=(replace(RETAIL, mistake=mistake), DEMO.profiles[1]))
+    list(seed_demo(store, changed, today=TODAY, days=DAYS, share=SHARE))
+    tenant_id = UUID(demo()["tenants"][0]["tenantId"])
+    assert rule_changes(tenant_id)[2:] == [
+        (2, "update", datetime(2026, 11, 19, 10, tzinfo=UTC), None),
+        (3, "restore", datetime(2026, 11, 19, 20, tzinfo=UTC), 1),
+    ]
+    rules = Revision.objects.get(kind="rules", tenant_id=tenant_id, seq=2).document
+    assert rules is not None
+    assert [rule["id"] for rule in rules["rules"]] == ["month-end", *(rule["id"] for rule in RETAIL.rules)]
+    assert read_ruleset(tenant_id).seq == 3
+
+
+def test_a_draft_waits_with_a_queued_replay(store: ObjectStore) -> None:
+    seed(store)
+    retail = demo()["tenants"][0]["tenantId"]
+    draft = RuleDraft.objects.get()
+    assert (str(draft.tenant_id), draft.name, draft.base_seq) == (retail, "Cache marketing reports", 1)
+    assert draft.lint["valid"] is True
+    assert [rule["id"] for rule in draft.rules] == [
+        *(rule["id"] for rule in RETAIL.rules),
+        "marketing-reports",
+    ]
+    run = ReplayRun.objects.get()
+    assert (str(run.tenant_id), run.state, run.subject) == (retail, "queued", {"draftId": str(draft.pk)})
+    assert (run.first_day, run.last_day) == (date(2026, 11, 19), date(2026, 11, 20))
 
 
 def test_users_have_their_roles_and_the_stranger_has_another_tenant(store: ObjectStore) -> None:
@@ -307,7 +365,12 @@ def test_a_run_completes_one_that_was_killed_after_all_logs(store: ObjectStore) 
 def test_a_run_completes_one_that_was_killed_between_documents(store: ObjectStore) -> None:
     users = people.ensure_users(PEOPLE)
     account_id = people.ensure_account("Meridian Goods", owner=users.owner, plan=Plan.TEAM, actor=users.admin)
-    people.ensure_tenant(replace(RETAIL, rules=()), account_id=account_id, users=users)
+    create_tenant(
+        account_id=account_id,
+        document=RETAIL.config,
+        actor=users.owner.email,
+        created_at=from_epoch_ms(RETAIL.created_at(TODAY)) - timedelta(days=DAYS),
+    )
     seed(store)
     assert sorted(Tenant.objects.values_list("name", flat=True)) == [
         "Elsewhere sandbox",

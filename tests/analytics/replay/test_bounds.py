@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import random
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pytest
+from msgspec import structs
 
-from analytics.replay.job import Gateway, Job
+from analytics.replay.job import Gateway, Job, Ruleset
 from analytics.replay.replay import replay
 from logs.layout import DAY_MS
 from rules.language import read_rules
@@ -108,6 +110,30 @@ def mean_times(rows: list[dict[str, Any]]) -> dict[str, int]:
             sums[row["standardizedSql"]] += row["warehouseExecutionTimeMs"]
             counts[row["standardizedSql"]] += 1
     return {statement: sums[statement] // count for statement, count in counts.items()}
+
+
+def test_the_demo_is_replayed_as_it_was_while_its_rules_change(tmp_path: Path) -> None:
+    profile = read_demo().profiles[0]
+    assert profile.mistake is not None
+    profile = replace(profile, mistake=structs.replace(profile.mistake, published=2_000, restored=3_500))
+    history = [Ruleset(it.at, read_rules(it.rules)) for it in profile.publications(FIRST)]
+    files = write_days(demo_rows(profile), tmp_path)
+    current = history[-1].rules
+    job = Job(
+        files,
+        DAYS[1],
+        DAYS[2],
+        current,
+        current,
+        in_force=history,
+        changes=[ruleset.starts_at for ruleset in history],
+        gateway=Gateway(nocache=False, non_deterministic=False),
+    )
+    with duckdb.connect(config={"threads": 1}) as connection:
+        result = replay(connection, job)
+    calibration = result["calibration"]
+    assert (calibration["causes"], calibration["equal"]) == ([], calibration["rows"])
+    assert "month-end" in {rule["ruleId"] for rule in calibration["rules"]}
 
 
 @pytest.mark.parametrize("number", [0, 1])
