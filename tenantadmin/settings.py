@@ -204,13 +204,13 @@ MIDDLEWARE = [
     "tenantadmin.http.middleware.json_errors",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "django.contrib.sessions.middleware.SessionMiddleware",
+    "tenantadmin.http.pages.PageSessions",
     # Sets Content-Length. Without it, the server would send the body in chunks.
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
-    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "tenantadmin.http.pages.PageUsers",
     "accounts.staff.sessions.staff_sessions",
-    "django.contrib.messages.middleware.MessageMiddleware",
+    "tenantadmin.http.pages.PageMessages",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
 ]
