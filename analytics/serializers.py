@@ -12,6 +12,7 @@ from analytics.published.documents import MAX_DIFFERENCES
 from analytics.published.verify import InvalidKey, check_key
 from analytics.reports.reading import MAX_DAYS
 from analytics.reports.timeline import STEPS
+from logs.columns import CACHE_STATUSES
 from rules.serializers import ChosenRulesBody, RequestExplanation, RuleBody
 from tenantadmin.http.serializers import (
     DayField,
@@ -27,6 +28,14 @@ from tenantadmin.http.serializers import (
 
 # Fields have the names of the JSON members.
 # ruff: noqa: N815
+
+
+LEAK_GRADES = ["certain", "likely"]
+MISS_REASONS = ["restart", "ttl-expired", "invalidation-marker", "not-stored", "no-cache-entry"]
+REPLAY_GRADES = ["good", "fair", "poor"]
+REPLAY_STATES = ReplayRun.State.values
+TENANT_REVISION_KINDS = ["rules", "config"]
+TIMELINE_STEPS = list(STEPS)
 
 
 class _Whole(serializers.IntegerField):
@@ -63,7 +72,9 @@ class QueryRecord(serializers.Serializer[Any]):
     statement = serializers.CharField()
     cacheKey = serializers.CharField(allow_null=True)
     matchedRule = serializers.CharField(allow_null=True)
-    cacheStatus = serializers.CharField(allow_null=True, help_text="Of the latest execution.")
+    cacheStatus = serializers.ChoiceField(
+        choices=CACHE_STATUSES, allow_null=True, help_text="Of the latest execution."
+    )
     cacheHits = _Whole()
     cacheMisses = _Whole(help_text="MISS + BYPASS + PASSTHROUGH.")
     responseCode = serializers.IntegerField(allow_null=True)
@@ -78,6 +89,8 @@ class QueryRecord(serializers.Serializer[Any]):
 
 
 class DailySummary(serializers.Serializer[Any]):
+    """The requests of one day (UTC). Times in ms, sizes in bytes."""
+
     queries = QueryRecord(many=True)
     uniqueUsers = _Whole()
     cacheHits = _Whole()
@@ -94,6 +107,8 @@ class DailySummary(serializers.Serializer[Any]):
 
 
 class MonthlySummary(serializers.Serializer[Any]):
+    """The requests of one month (UTC). Times in ms, sizes in bytes."""
+
     month = serializers.IntegerField(min_value=1, max_value=12)
     totalQueries = _Whole()
     totalUsers = _Whole()
@@ -111,6 +126,8 @@ class MonthlySummary(serializers.Serializer[Any]):
 
 
 class DayActivity(serializers.Serializer[Any]):
+    """One day of a year."""
+
     date = serializers.RegexField(r"^\d{4}/\d{2}/\d{2}$")
     queries = _Whole()
     users = _Whole()
@@ -122,6 +139,8 @@ class DayActivity(serializers.Serializer[Any]):
 
 
 class YearlySummary(serializers.Serializer[Any]):
+    """The requests of one year, by day."""
+
     tenantSummaryReportID = serializers.CharField()
     tenantId = serializers.UUIDField()
     reportyears = serializers.ListField(child=serializers.CharField())
@@ -135,6 +154,8 @@ class YearlySummary(serializers.Serializer[Any]):
 
 
 class RuleRecord(serializers.Serializer[Any]):
+    """One rule in a year."""
+
     ruleId = serializers.CharField()
     ruleName = serializers.CharField(allow_null=True)
     queriesMatched = _Whole()
@@ -146,6 +167,8 @@ class RuleRecord(serializers.Serializer[Any]):
 
 
 class RuleEffectiveness(serializers.Serializer[Any]):
+    """What each rule did in a year."""
+
     totalQueries = _Whole()
     uncachedQueries = _Whole()
     bypassedQueries = _Whole()
@@ -153,6 +176,8 @@ class RuleEffectiveness(serializers.Serializer[Any]):
 
 
 class Opportunity(serializers.Serializer[Any]):
+    """One statement, and the change that would help."""
+
     queryHash = serializers.CharField()
     statement = serializers.CharField()
     executionCount = _Whole()
@@ -163,12 +188,16 @@ class Opportunity(serializers.Serializer[Any]):
 
 
 class CacheOpportunities(serializers.Serializer[Any]):
+    """Statements that a change of the rules could serve from the cache."""
+
     repeatMisses = Opportunity(many=True)
     highCostUncached = Opportunity(many=True)
     lowHitRate = Opportunity(many=True)
 
 
 class UserRecord(serializers.Serializer[Any]):
+    """One user of the whole history."""
+
     userId = serializers.CharField()
     uniqueQueries = _Whole()
     cacheHits = _Whole()
@@ -179,6 +208,8 @@ class UserRecord(serializers.Serializer[Any]):
 
 
 class UsersSummary(serializers.Serializer[Any]):
+    """All users of the whole history."""
+
     tenantId = serializers.UUIDField()
     generatedAt = serializers.DateTimeField()
     totalUsers = _Whole()
@@ -266,7 +297,7 @@ class LoggedRequest(serializers.Serializer[Any]):
 
     logId = serializers.CharField()
     timestamp = serializers.IntegerField(allow_null=True)
-    cacheStatus = serializers.CharField(allow_null=True)
+    cacheStatus = serializers.ChoiceField(choices=CACHE_STATUSES, allow_null=True)
     missReason = serializers.CharField(allow_null=True)
     matchedRule = serializers.CharField(allow_null=True)
     matchedRuleName = serializers.CharField(allow_null=True)
@@ -307,9 +338,7 @@ class MissMarker(serializers.Serializer[Any]):
 class MissExplanation(serializers.Serializer[Any]):
     """Why a `MISS` was one, with the evidence for this reason."""
 
-    reason = serializers.ChoiceField(
-        choices=["restart", "ttl-expired", "invalidation-marker", "not-stored", "no-cache-entry"]
-    )
+    reason = serializers.ChoiceField(choices=MISS_REASONS)
     reconstructed = serializers.BooleanField(help_text="True if the log gives no reason.")
     lastStore = EntryReference(required=False, help_text="The last entry that stored this result.")
     revision = RestartRevision(required=False, help_text="The write of the rules that left the cache behind.")
@@ -409,6 +438,8 @@ class ReplayCounts(serializers.Serializer[Any]):
 
 
 class ReplayRuleCounts(ReplayCounts):
+    """What one rule does with the requests of a replay."""
+
     ruleId = serializers.CharField(allow_null=True, help_text="Null: requests without a rule.")
 
 
@@ -441,7 +472,7 @@ class Calibration(serializers.Serializer[Any]):
     rows = _Whole()
     equal = _Whole()
     share = serializers.FloatField(allow_null=True)
-    grade = serializers.ChoiceField(choices=["good", "fair", "poor"])
+    grade = serializers.ChoiceField(choices=REPLAY_GRADES)
     rules = CalibratedRule(many=True)
     causes = CalibrationCause(many=True)
 
@@ -513,7 +544,7 @@ class ReplaySummary(serializers.Serializer[Any]):
 
     replayId = serializers.UUIDField()
     tenantId = serializers.UUIDField()
-    state = serializers.ChoiceField(choices=ReplayRun.State.values)
+    state = serializers.ChoiceField(choices=REPLAY_STATES)
     progress = serializers.FloatField(min_value=0, max_value=1)
     subject = ReplaySubject()
     window = ReplayWindow()
@@ -540,6 +571,8 @@ class Replay(ReplaySummary):
 
 
 class ReplayList(ItemList):
+    """The replays of a tenant."""
+
     replays = ReplaySummary(many=True)
 
 
@@ -553,7 +586,7 @@ class ReportParameters(StrictSerializer):
 
 
 class TimelineParameters(ReportParameters):
-    step = OneOfField(choices=list(STEPS), default="hour")
+    step = OneOfField(choices=TIMELINE_STEPS, default="hour")
 
 
 class ReportQuery(serializers.Serializer[Any]):
@@ -603,7 +636,7 @@ class LeakFinding(serializers.Serializer[Any]):
     """A statement whose cached results several users got."""
 
     grade = serializers.ChoiceField(
-        choices=["certain", "likely"],
+        choices=LEAK_GRADES,
         help_text="`certain`: it calls a function of the user or session. `likely`: a non-deterministic one.",
     )
     ruleId = serializers.CharField(allow_null=True)
@@ -621,7 +654,7 @@ class LeaksReport(ReportHead):
 
 
 class TimelineChange(serializers.Serializer[Any]):
-    kind = serializers.ChoiceField(choices=["rules", "config"])
+    kind = serializers.ChoiceField(choices=TENANT_REVISION_KINDS)
     seq = _Whole()
     action = serializers.CharField()
     userId = serializers.CharField()
@@ -643,7 +676,7 @@ class OutsideCounts(serializers.Serializer[Any]):
 
 
 class Timeline(ReportHead):
-    step = serializers.ChoiceField(choices=list(STEPS))
+    step = serializers.ChoiceField(choices=TIMELINE_STEPS)
     buckets = TimelineBucket(many=True)
     outside = OutsideCounts(help_text="Entries whose timestamp is null or outside of the days.")
 

@@ -29,6 +29,8 @@ class StatementField(StrictCharField):
 
 
 class QueryBody(StrictSerializer):
+    """A query of the log."""
+
     sql = StatementField(
         trim_whitespace=False, allow_blank=True, help_text="One SELECT (or WITH … SELECT) over `proxy_logs`."
     )
@@ -40,6 +42,8 @@ class QueryColumn(serializers.Serializer[Any]):
 
 
 class QueryAnswer(serializers.Serializer[Any]):
+    """The rows of a query, as objects by column name."""
+
     tenantId = serializers.UUIDField()
     columns = QueryColumn(many=True)
     rows = serializers.ListField(child=serializers.DictField())

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 JSON: Final = "application/json"
 NDJSON: Final = "application/x-ndjson"
+OCTETS: Final = "application/octet-stream"
 
 #: Objects up to this size, in bytes, are read into memory. Larger ones are streamed.
 _MAX_BYTES_IN_MEMORY: Final = 1 << 20

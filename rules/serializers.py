@@ -16,8 +16,10 @@ from accounts.serializers.history import Change, DiffHead, FieldDifference, Page
 from rules.conditions import CONDITION_KEYS, InvalidRequest, read_request
 from rules.explain import Outcome
 from rules.language import Action
-from rules.lint import Severity
+from rules.lint import FINDING_KINDS, Severity
 from tenantadmin.http.serializers import (
+    ErrorCodeField,
+    ErrorDetailField,
     HalLinks,
     IgnoredField,
     ItemList,
@@ -40,12 +42,16 @@ _MAX_STATEMENT = 1_000_000
 _LARGE = 2**53
 
 
-@extend_schema_field(OpenApiTypes.OBJECT)
+ACTIONS = [action.value for action in Action]
+#: The codes of all findings.
+FINDING_CODES = sorted(FINDING_KINDS)
+
+
+@extend_schema_field({"$ref": "#/components/schemas/Conditions"})
 class ConditionsField(serializers.JSONField):
     """Conditions on request columns, combined with ``all``, ``any`` and ``not``. All must hold."""
 
 
-@extend_schema_serializer(component_name="Rule")
 class RuleBody(serializers.Serializer[Any]):
     """A cache rule. Only ``id`` is required."""
 
@@ -53,7 +59,7 @@ class RuleBody(serializers.Serializer[Any]):
     name = serializers.CharField(required=False, allow_blank=True)
     description = serializers.CharField(required=False, allow_blank=True)
     enabled = serializers.BooleanField(required=False)
-    action = serializers.ChoiceField(choices=[action.value for action in Action], required=False)
+    action = serializers.ChoiceField(choices=ACTIONS, required=False)
     conditions = ConditionsField(required=False)
     ttlSeconds = serializers.IntegerField(min_value=1, max_value=31_536_000, required=False)
     staleWhileRevalidate = serializers.IntegerField(min_value=0, max_value=604_800, required=False)
@@ -66,13 +72,12 @@ class Rule(RuleBody):
 
     name = serializers.CharField(allow_blank=True)
     enabled = serializers.BooleanField()
-    action = serializers.ChoiceField(choices=[action.value for action in Action])
+    action = serializers.ChoiceField(choices=ACTIONS)
     conditions = ConditionsField()
     ttlSeconds = serializers.IntegerField(min_value=1, max_value=31_536_000)
     requireInvalidation = serializers.BooleanField()
 
 
-@extend_schema_serializer(component_name="TenantRules")
 class TenantRulesBody(serializers.Serializer[Any]):
     """A ruleset to write or to check. Read-only members may be sent back unchanged."""
 
@@ -100,7 +105,7 @@ class TenantRules(serializers.Serializer[Any]):
 class Finding(serializers.Serializer[Any]):
     """One finding of lint."""
 
-    code = serializers.CharField()
+    code = serializers.ChoiceField(choices=FINDING_CODES)
     severity = serializers.ChoiceField(choices=[severity.value for severity in Severity])
     ruleId = serializers.CharField(allow_null=True)
     path = serializers.CharField(help_text="JSON Pointer.")
@@ -119,10 +124,10 @@ class RuleLintResult(serializers.Serializer[Any]):
 class RulesetRefusal(serializers.Serializer[Any]):
     """The error body. If lint refused the ruleset, the same object holds the lint result."""
 
-    error = serializers.CharField()
+    error = ErrorCodeField()
     message = serializers.CharField()
     requestId = serializers.CharField()
-    details = serializers.ListField(child=serializers.DictField(), required=False)
+    details = serializers.ListField(child=ErrorDetailField(), required=False)
     valid = serializers.BooleanField(required=False)
     errors = Finding(many=True, required=False)  # type: ignore[assignment]  # a member, not the property
     warnings = Finding(many=True, required=False)
@@ -160,6 +165,8 @@ class RulesDifference(DiffHead):
 
 
 class MarkerMetadata(StrictSerializer):
+    """Notes for the audit."""
+
     reason = StrictCharField(required=False, allow_blank=True, max_length=2000, trim_whitespace=False)
 
 
@@ -242,6 +249,8 @@ class MarkerFeed(ItemList):
 
 
 class InvalidationRequest(StrictSerializer):
+    """The statement that fired a rule with ``invalidateRules``."""
+
     statement = StrictCharField(max_length=_MAX_STATEMENT, trim_whitespace=False)
 
 
@@ -252,7 +261,6 @@ class InvalidationResult(serializers.Serializer[Any]):
     markers = MarkerDocument(many=True)
 
 
-@extend_schema_serializer(component_name="CacheMetadata")
 class CacheMetadataBody(StrictSerializer):
     """Metadata about a cached result."""
 
@@ -271,7 +279,6 @@ class CacheMetadataBody(StrictSerializer):
     tags = serializers.DictField(child=serializers.JSONField(), required=False)
 
 
-@extend_schema_serializer(component_name="CacheMetadata")
 class CacheMetadataDocument(CacheMetadataBody):
     """Cache metadata as stored."""
 
@@ -284,7 +291,6 @@ class CacheKeyParameters(PageParameters):
     ruleId = StrictCharField(required=False, max_length=128, help_text="Only results of this rule.")
 
 
-@extend_schema_serializer(component_name="CacheKeyEntry")
 class CacheKeyEntry(CacheMetadataBody):
     """The metadata of one of many cache keys."""
 
@@ -298,7 +304,7 @@ class CacheKeyPage(serializers.Serializer[Any]):
     cacheKeys = CacheMetadataDocument(many=True)
 
 
-@extend_schema_field(OpenApiTypes.OBJECT)
+@extend_schema_field({"$ref": "#/components/schemas/RequestColumns"})
 class RequestField(serializers.JSONField):
     """A request: condition keys to values, as in a row of ``proxy_logs``. An absent key is null."""
 
@@ -361,7 +367,7 @@ class ExplainedDecision(serializers.Serializer[Any]):
     """What happens. ``ruleId`` and ``action`` are null if no rule matches."""
 
     ruleId = serializers.CharField(allow_null=True)
-    action = serializers.ChoiceField(choices=[action.value for action in Action], allow_null=True)
+    action = serializers.ChoiceField(choices=ACTIONS, allow_null=True)
     statuses = serializers.ListField(
         child=serializers.CharField(), help_text="The cache statuses that the log can show."
     )
@@ -392,7 +398,7 @@ class ExplainedRule(serializers.Serializer[Any]):
     ruleId = serializers.CharField()
     name = serializers.CharField(allow_blank=True)
     position = serializers.IntegerField(min_value=0)
-    action = serializers.ChoiceField(choices=[action.value for action in Action])
+    action = serializers.ChoiceField(choices=ACTIONS)
     outcome = serializers.ChoiceField(choices=[outcome.value for outcome in Outcome])
     fired = serializers.BooleanField()
     distance = serializers.IntegerField(

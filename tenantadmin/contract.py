@@ -1,4 +1,4 @@
-"""Add the links between operations of all apps to the contract."""
+"""Add what comes from several apps to the contract: tags, the schema of conditions, links of operations."""
 
 from __future__ import annotations
 
@@ -8,13 +8,52 @@ from accounts.api.links import STEPS as ACCOUNTS
 from analytics.api.links import STEPS as ANALYTICS
 from logs.api.links import STEPS as LOGS
 from rules.api.links import STEPS as RULES
+from rules.contract import rule_schemas
 from tenantadmin.http.links import add_links
 from tosapp.api.links import STEPS as TOS
 
 STEPS: Final = (*ACCOUNTS, *RULES, *LOGS, *TOS, *ANALYTICS)
 
+#: What the tags of the viewsets mean, in the order of the contract's page.
+TAGS: Final = {
+    "Discovery": "This contract, and the keys that sign access tokens.",
+    "Sign-in": "Signing in, and exchanging and revoking tokens.",
+    "Sessions": "The sign-ins of a user that have not ended.",
+    "Personal access tokens": "Credentials of programs, which exchange them for access tokens.",
+    "Users": "Users, their roles and their memberships in tenants.",
+    "Terms of service": "The terms of service, and who acknowledged them.",
+    "Accounts": "Billing accounts, their domains and host names, and delegated permissions.",
+    "Tenants": "Tenants and their configuration.",
+    "Rules": "Rulesets, their drafts and lint, and which rule decides a request.",
+    "History": "Every change of a document, and what else people did.",
+    "Cache": "What the Gateway has in its cache, and what has become stale.",
+    "Replays": "What another ruleset would have done with the requests of the log.",
+    "Reports": "Stale hits, leaks, the hours of a day, and what an invalidation would cost.",
+    "Analytics": "Summaries of the log by day, month, year, rule and user.",
+    "Raw logs": "The log objects as the Gateway wrote them.",
+    "SQL": "Queries over the log.",
+}
 
-def link_operations(result: dict[str, Any], generator: Any, **_: Any) -> dict[str, Any]:  # noqa: ARG001
-    """Add the links of all apps to the contract (a hook of drf-spectacular)."""
+
+def add_from_apps(result: dict[str, Any], generator: Any, **_: Any) -> dict[str, Any]:  # noqa: ARG001
+    """Add what the apps know about the contract (a hook of drf-spectacular)."""
+    result["tags"] = [{"name": name, "description": text} for name, text in TAGS.items()]
+    schemas = result["components"]["schemas"]
+    schemas.update(rule_schemas())
+    _accept_rules_as_read(result, schemas)
     add_links(result["paths"], STEPS)
     return result
+
+
+def _accept_rules_as_read(result: dict[str, Any], schemas: dict[str, Any]) -> None:
+    """Let a typed client send the ruleset that it has read. An answer has more required members."""
+    sent = {"$ref": "#/components/schemas/TenantRulesRequest"}
+    read = {"$ref": "#/components/schemas/TenantRules"}
+    for name in ("TenantRules", "Rule"):
+        schemas[name]["additionalProperties"] = False
+    for item in result["paths"].values():
+        for operation in item.values():
+            content = operation.get("requestBody", {}).get("content", {})
+            for media_type in content.values():
+                if media_type["schema"] == sent:
+                    media_type["schema"] = {"anyOf": [sent, read]}

@@ -23,7 +23,7 @@ from accounts.serializers.billing import AccountBody, AccountCreate, AccountDocu
 from accounts.viewsets import AppViewSet
 from tenantadmin.http.etags import not_modified, require_match
 from tenantadmin.http.hal import ANY_ID, hrefs, item
-from tenantadmin.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH
+from tenantadmin.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION
 from tenantadmin.http.schema import NOT_MODIFIED, STALE, refusal
 from tenantadmin.http.serializers import ItemList, Success
 from tenantadmin.http.streaming import stream_links
@@ -62,7 +62,7 @@ class AccountViewSet(AppViewSet):
 
     @operation(
         summary="Create an account",
-        headers=[ETAG],
+        headers=[ETAG, LOCATION],
         body=AccountCreate,
         responses={201: AccountDocument},
         examples=[_CREATE_EXAMPLE],

@@ -19,6 +19,7 @@ from accounts.billing.domains import (
 from accounts.serializers.billing import DomainCreate, DomainDocument, DomainVerify
 from accounts.viewsets import AppViewSet
 from tenantadmin.http.hal import hrefs, item, links
+from tenantadmin.http.parameters import LOCATION
 from tenantadmin.http.schema import refusal
 from tenantadmin.http.serializers import ItemList, Success
 from tenantadmin.http.viewsets import operation
@@ -49,6 +50,7 @@ class DomainViewSet(AppViewSet):
     @operation(
         summary="Register a domain and learn its DNS challenge",
         body=DomainCreate,
+        headers=[LOCATION],
         responses={201: DomainDocument, 409: _DOMAIN_CONFLICT},
         examples=[OpenApiExample("A domain", value={"domain": "example.org"}, request_only=True)],
     )

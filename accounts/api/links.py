@@ -17,6 +17,8 @@ STEPS: Final = (
         (*_USER_READS, "mergeRoles", "appendMemberships", "replaceMemberships"),
         {"email": f"{BODY}_links/items/0/email"},
     ),
+    Step("listUsers", ("listSessions",), {"email": f"{BODY}_links/items/0/email"}),
+    Step("listSessions", ("endSession",), {"email": f"{PATH}email", "session_id": FIRST}),
     Step(
         "createAccount",
         (*_ACCOUNT_READS, "registerDomain", "deleteAccount"),

@@ -15,8 +15,9 @@ from tenantadmin.http.viewsets import operation
 if TYPE_CHECKING:
     from rest_framework.request import Request
 
+#: drf-spectacular puts it into a list.
 _EXAMPLE = OpenApiExample(
-    "One tenant", value=[{"tenantId": "3f2b8f0c-6d2f-4f0e-9a55-0d6f6d1d9f11", "role": "member"}]
+    "One tenant", value={"tenantId": "3f2b8f0c-6d2f-4f0e-9a55-0d6f6d1d9f11", "role": "member"}
 )
 
 

@@ -8,11 +8,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiExample
+from drf_spectacular.utils import OpenApiExample, PolymorphicProxySerializer
 from rest_framework.response import Response
 
 from accounts.access.credentials import IssuedToken, exchange_pat, exchange_refresh_token, revoke
-from accounts.serializers.oauth import LogoutRequest, OAuthErrorBody, TokenRequest, TokenResponse
+from accounts.serializers.oauth import (
+    PAT_EXCHANGE,
+    REFRESH,
+    LogoutRequest,
+    OAuthErrorBody,
+    PatExchange,
+    TokenRefresh,
+    TokenResponse,
+)
 from accounts.viewsets import AppViewSet
 from tenantadmin.core.errors import ApiError
 from tenantadmin.http.handler import as_api_error
@@ -38,8 +46,8 @@ class OAuthError(ApiError):
 
 
 _GRANT_TYPES: Mapping[str, tuple[str, Callable[[str], IssuedToken]]] = {
-    "pat_exchange": ("pat", exchange_pat),
-    "refresh_token": ("refresh_token", exchange_refresh_token),
+    PAT_EXCHANGE: ("pat", exchange_pat),
+    REFRESH: ("refresh_token", exchange_refresh_token),
 }
 
 
@@ -50,7 +58,12 @@ class OAuthViewSet(AppViewSet):
 
     @operation(
         summary="Exchange a personal access token or a refresh token for an access token",
-        document=TokenRequest,
+        description="The body may also be a form (`application/x-www-form-urlencoded`).",
+        document=PolymorphicProxySerializer(
+            component_name="Token",
+            serializers={PAT_EXCHANGE: PatExchange, REFRESH: TokenRefresh},
+            resource_type_field_name="grant_type",
+        ),
         parsers=(StrictJsonParser, StrictFormParser),
         responses={200: TokenResponse, 400: OAuthErrorBody, 401: OAuthErrorBody},
         examples=[
@@ -67,7 +80,8 @@ class OAuthViewSet(AppViewSet):
 
     @operation(
         summary="Revoke a refresh token or a personal access token",
-        description="Revokes the token in the body, whoever sends it: holding it is proof enough.",
+        description="Revokes the token in the body, whoever sends it: holding it is proof enough. The body "
+        "may also be a form (`application/x-www-form-urlencoded`).",
         document=LogoutRequest,
         parsers=(StrictJsonParser, StrictFormParser),
         responses={200: OpenApiTypes.OBJECT, 400: OAuthErrorBody},
@@ -102,6 +116,12 @@ def _read_token_request(data: Any) -> tuple[str, str]:
         raise OAuthError("unsupported_grant_type", "'grant_type' is 'pat_exchange' or 'refresh_token'.")
     member, _ = _GRANT_TYPES[grant_type]
     unknown = sorted(set(data) - {"grant_type", member})
+    for other, (other_member, _) in _GRANT_TYPES.items():
+        if other_member in unknown:
+            _refuse(
+                f"'{other_member}' belongs to the grant type '{other}'; '{grant_type}' takes '{member}'. "
+                "Send one of both."
+            )
     if unknown:
         _refuse(unknown_name_message(unknown[0], ["grant_type", member]))
     credential = data.get(member)

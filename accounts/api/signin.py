@@ -37,6 +37,7 @@ from tenantadmin.core.addresses import client_address
 from tenantadmin.core.errors import BadRequest, Forbidden
 from tenantadmin.core.hosts import origin_of
 from tenantadmin.http.handler import as_api_error
+from tenantadmin.http.parameters import LOCATION
 from tenantadmin.http.parsers import StrictFormParser, StrictJsonParser
 from tenantadmin.http.schema import refusal
 from tenantadmin.http.viewsets import operation
@@ -75,6 +76,7 @@ class SignInViewSet(AppViewSet):
     @operation(
         summary="Begin signing in at an identity provider",
         query=SignInParameters,
+        headers=[LOCATION],
         responses={302: OpenApiResponse(description="To the identity provider's page."), 502: refusal(502)},
     )
     def start_sign_in(self, request: Request) -> HttpResponse:
@@ -92,6 +94,7 @@ class SignInViewSet(AppViewSet):
     @operation(
         summary="Where the identity provider sends the browser back to",
         query=CallbackParameters,
+        headers=[LOCATION],
         any_query=True,
         responses={
             302: OpenApiResponse(
@@ -152,6 +155,7 @@ class SignInViewSet(AppViewSet):
         summary="Sign in by a one-time link",
         description="A form, which the page of the link sends, is answered by a redirect with the tokens.",
         body=MagicLinkProof,
+        headers=[LOCATION],
         parsers=(StrictJsonParser, StrictFormParser),
         responses={
             200: MagicLinkTokens,

@@ -32,7 +32,7 @@ from tenantadmin.core.rendering import strong_etag
 from tenantadmin.core.timestamps import format_timestamp
 from tenantadmin.http.etags import not_modified
 from tenantadmin.http.hal import ANY_ID, hrefs, item, link
-from tenantadmin.http.parameters import ETAG, IF_NONE_MATCH
+from tenantadmin.http.parameters import ETAG, IF_NONE_MATCH, LOCATION
 from tenantadmin.http.schema import NOT_MODIFIED, refusal
 from tenantadmin.http.serializers import ItemList
 from tenantadmin.http.streaming import stream_links
@@ -96,7 +96,7 @@ class TenantViewSet(AppViewSet):
     @operation(
         summary="Create a tenant in an account",
         description="The caller becomes the tenant's owner, unless it is a platform admin.",
-        headers=[ETAG],
+        headers=[ETAG, LOCATION],
         body=TenantCreate,
         responses={
             201: TenantConfigDocument,

@@ -24,6 +24,10 @@ from tenantadmin.http.serializers import (
     validated,
 )
 
+DOMAIN_STATES = ["pending", "verified"]
+FQDN_STATES = ["claimed", "tombstoned"]
+PERMISSIONS = sorted(GRANTABLE)
+
 
 class WritableAccount(StrictSerializer):
     """The members of an account that can be written."""
@@ -36,14 +40,13 @@ class WritableAccount(StrictSerializer):
 
 
 class AccountCreate(WritableAccount):
-    """The body of ``POST /config/accounts``."""
+    """An account to create."""
 
     plan = OneOfField(choices=Plan.values, required=False)
 
 
-@extend_schema_serializer(component_name="Account")
 class AccountBody(AccountCreate):
-    """The body of ``PUT``. Read-only members may be sent back unchanged."""
+    """An account to replace. Read-only members may be sent back unchanged."""
 
     accountId = StrictUuidField(required=False)
     createdAt = TimestampField(required=False)
@@ -69,7 +72,6 @@ def parse_account(document: Any) -> SentAccount:
     )
 
 
-@extend_schema_serializer(component_name="Account")
 class AccountDocument(serializers.Serializer[Any]):
     """A billing account."""
 
@@ -84,10 +86,14 @@ class AccountDocument(serializers.Serializer[Any]):
 
 
 class DomainCreate(StrictSerializer):
+    """A domain to register."""
+
     domain = FqdnField()
 
 
 class DomainVerify(StrictSerializer):
+    """How to verify a domain: by its DNS challenge, unless a platform admin vouches for it."""
+
     may_be_absent = True
 
     manual = JsonBooleanField(
@@ -103,13 +109,12 @@ class DomainChallenge(serializers.Serializer[Any]):
     value = serializers.CharField()
 
 
-@extend_schema_serializer(component_name="Domain")
 class DomainDocument(serializers.Serializer[Any]):
     """A domain that an account registered."""
 
     domain = serializers.CharField()
     accountId = serializers.UUIDField()
-    state = OneOfField(choices=["pending", "verified"])
+    state = OneOfField(choices=DOMAIN_STATES)
     challenge = DomainChallenge()
     createdAt = serializers.DateTimeField()
     verifiedAt = serializers.DateTimeField(required=False)
@@ -119,13 +124,12 @@ class FqdnParameters(StrictSerializer):
     tenant = StrictUuidField(required=False, help_text="Only the names of this tenant.")
 
 
-@extend_schema_serializer(component_name="Fqdn")
 class FqdnDocument(serializers.Serializer[Any]):
     """The tenant that a host name belongs to."""
 
     fqdn = serializers.CharField()
     tenantId = serializers.UUIDField()
-    state = OneOfField(choices=["claimed", "tombstoned"])
+    state = OneOfField(choices=FQDN_STATES)
     until = serializers.DateTimeField(required=False, help_text="When a tombstone frees the name.")
 
 
@@ -136,7 +140,7 @@ class GrantCreate(StrictSerializer):
     resource = OneOfField(choices=GrantResource.values)
     resourceId = StrictUuidField()
     permissions = serializers.ListField(
-        child=OneOfField(choices=sorted(GRANTABLE)), allow_empty=False, max_length=20
+        child=OneOfField(choices=PERMISSIONS), allow_empty=False, max_length=20
     )
     expiresAt = TimestampField(required=False)
 

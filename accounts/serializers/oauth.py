@@ -8,13 +8,24 @@ from rest_framework import serializers
 
 from tenantadmin.http.serializers import StrictCharField
 
+#: RFC 6749, 5.2.
+ERRORS = ["invalid_request", "invalid_grant", "unsupported_grant_type", "invalid_client"]
+PAT_EXCHANGE = "pat_exchange"
+REFRESH = "refresh_token"
 
-class TokenRequest(serializers.Serializer[Any]):
-    """The body of ``POST /oauth/token``, JSON or form."""
 
-    grant_type = serializers.ChoiceField(choices=["pat_exchange", "refresh_token"])
-    pat = StrictCharField(required=False, help_text="With `pat_exchange`: the personal access token.")
-    refresh_token = StrictCharField(required=False, help_text="With `refresh_token`: the refresh token.")
+class PatExchange(serializers.Serializer[Any]):
+    """A personal access token to exchange."""
+
+    grant_type = serializers.ChoiceField(choices=[PAT_EXCHANGE])
+    pat = StrictCharField(help_text="The personal access token: `tas_pat_…`.")
+
+
+class TokenRefresh(serializers.Serializer[Any]):
+    """A refresh token to exchange. It stays valid."""
+
+    grant_type = serializers.ChoiceField(choices=[REFRESH])
+    refresh_token = StrictCharField(help_text="The refresh token: `tas_refresh_…`.")
 
 
 class TokenResponse(serializers.Serializer[Any]):
@@ -34,15 +45,17 @@ class LogoutRequest(serializers.Serializer[Any]):
 
 
 class OAuthErrorBody(serializers.Serializer[Any]):
-    error = serializers.ChoiceField(
-        choices=["invalid_request", "invalid_grant", "unsupported_grant_type", "invalid_client"]
-    )
+    """Why there is no token (RFC 6749, 5.2)."""
+
+    error = serializers.ChoiceField(choices=ERRORS)
     error_description = serializers.CharField()
     message = serializers.CharField()
     requestId = serializers.CharField()  # noqa: N815
 
 
 class JsonWebKey(serializers.Serializer[Any]):
+    """A public key (RFC 7517) of access tokens."""
+
     kty = serializers.ChoiceField(choices=["EC"])
     crv = serializers.ChoiceField(choices=["P-256"])
     x = serializers.CharField()
@@ -53,4 +66,6 @@ class JsonWebKey(serializers.Serializer[Any]):
 
 
 class JsonWebKeySet(serializers.Serializer[Any]):
+    """All keys that verify access tokens; the token's `kid` names one."""
+
     keys = JsonWebKey(many=True)

@@ -18,7 +18,7 @@ from tenantadmin.http.serializers import (
     TimestampField,
 )
 
-_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
+METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 _MAX_ENTRIES = 1000
 _names_me: Final = re.compile(r"/users/me(/|$)", re.IGNORECASE).match
 
@@ -45,7 +45,7 @@ class IdListField(serializers.ListField):
 class Endpoint(StrictSerializer):
     """Methods and paths that a PAT is limited to. Without methods all are allowed."""
 
-    methods = serializers.ListField(child=OneOfField(choices=_METHODS), required=False)
+    methods = serializers.ListField(child=OneOfField(choices=METHODS), required=False)
     path = serializers.RegexField(
         r"^/[^\x00-\x1f]*$",
         max_length=500,

@@ -67,7 +67,7 @@ class SignInTokens(serializers.Serializer[Any]):
 
 
 class MagicLinkRequest(StrictSerializer):
-    """``redirect`` is the address to go to after signing in. If it is not allowed, the dashboard is used."""
+    """Who wants a link, and where it leads. If ``redirect`` is not allowed, it leads to the dashboard."""
 
     email = EmailField(max_length=MAX_EMAIL_LENGTH)
     redirect = StrictCharField(max_length=MAX_REDIRECT_LENGTH, required=False, allow_blank=True, default="/")
@@ -83,7 +83,7 @@ class MagicLinkParameters(StrictSerializer):
 
 
 class MagicLinkProof(StrictSerializer):
-    """``token`` is the `t` of the link."""
+    """A one-time link that was opened. ``token`` is the `t` of its address."""
 
     token = StrictCharField(max_length=_MAX_TOKEN)
     return_to = StrictCharField(max_length=MAX_REDIRECT_LENGTH, required=False, allow_blank=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
 from accounts.models.billing import Plan
@@ -29,6 +28,7 @@ from tenantadmin.http.serializers import (
     validated,
 )
 
+ADAPTER_TYPES = ["databricks", "snowflake", "postgresql"]
 _MAX_LABELS = 100
 _MAX_FQDNS = 1000
 
@@ -71,7 +71,7 @@ class PlainText(StrictCharField):
 class Warehouse(StrictSerializer):
     """The connection to the warehouse, without secrets."""
 
-    adapterType = OneOfField(choices=["databricks", "snowflake", "postgresql"])
+    adapterType = OneOfField(choices=ADAPTER_TYPES)
     serverHostname = PlainText(max_length=253)
     port = JsonIntegerField(required=False, min_value=1, max_value=65_535)
     httpPath = PlainText(required=False, max_length=500)
@@ -127,14 +127,13 @@ class WritableConfig(StrictSerializer):
 
 
 class TenantCreate(WritableConfig):
-    """The body of ``POST /config/tenants``."""
+    """A tenant to create."""
 
     accountId = StrictUuidField()
 
 
-@extend_schema_serializer(component_name="TenantConfig")
 class TenantConfigBody(WritableConfig):
-    """The body of ``PUT …/config``. Read-only members may be sent back unchanged."""
+    """A configuration to replace the stored one. Read-only members may be sent back unchanged."""
 
     tenantId = StrictUuidField(required=False)
     accountId = StrictUuidField(required=False, help_text="Cannot be changed.")
@@ -160,7 +159,6 @@ def parse_config(document: Any) -> SentConfig:
     )
 
 
-@extend_schema_serializer(component_name="TenantConfig")
 class TenantConfigDocument(serializers.Serializer[Any]):
     """A tenant's configuration."""
 

@@ -58,7 +58,7 @@ def membership_entries(items: Iterable[Mapping[str, Any]]) -> tuple[MembershipEn
 
 
 class UserBody(StrictSerializer):
-    """The body of ``PUT`` of a user. Absent members do not change. Read-only members may be sent back."""
+    """A user to create or change. Absent members do not change. Read-only members may be sent back."""
 
     email = StrictCharField(required=False, help_text="The address in the path, or absent.")
     type = OneOfField(choices=["user"], required=False)

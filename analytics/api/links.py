@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from tenantadmin.http.links import BODY, PATH, Step
+from tenantadmin.http.links import BODY, FIRST, PATH, Step
 
 STEPS: Final = (
     Step("getTenant", ("getYearlySummary", "getUsersSummary"), {"tenant": f"{BODY}tenantId"}),
+    Step("createDraft", ("requestReplay",), {"tenant": f"{BODY}tenantId"}, {"draftId": f"{BODY}draftId"}),
+    Step("getTenant", ("listReplays",), {"tenant": f"{BODY}tenantId"}),
+    Step("listReplays", ("getReplay",), {"tenant": f"{PATH}tenant", "replayId": FIRST}),
+    Step(
+        "requestReplay",
+        ("getReplay", "cancelReplay"),
+        {"tenant": f"{BODY}tenantId", "replayId": f"{BODY}replayId"},
+    ),
     Step(
         "getYearlySummary",
         ("getMonthlySummary", "getRuleEffectiveness", "getCacheOpportunities"),

@@ -25,7 +25,7 @@ from analytics.tasks import run_replay
 from tenantadmin.http.budgets import LINT
 from tenantadmin.http.etags import not_modified
 from tenantadmin.http.hal import hrefs, item, links
-from tenantadmin.http.parameters import ETAG, IF_NONE_MATCH
+from tenantadmin.http.parameters import ETAG, IF_NONE_MATCH, LOCATION
 from tenantadmin.http.schema import NOT_MODIFIED, refusal
 from tenantadmin.http.serializers import Success
 from tenantadmin.http.viewsets import operation
@@ -61,6 +61,7 @@ class ReplayViewSet(AppViewSet):
         summary="Replay a ruleset over the log",
         budget=LINT,
         body=ReplayBody,
+        headers=[LOCATION],
         responses={
             200: Replay,
             202: Replay,

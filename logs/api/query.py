@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from django.http import StreamingHttpResponse
 from django.urls import reverse
-from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiExample
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse
 from rest_framework.response import Response
 
 from accounts.viewsets import AppViewSet
@@ -40,6 +39,22 @@ _FORMS: Final[Mapping[str, Callable[[QueryResult], Iterator[bytes]]]] = {
     "application/x-ndjson": ndjson_pieces,
     "application/vnd.apache.parquet": parquet_pieces,
 }
+_ROW_COUNT: Final = OpenApiParameter(
+    "X-Row-Count",
+    {"type": "integer", "minimum": 0},
+    OpenApiParameter.HEADER,
+    required=True,
+    response=[200],
+    description="The rows of the answer.",
+)
+_TRUNCATED: Final = OpenApiParameter(
+    "X-Truncated",
+    {"type": "string", "enum": ["true", "false"]},
+    OpenApiParameter.HEADER,
+    required=True,
+    response=[200],
+    description="`true` if a limit cut the answer.",
+)
 #: A browser saves these under a name.
 _DOWNLOADS: Final[Mapping[str, Mapping[str, str]]] = {
     "text/csv": {"Content-Disposition": 'attachment; filename="proxy_logs.csv"'},
@@ -58,12 +73,12 @@ class QueryViewSet(AppViewSet):
         body=QueryBody,
         parsers=(AnyTextJsonParser,),
         responses={
-            200: QueryAnswer,
-            (200, "text/csv"): OpenApiTypes.STR,
-            (200, "application/x-ndjson"): OpenApiTypes.STR,
-            (200, "application/vnd.apache.parquet"): OpenApiTypes.BINARY,
+            200: OpenApiResponse(
+                QueryAnswer, description="As JSON. `Accept` can ask for CSV, NDJSON or Parquet."
+            ),
             406: refusal(406),
         },
+        headers=[_ROW_COUNT, _TRUNCATED],
         examples=[
             OpenApiExample(
                 "Requests by status on one day",
@@ -80,7 +95,9 @@ class QueryViewSet(AppViewSet):
 
         A predicate on `day` decides what is read; without one a query reads the whole history.
 
-        `Accept`, weights included, chooses JSON, CSV, NDJSON or Parquet.
+        `Accept`, weights included, chooses `application/json` (the default), `text/csv`,
+        `application/x-ndjson` or `application/vnd.apache.parquet`. Only JSON is declared, so that generated
+        clients have one typed answer.
         """
         media_type = preferred_media_type(request.headers.get("Accept", ""), (_JSON, *_FORMS))
         result = run_query(

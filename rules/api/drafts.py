@@ -34,7 +34,7 @@ from rules.serializers import (
 )
 from tenantadmin.http.etags import not_modified, require_match
 from tenantadmin.http.hal import item, link, links
-from tenantadmin.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH
+from tenantadmin.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION
 from tenantadmin.http.schema import NOT_MODIFIED, STALE, refusal
 from tenantadmin.http.viewsets import operation
 
@@ -70,7 +70,7 @@ class DraftViewSet(AppViewSet):
         summary="Make a draft",
         description="By default a copy of the current rules. It may have lint errors.",
         body=NewDraft,
-        headers=[ETAG],
+        headers=[ETAG, LOCATION],
         responses={201: Draft},
     )
     def create_draft(self, request: Request, tenant: UUID) -> Response:

@@ -7,6 +7,7 @@ from typing import Final
 from tenantadmin.http.links import BODY, ETAG, FIRST, PATH, Step
 
 _OF_TENANT: Final = ("getTenantRules", "replaceTenantRules", "listRulesHistory", "listMarkers")
+_OF_DRAFT: Final = ("getDraft", "diffDraft", "publishDraft", "deleteDraft")
 _OF_MARKER: Final = ("getMarker", "replaceMarker", "deleteMarker")
 
 STEPS: Final = (
@@ -16,6 +17,15 @@ STEPS: Final = (
         "getTenant",
         ("listMarkers", "createMarker", "replaceCacheMetadata"),
         {"tenant": f"{BODY}tenantId"},
+    ),
+    Step("getTenant", ("listDrafts", "createDraft"), {"tenant": f"{BODY}tenantId"}),
+    Step("listDrafts", ("getDraft",), {"tenant": f"{PATH}tenant", "draft": FIRST}),
+    Step("createDraft", _OF_DRAFT, {"tenant": f"{BODY}tenantId", "draft": f"{BODY}draftId"}),
+    Step(
+        "getDraft",
+        ("replaceDraft",),
+        {"tenant": f"{BODY}tenantId", "draft": f"{BODY}draftId", "If-Match": ETAG},
+        {"rules": f"{BODY}rules"},
     ),
     Step("deleteTenant", ("listRulesHistory",), {"tenant": f"{PATH}tenant"}),
     Step(

@@ -32,7 +32,7 @@ from rules.serializers import (
 )
 from tenantadmin.http.etags import not_modified
 from tenantadmin.http.hal import hrefs, item, links
-from tenantadmin.http.parameters import ETAG, IF_NONE_MATCH
+from tenantadmin.http.parameters import ETAG, IF_NONE_MATCH, LOCATION
 from tenantadmin.http.schema import NOT_MODIFIED
 from tenantadmin.http.serializers import Success
 from tenantadmin.http.streaming import stream_documents
@@ -104,6 +104,7 @@ class MarkerViewSet(AppViewSet):
         description="The target may be any rule of the ruleset, whatever its action is now: what it cached "
         "while that was `cache` may still be stored.",
         body=MarkerCreate,
+        headers=[LOCATION],
         responses={201: MarkerDocument},
         examples=[
             OpenApiExample(

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from django.http import HttpResponse
-from drf_spectacular.utils import OpenApiExample, PolymorphicProxySerializer
+from drf_spectacular.utils import OpenApiExample, OpenApiResponse
 from rest_framework.response import Response
 
 from accounts.viewsets import AppViewSet
@@ -16,7 +16,7 @@ from rules.write import lint_document, write_ruleset
 from tenantadmin.http.budgets import LINT
 from tenantadmin.http.etags import not_modified, require_match
 from tenantadmin.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH
-from tenantadmin.http.schema import NOT_MODIFIED, STALE
+from tenantadmin.http.schema import ERROR_REF, NOT_MODIFIED, STALE
 from tenantadmin.http.viewsets import operation
 
 if TYPE_CHECKING:
@@ -89,10 +89,9 @@ class RulesetViewSet(AppViewSet):
         document=TenantRulesBody,
         responses={
             200: RuleLintResult,
-            400: PolymorphicProxySerializer(
-                component_name="RuleLintRefusal",
-                serializers=[RuleLintResult, RulesetRefusal],
-                resource_type_field_name=None,
+            400: OpenApiResponse(
+                {"anyOf": [{"$ref": "#/components/schemas/RuleLintResult"}, ERROR_REF]},
+                description="What lint found; or an Error, if `rules` is no array.",
             ),
         },
         examples=[_RULESET],

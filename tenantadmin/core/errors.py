@@ -193,3 +193,14 @@ class ServiceBusy(ApiError):
 
     def __init__(self, message: str = "") -> None:
         super().__init__(message, headers={"Retry-After": "1"})
+
+
+def error_codes() -> list[str]:
+    """Return the codes of all error classes that are imported, sorted."""
+    codes = set()
+    pending: list[type[ApiError]] = [ApiError]
+    while pending:
+        kind = pending.pop()
+        codes.add(kind.code)
+        pending += kind.__subclasses__()
+    return sorted(codes)

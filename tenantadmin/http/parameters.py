@@ -21,6 +21,15 @@ ETAG = OpenApiParameter(
     response=[200, 201, 304],
     description="A strong entity tag of this state.",
 )
+#: Where to read what was made, or where a browser goes on.
+LOCATION = OpenApiParameter(
+    "Location",
+    OpenApiTypes.URI_REF,
+    OpenApiParameter.HEADER,
+    required=True,
+    response=[201, 202, 302, 303],
+    description="The address to go on at.",
+)
 #: The number of a revision.
 SEQ = OpenApiParameter("seq", {"type": "integer", "minimum": 0}, OpenApiParameter.PATH)
 #: Prevents that a caller overwrites a change that it has not seen.

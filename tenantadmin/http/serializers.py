@@ -173,6 +173,16 @@ class IgnoredField(serializers.Field[Any, Any, Any, Any]):
         return value
 
 
+@extend_schema_field({"$ref": "#/components/schemas/ErrorCode"})
+class ErrorCodeField(serializers.CharField):
+    """The code of an error, for the contract."""
+
+
+@extend_schema_field({"$ref": "#/components/schemas/ErrorDetail"})
+class ErrorDetailField(serializers.JSONField):
+    """A place in the request, for the contract."""
+
+
 def unknown_name_message(name: str, known: Iterable[str], *, kind: str = "property") -> str:
     """Return a sentence that names the unknown ``name`` and the nearest known one."""
     nearest = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
@@ -208,6 +218,8 @@ class StrictSerializer(serializers.Serializer[Any]):
 
 
 class Link(serializers.Serializer[Any]):
+    """An address, relative to this service."""
+
     href = serializers.CharField()
 
 
@@ -219,6 +231,8 @@ class HalItem(serializers.Serializer[Any]):
 
 
 class HalLinks(serializers.Serializer[Any]):
+    """The links of a list."""
+
     self = Link()
     parent = Link()
     items = HalItem(many=True)
@@ -237,6 +251,8 @@ class ItemList(serializers.Serializer[Any]):
 
 
 class Success(serializers.Serializer[Any]):
+    """Whether it was done, and a sentence about it."""
+
     success = serializers.BooleanField()
     message = serializers.CharField()
 

@@ -140,6 +140,11 @@ def test_a_wrong_method_is_a_405_whatever_the_bearer(path: str, method: str, bea
             "invalid_request",
             "Unknown property 'pta'. Did you mean 'pat'?",
         ),
+        (
+            {"grant_type": "refresh_token", "pat": "x"},
+            "invalid_request",
+            "'pat' belongs to the grant type 'pat_exchange'; 'refresh_token' takes 'refresh_token'.",
+        ),
         (b"{", "invalid_request", "The body is not valid JSON"),
     ],
 )

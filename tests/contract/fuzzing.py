@@ -109,7 +109,7 @@ def modes(operation: Operation) -> list[GenerationMode]:
     takes = (
         any(entry["in"] != "header" for entry in definition.get("parameters", ()))
         or definition.get("requestBody")
-        or definition.get("security", [{}]) != [{}]
+        or definition["security"]
     )
     return [GenerationMode.POSITIVE, GenerationMode.NEGATIVE] if takes else [GenerationMode.POSITIVE]
 

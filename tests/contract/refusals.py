@@ -25,15 +25,10 @@ if TYPE_CHECKING:
 
 #: Of the other formats the contract's readers may take more than the validator does.
 _FORMATS: Final = FormatChecker(formats=["uuid"])
-_FORM: Final = "application/x-www-form-urlencoded"
 
 
 def find_forbidden(case: Case[Any], url: str) -> Iterator[str]:
-    """Yield what in a request, sent to ``url``, has to be refused: a place each, with what stands there.
-
-    Forms are left out: their empty values are absent ones (RFC 6749, 3.2), and that of a browser is answered
-    by a page.
-    """
+    """Yield what in a request, sent to ``url``, has to be refused: a place each, with what stands there."""
     definition = case.operation.definition.raw
     query = parse_qs(urlsplit(url).query, keep_blank_values=True)
     parameters = {(entry["in"], entry["name"]): entry for entry in definition.get("parameters", ())}
@@ -51,7 +46,7 @@ def find_forbidden(case: Case[Any], url: str) -> Iterator[str]:
         # Of several values any one may be read.
         if len(texts) == 1 and not _is_valid(_read(texts.pop(), entry["schema"]), entry["schema"]):
             yield f"{place}: {name}"
-    if case.media_type != _FORM and "requestBody" in definition:
+    if "requestBody" in definition:
         yield from _find_in_body(case, definition["requestBody"])
 
 

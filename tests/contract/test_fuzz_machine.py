@@ -37,8 +37,8 @@ AREAS: Final = {
     "tenants": ["Tenants", "Rules", "History"],
     "accounts": ["Accounts", "Tenants"],
     "cache": ["Cache", "Rules"],
-    "people": ["Users", "Personal access tokens", "Terms of service", "Sign-in"],
-    "logs": ["Analytics", "Raw logs", "SQL"],
+    "people": ["Users", "Personal access tokens", "Terms of service", "Sign-in", "Sessions"],
+    "logs": ["Analytics", "Raw logs", "SQL", "Replays"],
 }
 #: Where every life may begin.
 ENTRIES: Final = ["listTenants", "getTenant"]

@@ -216,6 +216,14 @@ def test_on_s3_a_listing_costs_one_request_and_one_for_each_child(
     assert asked == ["ListObjectsV2"] * requests
 
 
+def test_an_object_is_sent_as_octets_to_who_asks_for_them(world: World, member: ApiClient) -> None:
+    put(world, "2026/03/01/07/a.json", b"{}\n{}\n")
+    address = f"/tenants/{world.tenant.pk}/logs/2026/03/01/07/a.json"
+    octets = member.get(address, Accept="application/octet-stream")
+    assert (octets["Content-Type"], octets.content) == ("application/octet-stream", b"{}\n{}\n")
+    assert member.get(address, Accept="application/json")["Content-Type"] == "application/x-ndjson"
+
+
 LINES = b'{"userName": "Ana", "standardizedSql": "SELECT [1, {2}] -- \\"\xc3\xa9\\""}\n' * 20_000
 ARRAY = b"[" + LINES.rstrip().replace(b"\n", b",\n") + b"]\n"
 

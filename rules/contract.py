@@ -1,0 +1,105 @@
+"""The schemas of conditions and of requests, from the tables of keys and operators. Contract: Cache rules."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from rules.conditions.keys import CONDITION_KEYS, MAX_DEPTH, Kind
+from rules.conditions.operators import IGNORE_CASE, OPERATORS, OperatorSpec, Shape
+
+_NAMES: Final = {
+    Kind.TEXT: "TextOperators",
+    Kind.NUMBER: "NumberOperators",
+    Kind.BOOL: "BooleanOperators",
+    Kind.TABLES: "TablesOperators",
+    Kind.IP: "AddressOperators",
+}
+_TEXT: Final = {"type": "string"}
+_TEXTS: Final = {"type": "array", "items": _TEXT}
+_SCALARS: Final = {Kind.NUMBER: {"type": "number"}, Kind.BOOL: {"type": "boolean"}}
+_CONDITIONS: Final = {"$ref": "#/components/schemas/Conditions"}
+#: The value of a request, by the kind of its key. Null is the same as absent.
+_VALUES: Final[dict[Kind, dict[str, Any]]] = {
+    Kind.TEXT: {"type": "string", "nullable": True},
+    Kind.IP: {"type": "string", "nullable": True},
+    Kind.BOOL: {"type": "boolean", "nullable": True},
+    Kind.NUMBER: {"type": "integer", "nullable": True},
+    Kind.TABLES: {"oneOf": [{"type": "array", "items": {}}, {"type": "string"}, {"enum": [None]}]},
+}
+
+
+def rule_schemas() -> dict[str, Any]:
+    """Return the schemas by name: `Conditions`, the operators of each kind of key, `RequestColumns`."""
+    return {
+        "Conditions": _conditions(),
+        **{name: _operators(kind) for kind, name in _NAMES.items()},
+        "RequestColumns": {
+            "type": "object",
+            "description": "A request: columns of `proxy_logs` that rules can test. An absent one is null.",
+            "properties": {
+                key.name: {**_VALUES[key.kind], "description": key.meaning} for key in CONDITION_KEYS.values()
+            },
+            "additionalProperties": False,
+        },
+    }
+
+
+def _conditions() -> dict[str, Any]:
+    return {
+        "type": "object",
+        "description": "All members must hold; none matches every request. "
+        f"`all`, `any` and `not` nest up to {MAX_DEPTH} deep.",
+        "properties": {
+            "all": {"type": "array", "items": _CONDITIONS, "description": "Each of these must hold."},
+            "any": {"type": "array", "items": _CONDITIONS, "description": "One of these must hold."},
+            "not": {"allOf": [_CONDITIONS], "description": "This must not hold."},
+            **{
+                key.name: {
+                    "oneOf": [_scalar(key.kind), {"$ref": f"#/components/schemas/{_NAMES[key.kind]}"}],
+                    "description": f"{key.meaning}. A plain value means `eq`.",
+                }
+                for key in CONDITION_KEYS.values()
+            },
+        },
+        "additionalProperties": False,
+    }
+
+
+def _operators(kind: Kind) -> dict[str, Any]:
+    """Return the schema of an object of the operators that fit a kind of keys."""
+    properties = {
+        operator.value: {**_operand(spec, kind), "description": spec.meaning}
+        for operator, spec in OPERATORS.items()
+        if kind in spec.kinds
+    }
+    if kind in {Kind.TEXT, Kind.IP, Kind.TABLES}:
+        properties[IGNORE_CASE] = {"type": "boolean", "description": "Texts are compared in any case."}
+    return {
+        "type": "object",
+        "description": "Operators; each must hold.",
+        "minProperties": 1,
+        "properties": properties,
+        "additionalProperties": False,
+    }
+
+
+def _scalar(kind: Kind) -> dict[str, Any]:
+    return _SCALARS.get(kind, _TEXT)
+
+
+def _operand(spec: OperatorSpec, kind: Kind) -> dict[str, Any]:
+    match spec.shape:
+        case Shape.SCALAR:
+            return _scalar(kind)
+        case Shape.SCALARS:
+            return {"type": "array", "items": _scalar(kind)}
+        case Shape.BOOLEAN:
+            return {"type": "boolean"}
+        case Shape.TEXT:
+            return _TEXT
+        case Shape.NUMBER:
+            return {"type": "number"}
+        case Shape.TEXTS:
+            return _TEXTS
+        case Shape.TEXT_OR_TEXTS:
+            return {"oneOf": [_TEXT, _TEXTS]}
