@@ -1,4 +1,4 @@
-"""The admin site of platform staff."""
+"""The admin site of staff: django-unfold's site with our ways in, and the pages of `backoffice`."""
 
 from __future__ import annotations
 
@@ -6,31 +6,38 @@ from typing import TYPE_CHECKING, Any, cast
 
 from allauth.account.adapter import get_adapter
 from django.conf import settings
-from django.contrib import admin, messages
+from django.contrib import messages
 from django.http import QueryDict
 from django.shortcuts import redirect
+from django.urls import include, path
+from unfold.sites import UnfoldAdminSite
 
 from accounts.staff.login import StaffLoginView
 from accounts.staff.sessions import has_proven_second_factor, second_factors
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
+    from django.urls import URLPattern, URLResolver
 
 
-class StaffSite(admin.AdminSite):
-    """Django's admin site under the service's name; only platform admins get in, with a second factor."""
+class StaffSite(UnfoldAdminSite):  # type: ignore[misc]  # django-unfold is not typed
+    """The admin site under the service's name; only staff get in, with a second factor."""
 
-    site_header = "Tenant administration"
-    site_title = "Tenant administration"
-    index_title = "Everything the service holds"
-    site_url = "/docs"
-    #: Lists are wide; the first page leads to all of them.
-    enable_nav_sidebar = False
+    index_title = "All records"
+    #: The sidebar has links to lists by task. Django's list of all models is a page of its own.
+    enable_nav_sidebar = True
 
     def has_permission(self, request: HttpRequest) -> bool:
         if not super().has_permission(request):
             return False
         return not settings.STAFF_SECOND_FACTOR or has_proven_second_factor(request)
+
+    def get_urls(self) -> list[URLPattern | URLResolver]:
+        return [path("", include("backoffice.urls")), *super().get_urls()]
+
+    def each_context(self, request: HttpRequest) -> dict[str, Any]:
+        # The colors are in our style sheet. Here they would become an inline style, which the policy forbids.
+        return {**super().each_context(request), "colors": None}
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """Show the ways in, or what a signed-in user still has to do."""

@@ -11,7 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from csp.constants import NONE, SELF
+from csp.constants import NONE, SELF, UNSAFE_EVAL
 from environ import Env
 
 from logs.sql.options import options_from
@@ -166,6 +166,8 @@ DEFAULT_FROM_EMAIL = env["EMAIL_FROM"]
 # --- Django -----------------------------------------------------------------------------------
 
 INSTALLED_APPS = [
+    # Before the admin, whose templates it replaces. Its default configuration would replace our site too.
+    "unfold.apps.BasicAppConfig",
     "tenantadmin.apps.StaffSiteConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -192,6 +194,7 @@ INSTALLED_APPS = [
     "rules",
     "logs",
     "analytics",
+    "backoffice",
     # Last, because it removes models of the apps above from the admin site.
     "tenantadmin.apps.TenantadminConfig",
 ]
@@ -227,6 +230,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "backoffice.navigation.site_context",
             ]
         },
     }
@@ -274,6 +278,9 @@ CONTENT_SECURITY_POLICY = {
         "base-uri": [NONE],
     }
 }
+#: What the pages of the admin site need beside that: the scripts of django-unfold contain expressions of
+#: Alpine, which evaluates them.
+STAFF_SECURITY_POLICY = {"script-src": [UNSAFE_EVAL]}
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
@@ -296,6 +303,25 @@ CACHES = {
         # A cache only saves work, so nothing should wait for it for long.
         "OPTIONS": {"socket_timeout": 2.0, "socket_connect_timeout": 2.0},
     }
+}
+
+# --- Admin site -------------------------------------------------------------------------------
+
+UNFOLD = {
+    "SITE_TITLE": "Tenant administration",
+    "SITE_HEADER": "Tenant administration",
+    "SITE_SYMBOL": "database",
+    "SITE_URL": "/docs",
+    "SHOW_VIEW_ON_SITE": False,
+    "SHOW_BACK_BUTTON": False,
+    "STYLES": ["backoffice.navigation.stylesheet"],
+    "ACCOUNT": {"navigation": "backoffice.navigation.account_links"},
+    "COMMAND": {"search_callback": "backoffice.finding.find_for_palette"},
+    "SIDEBAR": {
+        "show_search": True,
+        "command_search": True,
+        "navigation": "backoffice.navigation.sidebar",
+    },
 }
 
 # --- API --------------------------------------------------------------------------------------

@@ -9,29 +9,34 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.options import IncorrectLookupParameters
-from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import ValidationError
 from django.core.paginator import Paginator
 from django.db import models
 from django.db.models.constants import LOOKUP_SEP
 from django.utils.html import format_html
 from django.utils.text import Truncator
+from unfold.admin import ModelAdmin, TabularInline
+from unfold.views import ChangeList
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from django.contrib.admin import views
     from django.db.models import QuerySet
     from django.http import HttpRequest, HttpResponse
 
     #: A field of a page or a column of a list, as Django declares it: a name, or a function of the object.
     Shown = str | Callable[[Any], Any]
 
+    # django-unfold is not typed; its classes extend these.
     _ModelAdmin = admin.ModelAdmin[Any]
     _TabularInline = admin.TabularInline[Any, Any]
+    _ChangeList = views.main.ChangeList
     _Paginator = Paginator[Any]
 else:  # only the type stubs are generic
-    _ModelAdmin = admin.ModelAdmin
-    _TabularInline = admin.TabularInline
+    _ModelAdmin = ModelAdmin
+    _TabularInline = TabularInline
+    _ChangeList = ChangeList
     _Paginator = Paginator
 
 #: How an address may compare a field that the list filters by, and the field of its date hierarchy.
@@ -52,7 +57,7 @@ class CappedPaginator(_Paginator):
         return number
 
 
-class LightList(ChangeList):
+class LightList(_ChangeList):
     """A list that does not read large fields unless a column shows them."""
 
     model_admin: ReadOnlyAdmin
@@ -88,8 +93,7 @@ class ReadOnlyAdmin(_ModelAdmin):
     show_full_result_count = False
     object_history_template = "admin/staff_history.html"
 
-    class Media:
-        css: Final = {"all": ["tenantadmin/admin.css"]}
+    list_fullwidth = True
 
     @cached_property
     def _shown(self) -> list[Shown]:
@@ -133,7 +137,7 @@ class ReadOnlyAdmin(_ModelAdmin):
         rows: QuerySet[Any] = super().get_queryset(request)
         return rows.defer(*(self.exclude or ()))
 
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:  # noqa: ARG002
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[LightList]:  # noqa: ARG002
         return LightList
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:

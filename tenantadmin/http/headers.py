@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from csp.middleware import CSPMiddleware
+from django.conf import settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +33,8 @@ _PERMISSIONS: Final = ", ".join(
 def security_headers(get_response: GetResponse) -> GetResponse:
     """Add ``Cross-Origin-Resource-Policy`` to every response, and the other headers to HTML pages.
 
-    The content policy is the setting `CONTENT_SECURITY_POLICY` of django-csp, or that of the page. Django's
+    The content policy is the setting `CONTENT_SECURITY_POLICY` of django-csp, or that of the page; pages of
+    the admin site add `STAFF_SECURITY_POLICY`. Django's
     `SecurityMiddleware` adds HSTS, ``nosniff``, ``Referrer-Policy`` and ``Cross-Origin-Opener-Policy``.
     """
     # Its own call costs 15 us, which polled responses do not need.
@@ -44,6 +46,8 @@ def security_headers(get_response: GetResponse) -> GetResponse:
         if response.headers.get("Content-Type", "").startswith("text/html"):
             response.headers["Cross-Origin-Embedder-Policy"] = "require-corp"
             response.headers["Permissions-Policy"] = _PERMISSIONS
+            if request.path.startswith("/admin/"):
+                response._csp_update = settings.STAFF_SECURITY_POLICY  # type: ignore[attr-defined]
             policy.process_response(request, response)
         return response
 

@@ -34,7 +34,7 @@ def test_an_act_needs_a_reason(staff: Client, world: factories.World, reason: st
     given = {} if reason is None else {"reason": reason}
     page = staff.post(reverse("admin:accounts_user_changelist"), {**form, **given}).content.decode()
     assert "Give a reason of at most 500 characters. Nothing was done." in page
-    assert '<input type="text" name="reason" id="reason" class="vTextField" required maxlength="500">' in page
+    assert '<input type="text" name="reason" id="reason" required maxlength="500"' in page
     assert User.objects.get(pk=world.member.pk).is_active
     assert not Event.objects.exists()
 
@@ -265,7 +265,7 @@ def test_a_page_offers_what_its_list_does_and_shows_what_was_done(
     address = reverse("admin:accounts_user_change", args=[world.member.pk])
     shown = staff.get(address).content.decode()
     for name in ("demote", "deactivate", "activate", "delete"):
-        assert f'<button name="action" value="{name}">' in shown
+        assert f'<button class="act" name="action" value="{name}">' in shown
     history = reverse("admin:accounts_user_history", args=[world.member.pk])
     assert f'href="{history}"' in shown
     assert "No actions on this site yet." in staff.get(history).content.decode()

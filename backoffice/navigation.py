@@ -1,0 +1,84 @@
+"""The sidebar of the admin site, by task. `UNFOLD` in the settings names these functions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from django.contrib import admin
+from django.templatetags.static import static
+from django.urls import reverse
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+#: Groups of links: the title of the group, then title, symbol and name of each page.
+_TASKS: Final = (
+    (
+        "",
+        (
+            ("Home", "home", "index"),
+            ("Tenants", "database", "accounts_tenant_changelist"),
+        ),
+    ),
+    (
+        "Customers",
+        (
+            ("Accounts", "business_center", "accounts_account_changelist"),
+            ("Domains", "language", "accounts_domain_changelist"),
+            ("FQDNs", "dns", "accounts_fqdn_changelist"),
+        ),
+    ),
+    (
+        "People",
+        (
+            ("Users", "person", "accounts_user_changelist"),
+            ("Memberships", "group", "accounts_membership_changelist"),
+            ("Access tokens", "key", "accounts_personalaccesstoken_changelist"),
+            ("Sessions", "devices", "accounts_refreshtoken_changelist"),
+            ("Grants", "handshake", "accounts_permissiongrant_changelist"),
+            ("Terms acknowledged", "contract", "tosapp_acknowledgement_changelist"),
+        ),
+    ),
+    (
+        "Records",
+        (
+            ("Events", "history", "accounts_event_changelist"),
+            ("Revisions", "difference", "accounts_revision_changelist"),
+            ("Queries", "terminal", "logs_queryrun_changelist"),
+            ("Raw reads", "visibility", "logs_logread_changelist"),
+            ("All records", "view_list", "all_records"),
+        ),
+    ),
+)
+
+
+def sidebar(_request: HttpRequest) -> list[dict[str, Any]]:
+    """Return the groups of links, as django-unfold takes them."""
+    return [
+        {
+            "title": title,
+            "separator": bool(title),
+            "items": [
+                {"title": name, "icon": symbol, "link": reverse(f"admin:{page}")}
+                for name, symbol, page in links
+            ],
+        }
+        for title, links in _TASKS
+    ]
+
+
+def account_links(_request: HttpRequest) -> list[dict[str, str]]:
+    """Return the links of the signed-in user's menu."""
+    return [{"title": "Ways to sign in", "link": reverse("staff-ways-in")}]
+
+
+def stylesheet(_request: HttpRequest) -> str:
+    return static("tenantadmin/admin.css")
+
+
+def site_context(request: HttpRequest) -> dict[str, Any]:
+    """Return the context of the admin site for pages of django-allauth, which look like its own."""
+    if not request.path.startswith(("/admin/account/", "/admin/login/link/")):
+        return {}
+    # Who still has to add a second factor has nowhere to go.
+    return {**admin.site.each_context(request), "is_nav_sidebar_enabled": admin.site.has_permission(request)}
