@@ -5,7 +5,7 @@ from typing import ClassVar
 from django.contrib import admin
 
 from accounts.staff.names import NamingAdmin
-from analytics.models import Build, DayRollup, MergedRollup, ReplayRun, SummaryDocument
+from analytics.models import Build, DayRollup, MergedRollup, ReplayRun, SummaryDocument, TenantHealth
 from tenantadmin.http.admin import shortened
 
 
@@ -47,3 +47,12 @@ class ReplayRunAdmin(NamingAdmin):
     list_filter = ("state",)
     search_fields = ("tenant_id", "requested_by")
     date_hierarchy = "requested_at"
+
+
+@admin.register(TenantHealth)
+class TenantHealthAdmin(NamingAdmin):
+    list_display = (
+        *("tenant_id", "last_day", "rate_1", "rate_7", "rate_28", "requests_7"),
+        *("stale_days", "quarantined", "updated_at"),
+    )
+    search_fields = ("tenant_id",)

@@ -24,6 +24,10 @@ class DayRollup(models.Model):
     #: Table name to object key.
     files = models.JSONField()
     bytes = models.PositiveBigIntegerField()
+    #: The sums of the day, for charts and `TenantHealth`. Null in rows from before until `update_health` ran.
+    hits = models.BigIntegerField(null=True)
+    misses = models.BigIntegerField(null=True)
+    warehouse_ms = models.BigIntegerField(null=True)
     built_at = models.DateTimeField(default=now)
 
     class Meta:
@@ -93,6 +97,42 @@ class SummaryDocument(models.Model):
         return f"{self.kind} {self.period} of {self.tenant_id}"
 
 
+class TenantHealth(models.Model):
+    """How a tenant does, in one row. The build of a day writes it, so that no page has to read rollups.
+
+    The windows of 1, 7 and 28 days end with ``last_day``. A hit rate is null without requests.
+    """
+
+    tenant_id = models.UUIDField(primary_key=True)
+    #: The last day with log entries.
+    last_day = models.DateField(null=True)
+    rate_1 = models.FloatField("hit rate, 1 day", null=True)
+    rate_7 = models.FloatField("hit rate, 7 days", null=True)
+    rate_28 = models.FloatField("hit rate, 28 days", null=True)
+    #: ``rate_28`` less ``rate_7``: positive if the hit rate fell.
+    drop = models.FloatField(null=True)
+    requests_7 = models.BigIntegerField("requests, 7 days", default=0)
+    misses_7 = models.BigIntegerField("misses, 7 days", default=0)
+    warehouse_ms_7 = models.BigIntegerField("warehouse ms, 7 days", default=0)
+    #: Compacted days without current rollups, when the row was written.
+    stale_days = models.PositiveIntegerField(default=0)
+    #: Entries in quarantine, of all days.
+    quarantined = models.PositiveBigIntegerField(default=0)
+    updated_at = models.DateTimeField(default=now)
+
+    class Meta:
+        ordering = ("tenant_id",)
+        verbose_name_plural = "tenant health"
+        indexes = (
+            models.Index(models.F("drop").desc(nulls_last=True), "tenant_id", name="health_by_drop"),
+            models.Index(fields=["-last_day", "tenant_id"], name="health_by_last_day"),
+            models.Index(fields=["tenant_id"], name="health_stale", condition=models.Q(stale_days__gt=0)),
+        )
+
+    def __str__(self) -> str:
+        return f"health of {self.tenant_id}"
+
+
 class Build(models.Model):
     """The record of one build of a period, for the admin site."""
 
@@ -111,6 +151,10 @@ class Build(models.Model):
 
     class Meta:
         ordering = ("-started_at",)
+        indexes = (
+            models.Index(fields=["-started_at"], name="build_failed", condition=models.Q(state="failed")),
+            models.Index(fields=["tenant_id", "-started_at"], name="build_of_tenant"),
+        )
 
     def __str__(self) -> str:
         return f"{self.period or 'history'} of {self.tenant_id}: {self.state}"

@@ -19,6 +19,7 @@ from analytics.summaries.day_rollup import write_rollups
 from analytics.summaries.day_tables import DayTables
 from analytics.summaries.documents.day import day_document
 from analytics.summaries.files import remove_orphans, scratch_directory, upload
+from analytics.summaries.health import DayCounts, count_day, update_health
 from analytics.summaries.rollup_schema import ROLLUP_VERSION
 from analytics.summaries.store import WrittenDocument, save_document, withdraw_documents, write_document
 from logs.compaction.build import CompactedDay, compact_day
@@ -48,6 +49,7 @@ class _BuiltRollup:
 
     files: Mapping[str, Path]
     document: WrittenDocument
+    counts: DayCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +147,7 @@ def _build(store: ObjectStore, changes: DayListing | UnlistedDay) -> int:
             with transaction.atomic():
                 _withdraw_rollup(tenant=tenant, day=day)
                 _publish_without_rows(compacted, name=name)
+                update_health(tenant)
             return 0
         rollup = _roll_up(compacted.file, day=day)
         file = partition_key(tenant, day, build=name)
@@ -165,6 +168,7 @@ def _build(store: ObjectStore, changes: DayListing | UnlistedDay) -> int:
         with transaction.atomic():
             publish_partition(compacted.listing, built)
             _publish_rollup(compacted.listing, name=name, rollup=rollup, keys=keys, document_key=document_key)
+            update_health(tenant)
     return compacted.rows
 
 
@@ -189,7 +193,7 @@ def _roll_up(log: Path, *, day: date) -> _BuiltRollup:
     directory = log.parent
     files = write_rollups(log, day=day, directory=directory)
     document = write_document(day_document(DayTables(files)), spill=directory / "document.json")
-    return _BuiltRollup(files, document)
+    return _BuiltRollup(files, document, count_day(files))
 
 
 def _publish_rollup(
@@ -205,6 +209,7 @@ def _publish_rollup(
             "version": ROLLUP_VERSION,
             "files": dict(keys),
             "bytes": sum(path.stat().st_size for path in rollup.files.values()),
+            **rollup.counts.as_fields(),
             "built_at": now(),
         },
     )
