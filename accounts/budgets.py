@@ -16,7 +16,7 @@ from limits.errors import StorageError
 from limits.strategies import FixedWindowRateLimiter
 from redis import RedisError
 
-from accounts.signin.limits import storage
+from accounts.limits import storage
 from tenantadmin.core.errors import RateLimited
 
 if TYPE_CHECKING:

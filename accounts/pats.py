@@ -19,8 +19,8 @@ from accounts.access.principal import WILDCARD, Principal, Rights
 from accounts.access.reach import NO_SCOPES
 from accounts.access.rights import in_force, rights_of
 from accounts.access.scopes import NOT_IN_MEMBERS_PATS, PLATFORM_ADMIN_SCOPES
+from accounts.limits import count_use
 from accounts.models import Account, PersonalAccessToken, Tenant, User
-from accounts.signin.limits import count_use
 from accounts.users import require_self_or_admin
 from tenantadmin.core.errors import Forbidden, NotFound, ValidationFailed
 from tenantadmin.core.timestamps import format_timestamp, now

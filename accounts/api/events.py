@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from urllib.parse import urlencode
 
 from django.urls import reverse
 from rest_framework.response import Response
@@ -13,7 +12,7 @@ from accounts.emails import normalize_email
 from accounts.event_pages import EventFilter, read_events
 from accounts.serializers.events import EventPage, EventParameters
 from accounts.viewsets import AppViewSet
-from tenantadmin.http.hal import link
+from tenantadmin.http.hal import link, next_page
 from tenantadmin.http.viewsets import operation
 
 if TYPE_CHECKING:
@@ -42,10 +41,11 @@ class EventViewSet(AppViewSet):
             limit=self.query["limit"],
             cursor=self.query.get("cursor"),
         )
-        links = {"self": link(request.get_full_path()), "parent": link(reverse("contract"))}
-        if page.cursor is not None:
-            asked = {**request.query_params.dict(), "cursor": page.cursor}
-            links["next"] = link(f"{reverse('events')}?{urlencode(asked)}")
+        links = {
+            "self": link(request.get_full_path()),
+            "parent": link(reverse("contract")),
+            **next_page(request, page.cursor),
+        }
         return Response({"_links": links, "events": page.as_json()})
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
-from urllib.parse import urlencode
 
 from django.urls import reverse
 from rest_framework.response import Response
@@ -37,7 +36,7 @@ from accounts.tenants.restore import restore_config
 from accounts.viewsets import AppViewSet
 from tenantadmin.core.errors import BadRequest, Detail
 from tenantadmin.http.etags import require_match
-from tenantadmin.http.hal import item, link, links
+from tenantadmin.http.hal import item, link, links, next_page
 from tenantadmin.http.parameters import ETAG, IF_MATCH, SEQ
 from tenantadmin.http.schema import STALE
 from tenantadmin.http.viewsets import operation
@@ -57,19 +56,16 @@ class HistoryViewSet(AppViewSet):
 
     tag = "History"
 
-    def page(self, page: HistoryPage, *, address: str, parent: str) -> Response:
+    def page(self, page: HistoryPage, *, parent: str) -> Response:
         """Return the response of a page. Its ``next`` link is the same request with the cursor."""
-        more = {}
-        if page.cursor is not None:
-            asked = {**self.request.query_params.dict(), "cursor": page.cursor}
-            more["next"] = link(f"{address}?{urlencode(asked)}")
         items = [item(str(change.seq), _revision_href(change)) for change in page.changes]
-        return Response(
-            {
-                "_links": links(self_href=self.request.get_full_path(), parent=parent, items=items, **more),
-                "changes": page.as_json(),
-            }
+        found = links(
+            self_href=self.request.get_full_path(),
+            parent=parent,
+            items=items,
+            **next_page(self.request, page.cursor),
         )
+        return Response({"_links": found, "changes": page.as_json()})
 
 
 class ChangesViewSet(HistoryViewSet):
@@ -88,7 +84,7 @@ class ChangesViewSet(HistoryViewSet):
             limit=self.query["limit"],
             cursor=self.query.get("cursor"),
         )
-        return self.page(page, address=reverse("changes"), parent=reverse("contract"))
+        return self.page(page, parent=reverse("contract"))
 
 
 class DocumentHistoryViewSet(HistoryViewSet):
@@ -122,7 +118,7 @@ class DocumentHistoryViewSet(HistoryViewSet):
     )
     def list_history(self, request: Request, **_: UUID) -> Response:
         page = read_timeline(self.history, limit=self.query["limit"], cursor=self.query.get("cursor"))
-        return self.page(page, address=_href(self.history, "history"), parent=_href(self.history))
+        return self.page(page, parent=_href(self.history))
 
     @operation(summary="Read one revision of {owner}", path=[SEQ], responses={200: ChangeRevision})
     def get_revision(self, request: Request, *, seq: int, **_: UUID) -> Response:

@@ -19,10 +19,10 @@ from django.template.loader import render_to_string
 
 from accounts.access.credentials import digest_of, lock_sign_in
 from accounts.events import record_event, sign_in_failures_recorded
+from accounts.limits import count_use
 from accounts.models import MagicLink
 from accounts.models.events import EventKind
 from accounts.signin.flow import Device, Identity, SignIn, complete_sign_in, require_permitted
-from accounts.signin.limits import count_use
 from accounts.signin.redirects import with_parameters
 from accounts.signin.settings import return_address
 from tenantadmin.core.errors import ApiError, Unauthorized

@@ -10,8 +10,8 @@ from django.core.exceptions import ValidationError
 
 from accounts.emails import normalize_email
 from accounts.events import known_address, record_refusal
+from accounts.limits import claim_try, count_use, forget_tries
 from accounts.models.events import EventKind
-from accounts.signin.limits import claim_try, count_use, forget_tries
 from tenantadmin.core.addresses import client_address, network_of
 from tenantadmin.core.errors import ApiError, RateLimited
 

@@ -16,8 +16,8 @@ import orjson
 from django.conf import settings
 from django.db import IntegrityError, connection, transaction
 
+from accounts.limits import count_use
 from accounts.models import Tenant
-from accounts.signin.limits import count_use
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.listing import require_live_tenant
 from analytics.models import ReplayRun

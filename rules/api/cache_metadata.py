@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlencode
 
 from django.urls import reverse
 from drf_spectacular.utils import OpenApiExample
@@ -27,7 +26,7 @@ from rules.serializers import (
     CacheMetadataBody,
     CacheMetadataDocument,
 )
-from tenantadmin.http.hal import hrefs, item, link, links
+from tenantadmin.http.hal import hrefs, item, links, next_page
 from tenantadmin.http.serializers import ItemList, Success
 from tenantadmin.http.viewsets import operation
 
@@ -93,10 +92,8 @@ class CacheMetadataViewSet(AppViewSet):
             self_href=request.get_full_path(),
             parent=reverse("tenant", kwargs={"tenant": tenant}),
             items=[item(row.cache_key, href(row.cache_key)) for row in page.rows],
+            **next_page(request, page.cursor),
         )
-        if page.cursor is not None:
-            asked = {**request.query_params.dict(), "cursor": page.cursor}
-            found["next"] = link(f"{request.path}?{urlencode(asked)}")
         return Response({"_links": found, "cacheKeys": [metadata_as_json(row) for row in page.rows]})
 
     @operation(

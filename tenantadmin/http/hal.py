@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 from uuid import UUID
 
 from django.urls import reverse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+
+    from rest_framework.request import Request
 
 #: The placeholder for `hrefs` of resources that have a UUID.
 ANY_ID: Final = UUID(int=0)
@@ -34,6 +36,14 @@ def link(href: str) -> dict[str, str]:
 
 def item(name: str, href: str, **more: Any) -> dict[str, Any]:
     return {"name": name, "href": href, **more}
+
+
+def next_page(request: Request, cursor: str | None) -> dict[str, dict[str, str]]:
+    """Return the relation ``next``: the same request with the cursor. Without a cursor there is none."""
+    if cursor is None:
+        return {}
+    query = urlencode({**request.query_params.dict(), "cursor": cursor})
+    return {"next": link(f"{request.path}?{query}")}
 
 
 def links(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from accounts.signin.limits import count_use
+from accounts.limits import count_use
 from tenantadmin.core.errors import InternalError, RateLimited
 from tests.accounts.support import at_once
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.test import Client
 
-from accounts.signin import limits
-from accounts.signin.limits import claim_try, forget_tries
+from accounts import limits
+from accounts.limits import claim_try, forget_tries
 from tenantadmin.core.errors import RateLimited
 from tests import factories
 from tests.accounts.support import at_once

@@ -1,4 +1,4 @@
-"""Rate limits for magic links and passwords. They are exact under concurrency and refuse if Redis fails.
+"""Rate limits by Redis. They are exact under concurrency and refuse if Redis fails.
 
 Contract: Errors (429, 500).
 """
