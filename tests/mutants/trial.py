@@ -1,9 +1,10 @@
 """Run the tests of a group against each of its mutants, in forked processes.
 
 Starting pytest takes seconds, so it is done once: all tests are collected, then each mutant gets a fork in
-which the code of one function is exchanged and the tests that reach it are run until one fails, first quick
-ones that noticed other mutants of the function. What differs in code that runs on import, and what survived,
-is tried in a process that imports the mutated module anew.
+which the code of one function is exchanged and the tests that reach it are run until one fails: first the one
+that noticed the mutant in an earlier run, then quick ones that noticed other mutants of the function. What
+differs in code that runs on import, and what survived, is tried in a process that imports the mutated module
+anew.
 """
 
 from __future__ import annotations
@@ -19,8 +20,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from collections import defaultdict
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -32,8 +32,10 @@ import django
 import pytest
 from _pytest.runner import runtestprotocol
 
+from tests.mutants.baseline import Baseline, Killers
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from tests.mutants.generate import Mutant
 
@@ -49,14 +51,6 @@ _PRELOADED: Final = (
 )
 #: Nobody reads why a test fails.
 _CHEAP: Final = ("--assert=plain", "--tb=native")
-#: Seconds that tests may take: a multiple of what they took, and a constant.
-_TIMES: Final = 5
-_SECONDS: Final = 20
-#: How likely a test in the file named for the module, and any other, notices a mutant, if each mutant of the
-#: function that it noticed counts 1. And the seconds below which all tests are equally quick.
-_LIKELY: Final = 1.0
-_UNLIKELY: Final = 0.05
-_SHORTEST: Final = 0.002
 
 
 class Outcome(StrEnum):
@@ -67,59 +61,6 @@ class Outcome(StrEnum):
     TIMED_OUT = "timed out"
     #: It cannot be put into a running process.
     UNTRIED = "untried"
-
-
-@dataclass
-class Baseline:
-    """What the tests do without a mutant: how long they take, and which reach which line of which file."""
-
-    seconds: dict[str, float] = field(default_factory=dict)
-    #: Of the processor, which other work on the machine does not lengthen.
-    work: dict[str, float] = field(default_factory=dict)
-    reached: dict[str, dict[int, set[str]]] = field(default_factory=dict)
-    #: By (file, function), how many of its mutants each test noticed.
-    noticed: dict[tuple[str, str], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-
-    def select(self, mutant: Mutant, *, longest: float | None = None) -> list[str]:
-        """The tests that reach a line of the mutant; all where that is not known.
-
-        First those that are quick for how likely they notice it; none of more than ``longest`` seconds.
-        """
-        tests: set[str] = set()
-        if mutant.is_in_function:
-            lines = self.reached.get(mutant.file, {})
-            tests = {test for line in mutant.lines for test in lines.get(line, ())}
-        wanted = [test for test in tests or self.seconds if longest is None or self.work[test] <= longest]
-        noticed = self.noticed[mutant.file, mutant.function]
-
-        def cost(test: str) -> float:
-            likelihood = noticed[test] + (_LIKELY if _is_own(test, mutant) else _UNLIKELY)
-            return max(self.work[test], _SHORTEST) / likelihood
-
-        return sorted(wanted, key=cost)
-
-    def select_likely(self, mutant: Mutant, *, longest: float) -> list[str]:
-        """The quick tests that noticed a mutant of the function, or are in the file named for the module.
-
-        All that are quick if there are none.
-        """
-        quick = self.select(mutant, longest=longest)
-        noticed = self.noticed[mutant.file, mutant.function]
-        return [test for test in quick if test in noticed or _is_own(test, mutant)] or quick
-
-    def note(self, mutant: Mutant) -> None:
-        """Remember which test has just failed."""
-        test = _failed.take()
-        if test is not None:
-            self.noticed[mutant.file, mutant.function][test] += 1
-
-    def limit(self, tests: Iterable[str]) -> float:
-        """Seconds after which the tests hang."""
-        return _TIMES * sum(self.seconds[test] for test in tests) + _SECONDS
-
-
-def _is_own(test: str, mutant: Mutant) -> bool:
-    return test.partition("::")[0].endswith(f"/test_{Path(mutant.file).stem}.py")
 
 
 class _FailedTest:
@@ -154,8 +95,9 @@ def try_mutants(
     report: Callable[[Mutant, Outcome], None],
     longest: float,
     quick: bool,
+    killers: Path,
 ) -> None:
-    """Report what becomes of each mutant.
+    """Report what becomes of each mutant. ``killers`` is the file of `Killers`.
 
     Tests of more than ``longest`` seconds are run only if no other notices the mutant, and not at all if
     ``quick``, nor for the survivors that are explained: ``expected``, as (file, name).
@@ -171,7 +113,7 @@ def try_mutants(
     arguments = ["-q", "-p", "no:cacheprovider", "-p", "pytest_django.plugin", "--reuse-db", *_CHEAP]
     with tempfile.TemporaryDirectory(dir=os.environ["TENANTADMIN_TEST_VAR"]) as directory:
         results = Path(directory) / "results"
-        plugin = _Warm(mutants, results, longest=longest)
+        plugin = _Warm(mutants, results, longest=longest, killers=killers)
         if (
             _run_forked(
                 lambda: pytest.main([*arguments, *tests], plugins=[plugin]), log=results.with_suffix(".log")
@@ -188,13 +130,21 @@ def try_mutants(
     gc.collect()
     gc.freeze()
     for mutant, outcome in zip(mutants, outcomes, strict=True):
+        try_cold = partial(_try_cold, mutant, baseline, arguments)
         if outcome is Outcome.UNTRIED:
-            outcome = _try_cold(mutant, baseline, arguments, baseline.select_likely(mutant, longest=longest))
-            if outcome is Outcome.SURVIVED:
-                outcome = _try_cold(mutant, baseline, arguments, baseline.select(mutant, longest=longest))
+            outcome = _try_each(try_cold, baseline.rounds(mutant, longest=longest))
         if outcome is Outcome.SURVIVED and not quick and (mutant.file, mutant.name) not in expected:
-            outcome = _try_cold(mutant, baseline, arguments, baseline.select(mutant))
+            outcome = try_cold(baseline.select(mutant))
         report(mutant, outcome)
+
+
+def _try_each(attempt: Callable[[list[str]], Outcome], rounds: Iterator[list[str]]) -> Outcome:
+    """Run one round of tests after the other, until one notices the mutant."""
+    for selected in rounds:
+        outcome = attempt(selected)
+        if outcome is not Outcome.SURVIVED:
+            return outcome
+    return Outcome.SURVIVED
 
 
 def _imports_mutated(prepare: Callable[[], object], mutants: Sequence[Mutant]) -> int:
@@ -210,7 +160,7 @@ def _try_cold(mutant: Mutant, baseline: Baseline, arguments: list[str], selected
         return pytest.main([*arguments, "-x", *sorted(files)], plugins=[_Selection(selected)])
 
     outcome = _outcome(_run_forked(run, limit=baseline.limit(selected)))
-    baseline.note(mutant)
+    baseline.note(mutant, _failed.take())
     return outcome
 
 
@@ -261,8 +211,9 @@ class _Selection:
 class _Warm:
     """Takes over from pytest when all tests are collected."""
 
-    def __init__(self, mutants: Sequence[Mutant], results: Path, *, longest: float) -> None:
+    def __init__(self, mutants: Sequence[Mutant], results: Path, *, longest: float, killers: Path) -> None:
         self._mutants = mutants
+        self._killers = killers
         self._longest = longest
         # Standard error of the fork is a log.
         self._progress = os.fdopen(os.dup(2), "w")
@@ -282,10 +233,8 @@ class _Warm:
         for mutant in self._mutants:
             outcome = Outcome.UNTRIED
             if mutant.is_in_function:
-                selected = baseline.select(mutant, longest=self._longest)
-                chosen = [items[test] for test in selected]
-                outcome = _try_warm(mutant, chosen, functions, limit=baseline.limit(selected))
-                baseline.note(mutant)
+                try_warm = partial(_try_warm, mutant, baseline, items, functions)
+                outcome = _try_each(try_warm, baseline.rounds(mutant, longest=self._longest))
             outcomes.append(outcome)
             if len(outcomes) % 100 == 0:
                 print(
@@ -298,7 +247,7 @@ class _Warm:
 
     def _measure(self, items: list[pytest.Item]) -> Baseline:
         def run() -> int:
-            measured = Baseline()
+            measured = Baseline(Killers(self._killers))
             files = {str(Path(mutant.file).resolve()): mutant.file for mutant in self._mutants}
             meter = coverage.Coverage(data_file=None, config_file=False, include=list(files))
             meter.start()
@@ -338,10 +287,10 @@ def _set_up_database(items: list[pytest.Item]) -> None:
 
 def _try_warm(
     mutant: Mutant,
-    items: list[pytest.Item],
+    baseline: Baseline,
+    items: Mapping[str, pytest.Item],
     functions: Mapping[tuple[str, str], list[FunctionType]],
-    *,
-    limit: float,
+    selected: list[str],
 ) -> Outcome:
     code = _find_code(_compile(mutant.source, str(Path(mutant.file).resolve())), mutant.function)
     live = functions[mutant.file, mutant.function]
@@ -353,9 +302,11 @@ def _try_warm(
     def run() -> int:
         for function, own in zip(live, code, strict=True):
             function.__code__ = own
-        return _run_items(items)
+        return _run_items([items[test] for test in selected])
 
-    return _outcome(_run_forked(run, limit=limit))
+    outcome = _outcome(_run_forked(run, limit=baseline.limit(selected)))
+    baseline.note(mutant, _failed.take())
+    return outcome
 
 
 def _find_functions(files: Collection[str]) -> dict[tuple[str, str], list[FunctionType]]:
