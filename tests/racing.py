@@ -85,15 +85,28 @@ def wait_until_blocked(future: Future[T]) -> None:
     while time.monotonic() < deadline:
         if future.done():
             raise AssertionError("The work ended instead of waiting.")
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT count(*) FROM pg_stat_activity "
-                "WHERE datname = current_database() AND wait_event_type = 'Lock'"
-            )
-            row = cursor.fetchone()
-        if row and row[0]:
+        if _is_any_blocked():
             return
     raise AssertionError("Nothing waited for a lock.")
+
+
+def result_unless_blocked(future: Future[T]) -> T:
+    """Return the result. Fail as soon as a session of this database waits for the lock of another."""
+    deadline = time.monotonic() + PATIENCE
+    while not future.done() and time.monotonic() < deadline:
+        if _is_any_blocked():
+            raise AssertionError("The work waits for a lock.")
+    return future.result(0)
+
+
+def _is_any_blocked() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        )
+        row = cursor.fetchone()
+    return bool(row and row[0])
 
 
 def run_behind(

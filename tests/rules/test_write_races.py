@@ -24,7 +24,15 @@ from rules.ruleset import read_ruleset
 from rules.write import write_ruleset
 from tenantadmin.core.errors import Conflict
 from tenantadmin.core.timestamps import parse_timestamp
-from tests.racing import PATIENCE, all_at_once, in_thread, run_behind, uncommitted, wait_until_blocked
+from tests.racing import (
+    PATIENCE,
+    all_at_once,
+    in_thread,
+    result_unless_blocked,
+    run_behind,
+    uncommitted,
+    wait_until_blocked,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -147,7 +155,7 @@ def test_the_rules_can_change_while_a_marker_is_updated_or_removed(world: factor
     ]
     for seq, change in enumerate(changes, start=2):
         with uncommitted(change):
-            in_thread(partial(replace, tenant_id, rule(1), rule(seq))).result(PATIENCE)
+            result_unless_blocked(in_thread(partial(replace, tenant_id, rule(1), rule(seq))))
         assert read_ruleset(tenant_id).seq == seq
 
 

@@ -19,7 +19,7 @@ from tests import factories
 from tests.accounts.support import at_once, signed_in
 from tests.conftest import ApiClient
 from tests.objects import save_object
-from tests.racing import PATIENCE, in_thread, uncommitted, wait_until_blocked
+from tests.racing import PATIENCE, in_thread, result_unless_blocked, uncommitted, wait_until_blocked
 from tosapp.acknowledgements import acknowledge
 from tosapp.active import ActiveTerms, active_terms
 from tosapp.announcement import announce, announced_hash
@@ -388,5 +388,5 @@ def test_a_user_who_acknowledges_can_sign_in_meanwhile(world: factories.World) -
     publish("# One", actor="admin@example.org")
     principal = authenticate_token(factories.sign_in(world.member))
     with uncommitted(partial(acknowledge, principal, markdown="# One")):
-        row, _ = in_thread(partial(create_refresh_token, user=world.member)).result(PATIENCE)
+        row, _ = result_unless_blocked(in_thread(partial(create_refresh_token, user=world.member)))
     assert RefreshToken.objects.filter(pk=row.pk).exists()
