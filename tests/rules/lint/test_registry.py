@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import rules.lint.checks
-from rules.lint import FINDING_KINDS, Severity
-from rules.lint.registry import declare
+from rules.lint import FINDING_KINDS, Severity, registry
+from rules.lint.registry import Context, declare
 
 CHECKS = Path(rules.lint.checks.__file__).parent
 #: The codes of checks: all but those of `rules.lint.limits`.
@@ -34,3 +34,13 @@ def test_a_code_cannot_be_declared_twice() -> None:
 def test_errors_are_declared_before_warnings() -> None:
     severities = [kind.severity for code, kind in FINDING_KINDS.items() if code in CODES]
     assert severities == sorted(severities, key=[Severity.ERROR, Severity.WARNING].index)
+
+
+def test_the_clock_is_read_at_the_first_question_and_at_every_twentieth(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    readings = iter([101.0, 102.0, 103.0])
+    monkeypatch.setattr(registry, "thread_time", lambda: next(readings))
+    context = Context(_started=100.0)
+    assert [context.has_used(1.0) for _ in range(41)] == [False] * 20 + [True] * 21
+    assert list(readings) == []

@@ -286,3 +286,13 @@ def test_the_meaning_of_a_huge_rule_is_not_looked_at() -> None:
     assert [(finding.code, finding.rule_id) for finding in result.warnings] == [("warnings-incomplete", "a")]
     del conditions["any"][1:]
     assert lint_ruleset({"rules": [cache_rule(id="a", conditions=conditions)]}).warnings == ()
+
+
+def test_a_rule_of_as_many_nodes_as_allowed_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_PARTS", 6)
+    # Two nodes around the list, then two for each element.
+    conditions = {"any": [{"userName": "a"}, {"userName": "b"}]}
+    assert lint_ruleset({"rules": [cache_rule(conditions=conditions)]}).warnings == ()
+    conditions["any"].append({"userName": "c"})
+    (finding,) = lint_ruleset({"rules": [cache_rule(conditions=conditions)]}).warnings
+    assert finding.code == "warnings-incomplete"
