@@ -13,7 +13,6 @@ import contextlib
 import gc
 import importlib.abc
 import importlib.machinery
-import mmap
 import os
 import pickle
 import signal
@@ -33,6 +32,7 @@ import pytest
 from _pytest.runner import runtestprotocol
 
 from tests.mutants.baseline import Baseline, Killers
+from tests.mutants.plugins import FirstFailure, Selection, failed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -61,26 +61,6 @@ class Outcome(StrEnum):
     TIMED_OUT = "timed out"
     #: It cannot be put into a running process.
     UNTRIED = "untried"
-
-
-class _FailedTest:
-    """The test that failed in a fork, in memory that the fork shares."""
-
-    def __init__(self) -> None:
-        self._memory = mmap.mmap(-1, 1 << 17)
-
-    def put(self, test: str) -> None:
-        self._memory.seek(0)
-        self._memory.write(f"{test}\n".encode()[: len(self._memory)])
-
-    def take(self) -> str | None:
-        self._memory.seek(0)
-        test = self._memory.readline().decode().strip("\0\n")
-        self._memory[:1] = b"\n"
-        return test or None
-
-
-_failed: Final = _FailedTest()
 
 
 class BaselineFailed(Exception):
@@ -116,7 +96,8 @@ def try_mutants(
         plugin = _Warm(mutants, results, longest=longest, killers=killers)
         if (
             _run_forked(
-                lambda: pytest.main([*arguments, *tests], plugins=[plugin]), log=results.with_suffix(".log")
+                lambda: pytest.main([*arguments, *tests], plugins=[plugin, FirstFailure()]),
+                log=results.with_suffix(".log"),
             )
             != 0
         ):
@@ -157,10 +138,10 @@ def _try_cold(mutant: Mutant, baseline: Baseline, arguments: list[str], selected
     def run() -> int:
         sys.meta_path.insert(0, _MutantFinder(mutant))
         files = {test.partition("::")[0] for test in selected}
-        return pytest.main([*arguments, "-x", *sorted(files)], plugins=[_Selection(selected)])
+        return pytest.main([*arguments, "-x", *sorted(files)], plugins=[Selection(selected), FirstFailure()])
 
     outcome = _outcome(_run_forked(run, limit=baseline.limit(selected)))
-    baseline.note(mutant, _failed.take())
+    baseline.note(mutant, failed.take())
     return outcome
 
 
@@ -190,22 +171,6 @@ class _MutantFinder(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
 
     def exec_module(self, module: ModuleType) -> None:
         exec(self.get_code(module.__name__), module.__dict__)  # noqa: S102 - it is a module
-
-
-class _Selection:
-    """Runs the selected tests alone, in their order."""
-
-    def __init__(self, selected: Sequence[str]) -> None:
-        self._order = {test: position for position, test in enumerate(selected)}
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items[:] = [item for item in items if item.nodeid in self._order]
-        items.sort(key=lambda item: self._order[item.nodeid])
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.failed:
-            _failed.put(report.nodeid)
 
 
 class _Warm:
@@ -305,7 +270,7 @@ def _try_warm(
         return _run_items([items[test] for test in selected])
 
     outcome = _outcome(_run_forked(run, limit=baseline.limit(selected)))
-    baseline.note(mutant, _failed.take())
+    baseline.note(mutant, failed.take())
     return outcome
 
 
@@ -343,11 +308,11 @@ def _pairs(items: Sequence[pytest.Item]) -> Iterator[tuple[pytest.Item, pytest.I
 
 def _passes(item: pytest.Item, following: pytest.Item | None) -> bool:
     reports = runtestprotocol(item, log=False, nextitem=following)
-    failed = [report for report in reports if report.failed]
-    for one in failed:
-        _failed.put(one.nodeid)
-        print(one.longreprtext)
-    return not failed
+    failures = [report for report in reports if report.failed]
+    for report in failures:
+        failed.put(report.nodeid)
+        print(report.longreprtext)
+    return not failures
 
 
 def _run_items(items: Sequence[pytest.Item]) -> int:
