@@ -1,12 +1,18 @@
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin
+from django.db.models import Exists, OuterRef
 
 from accounts.staff.names import NamingAdmin
 from analytics.models import Build, DayRollup, MergedRollup, ReplayRun, SummaryDocument, TenantHealth
+from logs.pending import pending_days_of
 from tenantadmin.http.admin import shortened
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+    from django.http import HttpRequest
 
 
 @admin.register(DayRollup)
@@ -24,10 +30,21 @@ class MergedRollupAdmin(NamingAdmin):
 
 @admin.register(SummaryDocument)
 class SummaryDocumentAdmin(NamingAdmin):
-    list_display = ("kind", "period", "tenant_id", "bytes", "etag", "built_at")
+    list_display = ("kind", "period", "tenant_id", "incomplete", "bytes", "etag", "built_at")
     list_filter = ("kind",)
     search_fields = ("tenant_id", "period")
     exclude: ClassVar = ("body",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows: QuerySet[Any] = super().get_queryset(request)
+        pending = pending_days_of(OuterRef("tenant_id"), OuterRef("period"))
+        annotated: QuerySet[Any] = rows.annotate(lacks_days=Exists(pending))
+        return annotated
+
+    @admin.display(boolean=True, ordering="lacks_days")
+    def incomplete(self, row: Any) -> bool:
+        """Tell whether a day of the period has logs that no build has read yet."""
+        return bool(row.lacks_days)
 
 
 @admin.register(Build)

@@ -154,6 +154,11 @@ class Build(models.Model):
         indexes = (
             models.Index(fields=["-started_at"], name="build_failed", condition=models.Q(state="failed")),
             models.Index(fields=["tenant_id", "-started_at"], name="build_of_tenant"),
+            models.Index(
+                fields=["tenant_id", "period"],
+                name="build_running",
+                condition=models.Q(state="running"),
+            ),
         )
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Celery tasks: beat finds stale days and periods, workers rebuild them.
+"""Celery tasks: beat finds stale days and periods, and workers rebuild them.
 
 Every task may run twice or be killed at any point.
 """
@@ -7,39 +7,47 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
-from datetime import UTC, date, datetime, timedelta
-from time import time
+from datetime import date, timedelta
 from typing import Any, Final
 from uuid import UUID
 
 from celery import Task, shared_task
-from django.core.cache import cache
+from django.conf import settings
 from django.db import InterfaceError, OperationalError
 
 from analytics.replay.runs import delete_old_replays, fail_lost_replays, find_queued_tenants, run_next
 from analytics.summaries.builds import delete_old_builds, end_killed_builds
 from analytics.summaries.damage import LostRollups
 from analytics.summaries.days import find_stale_days, rebuild_day
+from analytics.summaries.periods import periods_showing
 from analytics.summaries.rebuild import find_stale_periods, rebuild_period
-from logs.listing import find_tenants
 from logs.locks import Busy
+from logs.notifications import receive_events
 from logs.partitions import delete_superseded
+from logs.pending import (
+    RETRY,
+    days_without_build,
+    finish_periods,
+    mark_days,
+    mark_periods,
+    postpone,
+    read_mark,
+    take_due,
+)
+from logs.sweep import take_next
+from tenantadmin.core.queues import BUILDING, queue_length
 from tenantadmin.objectstore import StoreError, default_store
 
 logger = logging.getLogger(__name__)
 
-#: `refresh_recent` checks this many days, today included, every minute.
-RECENT_DAYS: Final = 3
-#: `refresh_older` checks the days up to this age each time, because objects may come late. Still older days
-#: are divided into parts, and each run checks one part.
-LATE_DAYS: Final = 10
-OLDER_PARTS: Final = 12
-#: Seconds between two runs of `refresh_older`.
-OLDER_SECONDS: Final = 300
-#: Seconds to wait before months and years are rebuilt, so that several rebuilt days share one rebuild.
-GATHER_SECONDS: Final = 5
-#: Seconds to wait before lost rollups are rebuilt, in case the store loses them again each time.
-REPAIR_SECONDS: Final = 60
+#: Seconds between two runs of `queue_builds`, `sweep_logs` and `receive_object_events`.
+QUEUE_SECONDS: Final = 10
+SWEEP_SECONDS: Final = 60
+RECEIVE_SECONDS: Final = 10
+#: While this many tasks wait in the queue of builds, no more are sent.
+MAX_QUEUED: Final = 500
+#: Wait so long before lost rollups are rebuilt, in case the store loses them again each time.
+REPAIR_DELAY: Final = timedelta(seconds=60)
 #: Seconds between two runs of `watch_replays`.
 WATCH_SECONDS: Final = 30
 #: An unfinished write that began longer ago was killed.
@@ -47,9 +55,9 @@ LONGEST_WRITE: Final = timedelta(days=1)
 
 
 class RetriedTask(Task[Any, None]):
-    """Retries with growing delays if another worker builds the same period, or if store or database fail."""
+    """Retries with growing delays if store or database fail."""
 
-    autoretry_for = (Busy, StoreError, OperationalError, InterfaceError)
+    autoretry_for = (StoreError, OperationalError, InterfaceError)
     retry_backoff = 5
     retry_backoff_max = 300
     retry_jitter = True
@@ -57,74 +65,92 @@ class RetriedTask(Task[Any, None]):
 
 
 @shared_task
-def refresh_recent() -> None:
-    """Check the last days of every tenant for new objects."""
-    first = datetime.now(UTC).date() - timedelta(days=RECENT_DAYS - 1)
-    for tenant in find_tenants(default_store()):
-        refresh_tenant.delay(str(tenant), first.isoformat())
+def queue_builds() -> None:
+    """Send a task for each pending build that is due. The cost depends on what changed alone."""
+    for build in take_due(limit=max(MAX_QUEUED - queue_length(BUILDING), 0)):
+        # When the task expires, the build is due again.
+        options: Any = {"expires": RETRY.total_seconds()}
+        if build.day is None:
+            refresh_periods.apply_async((str(build.tenant),), **options)
+        else:
+            refresh_day.apply_async((str(build.tenant), build.day.isoformat()), **options)
 
 
 @shared_task
-def refresh_older() -> None:
-    """Check one part of the older days of every tenant. The clock chooses the part: beat has no state."""
-    part = int(time() / OLDER_SECONDS) % OLDER_PARTS
-    for tenant in find_tenants(default_store()):
-        refresh_tenant.delay(str(tenant), None, part)
+def sweep_logs() -> None:
+    """Start a task that lists the logs of each tenant whose turn it is."""
+    for tenant in take_next(default_store(), interval_seconds=SWEEP_SECONDS):
+        refresh_tenant.delay(str(tenant))
 
 
 @shared_task(base=RetriedTask)
-def refresh_tenant(tenant: str, first: str | None, part: int | None = None) -> None:
-    """Start a task for each stale day of a tenant, and one for its stale periods.
-
-    Args:
-        first: check only this day and later ones. None means all days.
-        part: check only days older than `RECENT_DAYS`; of those older than `LATE_DAYS`, only this part
-            (0 to `OLDER_PARTS` - 1).
-    """
-    since = date.fromisoformat(first) if first else None
-    today = datetime.now(UTC).date()
-
-    def is_due(day: date) -> bool:
-        age = (today - day).days
-        is_its_turn = age < LATE_DAYS or day.toordinal() % OLDER_PARTS == part
-        return part is None or (age >= RECENT_DAYS and is_its_turn)
-
-    days = find_stale_days(default_store(), tenant=UUID(tenant), first=since, is_wanted=is_due)
-    for day in days:
-        refresh_day.delay(tenant, day.isoformat())
-    # Periods can be stale without a stale day: the task that follows a rebuilt day may have been lost.
+def refresh_tenant(tenant: str) -> None:
+    """List all raw logs of a tenant. Mark the days that changed and, if some are stale, the periods."""
+    mark_days(tenant=UUID(tenant), days=find_stale_days(default_store(), tenant=UUID(tenant)))
     if find_stale_periods(tenant=UUID(tenant)):
-        _request_periods(tenant)
+        mark_periods(tenant=UUID(tenant))
 
 
-@shared_task(base=RetriedTask)
+@shared_task
+def receive_object_events() -> None:
+    """Mark the days of objects that S3 has announced, if a queue is configured."""
+    if settings.OBJECT_EVENTS_QUEUE_URL:
+        receive_events(settings.OBJECT_EVENTS_QUEUE_URL, seconds=RECEIVE_SECONDS)
+
+
+@shared_task
 def refresh_day(tenant: str, day: str) -> None:
-    """Rebuild a day if it is stale, then the periods that contain it."""
-    if rebuild_day(default_store(), tenant=UUID(tenant), day=date.fromisoformat(day)):
-        logger.info("Rebuilt %s of tenant %s", day, tenant)
-    _request_periods(tenant)
+    """Rebuild a pending day if it is stale. If this fails or is killed, the day stays pending."""
+    which: Any = {"tenant": UUID(tenant), "day": date.fromisoformat(day)}
+    if read_mark(**which) is None:
+        return  # an earlier task has done it
+    try:
+        if rebuild_day(default_store(), **which):
+            logger.info("Rebuilt %s of tenant %s", day, tenant)
+    except Busy:
+        postpone(**which)
 
 
-@shared_task(base=RetriedTask)
+@shared_task
 def refresh_periods(tenant: str) -> None:
-    """Rebuild the stale months, years and history of a tenant."""
-    cache.delete(_requested_key(tenant))  # a day that is rebuilt from now on starts another run
-    failures: list[Exception] = []
-    for period in find_stale_periods(tenant=UUID(tenant)):
-        name = period or "the whole history"
-        try:
-            if rebuild_period(default_store(), tenant=UUID(tenant), period=period):
-                logger.info("Rebuilt %s of tenant %s", name, tenant)
-        except (OperationalError, InterfaceError):
-            raise
-        except Exception as error:  # noqa: BLE001  # raised below, after the other periods
-            logger.warning("Cannot rebuild %s of tenant %s: %s", name, tenant, error)
-            failures.append(error)
-            if isinstance(error, LostRollups):
-                for day in error.days:
-                    refresh_day.apply_async((tenant, day.isoformat()), countdown=REPAIR_SECONDS)
+    """Rebuild the stale months, years and history of a tenant, if they are pending.
+
+    Those with a day that has no build yet wait for it (`logs.pending.days_without_build`).
+    """
+    tenant_id = UUID(tenant)
+    mark = read_mark(tenant=tenant_id, day=None)
+    if mark is None:
+        return  # an earlier task has done it
+    waiting = periods_showing(days_without_build(tenant=tenant_id))
+    stale = find_stale_periods(tenant=tenant_id)
+    failures = [
+        failure
+        for period in stale
+        if period not in waiting and (failure := _rebuild_period(tenant_id, period)) is not None
+    ]
+    for failure in failures:
+        if not isinstance(failure, Busy):
+            raise failure
     if failures:
-        raise failures[0]
+        postpone(tenant=tenant_id, day=None)
+    elif waiting.isdisjoint(stale):
+        finish_periods(tenant=tenant_id, mark=mark)
+
+
+def _rebuild_period(tenant: UUID, period: str) -> Exception | None:
+    """Rebuild a period. Return what failed, so that the other periods are built too."""
+    name = period or "the whole history"
+    try:
+        if rebuild_period(default_store(), tenant=tenant, period=period):
+            logger.info("Rebuilt %s of tenant %s", name, tenant)
+    except (OperationalError, InterfaceError):
+        raise
+    except Exception as error:  # noqa: BLE001  # the caller raises it after the other periods
+        logger.warning("Cannot rebuild %s of tenant %s: %s", name, tenant, error)
+        if isinstance(error, LostRollups):
+            mark_days(tenant=tenant, days=error.days, delay=REPAIR_DELAY)
+        return error
+    return None
 
 
 @shared_task(base=RetriedTask)
@@ -157,13 +183,3 @@ def watch_replays() -> None:
     fail_lost_replays()
     for tenant in find_queued_tenants():
         run_replay.apply_async((str(tenant),), expires=WATCH_SECONDS)
-
-
-def _request_periods(tenant: str) -> None:
-    """Start `refresh_periods` in a few seconds, once for all days of the tenant rebuilt until then."""
-    if cache.add(_requested_key(tenant), value=True, timeout=10 * GATHER_SECONDS):
-        refresh_periods.apply_async((tenant,), countdown=GATHER_SECONDS)
-
-
-def _requested_key(tenant: str) -> str:
-    return f"refresh-periods-requested:{tenant}"

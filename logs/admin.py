@@ -6,7 +6,7 @@ from django.contrib import admin
 from django.db.models.functions import Left
 
 from accounts.staff.names import NamingAdmin
-from logs.models import LogRead, Partition, QuarantinedEntry, QueryRun, SupersededFile
+from logs.models import LogRead, LogSweep, Partition, PendingBuild, QuarantinedEntry, QueryRun, SupersededFile
 from tenantadmin.http.admin import ReadOnlyAdmin, shortened
 
 if TYPE_CHECKING:
@@ -42,6 +42,18 @@ class QuarantinedEntryAdmin(NamingAdmin):
 class SupersededFileAdmin(ReadOnlyAdmin):
     list_display = ("key", "superseded_at")
     search_fields = ("key",)
+
+
+@admin.register(PendingBuild)
+class PendingBuildAdmin(NamingAdmin):
+    list_display = ("marked_at", "tenant_id", "day", "due_at", "attempts")
+    search_fields = ("tenant_id", "day")
+
+
+@admin.register(LogSweep)
+class LogSweepAdmin(NamingAdmin):
+    list_display = ("listed_at", "tenant_id")
+    search_fields = ("tenant_id",)
 
 
 @admin.register(LogRead)

@@ -129,7 +129,7 @@ def _raw_object_test(tenant: UUID, day: date) -> Callable[[str], object]:
 def find_tenants(store: ObjectStore) -> list[UUID]:
     """Return the tenants that have any object in the store, in order."""
     folders, _ = store.listdir("")
-    return sorted(UUID(name) for name in folders if _is_canonical_uuid(name))
+    return sorted(UUID(name) for name in folders if is_canonical_uuid(name))
 
 
 def find_days(
@@ -161,7 +161,8 @@ def _child_numbers(store: ObjectStore, prefix: str, *, width: int) -> list[str]:
     return sorted(name for name in folders if len(name) == width and _DIGITS.fullmatch(name))
 
 
-def _is_canonical_uuid(text: str) -> bool:
+def is_canonical_uuid(text: str) -> bool:
+    """Return True if ``text`` is a UUID as the folders of tenants are named."""
     try:
         return str(UUID(text)) == text
     except ValueError:

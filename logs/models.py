@@ -5,12 +5,16 @@ Tenants are referred to by id, not by foreign key, because logs outlive them.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from datetime import UTC, datetime
+from typing import ClassVar, Final
+from uuid import uuid4
 
 from django.db import models
 
 from tenantadmin.core.timestamps import now
 from tenantadmin.database.months import MonthlyModel
+
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Partition(models.Model):
@@ -70,6 +74,51 @@ class SupersededFile(models.Model):
 
     def __str__(self) -> str:
         return self.key
+
+
+class PendingBuild(models.Model):
+    """A day that must be built or, if ``day`` is null, the stale months, years and history of a tenant.
+
+    The row exists until the build is current, so a build whose task or worker is lost starts again.
+    """
+
+    tenant_id = models.UUIDField()
+    day = models.DateField(null=True)
+    #: Changes each time the day is marked. A build deletes the row only if the mark is still the same.
+    mark = models.UUIDField(default=uuid4)
+    marked_at = models.DateTimeField(default=now)
+    #: When a task is sent, or sent again.
+    due_at = models.DateTimeField(default=now, db_index=True)
+    #: How many tasks were sent since the row was created.
+    attempts = models.PositiveSmallIntegerField(default=0, db_default=0)
+
+    class Meta:
+        ordering = ("due_at", "id")
+        constraints = (
+            models.UniqueConstraint(
+                fields=["tenant_id", "day"], name="pending_build_unique", nulls_distinct=False
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.day or 'months and years'} of {self.tenant_id}"
+
+
+class LogSweep(models.Model):
+    """When the raw logs of a tenant were last listed. The row without a tenant is the list of tenants."""
+
+    tenant_id = models.UUIDField(null=True)
+    #: 1970 if they were never listed.
+    listed_at = models.DateTimeField(default=EPOCH, db_index=True)
+
+    class Meta:
+        ordering = ("listed_at", "id")
+        constraints = (
+            models.UniqueConstraint(fields=["tenant_id"], name="log_sweep_unique", nulls_distinct=False),
+        )
+
+    def __str__(self) -> str:
+        return str(self.tenant_id or "the list of tenants")
 
 
 class LogRead(MonthlyModel):

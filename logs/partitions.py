@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 GRACE: Final = timedelta(minutes=10)
 
 _QUARANTINE_BATCH: Final = 1_000
+#: What S3 deletes in one request.
+_DELETE_BATCH: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +119,10 @@ def supersede(keys: Iterable[str]) -> None:
 
 
 def delete_superseded(store: ObjectStore) -> int:
-    """Delete superseded files whose grace period is over. Return how many."""
-    due = list(SupersededFile.objects.filter(superseded_at__lt=now() - GRACE)[:10_000])
-    for row in due:
-        store.delete(row.key)
-        row.delete()
-    return len(due)
+    """Delete the superseded files whose grace period is over, all of them. Return how many."""
+    deleted = 0
+    while due := list(SupersededFile.objects.filter(superseded_at__lt=now() - GRACE)[:_DELETE_BATCH]):
+        store.delete_many([row.key for row in due])
+        SupersededFile.objects.filter(pk__in=[row.pk for row in due]).delete()
+        deleted += len(due)
+    return deleted

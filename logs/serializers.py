@@ -6,10 +6,12 @@ Contract: Raw logs, SQL over the log.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from logs.notifications import day_of_prefix
 from tenantadmin.http.serializers import HalLinks, Link, StrictCharField, StrictSerializer
 
 
@@ -18,6 +20,35 @@ class LogListing(serializers.Serializer[Any]):
 
     tenantId = serializers.UUIDField()
     _links = HalLinks()
+
+
+@extend_schema_field({"type": "string", "pattern": "^logs/[0-9]{4}/[0-9]{2}/[0-9]{2}/([01][0-9]|2[0-3])$"})
+class HourPrefixField(StrictCharField):
+    """The prefix of an hour of raw logs. Its value is the day."""
+
+    default_error_messages: ClassVar = {"invalid": "Give the prefix of an hour, like logs/2026/11/23/04."}
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(trim_whitespace=False, **options)
+
+    def to_internal_value(self, data: Any) -> Any:
+        try:
+            return day_of_prefix(super().to_internal_value(data))
+        except ValueError:
+            self.fail("invalid")
+
+
+class LogNotification(StrictSerializer):
+    """Hours whose raw logs have new or changed objects."""
+
+    prefixes = serializers.ListField(child=HourPrefixField(), max_length=1_000)
+
+
+class NotedDays(serializers.Serializer[Any]):
+    """The days that will be built again."""
+
+    tenantId = serializers.UUIDField()
+    days = serializers.ListField(child=serializers.DateField(), help_text="In order, each once.")
 
 
 class StatementField(StrictCharField):

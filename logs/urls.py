@@ -3,6 +3,7 @@ from __future__ import annotations
 from django.urls import path
 
 from logs import converters  # noqa: F401 - importing registers them
+from logs.api.notifications import NotificationViewSet
 from logs.api.query import QueryViewSet
 from logs.api.tree import LogTreeViewSet
 
@@ -27,6 +28,11 @@ urlpatterns = [
         f"{_LOGS}/<month:month>/<day:day>/<hour:hour>/<logfile:file>",
         LogTreeViewSet.as_view({"get": "get_log_object"}),
         name="log-object",
+    ),
+    path(
+        f"{_TREE}/notifications",
+        NotificationViewSet.as_view({"post": "notify_logs"}),
+        name="log-notifications",
     ),
     path("tenants/<uuid:tenant>/query", QueryViewSet.as_view({"post": "query_logs"}), name="query"),
     path(

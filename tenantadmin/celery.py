@@ -29,15 +29,20 @@ def limit_statements(**_: Any) -> None:
 
 #: A run that no worker took before the next one is due is dropped.
 app.conf.beat_schedule = {
-    "refresh-recent-days": {
-        "task": "analytics.tasks.refresh_recent",
+    "queue-builds": {
+        "task": "analytics.tasks.queue_builds",
+        "schedule": 10.0,
+        "options": {"expires": 9},
+    },
+    "receive-object-events": {
+        "task": "analytics.tasks.receive_object_events",
+        "schedule": 10.0,
+        "options": {"expires": 9},
+    },
+    "sweep-logs": {
+        "task": "analytics.tasks.sweep_logs",
         "schedule": 60.0,
         "options": {"expires": 55},
-    },
-    "refresh-older-days": {
-        "task": "analytics.tasks.refresh_older",
-        "schedule": 300.0,
-        "options": {"expires": 290},
     },
     "delete-superseded-files": {
         "task": "analytics.tasks.clean_up",

@@ -19,6 +19,7 @@ from tenantadmin import embedded
 from tenantadmin.conf.kinds import PRIVATE_FILES
 from tenantadmin.conf.reading import read_configuration
 from tenantadmin.conf.secrets import kept_secret, new_secret_key, new_signing_key
+from tenantadmin.core import queues
 from tenantadmin.objectstore import storage_settings
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -430,8 +431,12 @@ DNS_TIMEOUT_SECONDS = env["DNS_TIMEOUT_SECONDS"]
 EVENT_RETENTION = timedelta(days=env["EVENT_RETENTION_DAYS"])
 AUDIT_RETENTION = timedelta(days=env["AUDIT_RETENTION_DAYS"])
 
-# --- Summaries --------------------------------------------------------------------------------
+# --- Raw logs and summaries -------------------------------------------------------------------
 
+#: Within this time, the logs of every tenant are listed once. In development nothing announces new logs.
+LOG_SWEEP_SECONDS: float = env["LOG_SWEEP_SECONDS"] or (60 if DEBUG else 86_400)
+#: The SQS queue of S3 event notifications, if there is one.
+OBJECT_EVENTS_QUEUE_URL: str | None = env["OBJECT_EVENTS_QUEUE_URL"]
 #: How long the admin site shows builds of days, months and years. Each minute may add some per tenant.
 BUILD_LIFETIME = timedelta(days=env["BUILD_DAYS"])
 
@@ -463,8 +468,18 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 3600}
 CELERY_WORKER_SOFT_SHUTDOWN_TIMEOUT = 3.0
 CELERY_TIMEZONE = "UTC"
 # A worker serves all queues unless it is told which: `celery worker --queues replays`.
-CELERY_TASK_QUEUES: dict[str, dict[str, str]] = {"celery": {}, "replays": {}}
-CELERY_TASK_ROUTES = {"analytics.tasks.run_replay": {"queue": "replays"}}
+CELERY_TASK_QUEUES: dict[str, dict[str, str]] = {name: {} for name in queues.QUEUES}
+CELERY_TASK_ROUTES = {
+    "analytics.tasks.run_replay": {"queue": queues.REPLAYS},
+    "analytics.tasks.queue_builds": {"queue": queues.FINDING},
+    "analytics.tasks.sweep_logs": {"queue": queues.FINDING},
+    "analytics.tasks.refresh_tenant": {"queue": queues.FINDING},
+    "analytics.tasks.receive_object_events": {"queue": queues.FINDING},
+    "analytics.tasks.refresh_day": {"queue": queues.BUILDING},
+    "analytics.tasks.refresh_periods": {"queue": queues.BUILDING},
+    "analytics.tasks.clean_up": {"queue": queues.CLEANING},
+    "analytics.tasks.remove_unfinished_writes": {"queue": queues.CLEANING},
+}
 
 # --- Logging ----------------------------------------------------------------------------------
 

@@ -228,6 +228,7 @@ POLICIES: Final[Mapping[str, Policy]] = {
     "getTimeline": Policy(Level.TENANT, Scope.ANALYTICS_READ, also=Scope.CONFIG_READ),
     "previewInvalidation": Policy(Level.TENANT, Scope.CACHE_ADMIN),
     # Raw logs and SQL
+    "notifyLogs": Policy(Level.TENANT, Scope.LOGS_NOTIFY),
     "listLogYears": Policy(Level.TENANT, Scope.LOGS_READ),
     "explainLoggedRequest": Policy(Level.TENANT, Scope.LOGS_READ),
     "listLogMonths": Policy(Level.TENANT, Scope.LOGS_READ),

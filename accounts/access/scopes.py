@@ -13,6 +13,7 @@ class Scope(StrEnum):
     CONFIG_WRITE = "config:write"
     LOGS_READ = "logs:read"
     LOGS_QUERY = "logs:query"
+    LOGS_NOTIFY = "logs:notify"
     ANALYTICS_READ = "analytics:read"
     ANALYTICS_USERS = "analytics:users"
     CACHE_ADMIN = "cache-admin"
@@ -38,6 +39,7 @@ _MEMBER: Final = frozenset({Scope.CONFIG_READ, Scope.LOGS_READ, Scope.LOGS_QUERY
 _TENANT_ADMIN: Final = _MEMBER | {
     Scope.CONFIG_WRITE,
     Scope.CACHE_ADMIN,
+    Scope.LOGS_NOTIFY,
     Scope.ANALYTICS_USERS,
     Scope.USERS_READ,
 }

@@ -33,10 +33,11 @@ from logs.partitions import (
     supersede,
     withdraw_partition,
 )
+from logs.pending import finish_day, read_mark
 from tenantadmin.core.timestamps import now
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from datetime import date
     from pathlib import Path
 
@@ -66,13 +67,11 @@ def find_stale_days(
     tenant: uuid.UUID,
     first: date | None = None,
     last: date | None = None,
-    is_wanted: Callable[[date], bool] = lambda _: True,
 ) -> list[date]:
     """Return the days that are not current, oldest first. Objects are listed but not read.
 
     Args:
         first, last: bounds, both included.
-        is_wanted: which of the days to check.
     """
     published = _published_days(tenant, first=first, last=last)
     present = find_days(store, tenant=tenant, first=first, last=last)
@@ -80,29 +79,30 @@ def find_stale_days(
     return [
         day
         for day in sorted([*gone, *present])
-        if is_wanted(day)
-        and (day in gone or _find_changes(store, published.get(day), tenant=tenant, day=day))
+        if day in gone or _find_changes(store, published.get(day), tenant=tenant, day=day)
     ]
 
 
 def rebuild_day(store: ObjectStore, *, tenant: uuid.UUID, day: date, wait: bool = False) -> bool:
     """Bring one day's partition, rollups and summary up to date with its raw objects.
 
-    Returns True if it rebuilt the day, False if the day was current.
+    If the day was pending, it no longer is, and the periods that contain it are. Returns True if it rebuilt
+    the day, False if the day was current.
 
     Raises:
         Busy: another worker is building this day, and ``wait`` is false.
         StoreError: the object store failed.
     """
     with locked_period(tenant=tenant, period=day.isoformat(), wait=wait):
+        mark = read_mark(tenant=tenant, day=day)
         published = _published_days(tenant, first=day, last=day).get(day)
         changes = _find_changes(store, published, tenant=tenant, day=day)
-        if changes is None:
-            return False
-        with recorded_build(tenant=tenant, period=day.isoformat()) as record:
-            _remove_orphans(store, tenant=tenant, day=day)
-            record.rows = _build(store, changes)
-        return True
+        if changes is not None:
+            with recorded_build(tenant=tenant, period=day.isoformat()) as record:
+                _remove_orphans(store, tenant=tenant, day=day)
+                record.rows = _build(store, changes)
+        finish_day(tenant=tenant, day=day, mark=mark)
+        return changes is not None
 
 
 def _published_days(tenant: uuid.UUID, *, first: date | None, last: date | None) -> dict[date, _PublishedDay]:

@@ -51,11 +51,16 @@ def periods_of(days: Iterable[date]) -> list[str]:
 
 
 def waiting_periods(builds: Iterable[DayBuild]) -> set[str]:
-    """Return the periods that cannot be built before their outdated days are rolled up again.
+    """Return the periods that cannot be built before their outdated days are rolled up again."""
+    return periods_showing(item.day for item in builds if item.is_outdated)
 
-    The year after an outdated day is one of them, because its 365 days of activity may include that day.
+
+def periods_showing(days: Iterable[date]) -> set[str]:
+    """Return the periods whose documents show any of ``days``: their months, years and the history.
+
+    The year after a day is one of them, because its 365 days of activity may include that day.
     """
-    days = [item.day for item in builds if item.is_outdated]
+    days = list(days)
     return {*periods_of(days), *(f"{min(day.year + 1, date.max.year):04}" for day in days)}
 
 

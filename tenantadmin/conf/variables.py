@@ -91,7 +91,9 @@ VARIABLES: Final = (
     # Events and audits. Shorter than a month would drop what has just been written.
     Variable("EVENT_RETENTION_DAYS", kinds.whole(31, _CENTURY_DAYS), 730),
     Variable("AUDIT_RETENTION_DAYS", kinds.whole(31, _CENTURY_DAYS), 400),
-    # Summaries
+    # Raw logs and summaries
+    Variable("LOG_SWEEP_SECONDS", kinds.seconds(10, 30 * 86_400)),
+    Variable("OBJECT_EVENTS_QUEUE_URL", kinds.web_address),
     Variable("BUILD_DAYS", kinds.whole(1, _CENTURY_DAYS), 7),
     # Replays
     Variable("REPLAY_MAX_DAYS", kinds.whole(1, 366), 31),

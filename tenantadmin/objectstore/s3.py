@@ -6,6 +6,7 @@ import logging
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from itertools import islice
 from operator import attrgetter
 from typing import IO, TYPE_CHECKING, ClassVar, Final, cast
 
@@ -38,6 +39,8 @@ _PARALLEL_READS: Final = 16
 #: At most so many objects and bytes are read ahead. A larger object is read alone.
 _READ_AHEAD_OBJECTS: Final = 2 * _PARALLEL_READS
 _READ_AHEAD_BYTES: Final = 64 << 20
+#: The most keys of one request that deletes.
+_DELETED_AT_ONCE: Final = 1_000
 _NOT_FOUND_CODES: Final = frozenset({"404", "NoSuchKey", "NotFound"})
 #: Replaces backslashes while `S3Storage` handles a name, as it would turn them into slashes. No key has it.
 _BACKSLASH_PLACEHOLDER: Final = "\0"
@@ -86,6 +89,17 @@ class S3Store(ObjectStore, S3Storage):  # type: ignore[misc]  # django-storages 
         # S3Storage ignores every 404, the one for a missing bucket too.
         with self.translated("delete", name):
             self.client.delete_object(Bucket=self.bucket_name, Key=self._object_key(name))
+
+    def delete_many(self, names: Iterable[str]) -> None:
+        keys = map(self._object_key, names)
+        while group := tuple(islice(keys, _DELETED_AT_ONCE)):
+            with self.translated("delete", group[0]):
+                answer = self.client.delete_objects(
+                    Bucket=self.bucket_name,
+                    Delete={"Objects": [{"Key": key} for key in group], "Quiet": True},
+                )
+            for failure in answer.get("Errors", ()):
+                raise StoreError(f"cannot delete {failure.get('Key')!r}: {failure.get('Message')}")
 
     def list(self, prefix: str) -> Iterator[Entry]:
         for page in self._pages(prefix, delimiter=""):

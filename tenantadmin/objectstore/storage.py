@@ -72,6 +72,15 @@ class ObjectStore(Storage, ABC):
         with suppress(ObjectNotFound), self.translated("delete", name), _must_exist(name):
             super().delete(key)
 
+    def delete_many(self, names: Iterable[str]) -> None:
+        """Delete objects. Those that do not exist are skipped.
+
+        Raises:
+            StoreError: the store failed. Some objects may be deleted.
+        """
+        for name in names:
+            self.delete(name)
+
     def size(self, name: str) -> int:
         """Return the size of the object in bytes. Raises the same errors as `open`."""
         key = self._checked(name)

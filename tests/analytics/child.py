@@ -53,6 +53,11 @@ class Child:
             pytest.fail("the process ended, or wrote nothing for two minutes")
         return str(line).rstrip("\n")
 
+    def kill(self) -> None:
+        """Kill it with SIGKILL, and wait for its end."""
+        self._process.kill()
+        self._process.wait()
+
     def __enter__(self) -> Self:
         return self
 

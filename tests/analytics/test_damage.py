@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
-from django.core.cache import cache
+from django.db.models import F
 
 from analytics import tasks
 from analytics.models import DayRollup, Kind, MergedRollup, SummaryDocument
@@ -17,6 +17,8 @@ from analytics.summaries.days import find_stale_days, rebuild_day
 from analytics.summaries.rebuild import find_stale_periods, rebuild_period
 from analytics.summaries.rollup_schema import NO_VERSION
 from analytics.summaries.userdocs import find_user_source, user_document
+from logs.models import PendingBuild
+from logs.pending import mark_periods
 from tenantadmin.objectstore import LocalStore, StoreError, default_store
 from tests.analytics import oracle
 from tests.analytics.builds import document, entry, put, rebuild_all, rows_of
@@ -71,21 +73,23 @@ class BrokenStore(LocalStore):
 
 
 @pytest.fixture
-def repairs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
-    """Build everything. Then record the days for which the task for periods requests a rebuild."""
-    cache.clear()
-    asked: list[tuple[str, str]] = []
-
-    def record(given: tuple[str, str], *, countdown: float) -> None:
-        assert countdown == tasks.REPAIR_SECONDS
-        asked.append(given)
-
-    monkeypatch.setattr(tasks.refresh_day, "apply_async", record)
-    monkeypatch.setattr(tasks.refresh_periods, "apply_async", lambda *_, **__: None)
+def repairs() -> Callable[[], list[date]]:
+    """Build everything. Then return the days for which the task for periods requested a rebuild."""
     for day in (DAY, NEXT):
         put("00/a.json", entry(day), day=day)
     rebuild_all()
-    return asked
+
+    def read() -> list[date]:
+        rows = PendingBuild.objects.exclude(day=None)
+        assert not rows.filter(due_at__lt=F("marked_at") + tasks.REPAIR_DELAY).exists()
+        return [row.day for row in rows if row.day]
+
+    return read
+
+
+def refresh_periods() -> None:
+    mark_periods(tenant=TENANT)
+    tasks.refresh_periods(str(TENANT))
 
 
 def change_a_day() -> None:
@@ -108,16 +112,16 @@ def assert_all_is_current() -> None:
     ("table", "damage"), [("statements", remove), ("users", empty), ("activity", overwrite_pages)]
 )
 def test_lost_rollups_of_a_day_delay_only_its_periods_and_are_built_again(
-    damage: Callable[[Path], None], table: str, object_store: Path, repairs: list[tuple[str, str]]
+    damage: Callable[[Path], None], table: str, object_store: Path, repairs: Callable[[], list[date]]
 ) -> None:
     lost = DayRollup.objects.get(day=DAY)
     damage(object_store / lost.files[table])
     change_a_day()
 
     with pytest.raises(LostRollups, match="2026-01-01"):
-        tasks.refresh_periods(str(TENANT))
+        refresh_periods()
     assert document(Kind.MONTH, "2026-02")["totalHits"] == 1
-    assert repairs == [(str(TENANT), "2026-01-01")]
+    assert repairs() == [DAY]
     assert find_stale_days(default_store(), tenant=TENANT) == [DAY]
     # Periods that wait for the day are not built before.
     assert find_stale_periods(tenant=TENANT) == []
@@ -127,31 +131,33 @@ def test_lost_rollups_of_a_day_delay_only_its_periods_and_are_built_again(
     assert isinstance(body, bytes)
     assert json.loads(body) == oracle.day_document(rows_of(DAY))
 
-    tasks.refresh_day(*repairs.pop())
-    tasks.refresh_periods(str(TENANT))
+    tasks.refresh_day(str(TENANT), repairs()[0].isoformat())
+    refresh_periods()
     assert_all_is_current()
-    assert repairs == []
+    assert repairs() == []
 
 
-def test_a_months_lost_rollups_are_merged_again(object_store: Path, repairs: list[tuple[str, str]]) -> None:
+def test_a_months_lost_rollups_are_merged_again(
+    object_store: Path, repairs: Callable[[], list[date]]
+) -> None:
     remove(object_store / MergedRollup.objects.get(period="2026-01").files["users"])
     put("00/a.json", entry(FEBRUARY, userName="Bo"), day=FEBRUARY)
     rebuild_day(default_store(), tenant=TENANT, day=FEBRUARY)
 
     with pytest.raises(LostRollups, match=r"2026-01$"):
-        tasks.refresh_periods(str(TENANT))
+        refresh_periods()
     assert find_stale_periods(tenant=TENANT) == ["2026-01", "2026", ""]
     assert document(Kind.MONTH, "2026-01")["totalHits"] == 2
 
-    tasks.refresh_periods(str(TENANT))
+    refresh_periods()
     put("01/late.json", entry(NEXT), day=NEXT)
     rebuild_all()
     assert_all_is_current()
-    assert repairs == []
+    assert repairs() == []
 
 
 def test_lost_texts_that_a_year_needs_are_built_again(
-    object_store: Path, repairs: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+    object_store: Path, repairs: Callable[[], list[date]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     change_a_day()
     rebuild_all()
@@ -168,15 +174,15 @@ def test_lost_texts_that_a_year_needs_are_built_again(
     with monkeypatch.context() as patch:
         patch.setattr("analytics.summaries.rebuild.opportunities_document", show_every_text)
         with pytest.raises(LostRollups, match="again: 2026-02-01"):
-            tasks.refresh_periods(str(TENANT))
+            refresh_periods()
 
-    tasks.refresh_day(*repairs.pop())
-    tasks.refresh_periods(str(TENANT))
+    tasks.refresh_day(str(TENANT), repairs()[0].isoformat())
+    refresh_periods()
     assert_all_is_current()
 
 
 def test_nothing_is_marked_if_the_store_returns_nothing(
-    object_store: Path, repairs: list[tuple[str, str]]
+    object_store: Path, repairs: Callable[[], list[date]]
 ) -> None:
     change_a_day()
     store = BrokenStore(object_store, lambda _: True)
@@ -187,7 +193,7 @@ def test_nothing_is_marked_if_the_store_returns_nothing(
 
     rebuild_all()
     assert_all_is_current()
-    assert repairs == []
+    assert repairs() == []
 
 
 @pytest.mark.usefixtures("repairs")
@@ -203,15 +209,15 @@ def test_a_file_is_lost_if_the_store_returns_others_but_not_this_one(object_stor
 
 
 def test_nothing_is_marked_if_the_folder_of_the_store_is_missing(
-    object_store: Path, repairs: list[tuple[str, str]]
+    object_store: Path, repairs: Callable[[], list[date]]
 ) -> None:
     change_a_day()
     away = object_store.rename(object_store.with_name("away"))
     with pytest.raises(StoreError):
-        tasks.refresh_periods(str(TENANT))
+        refresh_periods()
     assert not DayRollup.objects.filter(version=NO_VERSION).exists()
 
     away.rename(object_store)
-    tasks.refresh_periods(str(TENANT))
+    refresh_periods()
     assert_all_is_current()
-    assert repairs == []
+    assert repairs() == []

@@ -15,11 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
-import redis
-from django.core.cache import cache
 from django.db import Error, connection
 
-from analytics import tasks
 from analytics.models import Build, Kind
 from analytics.summaries.days import rebuild_day
 from analytics.summaries.files import scratch_directory
@@ -161,30 +158,6 @@ def test_a_full_disk_at_any_step_leaves_the_old_documents_whole(
         assert stored_documents() == new, step
         assert_no_orphans()
         old = new
-
-
-@pytest.mark.django_db
-def test_the_month_of_a_day_built_without_redis_is_rebuilt_by_the_next_check(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    cache.clear()
-    monkeypatch.setattr(
-        tasks.refresh_periods, "apply_async", lambda given, **_: tasks.refresh_periods(*given)
-    )
-    put("00/a.json", entry(DAY))
-
-    def away(*_: Any, **__: Any) -> bool:
-        raise redis.ConnectionError("Connection refused")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(cache, "add", away)
-        with pytest.raises(redis.ConnectionError):
-            tasks.refresh_day(str(TENANT), DAY.isoformat())
-    assert document(Kind.DAY, DAY.isoformat())["totalHits"] == 1
-    assert document(Kind.MONTH, "2025-12") is None
-
-    tasks.refresh_tenant(str(TENANT), None)
-    assert document(Kind.MONTH, "2025-12")["totalHits"] == 1
 
 
 def test_the_next_build_removes_the_working_directory_of_a_killed_one(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from contextlib import ExitStack
+from datetime import timedelta
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -15,7 +17,10 @@ from django.apps import apps
 from django.db import Error, connection
 
 from analytics.models import Kind
+from logs.models import PendingBuild
+from logs.pending import mark_days
 from tenantadmin import embedded
+from tenantadmin.core.timestamps import now
 from tenantadmin.objectstore import default_store
 from tests.analytics.builds import (
     DAY,
@@ -34,9 +39,11 @@ from tests.analytics.builds import (
     stored_documents,
 )
 from tests.analytics.child import Child
+from tests.analytics.pipeline import TENANT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from datetime import date
     from pathlib import Path
 
     from pytest_django import DjangoDbBlocker
@@ -143,25 +150,60 @@ def read_until(worker: Child, wanted: str) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_tasks_that_redis_lost_are_queued_again_by_the_next_check(
-    redis_server: OwnServer, object_store: Path
-) -> None:
+def test_tasks_that_redis_lost_are_sent_again(redis_server: OwnServer, object_store: Path) -> None:
     put_days()
     arguments = (str(connection.settings_dict["NAME"]), object_store.as_uri())
     environment = {"REDIS_URL": redis_server.endpoints.redis_url}
     with Child("tests.analytics.waiting_worker", *arguments, environment=environment) as worker:
         read_until(worker, "ready")
         worker.send("look")
+        read_until(worker, "analytics.tasks.refresh_tenant SUCCESS")
+        worker.send("queue")
         # The worker is in the task of one day. The tasks of the other days are queued.
         read_until(worker, "waiting")
         redis_server.restart(signal.SIGKILL)
         worker.send("go")
-        read_until(worker, "analytics.tasks.refresh_periods SUCCESS")
+        read_until(worker, "analytics.tasks.refresh_day SUCCESS")
         assert document(Kind.DAY, DAY.isoformat())["totalHits"] == 1
-        assert find_stale()[0] == [NEXT, LATER]
+        assert set(pending_days()) == {None, NEXT, LATER}
 
-        worker.send("look")
-        while find_stale() != ([], []):
-            read_until(worker, "analytics.tasks.refresh_periods SUCCESS")
+        build_pending(worker)
+    assert find_stale() == ([], [])
     assert stored_documents() == expected(rows_of(DAY, NEXT, LATER))
     assert_no_orphans()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_build_of_a_killed_worker_starts_again(redis_server: OwnServer, object_store: Path) -> None:
+    put_days()
+    mark_days(tenant=TENANT, days=[DAY, NEXT, LATER])
+    arguments = (str(connection.settings_dict["NAME"]), object_store.as_uri())
+    environment = {"REDIS_URL": redis_server.endpoints.redis_url}
+    with Child("tests.analytics.waiting_worker", *arguments, environment=environment) as worker:
+        read_until(worker, "ready")
+        worker.send("queue")
+        read_until(worker, "waiting")
+        worker.kill()
+    assert pending_days() == [DAY, NEXT, LATER]
+    assert PendingBuild.objects.filter(due_at__gt=now() + timedelta(minutes=2)).count() == 0
+    assert document(Kind.MONTH, "2025-12") is None
+
+    with Child("tests.analytics.waiting_worker", *arguments, environment=environment) as worker:
+        read_until(worker, "ready")
+        worker.send("go")
+        build_pending(worker)
+    assert stored_documents() == expected(rows_of(DAY, NEXT, LATER))
+    assert_no_orphans()
+
+
+def pending_days() -> list[date | None]:
+    return list(PendingBuild.objects.order_by("day").values_list("day", flat=True))
+
+
+def build_pending(worker: Child) -> None:
+    """Let the worker send the tasks of all pending builds, as soon as they are due, until none is left."""
+    while PendingBuild.objects.exists():
+        PendingBuild.objects.filter(due_at__lte=now() + timedelta(minutes=2)).update(due_at=now())
+        worker.send("queue")
+        read_until(worker, "analytics.tasks.queue_builds SUCCESS")
+        time.sleep(0.2)

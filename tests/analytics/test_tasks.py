@@ -5,21 +5,26 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from threading import Event
 from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
 import pytest
+from django.contrib import admin
 from django.core.cache import cache
 from django.db import InterfaceError, OperationalError, connection
 
 from analytics import tasks
-from analytics.models import Build, Kind
+from analytics.admin import SummaryDocumentAdmin
+from analytics.models import Build, Kind, SummaryDocument
 from analytics.summaries.days import rebuild_day
-from logs.locks import Busy, build_lock
-from logs.models import Partition, SupersededFile
-from logs.partitions import GRACE
+from logs.locks import build_lock
+from logs.models import LogSweep, Partition, PendingBuild, SupersededFile
+from logs.partitions import GRACE, delete_superseded
+from logs.pending import ATTEMPTS_TO_WAIT_FOR, RETRY, mark_days
 from tenantadmin.celery import app
+from tenantadmin.core.queues import queue_length
 from tenantadmin.core.timestamps import now
 from tenantadmin.objectstore import ObjectNotFound, StoreError, default_store
 from tests.analytics.builds import document, entry, put
@@ -45,95 +50,175 @@ def _at_once() -> Iterator[None]:
     app.conf.task_eager_propagates = False
 
 
-def test_a_look_at_all_days_builds_them_and_what_shows_them() -> None:
+def settle() -> None:
+    """Run all pending builds as beat and the workers do, as soon as each is due."""
+    while PendingBuild.objects.exists():
+        PendingBuild.objects.update(due_at=now())
+        tasks.queue_builds.delay()
+
+
+def test_a_listing_of_all_days_builds_them_and_what_shows_them() -> None:
     for day in (date(2025, 12, 31), date(2026, 1, 1)):
         put("00/a.json", entry(day), day=day)
 
-    tasks.refresh_tenant.delay(str(TENANT), None)
+    tasks.refresh_tenant.delay(str(TENANT))
+    settle()
 
     assert document(Kind.YEAR, "2026")["totalHits"] == 1
     assert len(document(Kind.YEAR, "2026")["last365daysQueryActivity"]) == 2
     assert document(Kind.USERS, "")["totalUsers"] == 1
+    tasks.refresh_tenant.delay(str(TENANT))
+    assert not PendingBuild.objects.exists()
 
 
-def test_the_frequent_look_covers_the_last_days_alone() -> None:
-    today = datetime.now(UTC).date()
-    old = today - timedelta(days=30)
-    put("00/a.json", entry(today), day=today)
-    put("00/a.json", entry(old), day=old)
+def test_the_sweep_lists_new_tenants_of_the_store() -> None:
+    put("00/a.json", entry(DAY), day=DAY)
 
-    tasks.refresh_recent.delay()
+    tasks.sweep_logs.delay()
 
-    assert list(Partition.objects.values_list("day", flat=True)) == [today]
-
-
-def test_older_days_are_all_looked_at_within_the_hour_and_late_ones_each_time(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    today = datetime.now(UTC).date()
-    for age in range(40):
-        put("00/a.json", entry(today), day=today - timedelta(days=age))
-    # A day whose objects are gone is one of them.
-    gone = today - timedelta(days=50)
-    counts = dict.fromkeys(("rows", "bytes", "objects_read", "duplicates", "quarantined"), 0)
-    Partition.objects.create(tenant_id=TENANT, day=gone, build="b", **counts)
-    looks: list[list[int]] = []
-
-    def look(number: int) -> None:
-        looks.append([])
-        monkeypatch.setattr(tasks, "time", lambda: 1_800_000_000 + 300.0 * number)
-        tasks.refresh_older.delay()
-
-    def record(_: str, day: str) -> None:
-        looks[-1].append((today - date.fromisoformat(day)).days)
-
-    monkeypatch.setattr(tasks.refresh_day, "delay", record)
-    for number in range(tasks.OLDER_PARTS):
-        look(number)
-
-    late = set(range(tasks.RECENT_DAYS, tasks.LATE_DAYS))
-    assert all(late <= set(ages) for ages in looks)
-    others = [age for ages in looks for age in ages if age not in late]
-    assert sorted(others) == [*range(tasks.LATE_DAYS, 40), 50]
-    assert max(len(ages) for ages in looks) <= len(late) + 4
-    look(tasks.OLDER_PARTS)
-    assert looks[-1] == looks[0]
+    assert list(PendingBuild.objects.values_list("tenant_id", "day")) == [(TENANT, DAY)]
+    tasks.sweep_logs.delay()
+    assert LogSweep.objects.filter(tenant_id=TENANT).count() == 1
 
 
-def test_beat_looks_at_older_days_as_often_as_they_are_parted() -> None:
+def test_beat_runs_jobs_as_often_as_they_assume() -> None:
     app.loader.import_default_modules()
     schedule = app.conf.beat_schedule
-    assert schedule["refresh-older-days"]["schedule"] == tasks.OLDER_SECONDS
+    assert schedule["queue-builds"]["schedule"] == tasks.QUEUE_SECONDS
+    assert schedule["sweep-logs"]["schedule"] == tasks.SWEEP_SECONDS
+    assert schedule["receive-object-events"]["schedule"] == tasks.RECEIVE_SECONDS
     for planned in schedule.values():
         assert planned["task"] in app.tasks
         assert planned["options"]["expires"] < planned["schedule"]
 
 
+def test_finding_building_and_cleaning_have_queues_of_their_own() -> None:
+    def queue_of(task: str) -> str:
+        return str(app.amqp.router.route({}, f"analytics.tasks.{task}")["queue"].name)
+
+    finding = ("queue_builds", "sweep_logs", "refresh_tenant", "receive_object_events")
+    assert {queue_of(task) for task in finding} == {"finding"}
+    assert {queue_of(task) for task in ("refresh_day", "refresh_periods")} == {"building"}
+    assert {queue_of(task) for task in ("clean_up", "remove_unfinished_writes")} == {"cleaning"}
+    assert queue_of("watch_replays") == "celery"
+
+
+def test_no_more_builds_are_sent_while_the_queue_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[str] = []
+    monkeypatch.setattr(tasks.refresh_day, "apply_async", lambda given, **_: sent.append(given[1]))
+    mark_days(tenant=TENANT, days=[DAY, date(2026, 1, 2)])
+    for length in (tasks.MAX_QUEUED, tasks.MAX_QUEUED - 1):
+        monkeypatch.setattr(tasks, "queue_length", lambda _, length=length: length)
+        tasks.queue_builds()
+    assert sent == ["2026-01-01"]
+    tasks.queue_builds()
+    assert sent == ["2026-01-01", "2026-01-02"]
+
+
+def test_the_length_of_a_queue() -> None:
+    app.conf.task_always_eager = False
+    assert queue_length("building") == 0
+    for _ in range(2):
+        tasks.refresh_day.delay(str(TENANT), "2026-01-01")
+    assert (queue_length("building"), queue_length("finding")) == (2, 0)
+
+
 def test_days_that_end_together_share_one_rebuild_of_their_periods(monkeypatch: pytest.MonkeyPatch) -> None:
     runs: list[str] = []
-
-    def record(args: tuple[str], *, countdown: float) -> None:
-        assert countdown == tasks.GATHER_SECONDS
-        runs.extend(args)
-
-    monkeypatch.setattr(tasks.refresh_periods, "apply_async", record)
     days = [date(2026, 1, number) for number in range(1, 6)]
     for day in days:
         put("00/a.json", entry(day), day=day)
+    with monkeypatch.context() as patch:
+        patch.setattr(tasks.refresh_periods, "apply_async", lambda given, **_: runs.extend(given))
+        tasks.refresh_tenant.delay(str(TENANT))
+        tasks.queue_builds.delay()
+        assert runs == []
+        assert list(PendingBuild.objects.values_list("day", "attempts")) == [(None, 0)]
+        PendingBuild.objects.update(due_at=now())
+        tasks.queue_builds.delay()
+        assert runs == [str(TENANT)]
 
-    tasks.refresh_tenant.delay(str(TENANT), None)
-    assert runs == [str(TENANT)]
-
-    tasks.refresh_periods.apply(args=(str(TENANT),))
+    tasks.refresh_periods(str(TENANT))
     assert document(Kind.MONTH, "2026-01")["totalHits"] == 5
-    put("01/late.json", entry(days[0]), day=days[0])
-    tasks.refresh_tenant.delay(str(TENANT), None)
-    assert runs == [str(TENANT)] * 2
+    assert not PendingBuild.objects.exists()
 
 
-def test_jobs_that_meet_another_worker_or_a_failing_store_run_again() -> None:
-    for job in (tasks.refresh_tenant, tasks.refresh_day, tasks.refresh_periods, tasks.clean_up):
-        assert set(job.autoretry_for) == {Busy, StoreError, OperationalError, InterfaceError}
+def test_periods_wait_for_days_without_a_build() -> None:
+    other = date(2026, 1, 2)
+    put("00/a.json", entry(DAY), day=DAY)
+    mark_days(tenant=TENANT, days=[DAY])
+    tasks.refresh_day(str(TENANT), DAY.isoformat())
+    put("00/a.json", entry(other), day=other)
+    mark_days(tenant=TENANT, days=[other])
+
+    tasks.refresh_periods(str(TENANT))
+    assert document(Kind.MONTH, "2026-01") is None
+    assert set(PendingBuild.objects.values_list("day", flat=True)) == {None, other}
+
+    # A day that has a build already is not waited for.
+    tasks.refresh_day(str(TENANT), other.isoformat())
+    mark_days(tenant=TENANT, days=[other])
+    tasks.refresh_periods(str(TENANT))
+    assert document(Kind.MONTH, "2026-01")["totalHits"] == 2
+    assert list(PendingBuild.objects.values_list("day", flat=True)) == [other]
+
+
+def test_periods_do_not_wait_for_a_day_that_cannot_be_built_and_the_admin_says_so() -> None:
+    other = date(2026, 1, 2)
+    for day in (DAY, other):
+        put("00/a.json", entry(day), day=day)
+    mark_days(tenant=TENANT, days=[DAY, other])
+    tasks.refresh_day(str(TENANT), DAY.isoformat())
+    PendingBuild.objects.filter(day=other).update(attempts=ATTEMPTS_TO_WAIT_FOR + 1)
+
+    tasks.refresh_periods(str(TENANT))
+    assert document(Kind.MONTH, "2026-01")["totalHits"] == 1
+    lacking = SummaryDocumentAdmin(SummaryDocument, admin.site).get_queryset(Mock()).filter(lacks_days=True)
+    assert set(lacking.values_list("period", flat=True)) == {"2026-01", "2026", ""}
+
+    tasks.refresh_day(str(TENANT), other.isoformat())
+    assert not lacking.exists()
+
+
+def test_a_day_that_another_worker_builds_is_tried_again_later() -> None:
+    put("00/a.json", entry(DAY), day=DAY)
+    mark_days(tenant=TENANT, days=[DAY])
+    with held_by_another(DAY.isoformat()):
+        tasks.queue_builds.delay()
+    row = PendingBuild.objects.get()
+    assert (row.day, row.attempts) == (DAY, 0)
+    assert timedelta(seconds=50) < row.due_at - now() <= RETRY
+    settle()
+    assert document(Kind.DAY, "2026-01-01")["totalHits"] == 1
+
+
+def test_a_task_without_a_pending_build_does_nothing() -> None:
+    put("00/a.json", entry(DAY), day=DAY)
+    tasks.refresh_day(str(TENANT), DAY.isoformat())
+    tasks.refresh_periods(str(TENANT))
+    assert not Partition.objects.exists()
+    assert not Build.objects.exists()
+
+
+def test_a_failed_build_stays_pending(monkeypatch: pytest.MonkeyPatch) -> None:
+    put("00/a.json", entry(DAY), day=DAY)
+    mark_days(tenant=TENANT, days=[DAY])
+
+    def fail(*_: Any, **__: Any) -> bool:
+        raise StoreError("cannot read")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tasks, "rebuild_day", fail)
+        with pytest.raises(StoreError):
+            tasks.queue_builds.delay()
+    assert list(PendingBuild.objects.values_list("day", "attempts")) == [(DAY, 1)]
+    settle()
+    assert document(Kind.MONTH, "2026-01")["totalHits"] == 1
+
+
+def test_jobs_that_meet_a_failing_store_run_again() -> None:
+    for job in (tasks.refresh_tenant, tasks.clean_up):
+        assert set(job.autoretry_for) == {StoreError, OperationalError, InterfaceError}
         assert (job.retry_backoff, job.max_retries) == (5, 8)
 
 
@@ -192,22 +277,6 @@ def held_by_another(period: str) -> Iterator[None]:
         holding.result(30)
 
 
-def test_periods_are_asked_for_while_a_day_cannot_be_built(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks.refresh_day, "delay", lambda *_: None)
-    asked: list[str] = []
-    monkeypatch.setattr(tasks.refresh_periods, "apply_async", lambda given, **_: asked.extend(given))
-    put("00/a.json", entry(DAY), day=DAY)
-    assert rebuild_day(default_store(), tenant=TENANT, day=DAY)
-    put("00/a.json", entry(date(2026, 1, 2)), day=date(2026, 1, 2))
-
-    tasks.refresh_tenant.delay(str(TENANT), None)
-    assert asked == [str(TENANT)]
-
-    tasks.refresh_periods.apply(args=(str(TENANT),))
-    tasks.refresh_tenant.delay(str(TENANT), None)
-    assert asked == [str(TENANT)]
-
-
 def test_unfinished_writes_go_after_a_day(object_store: Path) -> None:
     save_object(default_store(), "a", b"x")
     staged = object_store / ".staging" / "killed"
@@ -233,3 +302,15 @@ def test_superseded_files_go_when_their_last_readers_must_be_done() -> None:
         read_object(store, old)
     assert read_object(store, young) == b"x"
     assert list(SupersededFile.objects.values_list("key", flat=True)) == [young]
+
+
+def test_all_superseded_files_go_in_one_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("logs.partitions._DELETE_BATCH", 2)
+    store = default_store()
+    for number in range(5):
+        save_object(store, f"{TENANT}/{number}", b"x")
+        SupersededFile.objects.create(key=f"{TENANT}/{number}", superseded_at=now() - 2 * GRACE)
+
+    assert delete_superseded(store) == 5
+    assert list(store.list("")) == []
+    assert not SupersededFile.objects.exists()

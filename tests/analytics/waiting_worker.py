@@ -3,13 +3,14 @@
     python -m tests.analytics.waiting_worker DATABASE STORE_URL
 
 Its broker and cache are at ``REDIS_URL``. It prints ``ready`` when it has started, ``waiting`` when it waits,
-and the name and state of each task that ended. Its input is ``go`` to continue, or ``look`` to check all days
-again.
+and the name and state of each task that ended. Its input is ``go`` to continue, ``look`` to list all days, or
+``queue`` to send the tasks of pending builds. A task that is lost is sent again after a second.
 """
 
 from __future__ import annotations
 
 import sys
+from datetime import timedelta
 from threading import Event, Thread
 from typing import Any
 
@@ -27,10 +28,12 @@ def main(database: str, store_url: str) -> None:
     from celery import signals  # needs Django
 
     from analytics import tasks
+    from logs import pending
     from tenantadmin.celery import app
     from tests.analytics.pipeline import TENANT
 
-    tasks.GATHER_SECONDS = 0  # type: ignore[misc]
+    pending.GATHER = timedelta()  # type: ignore[misc]
+    pending.RETRY = timedelta(seconds=1)  # type: ignore[misc]
     may_write = Event()
 
     def write_when_allowed(store: LocalStore, name: str, content: Any) -> str:
@@ -43,8 +46,10 @@ def main(database: str, store_url: str) -> None:
         for line in sys.stdin:
             if line == "go\n":
                 may_write.set()
+            elif line == "look\n":
+                tasks.refresh_tenant.delay(str(TENANT))
             else:
-                tasks.refresh_tenant.delay(str(TENANT), None)
+                tasks.queue_builds.delay()
 
     save = LocalStore.save
     LocalStore.save = write_when_allowed  # type: ignore[method-assign,assignment]

@@ -17,7 +17,7 @@ SCOPED: Final = frozenset(
     f"PAT {scope}"
     for scope in (
         *("analytics:read", "analytics:users", "cache-admin", "config:read", "config:write"),
-        *("logs:query", "logs:read", "tos:publish", "users:read", "users:write"),
+        *("logs:notify", "logs:query", "logs:read", "tos:publish", "users:read", "users:write"),
     )
 )
 WILDCARD: Final = frozenset({"wildcard PAT", "wildcard account PAT"})
@@ -94,6 +94,7 @@ _GROUPS: Final = {
     "listLogYears listLogMonths listLogDays listLogHours": MEMBERS | {"PAT logs:read"},
     "listLogFiles getLogObject explainLoggedRequest": MEMBERS | {"PAT logs:read"},
     "queryLogs getQuerySchema": MEMBERS | {"PAT logs:query"} | ANALYST,
+    "notifyLogs": pat("logs:notify") | {"tenant admin", "owner", "platform admin"},
     "listReplays getReplay": TENANT_READ,
     "requestReplay cancelReplay": TENANT_WRITE,
     "listPublishedQueries": SIGNED_IN | EVERY_PAT,

@@ -57,6 +57,7 @@ def bodies(stage: Stage) -> dict[str, Any]:
         },
         "registerDomain": {"domain": "example.org"},
         "replaceDraft": {"rules": []},
+        "notifyLogs": {"prefixes": []},
         "explainRequest": {"request": {}},
         "explainLoggedRequest": {"logId": "x", "day": "2026-01-01"},
         "verifyDocument": {"document": "day", "period": "2026-01-01"},

@@ -37,6 +37,7 @@ WITHOUT: Final = {
     "replaceCacheMetadata": "describes what the Gateway has cached; sent for each entry of its cache",
     "replaceManyCacheMetadata": "as replaceCacheMetadata",
     "deleteCacheMetadata": "as replaceCacheMetadata",
+    "notifyLogs": "describes objects that the Gateway wrote; sent for each hour of logs",
     "createDraft": "a draft is not in force; publishing it is a revision",
     "replaceDraft": "as createDraft",
     "deleteDraft": "as createDraft",

@@ -317,9 +317,9 @@ def test_tasks_run_the_queue(tenant: UUID, monkeypatch: Any) -> None:
 
 
 def test_replays_have_a_queue_that_every_worker_serves() -> None:
-    assert set(app.amqp.queues) == {"celery", "replays"}
+    assert set(app.amqp.queues) == {"celery", "finding", "building", "cleaning", "replays"}
     assert app.amqp.router.route({}, tasks.run_replay.name)["queue"].name == "replays"
-    assert app.amqp.router.route({}, tasks.refresh_recent.name)["queue"].name == "celery"
+    assert app.amqp.router.route({}, tasks.watch_replays.name)["queue"].name == "celery"
 
 
 def test_the_operations(tenant: UUID, world: factories.World, monkeypatch: Any) -> None:

@@ -1,0 +1,124 @@
+"""Notifications that raw log objects came: from the Gateway, or from S3 through a queue of SQS.
+
+They only mark days as stale. A false one costs a listing of its day; a lost one is found by `logs.sweep`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections import defaultdict
+from datetime import date
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote_plus
+from uuid import UUID
+
+import boto3
+from botocore.config import Config
+
+from logs.layout import parse_raw_key
+from logs.listing import is_canonical_uuid
+from logs.pending import mark_days
+from logs.sweep import add_tenants
+from tenantadmin.objectstore import default_store
+from tenantadmin.objectstore.s3 import S3Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+logger = logging.getLogger(__name__)
+
+_HOUR_PREFIX: Final = re.compile(r"logs/([0-9]{4})/([0-9]{2})/([0-9]{2})/([01][0-9]|2[0-3])")
+#: The most messages that SQS returns at once.
+_MESSAGES: Final = 10
+
+
+def day_of_prefix(prefix: str) -> date:
+    """Return the day of ``logs/YYYY/MM/DD/HH``.
+
+    Raises:
+        ValueError: the text has another form, or there is no such day.
+    """
+    match = _HOUR_PREFIX.fullmatch(prefix)
+    if match is None:
+        raise ValueError(prefix)
+    return date(*map(int, match.groups()[:3]))
+
+
+def notify(*, tenant: UUID, days: Iterable[date]) -> None:
+    """Mark ``days`` as stale, because objects came. Contract: Raw logs."""
+    add_tenants([tenant])
+    mark_days(tenant=tenant, days=days)
+
+
+def mark_objects(keys: Iterable[str]) -> int:
+    """Mark the days of raw log objects as stale, and skip other keys. Return the number of days."""
+    days: dict[UUID, set[date]] = defaultdict(set)
+    for key in keys:
+        raw = parse_raw_key(key)
+        if raw is not None and is_canonical_uuid(raw.tenant):
+            days[UUID(raw.tenant)].add(raw.day)
+    for tenant in sorted(days):
+        notify(tenant=tenant, days=days[tenant])
+    return sum(map(len, days.values()))
+
+
+def read_event_message(body: str, *, bucket: str, location: str) -> list[str]:
+    """Return the keys of the objects that a message announces, relative to the store.
+
+    Args:
+        body: an S3 event notification, alone or in an SNS message.
+        bucket, location: those of the object store. Objects elsewhere are skipped.
+
+    Raises:
+        ValueError: the message is not a notification of S3.
+    """
+    try:
+        return list(_keys_of(json.loads(body), bucket=bucket, base=f"{location}/" if location else ""))
+    except (TypeError, KeyError, AttributeError) as error:
+        raise ValueError(f"not a notification of S3: {error!r}") from error
+
+
+def _keys_of(event: Any, *, bucket: str, base: str) -> Iterator[str]:
+    if event.get("Type") == "Notification":  # SNS
+        event = json.loads(event["Message"])
+    if event.get("Event") == "s3:TestEvent":  # S3 sends it when the notifications are set up
+        return
+    for record in event["Records"]:
+        key = unquote_plus(record["s3"]["object"]["key"])
+        if record["s3"]["bucket"]["name"] == bucket and key.startswith(base):
+            yield key.removeprefix(base)
+
+
+def receive_events(queue_url: str, *, seconds: float) -> int:
+    """Read notifications of S3 from an SQS queue until it is empty or ``seconds`` have passed.
+
+    A message is deleted after its days are marked. One that is not a notification of S3 stays in the queue:
+    a redrive policy moves it to a dead-letter queue. Returns the number of messages that were handled.
+    """
+    store = default_store()
+    if not isinstance(store, S3Store):
+        raise TypeError("OBJECT_EVENTS_QUEUE_URL needs an object store on S3: change OBJECT_STORE_URL.")
+    client = boto3.client("sqs", config=Config(connect_timeout=5, read_timeout=10))
+    deadline = monotonic() + seconds
+    handled = 0
+    while monotonic() < deadline:
+        answer = client.receive_message(QueueUrl=queue_url, MaxNumberOfMessages=_MESSAGES)
+        if not (messages := answer.get("Messages", [])):
+            break
+        keys: list[str] = []
+        done: list[Any] = []
+        for message in messages:
+            try:
+                keys += read_event_message(message["Body"], bucket=store.bucket_name, location=store.location)
+            except ValueError as error:
+                logger.warning("Message %s of %s is %s", message["MessageId"], queue_url, error)
+            else:
+                done.append({"Id": str(len(done)), "ReceiptHandle": message["ReceiptHandle"]})
+        mark_objects(keys)
+        if done:
+            client.delete_message_batch(QueueUrl=queue_url, Entries=done)
+        handled += len(done)
+    return handled

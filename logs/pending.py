@@ -1,0 +1,146 @@
+"""The builds that must be done, kept in the database until they are done.
+
+Celery's queues may lose a task, and a worker may be killed. Each row here is sent as a task, and sent again
+while it exists.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from django.db import transaction
+from django.db.models import CharField, Exists, OuterRef
+from django.db.models.functions import Cast
+
+from logs.models import Partition, PendingBuild
+from tenantadmin.core.timestamps import now
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import date
+    from uuid import UUID
+
+    from django.db.models import QuerySet
+
+#: A task that has not ended its build after this time is sent again.
+RETRY: Final = timedelta(seconds=60)
+#: After each attempt the time doubles, up to this.
+LONGEST_RETRY: Final = timedelta(minutes=10)
+#: Months and years wait for a day without a build until this many attempts have failed: about six minutes.
+ATTEMPTS_TO_WAIT_FOR: Final = 3
+
+#: Months and years wait so long for more days, which then share one rebuild.
+GATHER: Final = timedelta(seconds=5)
+
+_AT_ONCE: Final = timedelta()
+_BATCH: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class DueBuild:
+    """A build to send as a task. ``day`` is None for the months, years and history of the tenant."""
+
+    tenant: UUID
+    day: date | None
+
+
+def mark_days(*, tenant: UUID, days: Iterable[date], delay: timedelta = _AT_ONCE) -> None:
+    """Record that the raw objects of ``days`` may have changed. Their builds start after ``delay``.
+
+    A day that is pending already keeps its time. So one that changes all the time is built once per `RETRY`.
+    """
+    # In order, so that two callers do not wait for each other's rows.
+    _mark([PendingBuild(tenant_id=tenant, day=day, due_at=now() + delay) for day in sorted(set(days))])
+
+
+def mark_periods(*, tenant: UUID) -> None:
+    """Record that a tenant's months, years or history may be stale. Their builds start after `GATHER`."""
+    due_at = now() + GATHER
+    _mark([PendingBuild(tenant_id=tenant, day=None, due_at=due_at)])
+    # They may have been waiting for the day that was built just now.
+    PendingBuild.objects.filter(tenant_id=tenant, day=None, due_at__gt=due_at).update(
+        due_at=due_at, attempts=0
+    )
+
+
+def _mark(rows: list[PendingBuild]) -> None:
+    PendingBuild.objects.bulk_create(
+        rows,
+        batch_size=_BATCH,
+        update_conflicts=True,
+        unique_fields=["tenant_id", "day"],
+        update_fields=["mark", "marked_at"],
+    )
+
+
+def take_due(*, limit: int) -> list[DueBuild]:
+    """Return builds whose tasks must be sent now, the ones that wait longest first.
+
+    Each counts as an attempt, and is due again after `RETRY` or, after failures, later.
+    """
+    with transaction.atomic():
+        rows = list(
+            PendingBuild.objects.select_for_update(skip_locked=True).filter(due_at__lte=now())[:limit]
+        )
+        for row in rows:
+            row.due_at = now() + min(RETRY * 2**row.attempts, LONGEST_RETRY)
+            row.attempts = min(row.attempts + 1, 30)
+        PendingBuild.objects.bulk_update(rows, ["due_at", "attempts"], batch_size=_BATCH)
+    return [DueBuild(row.tenant_id, row.day) for row in rows]
+
+
+def read_mark(*, tenant: UUID, day: date | None) -> UUID | None:
+    """Return the mark of a pending build, or None. Read it before the objects are listed."""
+    rows = PendingBuild.objects.filter(tenant_id=tenant, day=day).values_list("mark", flat=True)
+    return rows.first()
+
+
+def finish_day(*, tenant: UUID, day: date, mark: UUID | None) -> None:
+    """Delete the pending build of a day that is done, and record that its periods may be stale.
+
+    If the day was marked again after ``mark`` was read, its row stays. Without a mark, do nothing.
+    """
+    if mark is not None:
+        with transaction.atomic():
+            mark_periods(tenant=tenant)
+            _finish(tenant=tenant, day=day, mark=mark)
+
+
+def finish_periods(*, tenant: UUID, mark: UUID) -> None:
+    """Delete the pending build of a tenant's periods, unless it was marked again after ``mark`` was read."""
+    _finish(tenant=tenant, day=None, mark=mark)
+
+
+def _finish(*, tenant: UUID, day: date | None, mark: UUID) -> None:
+    rows = PendingBuild.objects.filter(tenant_id=tenant, day=day)
+    if not rows.filter(mark=mark).delete()[0]:
+        # The new mark is another build, so its attempts count from the beginning.
+        rows.update(attempts=0)
+
+
+def postpone(*, tenant: UUID, day: date | None) -> None:
+    """Try a pending build again after `RETRY`: another worker is doing it. This attempt does not count."""
+    rows = PendingBuild.objects.filter(tenant_id=tenant, day=day)
+    rows.update(attempts=0, due_at=now() + RETRY)
+
+
+def days_without_build(*, tenant: UUID) -> list[date]:
+    """Return the pending days of a tenant that have no build yet, in order.
+
+    Days that could not be built in `ATTEMPTS_TO_WAIT_FOR` attempts are left out.
+    """
+    rows = _days_without_build().filter(tenant_id=tenant, attempts__lte=ATTEMPTS_TO_WAIT_FOR)
+    return sorted(day for day in rows.values_list("day", flat=True) if day is not None)
+
+
+def pending_days_of(tenant: OuterRef, period: OuterRef) -> QuerySet[PendingBuild]:
+    """Return a subquery: the pending days without a build in a period as text (`analytics.periods`)."""
+    text = Cast("day", CharField())
+    return _days_without_build().filter(tenant_id=tenant).alias(text=text).filter(text__startswith=period)
+
+
+def _days_without_build() -> QuerySet[PendingBuild]:
+    built = Partition.objects.filter(tenant_id=OuterRef("tenant_id"), day=OuterRef("day"))
+    return PendingBuild.objects.filter(~Exists(built), day__isnull=False)

@@ -1,0 +1,98 @@
+"""The builds that must be done: marks, retries, and who may delete them."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import pytest
+
+from logs import pending
+from logs.models import PendingBuild
+from logs.pending import (
+    DueBuild,
+    finish_day,
+    finish_periods,
+    mark_days,
+    mark_periods,
+    read_mark,
+    take_due,
+)
+from tenantadmin.core.timestamps import now
+
+if TYPE_CHECKING:
+    import datetime as dt
+
+pytestmark = pytest.mark.django_db
+
+TENANT = UUID("11111111-2222-4333-8444-555555555555")
+DAY, NEXT = date(2026, 1, 1), date(2026, 1, 2)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[dt.datetime]:
+    """A clock that stands still: its only item is the time."""
+    times = [now()]
+    monkeypatch.setattr(pending, "now", lambda: times[0])
+    return times
+
+
+def test_a_build_that_does_not_end_is_sent_again_after_growing_times(clock: list[dt.datetime]) -> None:
+    PendingBuild.objects.create(tenant_id=TENANT, day=DAY, due_at=clock[0])
+    start, sent = clock[0], []
+    for second in range(0, 3001, 10):
+        clock[0] = start + timedelta(seconds=second)
+        if take_due(limit=10):
+            sent.append(second)
+    assert sent == [0, 60, 180, 420, 900, 1500, 2100, 2700]
+
+
+def test_a_day_that_changes_all_the_time_keeps_its_turn(clock: list[dt.datetime]) -> None:
+    PendingBuild.objects.create(tenant_id=TENANT, day=DAY, due_at=clock[0])
+    assert take_due(limit=10) == [DueBuild(TENANT, DAY)]
+    mark_days(tenant=TENANT, days=[DAY])
+    assert take_due(limit=10) == []
+    clock[0] += timedelta(seconds=60)
+    assert take_due(limit=10) == [DueBuild(TENANT, DAY)]
+
+
+def test_only_so_many_are_taken_and_the_oldest_first(clock: list[dt.datetime]) -> None:
+    for day, age in ((DAY, 1), (NEXT, 2)):
+        PendingBuild.objects.create(tenant_id=TENANT, day=day, due_at=clock[0] - timedelta(seconds=age))
+    assert take_due(limit=0) == []
+    assert take_due(limit=1) == [DueBuild(TENANT, NEXT)]
+    assert take_due(limit=1) == [DueBuild(TENANT, DAY)]
+
+
+def test_a_mark_made_while_a_day_is_built_outlives_the_build() -> None:
+    mark_days(tenant=TENANT, days=[DAY])
+    PendingBuild.objects.update(attempts=4)
+    mark = read_mark(tenant=TENANT, day=DAY)
+    mark_days(tenant=TENANT, days=[DAY])
+    finish_day(tenant=TENANT, day=DAY, mark=mark)
+    assert PendingBuild.objects.get(day=DAY).attempts == 0
+
+    finish_day(tenant=TENANT, day=DAY, mark=read_mark(tenant=TENANT, day=DAY))
+    assert list(PendingBuild.objects.values_list("day", flat=True)) == [None]
+
+
+def test_a_build_that_was_not_pending_leaves_nothing() -> None:
+    finish_day(tenant=TENANT, day=DAY, mark=read_mark(tenant=TENANT, day=DAY))
+    assert not PendingBuild.objects.exists()
+
+
+def test_periods_that_wait_are_built_soon_after_a_day_ended(clock: list[dt.datetime]) -> None:
+    mark_periods(tenant=TENANT)
+    PendingBuild.objects.update(due_at=clock[0] + timedelta(minutes=9), attempts=5)
+    mark_periods(tenant=TENANT)
+    row = PendingBuild.objects.get()
+    assert (row.due_at, row.attempts) == (clock[0] + timedelta(seconds=5), 0)
+
+    clock[0] += timedelta(seconds=1)
+    mark_periods(tenant=TENANT)
+    assert PendingBuild.objects.get().due_at == row.due_at
+    mark = read_mark(tenant=TENANT, day=None)
+    assert mark is not None
+    finish_periods(tenant=TENANT, mark=mark)
+    assert not PendingBuild.objects.exists()
