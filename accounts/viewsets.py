@@ -147,7 +147,7 @@ def require_operation(
         return
     if not isinstance(principal, Principal):
         raise Unauthorized
-    if principal.claims.tos_required and not policy.bridge:
+    if principal.claims.tos_required and not policy.before_terms:
         raise TosRequired
     require_endpoint(principal, method=method, path=path)
     check_policy(policy, principal=principal, arguments=arguments)

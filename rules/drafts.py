@@ -150,11 +150,11 @@ def replace_draft(
     draft_id: UUID,
     document: Mapping[str, Any],
     actor: str,
-    require: Callable[[str], None],
+    check_etag: Callable[[str], None],
 ) -> RuleDraft:
     """Replace a draft's rules, and its name and base if they are given.
 
-    ``require`` gets the entity tag of what is stored, and raises if the caller expected another.
+    ``check_etag`` gets the entity tag of what is stored, and raises if the caller expected another.
 
     Raises:
         TenantNotFound, DraftNotFound: there is no such live tenant or draft.
@@ -162,7 +162,7 @@ def replace_draft(
         ValidationFailed: there is no revision ``baseSeq``.
     """
     draft = find_draft(tenant_id, draft_id)
-    require(draft_etag(draft))
+    check_etag(draft_etag(draft))
     current = read_ruleset(tenant_id)
     changes = {
         "name": document.get("name", draft.name),
@@ -180,7 +180,7 @@ def replace_draft(
     return draft
 
 
-def delete_draft(*, tenant_id: UUID, draft_id: UUID, require: Callable[[str], None]) -> None:
+def delete_draft(*, tenant_id: UUID, draft_id: UUID, check_etag: Callable[[str], None]) -> None:
     """Delete a draft.
 
     Raises:
@@ -188,7 +188,7 @@ def delete_draft(*, tenant_id: UUID, draft_id: UUID, require: Callable[[str], No
         Conflict: the draft changed since it was read.
     """
     draft = find_draft(tenant_id, draft_id)
-    require(draft_etag(draft))
+    check_etag(draft_etag(draft))
     _delete(draft)
 
 
@@ -227,7 +227,7 @@ def publish_draft(
     draft_id: UUID,
     actor: str,
     confirm_deletes: Collection[str] = (),
-    require: Callable[[str], None],
+    check_etag: Callable[[str], None],
 ) -> RulesetState:
     """Write a draft's rules as the tenant's ruleset, and delete the draft.
 
@@ -240,7 +240,7 @@ def publish_draft(
         Conflict: ruleset or draft changed meanwhile.
     """
     draft = find_draft(tenant_id, draft_id)
-    require(draft_etag(draft))
+    check_etag(draft_etag(draft))
     current = read_ruleset(tenant_id)
     if current.seq != draft.base_seq:
         raise BaseMoved(base=draft.base_seq, current=current.seq)

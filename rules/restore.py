@@ -22,7 +22,7 @@ def restore_ruleset(
     seq: int,
     actor: str,
     confirm_deletes: Collection[str] = (),
-    require: Callable[[str], None] | None = None,
+    check_etag: Callable[[str], None] | None = None,
 ) -> RulesetState:
     """Write an earlier ruleset again as a new revision, with a new cache-bust token.
 
@@ -37,5 +37,5 @@ def restore_ruleset(
         actor=actor,
         restored_from=seq,
         confirm_deletes=confirm_deletes,
-        require=require,
+        check_etag=check_etag,
     )

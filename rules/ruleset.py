@@ -128,7 +128,7 @@ def read_ruleset(tenant_id: UUID) -> RulesetState:
     )
 
 
-class RulesetKeeper:
+class RulesetDocument:
     """Creates and deletes rulesets with their tenants (``settings.TENANT_DOCUMENTS``)."""
 
     def create(self, *, tenant: Tenant, actor: str, at: dt.datetime) -> None:

@@ -45,13 +45,13 @@ def write_ruleset(
     actor: str,
     restored_from: int | None = None,
     confirm_deletes: Collection[str] = (),
-    require: Callable[[str], None] | None = None,
+    check_etag: Callable[[str], None] | None = None,
     summary: Mapping[str, Any] | None = None,
     changed_at: dt.datetime | None = None,
 ) -> RulesetState:
     """Replace a live tenant's ruleset. PUT, restore and every other writer call this function.
 
-    ``document`` is the body as sent. ``require`` gets the stored entity tag and raises an error if the
+    ``document`` is the body as sent. ``check_etag`` gets the stored entity tag and raises an error if the
     caller expected another one. ``confirm_deletes`` are ids of rules that may be removed although they have
     active markers. Lint runs before the transaction; the conditional update then fails if the ruleset has
     changed since it was read. ``summary`` has more members for the summary of the new revision.
@@ -66,8 +66,8 @@ def write_ruleset(
         Conflict: the ruleset changed since it was read, or ``seq`` or ``cacheBust`` is stale.
     """
     stored = read_ruleset(tenant_id)
-    if require is not None:
-        require(stored.etag)
+    if check_etag is not None:
+        check_etag(stored.etag)
     if changed_at is not None and changed_at <= stored.modified_at:
         raise ValueError("changed_at must be later than the last change of the ruleset")
     rules = _validate(document, stored, confirm_deletes=confirm_deletes)

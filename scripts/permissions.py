@@ -60,7 +60,13 @@ def _operation_rows() -> list[str]:
         "|---|---|---|---|---|",
     ]
     for name, policy in POLICIES.items():
-        cells = (f"`{name}`", signed_in(policy), _pat(policy), "yes" if policy.bridge else "", policy.notes)
+        cells = (
+            f"`{name}`",
+            signed_in(policy),
+            _pat(policy),
+            "yes" if policy.before_terms else "",
+            policy.notes,
+        )
         rows.append("| " + " | ".join(cells) + " |")
     return rows
 

@@ -407,7 +407,7 @@ SIMPLE_JWT = {"TOKEN_TYPE_CLAIM": "typ", "USER_ID_CLAIM": "sub", "ALGORITHM": "E
 # --- Tenants ----------------------------------------------------------------------------------
 
 #: Classes that create and delete a tenant's other documents together with the tenant.
-TENANT_DOCUMENTS = ["rules.ruleset.RulesetKeeper"]
+TENANT_DOCUMENTS = ["rules.ruleset.RulesetDocument"]
 #: How long a deleted tenant stays in the manifest, and a released FQDN reserved for its tenant.
 TOMBSTONE_LIFETIME = timedelta(days=env["TOMBSTONE_DAYS"])
 #: Domains in which any tenant may claim FQDNs, in lower case.

@@ -34,13 +34,14 @@ class Level(StrEnum):
 class Policy:
     """Who may call an operation.
 
-    A token with ``tos_required`` may call only ``bridge`` operations. ``notes`` describes the checks of the
-    service function itself, for the documentation. ``also`` is a second scope that a caller must have.
+    A token with ``tos_required`` may call only operations with ``before_terms``. ``notes`` describes the
+    checks of the service function itself, for the documentation. ``also`` is a second scope that a caller
+    must have.
     """
 
     level: Level
     scope: Scope | None = None
-    bridge: bool = False
+    before_terms: bool = False
     notes: str = ""
     also: Scope | None = None
 
@@ -50,7 +51,7 @@ class Policy:
         return tuple(scope for scope in (self.scope, self.also) if scope is not None)
 
 
-PUBLIC: Final = Policy(Level.PUBLIC, bridge=True)
+PUBLIC: Final = Policy(Level.PUBLIC, before_terms=True)
 
 POLICIES: Final[Mapping[str, Policy]] = {
     # Discovery and sign-in
@@ -111,9 +112,9 @@ POLICIES: Final[Mapping[str, Policy]] = {
     # Terms of service
     "getTos": PUBLIC,
     "publishTos": Policy(Level.PLATFORM_PAT, Scope.TOS_PUBLISH),
-    "getHistoricalTos": Policy(Level.SERVICE, bridge=True),
-    "listAcknowledgements": Policy(Level.SELF, bridge=True),
-    "acknowledgeTos": Policy(Level.SELF, bridge=True, notes="signed in only"),
+    "getHistoricalTos": Policy(Level.SERVICE, before_terms=True),
+    "listAcknowledgements": Policy(Level.SELF, before_terms=True),
+    "acknowledgeTos": Policy(Level.SELF, before_terms=True, notes="signed in only"),
     # Tenants and configuration
     "listTenants": Policy(Level.SERVICE, Scope.CONFIG_READ),
     "createTenant": Policy(

@@ -104,7 +104,7 @@ class AccountViewSet(AppViewSet):
             actor=self.principal.email,
             may_change_plan=self.principal.is_platform_admin,
             may_change_owners=owns_account(self.principal, account),
-            require=partial(require_match, request),
+            check_etag=partial(require_match, request),
         )
         return _account_response(written)
 

@@ -57,7 +57,7 @@ class ConfigViewSet(AppViewSet):
             document=request.data,
             parse=parse_config,
             actor=self.principal.email,
-            require=partial(require_match, request),
+            check_etag=partial(require_match, request),
         )
         return config_response(written)
 

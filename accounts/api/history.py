@@ -171,7 +171,7 @@ class ConfigHistoryViewSet(DocumentHistoryViewSet):
             seq=seq,
             parse=parse_config,
             actor=self.principal.email,
-            require=partial(require_match, request),
+            check_etag=partial(require_match, request),
         )
         return config_response(restored)
 

@@ -153,12 +153,12 @@ def write_account(
     actor: str,
     may_change_plan: bool,
     may_change_owners: bool,
-    require: Callable[[str], None] | None = None,
+    check_etag: Callable[[str], None] | None = None,
 ) -> AccountState:
     """Replace an account's document; an absent ``plan`` stays. Appends the revision.
 
-    ``document`` is the body as sent; ``parse`` checks its shape. ``require`` gets the stored entity tag and
-    raises if the caller expected another one.
+    ``document`` is the body as sent; ``parse`` checks its shape. ``check_etag`` gets the stored entity tag,
+    and raises if the caller expected another.
 
     Raises:
         AccountNotFound: there is no such account.
@@ -168,8 +168,8 @@ def write_account(
         Conflict: the account changed since it was read, or ``seq`` is stale.
     """
     stored = read_account(account_id)
-    if require is not None:
-        require(stored.etag)
+    if check_etag is not None:
+        check_etag(stored.etag)
     sent = parse(document)
     require_unchanged(
         {

@@ -131,12 +131,12 @@ def write_config(
     parse: Callable[[Any], SentConfig],
     actor: str,
     restored_from: int | None = None,
-    require: Callable[[str], None] | None = None,
+    check_etag: Callable[[str], None] | None = None,
 ) -> ConfigState:
     """Replace a live tenant's configuration. PUT, restore and every other writer use this function.
 
-    ``document`` is the body as sent; ``parse`` checks its shape. ``require`` gets the stored entity tag and
-    raises if the caller expected another one. Checks the FQDNs, the immutable ``accountId``, the plan's
+    ``document`` is the body as sent; ``parse`` checks its shape. ``check_etag`` gets the stored entity tag,
+    and raises if the caller expected another. Checks the FQDNs, the immutable ``accountId``, the plan's
     limits and the unique name. Appends the revision and updates the tenant's ``modifiedAt``.
 
     Raises:
@@ -147,8 +147,8 @@ def write_config(
         Conflict: the document changed since it was read, or ``seq`` is stale.
     """
     stored = read_config(tenant_id)
-    if require is not None:
-        require(stored.etag)
+    if check_etag is not None:
+        check_etag(stored.etag)
     sent = parse(document)
     require_unchanged(
         {

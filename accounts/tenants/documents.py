@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Row = TypeVar("Row", bound=Model)
 
 
-class DocumentKeeper(Protocol):
+class TenantDocument(Protocol):
     """Creates and deletes one document of a tenant, in the transaction that creates or deletes the tenant."""
 
     def create(self, *, tenant: Tenant, actor: str, at: dt.datetime) -> None:
@@ -42,13 +42,13 @@ class DocumentKeeper(Protocol):
 
 
 @cache
-def _keepers(names: tuple[str, ...]) -> tuple[DocumentKeeper, ...]:
+def _documents(names: tuple[str, ...]) -> tuple[TenantDocument, ...]:
     return tuple(import_string(name)() for name in names)
 
 
-def document_keepers() -> tuple[DocumentKeeper, ...]:
-    """Return the keepers that the settings name."""
-    return _keepers(tuple(settings.TENANT_DOCUMENTS))
+def tenant_documents() -> tuple[TenantDocument, ...]:
+    """Return the documents that the settings name, besides the configuration."""
+    return _documents(tuple(settings.TENANT_DOCUMENTS))
 
 
 def read_row(model: type[Row], tenant_id: UUID) -> Row:

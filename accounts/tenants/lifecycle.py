@@ -21,7 +21,7 @@ from accounts.models.history import RevisionAction, RevisionKind
 from accounts.models.tenants import tenant_name_key
 from accounts.models.users import MembershipRole
 from accounts.tenants.config import ConfigState, complete_config
-from accounts.tenants.documents import document_keepers, remove_row
+from accounts.tenants.documents import remove_row, tenant_documents
 from accounts.tenants.errors import AccountNotFound, TenantNotFound, database_refusals
 from accounts.tenants.fqdns import FqdnChange, apply_fqdns, release_fqdns, require_domains
 from accounts.tenants.plans import limits_of, require_within
@@ -92,8 +92,8 @@ def create_tenant(
             summary=summarize_fields(diff_documents(before={}, after=checked)),
             document=checked,
         )
-        for keeper in document_keepers():
-            keeper.create(tenant=tenant, actor=actor, at=created_at)
+        for stored in tenant_documents():
+            stored.create(tenant=tenant, actor=actor, at=created_at)
         if owner is not None:
             Membership.objects.create(user=owner, tenant=tenant, role=MembershipRole.OWNER)
             record_membership(owner.email, tenant.pk, actor=actor, after=MembershipRole.OWNER)
@@ -148,7 +148,7 @@ def delete_tenant(*, tenant_id: UUID, actor: str) -> int:
             summarize=lambda _: summarize_fields(()),
         )
         removed += sum(
-            keeper.delete(tenant=tenant, actor=actor, at=deleted_at) for keeper in document_keepers()
+            stored.delete(tenant=tenant, actor=actor, at=deleted_at) for stored in tenant_documents()
         )
         release_fqdns(tenant_id=tenant_id, names=None, at=deleted_at)
         Tenant.objects.filter(pk=tenant_id).update(deleted_at=deleted_at)

@@ -100,14 +100,14 @@ class DraftViewSet(AppViewSet):
             draft_id=draft,
             document=self.body,
             actor=self.principal.email,
-            require=partial(require_match, request),
+            check_etag=partial(require_match, request),
         )
         return _response(replaced)
 
     @operation(summary="Delete a draft", headers=[IF_MATCH], responses={204: None, 409: STALE})
     def delete_draft(self, request: Request, tenant: UUID, draft: UUID) -> Response:
         """The current rules stay as they are."""
-        delete_draft(tenant_id=tenant, draft_id=draft, require=partial(require_match, request))
+        delete_draft(tenant_id=tenant, draft_id=draft, check_etag=partial(require_match, request))
         return Response(status=204)
 
     @operation(summary="Compare a draft with the current rules", responses={200: DraftDifference})
@@ -144,7 +144,7 @@ class DraftViewSet(AppViewSet):
             draft_id=draft,
             actor=self.principal.email,
             confirm_deletes=self.query.get("confirmDeletes", frozenset()),
-            require=partial(require_match, request),
+            check_etag=partial(require_match, request),
         )
         return ruleset_response(written)
 

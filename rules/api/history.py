@@ -72,6 +72,6 @@ class RulesHistoryViewSet(DocumentHistoryViewSet):
             seq=seq,
             actor=self.principal.email,
             confirm_deletes=self.query.get("confirmDeletes", frozenset()),
-            require=partial(require_match, request),
+            check_etag=partial(require_match, request),
         )
         return ruleset_response(restored)

@@ -78,7 +78,7 @@ class RulesetViewSet(AppViewSet):
             document=request.data,
             actor=self.principal.email,
             confirm_deletes=self.query.get("confirmDeletes", frozenset()),
-            require=partial(require_match, request),
+            check_etag=partial(require_match, request),
         )
         return ruleset_response(written)
 

@@ -284,7 +284,7 @@ class TestRaces:
         def publish(draft: RuleDraft) -> bool:
             try:
                 publish_draft(
-                    tenant_id=tenant_id, draft_id=draft.pk, actor="a@example.org", require=lambda _: None
+                    tenant_id=tenant_id, draft_id=draft.pk, actor="a@example.org", check_etag=lambda _: None
                 )
             except Conflict:
                 return False
@@ -304,7 +304,7 @@ class TestRaces:
         def publish() -> str:
             try:
                 publish_draft(
-                    tenant_id=tenant_id, draft_id=draft.pk, actor="a@example.org", require=lambda _: None
+                    tenant_id=tenant_id, draft_id=draft.pk, actor="a@example.org", check_etag=lambda _: None
                 )
             except (Conflict, DraftNotFound) as error:
                 return error.code
