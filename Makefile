@@ -12,7 +12,7 @@ export PIP_NO_CACHE_DIR := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test coverage mutants lint bench fuzz contract lock clean
+.PHONY: help run test coverage mutants lint bench fuzz contract clients lock clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile | expand -t 14
@@ -48,6 +48,17 @@ fuzz: .venv/dev.stamp ## Fuzz the service against its contract, by other request
 
 contract: .venv/dev.stamp ## Write the published contract from the code
 	DJANGO_DEBUG=true $(BIN)/python manage.py spectacular --format openapi-json --fail-on-warn --file tenantadmin/http/openapi.json
+
+clients: .venv/dev.stamp ## Check the contract with linters, and clients that are generated from it; needs Node and npm
+	@mkdir -p $(NODE) && cp tests/clients/scripts/package.json $(NODE)/
+	@npm install --prefix $(NODE) --no-package-lock --no-audit --no-fund --silent
+	@REDOCLY_TELEMETRY=off REDOCLY_SUPPRESS_UPDATE_NOTICE=true $(NODE)/node_modules/.bin/redocly lint \
+		--max-problems 1000 --config tests/clients/scripts/redocly.yaml tenantadmin/http/openapi.json
+	@$(NODE)/node_modules/.bin/spectral lint --fail-severity warn \
+		--ruleset tests/clients/scripts/spectral.yaml tenantadmin/http/openapi.json
+	@$(BIN)/pytest tests/clients -q
+
+NODE := .cache/clients
 
 lock: .venv/dev.stamp ## Resolve the requirements of pyproject.toml into the two locked files
 	$(BIN)/uv pip compile $(LOCK_OPTIONS) -o requirements.txt pyproject.toml

@@ -1,0 +1,90 @@
+"""A served tenant with logs, for clients in other processes. Tests that need Node are left out without it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from django.core.cache import cache
+from django.core.management import call_command
+
+from accounts.access.credentials import create_pat
+from accounts.access.scopes import Scope
+from tenantadmin.objectstore import default_store
+from tests import factories
+from tests.objects import save_object
+
+if TYPE_CHECKING:
+    from _pytest.terminal import TerminalReporter
+    from pytest_django.live_server_helper import LiveServer
+
+ROOT: Final = Path(__file__).parents[2]
+#: Where `make clients` installs what Node needs.
+NODE_MODULES: Final = ROOT / ".cache" / "clients" / "node_modules"
+_SCOPES: Final = (
+    *(Scope.CONFIG_READ, Scope.CONFIG_WRITE, Scope.CACHE_ADMIN),
+    *(Scope.ANALYTICS_READ, Scope.LOGS_READ, Scope.LOGS_QUERY),
+)
+_MIDNIGHT_MS: Final = 1_772_323_200_000
+_left_out: list[str] = []
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if shutil.which("node") is not None and NODE_MODULES.is_dir():
+        return
+    node_tests = [item for item in items if item.get_closest_marker("node")]
+    if node_tests:
+        _left_out.extend(item.nodeid for item in node_tests)
+        config.hook.pytest_deselected(items=node_tests)
+        items[:] = [item for item in items if item not in node_tests]
+
+
+def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
+    if _left_out:
+        terminalreporter.write_line(
+            f"{len(_left_out)} tests of clients were LEFT OUT: `make clients` runs them where Node is.",
+            yellow=True,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A running service, and a personal access token for its one tenant with logs."""
+
+    url: str
+    pat: str
+    tenant: str
+
+
+@pytest.fixture
+def service(live_server: LiveServer) -> Service:
+    world = factories.make_world()
+    cache.clear()
+    entries = [
+        {
+            "timestamp": _MIDNIGHT_MS + 7 * 3_600_000 + 1000 * number,
+            "userName": "Ana",
+            "standardizedSql": "SELECT 1",
+            "cacheStatus": status,
+            "cacheKey": "k1",
+            "responseTimeMs": 5,
+            "responseSize": 10,
+        }
+        for number, status in ((1, "MISS"), (3, "HIT"), (2, "MISS"))
+    ]
+    body: Any = b"".join(json.dumps(entry).encode() + b"\n" for entry in entries)
+    save_object(default_store(), f"{world.tenant.pk}/logs/2026/03/01/07/a.json", body)
+    call_command("rebuild", tenant=world.tenant.pk, verbosity=0)
+    _, pat = create_pat(
+        owner=world.owner,
+        name="client",
+        scopes=list(_SCOPES),
+        tenants=[str(world.tenant.pk)],
+        accounts=(),
+        endpoints=(),
+    )
+    return Service(str(live_server.url), pat, str(world.tenant.pk))
