@@ -42,7 +42,7 @@ WEB_THREADS: int = env["WEB_THREADS"]
 #: Within this time the body of a request must arrive.
 BODY_TIMEOUT_SECONDS: float = env["BODY_TIMEOUT_SECONDS"]
 PUBLIC_BASE_URL: str = env["PUBLIC_BASE_URL"] or f"http://127.0.0.1:{PORT}"
-DASHBOARD_URL: str = env["DASHBOARD_URL"] or f"{PUBLIC_BASE_URL}/docs"
+DASHBOARD_URL: str = env["DASHBOARD_URL"] or f"{PUBLIC_BASE_URL}/dashboard/"
 ALLOWED_HOSTS: list[str] = env["ALLOWED_HOSTS"] or (
     ["*"] if DEBUG else [re.sub(r":[0-9]+$", "", urlsplit(PUBLIC_BASE_URL).netloc)]
 )

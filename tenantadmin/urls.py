@@ -5,11 +5,14 @@ from __future__ import annotations
 from django.contrib import admin
 from django.urls import include, path
 
-from tenantadmin.views import ContractViewSet, DocsView
+from tenantadmin.views import ContractViewSet, DocsView, show_dashboard
 
 urlpatterns = [
     path("", ContractViewSet.as_view({"get": "get_contract"}), name="contract"),
     path("docs", DocsView.as_view(url_name="contract", url_self="/docs"), name="docs"),
+    # Without the slash too: tokens in the query should not be redirected.
+    path("dashboard", show_dashboard),
+    path("dashboard/", show_dashboard, name="dashboard"),
     path("admin/", include("accounts.staff.urls")),
     path("admin/", admin.site.urls),
     path("", include("rules.urls")),

@@ -1,14 +1,17 @@
-"""The contract, for programs, and its page for people."""
+"""The contract, for programs, its page for people, and the dashboard."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
 from django.http import HttpResponse
+from django.shortcuts import render
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.views import SpectacularSwaggerSplitView
 
 from accounts.viewsets import AppViewSet
+from tenantadmin.conf.kinds import PRIVATE_FILES
 from tenantadmin.http.etags import not_modified
 from tenantadmin.http.parameters import ETAG, IF_NONE_MATCH
 from tenantadmin.http.published_contract import published_contract
@@ -16,6 +19,7 @@ from tenantadmin.http.schema import NOT_MODIFIED
 from tenantadmin.http.viewsets import operation
 
 if TYPE_CHECKING:
+    from django.http import HttpRequest
     from rest_framework.request import Request
     from rest_framework.response import Response
 
@@ -30,6 +34,20 @@ class DocsView(SpectacularSwaggerSplitView):
         answer: Response = super().finalize_response(request, response, *args, **kwargs)
         answer["Referrer-Policy"] = "no-referrer"
         return answer
+
+
+def show_dashboard(request: HttpRequest) -> HttpResponse:
+    """Answer ``GET /dashboard/``: the page of the dashboard, whose scripts call the API.
+
+    A sign-in leads here with tokens in the query, which the page takes out of the address. In development it
+    names the folder of mails, because the mailed link is in a file there.
+    """
+    is_in_files = settings.DEBUG and settings.EMAIL_BACKEND == PRIVATE_FILES
+    context = {"mail_folder": settings.EMAIL_FILE_PATH if is_in_files else ""}
+    page = render(request, "dashboard/index.html", context)
+    page["Referrer-Policy"] = "no-referrer"
+    page["Cache-Control"] = "no-cache"
+    return page
 
 
 class ContractViewSet(AppViewSet):

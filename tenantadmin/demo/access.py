@@ -55,7 +55,7 @@ def demo_file() -> Path:
 def ensure_access(people: People, tenants: Sequence[tuple[str, str]], *, last_day: date) -> bool:
     """Write the file unless its token is valid in this database. Return True if it was written.
 
-    The file has ``{adminEmail, adminPassword, pat, tenants: [{tenantId, name}], lastDay}`` and mode 0600.
+    The file has ``{adminEmail, adminPassword, ownerEmail, pat, tenants: [{tenantId, name}], lastDay}`` and mode 0600.
 
     Args:
         people: of whom admin and owner get the password and the token.
@@ -98,6 +98,7 @@ def ensure_access(people: People, tenants: Sequence[tuple[str, str]], *, last_da
             {
                 "adminEmail": admin.email,
                 "adminPassword": password,
+                "ownerEmail": owner.email,
                 "pat": pat,
                 "tenants": tenants_json,
                 "lastDay": last_day.isoformat(),

@@ -39,7 +39,8 @@ def wait_until_it_answers(url: str, *, stopping: threading.Event) -> bool:
 def describe(url: str, *, demo_file: Path, var_dir: Path | None = None) -> str:
     """Return the text for the person who started the service.
 
-    `seed_demo` writes `demo_file`: `{adminEmail, adminPassword, pat, tenants: [{tenantId, name}], lastDay}`.
+    `seed_demo` writes `demo_file`: `{adminEmail, adminPassword, ownerEmail, pat, tenants,
+    lastDay}`, tenants as `{tenantId, name}`. Older files have no owner.
     Pass `var_dir` if it is not the default: commands in another shell need it.
     """
     lines = ["", f"  The service answers at {url}", f"  Contract: {url}/   Docs: {url}/docs"]
@@ -50,6 +51,8 @@ def describe(url: str, *, demo_file: Path, var_dir: Path | None = None) -> str:
     # Older files have no lastDay. Their data end on the day before the file was written.
     written_on = datetime.fromtimestamp(demo_file.stat().st_mtime, tz=UTC).date()
     day = date.fromisoformat(demo.get("lastDay") or (written_on - timedelta(days=1)).isoformat())
+    if owner := demo.get("ownerEmail"):
+        lines.append(f"  Dashboard: {url}/dashboard/   {owner}, by a mailed link: the page says where it is")
     lines += [
         f"  Admin site: {url}/admin/   {demo['adminEmail']} / {demo['adminPassword']}",
         "",

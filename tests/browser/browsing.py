@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from playwright.sync_api import sync_playwright
@@ -20,8 +20,8 @@ _ANSWERED: Final = "Failed to load resource: the server responded with a status 
 
 
 @contextmanager
-def browsing(chromium: str) -> Iterator[Page]:
-    """Open a page; fail at the end if it has reported an error."""
+def browsing(chromium: str, **context: Any) -> Iterator[Page]:
+    """Open a page in a new context with these options; fail at the end if it has reported an error."""
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as home:
         browser = playwright.chromium.launch(
             executable_path=chromium,
@@ -29,7 +29,7 @@ def browsing(chromium: str) -> Iterator[Page]:
             env={**os.environ, "HOME": home, "XDG_CONFIG_HOME": home, "XDG_CACHE_HOME": home},
         )
         try:
-            page = browser.new_page()
+            page = browser.new_page(**context)
             problems: list[str] = []
             page.on(
                 "console", lambda message: problems.append(message.text) if message.type == "error" else None

@@ -1,6 +1,6 @@
 """The service, an OpenID provider, and a Chromium found on the machine.
 
-Without a Chromium these tests are left out, and the summary says so.
+Without a Chromium these tests are left out, and the summary says so; without tsc the check of types.
 """
 
 from __future__ import annotations
@@ -34,20 +34,23 @@ def find_chromium() -> str | None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if find_chromium() is not None:
-        return
-    browser_tests = [item for item in items if item.get_closest_marker("browser")]
-    if browser_tests:
-        _left_out.extend(item.nodeid for item in browser_tests)
-        config.hook.pytest_deselected(items=browser_tests)
-        items[:] = [item for item in items if item not in browser_tests]
+    missing = []
+    if find_chromium() is None:
+        missing.append("browser")
+    if shutil.which(os.environ.get("TSC", "tsc")) is None:
+        missing.append("typescript")
+    left_out = [item for item in items if any(item.get_closest_marker(name) for name in missing)]
+    if left_out:
+        _left_out.extend(item.nodeid for item in left_out)
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
 
 
 def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
     if _left_out:
         terminalreporter.write_line(
-            f"{len(_left_out)} browser tests were LEFT OUT: no Chromium on this machine. "
-            "Install one (Debian: apt-get install chromium) or set CHROMIUM.",
+            f"{len(_left_out)} browser tests were LEFT OUT: no Chromium or no tsc on this machine. Install them "
+            "(Debian: apt-get install chromium node-typescript), or set CHROMIUM and TSC.",
             yellow=True,
         )
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 TENANT = "5f0c6f3e-0a55-4b0c-8a43-3c9b6f0f6d11"
 DEMO = {
     "adminEmail": "admin@demo.example",
+    "ownerEmail": "owner@demo.example",
     "adminPassword": "a password",
     "pat": "tas_pat_demo",
     "tenants": [{"tenantId": TENANT, "name": "Demo"}],
@@ -97,6 +98,7 @@ def test_the_announcement_names_address_login_and_token(tmp_path: Path) -> None:
     (tmp_path / "demo.json").write_text(json.dumps(DEMO))
     text = announce.describe("http://127.0.0.1:8000", demo_file=tmp_path / "demo.json")
     assert "The service answers at http://127.0.0.1:8000\n" in text
+    assert "Dashboard: http://127.0.0.1:8000/dashboard/   owner@demo.example, by a mailed link" in text
     assert "Admin site: http://127.0.0.1:8000/admin/   admin@demo.example / a password\n" in text
     tour = f"PAT=tas_pat_demo TENANT={TENANT} DAY=2026-03-09"
     assert f"\nexport DJANGO_DEBUG=true URL=http://127.0.0.1:8000 {tour}\n" in text

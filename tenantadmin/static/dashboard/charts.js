@@ -1,0 +1,131 @@
+// Charts by Chart.js, in the colours of the style sheet, with changes as vertical lines.
+
+import { loadScript } from "./config.js";
+import { h } from "./dom.js";
+import { table } from "./ui.js";
+
+/**
+ * @typedef {{label: string, values: (number | null)[], colour: string, kind?: "bar" | "line", axis?: "left" | "right",
+ *   stack?: string, show: (value: number | null) => string}} Series
+ * @typedef {{index: number, text: string}} Mark
+ */
+
+/** @param {string} name a custom property of the style sheet */
+const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+
+/**
+ * @param {{label: string, labels: string[], series: Series[], marks?: Mark[], short?: boolean,
+ *   press?: (index: number) => void, onLeave: (done: () => void) => void}} options
+ * @returns {HTMLElement} at once; the chart appears when its script is there
+ */
+export function chart({ label, labels, series, marks = [], short, press, onLeave }) {
+  const canvas = /** @type {HTMLCanvasElement} */ (h("canvas", { role: "img", "aria-label": label }));
+  const box = h("div", { class: short ? "chart short" : "chart" }, canvas);
+  let gone = false;
+  /** @type {any} */
+  let drawn = null;
+  const draw = () => {
+    drawn?.destroy();
+    drawn = gone ? null : new (/** @type {any} */ (globalThis).Chart)(canvas, settings(labels, series, marks, press));
+    if (drawn) box.dataset.drawn = "true";
+  };
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  loadScript("unfold/js/chart/chart.js").then(draw, (error) => box.replaceChildren(error.message));
+  dark.addEventListener("change", draw);
+  onLeave(() => {
+    gone = true;
+    dark.removeEventListener("change", draw);
+    drawn?.destroy();
+  });
+  return h("figure", null, box, asTable(label, labels, series, marks));
+}
+
+/**
+ * @param {string} label
+ * @param {string[]} labels
+ * @param {Series[]} series
+ * @param {Mark[]} marks
+ */
+function asTable(label, labels, series, marks) {
+  const details = h("details", { class: "as-table" }, h("summary", null, "Show as a table"));
+  const build = () => {
+    const rows = labels.map((name, index) => ({ name, index }));
+    details.append(table([
+      { head: "Time", cell: (row) => row.name },
+      ...series.map((one) => ({ head: one.label, number: true, cell: (/** @type {any} */ row) => one.show(one.values[row.index]) })),
+      ...(marks.length ? [{ head: "Changes", cell: (/** @type {any} */ row) =>
+        marks.filter((mark) => mark.index === row.index).map((mark) => mark.text).join("; ") }] : []),
+    ], rows, { label }));
+  };
+  details.addEventListener("toggle", build, { once: true });
+  return details;
+}
+
+/**
+ * @param {string[]} labels
+ * @param {Series[]} series
+ * @param {Mark[]} marks
+ * @param {((index: number) => void) | undefined} press
+ */
+function settings(labels, series, marks, press) {
+  const [text, grid] = [colour("muted"), colour("line")];
+  const ticks = { color: text, font: { size: 11 }, maxRotation: 0, autoSkipPadding: 14 };
+  const right = series.find((one) => one.axis === "right");
+  const left = series.find((one) => one.axis !== "right");
+  return {
+    data: {
+      labels,
+      datasets: series.map((one) => ({
+        type: one.kind ?? "bar", label: one.label, data: one.values, yAxisID: one.axis ?? "left", stack: one.stack,
+        backgroundColor: colour(one.colour), borderColor: colour(one.colour), order: one.kind === "line" ? 0 : 1,
+        borderWidth: one.kind === "line" ? 2 : 0, pointRadius: labels.length < 2 ? 3 : 0, pointHitRadius: 8, tension: 0.25,
+        borderRadius: one.stack ? 0 : 2, barPercentage: 0.92, categoryPercentage: 0.86, spanGaps: false,
+      })),
+    },
+    options: {
+      responsive: true, maintainAspectRatio: false, animation: false,
+      interaction: { mode: "index", intersect: false },
+      onClick: (/** @type {any} */ _, /** @type {any[]} */ hits) => hits.length && press?.(hits[0].index),
+      scales: {
+        x: { stacked: true, grid: { display: false }, border: { color: grid }, ticks },
+        left: { stacked: series.some((one) => one.stack), beginAtZero: true, position: "left", border: { display: false },
+          grid: { color: grid }, ticks: { ...ticks, maxTicksLimit: 6, callback: left && ((/** @type {number} */ value) => left.show(value)) } },
+        ...(right && { right: { min: 0, max: 1, position: "right", border: { display: false }, grid: { display: false },
+          ticks: { ...ticks, stepSize: 0.25, callback: (/** @type {number} */ value) => right.show(value) } } }),
+      },
+      plugins: {
+        legend: { position: "top", align: "end", labels: { color: text, boxWidth: 10, boxHeight: 10, font: { size: 12 }, padding: 14 } },
+        tooltip: { callbacks: {
+          label: (/** @type {any} */ item) => ` ${item.dataset.label}: ${series[item.datasetIndex].show(item.raw)}`,
+          footer: (/** @type {any[]} */ items) => marks.filter((mark) => mark.index === items[0]?.dataIndex).map((mark) => mark.text),
+        } },
+      },
+    },
+    plugins: [markLines(marks)],
+  };
+}
+
+/** @param {Mark[]} marks */
+function markLines(marks) {
+  return {
+    id: "marks",
+    /** @param {any} drawn */
+    afterDatasetsDraw(drawn) {
+      const { ctx, chartArea: area, scales: { x } } = drawn;
+      ctx.save();
+      ctx.strokeStyle = ctx.fillStyle = colour("accent");
+      ctx.setLineDash([3, 3]);
+      for (const index of new Set(marks.map((mark) => mark.index))) {
+        const at = Math.round(x.getPixelForValue(index)) + 0.5;
+        ctx.beginPath();
+        ctx.moveTo(at, area.top);
+        ctx.lineTo(at, area.bottom);
+        ctx.stroke();
+        ctx.beginPath();
+        ctx.arc(at, area.top, 3.5, 0, 7);
+        ctx.fill();
+      }
+      ctx.restore();
+    },
+  };
+}

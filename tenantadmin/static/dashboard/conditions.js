@@ -1,0 +1,38 @@
+// The conditions of a rule as a sentence.
+
+/** @type {Record<string, string>} */
+const OPERATORS = {
+  eq: "is", ne: "is not", in: "is one of", notIn: "is none of", contains: "contains", startsWith: "starts with", endsWith: "ends with",
+  regex: "matches", gt: ">", gte: "≥", lt: "<", lte: "≤", containsAny: "has any of", containsAll: "has all of", cidr: "in",
+};
+
+/** @param {any} value */
+const operand = (value) => (Array.isArray(value) ? value.join(", ") : String(value));
+
+/**
+ * @param {string} key
+ * @param {any} test
+ */
+function one(key, test) {
+  if (typeof test === "boolean") return test ? key : `not ${key}`;
+  if (test === null || typeof test !== "object") return `${key} is ${operand(test)}`;
+  return Object.entries(test).filter(([operator]) => operator !== "ignoreCase").map(([operator, value]) => {
+    if (operator === "exists") return `${key} ${value ? "exists" : "is absent"}`;
+    return `${key} ${OPERATORS[operator] ?? operator} ${operand(value)}`;
+  }).join(" and ");
+}
+
+/**
+ * @param {Record<string, any> | undefined} conditions
+ * @returns {string}
+ */
+export function asSentence(conditions) {
+  const parts = Object.entries(conditions ?? {}).map(([key, value]) => {
+    if (key === "not") return `not (${asSentence(value)})`;
+    if ((key === "any" || key === "all") && Array.isArray(value)) {
+      return `(${value.map((part) => asSentence(part)).join(key === "any" ? " or " : " and ")})`;
+    }
+    return one(key, value);
+  });
+  return parts.join(" and ") || "every request";
+}

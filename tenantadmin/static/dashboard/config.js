@@ -1,0 +1,59 @@
+// Where the service is, and the scripts of others. The page names the service in <meta name="api">; empty
+// means the host of the page.
+
+/** @param {string} name */
+function meta(name) {
+  return document.querySelector(`meta[name="${name}"]`)?.getAttribute("content") ?? "";
+}
+
+export const API = meta("api").replace(/\/+$/, "");
+
+/** In development: the folder that mails are written to. */
+export const MAIL_FOLDER = meta("mail-folder");
+
+/** The address of this page without query and fragment: where signing in returns to. */
+export const HOME = location.origin + location.pathname;
+
+/** @param {string} path below the folder of static files */
+export function staticUrl(path) {
+  return new URL(`../${path}`, import.meta.url).href;
+}
+
+/** @type {Map<string, Promise<void>>} */
+const loading = new Map();
+
+/**
+ * Load a classic script once.
+ * @param {string} path
+ */
+export function loadScript(path) {
+  let promise = loading.get(path);
+  if (!promise) {
+    promise = new Promise((resolve, reject) => {
+      const script = document.createElement("script");
+      script.src = staticUrl(path);
+      script.onload = () => resolve();
+      script.onerror = () => {
+        loading.delete(path);
+        script.remove();
+        reject(new Error(`${path} could not be loaded.`));
+      };
+      document.head.append(script);
+    });
+    loading.set(path, promise);
+  }
+  return promise;
+}
+
+/**
+ * Load a style sheet once.
+ * @param {string} path
+ */
+export function loadStyle(path) {
+  const href = staticUrl(path);
+  if (document.querySelector(`link[href="${href}"]`)) return;
+  const link = document.createElement("link");
+  link.rel = "stylesheet";
+  link.href = href;
+  document.head.prepend(link);
+}

@@ -1,0 +1,84 @@
+// The Ace editor under a strict Content-Security-Policy: its styles are files, and it starts no worker.
+
+import { loadScript, loadStyle, staticUrl } from "./config.js";
+import { h } from "./dom.js";
+
+const FOLDER = "django_ace/ace";
+const [LIGHT, DARK] = ["github_light_default", "github_dark"];
+
+/**
+ * @typedef {{line: number, severity: string, message: string}} Annotation
+ * @typedef {{element: HTMLElement, value: () => string, set: (text: string) => void, annotate: (notes: Annotation[]) => void,
+ *   goTo: (line: number) => void, insert: (text: string) => void}} Editor
+ */
+
+/**
+ * @param {{mode: "json" | "sql", text: string, label: string, low?: boolean, readOnly?: boolean, words?: () => {value: string, meta: string}[],
+ *   change?: () => void, run?: () => void, onLeave: (done: () => void) => void}} options
+ * @returns {Promise<Editor>}
+ */
+export async function createEditor({ mode, text, label, low, readOnly, words, change, run, onLeave }) {
+  loadStyle(`${FOLDER}/css/ace.css`);
+  loadStyle(`${FOLDER}/css/theme/${LIGHT}.css`);
+  loadStyle(`${FOLDER}/css/theme/${DARK}.css`);
+  await loadScript(`${FOLDER}/ace.js`);
+  const { ace } = /** @type {any} */ (globalThis);
+  ace.config.set("useStrictCSP", true);
+  ace.config.set("basePath", staticUrl(FOLDER));
+  await Promise.all([`mode-${mode}`, `theme-${LIGHT}`, `theme-${DARK}`, ...(words ? ["ext-language_tools"] : [])]
+    .map((name) => loadScript(`${FOLDER}/${name}.js`)));
+
+  const element = h("div", { class: low ? "editor low" : "editor" });
+  const editor = ace.edit(element, {
+    useWorker: false, value: text, showPrintMargin: false, tabSize: 2, useSoftTabs: true, readOnly,
+    fontSize: 13, wrap: true, highlightActiveLine: !readOnly, enableKeyboardAccessibility: true, scrollPastEnd: 0.2,
+    fontFamily: "var(--mono)",
+  });
+  editor.session.setMode(`ace/mode/${mode}`);
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const dress = () => editor.setTheme(`ace/theme/${dark.matches ? DARK : LIGHT}`);
+  dress();
+  dark.addEventListener("change", dress);
+  const area = editor.textInput.getElement();
+  area.setAttribute("aria-label", label);
+  area.setAttribute("spellcheck", "false");
+  if (change) editor.session.on("change", change);
+  if (run) editor.commands.addCommand({ name: "run", bindKey: { win: "Ctrl-Enter", mac: "Command-Enter" }, exec: run });
+  if (words) complete(ace, editor, words);
+  const resize = new ResizeObserver(() => editor.resize());
+  resize.observe(element);
+  onLeave(() => {
+    dark.removeEventListener("change", dress);
+    resize.disconnect();
+    editor.destroy();
+  });
+
+  /** @type {number[]} */
+  let markers = [];
+  return {
+    element,
+    value: () => editor.getValue(),
+    set: (value) => { editor.session.setValue(value); },
+    insert: (value) => { editor.insert(value); editor.focus(); },
+    goTo: (line) => { editor.gotoLine(line, 0, true); editor.scrollToLine(line - 1, true, true); editor.focus(); },
+    annotate(notes) {
+      const Range = ace.require("ace/range").Range;
+      markers.forEach((marker) => editor.session.removeMarker(marker));
+      markers = notes.map((note) => editor.session.addMarker(new Range(note.line - 1, 0, note.line - 1, 1), `lint-${note.severity}`, "fullLine"));
+      editor.session.setAnnotations(notes.map((note) => ({ row: note.line - 1, text: note.message, type: note.severity })));
+    },
+  };
+}
+
+/**
+ * @param {any} ace
+ * @param {any} editor
+ * @param {() => {value: string, meta: string}[]} words
+ */
+function complete(ace, editor, words) {
+  const completer = {
+    /** @type {(editor: any, session: any, at: any, prefix: string, done: (error: null, found: any[]) => void) => void} */
+    getCompletions: (_editor, _session, _at, _prefix, done) => done(null, words().map((word) => ({ ...word, score: 10 }))),
+  };
+  editor.setOptions({ enableBasicAutocompletion: [completer], enableLiveAutocompletion: [completer] });
+}

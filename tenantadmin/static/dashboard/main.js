@@ -1,0 +1,25 @@
+// The dashboard. It calls the operations of the service's contract, and nothing else.
+
+import { startRouter } from "./router.js";
+import { takeTokens } from "./session.js";
+import { shell } from "./shell.js";
+
+takeTokens();
+
+/** @type {import("./router.js").Route[]} */
+const ROUTES = [
+  { pattern: "/", title: "Tenants", load: () => import("./pages/tenants.js") },
+  { pattern: "/signin", title: "Sign in", load: () => import("./pages/signin.js") },
+  { pattern: "/terms", title: "Terms of service", load: () => import("./pages/terms.js") },
+  { pattern: "/t/:tenant/overview", title: "Overview", load: () => import("./pages/overview.js") },
+  { pattern: "/t/:tenant/rules", title: "Rules", load: () => import("./pages/rules.js") },
+  { pattern: "/t/:tenant/rules/edit", title: "Edit rules", load: () => import("./pages/rules-edit.js") },
+  { pattern: "/t/:tenant/history", title: "History", load: () => import("./pages/history.js") },
+  { pattern: "/t/:tenant/statements", title: "Statements", load: () => import("./pages/statements.js") },
+  { pattern: "/t/:tenant/sql", title: "SQL", load: () => import("./pages/sql.js") },
+  { pattern: "/t/:tenant/drafts", title: "Drafts and replay", load: () => import("./pages/drafts.js") },
+  { pattern: "/t/:tenant/drafts/:draft", title: "Draft", load: () => import("./pages/draft.js") },
+  { pattern: "/t/:tenant/replays/:replay", title: "Replay", load: () => import("./pages/replay.js") },
+];
+
+startRouter(ROUTES, shell);

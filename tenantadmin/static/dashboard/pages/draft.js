@@ -1,0 +1,98 @@
+// One draft: edit, compare, replay, publish.
+
+import { ApiError, call, callWithTag } from "../api.js";
+import { ruleDiff } from "../diff.js";
+import { fill, h } from "../dom.js";
+import * as f from "../format.js";
+import { can } from "../people.js";
+import { go, to } from "../router.js";
+import { rulesetEditor } from "../ruleset.js";
+import { a, ask, badge, button, field, input, notify, panel } from "../ui.js";
+import { removedWithMarkers } from "./rules-edit.js";
+
+/** @type {import("../router.js").Show} */
+export async function show(context) {
+  const { tenant, params: { draft } } = context;
+  const path = { tenant, draft };
+  let { data: stored, etag } = await callWithTag("GET /config/tenants/{tenant}/rules/drafts/{draft}", path);
+  const mayWrite = can(tenant, "write");
+  const editor = await rulesetEditor({ rules: stored.rules, label: "Rules of the draft as JSON", context });
+  const name = input("name", stored.name, { "aria-label": "Name of the draft", placeholder: "Untitled", maxlength: 100 });
+  const base = h("span", null, `of revision #${stored.baseSeq}`);
+
+  /** @param {number} [baseSeq] */
+  const save = async (baseSeq) => {
+    const rules = editor.read();
+    if (!rules) throw new Error("The text is no JSON array. Correct it first.");
+    if (!editor.isChanged() && name.value === stored.name && baseSeq === undefined) return;
+    try {
+      ({ data: stored, etag } = await callWithTag("PUT /config/tenants/{tenant}/rules/drafts/{draft}",
+        { ...path, body: { rules, name: name.value, ...(baseSeq !== undefined && { baseSeq }) } }, { ifMatch: etag }));
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 409) throw new Error("Somebody else has changed this draft. Reload the page to see it.");
+      throw error;
+    }
+    editor.markSaved();
+    fill(base, `of revision #${stored.baseSeq}`);
+  };
+
+  /**
+   * @param {string} [confirmDeletes]
+   * @returns {Promise<void>}
+   */
+  const publish = async (confirmDeletes) => {
+    try {
+      await call("POST /config/tenants/{tenant}/rules/drafts/{draft}/publish", { ...path, confirmDeletes });
+    } catch (error) {
+      const ids = removedWithMarkers(error);
+      if (ids.length && !confirmDeletes && confirm(`These rules still have active markers: ${ids.join(", ")}. Remove them all the same?`)) return publish(ids.join(","));
+      throw error;
+    }
+  };
+
+  const review = async () => {
+    await save();
+    const difference = await call("GET /config/tenants/{tenant}/rules/drafts/{draft}/diff", path);
+    const isBehind = difference.from !== difference.baseSeq;
+    const done = await ask({
+      title: "Publish this draft?", wide: true, action: isBehind ? `Publish over revision #${difference.from}` : "Publish",
+      body: [isBehind && h("div", { class: "callout warn" }, h("p", null, `The rules are at revision #${difference.from} by now; the draft was made of #${difference.baseSeq}. `,
+        difference.conflicts.length ? `Others have changed ${difference.conflicts.length} of the same rules.` : "Nobody else has changed the same rules.",
+        " Publishing makes the rules what the draft says.")),
+      ruleDiff(difference, difference.conflicts), h("p", { class: "muted small" }, "The Gateway starts with an empty cache under the new rules.")],
+      run: async () => {
+        if (isBehind) await save(difference.from);
+        await publish();
+      },
+    });
+    if (!done) return;
+    notify("Published. The draft is gone.");
+    go(`/t/${tenant}/rules`);
+  };
+
+  const replay = async () => {
+    await save();
+    const last = f.yesterday();
+    const from = input("from", f.addDays(last, -6), { type: "date", max: last });
+    const until = input("to", last, { type: "date", max: last });
+    const asked = await ask({
+      title: "Replay this draft", action: "Replay",
+      body: [h("p", { class: "muted" }, "Computes what these rules would have done with the requests of the days, beside the rules that were in force."),
+        h("div", { class: "form" }, field("First day", from), field("Last day", until))],
+      run: async () => {
+        const run = await call("POST /tenants/{tenant}/replays", { tenant, body: { draftId: draft, from: from.value, to: until.value } });
+        next = run.replayId;
+      },
+    });
+    if (asked) go(`/t/${tenant}/replays/${next}`);
+  };
+  let next = "";
+  const isDirty = () => editor.isChanged() || name.value !== stored.name;
+  context.guard(() => mayWrite && isDirty());
+  context.title(stored.name || "Draft");
+  return h("div", null,
+    h("header", { class: "page-head" }, h("div", null, h("div", { class: "row" }, h("h1", { class: "hidden" }, "Draft"), name, badge("draft", "info")),
+      h("p", { class: "muted" }, a(to(tenant, "drafts"), "Drafts"), " · ", base)),
+    mayWrite && h("div", { class: "row" }, button("Save", async () => { await save(); notify("Saved."); }), button("Replay", replay), button("Review and publish", review, "primary"))),
+    editor.element, panel("Replays", null, h("p", { class: "pad muted" }, a(to(tenant, "drafts"), "All replays of the tenant"))));
+}

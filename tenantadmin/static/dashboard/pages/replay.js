@@ -1,0 +1,160 @@
+// A replay: its progress, then what the rules would have done beside the rules that were in force.
+
+import { call } from "../api.js";
+import { fill, h } from "../dom.js";
+import * as f from "../format.js";
+import { can } from "../people.js";
+import { to } from "../router.js";
+import { a, badge, button, failure, panel, table } from "../ui.js";
+import { STATE, subject } from "./drafts.js";
+import { tiles } from "./overview.js";
+
+/** @typedef {Contract.Replay} Replay */
+/** @typedef {Contract.Bounds} Bounds */
+
+const POLL_MS = 1500;
+
+/** @type {Record<string, string>} */
+const CAVEATS = {
+  "writes-past-gateway-invisible": "Writes that do not pass the Gateway are not in the log: the true risk may be higher.",
+  "literals-hidden": "The log hides literals of some statements, so hits have bounds.",
+  "gateway-unknown": "Whether the Gateway declines some requests by itself could not be learned: the bounds are wider.",
+  "days-left-out": "Some days were left out.", "cold-start": "The days before the window have no data: the cache starts cold.",
+  "calibration-fair": "The replay of the rules in force differs a little from the log.",
+  "calibration-poor": "The replay of the rules in force differs much from the log: do not trust these figures.",
+};
+
+/** @type {import("../router.js").Show} */
+export async function show(context) {
+  const { tenant, params: { replay } } = context;
+  const body = h("div", null);
+  const poll = async () => {
+    try {
+      const run = await call("GET /tenants/{tenant}/replays/{replayId}", { tenant, replayId: replay });
+      if (context.signal.aborted) return;
+      fill(body, page(context, run));
+      if (run.state === "queued" || run.state === "running") {
+        const timer = setTimeout(poll, POLL_MS);
+        context.onLeave(() => clearTimeout(timer));
+      }
+    } catch (error) {
+      fill(body, failure(error, poll));
+    }
+  };
+  await poll();
+  return body;
+}
+
+/**
+ * @param {import("../router.js").Context} context
+ * @param {Replay} run
+ */
+function page(context, run) {
+  const { tenant } = context;
+  const isOpen = run.state === "queued" || run.state === "running";
+  const cancel = async () => {
+    await call("DELETE /tenants/{tenant}/replays/{replayId}", { tenant, replayId: run.replayId });
+    context.reload();
+  };
+  const head = h("header", { class: "page-head" },
+    h("div", null, h("div", { class: "row" }, h("h1", null, "Replay"), badge(run.state, STATE[run.state])),
+      h("p", { class: "muted" }, a(to(tenant, "drafts"), "Drafts and replay"), ` · ${f.dayShort(run.window.from)} – ${f.dayShort(run.window.to)} · `,
+        run.subject.draftId ? a(to(tenant, `drafts/${run.subject.draftId}`), "the draft") : subject(run.subject))),
+    isOpen && can(tenant, "write") && button("Cancel", cancel));
+  if (isOpen) {
+    return [head, panel(run.state === "queued" ? "Waiting for its turn" : "Running", null, h("div", { class: "pad" },
+      h("progress", { class: "progress", max: 1, value: run.progress, "aria-label": "Progress" })))];
+  }
+  if (run.state !== "done") return [head, panel("No result", null, h("p", { class: "pad" }, run.error ?? "It was cancelled."))];
+  return [head, ...result(tenant, run)];
+}
+
+/**
+ * @param {Bounds} bounds
+ * @param {(value: number) => string} show
+ */
+function range({ low, likely, high }, show) {
+  if (low === high) return show(low);
+  return likely === null ? `${show(low)} to ${show(high)}` : h("span", { title: `between ${show(low)} and ${show(high)}` }, `${show(likely)} (${show(low)} to ${show(high)})`);
+}
+
+/** @param {Contract.ReplayCounts} counts */
+const atRisk = ({ risk: { low, high } }) => (low === high ? f.number(low) : `${f.number(low)} – ${f.number(high)}`);
+
+/** @param {Bounds} bounds */
+const middle = ({ low, likely, high }) => likely ?? (low + high) / 2;
+
+/**
+ * @param {string} tenant
+ * @param {Replay} run
+ */
+function result(tenant, run) {
+  const { total, against, calibration } = run;
+  if (!total || !against || !calibration) return [];
+  const [now, then] = [total, against.total];
+  const rate = (/** @type {Contract.ReplayCounts} */ one) => middle(one.hits) / (middle(one.hits) + one.misses || 1);
+  const gain = middle(now.savedMs) - middle(then.savedMs);
+  return [
+    calibration.grade === "poor" && h("div", { class: "callout bad", role: "alert" }, CAVEATS["calibration-poor"]),
+    tiles([
+      ["Requests", f.compact(now.requests)], ["Hits", f.compact(middle(now.hits)), signed(middle(now.hits) - middle(then.hits), f.compact)],
+      ["Hit rate of cache rules", f.percent(rate(now)), `was ${f.percent(rate(then))}`],
+      ["Warehouse time saved", f.duration(middle(now.savedMs)), signed(gain, f.duration)],
+      ["Hits at risk", atRisk(now), `was ${atRisk(then)}`],
+      ["Agreement with the log", f.percent(calibration.share), calibration.grade],
+    ]),
+    panel("By rule", h("span", { class: "muted small" }, "in brackets: under the rules in force, where it differs"), byRule(tenant, run)),
+    h("div", { class: "columns" }, moved(tenant, run), publishCost(run)),
+    panel("What to keep in mind", null, h("ul", { class: "pad prose" }, (run.caveats ?? []).map((code) => h("li", null, CAVEATS[code] ?? code)),
+      run.window.daysLeftOut?.map((day) => h("li", null, `${f.periodName(day)} was left out.`)))),
+  ];
+}
+
+/**
+ * @param {number} value
+ * @param {(value: number) => string} show
+ */
+const signed = (value, show) => (Math.round(value) === 0 ? "as before" : `${value > 0 ? "+" : "−"}${show(Math.abs(value))}`);
+
+/**
+ * @param {string} tenant
+ * @param {Replay} run
+ */
+function byRule(tenant, run) {
+  const before = new Map((run.against?.rules ?? []).map((one) => [one.ruleId, one]));
+  const was = (/** @type {Contract.ReplayRuleCounts} */ row, /** @type {(one: Contract.ReplayRuleCounts) => string} */ show) => {
+    const old = before.get(row.ruleId);
+    return old && show(old) === show(row) ? null : h("span", { class: "muted small" }, ` (${old ? show(old) : f.NONE})`);
+  };
+  return table([
+    { head: "Rule", cell: (row) => (row.ruleId === null ? h("em", null, "no rule") : a(to(tenant, "rules", { rule: row.ruleId }), row.ruleId)) },
+    { head: "Requests", number: true, cell: (row) => [f.number(row.requests), was(row, (one) => f.number(one.requests))], sort: (row) => row.requests },
+    { head: "Hits", number: true, cell: (row) => [range(row.hits, f.number), was(row, (one) => f.number(Math.round(middle(one.hits))))], sort: (row) => middle(row.hits) },
+    { head: "Misses", number: true, cell: (row) => [f.number(row.misses), was(row, (one) => f.number(one.misses))], sort: (row) => row.misses },
+    { head: "Saved", number: true, cell: (row) => [range(row.savedMs, f.duration), was(row, (one) => f.duration(middle(one.savedMs)))], sort: (row) => middle(row.savedMs) },
+    { head: "Hits at risk", number: true, cell: (row) => atRisk(row), sort: (row) => row.risk.high },
+  ], run.rules ?? [], { label: "By rule", sorted: 4 });
+}
+
+/**
+ * @param {string} tenant
+ * @param {Replay} run
+ */
+function moved(tenant, run) {
+  const rows = run.moved ?? [];
+  return panel("Requests that end differently", null, rows.length ? table([
+    { head: "Was", cell: (row) => badge(row.from) }, { head: "Becomes", cell: (row) => badge(row.to, "info") },
+    { head: "Requests", number: true, cell: (row) => f.number(row.count), sort: (row) => row.count },
+    { head: "For instance", cell: (row) => row.examples.slice(0, 1).map((/** @type {string} */ id) => h("code", { class: "small" }, id)) },
+  ], rows, { label: "Requests that end differently", limit: 10, sorted: 2 }) : h("p", { class: "pad muted" }, "Every request ends as before."));
+}
+
+/** @param {Replay} run */
+function publishCost(run) {
+  const cost = run.publishCost;
+  if (!cost) return null;
+  const at = (/** @type {Contract.HourCost} */ one) => `${String(one.hour).padStart(2, "0")}:00 UTC: ${f.number(one.extraMisses)} extra misses, ${f.duration(one.extraMs)}`;
+  return panel("What publishing costs", null, h("dl", { class: "facts pad" },
+    h("dt", null, "Now"), h("dd", null, at(cost.now)), h("dt", null, "Cheapest hour"), h("dd", null, at(cost.best))),
+  h("p", { class: "pad muted small" }, "Every publish empties the cache. These results would have been asked for again."));
+}

@@ -1,0 +1,117 @@
+// SQL over the log: completion, queries kept in this browser, CSV and Parquet.
+
+import { call } from "../api.js";
+import { fill, h } from "../dom.js";
+import { createEditor } from "../editor.js";
+import * as f from "../format.js";
+import { replaceAddress, to } from "../router.js";
+import { download, resultTable } from "../results.js";
+import { badge, button, failure, notify, panel, skeleton } from "../ui.js";
+
+/** @typedef {{name: string, sql: string}} Kept */
+
+const WORDS = ["SELECT", "FROM proxy_logs", "WHERE day =", "GROUP BY", "ORDER BY", "LIMIT", "count(*)", "sum(", "avg(", "quantile_cont(", "DISTINCT", "CASE WHEN", "BETWEEN"];
+
+/** @param {string} day */
+const examples = (day) => [
+  { name: "Requests by status", sql: `SELECT cacheStatus, count(*) AS requests\nFROM proxy_logs\nWHERE day = '${day}'\nGROUP BY ALL\nORDER BY requests DESC` },
+  { name: "Dearest statements", sql: `SELECT standardizedSql, count(*) AS requests, sum(warehouseExecutionTimeMs) AS ms\nFROM proxy_logs\nWHERE day = '${day}'\nGROUP BY ALL\nORDER BY ms DESC NULLS LAST\nLIMIT 20` },
+  { name: "Why misses", sql: `SELECT matchedRule, missReason, count(*) AS misses\nFROM proxy_logs\nWHERE day = '${day}' AND cacheStatus = 'MISS'\nGROUP BY ALL\nORDER BY misses DESC` },
+  { name: "Latest misses, to explain", sql: `SELECT logId, "timestamp", matchedRule, missReason, responseTimeMs, day\nFROM proxy_logs\nWHERE day = '${day}' AND cacheStatus = 'MISS'\nORDER BY "timestamp" DESC\nLIMIT 50` },
+];
+
+/** @type {import("../router.js").Show} */
+export async function show(context) {
+  const { tenant, query } = context;
+  const key = `dashboard.queries.${tenant}`;
+  const samples = examples(f.yesterday());
+  /** @type {string[]} */
+  let columns = [];
+  const output = h("div", null);
+  const columnList = h("div", { class: "pad" });
+  const editor = await createEditor({
+    mode: "sql", text: query.get("sql") ?? read(key)[0]?.sql ?? samples[0].sql, label: "SQL", low: true, onLeave: context.onLeave,
+    words: () => [...columns.map((value) => ({ value, meta: "column" })), ...WORDS.map((value) => ({ value, meta: "SQL" }))],
+    run: () => run(),
+  });
+  call("GET /tenants/{tenant}/query/schema", { tenant }).then((schema) => {
+    columns = schema.columns.map((one) => one.name);
+    fill(columnList, h("dl", { class: "columns-list" }, schema.columns.map((one) => [
+      h("dt", null, h("button", { type: "button", class: "link mono", onclick: () => editor.insert(quoted(one.name)) }, one.name), h("span", { class: "muted small" }, ` ${one.type}`)),
+      h("dd", { class: "muted small" }, one.meaning, one.unit && ` (${one.unit})`)])));
+  }, (error) => fill(columnList, failure(error)));
+
+  let running = new AbortController();
+  const run = async () => {
+    running.abort();
+    running = new AbortController();
+    const { signal } = running;
+    const sql = editor.value().trim();
+    replaceAddress(to(tenant, "sql", { sql }));
+    fill(output, skeleton(2));
+    const start = performance.now();
+    try {
+      const answer = await call("POST /tenants/{tenant}/query", { tenant, body: { sql } }, { signal });
+      fill(output, panel(`${f.number(answer.rowCount)} rows`, [answer.truncated && badge("cut at the row limit", "warn"),
+        h("span", { class: "muted small" }, f.duration(performance.now() - start)),
+        button("CSV", () => download(tenant, sql, "csv"), "small"), button("Parquet", () => download(tenant, sql, "parquet"), "small")],
+      resultTable(tenant, answer)));
+    } catch (error) {
+      if (!signal.aborted) fill(output, panel("No result", null, failure(error)));
+    }
+  };
+  context.onLeave(() => running.abort());
+
+  const keptList = h("ul", { class: "findings", "aria-label": "Queries" });
+  const drawKept = () => fill(keptList,
+    read(key).map((one, index) => entry(one, () => editor.set(one.sql), () => { write(key, read(key).filter((_, at) => at !== index)); drawKept(); })),
+    samples.map((one) => entry(one, () => editor.set(one.sql))));
+  const keep = () => {
+    const sql = editor.value().trim();
+    const name = prompt("Name of the query", sql.split("\n")[0].slice(0, 60));
+    if (!name) return;
+    write(key, [{ name, sql }, ...read(key).filter((one) => one.name !== name)]);
+    notify("Kept in this browser.");
+    drawKept();
+  };
+  drawKept();
+  return h("div", null,
+    h("header", { class: "page-head" }, h("div", null, h("h1", null, "SQL"), h("p", { class: "muted" }, h("code", null, "proxy_logs"), " holds one row for each request. Name a day: it is much faster.")),
+      h("div", { class: "row" }, button("Keep", keep), button("Run", run, "primary"))),
+    h("div", { class: "split" },
+      h("div", null, panel("Statement", h("span", { class: "muted small" }, "Ctrl + Enter runs it"), editor.element), output),
+      h("div", null, panel("Queries", null, keptList),
+        h("details", { class: "panel" }, h("summary", { class: "panel-head strong" }, "Columns"), columnList))));
+}
+
+/**
+ * @param {Kept} one
+ * @param {() => void} choose
+ * @param {() => void} [remove]
+ */
+const entry = (one, choose, remove) => h("li", { class: "row nowrap" },
+  h("button", { type: "button", class: "grow", onclick: choose, title: one.sql }, one.name),
+  remove && h("button", { type: "button", class: "fit", "aria-label": `Forget ${one.name}`, onclick: remove }, "×"));
+
+/** @param {string} name */
+const quoted = (name) => (name === "timestamp" ? '"timestamp"' : name);
+
+/**
+ * @param {string} key
+ * @returns {Kept[]}
+ */
+function read(key) {
+  try {
+    return JSON.parse(localStorage.getItem(key) ?? "[]");
+  } catch {
+    return [];
+  }
+}
+
+/**
+ * @param {string} key
+ * @param {Kept[]} kept
+ */
+function write(key, kept) {
+  localStorage.setItem(key, JSON.stringify(kept.slice(0, 50)));
+}

@@ -1,0 +1,35 @@
+// The tenants of the user.
+
+import { h } from "../dom.js";
+import { ago } from "../format.js";
+import { person } from "../people.js";
+import { go, to } from "../router.js";
+import { a, badge, empty, input, panel, table } from "../ui.js";
+
+/** @type {import("../router.js").Show} */
+export async function show() {
+  const who = await person();
+  const columns = [
+    { head: "Tenant", cell: (/** @type {any} */ row) => a(to(row.id, "overview"), h("strong", null, row.name)),
+      sort: (/** @type {any} */ row) => row.name },
+    { head: "Your role", cell: (/** @type {any} */ row) => badge(row.role, row.role === "owner" ? "info" : ""),
+      sort: (/** @type {any} */ row) => row.role },
+    { head: "Rules", cell: (/** @type {any} */ row) => a(to(row.id, "rules"), "Rules") },
+    { head: "Last change", number: true, cell: (/** @type {any} */ row) => ago(row.modifiedAt),
+      sort: (/** @type {any} */ row) => Date.parse(row.modifiedAt) },
+  ];
+  return h("div", null, h("header", { class: "page-head" }, h("h1", null, "Tenants")),
+    who.tenants.length ? panel(`${who.tenants.length} tenants`, null, table(columns, who.tenants, { label: "Tenants" }))
+      : empty("You are in no tenant yet.", h("p", { class: "muted" }, "Ask an owner to add your address, ", h("strong", null, who.email), ".")),
+    who.role === "admin" && byId());
+}
+
+/** A platform admin reads any tenant, but lists only its own. */
+function byId() {
+  const id = input("tenant", "", { pattern: "[0-9a-fA-F-]{36}", required: true, placeholder: "Tenant id", "aria-label": "Tenant id" });
+  const open = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    go(`/t/${id.value.trim().toLowerCase()}/overview`);
+  };
+  return panel("Any tenant", null, h("form", { class: "row pad", onsubmit: open }, id, h("button", { class: "button" }, "Open")));
+}

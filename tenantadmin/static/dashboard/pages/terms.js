@@ -1,0 +1,25 @@
+// The terms of service, for a user who has not accepted the present ones.
+
+import { call, mustAcceptTerms, renew, send, signOut } from "../api.js";
+import { h } from "../dom.js";
+import { markdown } from "../markdown.js";
+import { go } from "../router.js";
+import { button } from "../ui.js";
+
+/** @type {import("../router.js").Show} */
+export async function show() {
+  const text = await (await send("GET /tos", {}, { anonymous: true, accept: "text/markdown" })).text();
+  const accept = async () => {
+    await call("POST /users/{email}/tos", { email: "me", body: { markdown: text } });
+    await renew();
+    go("/");
+  };
+  const leave = async () => {
+    await signOut(false);
+    go("/signin");
+  };
+  return h("div", { class: "card terms" }, h("h1", null, "Terms of service"),
+    h("div", { class: "prose scroll", tabindex: 0, role: "region", "aria-label": "Terms of service" }, markdown(text)),
+    mustAcceptTerms() ? h("div", { class: "row end" }, button("Sign out", leave), button("Accept and go on", accept, "primary"))
+      : h("a", { href: "#/" }, "Back"));
+}

@@ -1,0 +1,91 @@
+// Personal access tokens for what signing in alone does not allow: the summaries and reports of a tenant.
+
+import { ApiError, call } from "./api.js";
+import { expiry, session, store } from "./session.js";
+
+const NAME = "Dashboard, until sign-out";
+
+/** @type {Map<string, Promise<string>>} */
+const minting = new Map();
+/** @type {(tenant: string) => string[]} */
+let scopesFor = () => [];
+
+/** @param {(tenant: string) => string[]} rule the scopes that the user may give to a token for a tenant */
+export function setScopeRule(rule) {
+  scopesFor = rule;
+}
+
+/**
+ * An access token of a personal access token for the tenant, which lasts a day and is revoked at sign-out.
+ * @param {string} tenant
+ */
+export function patBearer(tenant) {
+  const pat = session()?.pats[tenant];
+  if (pat && pat.expiresAt > Date.now() + 30_000) return Promise.resolve(pat.access);
+  let promise = minting.get(tenant);
+  if (!promise) {
+    promise = mintPat(tenant).finally(() => minting.delete(tenant));
+    minting.set(tenant, promise);
+  }
+  return promise;
+}
+
+/** @param {string} tenant */
+async function mintPat(tenant) {
+  const held = session()?.pats[tenant];
+  if (held) {
+    try {
+      return await exchangePat(tenant, held);
+    } catch (error) {
+      // Revoked or expired: make another.
+      if (!(error instanceof ApiError) || error.status !== 401) throw error;
+    }
+  }
+  const scopes = /** @type {any} */ (scopesFor(tenant));
+  const expiresAt = new Date(Date.now() + 86_400_000).toISOString();
+  const body = { name: NAME, scopes, tenants: [tenant], expiresAt };
+  let made;
+  try {
+    made = await call("POST /users/{email}/tokens", { email: "me", body });
+  } catch (error) {
+    const isFull = error instanceof ApiError && error.body?.details?.[0]?.code === "too-many-tokens";
+    if (!isFull || !(await revokeOldest())) throw error;
+    made = await call("POST /users/{email}/tokens", { email: "me", body });
+  }
+  return exchangePat(tenant, { id: made.id, token: made.token, access: "", expiresAt: 0 });
+}
+
+/** Revoke the oldest token that a dashboard made: its tab was closed without signing out, or makes another. */
+async function revokeOldest() {
+  const { tokens } = await call("GET /users/{email}/tokens", { email: "me" });
+  const oldest = tokens.filter((one) => one.name === NAME).pop();
+  if (oldest) await call("DELETE /users/{email}/tokens/{pat_id}", { email: "me", pat_id: oldest.id });
+  return oldest !== undefined;
+}
+
+/**
+ * @param {string} tenant
+ * @param {import("./session.js").Pat} pat
+ */
+async function exchangePat(tenant, pat) {
+  keepPat(tenant, pat);
+  const body = { grant_type: /** @type {const} */ ("pat_exchange"), pat: pat.token };
+  const answer = await call("POST /oauth/token", { body }, { anonymous: true });
+  keepPat(tenant, { ...pat, access: answer.access_token, expiresAt: expiry(answer) });
+  return answer.access_token;
+}
+
+/**
+ * @param {string} tenant
+ * @param {import("./session.js").Pat} pat
+ */
+function keepPat(tenant, pat) {
+  const held = session();
+  if (held) store({ ...held, pats: { ...held.pats, [tenant]: pat } });
+}
+
+/** @param {string} tenant */
+export function expirePat(tenant) {
+  const pat = session()?.pats[tenant];
+  if (pat) keepPat(tenant, { ...pat, expiresAt: 0 });
+}

@@ -1,0 +1,107 @@
+// Pages by the fragment of the address: #/t/{tenant}/rules?seq=3. Back, forward and deep links work on any host.
+
+/**
+ * @typedef {{pattern: string, load: () => Promise<{show: Show}>, title: string}} Route
+ * @typedef {{params: Record<string, string>, query: URLSearchParams, tenant: string, signal: AbortSignal,
+ *   title: (text: string) => void, guard: (isDirty: () => boolean) => void, onLeave: (done: () => void) => void,
+ *   reload: () => void}} Context
+ * @typedef {(context: Context) => Node | Promise<Node>} Show
+ */
+
+/** @param {string} hash */
+function parse(hash) {
+  const [path, query] = (hash.replace(/^#/, "") || "/").split("?");
+  return { path, query: new URLSearchParams(query ?? "") };
+}
+
+/**
+ * @param {Route[]} routes
+ * @param {string} path
+ */
+function match(routes, path) {
+  const parts = path.split("/");
+  for (const route of routes) {
+    const wanted = route.pattern.split("/");
+    /** @type {Record<string, string>} */
+    const params = {};
+    const fits = wanted.length === parts.length && wanted.every((part, index) => {
+      if (!part.startsWith(":")) return part === parts[index];
+      params[part.slice(1)] = decodeURIComponent(parts[index]);
+      return parts[index] !== "";
+    });
+    if (fits) return { route, params };
+  }
+  return null;
+}
+
+/**
+ * Show the page of the address, now and whenever it changes.
+ * @param {Route[]} routes
+ * @param {{open: (route: Route | null, context: Context, load: () => Promise<Node>) => Promise<void>}} shell
+ */
+export function startRouter(routes, shell) {
+  /** @type {AbortController | null} */
+  let page = null;
+  let shown = location.hash;
+  /** @type {(() => boolean)} */
+  let isDirty = () => false;
+  /** @type {(() => void)[]} */
+  let leaving = [];
+
+  const go = () => {
+    if (location.hash !== shown && isDirty() && !confirm("Leave without saving your changes?")) {
+      history.pushState(null, "", shown || "#/");
+      return;
+    }
+    shown = location.hash;
+    page?.abort();
+    leaving.forEach((done) => done());
+    leaving = [];
+    isDirty = () => false;
+    const controller = new AbortController();
+    page = controller;
+    const { path, query } = parse(location.hash);
+    const found = match(routes, path);
+    const params = found?.params ?? {};
+    /** @type {Context} */
+    const context = {
+      params, query, tenant: params.tenant ?? "", signal: controller.signal, reload: go,
+      title: (text) => { document.title = `${text} · Dashboard`; },
+      guard: (check) => { isDirty = check; },
+      onLeave: (done) => { leaving.push(done); },
+    };
+    document.title = `${found?.route.title ?? "Not found"} · Dashboard`;
+    const load = async () => (await found?.route.load())?.show(context) ?? document.createTextNode("");
+    shell.open(found?.route ?? null, context, load);
+  };
+  addEventListener("hashchange", go);
+  addEventListener("beforeunload", (event) => {
+    if (isDirty()) event.preventDefault();
+  });
+  go();
+}
+
+/** @param {string} path */
+export function go(path) {
+  location.hash = `#${path}`;
+}
+
+/**
+ * The address of a page of a tenant.
+ * @param {string} tenant
+ * @param {string} page
+ * @param {Record<string, string | number | undefined | null>} [query]
+ */
+export function to(tenant, page, query = {}) {
+  const entries = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  const text = new URLSearchParams(entries.map(([key, value]) => [key, String(value)])).toString();
+  return `#/t/${tenant}/${page}${text ? `?${text}` : ""}`;
+}
+
+/**
+ * Change the query of the address in place, without a new page.
+ * @param {string} href
+ */
+export function replaceAddress(href) {
+  history.replaceState(null, "", href);
+}

@@ -1,0 +1,138 @@
+// The frame around pages: navigation by tenant, loading and failing.
+
+import { ApiError, SignedOut, mustAcceptTerms, signOut } from "./api.js";
+import { fill, h, icon } from "./dom.js";
+import { can, forgetPerson, person } from "./people.js";
+import { go, to } from "./router.js";
+import { session } from "./session.js";
+import { a, button, empty, failure, notify, select, sentence, skeleton } from "./ui.js";
+
+/** @typedef {import("./people.js").Person} Person */
+/** @typedef {import("./people.js").Right} Right */
+
+/** @type {[string, [string, import("./dom.js").Icon, string, Right?][]][]} */
+const SECTIONS = [
+  ["Traffic", [["overview", "overview", "Overview"], ["statements", "statements", "Statements"],
+    ["reports", "reports", "Reports"]]],
+  ["Rules", [["rules", "rules", "Rules"], ["drafts", "drafts", "Drafts and replay"],
+    ["history", "history", "History"]]],
+  ["Explore", [["sql", "sql", "SQL", "member"], ["explain", "explain", "Explain"]]],
+  ["Tenant", [["config", "config", "Configuration"], ["members", "members", "Members", "people"]]],
+];
+
+const app = /** @type {HTMLElement} */ (document.getElementById("app"));
+const view = h("main", { id: "view", tabindex: -1 });
+const side = h("aside", { class: "side" });
+const OPEN = new Set(["/signin", "/terms"]);
+
+/** @type {import("./router.js").Route | null} */
+let before = null;
+
+export const shell = {
+  /**
+   * @param {import("./router.js").Route | null} route
+   * @param {import("./router.js").Context} context
+   * @param {() => Promise<Node>} load
+   */
+  async open(route, context, load) {
+    if (!session() && route?.pattern !== "/signin") return askToSignIn();
+    if (session() && mustAcceptTerms() && !OPEN.has(route?.pattern ?? "")) return go("/terms");
+    const isPlain = OPEN.has(route?.pattern ?? "");
+    app.className = isPlain ? "plain" : "";
+    if (isPlain) fill(app, view);
+    else if (!view.isConnected || app.firstChild !== side) fill(app, side, view);
+    document.body.classList.remove("menu-open");
+    fill(view, isPlain ? null : skeleton());
+    if (before) {
+      scrollTo(0, 0);
+      view.focus({ preventScroll: true });
+    }
+    before = route;
+    try {
+      if (!isPlain) await drawSide(context, route);
+      const node = route ? await load() : empty("There is no such page.", a("#/", "To the tenants"));
+      if (!context.signal.aborted) fill(view, node);
+    } catch (error) {
+      if (context.signal.aborted) return;
+      if (error instanceof SignedOut) return askToSignIn();
+      if (error instanceof ApiError && error.code === "tos_required") return;
+      fill(view, failure(error, context.reload));
+    }
+  },
+};
+
+function askToSignIn() {
+  forgetPerson();
+  const wanted = location.hash && !/^#\/(signin|terms)?(\?|$)/.test(location.hash) ? location.hash.slice(1) : "";
+  go(wanted ? `/signin?to=${encodeURIComponent(wanted)}` : "/signin");
+}
+
+/**
+ * @param {import("./router.js").Context} context
+ * @param {import("./router.js").Route | null} route
+ */
+async function drawSide(context, route) {
+  const who = await person();
+  if (context.signal.aborted) return;
+  const page = (route?.pattern.split("/")[3] ?? "").replace("replays", "drafts");
+  const toggle = h("button", { type: "button", class: "menu", "aria-label": "Menu",
+    onclick: () => document.body.classList.toggle("menu-open") }, "☰");
+  fill(side,
+    h("div", { class: "brand" }, h("a", { href: "#/" }, h("span", { class: "mark", "aria-hidden": "true" }), "Gateway"), toggle),
+    h("div", { class: "side-body" },
+      context.tenant ? tenantMenu(who, context.tenant, page) : null,
+      h("nav", { "aria-label": "Pages" },
+        context.tenant ? SECTIONS.map(([name, entries]) => section(name, entries, context.tenant, page))
+          : h("ul", null, link("#/", "tenants", "Tenants", page === "" && route?.pattern === "/"))),
+      h("div", { class: "who" },
+        h("ul", null, link("#/account", "account", who.name, route?.pattern === "/account")),
+        button("Sign out", leave, "quiet"))));
+}
+
+/**
+ * @param {string} name
+ * @param {[string, import("./dom.js").Icon, string, Right?][]} entries
+ * @param {string} tenant
+ * @param {string} page
+ */
+function section(name, entries, tenant, page) {
+  const offered = entries.filter(([, , , right]) => !right || can(tenant, right));
+  return [h("h2", null, name), h("ul", null,
+    offered.map(([key, sign, text]) => link(to(tenant, key), sign, text, key === page)))];
+}
+
+/**
+ * @param {string} href
+ * @param {import("./dom.js").Icon} sign
+ * @param {string} text
+ * @param {boolean} isNow
+ */
+const link = (href, sign, text, isNow) =>
+  h("li", null, h("a", { href, "aria-current": isNow && "page" }, icon(sign), h("span", null, text)));
+
+/**
+ * @param {Person} who
+ * @param {string} tenant
+ * @param {string} page
+ */
+function tenantMenu(who, tenant, page) {
+  const choices = who.tenants.map((entry) => /** @type {[string, string]} */ ([entry.id, entry.name]));
+  if (!who.tenants.some((entry) => entry.id === tenant)) choices.push([tenant, tenant.slice(0, 8)]);
+  choices.push(["", "All tenants…"]);
+  const chosen = select("tenant", choices, tenant, { "aria-label": "Tenant" });
+  chosen.addEventListener("change", () => {
+    if (!chosen.value) return go("/");
+    location.hash = to(chosen.value, page || "overview");
+  });
+  return h("div", { class: "tenant" }, chosen);
+}
+
+async function leave() {
+  try {
+    await signOut(false);
+  } catch (error) {
+    notify(sentence(error), "error");
+  }
+  forgetPerson();
+  go("/signin");
+}

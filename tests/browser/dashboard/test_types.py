@@ -1,0 +1,65 @@
+"""The dashboard's modules are typed against the contract: an unknown operation or field is an error of tsc.
+
+Without tsc (Debian: apt-get install node-typescript) the other tests of this folder still hold every request, and
+every field that is read, against the contract.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.browser.conftest import ROOT
+from tests.browser.dashboard.contract_types import contract, declarations
+
+MODULES = ROOT / "tenantadmin" / "static" / "dashboard"
+OPTIONS = (
+    *("--noEmit", "--allowJs", "--checkJs", "--strict", "--target", "es2022", "--module", "es2022"),
+    *("--moduleResolution", "node", "--lib", "es2022,dom,dom.iterable"),
+)
+
+pytestmark = pytest.mark.typescript
+
+
+def check_types(folder: Path) -> str:
+    """Return what tsc says of the modules in ``folder``."""
+    (folder / "contract.d.ts").write_text(declarations(contract()))
+    files = ["contract.d.ts", *(str(path.relative_to(folder)) for path in sorted(folder.rglob("*.js")))]
+    found = subprocess.run(
+        [os.environ.get("TSC", "tsc"), *OPTIONS, *files], cwd=folder, capture_output=True, text=True, check=False
+    )
+    return found.stdout + found.stderr
+
+
+@pytest.fixture
+def modules(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(MODULES, tmp_path / "dashboard"))
+
+
+def test_every_module(modules: Path) -> None:
+    assert check_types(modules) == ""
+
+
+def test_what_the_contract_does_not_have_is_found(modules: Path) -> None:
+    (modules / "wrong.js").write_text(
+        'import { call } from "./api.js";\n'
+        'call("GET /users/{email}/secrets", { email: "me" });\n'
+        'const user = await call("GET /users/{email}", { email: "me" });\n'
+        "user.nickname;\n"
+        'call("GET /config/tenants/manifest", { colour: "red" });\n'
+        "export {};\n"
+    )
+    lines = [line for line in check_types(modules).splitlines() if not line.startswith(" ")]
+    assert [re.sub(r"\(.*", "", line) for line in lines] == ["wrong.js"] * 3
+    assert [name in line for name, line in zip(("secrets", "nickname", "colour"), lines, strict=True)] == [True] * 3
+
+
+def test_modules_stay_small(modules: Path) -> None:
+    lines = {path.name: len(path.read_text().splitlines()) for path in modules.rglob("*.js")}
+    assert {name: count for name, count in lines.items() if count > 250} == {}
+    assert sum(lines.values()) < 5000

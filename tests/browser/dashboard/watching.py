@@ -1,0 +1,107 @@
+"""The dashboard in a Chromium, and its requests held against the contract."""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qsl, urlsplit
+
+from openapi_schema_validator import OAS30Validator
+
+from tests.browser.browsing import browsing
+from tests.browser.dashboard.contract_types import contract
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Page, Request
+
+_WATCH: Final = (Path(__file__).parent / "contract_watch.js").read_text()
+CONTRACT: Final = contract()
+_PATTERNS: Final = sorted(
+    (
+        (re.compile(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(path))), operations)
+        for path, operations in CONTRACT["paths"].items()
+    ),
+    key=lambda entry: len(entry[0].pattern.replace("[^/]+", "")),
+    reverse=True,
+)
+
+
+@dataclass
+class Watched:
+    """What a page asked of the service: ``GET /users/me``, and what of it the contract does not have."""
+
+    page: Page
+    home: str
+    asked: list[str] = field(default_factory=list)
+    foreign: list[str] = field(default_factory=list)
+
+    def go(self, path: str) -> None:
+        """Open a page of the dashboard and wait until it is there."""
+        self.page.goto(f"{self.home}#{path}")
+        self.settle()
+
+    def settle(self) -> None:
+        self.page.wait_for_selector("#view:not(:has(.skeleton)) > *")
+
+
+def misuse_of(request: Request, *, api: str) -> str:
+    """Return how a request to the service leaves the contract, or ''."""
+    url = urlsplit(request.url)
+    name = f"{request.method} {url.path}"
+    found = next(
+        (
+            operations[request.method.lower()]
+            for pattern, operations in _PATTERNS
+            if pattern.fullmatch(url.path) and request.method.lower() in operations
+        ),
+        None,
+    )
+    if found is None:
+        return f"{name} is no operation"
+    known = {it["name"] for it in found.get("parameters", []) if it["in"] == "query"}
+    if unknown := [key for key, _ in parse_qsl(url.query) if key not in known]:
+        return f"{name} has no parameters {unknown}"
+    if found["operationId"] == "validateRules":
+        # Its point is to be sent what people type.
+        return ""
+    if (body := found.get("requestBody")) and request.post_data:
+        schema = {**body["content"]["application/json"]["schema"], "components": CONTRACT["components"]}
+        errors = [it.message for it in OAS30Validator(schema).iter_errors(json.loads(request.post_data))]
+        return f"{name}: {errors[0]}" if errors else ""
+    return f"{name} takes no body" if request.post_data and not body else ""
+
+
+@contextmanager
+def watched_dashboard(chromium: str, *, home: str, api: str, **context: Any) -> Iterator[Watched]:
+    """Open a page for the dashboard at ``home``, whose service is at ``api``.
+
+    At the end it fails if the page reported an error, if its policy was violated, if it asked another host, or
+    if a request or a field that it read is not in the contract.
+    """
+    with browsing(chromium, **context) as page:
+        watched = Watched(page, home)
+        page.add_init_script(f"{_WATCH}({json.dumps({'contract': CONTRACT, 'api': api})})")
+
+        def note(request: Request) -> None:
+            url = urlsplit(request.url)
+            origin = f"{url.scheme}://{url.netloc}"
+            if request.resource_type != "fetch":
+                # Pages, scripts and styles.
+                if not request.url.startswith(("data:", f"{api}/", home)):
+                    watched.foreign.append(request.url)
+            elif origin != api:
+                watched.foreign.append(request.url)
+            elif request.method != "OPTIONS":
+                watched.asked.append(f"{request.method} {url.path}" + (f"?{url.query}" if url.query else ""))
+                if misuse := misuse_of(request, api=api):
+                    watched.foreign.append(misuse)
+
+        page.on("request", note)
+        yield watched
+        assert not watched.foreign, watched.foreign
