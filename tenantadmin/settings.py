@@ -190,6 +190,8 @@ INSTALLED_APPS = [
     "rest_framework",
     "drf_spectacular",
     "drf_spectacular_sidecar",
+    # Static files only: the editor of the dashboard.
+    "django_ace",
     "accounts",
     "tosapp",
     "rules",

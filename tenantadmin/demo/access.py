@@ -55,7 +55,8 @@ def demo_file() -> Path:
 def ensure_access(people: People, tenants: Sequence[tuple[str, str]], *, last_day: date) -> bool:
     """Write the file unless its token is valid in this database. Return True if it was written.
 
-    The file has ``{adminEmail, adminPassword, ownerEmail, pat, tenants: [{tenantId, name}], lastDay}`` and mode 0600.
+    The file has ``{adminEmail, adminPassword, ownerEmail, pat, tenants: [{tenantId, name}], lastDay}``
+    and mode 0600.
 
     Args:
         people: of whom admin and owner get the password and the token.

@@ -37,7 +37,8 @@ def browsing(chromium: str, **context: Any) -> Iterator[Page]:
             page.on("pageerror", lambda error: problems.append(str(error)))
             yield page
             # A violation of the Content-Security-Policy is one.
-            assert [it for it in problems if not it.startswith(_ANSWERED)] == []
+            unexpected = [it for it in problems if not it.startswith(_ANSWERED)]
+            assert not unexpected, unexpected
         finally:
             browser.close()
 

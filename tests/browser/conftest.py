@@ -49,8 +49,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
     if _left_out:
         terminalreporter.write_line(
-            f"{len(_left_out)} browser tests were LEFT OUT: no Chromium or no tsc on this machine. Install them "
-            "(Debian: apt-get install chromium node-typescript), or set CHROMIUM and TSC.",
+            f"{len(_left_out)} browser tests were LEFT OUT: no Chromium or no tsc on this machine. Install "
+            "them (Debian: apt-get install chromium node-typescript), or set CHROMIUM and TSC.",
             yellow=True,
         )
 

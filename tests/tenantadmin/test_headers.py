@@ -33,7 +33,11 @@ ONLY_PAGES = ("Content-Security-Policy", "Permissions-Policy", "Cross-Origin-Emb
 
 @pytest.mark.parametrize(
     ("path", "scripts"),
-    [("/docs", "script-src 'self'"), ("/admin/login/", "script-src 'self' 'unsafe-eval'")],
+    [
+        ("/docs", "script-src 'self'"),
+        ("/dashboard/", "script-src 'self'"),
+        ("/admin/login/", "script-src 'self' 'unsafe-eval'"),
+    ],
 )
 def test_a_page_runs_only_scripts_of_this_host(client: Client, path: str, scripts: str) -> None:
     """Alpine evaluates the expressions in the admin site's templates; no other page may evaluate text."""

@@ -35,7 +35,8 @@ export function compareValues(from, to, path) {
   if (JSON.stringify(from) === JSON.stringify(to)) return [];
   const deep = [from, to].every((value) => value && typeof value === "object" && !Array.isArray(value));
   if (!deep) return [{ path, from, to }];
-  return [...new Set([...Object.keys(from), ...Object.keys(to)])].flatMap((key) => compareValues(from[key], to[key], `${path}/${key}`));
+  return [...new Set([...Object.keys(from), ...Object.keys(to)])].flatMap((key) =>
+    compareValues(Object.hasOwn(from, key) ? from[key] : undefined, Object.hasOwn(to, key) ? to[key] : undefined, `${path}/${key}`));
 }
 
 /** @param {Difference} difference */

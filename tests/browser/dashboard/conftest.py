@@ -68,14 +68,16 @@ def demo(transactional_db: None, settings: Any, tmp_path: Path) -> Demo:
 @pytest.fixture
 def own_origin(service: str, settings: Any) -> str:
     """The dashboard as the service serves it."""
-    settings.DASHBOARD_URL = f"{service}/dashboard/"
-    return settings.DASHBOARD_URL
+    settings.DASHBOARD_URL = address = f"{service}/dashboard/"
+    return address
 
 
 @pytest.fixture
 def other_origin(service: str, settings: Any) -> Iterator[str]:
     """The same files from a host that has nothing else, with the service named in the page."""
-    page = re.sub(r'name="api" content=""', f'name="api" content="{service}"', render_to_string("dashboard/index.html"))
+    page = re.sub(
+        r'name="api" content=""', f'name="api" content="{service}"', render_to_string("dashboard/index.html")
+    )
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.browser.dashboard.conftest import Demo
-
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from tests.browser.dashboard.conftest import Demo
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -29,7 +29,9 @@ def test_tenants_and_overview(demo: Demo, home: str, open_as: Callable[..., Any]
             "POST /oauth/token",
             *sorted([f"GET /tenants/T/summaries/{month.replace('-', '/')}", "GET /tenants/T/timeline"]),
         ]
-        tiles = dict(zip(page.locator("dt").all_inner_texts(), page.locator("dd").all_inner_texts(), strict=True))
+        tiles = dict(
+            zip(page.locator("dt").all_inner_texts(), page.locator("dd").all_inner_texts(), strict=True)
+        )
         assert tiles["Hit rate"].endswith("%")
         assert int(tiles["Requests"].replace(",", "")) > 100
         page.click("nav[aria-label='Length of the period'] >> text=Day")

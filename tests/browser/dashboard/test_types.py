@@ -1,7 +1,7 @@
 """The dashboard's modules are typed against the contract: an unknown operation or field is an error of tsc.
 
-Without tsc (Debian: apt-get install node-typescript) the other tests of this folder still hold every request, and
-every field that is read, against the contract.
+Without tsc (Debian: apt-get install node-typescript) the other tests of this folder still hold every request,
+and every field that is read, against the contract.
 """
 
 from __future__ import annotations
@@ -31,7 +31,11 @@ def check_types(folder: Path) -> str:
     (folder / "contract.d.ts").write_text(declarations(contract()))
     files = ["contract.d.ts", *(str(path.relative_to(folder)) for path in sorted(folder.rglob("*.js")))]
     found = subprocess.run(
-        [os.environ.get("TSC", "tsc"), *OPTIONS, *files], cwd=folder, capture_output=True, text=True, check=False
+        [os.environ.get("TSC", "tsc"), *OPTIONS, *files],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     return found.stdout + found.stderr
 
@@ -56,7 +60,9 @@ def test_what_the_contract_does_not_have_is_found(modules: Path) -> None:
     )
     lines = [line for line in check_types(modules).splitlines() if not line.startswith(" ")]
     assert [re.sub(r"\(.*", "", line) for line in lines] == ["wrong.js"] * 3
-    assert [name in line for name, line in zip(("secrets", "nickname", "colour"), lines, strict=True)] == [True] * 3
+    assert [name in line for name, line in zip(("secrets", "nickname", "colour"), lines, strict=True)] == [
+        True
+    ] * 3
 
 
 def test_modules_stay_small(modules: Path) -> None:

@@ -81,8 +81,8 @@ def misuse_of(request: Request, *, api: str) -> str:
 def watched_dashboard(chromium: str, *, home: str, api: str, **context: Any) -> Iterator[Watched]:
     """Open a page for the dashboard at ``home``, whose service is at ``api``.
 
-    At the end it fails if the page reported an error, if its policy was violated, if it asked another host, or
-    if a request or a field that it read is not in the contract.
+    At the end it fails if the page reported an error, if its policy was violated, if it asked another host,
+    or if a request or a field that it read is not in the contract.
     """
     with browsing(chromium, **context) as page:
         watched = Watched(page, home)

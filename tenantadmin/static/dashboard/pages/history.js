@@ -118,7 +118,10 @@ async function showRevision(context, kind, change, newest, detail) {
  * @param {number} last
  */
 async function difference(tenant, kind, from, last) {
-  if (kind === "rules") return ruleDiff(await call("GET /config/tenants/{tenant}/rules/history/diff", { tenant, from, to: last }));
+  if (kind === "rules") {
+    const { added, removed, changed } = await call("GET /config/tenants/{tenant}/rules/history/diff", { tenant, from, to: last });
+    return ruleDiff({ added, removed, changed });
+  }
   const { fields } = await call("GET /config/tenants/{tenant}/config/history/diff", { tenant, from, to: last });
   return fields.length ? h("div", { class: "diff" }, fieldTable(fields)) : h("p", { class: "pad muted" }, "Nothing differs.");
 }
