@@ -6,6 +6,7 @@ from django.db import transaction
 
 from accounts.access.credentials import end_links, lock_sign_in
 from accounts.access.rights import in_force
+from accounts.billing.accounts import remove_owner
 from accounts.events import record_event
 from accounts.grants import record_grant
 from accounts.memberships import record_membership
@@ -17,7 +18,7 @@ from tenantadmin.core.errors import Forbidden, NotFound
 
 
 def delete_user(email: str, *, actor: str) -> list[str]:
-    """Delete a user with memberships, grants and credentials. For platform admins.
+    """Delete a user with memberships, ownerships, grants and credentials. For platform admins.
 
     The user's magic links are used up, so that they do not sign in a new user with this address. Returns the
     accounts and tenants that are left without an owner, as `sole_ownerships`.
@@ -30,8 +31,8 @@ def delete_user(email: str, *, actor: str) -> list[str]:
         lock_admins()
         lock_sign_in(email)
         # Lock accounts before users: a write of an account uses the same order.
-        owned = Account.objects.filter(owners__email=email).values("pk")
-        list(Account.objects.select_for_update(no_key=True).filter(pk__in=owned).order_by("pk"))
+        owned = Account.objects.filter(owners__email=email, deleted_at__isnull=True).values("pk")
+        accounts = list(Account.objects.select_for_update(no_key=True).filter(pk__in=owned).order_by("pk"))
         user = User.objects.select_for_update().filter(email=email).first()
         if user is None:
             raise NotFound("There is no such user.")
@@ -41,6 +42,8 @@ def delete_user(email: str, *, actor: str) -> list[str]:
         tenants = Tenant.objects.select_for_update(no_key=True, of=("self",))
         list(tenants.filter(memberships__user=user).order_by("pk"))
         ownerless = sole_ownerships(user)
+        for account in accounts:
+            remove_owner(account, user=user, actor=actor)
         for tenant_id, role in user.memberships.values_list("tenant_id", "role"):
             record_membership(email, tenant_id, actor=actor, before=role)
         for grant in user.grants.select_related("grantee").filter(in_force()):

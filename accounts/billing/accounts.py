@@ -64,7 +64,7 @@ class AccountState:
 
     @property
     def etag(self) -> str:
-        return strong_etag("account", self.account_id, self.seq, *self.owners)
+        return strong_etag("account", self.account_id, self.seq)
 
     def document(self) -> dict[str, Any]:
         """Return the document that the history stores."""
@@ -201,6 +201,20 @@ def write_account(
         state = _state(account, owners=sorted(user.email for user in users))
         _append(state, before=stored.document(), action=RevisionAction.UPDATE, actor=actor)
     return state
+
+
+def remove_owner(account: Account, *, user: User, actor: str) -> None:
+    """Remove an owner who is about to be deleted, and append the revision.
+
+    Unlike `write_account`, it may leave the account without an owner. The caller has locked the account.
+    """
+    stored = read_account(account.pk)
+    account.owners.remove(user)
+    account.seq += 1
+    account.modified_at = later_than(account.modified_at)
+    account.save(update_fields=["seq", "modified_at"])
+    state = _state(account, owners=[email for email in stored.owners if email != user.email])
+    _append(state, before=stored.document(), action=RevisionAction.UPDATE, actor=actor)
 
 
 def delete_account(*, account_id: UUID, actor: str) -> None:

@@ -11,18 +11,22 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from django.db import DEFAULT_DB_ALIAS, connections
 from psycopg import pq
+from psycopg.errors import error_from_result
 
 if TYPE_CHECKING:
     from tenantadmin.database.base import DatabaseWrapper
 
 _numbers: Final = itertools.count(1)
+#: SQLSTATE of a statement that ran into `statement_timeout`.
+_TIMED_OUT: Final = b"57014"
 
 
 class PreparedQuery:
     """A query for at most one row. In the SQL, ``%s`` is a parameter; there is no other percent sign.
 
     It falls back to Django's cursor inside a transaction, while queries are logged or wrapped
-    (``connection.execute_wrappers``), and after any failure, so that the caller gets Django's exceptions.
+    (``connection.execute_wrappers``), and after any failure but a timeout, so that the caller gets Django's
+    exceptions.
     """
 
     def __init__(self, sql: str) -> None:
@@ -51,7 +55,11 @@ class PreparedQuery:
             return row
 
     def _execute(self, wrapper: DatabaseWrapper, values: list[bytes]) -> pq.abc.PGresult | None:
-        """Return the result, or None if the query failed or cannot be sent this way."""
+        """Return the result, or None if the query failed or cannot be sent this way.
+
+        Raises:
+            django.db.OperationalError: the query took longer than ``statement_timeout``.
+        """
         server = wrapper.connection.pgconn
         if server.transaction_status != pq.TransactionStatus.IDLE:
             return None
@@ -67,5 +75,9 @@ class PreparedQuery:
         result: pq.abc.PGresult = server.exec_prepared(name, values)
         if result.status != pq.ExecStatus.TUPLES_OK:
             del wrapper.statements[self]
+            if result.error_field(pq.DiagnosticField.SQLSTATE) == _TIMED_OUT:
+                # To ask again would take as long again.
+                with wrapper.wrap_database_errors:
+                    raise error_from_result(result)
             return None
         return result

@@ -293,7 +293,7 @@ class TestWrite:
             (
                 {"roles": {"primary": "user", "scopes": ["all"]}},
                 """Give one of: analytics:read, analytics:users, cache-admin, config:read, config:write, \
-logs:query, logs:read, tos:publish, users:read, users:write.""",
+logs:notify, logs:query, logs:read, tos:publish, users:read, users:write.""",
             ),
             ({"tenants": [{"tenantId": str(UUID(int=1)), "role": ""}]}, "Give one of: owner, admin, member."),
             ({"tenants": {}}, "Send an array."),
@@ -547,6 +547,10 @@ class TestDelete:
         assert not Membership.objects.filter(tenant=tenant, role="owner").exists()
         read = signed_in(world.platform_admin).get(f"/config/accounts/{account.pk}")
         assert (read.status_code, read.json()["owners"]) == (200, [])
+        history = (
+            signed_in(world.platform_admin).get(f"/config/accounts/{account.pk}/history").json()["changes"]
+        )
+        assert [(change["seq"], change["userId"]) for change in history][:1] == [(1, "admin@example.org")]
         handed_over = {"name": "Acme", "owners": ["member@example.org"]}
         assert signed_in(world.platform_admin).put(f"/config/accounts/{account.pk}", handed_over).json()[
             "owners"

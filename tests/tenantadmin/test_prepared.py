@@ -75,6 +75,16 @@ def test_a_changed_column_type_is_read_correctly() -> None:
     assert [QUERY.fetch_one("hi", "Ada") for _ in range(2)] == [("Ada", "long ago", "hi!")] * 2
 
 
+def test_a_query_that_takes_too_long_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    execute("SET statement_timeout = 50")
+    slow = PreparedQuery("SELECT pg_sleep(20) WHERE %s = 'x'")
+    monkeypatch.setattr(connection, "cursor", lambda: pytest.fail("Django's cursor repeats it."))
+    with pytest.raises(OperationalError, match="statement timeout"):
+        slow.fetch_one("x")
+    monkeypatch.undo()
+    assert QUERY.fetch_one("hi", "Ada") == ADA
+
+
 def test_wrong_sql_raises_djangos_error_and_the_connection_stays_usable() -> None:
     wrong = PreparedQuery("SELECT nothing FROM prepared_people WHERE name = %s")
     for _ in range(2):
