@@ -25,6 +25,8 @@ _WHY: Final = """
     WHEN logged = 'BYPASS' OR status = 'BYPASS' THEN 'gateway-declines'
     WHEN kind = 'open' THEN 'literals-hidden'
     WHEN is_cached AND reason = 0 AND logged IN ('HIT', 'HOLD') THEN 'cached-before'
+    WHEN is_later THEN 'differed-before'
+    WHEN n IN (FROM simultaneous) THEN 'same-millisecond'
     WHEN is_cached THEN 'other-cache-state'
     ELSE 'unexplained' END
 """
@@ -41,12 +43,30 @@ def calibrate(connection: DuckDBPyConnection, outcome: Outcome) -> dict[str, Any
         FROM {outcome.table} AS outcome JOIN request USING (n) WHERE outcome.is_counted
         """  # noqa: S608
     )
+    # Requests for the cache that differ. After the first one of a result, others may follow from it.
+    connection.execute(
+        f"""
+        CREATE OR REPLACE TEMP TABLE differing AS
+        SELECT n, rule, restart, identity, requested_at,
+            n > min(n) OVER (PARTITION BY rule, restart, identity) AS is_later
+        FROM {outcome.table} WHERE is_cached AND logged <> status
+        """  # noqa: S608
+    )
+    connection.execute(
+        f"""
+        CREATE OR REPLACE TEMP TABLE simultaneous AS
+        SELECT differing.n FROM differing JOIN {outcome.table} AS other
+            USING (rule, restart, identity, requested_at)
+        WHERE other.is_cached AND other.n <> differing.n
+        """  # noqa: S608
+    )
     rows, equal = connection.execute(
         "SELECT count(*), count(*) FILTER (logged = status) FROM compared"
     ).fetchall()[0]
     causes = connection.execute(
         f"""
-        SELECT logged, status, count(*), {_WHY} AS why FROM compared WHERE logged <> status
+        SELECT logged, status, count(*), {_WHY} AS why FROM compared LEFT JOIN differing USING (n)
+        WHERE logged <> status
         GROUP BY logged, status, why ORDER BY count(*) DESC, logged, status, why
         """  # noqa: S608
     ).fetchall()

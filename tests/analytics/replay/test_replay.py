@@ -217,6 +217,35 @@ def test_the_streams_have_every_count() -> None:
     assert {*SIMPLE, *REASONS, "hits", "savedMs", "riskLow", "riskHigh"} <= total.keys()
 
 
+def test_differences_in_the_cache_have_their_causes(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    rules = read_rules([{"id": "r", "ttlSeconds": 1}])
+    rows = [
+        make_row(at=at, cacheStatus=status, standardizedSql=statement, logId=f"{number}", matchedRule="r")
+        | {"warehouseExecutionTimeMs": 100}
+        for number, (at, status, statement) in enumerate(
+            [
+                (0, "HIT", "SELECT 1"),
+                (0, "MISS", "SELECT 2"),
+                (500, "MISS", "SELECT 2"),
+                (600, "MISS", "SELECT 2"),
+                (0, "MISS", "SELECT 3"),
+                (5_000, "HOLD", "SELECT 3"),
+                (5_000, "MISS", "SELECT 3"),
+            ]
+        )
+    ]
+    result = replay(connection, Job(write_days(rows, tmp_path), DAYS[0], DAYS[0], rules, rules))
+    assert [tuple(cause.values()) for cause in result["calibration"]["causes"]] == [
+        ("HIT", "MISS", 1, "cached-before"),
+        ("HOLD", "MISS", 1, "same-millisecond"),
+        ("MISS", "HIT", 1, "differed-before"),
+        ("MISS", "HIT", 1, "other-cache-state"),
+        ("MISS", "HOLD", 1, "differed-before"),
+    ]
+
+
 def test_days_without_data_or_with_a_column_of_nulls_are_left_out(
     connection: duckdb.DuckDBPyConnection, tmp_path: Path
 ) -> None:
