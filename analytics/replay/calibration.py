@@ -5,6 +5,7 @@ Section "Honesty" of the definition (docs/replay.md).
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from logs.quoting import quote_texts
@@ -60,9 +61,6 @@ def calibrate(connection: DuckDBPyConnection, outcome: Outcome) -> dict[str, Any
         WHERE other.is_cached AND other.n <> differing.n
         """  # noqa: S608
     )
-    rows, equal = connection.execute(
-        "SELECT count(*), count(*) FILTER (logged = status) FROM compared"
-    ).fetchall()[0]
     causes = connection.execute(
         f"""
         SELECT logged, status, count(*), {_WHY} AS why FROM compared LEFT JOIN differing USING (n)
@@ -70,20 +68,17 @@ def calibrate(connection: DuckDBPyConnection, outcome: Outcome) -> dict[str, Any
         GROUP BY logged, status, why ORDER BY count(*) DESC, logged, status, why
         """  # noqa: S608
     ).fetchall()
-    rules = connection.execute(
-        """
-        SELECT rule_id, sum(logged_hits), sum(hits), sum(logged_misses), sum(misses) FROM (
-            SELECT logged_rule AS rule_id, (logged = 'HIT')::BIGINT AS logged_hits,
-                0 AS hits, (logged = 'MISS')::BIGINT AS logged_misses, 0 AS misses
-            FROM compared
-            UNION ALL
-            SELECT replayed_rule, 0, (status = 'HIT')::BIGINT, 0, (status = 'MISS')::BIGINT FROM compared
-        )
-        WHERE rule_id IS NOT NULL GROUP BY rule_id
-        """
-    ).fetchall()
+    logged, replayed = Counter[tuple[str | None, str]](), Counter[tuple[str | None, str]]()
+    rows = equal = 0
+    for logged_rule, replayed_rule, logged_status, status, count in connection.execute(
+        "SELECT logged_rule, replayed_rule, logged, status, count(*) FROM compared GROUP BY ALL"
+    ).fetchall():
+        rows += count
+        equal += count if logged_status == status else 0
+        logged[logged_rule, logged_status] += count
+        replayed[replayed_rule, status] += count
+    found = {rule_id for rule_id, _ in (*logged, *replayed) if rule_id is not None}
     order = {rule_id: index for index, rule_id in enumerate(ids)}
-    rules.sort(key=lambda row: (order.get(row[0], len(order)), row[0]))
     share = equal / rows if rows else None
     return {
         "rows": rows,
@@ -93,14 +88,16 @@ def calibrate(connection: DuckDBPyConnection, outcome: Outcome) -> dict[str, Any
         "rules": [
             {
                 "ruleId": rule_id,
-                "hits": {"logged": int(logged_hits), "replayed": int(hits)},
-                "misses": {"logged": int(logged_misses), "replayed": int(misses)},
+                **{
+                    name: {"logged": logged[rule_id, status], "replayed": replayed[rule_id, status]}
+                    for name, status in (("hits", "HIT"), ("misses", "MISS"))
+                },
             }
-            for rule_id, logged_hits, hits, logged_misses, misses in rules
+            for rule_id in sorted(found, key=lambda rule_id: (order.get(rule_id, len(order)), rule_id))
         ],
         "causes": [
-            {"logged": logged, "replayed": status, "count": count, "why": why}
-            for logged, status, count, why in causes
+            {"logged": logged_status, "replayed": status, "count": count, "why": why}
+            for logged_status, status, count, why in causes
         ],
     }
 

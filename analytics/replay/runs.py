@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -47,6 +49,8 @@ logger = logging.getLogger(__name__)
 #: How many finished runs of a tenant are kept, and for how long.
 _KEPT: Final = 50
 _LIFETIME: Final = timedelta(days=30)
+#: How much lower the priority of a replay is: without it, queries beside one take 1.8 times as long.
+_NICENESS: Final = 10
 #: Seconds between two looks whether a running replay must end.
 _LOOK_SECONDS: Final = 1.0
 _LOST: Final = "The worker ended before the replay did. Request it again."
@@ -166,8 +170,23 @@ def run_next(store: ObjectStore, *, tenant_id: UUID) -> bool:
         if run is None:
             return False
         if runs.filter(pk=run.pk).update(state=ReplayRun.State.RUNNING, started_at=now(), progress=0):
-            _execute(store, run)
+            _execute_at_low_priority(store, run)
         return True
+
+
+def _execute_at_low_priority(store: ObjectStore, run: ReplayRun) -> None:
+    """Run a replay in a thread to which the machine gives time when queries and builds need none.
+
+    On Linux, a priority is that of a thread, and a worker could not raise its own again.
+    """
+    with ThreadPoolExecutor(1, initializer=os.nice, initargs=(_NICENESS,)) as pool:
+        execution = pool.submit(_execute, store, run)
+        try:
+            execution.result()
+        except (KeyboardInterrupt, SystemExit):
+            # The replay sees this within a second, and ends.
+            _finish(run.pk, ReplayRun.State.CANCELLED)
+            raise
 
 
 def _execute(store: ObjectStore, run: ReplayRun) -> None:
@@ -196,6 +215,9 @@ def _execute(store: ObjectStore, run: ReplayRun) -> None:
     else:
         result["evidence"] = _evidence(run)
         _finish(run.pk, ReplayRun.State.DONE, result=result, progress=1.0)
+    finally:
+        # That of the thread.
+        connection.close()
 
 
 def _collect(run: ReplayRun) -> Input:

@@ -70,10 +70,10 @@ def load_requests(
         columns: the columns that the rules read.
         changes: the times of ruleset writes (epoch ms).
     """
-    left_out = _find_unreadable_days(connection, files, columns)
+    contents = [_look_into(connection, file, columns) for file in files]
+    left_out = [content.day for content in contents if content.has_empty_column]
     kept = [file for file in files if file.day not in left_out]
     _make_log_view(connection, kept, first_day=first_day)
-    outside = _count_outside(connection)
     load_identities(connection)
     _load_shapes(connection, columns)
     connection.execute(
@@ -92,7 +92,11 @@ def load_requests(
     return Loaded(
         days_left_out=left_out,
         decidable=decidable,
-        outside=outside,
+        outside=sum(
+            content.outside
+            for content in contents
+            if content.day >= first_day and not content.has_empty_column
+        ),
         exact=exact,
         known=known,
         open=decidable - exact - known,
@@ -106,23 +110,25 @@ def _source(files: Sequence[DayFile]) -> str:
     )
 
 
-def _find_unreadable_days(
-    connection: DuckDBPyConnection, files: Sequence[DayFile], columns: Collection[str]
-) -> list[date]:
-    """Return the days on which one of the columns is null in all decidable rows."""
-    days = []
-    for file in files if columns else ():
-        counts = ", ".join(f"count({quote_name(name)})" for name in sorted(columns))
-        rows, *filled = connection.execute(
-            f"SELECT count(*), {counts} FROM {_source([file])} WHERE {_IS_DECIDABLE}"  # noqa: S608
-        ).fetchall()[0]
-        if rows and not all(filled):
-            days.append(file.day)
-    return days
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """A day: how many rows are outside, and whether a column is null in all others."""
+
+    day: date
+    outside: int
+    has_empty_column: bool
+
+
+def _look_into(connection: DuckDBPyConnection, file: DayFile, columns: Collection[str]) -> _Content:
+    counts = "".join(f", count({quote_name(name)}) FILTER ({_IS_DECIDABLE})" for name in sorted(columns))
+    rows, decidable, *filled = connection.execute(
+        f"SELECT count(*), count(*) FILTER ({_IS_DECIDABLE}){counts} FROM {_source([file])}"  # noqa: S608
+    ).fetchall()[0]
+    return _Content(file.day, rows - decidable, decidable > 0 and not all(filled))
 
 
 def _make_log_view(connection: DuckDBPyConnection, files: Sequence[DayFile], *, first_day: date) -> None:
-    """Make the views ``all_rows`` and ``log``, the decidable rows among them."""
+    """Make the view ``log`` of the decidable rows."""
     days = "NULL::DATE"
     if files:
         cases = "".join(f" WHEN {quote_text(file.file)} THEN DATE '{file.day}'" for file in files)
@@ -130,18 +136,11 @@ def _make_log_view(connection: DuckDBPyConnection, files: Sequence[DayFile], *, 
     source = _source(files) if files else _EMPTY
     connection.execute(
         f"""
-        CREATE OR REPLACE TEMP VIEW all_rows AS
+        CREATE OR REPLACE TEMP VIEW log AS
         SELECT *, {days} AS day, {days} >= DATE '{first_day}' AS is_counted FROM {source}
+        WHERE {_IS_DECIDABLE}
         """  # noqa: S608
     )
-    connection.execute(
-        f"CREATE OR REPLACE TEMP VIEW log AS SELECT * FROM all_rows WHERE {_IS_DECIDABLE}"  # noqa: S608
-    )
-
-
-def _count_outside(connection: DuckDBPyConnection) -> int:
-    query = f"SELECT count(*) FROM all_rows WHERE is_counted AND NOT ({_IS_DECIDABLE})"  # noqa: S608
-    return int(connection.execute(query).fetchall()[0][0])
 
 
 def _load_shapes(connection: DuckDBPyConnection, columns: Collection[str]) -> None:

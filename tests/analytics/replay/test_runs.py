@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import threading
+import time
 from contextlib import contextmanager
 from datetime import date, timedelta
 from io import StringIO
@@ -40,7 +44,7 @@ from tests.conftest import ApiClient
 from tests.objects import save_object
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
     from uuid import UUID
 
@@ -266,6 +270,54 @@ def test_two_runs_whose_input_became_the_same_are_one(tenant: UUID) -> None:
         "The log was rebuilt, and another replay has the same input now.",
     )
     assert state(second) == ("done", "")
+
+
+def test_a_replay_has_a_low_priority_and_its_worker_keeps_its_own(tenant: UUID, monkeypatch: Any) -> None:
+    def priority() -> int:
+        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+    usual = priority()
+    seen = []
+
+    def note_priority(*_: Any, **__: Any) -> dict[str, Any]:
+        seen.append(priority())
+        return {}
+
+    monkeypatch.setattr(runs, "replay", note_priority)
+    run = queue(tenant)
+    run_all(tenant)
+    assert state(run)[0] == "done"
+    assert seen == [min(usual + 10, 19)]
+    assert priority() == usual
+
+
+def test_an_interrupted_command_ends_its_replay(tenant: UUID, monkeypatch: Any) -> None:
+    started, ended = Event(), Event()
+
+    def wait(_connection: Any, _job: Any, *, report: Callable[[float], None]) -> None:
+        started.set()
+        try:
+            while True:
+                time.sleep(0.05)
+                report(0.1)
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(runs, "replay", wait)
+    run = queue(tenant)
+    main = threading.get_ident()
+
+    def interrupt() -> None:
+        assert started.wait(20)
+        signal.pthread_kill(main, signal.SIGINT)
+
+    interrupter = Thread(target=interrupt)
+    interrupter.start()
+    with pytest.raises(KeyboardInterrupt):
+        run_all(tenant)
+    interrupter.join()
+    assert ended.is_set()
+    assert state(run)[0] == "cancelled"
 
 
 def test_a_fault_is_recorded_without_its_details(tenant: UUID, monkeypatch: Any) -> None:
