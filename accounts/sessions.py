@@ -64,17 +64,24 @@ def end_sessions(principal: Principal, *, email: str) -> int:
         Forbidden: the caller is neither the user nor a platform admin.
         NotFound: there is no such user; only platform admins get this.
     """
-    user_id = require_self_or_admin(principal, email).pk
+    ended = end_sessions_of(require_self_or_admin(principal, email), actor=principal.email)
+    if ended is None:
+        raise unreadable(principal)
+    return ended
+
+
+def end_sessions_of(user: User, *, actor: str) -> int | None:
+    """Sign a user out everywhere, as `end_sessions` does. Return None if the user is deleted meanwhile."""
     with transaction.atomic():
-        lock_sign_in(email)
-        user = User.objects.select_for_update(no_key=True).filter(pk=user_id).first()
-        if user is None:
-            raise unreadable(principal)
-        ended = sign_out_everywhere(user, actor=principal.email)
+        lock_sign_in(user.email)
+        locked = User.objects.select_for_update(no_key=True).filter(pk=user.pk).first()
+        if locked is None:
+            return None
+        ended = sign_out_everywhere(locked, actor=actor)
         # Beside the event of each session: access tokens end even if no session is left.
         everywhere = {"everywhere": True, "sessions": ended}
-        record_event(EventKind.SESSION_ENDED, actor=principal.email, subject=email, before=everywhere)
-        user.save(update_fields=["epoch"])
+        record_event(EventKind.SESSION_ENDED, actor=actor, subject=locked.email, before=everywhere)
+        locked.save(update_fields=["epoch"])
     return ended
 
 

@@ -80,8 +80,8 @@ class SummaryDocument(models.Model):
     period = models.CharField(max_length=10, blank=True)
     #: The document. If it is too large for a row, this is empty and ``file`` is the key of its object.
     body = models.BinaryField()
-    file = models.CharField(max_length=1024, blank=True)
-    bytes = models.PositiveBigIntegerField(default=0)
+    file = models.CharField(max_length=1024, blank=True, db_default="")
+    bytes = models.PositiveBigIntegerField(default=0, db_default=0)
     etag = models.CharField(max_length=40)
     #: Digest over the rollups that the document was computed from.
     source = models.CharField(max_length=64)

@@ -33,7 +33,7 @@ class Partition(models.Model):
     duplicates = models.PositiveBigIntegerField()
     quarantined = models.PositiveBigIntegerField()
     #: By hour of the prefix (as text) a `logs.compaction.previous.HourState`; empty in old rows.
-    hours = models.JSONField(default=dict)
+    hours = models.JSONField(default=dict, db_default={})
     built_at = models.DateTimeField(default=now)
 
     class Meta:
@@ -154,7 +154,7 @@ class QueryRun(MonthlyModel):
     #: ``running`` until it ends; then ``ok`` or the error's code.
     outcome = models.CharField(max_length=40, default="running")
     #: What the caller was told if the query was refused or failed.
-    message = models.TextField(blank=True, default="")
+    message = models.TextField(blank=True, default="", db_default="")
     duration_ms = models.PositiveBigIntegerField(null=True)
     rows = models.PositiveBigIntegerField(null=True)
     bytes = models.PositiveBigIntegerField(null=True)

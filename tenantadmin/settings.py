@@ -99,6 +99,8 @@ SECRET_KEY: str = env["DJANGO_SECRET_KEY"] or kept_secret(VAR_DIR / "secrets" / 
 JWT_PRIVATE_KEY: str = env["JWT_PRIVATE_KEY"] or kept_secret(VAR_DIR / "secrets" / "jwt.pem", new_signing_key)
 #: Previous public keys (PEM, one after the other). Their tokens are still accepted during a rotation.
 JWT_PREVIOUS_PUBLIC_KEYS = env["JWT_PREVIOUS_PUBLIC_KEYS"] or ""
+#: The public key that will sign next: published and accepted before any process signs with it.
+JWT_NEXT_PUBLIC_KEYS = env["JWT_NEXT_PUBLIC_KEYS"] or ""
 JWT_AUDIENCE = "tenant-admin"
 ACCESS_TOKEN_LIFETIME = timedelta(seconds=env["ACCESS_TOKEN_SECONDS"])
 REFRESH_TOKEN_LIFETIME = timedelta(days=env["REFRESH_TOKEN_DAYS"])

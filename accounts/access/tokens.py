@@ -1,7 +1,7 @@
 """Access tokens: JWTs signed with ES256. The Gateway verifies them offline with ``/.well-known/jwks.json``.
 
-A key's id is its RFC 7638 thumbprint, so key rotation needs no table: the new private key signs, and the old
-public keys verify until their tokens have expired.
+A key's id is its RFC 7638 thumbprint, so key rotation needs no table. Every process publishes and accepts the
+next public key before any process signs with it, and the old ones until their tokens have expired.
 """
 
 from __future__ import annotations
@@ -61,26 +61,28 @@ class KeySet:
 
 
 @cache
-def load_keys(private_pem: str, previous_pems: str) -> KeySet:
-    """Return the key set of a private key and the previous public keys, both PEM.
+def load_keys(private_pem: str, previous_pems: str, next_pems: str = "") -> KeySet:
+    """Return the key set of a private key, and of the previous and the next public keys, all PEM.
 
     Raises:
         ImproperlyConfigured: a key is not a P-256 key in PEM.
     """
     try:
         private = read_signing_key(private_pem)
-        previous = read_public_keys(previous_pems)
+        others = read_public_keys(f"{previous_pems}\n{next_pems}")
     except ValueError as error:
         raise ImproperlyConfigured(
-            f"A key of JWT_PRIVATE_KEY or JWT_PREVIOUS_PUBLIC_KEYS is {error}."
+            f"A key of JWT_PRIVATE_KEY, JWT_PREVIOUS_PUBLIC_KEYS or JWT_NEXT_PUBLIC_KEYS is {error}."
         ) from error
-    accepted = {_thumbprint(key): key for key in (private.public_key(), *previous)}
-    return KeySet(_thumbprint(private.public_key()), private, accepted)
+    accepted = {thumbprint(key): key for key in (private.public_key(), *others)}
+    return KeySet(thumbprint(private.public_key()), private, accepted)
 
 
 def current_keys() -> KeySet:
     """Return the key set that the settings configure."""
-    return load_keys(settings.JWT_PRIVATE_KEY, settings.JWT_PREVIOUS_PUBLIC_KEYS)
+    return load_keys(
+        settings.JWT_PRIVATE_KEY, settings.JWT_PREVIOUS_PUBLIC_KEYS, settings.JWT_NEXT_PUBLIC_KEYS
+    )
 
 
 def _jwk(key: EllipticCurvePublicKey) -> dict[str, str]:
@@ -92,7 +94,8 @@ def _jwk(key: EllipticCurvePublicKey) -> dict[str, str]:
     return {"kty": "EC", "crv": "P-256", "x": x, "y": y}
 
 
-def _thumbprint(key: EllipticCurvePublicKey) -> str:
+def thumbprint(key: EllipticCurvePublicKey) -> str:
+    """Return the id of a key (RFC 7638)."""
     canonical = json.dumps(_jwk(key), sort_keys=True, separators=(",", ":")).encode()
     return base64.urlsafe_b64encode(hashlib.sha256(canonical).digest()).rstrip(b"=").decode()
 

@@ -33,10 +33,10 @@ class RefreshToken(Credential):
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="refresh_tokens")
     #: The identity provider of the sign-in; empty for a one-time link.
-    provider = models.CharField(max_length=60, blank=True, default="", editable=False)
+    provider = models.CharField(max_length=60, blank=True, default="", db_default="", editable=False)
     #: The network address and the browser that signed in.
-    address = models.CharField(max_length=64, blank=True, default="", editable=False)
-    user_agent = models.CharField(max_length=400, blank=True, default="", editable=False)
+    address = models.CharField(max_length=64, blank=True, default="", db_default="", editable=False)
+    user_agent = models.CharField(max_length=400, blank=True, default="", db_default="", editable=False)
 
     class Meta:
         ordering = ("-created_at",)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager
 from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 from django.utils.crypto import salted_hmac
 
@@ -73,7 +74,7 @@ class User(AbstractBaseUser):
     tos = models.CharField(max_length=32, blank=True, default="")
     is_active = models.BooleanField("active", default=True)
     #: Access tokens name the epoch of their user. A new epoch ends them all, for good.
-    epoch = models.UUIDField(default=uuid.uuid4, editable=False)
+    epoch = models.UUIDField(default=uuid.uuid4, db_default=RandomUUID(), editable=False)
     created_at = models.DateTimeField(default=now, editable=False)
     modified_at = models.DateTimeField(default=now, editable=False)
 

@@ -24,7 +24,7 @@ from logs.sql.errors import EngineUnavailable, QueryCancelled
 from logs.sql.local import LocalEngine
 from logs.sql.options import options_from
 from logs.sql.source import make_source
-from tenantadmin.conf.reading import ConfigurationError, read_variables
+from tenantadmin.conf.reading import ConfigurationError, read_secret_files, read_variables
 from tenantadmin.core.errors import ApiError
 from tenantadmin.objectstore import InvalidKey, ObjectStore, open_store
 from tenantadmin.objectstore.local_copies import LocalCopies
@@ -156,7 +156,9 @@ def make_application(environ: Mapping[str, str]) -> SqlService:
     Raises:
         ConfigurationError: variables are missing or invalid.
     """
+    environ, file_problems = read_secret_files(environ)
     values, problems = read_variables(environ)
+    problems += file_problems
     if not problems:
         problems = [
             f"{name} is missing. Set it to the same value as for the web processes."

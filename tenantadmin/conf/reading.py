@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from django.core.exceptions import ImproperlyConfigured
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
 #: Characters of a bad value in a message.
 _MAX_SHOWN: Final = 80
+_SECRETS: Final = frozenset(variable.name for variable in VARIABLES if variable.secret)
+_PROVIDER_SECRET: Final = re.compile(r"SIGNIN_[A-Z0-9_]+_CLIENT_SECRET")
 
 
 class ConfigurationError(ImproperlyConfigured):
@@ -34,12 +38,39 @@ def read_configuration(environ: Mapping[str, str]) -> dict[str, Any]:
     Raises:
         ConfigurationError: with all problems.
     """
+    environ, file_problems = read_secret_files(environ)
     values, problems = read_variables(environ)
     values["SOCIALACCOUNT_PROVIDERS"], provider_problems = read_providers(values["SIGNIN_PROVIDERS"], environ)
-    problems += [*provider_problems, *_find_missing(values, problems)]
+    problems += [*file_problems, *provider_problems, *_find_missing(values, problems)]
     if problems:
         raise ConfigurationError(problems)
     return values
+
+
+def read_secret_files(environ: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """Return ``environ`` with ``NAME`` read from the file that ``NAME_FILE`` names, and the problems.
+
+    That works for every secret: `Variable.secret`, and the client secrets of identity providers.
+    """
+    values = dict(environ)
+    problems: list[str] = []
+    for file_name, path in environ.items():
+        name = file_name.removesuffix("_FILE")
+        if name == file_name or not path.strip() or not _is_secret(name):
+            continue
+        if values.get(name, "").strip():
+            problems.append(f"{name} and {file_name} are both set: remove one of them.")
+            continue
+        try:
+            values[name] = Path(path.strip()).read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or "it is not a text"
+            problems.append(f"{file_name} is {path!r} and cannot be read ({reason}): name a text file.")
+    return values, problems
+
+
+def _is_secret(name: str) -> bool:
+    return name in _SECRETS or _PROVIDER_SECRET.fullmatch(name) is not None
 
 
 def read_variables(environ: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:

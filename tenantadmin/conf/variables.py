@@ -63,6 +63,7 @@ VARIABLES: Final = (
     Variable("DJANGO_SECRET_KEY", kinds.text, secret=True),
     Variable("JWT_PRIVATE_KEY", kinds.signing_key, secret=True),
     Variable("JWT_PREVIOUS_PUBLIC_KEYS", kinds.public_keys, secret=True),
+    Variable("JWT_NEXT_PUBLIC_KEYS", kinds.public_keys, secret=True),
     Variable("ACCESS_TOKEN_SECONDS", kinds.whole(1, _YEAR_SECONDS), 3600),
     Variable("REFRESH_TOKEN_DAYS", kinds.whole(1, _CENTURY_DAYS), 30),
     Variable("PAT_DEFAULT_DAYS", kinds.whole(1, _CENTURY_DAYS), 365),

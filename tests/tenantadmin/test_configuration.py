@@ -320,3 +320,40 @@ def test_concurrent_callers_get_the_same_secret(tmp_path: Path) -> None:
     assert values == {path.read_text()}
     assert [entry.name for entry in path.parent.iterdir()] == ["django.key"]
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_secrets_are_read_from_files(tmp_path: Path) -> None:
+    secret, other = tmp_path / "secret", tmp_path / "other"
+    secret.write_text(f"{'abcdefgh' * 8}\n")
+    other.write_text("hush\n")
+    environ = {
+        "DJANGO_DEBUG": "true",
+        "DJANGO_SECRET_KEY_FILE": str(secret),
+        "SIGNIN_PROVIDERS": "google",
+        "SIGNIN_GOOGLE_CLIENT_ID": "id",
+        "SIGNIN_GOOGLE_CLIENT_SECRET_FILE": str(other),
+        "PORT_FILE": str(other),  # no secret, so nobody reads it
+    }
+    values = read_configuration(environ)
+    assert values["DJANGO_SECRET_KEY"] == "abcdefgh" * 8
+    assert values["PORT"] == 8000
+    assert "hush" in str(values["SOCIALACCOUNT_PROVIDERS"])
+
+
+def test_a_secret_comes_from_one_place_that_can_be_read(tmp_path: Path) -> None:
+    (tmp_path / "binary").write_bytes(b"\xff")
+    with pytest.raises(ConfigurationError) as failed:
+        read_configuration(
+            {
+                "DJANGO_DEBUG": "true",
+                "REDIS_URL": "redis://localhost/0",
+                "REDIS_URL_FILE": "/nowhere",
+                "EMAIL_URL_FILE": "/nowhere",
+                "DATABASE_URL_FILE": str(tmp_path / "binary"),
+            }
+        )
+    assert failed.value.problems == [
+        "REDIS_URL and REDIS_URL_FILE are both set: remove one of them.",
+        "EMAIL_URL_FILE is '/nowhere' and cannot be read (No such file or directory): name a text file.",
+        f"DATABASE_URL_FILE is '{tmp_path}/binary' and cannot be read (it is not a text): name a text file.",
+    ]
