@@ -17,7 +17,7 @@ from typing import Any
 import django
 from django.conf import settings
 
-from tenantadmin.objectstore import LocalStore, storage_settings
+from tenantadmin.objectstore import default_store, storage_settings
 
 
 def main(database: str, store_url: str) -> None:
@@ -36,11 +36,12 @@ def main(database: str, store_url: str) -> None:
     pending.RETRY = timedelta(seconds=1)  # type: ignore[misc]
     may_write = Event()
 
-    def write_when_allowed(store: LocalStore, name: str, content: Any) -> str:
+    def write_when_allowed(store: Any, name: str, content: Any) -> str:
         if not may_write.is_set():
             _print("waiting")
             may_write.wait()
-        return save(store, name, content)
+        saved: str = save(store, name, content)
+        return saved
 
     def read_input() -> None:
         for line in sys.stdin:
@@ -51,8 +52,9 @@ def main(database: str, store_url: str) -> None:
             else:
                 tasks.queue_builds.delay()
 
-    save = LocalStore.save
-    LocalStore.save = write_when_allowed  # type: ignore[method-assign,assignment]
+    store_class: Any = type(default_store())
+    save = store_class.save
+    store_class.save = write_when_allowed
     Thread(target=read_input, daemon=True).start()
     signals.worker_ready.connect(lambda **_: _print("ready"), weak=False)
     signals.task_postrun.connect(lambda task, state, **_: _print(f"{task.name} {state}"), weak=False)

@@ -1,0 +1,356 @@
+"""A reference Gateway: the first place to look for the author of one. Read `docs/gateway.md` beside it.
+
+It answers SQL statements from a cache in memory or from a warehouse, as the rules of the tenant say, and logs
+each of them. What a real one adds: a network protocol, a parser of SQL, results on disk, background threads
+for `poll` and `flush`, `staleWhileRevalidate`, and an entry that two requests share while it is made.
+
+What is easy to get wrong:
+
+- A result is as old as the moment *before* its statement was sent to the warehouse. A marker of that
+  millisecond or later makes it stale. Clocks of Gateways and service must agree (NTP).
+- The key of a cached result contains the ruleset's `cacheBust`: a written ruleset has another cache.
+- Markers that this Gateway records count at once. Those of others count after the next `poll`.
+- An object of the log is written once, under a name of its own. It is never appended to or replaced.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Protocol
+
+import jwt
+import requests
+
+from tests.gateway.conditions import decide
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from tests.gateway.service import Service
+
+#: The version of `cache_key`. Another way to make keys gets another number.
+KEY_VERSION = 1
+
+
+class Execution(Protocol):
+    """A statement that the warehouse has run in a transaction that is open."""
+
+    result: str
+
+    def commit(self) -> None: ...
+    def roll_back(self) -> None: ...
+
+
+class Warehouse(Protocol):
+    def execute(self, statement: Statement) -> Execution: ...
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement, and what the parser of SQL found out about it. The members are named as in the log."""
+
+    standardized_sql: str
+    statement_type: str
+    tables: list[str]
+    is_read_only: bool
+    is_data_change: bool
+    parameter_values: list[Any] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the consumer gets. `rule_id` decided; `born_at` is the age of a result from the cache."""
+
+    cache_status: str
+    result: str | None = None
+    rule_id: str | None = None
+    born_at: datetime | None = None
+
+
+@dataclass
+class Cached:
+    """A cached result."""
+
+    result: str
+    rule_id: str
+    born_at: datetime
+    expires_at: datetime
+
+
+@dataclass
+class Tenant:
+    """What the Gateway knows of a tenant."""
+
+    rules: list[dict[str, Any]]
+    cache_bust: str
+    etag: str
+    cache: dict[str, Cached] = field(default_factory=dict)
+
+
+class Gateway:
+    """One instance. `write_object` stores bytes under a key of the tenant's object store."""
+
+    def __init__(
+        self,
+        service: Service,
+        warehouse: Warehouse,
+        *,
+        jwks_url: str,
+        issuer: str,
+        write_object: Callable[[str, bytes], None],
+    ) -> None:
+        self._service = service
+        self._warehouse = warehouse
+        self._keys = jwt.PyJWKClient(jwks_url)
+        self._issuer = issuer
+        self._write_object = write_object
+        self._name = uuid.uuid4().hex[:8]
+        self._manifest_since: str | None = None
+        self._markers_since: str | None = None
+        self._tenants: dict[str, Tenant] = {}
+        #: Markers by tenant and id. A marker can come before its tenant does.
+        self._markers: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
+        self._log: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+        self._described: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        self._objects = 0
+        #: What it counted itself: requests by tenant and status.
+        self.counts: dict[str, Counter[str]] = defaultdict(Counter)
+
+    # --- What changed: every few seconds -----------------------------------------------------------
+
+    def poll(self) -> None:
+        """Learn which tenants, rules and markers changed."""
+        manifest = self._service.manifest(self._manifest_since)
+        for item in manifest["_links"]["items"]:
+            if item.get("deleted"):
+                self._tenants.pop(item["name"], None)
+                self._markers.pop(item["name"], None)
+            else:
+                self._read_rules(item["name"])
+        self._manifest_since = manifest["generatedAt"]
+        feed = self._service.markers(self._markers_since)
+        for marker in feed["markers"]:
+            if marker["deleted"]:
+                self._markers[marker["tenantId"]].pop(marker["markerId"], None)
+            else:
+                self._markers[marker["tenantId"]][marker["markerId"]] = marker
+        self._markers_since = feed["generatedAt"]
+
+    def _read_rules(self, name: str) -> None:
+        known = self._tenants.get(name)
+        try:
+            read = self._service.rules(name, known.etag if known else None)
+        except requests.HTTPError as error:
+            if error.response.status_code == 404:
+                return  # deleted a moment ago: the next manifest says so
+            raise
+        if read is not None:
+            ruleset, etag = read
+            # With an empty cache: what was stored under another `cacheBust` is never served again.
+            self._tenants[name] = Tenant(ruleset["rules"], ruleset["cacheBust"], etag)
+
+    # --- One request -----------------------------------------------------------------------------
+
+    def handle(
+        self, token: str, tenant_id: str, statement: Statement, *, logged_at: datetime | None = None
+    ) -> Answer:
+        """Answer a statement of a consumer. `logged_at` is the time for the log, by default now.
+
+        Raises:
+            KeyError: there is no such tenant, or not any more. Nothing is logged.
+        """
+        tenant = self._tenants[tenant_id]
+        started_at = current_time()
+        logged_at = logged_at or started_at
+        user = self._verify(token, tenant_id)
+        if user is None:
+            return self._finish(tenant_id, Answer("AUTH_ERROR"), statement, logged_at=logged_at)
+        request = {
+            "standardizedSql": statement.standardized_sql,
+            "statementType": statement.statement_type,
+            "tables": statement.tables,
+            "tableCount": len(statement.tables),
+            "isReadOnly": statement.is_read_only,
+            "isDataChange": statement.is_data_change,
+            "isDDL": False,
+            "hasParameters": bool(statement.parameter_values),
+            "hasNonDeterministicFunctions": False,
+            "userName": user,
+        }
+        decision = decide(tenant.rules, request)
+        action = None if decision.rule is None else decision.rule["action"]
+        rule_id = None if decision.rule is None else decision.rule["id"]
+        key = cache_key(tenant, statement)
+        extra: dict[str, Any] = {}
+        if action == "deny":
+            answer = Answer("BLOCKED", rule_id=rule_id)
+        elif decision.rule is not None and action == "cache":
+            cutoff = self._cutoff(tenant_id, decision.rule["id"], started_at)
+            answer, extra = self._serve(tenant, decision.rule, key, statement, cutoff, started_at)
+        else:
+            status = "PASSTHROUGH" if action is None else "BYPASS"
+            answer = self._execute(tenant_id, statement, decision.fired, status=status, rule_id=rule_id)
+        if answer.cache_status in {"MISS", "BYPASS", "PASSTHROUGH"}:
+            elapsed = current_time() - started_at
+            extra["warehouseExecutionTimeMs"] = elapsed // timedelta(milliseconds=1)
+        if answer.cache_status == "MISS":
+            self._described[tenant_id].append({"cacheKey": key, "ruleId": rule_id})
+        return self._finish(
+            tenant_id, answer, statement, logged_at=logged_at, user=user, rule=decision.rule, **extra
+        )
+
+    def _verify(self, token: str, tenant_id: str) -> str | None:
+        """Return the consumer whose access token this is, without asking the service; None if it is none."""
+        try:
+            claims = jwt.decode(
+                token,
+                self._keys.get_signing_key_from_jwt(token).key,
+                algorithms=["ES256"],
+                audience="tenant-admin",
+                issuer=self._issuer,
+                options={"require": ["exp", "sub", "typ", "tenants"]},
+            )
+        except jwt.PyJWTError:
+            return None
+        if claims["typ"] != "access" or tenant_id not in claims["tenants"]:
+            return None
+        return str(claims["sub"])
+
+    def _cutoff(self, tenant_id: str, rule_id: str, now: datetime) -> datetime | None:
+        """Return the newest marker of a rule. What was born at that time or before is stale."""
+        moments = [
+            parse_time(marker["invalidatedAt"])
+            for marker in self._markers[tenant_id].values()
+            if marker["targetRuleId"] == rule_id and parse_time(marker["expiresAt"]) > now
+        ]
+        return max(moments, default=None)
+
+    def _serve(
+        self,
+        tenant: Tenant,
+        rule: Mapping[str, Any],
+        key: str,
+        statement: Statement,
+        cutoff: datetime | None,
+        now: datetime,
+    ) -> tuple[Answer, dict[str, Any]]:
+        """Answer from the cache, or execute the statement and store its result."""
+        cached = tenant.cache.get(key)
+        if cached is None:
+            reason = "no-cache-entry"
+        elif cutoff is not None and cached.born_at <= cutoff:
+            reason = "invalidation-marker"
+        elif cached.expires_at <= now:
+            reason = "ttl-expired"
+        else:
+            age = now - cached.born_at
+            hit = Answer("HIT", cached.result, rule["id"], cached.born_at)
+            return hit, {"cacheKey": key, "cacheAgeSeconds": int(age.total_seconds())}
+        execution = self._warehouse.execute(statement)
+        execution.commit()
+        tenant.cache[key] = Cached(
+            execution.result, rule["id"], now, now + timedelta(seconds=rule["ttlSeconds"])
+        )
+        return Answer("MISS", execution.result, rule["id"]), {"cacheKey": key, "missReason": reason}
+
+    def _execute(
+        self, tenant_id: str, statement: Statement, fired: Any, *, status: str, rule_id: str | None
+    ) -> Answer:
+        """Execute a statement past the cache, and record what it invalidates.
+
+        A rule with `requireInvalidation` is recorded before the commit: if that fails, nothing has happened.
+        It is recorded again after the commit, because others may have cached the old state in between.
+        """
+        execution = self._warehouse.execute(statement)
+        try:
+            self._invalidate(tenant_id, statement, [rule for rule in fired if rule["requireInvalidation"]])
+        except requests.RequestException:
+            execution.roll_back()
+            return Answer("INVALIDATION_ERROR", rule_id=rule_id)
+        execution.commit()
+        self._invalidate(tenant_id, statement, fired)
+        return Answer(status, execution.result, rule_id)
+
+    def _invalidate(self, tenant_id: str, statement: Statement, fired: Any) -> None:
+        for rule in fired:
+            for marker in self._service.invalidate(tenant_id, rule["id"], statement.standardized_sql):
+                self._markers[tenant_id][marker["markerId"]] = marker
+
+    # --- The log ------------------------------------------------------------------------------------
+
+    def _finish(
+        self,
+        tenant_id: str,
+        answer: Answer,
+        statement: Statement,
+        *,
+        logged_at: datetime,
+        user: str | None = None,
+        rule: Mapping[str, Any] | None = None,
+        **extra: Any,
+    ) -> Answer:
+        """Log a request, and count it."""
+        self.counts[tenant_id][answer.cache_status] += 1
+        self._log[tenant_id, f"{logged_at:logs/%Y/%m/%d/%H}"].append(
+            {
+                "logId": str(uuid.uuid4()),
+                "timestamp": int(logged_at.timestamp() * 1000),
+                "userName": user,
+                "statusCode": 200 if answer.result is not None else 403,
+                "responseSize": len(answer.result or ""),
+                "responseTimeMs": 1,
+                "cacheStatus": answer.cache_status,
+                "cacheKeyVersion": KEY_VERSION,
+                "matchedRule": answer.rule_id,
+                "matchedRuleName": None if rule is None else rule["name"],
+                "cacheTtlSeconds": None if rule is None else rule["ttlSeconds"],
+                "standardizedSql": statement.standardized_sql,
+                "parameterValues": statement.parameter_values,
+                "statementType": statement.statement_type,
+                "tables": statement.tables,
+                "tableCount": len(statement.tables),
+                "isReadOnly": statement.is_read_only,
+                "isDataChange": statement.is_data_change,
+                **extra,
+            }
+        )
+        return answer
+
+    def flush(self) -> None:
+        """Write the log of the last seconds, and say where; say what is in the cache."""
+        written: dict[str, list[str]] = defaultdict(list)
+        for (tenant_id, prefix), entries in self._log.items():
+            self._objects += 1
+            body = b"".join(json.dumps(entry).encode() + b"\n" for entry in entries)
+            self._write_object(f"{tenant_id}/{prefix}/{self._name}-{self._objects:06}.json", body)
+            written[tenant_id].append(prefix)
+        self._log.clear()
+        for tenant_id, prefixes in written.items():
+            self._service.notify_logs(tenant_id, prefixes)
+        for tenant_id, entries in self._described.items():
+            if tenant_id in self._tenants:
+                self._service.describe_cache(
+                    tenant_id, list({row["cacheKey"]: row for row in entries}.values())
+                )
+        self._described.clear()
+
+
+def cache_key(tenant: Tenant, statement: Statement) -> str:
+    """Return the key of a result: the statement and its values, and the ruleset that may serve it."""
+    parts = [KEY_VERSION, tenant.cache_bust, statement.standardized_sql, statement.parameter_values]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def current_time() -> datetime:
+    """Return the time in whole milliseconds, rounded down like the times of markers."""
+    now = datetime.now(UTC)
+    return now.replace(microsecond=now.microsecond // 1000 * 1000)
+
+
+def parse_time(text: str) -> datetime:
+    return datetime.fromisoformat(text)
