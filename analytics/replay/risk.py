@@ -5,63 +5,17 @@ Section "Risk" of the definition (docs/replay.md). Writes past the Gateway are n
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
-import orjson
 import pyarrow as pa
 
+from analytics.changed_tables import find_changed_tables, read_tables
 from analytics.replay.arrays import make_schema, registered
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
     from analytics.replay.outcome import Outcome
-
-_QUOTES: Final = re.compile(r'["`\[\]]')
-
-#: A name of up to four parts, each of which may be quoted.
-_PART: Final = r'(?:"[^"]+"|`[^`]+`|\[[^\]]+\]|[\w$#@-]+)'
-_TARGET: Final = re.compile(
-    rf"""
-    ^\s* (?:
-        insert \s+ (?: (?: ignore | overwrite | or \s+ \w+ ) \s+ )? (?: into \s+ )? (?: table \s+ )?
-        | replace \s+ (?: into \s+ )? | update \s+ (?: only \s+ )?
-        | delete \s+ (?: from \s+ )? (?: only \s+ )?
-        | merge \s+ (?: into \s+ )? | copy \s+ (?: into \s+ )? | load \s+ data .*? \s into \s+ table \s+
-        | truncate \s+ (?: table \s+ )? (?: only \s+ )?
-        | (?: create | alter | drop | undrop | rename | refresh ) \s+ (?: or \s+ replace \s+ )?
-          (?: (?: global | local | temp | temporary | transient | external | unlogged | materialized ) \s+ )*
-          (?: table | view ) \s+ (?: if \s+ (?: not \s+ )? exists \s+ )? (?: only \s+ )?
-    )
-    (?P<name> {_PART} (?: \s*\.\s* {_PART} ){{0,3}} )
-    """,
-    re.IGNORECASE | re.VERBOSE | re.DOTALL,
-)
-
-
-def read_tables(text: str | None) -> frozenset[str]:
-    """Return the table names in the JSON text of ``tables``, in lower case and without quotes."""
-    if text is None:
-        return frozenset()
-    try:
-        names = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return frozenset()
-    if not isinstance(names, list):
-        return frozenset()
-    return frozenset(_normalize(name) for name in names if isinstance(name, str))
-
-
-def find_changed_tables(statement: str, tables: frozenset[str]) -> frozenset[str]:
-    """Return the table that a statement names as its target, or all its tables if that is not one of them."""
-    match = _TARGET.match(statement)
-    target = _normalize(re.sub(r"\s*\.\s*", ".", match["name"])) if match else None
-    return frozenset({target}) if target in tables else tables
-
-
-def _normalize(name: str) -> str:
-    return _QUOTES.sub("", name).lower()
 
 
 def find_risk(connection: DuckDBPyConnection, outcome: Outcome) -> dict[int, tuple[int, int]]:

@@ -11,6 +11,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from analytics.changed_tables import tables_sql, target_sql
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -21,28 +23,13 @@ LOOK_BACK_DAYS: Final = 7
 #: ``cacheAgeSeconds`` is cut to seconds, so the result may be this much older, in milliseconds.
 _ROUNDING_MS: Final = 999
 _MAX_FINDINGS: Final = 1_000
-_NAMES: Final = "json_extract_string(CASE WHEN json_valid(tables) THEN tables END, '$[*]')"
-#: The table that a statement changes. Group 1 is its name.
-_TARGET: Final = (
-    r"(?i)^\s*(?:insert\s+(?:into|overwrite(?:\s+into)?)(?:\s+table)?|update(?:\s+only)?|delete\s+from(?:\s+only)?"
-    r"|merge\s+into|copy(?:\s+into)?|truncate(?:\s+table)?"
-    r"|(?:create|drop|alter)\s+(?:or\s+replace\s+)?(?:table|view|materialized\s+view)(?:\s+if\s+(?:not\s+)?exists)?)"
-    r"""\s+([\w.$"`\[\]]+)"""
-)
-
-
-def _plain(name: str) -> str:
-    """Return SQL for a table's name in lower case without quotes."""
-    return f"""translate(lower({name}), '"`[]', '')"""
-
-
 _STALE: Final = f"""
 WITH changes AS (
     SELECT
         timestamp + greatest(coalesce(warehouseExecutionTimeMs, 0), 0) AS changedAt,
         matchedRule AS changedBy,
-        {_plain(f"regexp_extract(standardizedSql, '{_TARGET}', 1)")} AS target,
-        list_transform({_NAMES}, lambda name: {_plain("name")}) AS names
+        {target_sql("standardizedSql")} AS target,
+        {tables_sql("tables")} AS names
     FROM proxy_logs
     WHERE day BETWEEN '{{earliest}}' AND '{{last}}' AND (isDataChange OR isDDL) AND timestamp IS NOT NULL
         AND cacheStatus IN ('HIT', 'MISS', 'BYPASS', 'PASSTHROUGH', 'HOLD')
@@ -56,7 +43,7 @@ changed AS (
 hits AS (
     SELECT
         row_number() OVER () AS hit, timestamp AS servedAt, timestamp - 1000 * cacheAgeSeconds AS bornAt,
-        matchedRule, logId, list_distinct(list_transform({_NAMES}, lambda name: {_plain("name")})) AS names
+        matchedRule, logId, list_distinct({tables_sql("tables")}) AS names
     FROM proxy_logs
     WHERE day BETWEEN '{{first}}' AND '{{last}}' AND cacheStatus = 'HIT' AND cacheAgeSeconds IS NOT NULL
         AND timestamp IS NOT NULL

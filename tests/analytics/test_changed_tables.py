@@ -1,0 +1,97 @@
+"""The table that a statement changes is the same in Python and in SQL."""
+
+from __future__ import annotations
+
+import json
+
+import duckdb
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analytics.changed_tables import find_changed_tables, read_tables, tables_sql, target_sql
+
+TABLES = frozenset({"s.a", "b", "my table", "ä.ö"})
+
+
+@pytest.mark.parametrize(
+    ("statement", "changed"),
+    [
+        ("INSERT INTO s.a SELECT * FROM b", {"s.a"}),
+        ("insert overwrite table `s`.`a` select 1", {"s.a"}),
+        ("INSERT OR REPLACE INTO b VALUES (?)", {"b"}),
+        ("REPLACE INTO b VALUES (?)", {"b"}),
+        ("UPDATE ONLY s . a SET x = ?", {"s.a"}),
+        ('update "My Table" set x = ?', {"my table"}),
+        ("DELETE FROM [S].[A] WHERE x = ?", {"s.a"}),
+        ("MERGE INTO s.a USING b ON ?", {"s.a"}),
+        ("COPY INTO b FROM @stage", {"b"}),
+        ("LOAD DATA\nINPATH ? INTO TABLE b", {"b"}),
+        ("TRUNCATE b", {"b"}),
+        ("CREATE OR REPLACE TEMP TABLE IF NOT EXISTS b AS SELECT * FROM s.a", {"b"}),
+        ("DROP VIEW IF EXISTS Ä.Ö", {"ä.ö"}),
+        # The target is not one of the tables, or there is none.
+        ("UPDATE other SET x = ?", TABLES),
+        ("CREATE INDEX i ON b (x)", TABLES),
+        ("SELECT * FROM b", TABLES),
+        ("", TABLES),
+    ],
+)
+def test_the_target_of_a_statement_has_changed(statement: str, changed: set[str]) -> None:
+    assert find_changed_tables(statement, TABLES) == changed
+    assert in_sql(statement, json.dumps(sorted(TABLES))) == changed
+
+
+NAMES = st.sampled_from(["s", "S", '"s"', "`a b`", "[x]", "ä", "a$b", "1", '"', ".", "x.y", "-"])
+WORDS = st.sampled_from(
+    [
+        *(
+            "INSERT",
+            "INTO",
+            "OVERWRITE",
+            "TABLE",
+            "UPDATE",
+            "ONLY",
+            "DELETE",
+            "FROM",
+            "MERGE",
+            "COPY",
+            "LOAD",
+        ),
+        *("DATA", "CREATE", "OR", "REPLACE", "VIEW", "IF", "NOT", "EXISTS", "TEMP", "DROP", "SELECT", "\n"),
+    ]
+)
+STATEMENTS = st.lists(WORDS | NAMES, max_size=8).map(" ".join) | st.text(max_size=20)
+
+
+@given(statement=STATEMENTS, names=st.lists(NAMES | st.none() | st.integers(), max_size=4))
+@settings(max_examples=300, deadline=None)
+def test_python_and_sql_agree(statement: str, names: list[str | int | None]) -> None:
+    statement = statement.replace("\0", "")
+    tables = json.dumps([name for name in names if isinstance(name, str)])
+    assert in_sql(statement, tables) == find_changed_tables(statement, read_tables(tables))
+
+
+@pytest.mark.parametrize(
+    ("text", "tables"),
+    [
+        (None, set()),
+        ("[", set()),
+        ('{"a": 1}', set()),
+        ("[]", set()),
+        (json.dumps(["A", '"b".c']), {"a", "b.c"}),
+    ],
+)
+def test_the_tables_that_a_statement_reads(text: str | None, tables: set[str]) -> None:
+    assert read_tables(text) == tables
+
+
+def in_sql(statement: str, tables: str) -> frozenset[str]:
+    ((target, names),) = CONNECTION.execute(
+        f"SELECT {target_sql('statement')}, {tables_sql('tables')} FROM (SELECT ? AS statement, ? AS tables)",
+        [statement, tables],
+    ).fetchall()
+    return frozenset({target}) if target in names else frozenset(names)
+
+
+CONNECTION = duckdb.connect(config={"threads": 1})
