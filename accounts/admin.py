@@ -1,7 +1,7 @@
 """Admin pages of people, tokens, accounts, tenants and history.
 
-Documents change through the API alone. Here staff look and search, end rights and verify domains: by the
-functions that the API calls (`accounts.staff.actions`).
+Documents change by their one write function alone. Here staff look and search, end rights and verify domains:
+by the functions that the API calls (`accounts.staff.actions`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class MembershipInline(ReadOnlyInline):
     """A user's or a tenant's memberships."""
 
     model = Membership
-    fields = ("user", "tenant", "role")
+    fields = ("user", "tenant", "role", "ends_at")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows: QuerySet[Any] = super().get_queryset(request).select_related("user", "tenant")
@@ -51,8 +51,16 @@ class MembershipInline(ReadOnlyInline):
 
 @admin.register(User)
 class UserAdmin(ReadOnlyAdmin):
-    list_display = ("email", "display_name", "role", "is_active", "identity_provider", "last_login")
-    list_filter = ("role", "is_active", "identity_provider")
+    list_display = (
+        "email",
+        "display_name",
+        "role",
+        "is_support",
+        "is_active",
+        "identity_provider",
+        "last_login",
+    )
+    list_filter = ("role", "is_support", "is_active", "identity_provider")
     search_fields = ("email", "display_name", "identity_subject")
     exclude = ("password", "epoch")
     inlines = (MembershipInline,)
@@ -62,8 +70,8 @@ class UserAdmin(ReadOnlyAdmin):
 @admin.register(Membership)
 class MembershipAdmin(NamingAdmin):
     named = ("tenant",)
-    list_display = ("user", "tenant", "role")
-    list_filter = ("role",)
+    list_display = ("user", "tenant", "role", "ends_at")
+    list_filter = ("role", ("ends_at", admin.EmptyFieldListFilter))
     list_select_related = ("user",)
     search_fields = ("user__email", "tenant__name", "tenant__id")
 

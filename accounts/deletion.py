@@ -36,7 +36,7 @@ def delete_user(email: str, *, actor: str) -> list[str]:
         user = User.objects.select_for_update().filter(email=email).first()
         if user is None:
             raise NotFound("There is no such user.")
-        if user.is_staff and not has_other_active_admin(user):
+        if user.is_platform_admin and not has_other_active_admin(user):
             raise Forbidden("The last active platform admin cannot be deleted.")
         # A write of memberships locks users before tenants too.
         tenants = Tenant.objects.select_for_update(no_key=True, of=("self",))

@@ -149,7 +149,9 @@ def _write(
     for tenant_id in removed:
         record_membership(user.email, tenant_id, actor=principal.email, before=stored[tenant_id])
     for tenant_id, role in added.items():
-        Membership.objects.update_or_create(user=user, tenant_id=tenant_id, defaults={"role": role})
+        Membership.objects.update_or_create(
+            user=user, tenant_id=tenant_id, defaults={"role": role, "ends_at": None}
+        )
         before = stored.get(tenant_id)
         record_membership(user.email, tenant_id, actor=principal.email, before=before, after=role)
 

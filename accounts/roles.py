@@ -87,7 +87,7 @@ def apply_roles(user: User, *, roles: Roles, active: bool, actor: str, path: str
         ValidationFailed: no active platform admin would remain.
     """
     remains_admin = active and roles.primary == PrimaryRole.ADMIN
-    if user.is_staff and not remains_admin:
+    if user.is_platform_admin and not remains_admin:
         if not has_other_active_admin(user):
             raise ValidationFailed(
                 "The last active platform admin can be neither demoted nor deactivated.",

@@ -7,6 +7,7 @@ from celery import shared_task
 from accounts.billing.accounts import remove_deleted_accounts
 from accounts.billing.fqdns import remove_old_fqdns
 from accounts.sessions import delete_ended_sessions
+from accounts.staff.access import end_expired_access
 from accounts.tenants.lifecycle import remove_old_tombstones
 from tenantadmin.database import months
 
@@ -24,6 +25,12 @@ def remove_tombstones() -> None:
 def keep_months() -> None:
     """Create the next partitions of the tables of events and audits; drop those past their retention."""
     months.keep_months()
+
+
+@shared_task
+def end_access() -> None:
+    """Remove the memberships of staff whose time is over."""
+    end_expired_access()
 
 
 @shared_task

@@ -33,7 +33,7 @@ class StaffSite(UnfoldAdminSite):  # type: ignore[misc]  # django-unfold is not 
         return not settings.STAFF_SECOND_FACTOR or has_proven_second_factor(request)
 
     def get_urls(self) -> list[URLPattern | URLResolver]:
-        return [path("", include("backoffice.urls")), *super().get_urls()]
+        return [path("", include("tenantadmin.backoffice.urls")), *super().get_urls()]
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         # The colors are in our style sheet. Here they would become an inline style, which the policy forbids.

@@ -69,6 +69,11 @@ app.conf.beat_schedule = {
         "schedule": 3600.0,
         "options": {"expires": 3500},
     },
+    "end-access": {
+        "task": "accounts.tasks.end_access",
+        "schedule": 60.0,
+        "options": {"expires": 55},
+    },
     "remove-ended-sessions": {
         "task": "accounts.tasks.remove_ended_sessions",
         "schedule": 3600.0,

@@ -199,7 +199,7 @@ INSTALLED_APPS = [
     "rules",
     "logs",
     "analytics",
-    "backoffice",
+    "tenantadmin.backoffice",
     # Last, because it removes models of the apps above from the admin site.
     "tenantadmin.apps.TenantadminConfig",
 ]
@@ -235,7 +235,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "backoffice.navigation.site_context",
+                "tenantadmin.backoffice.navigation.site_context",
             ]
         },
     }
@@ -317,15 +317,16 @@ UNFOLD = {
     "SITE_HEADER": "Tenant administration",
     "SITE_SYMBOL": "database",
     "SITE_URL": "/docs",
+    "SITE_FAVICONS": [{"rel": "icon", "href": "data:,"}],
     "SHOW_VIEW_ON_SITE": False,
     "SHOW_BACK_BUTTON": False,
-    "STYLES": ["backoffice.navigation.stylesheet"],
-    "ACCOUNT": {"navigation": "backoffice.navigation.account_links"},
-    "COMMAND": {"search_callback": "backoffice.finding.find_for_palette"},
+    "STYLES": ["tenantadmin.backoffice.navigation.stylesheet"],
+    "ACCOUNT": {"navigation": "tenantadmin.backoffice.navigation.account_links"},
+    "COMMAND": {"search_callback": "tenantadmin.backoffice.finding.find_for_palette"},
     "SIDEBAR": {
         "show_search": True,
         "command_search": True,
-        "navigation": "backoffice.navigation.sidebar",
+        "navigation": "tenantadmin.backoffice.navigation.sidebar",
     },
 }
 

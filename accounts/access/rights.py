@@ -78,6 +78,11 @@ def clear_principal_cache() -> None:
         _principal_cache.clear()
 
 
+def not_ended() -> Q:
+    """Return the filter for memberships that last, or whose end is to come."""
+    return Q(ends_at__isnull=True) | Q(ends_at__gt=now())
+
+
 def in_force() -> Q:
     """Return the filter for grants and credentials that are neither revoked nor expired."""
     return Q(revoked_at__isnull=True) & (Q(expires_at__isnull=True) | Q(expires_at__gt=now()))
@@ -120,7 +125,7 @@ def _with_rights(users: QuerySet[User]) -> QuerySet[User]:
     of_user = {"user": OuterRef("pk")}
     return users.annotate(
         membership_rows=ArraySubquery(
-            Membership.objects.filter(**of_user)
+            Membership.objects.filter(not_ended(), **of_user)
             .order_by()
             .values(row=JSONObject(tenant="tenant_id", role="role"))
         ),

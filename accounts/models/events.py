@@ -42,6 +42,7 @@ class EventKind(models.TextChoices):
     DOMAIN_REMOVED = "domain.removed"
     TERMS_PUBLISHED = "terms.published"
     TERMS_ACKNOWLEDGED = "terms.acknowledged"
+    STAFF_ACTED = "staff.acted"
 
 
 class Event(MonthlyModel):

@@ -42,6 +42,10 @@ class Tenant(models.Model):
                 name="tenant_name_unique",
             ),
         )
+        # The start of a name, which staff search by.
+        indexes = (
+            models.Index(fields=["name_key"], name="tenant_name_start", opclasses=["varchar_pattern_ops"]),
+        )
 
     def __str__(self) -> str:
         return self.name

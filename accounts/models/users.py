@@ -24,6 +24,13 @@ class PrimaryRole(models.TextChoices):
     GUEST = "guest"
 
 
+class StaffRole(models.TextChoices):
+    """What somebody may do on the admin site. An admin may do all that support may."""
+
+    SUPPORT = "support"
+    ADMIN = "admin"
+
+
 class MembershipRole(models.TextChoices):
     """What a user is in one tenant."""
 
@@ -73,6 +80,8 @@ class User(AbstractBaseUser):
     #: MD5 of the terms last acknowledged; empty before the first time.
     tos = models.CharField(max_length=32, blank=True, default="")
     is_active = models.BooleanField("active", default=True)
+    #: Whether the user may look, invalidate and rebuild on the admin site. It gives no right in the API.
+    is_support = models.BooleanField("support", default=False, db_default=False)
     #: Access tokens name the epoch of their user. A new epoch ends them all, for good.
     epoch = models.UUIDField(default=uuid.uuid4, db_default=RandomUUID(), editable=False)
     created_at = models.DateTimeField(default=now, editable=False)
@@ -98,13 +107,27 @@ class User(AbstractBaseUser):
         return self.email
 
     @property
+    def staff_role(self) -> StaffRole | None:
+        """The role on the admin site, or None. Platform admins have `StaffRole.ADMIN`."""
+        if not self.is_active:
+            return None
+        if self.role == PrimaryRole.ADMIN:
+            return StaffRole.ADMIN
+        return StaffRole.SUPPORT if self.is_support else None
+
+    @property
     def is_staff(self) -> bool:
-        """Platform admins are the admin site's staff."""
-        return self.is_active and self.role == PrimaryRole.ADMIN
+        """Return True if the user may enter the admin site."""
+        return self.staff_role is not None
+
+    @property
+    def is_platform_admin(self) -> bool:
+        """Return True for an active platform admin."""
+        return self.staff_role is StaffRole.ADMIN
 
     @property
     def is_superuser(self) -> bool:
-        return self.is_staff
+        return self.is_platform_admin
 
     def get_session_auth_hash(self) -> str:
         """Return a value that changes with password and epoch: sessions of the admin site end with them."""
@@ -130,6 +153,8 @@ class Membership(models.Model):
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
     tenant = models.ForeignKey("accounts.Tenant", on_delete=models.CASCADE, related_name="memberships")
     role = models.CharField(max_length=10, choices=MembershipRole.choices)
+    #: When it ends by itself: the access that staff take for a limited time. Null: it lasts.
+    ends_at = models.DateTimeField(null=True, blank=True, db_index=True)
 
     class Meta:
         ordering = ("id",)

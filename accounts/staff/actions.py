@@ -15,6 +15,7 @@ from accounts.models import Domain, User
 from accounts.models.users import PrimaryRole
 from accounts.roles import has_other_active_admin, lock_admins, replace_roles, wildcard_tokens
 from accounts.signin.flow import unlink_identity
+from accounts.staff.roles import set_support
 from accounts.staff.sessions import reset_second_factor, second_factors
 from tenantadmin.http.admin_actions import ConfirmedAction, Refused, with_confirmation
 
@@ -57,6 +58,16 @@ def _require(user: User, refusal: str, **condition: object) -> None:
         raise Refused(refusal)
 
 
+def _make_support(request: HttpRequest, user: User) -> None:
+    if not set_support(user, is_support=True, actor=str(request.user)):
+        raise Refused("This user is support already.")
+
+
+def _end_support(request: HttpRequest, user: User) -> None:
+    if not set_support(user, is_support=False, actor=str(request.user)):
+        raise Refused("This user is not support.")
+
+
 def _warn_of_demotion(request: HttpRequest, user: User) -> list[str]:
     if user.role != PrimaryRole.ADMIN:
         return ["Is no platform admin: will be refused."]
@@ -90,7 +101,7 @@ def _warn_of_deletion(request: HttpRequest, user: User) -> list[str]:
 
 def _warn_of_admin(request: HttpRequest, user: User) -> list[str]:
     """Warn what else happens if ``user`` is an active platform admin and loses that role."""
-    if not user.is_staff:
+    if not user.is_platform_admin:
         return []
     if not has_other_active_admin(user):
         return ["Is the last active platform admin: will be refused."]
@@ -175,6 +186,27 @@ USER_ACTIONS: Final = (
             "Personal access tokens with a wildcard are revoked.",
             do=_demote,
             warn=_warn_of_demotion,
+        )
+    ),
+    with_confirmation(
+        ConfirmedAction(
+            name="make_support",
+            title="Make support",
+            done="Made support",
+            follows="Support may enter this site: look at everything but logs, invalidate cached results and "
+            "rebuild days. It gives no right in the API.",
+            do=_make_support,
+            warn=lambda _, user: ["Is support already: will be refused."] if user.is_support else [],
+        )
+    ),
+    with_confirmation(
+        ConfirmedAction(
+            name="end_support",
+            title="End support",
+            done="Support ended",
+            follows="Who is no longer staff leaves this site at once.",
+            do=_end_support,
+            warn=lambda _, user: [] if user.is_support else ["Is not support: will be refused."],
         )
     ),
     with_confirmation(

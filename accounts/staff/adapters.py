@@ -1,4 +1,4 @@
-"""What django-allauth asks the service when it signs platform admins in."""
+"""What django-allauth asks the service when it signs staff in."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from tenantadmin.core.addresses import client_address
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
-NOT_STAFF = "Only active platform admins may sign in here."
+NOT_STAFF = "Only active staff may sign in here."
 
 
 class StaffAccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth is not typed
-    """Signs platform admins in and nobody else. There is no sign-up."""
+    """Signs staff in and nobody else. There is no sign-up."""
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:  # noqa: ARG002
         return False

@@ -26,7 +26,7 @@ _BEGUN_AT: Final = "begun_at"
 
 
 def staff_sessions(get_response: Callable[[HttpRequest], HttpResponseBase]) -> Any:
-    """End a session that is too old, or whose user is no platform admin any more.
+    """End a session that is too old, or whose user is no longer staff.
 
     `SESSION_COOKIE_AGE` ends an idle one.
     """

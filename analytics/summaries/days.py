@@ -105,6 +105,17 @@ def rebuild_day(store: ObjectStore, *, tenant: uuid.UUID, day: date, wait: bool 
         return changes is not None
 
 
+def mark_days_stale(*, tenant: uuid.UUID, first: date, last: date) -> list[date]:
+    """Make the next build of these days read all their raw objects again; return the days that are built.
+
+    Until then their documents stay as they are.
+    """
+    days = Partition.objects.filter(tenant_id=tenant, day__range=(first, last))
+    # An empty digest is that of no listing, and without hours no entry is taken from the build before.
+    days.update(listing_digest="", hours={})
+    return sorted(days.values_list("day", flat=True))
+
+
 def _published_days(tenant: uuid.UUID, *, first: date | None, last: date | None) -> dict[date, _PublishedDay]:
     """Return the days that have a partition. It takes two queries, however many days there are."""
     in_range = Q(tenant_id=tenant)

@@ -126,6 +126,11 @@ class ReadOnlyAdmin(_ModelAdmin):
         """Return the address of the list of ``obj``'s revisions, or an empty text if it has none."""
         return ""
 
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        """Return the actions of the list. Support only looks: the other acts are those of admins."""
+        actions: dict[str, Any] = super().get_actions(request)
+        return actions if request.user.is_superuser else {}
+
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:  # noqa: ARG002
         return self._shown
 

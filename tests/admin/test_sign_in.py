@@ -130,7 +130,7 @@ class TestWaysIn:
         self, client: Client, issuer: Issuer, db: None
     ) -> None:
         assert by_provider(client, issuer)["Location"] == "/admin/login/"
-        assert said(client) == ["Only active platform admins may sign in here."]
+        assert said(client) == ["Only active staff may sign in here."]
         assert not User.objects.exists()
         factories.make_user("ada@example.org")
         by_provider(client, issuer)
@@ -178,7 +178,7 @@ class TestWaysIn:
             token = re.findall(r"\?t=(\S+)", str(mail.outbox[-1].body))[0]
             client.post("/admin/login/link/", {"token": token})
             assert not is_in(client)
-            assert said(client) == ["Only active platform admins may sign in here."]
+            assert said(client) == ["Only active staff may sign in here."]
 
     def test_what_is_no_address_is_refused(self, client: Client, db: None) -> None:
         client.post("/admin/login/link/ask/", {"email": "a@b\r\nBcc: c@d"})

@@ -1,4 +1,7 @@
 "use strict";
+// Ace would start its worker from a blob, which the content policy forbids. The service lints instead.
+window.ace?.config.setDefaultValue("session", "useWorker", false);
+
 // What every page of the staff does: the reader's own time beside UTC, and charts.
 
 function showLocalTimes(root) {
@@ -19,3 +22,123 @@ function showLocalTimes(root) {
 
 document.addEventListener("DOMContentLoaded", () => showLocalTimes(document));
 document.addEventListener("htmx:load", (event) => showLocalTimes(event.target));
+
+// --- Charts ---
+
+function color(name) {
+    return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+const changeLines = {
+    id: "changeLines",
+    afterDatasetsDraw(chart) {
+        const { ctx, chartArea, scales } = chart;
+        ctx.save();
+        ctx.strokeStyle = color("--warn");
+        ctx.setLineDash([4, 3]);
+        for (const mark of chart.options.marks || []) {
+            const index = chart.data.labels.indexOf(mark.at);
+            if (index < 0) continue;
+            const x = scales.x.getPixelForValue(index);
+            ctx.beginPath();
+            ctx.moveTo(x, chartArea.top);
+            ctx.lineTo(x, chartArea.bottom);
+            ctx.stroke();
+        }
+        ctx.restore();
+    },
+};
+
+function drawChart(canvas) {
+    const data = JSON.parse(document.getElementById(canvas.dataset.chart).textContent);
+    const grid = color("--line");
+    const text = color("--quiet");
+    const fills = { hit: color("--color-primary-500"), miss: color("--color-base-400") };
+    Chart.defaults.font.family = "Inter, sans-serif";
+    return new Chart(canvas, {
+        type: "bar",
+        data: {
+            labels: data.labels,
+            datasets: [
+                { type: "line", label: data.line.label, data: data.line.values, yAxisID: "rate", borderColor: color("--strong"), borderWidth: 2, pointRadius: 0, spanGaps: true },
+                ...data.bars.map((bar) => ({ label: bar.label, data: bar.values, backgroundColor: fills[bar.color], stack: "requests" })),
+            ],
+        },
+        options: {
+            animation: false,
+            maintainAspectRatio: false,
+            marks: data.marks,
+            interaction: { mode: "index", intersect: false },
+            // A click on a day with a change opens the change's difference.
+            onClick(event, _items, chart) {
+                const index = chart.scales.x.getValueForPixel(event.x);
+                const mark = data.marks.find((one) => one.at === data.labels[index]);
+                if (mark) window.location.assign(mark.href);
+            },
+            plugins: {
+                legend: { labels: { color: text, boxWidth: 12 } },
+                tooltip: { callbacks: { footer: (items) => data.marks.filter((one) => one.at === items[0].label).map((one) => one.text) } },
+            },
+            scales: {
+                x: { stacked: true, grid: { display: false }, ticks: { color: text, maxRotation: 0, autoSkipPadding: 12 } },
+                y: { stacked: true, beginAtZero: true, grid: { color: grid }, ticks: { color: text } },
+                rate: { position: "right", min: 0, max: 100, grid: { display: false }, ticks: { color: text, callback: (value) => `${value} %` } },
+            },
+        },
+        plugins: [changeLines],
+    });
+}
+
+function drawCharts(root) {
+    for (const canvas of root.querySelectorAll("canvas[data-chart]:not([data-drawn])")) {
+        canvas.dataset.drawn = "";
+        drawChart(canvas);
+    }
+}
+
+document.addEventListener("DOMContentLoaded", () => drawCharts(document));
+document.addEventListener("htmx:load", (event) => drawCharts(event.target));
+
+// --- The editor of rules: lint as one types ---
+
+const CHECK_AFTER_MS = 600;
+
+function watchRules(form) {
+    const field = form.querySelector("textarea[name=rules]");
+    const editor = form.querySelector(".django-ace-widget")?.editor;
+    const shown = form.querySelector("#check");
+    if (!field || !editor) return;
+    if (document.documentElement.classList.contains("dark")) editor.setTheme("ace/theme/one_dark");
+    editor.textInput.getElement().setAttribute("aria-label", "Rules as JSON");
+    let waiting;
+    let asked = 0;
+    async function check() {
+        const turn = ++asked;
+        const body = new FormData(form);
+        try {
+            const answer = await fetch(form.dataset.check, { method: "POST", body });
+            if (turn !== asked || !answer.ok) return;
+            const found = await answer.json();
+            editor.session.setAnnotations(found.marks);
+            shown.innerHTML = found.html;
+        } catch {
+            // The next change checks again.
+        }
+    }
+    editor.session.on("change", () => {
+        clearTimeout(waiting);
+        waiting = setTimeout(check, CHECK_AFTER_MS);
+    });
+    shown.addEventListener("click", (event) => {
+        const line = event.target.dataset?.line;
+        if (line === undefined) return;
+        event.preventDefault();
+        editor.gotoLine(Number(line) + 1, 0, true);
+        editor.focus();
+    });
+    check();
+}
+
+window.addEventListener("load", () => {
+    for (const form of document.querySelectorAll("form[data-check]")) watchRules(form);
+});

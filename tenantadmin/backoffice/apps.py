@@ -2,4 +2,4 @@ from django.apps import AppConfig
 
 
 class BackofficeConfig(AppConfig):
-    name = "backoffice"
+    name = "tenantadmin.backoffice"

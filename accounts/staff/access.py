@@ -1,0 +1,98 @@
+"""Access of staff to a tenant's logs, for a limited time: a membership that ends by itself.
+
+Owners of the tenant see it among the members and in the events, with the reason.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from django.db import transaction
+
+from accounts.events import SYSTEM, record_event
+from accounts.models import Membership
+from accounts.models.events import EventKind
+from accounts.models.users import MembershipRole
+from accounts.tenants.listing import require_live_tenant
+from tenantadmin.core.errors import BadRequest, Conflict
+from tenantadmin.core.timestamps import format_timestamp, now
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from uuid import UUID
+
+    from accounts.models import User
+
+MAX_HOURS: Final = 8
+
+
+class LastingMember(Conflict):
+    """The user is a member without an end."""
+
+    message = "You are a member of this tenant already."
+
+
+def take_access(user: User, *, tenant_id: UUID, hours: int) -> dt.datetime:
+    """Make ``user`` a member of a tenant for some hours, and return when that ends. Call it with a reason.
+
+    Raises:
+        TenantNotFound: there is no such live tenant.
+        BadRequest: ``hours`` is not between 1 and `MAX_HOURS`.
+        LastingMember: the user is a member without an end.
+    """
+    if not 1 <= hours <= MAX_HOURS:
+        raise BadRequest(f"Take access for 1 to {MAX_HOURS} hours.")
+    ends_at = now() + timedelta(hours=hours)
+    with transaction.atomic():
+        require_live_tenant(tenant_id)
+        membership, is_new = Membership.objects.select_for_update(no_key=True).get_or_create(
+            user=user, tenant_id=tenant_id, defaults={"role": MembershipRole.MEMBER, "ends_at": ends_at}
+        )
+        if membership.ends_at is None:
+            raise LastingMember
+        membership.ends_at = ends_at
+        membership.save(update_fields=["ends_at"])
+        record_event(
+            EventKind.MEMBERSHIP_ADDED if is_new else EventKind.MEMBERSHIP_CHANGED,
+            actor=user.email,
+            subject=user.email,
+            tenant_id=tenant_id,
+            after={"role": membership.role, "endsAt": format_timestamp(ends_at)},
+        )
+    return ends_at
+
+
+def end_access(user: User, *, tenant_id: UUID, actor: str) -> bool:
+    """End the limited access of ``user`` before its time; return False if there is none."""
+    with transaction.atomic():
+        rows = Membership.objects.filter(user=user, tenant_id=tenant_id, ends_at__isnull=False)
+        membership = rows.select_for_update().select_related("user").first()
+        if membership is None:
+            return False
+        _remove(membership, actor=actor)
+    return True
+
+
+def end_expired_access() -> int:
+    """Remove the memberships whose time is over; return how many. They gave no rights since then."""
+    with transaction.atomic():
+        rows = Membership.objects.filter(ends_at__lte=now()).select_related("user")
+        expired = list(rows.select_for_update(of=("self",), skip_locked=True))
+        for membership in expired:
+            _remove(membership, actor=SYSTEM)
+    return len(expired)
+
+
+def _remove(membership: Membership, *, actor: str) -> None:
+    membership.delete()
+    record_event(
+        EventKind.MEMBERSHIP_REMOVED,
+        actor=actor,
+        subject=membership.user.email,
+        tenant_id=membership.tenant_id,
+        before={
+            "role": membership.role,
+            "endsAt": format_timestamp(membership.ends_at) if membership.ends_at else None,
+        },
+    )

@@ -1,0 +1,104 @@
+"""What needs staff now: the content of Home. Each row links to where it is mended."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db.models import Exists, OuterRef
+
+from accounts.models import Account, Domain, Membership, Revision, Tenant
+from accounts.models.users import MembershipRole
+from analytics.models import Build, TenantHealth
+from tenantadmin.core.timestamps import now
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from uuid import UUID
+
+_ROWS: Final = 10
+#: A fall of the hit rate by fewer points, or of fewer requests, is noise.
+_LEAST_DROP: Final = 0.02
+_LEAST_REQUESTS: Final = 100
+#: A log is late if its last day is before yesterday. One that ended long ago is a tenant that went.
+_LATE_DAYS: Final = 1
+_GONE_DAYS: Final = 60
+_FAILED_FOR: Final = dt.timedelta(days=7)
+_CHANGED_FOR: Final = dt.timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The lists of Home, the most urgent row first, and the names of the tenants in them."""
+
+    drops: Sequence[TenantHealth]
+    late: Sequence[TenantHealth]
+    stale: Sequence[TenantHealth]
+    quarantined: Sequence[TenantHealth]
+    failed: Sequence[Build]
+    changes: Sequence[Revision]
+    domains: Sequence[Domain]
+    names: Mapping[UUID, str]
+
+    @property
+    def is_calm(self) -> bool:
+        """True if nothing needs anybody."""
+        return not (self.drops or self.late or self.stale or self.quarantined or self.failed or self.domains)
+
+
+def read_home() -> Home:
+    """Return the lists of Home, in a constant number of queries, each by an index."""
+    at = now()
+    today = at.date()
+    health = TenantHealth.objects
+    drops = list(
+        health.filter(drop__gte=_LEAST_DROP, requests_7__gte=_LEAST_REQUESTS).order_by("-drop")[:_ROWS]
+    )
+    late = list(
+        health.filter(
+            last_day__lt=today - dt.timedelta(days=_LATE_DAYS),
+            last_day__gte=today - dt.timedelta(days=_GONE_DAYS),
+        ).order_by("-last_day", "tenant_id")[:_ROWS]
+    )
+    stale = list(health.filter(stale_days__gt=0).order_by("tenant_id")[:_ROWS])
+    quarantined = list(health.filter(quarantined__gt=0).order_by("tenant_id")[:_ROWS])
+    failed = list(Build.objects.filter(state=Build.State.FAILED, started_at__gte=at - _FAILED_FOR)[:_ROWS])
+    changes = list(
+        Revision.objects.filter(changed_at__gte=at - _CHANGED_FOR)
+        .defer("document")
+        .order_by("-changed_at", "-pk")[:_ROWS]
+    )
+    domains = list(
+        Domain.objects.filter(verified_at__isnull=True)
+        .select_related("account")
+        .order_by("-created_at")[:_ROWS]
+    )
+    rows: list[Any] = [*drops, *late, *stale, *quarantined, *failed, *changes]
+    names = tenant_names(row.tenant_id for row in rows if row.tenant_id)
+    return Home(drops, late, stale, quarantined, failed, changes, domains, names)
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutOwner:
+    """Live tenants and accounts that nobody owns."""
+
+    tenants: Sequence[Tenant]
+    accounts: Sequence[Account]
+
+
+def find_without_owner() -> WithoutOwner:
+    """Return tenants and accounts without owner. Home loads them after itself: they take a scan."""
+    owners = Membership.objects.filter(tenant=OuterRef("pk"), role=MembershipRole.OWNER)
+    account_owners = Account.owners.through.objects.filter(account=OuterRef("pk"))
+    return WithoutOwner(
+        tenants=list(Tenant.objects.filter(~Exists(owners), deleted_at__isnull=True).order_by("pk")[:_ROWS]),
+        accounts=list(
+            Account.objects.filter(~Exists(account_owners), deleted_at__isnull=True).order_by("pk")[:_ROWS]
+        ),
+    )
+
+
+def tenant_names(ids: Iterable[UUID]) -> Mapping[UUID, str]:
+    """Return the names of tenants by their ids, in one query."""
+    return dict(Tenant.objects.filter(pk__in=set(ids)).values_list("pk", "name"))

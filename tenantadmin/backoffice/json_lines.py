@@ -1,0 +1,66 @@
+"""Find the line of each value in a JSON text, so that a finding can mark its place."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Final
+
+from rules.json_text import join_pointer
+
+if TYPE_CHECKING:
+    from rules.json_text import Path
+
+#: Tokens of valid JSON. Spaces, colons and commas say nothing about places.
+_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+', re.DOTALL)
+
+
+def line_of(lines: dict[str, int], pointer: str) -> int:
+    """Return the line (from 0) of the value at a JSON Pointer, or of the nearest value around it."""
+    while pointer and pointer not in lines:
+        pointer = pointer.rpartition("/")[0]
+    return lines.get(pointer, 0)
+
+
+def find_lines(text: str) -> dict[str, int]:
+    """Return the line (from 0) of each value of a valid JSON text, by its JSON Pointer.
+
+    The line of a member of an object is that of its name.
+    """
+    lines = {"": 0}
+    path: list[str | int] = []
+    # For each open object or array: whether it is an object, and whether its next string is a name.
+    open_objects: list[bool] = []
+    expects_name = False
+    line = position = 0
+    for token in _TOKEN.finditer(text):
+        line += text.count("\n", position, token.start())
+        position = token.start()
+        word = token.group()
+        if word in "{[":
+            _note(lines, path, line)
+            open_objects.append(word == "{")
+            path.append("" if word == "{" else 0)
+            expects_name = word == "{"
+        elif word in "}]":
+            open_objects.pop()
+            path.pop()
+            expects_name = False
+        elif word == ",":
+            if open_objects[-1]:
+                expects_name = True
+            else:
+                path[-1] = int(path[-1]) + 1
+        elif word == ":":
+            expects_name = False
+        elif expects_name:
+            path[-1] = json.loads(word)
+            _note(lines, path, line)
+        else:
+            _note(lines, path, line)
+    return lines
+
+
+def _note(lines: dict[str, int], path: list[str | int], line: int) -> None:
+    place: Path = tuple(path)
+    lines.setdefault(join_pointer(place), line)

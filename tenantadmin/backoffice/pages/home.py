@@ -1,0 +1,29 @@
+"""Page 1: Home, where the day begins."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tenantadmin.backoffice.home import find_without_owner, read_home
+from tenantadmin.backoffice.pages.base import PART, StaffPage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tenantadmin.backoffice.pages.base import Trail
+
+
+class HomePage(StaffPage):
+    """What needs somebody now."""
+
+    title = "Home"
+    template_name = "backoffice/home.html"
+    parts: ClassVar[Mapping[str, str]] = {"without-owner": "backoffice/without_owner.html"}
+
+    def read(self) -> Mapping[str, Any]:
+        if self.request.GET.get(PART) == "without-owner":
+            return {"found": find_without_owner()}
+        return {"home": read_home()}
+
+    def trail(self) -> Trail:
+        return []

@@ -1,0 +1,329 @@
+"""Page 3: edit, check, trace and try out the rules of a tenant."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from django import forms
+from django.db import transaction
+from django.http import HttpResponse, HttpResponseRedirect, JsonResponse
+from django.template.loader import render_to_string
+from django_ace import AceWidget
+
+from accounts.models.users import StaffRole
+from analytics.models import ReplayRun, TenantHealth
+from analytics.replay.runs import list_replays, queue_replay, read_replay
+from analytics.tasks import run_replay
+from rules.drafts import create_draft, diff_draft, draft_etag, find_draft, list_drafts, publish_draft
+from rules.explain import explain
+from rules.language import read_rules
+from rules.ruleset import read_ruleset
+from rules.write import write_ruleset
+from tenantadmin.backoffice.pages.base import PART, ReasonForm, TenantActPage, TenantPage, may
+from tenantadmin.backoffice.rules import check_text, compare_three, parse_rules, rules_text
+from tenantadmin.core.errors import ApiError, Conflict, Forbidden, ValidationFailed
+from tenantadmin.core.timestamps import now
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from uuid import UUID
+
+    from django.http import HttpRequest
+
+_REPLAY_DAYS: Final = 7
+#: The longest text of the editor. The API takes 1 MiB.
+_MAX_TEXT: Final = 1_000_000
+
+
+def _editor() -> AceWidget:
+    """Return the editor of rules. Its size is in our style sheet: the content policy forbids inline style."""
+    return AceWidget(
+        mode="json",
+        theme="textmate",
+        width=None,
+        height=None,
+        minlines=12,
+        maxlines=40,
+        tabsize=2,
+        toolbar=False,
+        useworker=False,
+        showprintmargin=False,
+        basicautocompletion=True,
+        useStrictCSP=True,
+        attrs={"aria-label": "Rules as JSON"},
+    )
+
+
+class RulesForm(ReasonForm):
+    """The text of the rules, and from which revision it began."""
+
+    rules = forms.CharField(label="Rules", max_length=_MAX_TEXT, widget=_editor(), strip=False)
+    etag = forms.CharField(widget=forms.HiddenInput)
+    base_seq = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
+    confirm_deletes = forms.CharField(
+        label="Rules to remove although they have active markers",
+        required=False,
+        help_text="Ids, with commas. The check names them.",
+    )
+    field_order = ("rules", "confirm_deletes", "reason")
+
+
+class RulesPage(TenantActPage):
+    """The editor: lint as one types, the difference, save, and both sides if somebody else saved first."""
+
+    title = "Rules"
+    name = "rules.published"
+    button = "Save"
+    template_name = "backoffice/tenant/rules.html"
+    form_class = RulesForm
+
+    def initial(self) -> dict[str, Any]:
+        stored = read_ruleset(self.tenant.pk)
+        return {"rules": rules_text(stored.rules), "etag": stored.etag, "base_seq": stored.seq}
+
+    def read(self) -> Mapping[str, Any]:
+        stored = read_ruleset(self.tenant.pk)
+        return {"seq": stored.seq, "modified_at": stored.modified_at, "drafts": list_drafts(self.tenant.pk)}
+
+    def post(self, request: HttpRequest, **more: Any) -> HttpResponse:
+        if request.GET.get(PART) == "check":
+            return self._check(request)
+        if not may(request, StaffRole.ADMIN):
+            raise Forbidden("Support may look at rules and try them out. A platform admin saves them.")
+        if "draft" in request.POST:
+            return self._save_draft(request)
+        return super().post(request, **more)
+
+    def _check(self, request: HttpRequest) -> HttpResponse:
+        """Answer the marks of the editor, and the difference as HTML."""
+        confirmed = split_ids(request.POST.get("confirm_deletes", ""))
+        checked = check_text(self.tenant.pk, request.POST.get("rules", ""), confirmed=confirmed)
+        html = render_to_string("backoffice/tenant/rules_check.html", {"checked": checked})
+        return JsonResponse({"marks": [mark.as_json() for mark in checked.marks], "html": html})
+
+    def _save_draft(self, request: HttpRequest) -> HttpResponse:
+        rules = parse_rules(request.POST.get("rules", ""))
+        with transaction.atomic():
+            draft = create_draft(
+                tenant_id=self.tenant.pk,
+                document={"rules": rules, "name": request.POST.get("reason", "")[:100]},
+                actor=self.actor,
+            )
+        return HttpResponseRedirect(self.to("tenant-draft", draft=draft.pk))
+
+    def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        written = write_ruleset(
+            tenant_id=self.tenant.pk,
+            document={"rules": parse_rules(values["rules"])},
+            actor=self.actor,
+            confirm_deletes=split_ids(values["confirm_deletes"]),
+            check_etag=require_etag(values["etag"]),
+        )
+        return f"Saved as revision {written.seq}.", {"seq": written.seq}
+
+    def refused(self, form: ReasonForm, error: ApiError) -> HttpResponse:
+        values = form.cleaned_data
+        more: dict[str, Any] = {}
+        if isinstance(error, Conflict):
+            three = compare_three(
+                self.tenant.pk, base_seq=values["base_seq"], rules=parse_rules(values["rules"])
+            )
+            more["three"] = three
+            # Saving again replaces what the reader has now seen.
+            fresh = {"etag": three.etag, "base_seq": three.current_seq}
+            form = RulesForm({**{name: values[name] for name in form.fields}, **fresh})
+        else:
+            checked = check_text(
+                self.tenant.pk, values["rules"], confirmed=split_ids(values["confirm_deletes"])
+            )
+            more["checked"] = checked
+        content = {"form": form, "error": error, **self.read(), **more}
+        return self.show(self.template_name, content, status=error.status)
+
+    def done_at(self) -> str:
+        return self.to("tenant-rules")
+
+
+def require_etag(etag: str) -> Callable[[str], None]:
+    """Return a function that refuses any entity tag but ``etag``."""
+
+    def require(stored: str) -> None:
+        if stored != etag:
+            raise Conflict
+
+    return require
+
+
+def split_ids(text: str) -> frozenset[str]:
+    """Return the ids in a text, in which commas are between them."""
+    return frozenset(filter(None, (part.strip() for part in text.split(","))))
+
+
+class SimpleRuleForm(ReasonForm):
+    """A rule that caches what reads some tables."""
+
+    rule_id = forms.CharField(label="Id", max_length=100)
+    rule_name = forms.CharField(label="Name", max_length=200, required=False)
+    tables = forms.CharField(label="Tables", help_text="With commas: sales.orders, sales.items")
+    ttl_seconds = forms.IntegerField(label="Keep for seconds", min_value=1, initial=3600)
+    field_order = ("rule_id", "rule_name", "tables", "ttl_seconds", "reason")
+
+
+class SimpleRulePage(TenantActPage):
+    """Add a simple rule at the end."""
+
+    title = "Add a simple rule"
+    name = "rules.published"
+    button = "Add"
+    needs: ClassVar[StaffRole] = StaffRole.ADMIN
+    follows = "The rule caches reads of these tables. It is added behind the other rules, which decide first."
+    form_class = SimpleRuleForm
+
+    def initial(self) -> dict[str, Any]:
+        return {"ttl_seconds": 3600, **super().initial()}
+
+    def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        stored = read_ruleset(self.tenant.pk)
+        rule: dict[str, Any] = {
+            "id": values["rule_id"],
+            "conditions": {
+                "tables": {"containsAny": sorted(split_ids(values["tables"]))},
+                "isReadOnly": True,
+            },
+            "ttlSeconds": values["ttl_seconds"],
+        }
+        if values["rule_name"]:
+            rule["name"] = values["rule_name"]
+        written = write_ruleset(
+            tenant_id=self.tenant.pk,
+            document={"rules": [*stored.rules, rule]},
+            actor=self.actor,
+            check_etag=require_etag(stored.etag),
+        )
+        return f"Added as revision {written.seq}.", {"seq": written.seq, "ruleId": rule["id"]}
+
+    def refused(self, form: ReasonForm, error: ApiError) -> HttpResponse:
+        for found in error.extra.get("errors", ()):
+            form.add_error(None, f"{found['code']}: {found['message']}")
+        return super().refused(form, error)
+
+    def done_at(self) -> str:
+        return self.to("tenant-rules")
+
+
+class TraceForm(forms.Form):
+    """A request, as JSON."""
+
+    request = forms.CharField(
+        label="Request",
+        max_length=_MAX_TEXT,
+        widget=forms.Textarea(attrs={"rows": 8}),
+        help_text="Condition keys and their values, such as statementType, tables, userName.",
+    )
+
+
+class TracePage(TenantPage):
+    """Which rule decides a pasted request, and what keeps the others from matching. Reads no log."""
+
+    title = "Trace"
+    template_name = "backoffice/tenant/trace.html"
+
+    def read(self) -> Mapping[str, Any]:
+        example = {"statementType": "SELECT", "isReadOnly": True, "tables": ["sales.orders"]}
+        return {"form": TraceForm(initial={"request": json.dumps(example, indent=2)})}
+
+    def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
+        form = TraceForm(request.POST)
+        content: dict[str, Any] = {"form": form}
+        status = 200 if form.is_valid() else 400
+        if status == 200:
+            try:
+                asked = _parse_object(form.cleaned_data["request"])
+                explained = explain(read_rules(read_ruleset(self.tenant.pk).rules), asked)
+                content["explained"] = explained.as_json()
+            except (ValidationFailed, ValueError) as error:
+                form.add_error("request", error.text if isinstance(error, ApiError) else str(error))
+                status = 400
+        return self.show(self.template_name, content, status=status)
+
+
+def _parse_object(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValidationFailed(f"The text is not JSON: {error}.") from error
+    if not isinstance(value, dict):
+        raise ValidationFailed("A request must be an object: { … }.")
+    return value
+
+
+class DraftPage(TenantActPage):
+    """A draft: what it changes, replays of it, and publishing it."""
+
+    title = "Draft"
+    name = "draft.published"
+    button = "Publish"
+    template_name = "backoffice/tenant/draft.html"
+    parts: ClassVar[Mapping[str, str]] = {"replays": "backoffice/tenant/replays.html"}
+
+    def read(self) -> Mapping[str, Any]:
+        draft_id: UUID = self.kwargs["draft"]
+        runs = [
+            run for run in list_replays(tenant_id=self.tenant.pk) if run.subject == {"draftId": str(draft_id)}
+        ]
+        moving = any(run.state not in ReplayRun.FINISHED for run in runs)
+        runs = [
+            read_replay(tenant_id=self.tenant.pk, replay_id=run.pk)
+            if run.state == ReplayRun.State.DONE
+            else run
+            for run in runs[:3]
+        ]
+        shown = {"draft": find_draft(self.tenant.pk, draft_id), "runs": runs, "is_moving": moving}
+        if self.request.GET.get(PART) == "replays":
+            return shown
+        return {**shown, "diff": diff_draft(self.tenant.pk, draft_id)}
+
+    def get(self, request: HttpRequest, **more: Any) -> HttpResponse:
+        if request.GET.get(PART) in self.parts:
+            return self.show(self.parts[request.GET[PART]], self.read())
+        return super().get(request, **more)
+
+    def post(self, request: HttpRequest, **more: Any) -> HttpResponse:
+        if "replay" in request.POST:
+            return self._replay()
+        if not may(request, StaffRole.ADMIN):
+            raise Forbidden("Support may try a draft out. A platform admin publishes it.")
+        return super().post(request, **more)
+
+    def _replay(self) -> HttpResponse:
+        """Replay the draft over the last days with log entries."""
+        health = TenantHealth.objects.filter(pk=self.tenant.pk).first()
+        last = (health.last_day if health else None) or now().date()
+        run = queue_replay(
+            tenant_id=self.tenant.pk,
+            draft_id=self.kwargs["draft"],
+            first_day=last - dt.timedelta(days=_REPLAY_DAYS - 1),
+            last_day=last,
+            warmup_days=1,
+            gateway={},
+            actor=self.actor,
+        )
+        if run.state == ReplayRun.State.QUEUED:
+            tenant = str(self.tenant.pk)
+            transaction.on_commit(lambda: run_replay.delay(tenant), robust=True)
+        return HttpResponseRedirect(self.request.path)
+
+    def act(self, _values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        draft = find_draft(self.tenant.pk, self.kwargs["draft"])
+        written = publish_draft(
+            tenant_id=self.tenant.pk,
+            draft_id=draft.pk,
+            actor=self.actor,
+            check_etag=require_etag(draft_etag(draft)),
+        )
+        return f"Published as revision {written.seq}.", {"seq": written.seq, "draftId": str(draft.pk)}
+
+    def done_at(self) -> str:
+        return self.to("tenant-rules")

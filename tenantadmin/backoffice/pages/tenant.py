@@ -1,0 +1,116 @@
+"""Pages of one tenant: overview, people, configuration."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+
+from accounts.models import Event, Membership, TenantConfig, User
+from accounts.staff.access import MAX_HOURS, end_access, take_access
+from tenantadmin.backoffice.pages.base import ReasonForm, TenantActPage, TenantPage
+from tenantadmin.backoffice.tenants import DEFAULT_RANGE, RANGES, chart_of, read_overview
+from tenantadmin.core.errors import Conflict
+from tenantadmin.core.timestamps import format_timestamp, now
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class OverviewPage(TenantPage):
+    """How the tenant does."""
+
+    title = "Overview"
+    template_name = "backoffice/tenant/overview.html"
+
+    def read(self) -> Mapping[str, Any]:
+        asked = self.request.GET.get("days", "")
+        days = int(asked) if asked in {str(length) for length in RANGES} else DEFAULT_RANGE
+        overview = read_overview(self.tenant.pk, days=days)
+        return {
+            "overview": overview,
+            "ranges": RANGES,
+            "chart_data": chart_of(overview, history=self.to("tenant-history")),
+        }
+
+
+class PeoplePage(TenantPage):
+    """Who is a member, until when, and the last events about rights."""
+
+    title = "People"
+    template_name = "backoffice/tenant/people.html"
+
+    def read(self) -> Mapping[str, Any]:
+        members = Membership.objects.filter(tenant=self.tenant).select_related("user")
+        return {
+            "members": members.order_by("role", "user__email")[:200],
+            "events": Event.objects.filter(tenant_id=self.tenant.pk).order_by("-at", "-id")[:20],
+            "now": now(),
+        }
+
+
+class AccessForm(ReasonForm):
+    """How long."""
+
+    hours = forms.IntegerField(label="Hours", min_value=1, max_value=MAX_HOURS, initial=1)
+    field_order = ("hours", "reason")
+
+
+class AccessPage(TenantActPage):
+    """Take access to the tenant's logs for a limited time."""
+
+    title = "Take access"
+    name = "access.taken"
+    button = "Take access"
+    is_dangerous = True
+    follows = (
+        "You become a member of this tenant and may read its logs until the time is over. The tenant's "
+        "owners see it among the members and in the events, with your reason."
+    )
+    form_class = AccessForm
+
+    def initial(self) -> dict[str, Any]:
+        return {"hours": 1, **super().initial()}
+
+    def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        user = User.objects.get(email=self.actor)
+        ends_at = take_access(user, tenant_id=self.tenant.pk, hours=values["hours"])
+        message = f"You have access to {self.tenant.name} for {values['hours']} h."
+        return message, {"endsAt": format_timestamp(ends_at)}
+
+    def done_at(self) -> str:
+        return self.to("tenant-people")
+
+
+class NoAccess(Conflict):
+    """The user has no limited access."""
+
+    message = "You have no limited access to this tenant."
+
+
+class EndAccessPage(TenantActPage):
+    """Give limited access back."""
+
+    title = "End access"
+    name = "access.ended"
+    button = "End access"
+    follows = "You are no longer a member of this tenant, within five seconds."
+
+    def act(self, _values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        user = User.objects.get(email=self.actor)
+        if not end_access(user, tenant_id=self.tenant.pk, actor=self.actor):
+            raise NoAccess
+        return f"Your access to {self.tenant.name} has ended.", {}
+
+    def done_at(self) -> str:
+        return self.to("tenant-people")
+
+
+class ConfigPage(TenantPage):
+    """The configuration as it is stored."""
+
+    title = "Configuration"
+    template_name = "backoffice/tenant/config.html"
+
+    def read(self) -> Mapping[str, Any]:
+        return {"config": TenantConfig.objects.filter(tenant=self.tenant).first()}
