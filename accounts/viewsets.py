@@ -184,7 +184,7 @@ def require_token_scope(principal: Principal, scope: Scope) -> None:
         Forbidden: the message names the scope.
     """
     if scope not in principal.claims.scopes:
-        raise Forbidden(f"The token lacks the scope '{scope}'.")
+        raise Forbidden(f"The token lacks the scope '{scope}'.{_how_to_get(scope)}")
 
 
 def require_tenant_scope(principal: Principal, *, tenant_id: UUID, scope: Scope) -> None:
@@ -196,7 +196,17 @@ def require_tenant_scope(principal: Principal, *, tenant_id: UUID, scope: Scope)
     """
     account_id = _account_of(principal, tenant_id)
     if scope not in principal.on_tenants.scopes_on(tenant_id=tenant_id, account_id=account_id):
-        raise Forbidden(f"This needs '{scope}' on the tenant.")
+        raise Forbidden(f"This needs '{scope}' on the tenant.{_how_to_get(scope)}")
+
+
+def _how_to_get(scope: Scope) -> str:
+    """Return a sentence for who tries with a token from signing in. Those never have some scopes."""
+    if scope not in PAT_ONLY:
+        return ""
+    return (
+        " Only personal access tokens have this scope: POST /users/me/tokens makes one, and POST "
+        "/oauth/token exchanges it for an access token."
+    )
 
 
 def _account_of(principal: Principal, tenant_id: UUID) -> UUID | None:

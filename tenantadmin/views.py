@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.http import HttpResponse
 from django.shortcuts import render
+from django.utils.cache import patch_vary_headers
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.views import SpectacularSwaggerSplitView
 
 from accounts.viewsets import AppViewSet
 from tenantadmin.conf.kinds import PRIVATE_FILES
 from tenantadmin.http.etags import not_modified
+from tenantadmin.http.negotiation import accepts_gzip
 from tenantadmin.http.parameters import ETAG, IF_NONE_MATCH
-from tenantadmin.http.published_contract import published_contract
+from tenantadmin.http.published_contract import compressed_contract, published_contract
 from tenantadmin.http.schema import NOT_MODIFIED
 from tenantadmin.http.viewsets import operation
 
@@ -61,8 +63,14 @@ class ContractViewSet(AppViewSet):
         responses={200: OpenApiTypes.OBJECT, 304: NOT_MODIFIED},
     )
     def get_contract(self, request: Request) -> HttpResponse | Response:
-        """Serves the committed OpenAPI document."""
+        """Serves the committed OpenAPI document, compressed if the caller takes gzip."""
         text, etag = published_contract()
-        return not_modified(request, etag) or HttpResponse(
-            text, content_type="application/json", headers={"ETag": etag}
-        )
+        if (unchanged := not_modified(request, etag)) is not None:
+            return unchanged
+        response = HttpResponse(text, content_type="application/json", headers={"ETag": etag})
+        patch_vary_headers(response, ["Accept-Encoding"])
+        if accepts_gzip(request):
+            response.content = compressed_contract()
+            # These are other bytes, so the tag is no longer a strong one.
+            response["Content-Encoding"], response["ETag"] = "gzip", f"W/{etag}"
+        return response

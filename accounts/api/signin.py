@@ -141,6 +141,7 @@ class SignInViewSet(AppViewSet):
         description="GET only shows a page with a button that POSTs the token, so that mail scanners that "
         "follow links do not use the link up.",
         query=MagicLinkParameters,
+        any_query=True,
         responses={(200, "text/html"): OpenApiResponse(OpenApiTypes.STR), 503: refusal(503)},
     )
     def show_magic_link(self, request: Request) -> HttpResponse:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from django.http import StreamingHttpResponse
 from django.urls import reverse
+from django.utils.text import compress_sequence
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse
 from rest_framework.response import Response
 
@@ -19,7 +20,7 @@ from tenantadmin.core.addresses import client_address
 from tenantadmin.core.serving import disconnection_of
 from tenantadmin.http.budgets import QUERY
 from tenantadmin.http.hal import link
-from tenantadmin.http.negotiation import preferred_media_type
+from tenantadmin.http.negotiation import accepts_gzip, preferred_media_type
 from tenantadmin.http.parsers import AnyTextJsonParser
 from tenantadmin.http.schema import refusal
 from tenantadmin.http.viewsets import operation
@@ -34,10 +35,11 @@ if TYPE_CHECKING:
     from logs.sql.protocol import QueryResult
 
 _JSON: Final = "application/json"
+_PARQUET: Final = "application/vnd.apache.parquet"
 _FORMS: Final[Mapping[str, Callable[[QueryResult], Iterator[bytes]]]] = {
     "text/csv": csv_pieces,
     "application/x-ndjson": ndjson_pieces,
-    "application/vnd.apache.parquet": parquet_pieces,
+    _PARQUET: parquet_pieces,
 }
 _ROW_COUNT: Final = OpenApiParameter(
     "X-Row-Count",
@@ -58,7 +60,7 @@ _TRUNCATED: Final = OpenApiParameter(
 #: A browser saves these under a name.
 _DOWNLOADS: Final[Mapping[str, Mapping[str, str]]] = {
     "text/csv": {"Content-Disposition": 'attachment; filename="proxy_logs.csv"'},
-    "application/vnd.apache.parquet": {"Content-Disposition": 'attachment; filename="proxy_logs.parquet"'},
+    _PARQUET: {"Content-Disposition": 'attachment; filename="proxy_logs.parquet"'},
 }
 
 
@@ -111,15 +113,17 @@ class QueryViewSet(AppViewSet):
             pieces = json_pieces(result, head={"tenantId": str(tenant)})
         else:
             pieces = _FORMS[media_type](result)
-        return StreamingHttpResponse(
-            pieces,
-            content_type=media_type,
-            headers={
-                "X-Row-Count": str(result.row_count),
-                "X-Truncated": str(result.truncated).lower(),
-                **_DOWNLOADS.get(media_type, {}),
-            },
-        )
+        headers = {
+            "X-Row-Count": str(result.row_count),
+            "X-Truncated": str(result.truncated).lower(),
+            "Vary": "Accept, Accept-Encoding",
+            **_DOWNLOADS.get(media_type, {}),
+        }
+        # Parquet is compressed in itself.
+        if media_type != _PARQUET and accepts_gzip(request):
+            pieces = compress_sequence(pieces)
+            headers["Content-Encoding"] = "gzip"
+        return StreamingHttpResponse(pieces, content_type=media_type, headers=headers)
 
     @operation(
         summary="The columns of proxy_logs",

@@ -26,7 +26,7 @@ from logs import columns
 from logs.quoting import quote_name, quote_text, quote_texts
 from logs.sql import guard, sandbox, wire
 from logs.sql.arrays import as_integers, elements, map_as_list
-from logs.sql.messages import character_offset, clean_message
+from logs.sql.messages import add_hint, character_offset, clean_message
 from logs.sql.view import (
     EMPTY_VIEW,
     FAST_VIEW,
@@ -397,7 +397,7 @@ def _describe_error(text: str, request: wire.Request) -> dict[str, Any]:
     offset = str(details.get("position"))
     return {
         "kind": "failed",
-        "message": clean_message(message),
+        "message": add_hint(clean_message(message)),
         "position": character_offset(request.statement.encode(), int(offset) if offset.isdigit() else None),
     }
 

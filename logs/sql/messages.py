@@ -22,6 +22,28 @@ _ADVICE: Final = (
     re.compile(r"\n+LINE \d+: .*\n *\^\s*$", re.DOTALL),
 )
 
+#: What authors of queries take `day` and the times for.
+_HINTS: Final = (
+    (
+        re.compile(
+            r"values of type (VARCHAR and (type )?(DATE|TIMESTAMP)|(DATE|TIMESTAMP\b.*) and (type )?VARCHAR)"
+        ),
+        "`day` is text: compare it with '2026-03-01' or strftime(current_date - 7, '%Y-%m-%d').",
+    ),
+    (
+        re.compile(
+            r"values of type (BIGINT and (type )?(DATE|TIMESTAMP)|(DATE|TIMESTAMP\b.*) and (type )?BIGINT)"
+        ),
+        "`timestamp` and `cacheExpiresAt` are epoch milliseconds: to_timestamp(timestamp / 1000) is a time.",
+    ),
+)
+
+
+def add_hint(message: str) -> str:
+    """Add a sentence on the types of the log's columns, if the statement compared other types with them."""
+    hint = next((text for pattern, text in _HINTS if pattern.search(message)), None)
+    return message if hint is None else f"{message.rstrip('.')}. {hint}"
+
 
 def clean_message(message: str, *, roots: Iterable[str] = _ROOTS) -> str:
     """Remove paths below ``roots``, and advice on settings, from a message of DuckDB."""

@@ -26,10 +26,15 @@ class DenyByDefault(BasePermission):
 
 
 class OneRepresentation(BaseContentNegotiation):
-    """Use the view's first renderer and ignore ``Accept``. A view with several media types chooses itself."""
+    """Use the view's first renderer and ignore ``Accept``. A view with several media types chooses itself.
+
+    A body of a type such as ``application/merge-patch+json`` is JSON (RFC 6839, 3.1).
+    """
 
     def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser | None:
         media_type = (request.content_type or "").partition(";")[0].strip().lower()
+        if media_type.startswith("application/") and media_type.endswith("+json"):
+            media_type = "application/json"
         return next((parser for parser in parsers if not media_type or parser.media_type == media_type), None)
 
     def select_renderer(

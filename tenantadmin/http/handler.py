@@ -29,8 +29,12 @@ from tenantadmin.core.errors import (
     ValidationFailed,
 )
 
-#: Replacements, by code, for messages of DRF that name Python types.
-_PLAIN_MESSAGES: Final = {"not-a-list": "Send an array.", "not-a-dict": "Send a JSON object."}
+#: Replacements, by code, for messages of DRF that name Python types or do not say what to do.
+_PLAIN_MESSAGES: Final = {
+    "not-a-list": "Send an array.",
+    "not-a-dict": "Send a JSON object.",
+    "null": "Null is not allowed here: give a value, or leave the member out if it is optional.",
+}
 
 logger = logging.getLogger(__name__)
 

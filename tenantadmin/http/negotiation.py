@@ -12,6 +12,8 @@ from tenantadmin.core.errors import NotAcceptable
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from rest_framework.request import Request
+
 
 def preferred_media_type(accept: str, offered: Sequence[str]) -> str:
     """Return the type of ``offered`` with the highest weight in ``accept``. Without a header, the first.
@@ -44,6 +46,15 @@ def preferred_media_type(accept: str, offered: Sequence[str]) -> str:
     if best is None:
         raise NotAcceptable(f"None of the types in Accept is offered. Ask for {', '.join(offered)} or */*.")
     return best
+
+
+def accepts_gzip(request: Request) -> bool:
+    """Return True if ``Accept-Encoding`` names gzip with a weight that is not 0."""
+    for part in request.headers.get("Accept-Encoding", "").split(","):
+        coding, _, weight = part.replace(" ", "").lower().partition(";q=")
+        if coding == "gzip":
+            return weight.rstrip("0") not in {"0", "0.", ""} if weight else True
+    return False
 
 
 def _ranges(accept: str) -> Iterator[MediaType]:

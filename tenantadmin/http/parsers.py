@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import math
 from typing import IO, TYPE_CHECKING, Any, NoReturn
@@ -18,7 +19,7 @@ MAX_DEPTH = 64
 
 
 def parse_json(text: bytes, *, any_text: bool = False) -> Any:
-    """Parse one JSON value.
+    """Parse one JSON value. A byte order mark before it is ignored (RFC 8259, 8.1).
 
     These are refused, too: duplicate keys; NaN and infinities; numbers that overflow a double; lone
     surrogates and NUL characters, which PostgreSQL cannot store (with ``any_text``, only in keys); nesting
@@ -28,7 +29,7 @@ def parse_json(text: bytes, *, any_text: bool = False) -> Any:
         InvalidJson: the text is not JSON, or has one of these.
     """
     try:
-        decoded = text.decode("utf-8")
+        decoded = text.removeprefix(codecs.BOM_UTF8).decode("utf-8")
     except UnicodeDecodeError as error:
         raise InvalidJson(f"The body is not UTF-8 (byte {error.start}).") from error
     if _is_too_deep(decoded):

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gzip
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -19,3 +20,9 @@ def published_contract() -> tuple[bytes, str]:
     """Return the committed contract and its ETag."""
     content = CONTRACT_FILE.read_bytes()
     return content, strong_etag(content)
+
+
+@cache
+def compressed_contract() -> bytes:
+    """Return the committed contract, compressed by gzip."""
+    return gzip.compress(published_contract()[0], mtime=0)

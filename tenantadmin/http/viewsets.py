@@ -41,7 +41,7 @@ class Operation:
         query: the serializer of the query parameters.
         body: the serializer of the body. Without ``body`` and ``takes_body``, a body is refused.
         takes_body: the action reads the body itself.
-        any_query: allow unknown query parameters.
+        any_query: ignore unknown query parameters, on pages for people.
         parsers: parsers to use instead of those in the settings.
         budget: the time of a request counts against this budget of the caller.
     """
@@ -156,7 +156,7 @@ class ApiViewSet(ViewSet):
         declared = self.current_operation
         if declared is None:  # DRF answers 405
             return
-        self.query = {} if declared.any_query else _read_query(declared.query, request)
+        self.query = _read_query(declared.query, request, any_query=declared.any_query)
         self.body = self._read_declared_body(declared, request)
 
     def _read_declared_body(self, declared: Operation, request: Request) -> Any:
@@ -201,23 +201,31 @@ def _read_items(items: Any, request: Request) -> list[Any]:
     return validated_items
 
 
-def _read_query(serializer_class: type[Serializer[Any]] | None, request: Request) -> dict[str, Any]:
+def _read_query(
+    serializer_class: type[Serializer[Any]] | None, request: Request, *, any_query: bool
+) -> dict[str, Any]:
     """Return the validated query parameters of ``request``. Refuse unknown and repeated ones.
+
+    With ``any_query``, ignore unknown ones.
 
     Raises:
         BadRequest: ``details`` has each bad parameter.
     """
     if serializer_class is None and not request.META.get("QUERY_STRING"):
         return {}
-    repeated = [name for name, values in request.query_params.lists() if len(values) > 1]
+    fields = serializer_class().fields if serializer_class else {}
+    repeated = [
+        name
+        for name, values in request.query_params.lists()
+        if len(values) > 1 and (name in fields or not any_query)
+    ]
     if repeated:
         raise BadRequest(
             "A query parameter is given more than once.",
             details=[Detail(f"/{name}", "repeated-parameter", f"Send '{name}' once.") for name in repeated],
         )
-    fields = serializer_class().fields if serializer_class else {}
     unknown = [name for name in request.query_params if name not in fields]
-    if unknown:
+    if unknown and not any_query:
         raise BadRequest(
             "A query parameter is not known.",
             details=[
@@ -231,7 +239,9 @@ def _read_query(serializer_class: type[Serializer[Any]] | None, request: Request
         )
     if serializer_class is None:
         return {}
-    serializer = serializer_class(data=request.query_params.dict())
+    serializer = serializer_class(
+        data={name: value for name, value in request.query_params.items() if name in fields}
+    )
     if not serializer.is_valid():
         raise BadRequest("A query parameter is not valid.", details=validation_details(serializer.errors))
     validated: dict[str, Any] = serializer.validated_data

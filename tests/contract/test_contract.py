@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -53,6 +54,16 @@ def test_it_is_served_at_the_root_to_anyone(anonymous: ApiClient, contract: dict
     assert answer["Content-Type"] == "application/json"
     assert answer.json() == contract
     assert anonymous.get("/", **{"If-None-Match": answer["ETag"]}).status_code == 304
+
+
+def test_it_is_sent_compressed_to_who_takes_gzip(anonymous: ApiClient, contract: dict[str, Any]) -> None:
+    plain = anonymous.get("/")
+    answer = anonymous.get("/", **{"Accept-Encoding": "br, gzip;q=0.5"})
+    assert (answer["Content-Encoding"], answer["Vary"]) == ("gzip", "Accept-Encoding, origin")
+    assert json.loads(gzip.decompress(answer.content)) == contract
+    assert answer["ETag"] == f"W/{plain['ETag']}"
+    again = anonymous.get("/", **{"Accept-Encoding": "gzip", "If-None-Match": answer["ETag"]})
+    assert (again.status_code, again.content) == (304, b"")
 
 
 def test_its_human_page_loads_nothing_from_elsewhere(anonymous: ApiClient) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logs.sql import messages
-from logs.sql.messages import character_offset, clean_message, with_position
+from logs.sql.messages import add_hint, character_offset, clean_message, with_position
 
 _QUOTED = [
     "LIMIT/OFFSET cannot be negative",
@@ -72,6 +72,35 @@ def test_duckdbs_messages_are_cleaned(statement: str, shown: str) -> None:
         _connection.execute(statement).fetchall()
     message = json.loads(str(caught.value).partition(" Error: ")[2])["exception_message"]
     assert clean_message(message) == shown
+
+
+_DAY_HINT = "`day` is text: compare it with '2026-03-01' or strftime(current_date - 7, '%Y-%m-%d')."
+_TIME_HINT = (
+    "`timestamp` and `cacheExpiresAt` are epoch milliseconds: to_timestamp(timestamp / 1000) is a time."
+)
+
+
+@pytest.mark.parametrize(
+    ("condition", "hint"),
+    [
+        ("day >= current_date - 7", _DAY_HINT),
+        ("current_date < day", _DAY_HINT),
+        ("day >= current_timestamp", _DAY_HINT),
+        ("day BETWEEN DATE '2026-03-01' AND DATE '2026-03-02'", _DAY_HINT),
+        ("timestamp > TIMESTAMP '2026-01-01'", _TIME_HINT),
+        ("timestamp > current_timestamp", _TIME_HINT),
+        ("TIMESTAMP '2026-01-01' < timestamp", _TIME_HINT),
+        ("timestamp > DATE '2026-01-01'", _TIME_HINT),
+        ("day > 7 AND unknown", None),
+    ],
+)
+def test_a_wrong_comparison_of_a_time_has_a_hint(condition: str, hint: str | None) -> None:
+    with pytest.raises(duckdb.Error) as caught:
+        _connection.execute(
+            f"SELECT 1 FROM (SELECT '2026-03-01' AS day, 1::BIGINT AS timestamp) WHERE {condition}"
+        )
+    message = clean_message(json.loads(str(caught.value).partition(" Error: ")[2])["exception_message"])
+    assert add_hint(message) == (message if hint is None else f"{message}. {hint}")
 
 
 @given(st.text(max_size=20), st.text(max_size=20))
