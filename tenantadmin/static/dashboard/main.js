@@ -20,6 +20,11 @@ const ROUTES = [
   { pattern: "/t/:tenant/drafts", title: "Drafts and replay", load: () => import("./pages/drafts.js") },
   { pattern: "/t/:tenant/drafts/:draft", title: "Draft", load: () => import("./pages/draft.js") },
   { pattern: "/t/:tenant/replays/:replay", title: "Replay", load: () => import("./pages/replay.js") },
+  { pattern: "/t/:tenant/explain", title: "Explain", load: () => import("./pages/explain.js") },
+  { pattern: "/t/:tenant/reports", title: "Reports", load: () => import("./pages/reports.js") },
+  { pattern: "/t/:tenant/config", title: "Configuration", load: () => import("./pages/config.js") },
+  { pattern: "/t/:tenant/members", title: "Members", load: () => import("./pages/members.js") },
+  { pattern: "/account", title: "Your account", load: () => import("./pages/account.js") },
 ];
 
 startRouter(ROUTES, shell);

@@ -72,7 +72,7 @@ export const panel = (title, aside, ...children) =>
     ...children);
 
 /**
- * @typedef {{head: string, cell: (row: any) => Child, number?: boolean, class?: string,
+ * @typedef {{head: string, cell: (row: any) => Child, number?: boolean, class?: string, hidden?: boolean,
  *   sort?: (row: any) => string | number | null}} Column
  */
 
@@ -89,7 +89,7 @@ export function table(columns, rows, { label, limit = 200, sorted = -1 }) {
   let down = true;
   let shown = limit;
   const heads = columns.map((column, index) => {
-    if (!column.sort) return h("th", { scope: "col", class: column.number && "num" }, column.head);
+    if (!column.sort) return h("th", { scope: "col", class: column.number && "num" }, column.hidden ? h("span", { class: "hidden" }, column.head) : column.head);
     const press = () => {
       down = by === index ? !down : true;
       by = index;

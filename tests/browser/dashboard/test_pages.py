@@ -82,5 +82,6 @@ def test_rules_are_edited_with_lint_compared_and_published(
 
 def edit(page: Any, change: Callable[[str], str]) -> None:
     """Change the text of the editor of the page, as typing does."""
+    page.wait_for_selector(".ace_editor")
     text = page.evaluate("ace.edit(document.querySelector('.ace_editor')).getValue()")
     page.evaluate("text => ace.edit(document.querySelector('.ace_editor')).setValue(text, -1)", change(text))

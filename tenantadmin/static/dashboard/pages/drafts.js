@@ -31,7 +31,7 @@ export async function show({ tenant, reload }) {
       { head: "Of revision", number: true, cell: (row) => `#${row.baseSeq}` },
       { head: "Lint", cell: (row) => lintBadge(row.lint) },
       { head: "Changed", cell: (row) => [f.ago(row.modifiedAt), " by ", row.modifiedBy] },
-      ...(mayWrite ? [{ head: "", number: true, cell: (/** @type {any} */ row) => button("Delete", () => remove(row), "quiet small") }] : []),
+      ...(mayWrite ? [{ head: "Actions", hidden: true, number: true, cell: (/** @type {any} */ row) => button("Delete", () => remove(row), "quiet small") }] : []),
     ], drafts, { label: "Drafts" }) : empty("There are no drafts.")),
     panel("Replays", null, replays.length ? table([
       { head: "Days", cell: (row) => a(to(tenant, `replays/${row.replayId}`), `${f.dayShort(row.window.from)} – ${f.dayShort(row.window.to)}`) },

@@ -1,0 +1,92 @@
+// The signed-in user: name, personal access tokens, sessions.
+
+import { call, signOut } from "../api.js";
+import { h } from "../dom.js";
+import * as f from "../format.js";
+import { forgetPerson, person } from "../people.js";
+import { go } from "../router.js";
+import { ask, badge, button, field, input, notify, panel, select, table } from "../ui.js";
+
+/** @type {Contract.Scope[]} */
+const SCOPES = ["config:read", "config:write", "logs:read", "logs:query", "analytics:read", "analytics:users", "cache-admin"];
+
+/** @type {import("../router.js").Show} */
+export async function show({ reload }) {
+  const [who, { tokens }, { sessions }] = await Promise.all([
+    person(), call("GET /users/{email}/tokens", { email: "me" }), call("GET /users/{email}/sessions", { email: "me" }),
+  ]);
+  const names = new Map(who.tenants.map((entry) => [entry.id, entry.name]));
+  const revoke = async (/** @type {Contract.Pat} */ token) => {
+    const done = await ask({ title: `Revoke “${token.name}”?`, body: "What uses it stops working within seconds.", action: "Revoke", danger: true,
+      run: () => call("DELETE /users/{email}/tokens/{pat_id}", { email: "me", pat_id: token.id }) });
+    if (done) reload();
+  };
+  const end = async (/** @type {Contract.Session} */ one) => {
+    await call("DELETE /users/{email}/sessions/{session_id}", { email: "me", session_id: one.id });
+    reload();
+  };
+  const everywhere = async () => {
+    const done = await ask({ title: "Sign out everywhere?", body: "All your sessions end, this one too. Personal access tokens stay.", action: "Sign out everywhere", danger: true, run: () => signOut(true) });
+    if (!done) return;
+    forgetPerson();
+    go("/signin");
+  };
+  const rename = async () => {
+    await call("PUT /users/{email}", { email: "me", body: { displayName: name.value.trim() } });
+    forgetPerson();
+    notify("Saved.");
+    reload();
+  };
+  const name = input("displayName", who.name === who.email ? "" : who.name, { "aria-label": "Your name", maxlength: 200 });
+  return h("div", null,
+    h("header", { class: "page-head" }, h("div", null, h("h1", null, "Your account"), h("p", { class: "muted" }, who.email)), h("div", { class: "row" }, name, button("Save", rename))),
+    panel("Personal access tokens", button("New token", () => create(who, reload), "small"), tokens.length ? table([
+      { head: "Name", cell: (row) => [h("strong", null, row.name), " ", h("code", { class: "muted small" }, `${row.prefix}…`)], sort: (row) => row.name },
+      { head: "Scopes", cell: (row) => row.scopes.map((/** @type {string} */ scope) => [badge(scope), " "]) },
+      { head: "Tenants", cell: (row) => row.tenants.map((/** @type {string} */ id) => names.get(id) ?? id).join(", ") || f.NONE },
+      { head: "Last used", cell: (row) => f.ago(row.lastUsedAt), class: "nowrap", sort: (row) => row.lastUsedAt ?? "" },
+      { head: "Ends", cell: (row) => (row.expiresAt ? f.ago(row.expiresAt) : "never"), class: "nowrap", sort: (row) => row.expiresAt ?? "" },
+      { head: "Actions", hidden: true, number: true, cell: (row) => button("Revoke", () => revoke(row), "quiet small") },
+    ], tokens, { label: "Personal access tokens" }) : h("p", { class: "pad muted" }, "You have none. Programs use them in place of signing in.")),
+    panel("Sessions", button("Sign out everywhere", everywhere, "small danger"), table([
+      { head: "Browser", cell: (row) => [browser(row.userAgent), row.current && [" ", badge("this one", "info")]] },
+      { head: "Address", cell: (row) => row.address },
+      { head: "Through", cell: (row) => row.provider || "mailed link" },
+      { head: "Last used", cell: (row) => f.ago(row.lastUsedAt), class: "nowrap", sort: (row) => row.lastUsedAt },
+      { head: "Actions", hidden: true, number: true, cell: (row) => !row.current && button("End", () => end(row), "quiet small") },
+    ], sessions, { label: "Sessions", sorted: 3 })));
+}
+
+/** @param {string} agent */
+const browser = (agent) => {
+  const name = /(Firefox|Edg|OPR|Chrome|Safari)\/(\d+)/.exec(agent);
+  const system = /(Windows|Mac OS X|Android|iPhone|Linux)/.exec(agent);
+  return name ? `${name[1].replace("Edg", "Edge")} ${name[2]}${system ? ` on ${system[1]}` : ""}` : agent.slice(0, 40) || "unknown";
+};
+
+/**
+ * @param {import("../people.js").Person} who
+ * @param {() => void} reload
+ */
+async function create(who, reload) {
+  const name = input("name", "", { maxlength: 100, placeholder: "What it is for" });
+  const tenant = select("tenant", who.tenants.map((entry) => [entry.id, entry.name]), who.tenants[0]?.id ?? "");
+  const days = select("days", [["30", "30 days"], ["90", "90 days"], ["365", "a year"]], "90");
+  const boxes = SCOPES.map((scope) => /** @type {HTMLInputElement} */ (h("input", { type: "checkbox", name: scope, checked: scope === "config:read" })));
+  /** @type {string} */
+  let token = "";
+  const done = await ask({
+    title: "New personal access token", action: "Create",
+    body: h("div", null, field("Name", name), field("Tenant", tenant), field("Lasts", days),
+      h("fieldset", null, h("legend", null, "Scopes"), boxes.map((box) => h("label", { class: "check" }, box, h("code", null, box.name))))),
+    run: async () => {
+      const expiresAt = new Date(Date.now() + Number(days.value) * 86_400_000).toISOString();
+      const scopes = SCOPES.filter((_, index) => boxes[index].checked);
+      token = (await call("POST /users/{email}/tokens", { email: "me", body: { name: name.value.trim(), scopes, tenants: tenant.value ? [tenant.value] : [], expiresAt } })).token;
+    },
+  });
+  if (!done) return;
+  await ask({ title: "Your new token", action: "Copy", run: () => navigator.clipboard.writeText(token),
+    body: h("div", null, h("p", null, "It is shown only now."), h("pre", { class: "code token", tabindex: 0 }, token), h("p", { class: "muted small" }, "Programs exchange it: ", h("code", null, "POST /oauth/token"), " with ", h("code", null, "grant_type=pat_exchange"), ".")) });
+  reload();
+}

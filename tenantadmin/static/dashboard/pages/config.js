@@ -1,0 +1,76 @@
+// The configuration of a tenant, and its FQDNs.
+
+import { ApiError, call } from "../api.js";
+import { h } from "../dom.js";
+import * as f from "../format.js";
+import { can, forgetPerson } from "../people.js";
+import { to } from "../router.js";
+import { a, badge, button, field, input, notify, panel, select } from "../ui.js";
+
+/** @typedef {Contract.TenantConfig} TenantConfig */
+
+/** @type {import("../router.js").Show} */
+export async function show({ tenant, reload, guard }) {
+  const config = await call("GET /config/tenants/{tenant}/config", { tenant });
+  const mayWrite = can(tenant, "write");
+  const off = { disabled: !mayWrite };
+  const house = config.warehouse;
+  const get = {
+    name: input("tenantName", config.tenantName, { ...off, required: true, maxlength: 100 }),
+    fqdns: /** @type {HTMLTextAreaElement} */ (h("textarea", { ...off, name: "fqdns", rows: 3, class: "mono", value: config.fqdns.join("\n") })),
+    labels: /** @type {HTMLTextAreaElement} */ (h("textarea", { ...off, name: "labels", rows: 3, class: "mono", value: Object.entries(config.labels).map((pair) => pair.join("=")).join("\n") })),
+    enabled: /** @type {HTMLInputElement} */ (h("input", { ...off, type: "checkbox", name: "cacheEnabled", checked: config.defaults.cacheEnabled ?? true })),
+    ttl: input("ttlSeconds", config.defaults.ttlSeconds, { ...off, type: "number", min: 1 }),
+    maxBytes: input("maxEntryBytes", config.defaults.maxEntryBytes, { ...off, type: "number", min: 1 }),
+    days: input("retentionDays", config.logging.retentionDays, { ...off, type: "number", min: 1 }),
+    values: /** @type {HTMLInputElement} */ (h("input", { ...off, type: "checkbox", name: "storeParameterValues", checked: config.logging.storeParameterValues ?? true })),
+    adapter: select("adapterType", [["", "none"], ["databricks", "Databricks"], ["snowflake", "Snowflake"], ["postgresql", "PostgreSQL"]], house?.adapterType ?? "", off),
+    host: input("serverHostname", house?.serverHostname, off), port: input("port", house?.port, { ...off, type: "number", min: 1, max: 65535 }),
+    path: input("httpPath", house?.httpPath, off), database: input("database", house?.database, off), schema: input("schema", house?.schema, off),
+    house: input("warehouseName", house?.warehouseName, off), credential: input("credentialRef", house?.credentialRef, off),
+  };
+  const whole = (/** @type {HTMLInputElement} */ one) => (one.value === "" ? undefined : Number(one.value));
+  const text = (/** @type {HTMLInputElement} */ one) => one.value.trim() || undefined;
+  const document_ = () => ({
+    tenantName: get.name.value.trim(), fqdns: lines(get.fqdns.value), labels: Object.fromEntries(lines(get.labels.value).map(labelOf)), seq: config.seq,
+    defaults: { cacheEnabled: get.enabled.checked, ttlSeconds: whole(get.ttl), maxEntryBytes: whole(get.maxBytes) },
+    logging: { retentionDays: whole(get.days), storeParameterValues: get.values.checked },
+    ...(get.adapter.value && { warehouse: { adapterType: /** @type {Contract.AdapterType} */ (get.adapter.value), serverHostname: get.host.value.trim(), port: whole(get.port), httpPath: text(get.path),
+      database: text(get.database), schema: text(get.schema), warehouseName: text(get.house), credentialRef: text(get.credential) } }),
+  });
+  let saved = JSON.stringify(document_());
+  guard(() => mayWrite && JSON.stringify(document_()) !== saved);
+  const save = async () => {
+    try {
+      await call("PUT /config/tenants/{tenant}/config", { tenant, body: document_() });
+    } catch (error) {
+      const where = error instanceof ApiError && error.status === 400 ? error.body?.details?.[0] : null;
+      throw where ? new Error(`${where.path}: ${where.message}`) : error;
+    }
+    saved = JSON.stringify(document_());
+    forgetPerson();
+    notify("Saved.");
+    reload();
+  };
+  return h("div", null,
+    h("header", { class: "page-head" }, h("div", null, h("h1", null, "Configuration"),
+      h("p", { class: "muted" }, `Revision ${config.seq}, written ${f.ago(config.modifiedAt)} · `, a(to(tenant, "history", { kind: "config" }), "History"))),
+    mayWrite && button("Save", save, "primary")),
+    panel("Tenant", badge(`plan ${config.plan}`), h("div", { class: "form" }, field("Name", get.name), field("Host names (FQDNs)", get.fqdns, "One on each line: where the Gateway is reached."),
+      field("Labels", get.labels, "name=value, one on each line"))),
+    panel("Cache", null, h("div", { class: "form" }, field("TTL in seconds", get.ttl, "Of rules that give none."), field("Largest result in bytes", get.maxBytes, "Larger ones are not stored."),
+      h("label", { class: "check" }, get.enabled, "The cache is on"))),
+    panel("Warehouse", null, h("div", { class: "form" }, field("Kind", get.adapter), field("Host", get.host), field("Port", get.port), field("HTTP path", get.path), field("Database", get.database),
+      field("Schema", get.schema), field("Warehouse", get.house), field("Credential", get.credential, "The name of a secret of the Gateway, never the secret."))),
+    panel("Log", null, h("div", { class: "form" }, field("Days to keep", get.days), h("label", { class: "check" }, get.values, "Store the values of parameters"))),
+    h("p", { class: "muted small" }, "Tenant ", h("code", null, config.tenantId), " of account ", h("code", null, config.accountId)));
+}
+
+/** @param {string} value */
+const lines = (value) => value.split("\n").map((line) => line.trim()).filter(Boolean);
+
+/** @param {string} line */
+const labelOf = (line) => {
+  const at = line.indexOf("=");
+  return at < 0 ? [line, ""] : [line.slice(0, at).trim(), line.slice(at + 1).trim()];
+};

@@ -1,0 +1,114 @@
+"""Every page that a role is offered works for it, and what it may not do is not offered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from playwright.sync_api import Page
+
+    from tests.browser.dashboard.conftest import Demo
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+READ = [
+    "Overview",
+    "Statements",
+    "Reports",
+    "Rules",
+    "Drafts and replay",
+    "History",
+    "SQL",
+    "Explain",
+    "Configuration",
+]
+#: By role: pages, and the words on buttons and links that change something.
+OFFERED = {
+    "guest": (READ, set()),
+    "member": (READ, set()),
+    "admin": ([*READ, "Members"], {"Edit", "Make a draft", "New draft", "Save", "Restore"}),
+    "owner": (
+        [*READ, "Members"],
+        {"Edit", "Make a draft", "New draft", "Save", "Restore", "Add a member", "Remove"},
+    ),
+}
+CHANGES = {"Edit", "Make a draft", "New draft", "Save", "Restore", "Add a member", "Remove"}
+
+
+@pytest.mark.parametrize("role", OFFERED)
+def test_a_role_is_offered_what_it_may_do(
+    role: str, demo: Demo, home: str, open_as: Callable[..., Any]
+) -> None:
+    pages, changes = OFFERED[role]
+    refused: list[str] = []
+    offered: set[str] = set()
+    with open_as(getattr(demo, role), home, f"/t/{demo.tenant}/overview") as dashboard:
+        page = dashboard.page
+        page.on("response", lambda answer: refused.append(answer.url) if answer.status >= 400 else None)
+        names = page.locator("nav[aria-label=Pages] a").all_inner_texts()
+        assert names == pages
+        for name in names:
+            page.click(f"nav[aria-label=Pages] a:has-text('{name}') >> nth=0")
+            dashboard.settle()
+            page.wait_for_selector("h1")
+            if name == "History":
+                page.wait_for_selector("h2:has-text('Revision ')")
+                page.click("ul[aria-label=Revisions] li:last-child button")
+                page.wait_for_selector("h2:has-text('Revision 0')")
+            assert page.locator("main [role=alert]").count() == 0, name
+            offered |= CHANGES & words(page)
+    assert offered == changes
+    assert refused == []
+
+
+def words(page: Page) -> set[str]:
+    return set(page.locator("main .button").all_inner_texts())
+
+
+def test_members_are_added_promoted_and_removed(
+    demo: Demo, own_origin: str, open_as: Callable[..., Any]
+) -> None:
+    with open_as(demo.owner, own_origin, f"/t/{demo.tenant}/members") as dashboard:
+        page = dashboard.page
+        row = "tr:has-text('stranger@elsewhere.example')"
+        assert page.locator(row).count() == 0
+        page.click("text=Add a member")
+        page.fill("dialog input[name=email]", "nobody@elsewhere.example")
+        page.click("dialog .primary")
+        page.wait_for_selector("dialog [role=alert]")
+        page.fill("dialog input[name=email]", "stranger@elsewhere.example")
+        page.click("dialog .primary")
+        page.wait_for_selector(row)
+        page.select_option(f"{row} select", "admin")
+        page.wait_for_selector(".notice:has-text('is admin now.')")
+        page.reload()
+        page.wait_for_selector(row)
+        assert page.input_value(f"{row} select") == "admin"
+        page.click(f"{row} >> text=Remove")
+        page.click("dialog .danger")
+        page.wait_for_selector(row, state="detached")
+
+
+def test_a_token_is_made_shown_once_and_revoked(
+    demo: Demo, own_origin: str, open_as: Callable[..., Any]
+) -> None:
+    with open_as(demo.member, own_origin, "/account") as dashboard:
+        page = dashboard.page
+        page.click("text=New token")
+        page.fill("dialog input[name=name]", "for Excel")
+        page.check("dialog input[name='logs:query']")
+        page.click("dialog .primary")
+        token = page.inner_text("dialog .token")
+        assert token.startswith("tas_pat_")
+        page.click("dialog >> text=Cancel")
+        row = page.locator("tr:has-text('for Excel')")
+        row.wait_for()
+        assert row.locator(".badge").all_inner_texts() == ["config:read", "logs:query"]
+        row.locator("text=Revoke").click()
+        page.click("dialog .danger")
+        page.wait_for_selector("tr:has-text('this one')")
+        row.wait_for(state="detached")
