@@ -4,15 +4,30 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin
 from django.db.models import Exists, OuterRef
+from django.utils.html import format_html
 
 from accounts.staff.names import NamingAdmin
-from analytics.models import Build, DayRollup, MergedRollup, ReplayRun, SummaryDocument, TenantHealth
+from analytics.digest.stored import render_digest
+from analytics.models import (
+    Build,
+    DayRollup,
+    Digest,
+    DigestMail,
+    DigestPreference,
+    MergedRollup,
+    ModelExchange,
+    ReplayRun,
+    SummaryDocument,
+    TenantHealth,
+)
 from logs.pending import pending_days_of
-from tenantadmin.http.admin import shortened
+from tenantadmin.http.admin import ReadOnlyAdmin, shortened
 
 if TYPE_CHECKING:
-    from django.db.models import QuerySet
+    from django.db.models import Field, QuerySet
     from django.http import HttpRequest
+
+    from tenantadmin.http.admin import Shown
 
 
 @admin.register(DayRollup)
@@ -73,3 +88,45 @@ class TenantHealthAdmin(NamingAdmin):
         *("stale_days", "quarantined", "updated_at"),
     )
     search_fields = ("tenant_id",)
+
+
+@admin.register(Digest)
+class DigestAdmin(NamingAdmin):
+    list_display = ("period", "tenant_id", "first_day", "last_day", "made_at")
+    search_fields = ("tenant_id", "period")
+    date_hierarchy = "last_day"
+
+    def shown_as(self, field: Field[Any, Any]) -> Shown:
+        """Show the document as people read it. The API has its facts with their SQL."""
+        return document if field.name == "document" else super().shown_as(field)
+
+
+@admin.display(description="text")
+def document(obj: Digest) -> str:
+    """Show the digest as plain text."""
+    return format_html('<pre class="json">{}</pre>', render_digest(obj, "text/plain"))
+
+
+@admin.register(ModelExchange)
+class ModelExchangeAdmin(NamingAdmin):
+    list_display = ("sent_at", "tenant_id", "period", "outcome", shortened("reason"))
+    list_filter = ("outcome",)
+    search_fields = ("tenant_id", "period")
+    date_hierarchy = "sent_at"
+
+
+@admin.register(DigestPreference)
+class DigestPreferenceAdmin(ReadOnlyAdmin):
+    list_display = ("user", "tenant", "frequency")
+    list_filter = ("frequency",)
+    list_select_related = ("user", "tenant")
+    search_fields = ("user__email", "tenant__name")
+
+
+@admin.register(DigestMail)
+class DigestMailAdmin(NamingAdmin):
+    list_display = ("due_at", "tenant_id", "period", "user", "state", "attempts", "sent_at")
+    list_filter = ("state",)
+    list_select_related = ("user",)
+    search_fields = ("tenant_id", "period", "user__email")
+    date_hierarchy = "due_at"

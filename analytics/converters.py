@@ -16,4 +16,11 @@ class UserIdConverter(StringConverter):
     regex = r"(?s:.*)"
 
 
+class WeekConverter(StringConverter):
+    """``01`` to ``53``, a week of ISO 8601."""
+
+    regex = "0[1-9]|[1-4][0-9]|5[0-3]"
+
+
+register_converter(WeekConverter, "week")
 register_converter(UserIdConverter, "userid")

@@ -7,7 +7,9 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from analytics.models import Kind, ReplayRun
+from analytics.digest.facts import NameKind, Unit
+from analytics.models import DigestFrequency, Kind, ReplayRun
+from analytics.models import ModelExchange as StoredExchange
 from analytics.published.documents import MAX_DIFFERENCES
 from analytics.published.verify import InvalidKey, check_key
 from analytics.reports.reading import MAX_DAYS
@@ -19,6 +21,7 @@ from tenantadmin.http.serializers import (
     ItemList,
     JsonBooleanField,
     JsonIntegerField,
+    Link,
     OneOfField,
     StrictCharField,
     StrictSerializer,
@@ -30,6 +33,8 @@ from tenantadmin.http.serializers import (
 # ruff: noqa: N815
 
 
+DIGEST_KINDS = ["day", "week"]
+DIGEST_UNITS = [unit.value for unit in Unit]
 LEAK_GRADES = ["certain", "likely"]
 MISS_REASONS = ["restart", "ttl-expired", "invalidation-marker", "not-stored", "no-cache-entry"]
 REPLAY_GRADES = ["good", "fair", "poor"]
@@ -703,3 +708,91 @@ class InvalidationPreview(serializers.Serializer[Any]):
     at = serializers.DateTimeField()
     targets = PreviewTarget(many=True)
     queries = ReportQuery(many=True)
+
+
+class DigestFact(serializers.Serializer[Any]):
+    """A number of a digest."""
+
+    id = serializers.CharField(help_text="Texts refer to it as `{id}`.")
+    value = serializers.FloatField(allow_null=True)
+    unit = serializers.ChoiceField(choices=DIGEST_UNITS)
+    sql = serializers.CharField(help_text="The statement over `proxy_logs` that gives the value.")
+
+
+class DigestName(serializers.Serializer[Any]):
+    """Something that a text refers to and that is not measured."""
+
+    id = serializers.CharField(help_text="Texts refer to it as `{id}`.")
+    kind = serializers.ChoiceField(choices=[kind.value for kind in NameKind])
+    value = serializers.CharField(allow_blank=True)
+    href = serializers.CharField(allow_null=True, help_text="Where to read more.")
+
+
+class DigestSection(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    heading = serializers.CharField()
+    text = serializers.CharField(help_text="Sentences, one per line, with `{id}` for each fact and name.")
+    template = serializers.CharField(
+        help_text="The text of this service; it differs from `text` where a language model wrote that."
+    )
+
+
+class DigestLinks(serializers.Serializer[Any]):
+    self = Link()
+    parent = Link()
+
+
+class DigestDocument(serializers.Serializer[Any]):
+    """What happened in a day or a week, each number with its SQL."""
+
+    _links = DigestLinks()
+    tenantId = serializers.UUIDField()
+    kind = serializers.ChoiceField(choices=DIGEST_KINDS)
+    period = serializers.CharField(help_text="`2026-03-01`, or `2026-W09`.")
+    to = serializers.DateField()
+    quiet = serializers.BooleanField(help_text="Nothing was unusual: one section of one sentence.")
+    rewritten = serializers.BooleanField(help_text="A language model wrote the texts.")
+    madeAt = TimestampField()
+    facts = DigestFact(many=True)
+    names = DigestName(many=True)
+    sections = DigestSection(many=True)
+
+    def get_fields(self) -> dict[str, Any]:
+        return {"from": serializers.DateField(), **super().get_fields()}
+
+
+class DigestPreferenceBody(StrictSerializer):
+    frequency = OneOfField(choices=DigestFrequency.values)
+
+
+class DigestPreference(serializers.Serializer[Any]):
+    """Which digests of a tenant a user gets by mail."""
+
+    tenantId = serializers.UUIDField()
+    tenantName = serializers.CharField()
+    frequency = serializers.ChoiceField(choices=DigestFrequency.values)
+
+
+class DigestPreferences(ItemList):
+    digests = DigestPreference(many=True)
+
+
+class UnsubscribeParameters(StrictSerializer):
+    t = StrictCharField(max_length=1000, required=False, help_text="The token of the link.")
+
+
+class ModelExchange(serializers.Serializer[Any]):
+    """One request to the language model, and its answer."""
+
+    id = serializers.IntegerField()
+    period = serializers.CharField(help_text="Of the digest.")
+    sentAt = TimestampField()
+    address = serializers.CharField(help_text="Where it was sent.")
+    request = serializers.JSONField(help_text="The whole body that was sent.")
+    answer = serializers.CharField(allow_blank=True)
+    outcome = serializers.ChoiceField(choices=StoredExchange.Outcome.values)
+    reason = serializers.CharField(allow_null=True, help_text="Why it was refused, or what failed.")
+
+
+class ModelExchanges(serializers.Serializer[Any]):
+    exchanges = ModelExchange(many=True)

@@ -15,6 +15,10 @@ from celery import Task, shared_task
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
 
+from analytics.digest.mailing import send_mails
+from analytics.digest.making import find_digest_tenants, find_due_digests, make_digest
+from analytics.digest.model_text import delete_old_exchanges
+from analytics.digest.periods import DigestPeriod
 from analytics.replay.runs import delete_old_replays, fail_lost_replays, find_queued_tenants, run_next
 from analytics.summaries.builds import delete_old_builds, end_killed_builds
 from analytics.summaries.damage import LostRollups
@@ -50,6 +54,8 @@ MAX_QUEUED: Final = 500
 REPAIR_DELAY: Final = timedelta(seconds=60)
 #: Seconds between two runs of `watch_replays`.
 WATCH_SECONDS: Final = 30
+#: Seconds between two runs of `refresh_digests`.
+DIGEST_SECONDS: Final = 300
 #: An unfinished write that began longer ago was killed.
 LONGEST_WRITE: Final = timedelta(days=1)
 
@@ -160,6 +166,7 @@ def clean_up() -> None:
     end_killed_builds()
     delete_old_builds()
     delete_old_replays()
+    delete_old_exchanges()
 
 
 @shared_task
@@ -183,3 +190,26 @@ def watch_replays() -> None:
     fail_lost_replays()
     for tenant in find_queued_tenants():
         run_replay.apply_async((str(tenant),), expires=WATCH_SECONDS)
+
+
+@shared_task
+def refresh_digests() -> None:
+    """Start a task for each digest that is missing or stale: its day has ended, or a build has changed."""
+    for tenant in find_digest_tenants():
+        for period in find_due_digests(tenant):
+            # A digest that no worker makes in time is found again.
+            refresh_digest.apply_async((str(tenant), period), expires=DIGEST_SECONDS)
+
+
+@shared_task(base=RetriedTask)
+def refresh_digest(tenant: str, period: str) -> None:
+    """Make a digest if it is missing or stale."""
+    with suppress(Busy):
+        make_digest(default_store(), tenant=UUID(tenant), period=DigestPeriod.named(period))
+
+
+@shared_task
+def mail_digests() -> None:
+    """Send the digests that wait to be mailed."""
+    if sent := send_mails():
+        logger.info("Mailed %d digests", sent)

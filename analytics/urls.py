@@ -3,6 +3,7 @@ from __future__ import annotations
 from django.urls import path
 
 from analytics import converters  # noqa: F401 - importing registers them
+from analytics.api.digests import DigestMailViewSet, DigestViewSet, UnsubscribeViewSet
 from analytics.api.explain import ExplainViewSet
 from analytics.api.published import PublishedQueryViewSet, VerificationViewSet
 from analytics.api.replays import ReplayViewSet
@@ -11,6 +12,7 @@ from analytics.api.summaries import SummaryViewSet, UserSummaryViewSet
 from logs import converters as time_converters  # noqa: F401 - likewise
 
 _SUMMARIES = "tenants/<uuid:tenant>/summaries/<year:year>"
+_DIGESTS = "tenants/<uuid:tenant>/digests/<year:year>"
 _USER = "tenants/<uuid:tenant>/users/<userid:userId>"
 
 urlpatterns = [
@@ -44,6 +46,36 @@ urlpatterns = [
         "tenants/<uuid:tenant>/verifications",
         VerificationViewSet.as_view({"post": "verify_document"}),
         name="verifications",
+    ),
+    path(
+        f"{_DIGESTS}/<month:month>/<day:day>",
+        DigestViewSet.as_view({"get": "get_daily_digest"}),
+        name="digest-day",
+    ),
+    path(
+        f"{_DIGESTS}/weeks/<week:week>",
+        DigestViewSet.as_view({"get": "get_weekly_digest"}),
+        name="digest-week",
+    ),
+    path(
+        "tenants/<uuid:tenant>/model-exchanges",
+        DigestViewSet.as_view({"get": "list_model_exchanges"}),
+        name="model-exchanges",
+    ),
+    path(
+        "users/<email:email>/digests",
+        DigestMailViewSet.as_view({"get": "list_digest_preferences"}),
+        name="user-digests",
+    ),
+    path(
+        "users/<email:email>/digests/<uuid:tenant>",
+        DigestMailViewSet.as_view({"put": "set_digest_preference"}),
+        name="user-digest",
+    ),
+    path(
+        "digests/unsubscribe",
+        UnsubscribeViewSet.as_view({"get": "show_unsubscribe", "post": "unsubscribe"}),
+        name="digest-unsubscribe",
     ),
     path(_SUMMARIES, SummaryViewSet.as_view({"get": "get_yearly_summary"}), name="summary-year"),
     path(

@@ -54,6 +54,16 @@ app.conf.beat_schedule = {
         "schedule": 30.0,
         "options": {"expires": 29},
     },
+    "refresh-digests": {
+        "task": "analytics.tasks.refresh_digests",
+        "schedule": 300.0,
+        "options": {"expires": 290},
+    },
+    "mail-digests": {
+        "task": "analytics.tasks.mail_digests",
+        "schedule": 60.0,
+        "options": {"expires": 55},
+    },
     "remove-unfinished-writes": {
         "task": "analytics.tasks.remove_unfinished_writes",
         "schedule": 3600.0,

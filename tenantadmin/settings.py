@@ -375,6 +375,9 @@ SPECTACULAR_SETTINGS = {
         "AdapterType": "accounts.serializers.tenants.ADAPTER_TYPES",
         "CacheStatus": "logs.columns.CACHE_STATUSES",
         "ChallengeType": ["TXT"],
+        "DigestFrequency": "analytics.models.DigestFrequency.values",
+        "DigestKind": "analytics.serializers.DIGEST_KINDS",
+        "DigestUnit": "analytics.serializers.DIGEST_UNITS",
         "DomainState": "accounts.serializers.billing.DOMAIN_STATES",
         "EventKind": "accounts.models.events.EventKind.values",
         "FindingCode": "rules.serializers.FINDING_CODES",
@@ -458,6 +461,15 @@ REPLAY_THREADS = env["REPLAY_THREADS"]
 REPLAY_QUEUE = env["REPLAY_QUEUE"]
 REPLAY_LIMIT = env["REPLAY_LIMIT"]
 
+# --- Digests ----------------------------------------------------------------------------------
+
+#: An endpoint that is compatible with OpenAI's ``/chat/completions``, below this address. Without it and a
+#: model, no digest is rewritten.
+LLM_URL: str = env["LLM_URL"] or ""
+LLM_MODEL: str = env["LLM_MODEL"] or ""
+LLM_API_KEY: str = env["LLM_API_KEY"] or ""
+LLM_TIMEOUT_SECONDS: float = env["LLM_TIMEOUT_SECONDS"]
+
 # --- Celery -----------------------------------------------------------------------------------
 
 CELERY_BROKER_URL = embedded.celery_broker_url(REDIS_URL)
@@ -482,6 +494,8 @@ CELERY_TASK_ROUTES = {
     "analytics.tasks.receive_object_events": {"queue": queues.FINDING},
     "analytics.tasks.refresh_day": {"queue": queues.BUILDING},
     "analytics.tasks.refresh_periods": {"queue": queues.BUILDING},
+    "analytics.tasks.refresh_digests": {"queue": queues.FINDING},
+    "analytics.tasks.refresh_digest": {"queue": queues.BUILDING},
     "analytics.tasks.clean_up": {"queue": queues.CLEANING},
     "analytics.tasks.remove_unfinished_writes": {"queue": queues.CLEANING},
 }

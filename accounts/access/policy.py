@@ -228,6 +228,16 @@ POLICIES: Final[Mapping[str, Policy]] = {
     "getLeaksReport": Policy(Level.TENANT, Scope.ANALYTICS_USERS),
     "getTimeline": Policy(Level.TENANT, Scope.ANALYTICS_READ, also=Scope.CONFIG_READ),
     "previewInvalidation": Policy(Level.TENANT, Scope.CACHE_ADMIN),
+    # Digests
+    "getDailyDigest": Policy(Level.TENANT, Scope.ANALYTICS_READ),
+    "getWeeklyDigest": Policy(Level.TENANT, Scope.ANALYTICS_READ),
+    "listModelExchanges": Policy(
+        Level.TENANT, Scope.CONFIG_READ, notes="owners of the tenant and platform admins"
+    ),
+    "listDigestPreferences": Policy(Level.SELF, Scope.USERS_READ),
+    "setDigestPreference": Policy(Level.SELF, Scope.USERS_WRITE),
+    "showUnsubscribe": PUBLIC,
+    "unsubscribe": PUBLIC,
     # Raw logs and SQL
     "notifyLogs": Policy(Level.TENANT, Scope.LOGS_NOTIFY),
     "listLogYears": Policy(Level.TENANT, Scope.LOGS_READ),

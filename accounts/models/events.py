@@ -40,6 +40,7 @@ class EventKind(models.TextChoices):
     DOMAIN_ADDED = "domain.added"
     DOMAIN_VERIFIED = "domain.verified"
     DOMAIN_REMOVED = "domain.removed"
+    DIGEST_MAIL_CHANGED = "digest-mail.changed"
     TERMS_PUBLISHED = "terms.published"
     TERMS_ACKNOWLEDGED = "terms.acknowledged"
     STAFF_ACTED = "staff.acted"

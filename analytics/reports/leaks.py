@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from analytics.reports.reading import LogReader, Window
 
 _MAX_FINDINGS: Final = 1_000
@@ -58,10 +60,8 @@ def leaks_report(log: LogReader, *, window: Window) -> dict[str, Any]:
     Raises:
         ApiError: a query failed.
     """
-    statements = {
-        name: sql.replace("{first}", str(window.first)).replace("{last}", str(window.last)).strip()
-        for name, sql in (("findings", _FINDINGS), ("totals", _TOTALS))
-    }
+    days = {"first": window.first, "last": window.last}
+    statements = {"findings": leak_findings_sql(**days), "totals": _fill(_TOTALS, **days)}
     findings, (totals,) = (log.rows(sql) for sql in statements.values())
     return {
         **window.as_json(),
@@ -71,3 +71,12 @@ def leaks_report(log: LogReader, *, window: Window) -> dict[str, Any]:
         ],
         "queries": [{"name": name, "sql": sql} for name, sql in statements.items()],
     }
+
+
+def leak_findings_sql(*, first: date, last: date) -> str:
+    """Return the query of ``grade``, ``ruleId``, ``statement``, ``keys``, ``served`` and ``users``."""
+    return _fill(_FINDINGS, first=first, last=last)
+
+
+def _fill(sql: str, *, first: date, last: date) -> str:
+    return sql.replace("{first}", str(first)).replace("{last}", str(last)).strip()

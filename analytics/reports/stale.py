@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from analytics.changed_tables import tables_sql, target_sql
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from datetime import date
 
     from analytics.reports.reading import LogReader, Window
 
@@ -82,9 +82,8 @@ def stale_report(log: LogReader, *, window: Window) -> dict[str, Any]:
     Raises:
         ApiError: a query failed.
     """
-    earliest = window.first - timedelta(days=min(LOOK_BACK_DAYS, window.first.toordinal() - 1))
-    values = {"earliest": earliest, "first": window.first, "last": window.last}
-    statements = {name: _fill(sql, values) for name, sql in (("findings", _FINDINGS), ("rules", _TOTALS))}
+    days = {"first": window.first, "last": window.last}
+    statements = {"findings": _fill(_FINDINGS, **days), "rules": stale_totals_sql(**days)}
     findings, rules = (log.rows(sql) for sql in statements.values())
     return {
         **window.as_json(),
@@ -97,8 +96,14 @@ def stale_report(log: LogReader, *, window: Window) -> dict[str, Any]:
     }
 
 
-def _fill(sql: str, values: Mapping[str, object]) -> str:
+def stale_totals_sql(*, first: date, last: date) -> str:
+    """Return the query of ``hits`` and ``atRisk`` by ``ruleId``. Hits without an age are left out."""
+    return _fill(_TOTALS, first=first, last=last)
+
+
+def _fill(sql: str, *, first: date, last: date) -> str:
+    earliest = first - timedelta(days=min(LOOK_BACK_DAYS, first.toordinal() - 1))
     # Not str.format: patterns contain braces.
-    for name, value in values.items():
-        sql = sql.replace("{" + name + "}", str(value))
+    for name, day in (("earliest", earliest), ("first", first), ("last", last)):
+        sql = sql.replace("{" + name + "}", str(day))
     return sql.strip()

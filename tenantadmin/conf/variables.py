@@ -104,6 +104,11 @@ VARIABLES: Final = (
     Variable("REPLAY_THREADS", kinds.whole(1, 1024), 1),
     Variable("REPLAY_QUEUE", kinds.whole(1, 1000), 3),
     Variable("REPLAY_LIMIT", kinds.rate_limit, "10 per hour"),
+    # Digests
+    Variable("LLM_URL", kinds.web_address),
+    Variable("LLM_MODEL", kinds.text),
+    Variable("LLM_API_KEY", kinds.text, secret=True),
+    Variable("LLM_TIMEOUT_SECONDS", kinds.seconds(0.1, 600), 20.0),
     # SQL over the log
     Variable("SQL_TIMEOUT_SECONDS", kinds.seconds(0.1, 3600), 15.0),
     Variable("SQL_MAX_ROWS", kinds.whole(1, 1_000_000_000), 10_000),

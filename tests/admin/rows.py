@@ -34,6 +34,21 @@ _VALUES: list[tuple[type[models.Field[Any, Any]], Callable[[int], Any]]] = [
     (models.TextField, lambda number: f"text {number}"),
 ]
 
+#: Values of fields for which any value of their type is not enough.
+_SPECIAL: dict[tuple[str, str], Any] = {
+    ("Digest", "document"): {
+        "kind": "day",
+        "period": "2026-03-01",
+        "from": "2026-03-01",
+        "to": "2026-03-01",
+        "quiet": True,
+        "facts": [],
+        "names": [],
+        "sections": [{"id": "totals", "heading": "Totals", "text": "Inner text"}],
+    },
+    ("Digest", "rewritten"): None,
+}
+
 
 def make_row(model: type[models.Model], **given: Any) -> Any:
     """Create a row with a value in every field, and the rows to which it refers."""
@@ -48,6 +63,8 @@ def make_row(model: type[models.Model], **given: Any) -> Any:
 
 
 def _value_for(field: models.Field[Any, Any], number: int) -> Any:
+    if (key := (field.model.__name__, field.name)) in _SPECIAL:
+        return _SPECIAL[key]
     if field.is_relation:
         assert isinstance(field.related_model, type)
         return make_row(field.related_model)

@@ -103,6 +103,11 @@ _GROUPS: Final = {
     "getLeaksReport": pat("analytics:users"),
     "getTimeline": ANALYST | WILDCARD | ACCOUNT,
     "previewInvalidation": pat("cache-admin"),
+    "getDailyDigest getWeeklyDigest": pat("analytics:read"),
+    "listModelExchanges": pat("config:read") | {"owner", "platform admin"},
+    "listDigestPreferences (own)": OWN_READ,
+    "setDigestPreference (own)": OWN_WRITE,
+    "listDigestPreferences setDigestPreference": frozenset[str](),
 }
 
 

@@ -28,6 +28,7 @@ _VALUES = {
     "month": "01",
     "day": "01",
     "hour": "00",
+    "week": "01",
     "file": "a.json",
     "userId": "ada",
     "replayId": UNKNOWN_ID,
@@ -60,6 +61,7 @@ def bodies(stage: Stage) -> dict[str, Any]:
         "notifyLogs": {"prefixes": []},
         "explainRequest": {"request": {}},
         "explainLoggedRequest": {"logId": "x", "day": "2026-01-01"},
+        "setDigestPreference": {"frequency": "off"},
         "verifyDocument": {"document": "day", "period": "2026-01-01"},
     }
 

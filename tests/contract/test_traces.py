@@ -13,6 +13,8 @@ from accounts.access.credentials import create_pat, create_refresh_token
 from accounts.access.scopes import ALL_SCOPES, Scope
 from accounts.billing.domains import register_domain
 from accounts.models import Event, PermissionGrant, Revision
+from analytics.digest.preferences import unsubscribe_token
+from analytics.models import DigestFrequency, DigestPreference
 from tests import factories
 from tests.conftest import ApiClient
 from tests.operations import routes
@@ -117,6 +119,12 @@ class Stage:
             permissions=["config:read"],
         )
 
+    def unsubscribe_token(self) -> str:
+        DigestPreference.objects.create(
+            user=self.world.member, tenant=self.world.tenant, frequency=DigestFrequency.DAILY
+        )
+        return unsubscribe_token(user_id=self.world.member.pk, tenant_id=self.world.tenant.pk)
+
     def acknowledgement(self) -> Ask:
         publish("# Terms", actor="x")
         client = ApiClient(factories.sign_in(self.world.member))
@@ -180,6 +188,13 @@ REQUESTS: Final[dict[str, Callable[[Stage], Ask]]] = {
     "requestMagicLink": lambda _: Ask("POST", "/auth/magic-link", {"email": "ada@example.org"}),
     "verifyMagicLink": lambda it: Ask("POST", "/auth/magic-link/verify", {"token": it.link()}),
     "publishTos": lambda it: Ask("POST", "/tos", {"markdown": "# New terms"}, it.wildcard),
+    "setDigestPreference": lambda it: Ask(
+        "PUT",
+        f"{it.member}/digests/{it.world.tenant.pk}",
+        {"frequency": "daily"},
+        ApiClient(factories.sign_in(it.world.member)),
+    ),
+    "unsubscribe": lambda it: Ask("POST", f"/digests/unsubscribe?t={it.unsubscribe_token()}"),
     "acknowledgeTos": lambda it: it.acknowledgement(),
 }
 

@@ -1,0 +1,98 @@
+"""What changed while a period's log was written: writes of the rules, and markers made by hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from analytics.digest.facts import Name, NameKind
+from analytics.digest.times import format_minute
+from logs.layout import HOUR_MS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: A finding can coincide with a change that is at most this much older, in milliseconds.
+COINCIDENCE_MS: Final = 6 * HOUR_MS
+
+
+@dataclass(frozen=True, slots=True)
+class RulesWrite:
+    """A write of the ruleset: its time (epoch ms), and the ids of the rules that it added or changed."""
+
+    seq: int
+    at: int
+    rule_ids: frozenset[str]
+    href: str
+
+    def as_name(self, name_id: str) -> Name:
+        text = f"revision {self.seq} of {format_minute(self.at)}"
+        return Name(name_id, NameKind.REVISION, text, self.href)
+
+
+@dataclass(frozen=True, slots=True)
+class HandMarker:
+    """An invalidation marker that a person made, at a time (epoch ms)."""
+
+    rule_id: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The changes from `COINCIDENCE_MS` before the period to its end, oldest first."""
+
+    writes: Sequence[RulesWrite] = ()
+    markers: Sequence[HandMarker] = ()
+
+
+_Change = TypeVar("_Change", RulesWrite, HandMarker)
+
+
+def find_coincidence(
+    changes: Changes, *, rule_id: str, has_risen: bool, start: int, prefix: str
+) -> tuple[str, list[Name]]:
+    """Return the sentence about what a move of a rule's hit rate coincides with, and its names.
+
+    The sentence is empty without a change in the hour of ``start`` (epoch ms) or at most six hours before it
+    that has a mechanism: a marker and a write of other rules can only lower the rate. The newest such change
+    is named.
+
+    Args:
+        prefix: begins the ids of the names.
+    """
+    marker = _newest(
+        [it for it in changes.markers if it.rule_id == rule_id and not has_risen and _fits(it.at, start)]
+    )
+    write = _newest(
+        [it for it in changes.writes if (rule_id in it.rule_ids or not has_risen) and _fits(it.at, start)]
+    )
+    if marker is not None and (write is None or marker.at > write.at):
+        name = Name(f"{prefix}-marker", NameKind.TIME, format_minute(marker.at))
+        mechanism = "a marker ends all older results of its rule"
+        return (
+            f"Coincides with an invalidation marker made by hand at {{{name.id}}}: {mechanism}.",
+            [name],
+        )
+    if write is None:
+        return "", []
+    name = write.as_name(f"{prefix}-write")
+    mechanism = (
+        "it changed this rule"
+        if rule_id in write.rule_ids
+        else "a write of the rules leaves the cache behind"
+    )
+    return f"Coincides with the rules of {{{name.id}}}: {mechanism}.", [name]
+
+
+def _fits(moment: int, start: int) -> bool:
+    return start - COINCIDENCE_MS <= moment < start + HOUR_MS
+
+
+def _newest(found: list[_Change]) -> _Change | None:
+    return max(found, key=lambda it: it.at, default=None)
+
+
+def find_last_write(changes: Changes, *, start: int) -> RulesWrite | None:
+    """Return the newest write of the rules in the hour of ``start`` (epoch ms) or six hours before it."""
+    return _newest([write for write in changes.writes if _fits(write.at, start)])

@@ -1,0 +1,194 @@
+"""Make the digests of a tenant's days and weeks, and make them again when a build of their days changes.
+
+A run may be killed at any point and repeated: one transaction stores a digest and queues its mails.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from datetime import UTC, datetime, time, timedelta
+from typing import TYPE_CHECKING, Final
+
+from django.db import transaction
+from django.urls import reverse
+
+from accounts.models import Revision
+from accounts.models.history import RevisionAction, RevisionKind
+from analytics.digest.changes import COINCIDENCE_MS, Changes, HandMarker, RulesWrite
+from analytics.digest.document import DIGEST_VERSION, digest_document
+from analytics.digest.mailing import queue_mails
+from analytics.digest.model_text import rewrite_texts
+from analytics.digest.periods import LOOK_BACK_DAYS, DigestPeriod, days_before
+from analytics.digest.reading import LogDay, open_log
+from analytics.digest.times import to_milliseconds
+from analytics.models import Digest
+from logs.locks import build_lock
+from logs.models import Partition
+from rules.models import Marker
+from tenantadmin.core.rendering import dump_json, strong_etag
+from tenantadmin.core.timestamps import now
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+    from uuid import UUID
+
+    from tenantadmin.objectstore import ObjectStore
+
+logger = logging.getLogger(__name__)
+
+#: The service makes the digests of this many days by itself. Older ones are made by the command, and are kept
+#: current too.
+RECENT_DAYS: Final = 35
+#: A period has ended this long ago before its digest is made: the last logs come late.
+DELAY: Final = timedelta(hours=1)
+#: A digest that is made later than this after its period is not mailed.
+MAIL_DAYS: Final = timedelta(days=3)
+
+
+def find_due_digests(tenant: UUID) -> list[str]:
+    """Return the periods whose digest is missing, stale, or has no entries any more; the newest first."""
+    days = _read_days(tenant)
+    stored = dict(Digest.objects.filter(tenant_id=tenant).values_list("period", "source"))
+    oldest = now().date() - timedelta(days=RECENT_DAYS)
+    present = [day.day for day in days]
+    wanted = {DigestPeriod.of_day(day) for day in present if day >= oldest}
+    wanted |= {DigestPeriod.with_day(day) for day in present if day >= oldest}
+    wanted |= {DigestPeriod.named(name) for name in stored}
+    due = [
+        period
+        for period in wanted
+        if _has_ended(period) and _source(period, days) != stored.get(period.name, "")
+    ]
+    return [period.name for period in sorted(due, key=lambda it: (it.last, it.first), reverse=True)]
+
+
+def find_digest_tenants() -> list[UUID]:
+    """Return the tenants that have a log or a digest."""
+    with_log = Partition.objects.order_by().values_list("tenant_id", flat=True).distinct()
+    with_digest = Digest.objects.order_by().values_list("tenant_id", flat=True).distinct()
+    return sorted({*with_log, *with_digest})
+
+
+def make_digest(
+    store: ObjectStore, *, tenant: UUID, period: DigestPeriod, wait: bool = False
+) -> Digest | None:
+    """Return the current digest of a period, made now if it was missing or stale. None without entries.
+
+    Raises:
+        Busy: another worker makes it, and ``wait`` is false.
+        StoreError, duckdb.Error: the log cannot be read.
+    """
+    with build_lock(tenant=tenant, period=f"digest {period.name}", wait=wait):
+        days = _read_days(tenant, period)
+        source = _source(period, days)
+        stored = Digest.objects.filter(tenant_id=tenant, period=period.name).first()
+        if not source:
+            Digest.objects.filter(tenant_id=tenant, period=period.name).delete()
+            return None
+        if stored is not None and stored.source == source:
+            return stored
+        with open_log(store, days) as log:
+            document = digest_document(log, period, _read_changes(tenant, period))
+        rewritten = rewrite_texts(tenant, document)
+        return _save(stored, tenant=tenant, period=period, source=source, document=document, texts=rewritten)
+
+
+def _save(
+    stored: Digest | None,
+    *,
+    tenant: UUID,
+    period: DigestPeriod,
+    source: str,
+    document: Mapping[str, Any],
+    texts: Sequence[str] | None,
+) -> Digest:
+    etag = strong_etag(tenant, dump_json(document), dump_json(texts))
+    fields: dict[str, Any] = {"source": source, "document": document, "rewritten": texts, "etag": etag}
+    if stored is None or stored.etag != etag:
+        fields["made_at"] = now()
+    with transaction.atomic():
+        digest, is_new = Digest.objects.update_or_create(
+            tenant_id=tenant,
+            period=period.name,
+            defaults=fields,
+            create_defaults={**fields, "first_day": period.first, "last_day": period.last},
+        )
+        if is_new and now() - _end(period) < MAIL_DAYS:
+            queue_mails(digest)
+    logger.info("Made the digest %s of tenant %s", period.name, tenant)
+    return digest
+
+
+def _read_days(tenant: UUID, period: DigestPeriod | None = None) -> list[LogDay]:
+    """Return the days with entries, oldest first: all, or those that the digest of a period reads."""
+    rows = Partition.objects.filter(tenant_id=tenant).exclude(file="").order_by("day")
+    if period is not None:
+        rows = rows.filter(day__range=(days_before(period.first, LOOK_BACK_DAYS), period.last))
+    return [LogDay(*row) for row in rows.values_list("day", "build", "file")]
+
+
+def _source(period: DigestPeriod, days: Iterable[LogDay]) -> str:
+    """Return a digest over the builds that a period's digest is made of; empty if it has no entries."""
+    first = days_before(period.first, LOOK_BACK_DAYS)
+    used = [day for day in days if first <= day.day <= period.last]
+    if not any(day.day >= period.first for day in used):
+        return ""
+    text = f"{DIGEST_VERSION} {period.name}\n" + "".join(f"{day.day} {day.build}\n" for day in used)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _has_ended(period: DigestPeriod) -> bool:
+    return now() >= _end(period) + DELAY
+
+
+def _start(period: DigestPeriod) -> datetime:
+    return datetime.combine(period.first, time(), UTC)
+
+
+def _end(period: DigestPeriod) -> datetime:
+    return datetime.combine(period.last, time(), UTC) + timedelta(days=1)
+
+
+def _read_changes(tenant: UUID, period: DigestPeriod) -> Changes:
+    since, until = _start(period) - timedelta(milliseconds=COINCIDENCE_MS), _end(period)
+    markers = Marker.objects.filter(
+        tenant=tenant, number__isnull=True, invalidated_at__gte=since, invalidated_at__lt=until
+    ).order_by("invalidated_at", "pk")
+    return Changes(
+        writes=_read_writes(tenant, since, until),
+        markers=[
+            HandMarker(rule_id, to_milliseconds(moment))
+            for rule_id, moment in markers.values_list("target_rule_id", "invalidated_at")
+        ],
+    )
+
+
+def _read_writes(tenant: UUID, since: datetime, until: datetime) -> list[RulesWrite]:
+    history = Revision.objects.filter(kind=RevisionKind.RULES, tenant_id=tenant)
+    written = list(
+        history.filter(
+            changed_at__gte=since,
+            changed_at__lt=until,
+            action__in=[RevisionAction.UPDATE, RevisionAction.RESTORE],
+        )
+        .order_by("seq")
+        .values_list("seq", "changed_at")
+    )
+    wanted = {number for seq, _ in written for number in (seq - 1, seq)}
+    rules = {
+        seq: {rule["id"]: rule for rule in (document or {}).get("rules", [])}
+        for seq, document in history.filter(seq__in=wanted).values_list("seq", "document")
+    }
+    return [
+        RulesWrite(
+            seq,
+            to_milliseconds(changed_at),
+            frozenset(
+                rule_id for rule_id, rule in rules[seq].items() if rule != rules.get(seq - 1, {}).get(rule_id)
+            ),
+            reverse("rules-revision", kwargs={"tenant": tenant, "seq": seq}),
+        )
+        for seq, changed_at in written
+    ]

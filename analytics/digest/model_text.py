@@ -1,0 +1,100 @@
+"""The language model's rewrite of a digest: whether it may be asked, what was sent, and what came of it."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from django.conf import settings
+
+from accounts.models import TenantConfig
+from analytics.digest.language_model import (
+    ModelFailed,
+    is_configured,
+    make_request,
+    read_texts,
+    send_request,
+)
+from analytics.digest.rewriting import Refused, check_rewrite
+from analytics.models import ModelExchange
+from tenantadmin.core.timestamps import format_timestamp, now
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from uuid import UUID
+
+logger = logging.getLogger(__name__)
+
+#: A tenant opts in by this label of its configuration.
+LABEL: Final = "llm"
+ON: Final = "on"
+#: The newest exchanges that the API lists.
+_LISTED: Final = 100
+
+
+def rewrite_texts(tenant: UUID, document: Mapping[str, Any]) -> list[str] | None:
+    """Return the texts of a digest's sections as the language model rewrote them; None to show the templates.
+
+    The request is stored before it is sent. A request that was answered before is not sent again.
+    """
+    if not is_configured() or not _has_opted_in(tenant):
+        return None
+    request = make_request(document)
+    period = document["period"]
+    exchange = (
+        ModelExchange.objects.filter(
+            tenant_id=tenant,
+            period=period,
+            request=request,
+            outcome__in=[ModelExchange.Outcome.ACCEPTED, ModelExchange.Outcome.REFUSED],
+        )
+        .order_by("-sent_at", "-pk")
+        .first()
+    )
+    is_new = exchange is None
+    if exchange is None:
+        exchange = ModelExchange.objects.create(
+            tenant_id=tenant, period=period, address=settings.LLM_URL, request=request
+        )
+    texts = None
+    try:
+        if is_new:
+            exchange.answer = send_request(request)
+        texts = read_texts(exchange.answer)
+        check_rewrite(document, texts)
+        exchange.outcome, exchange.reason = ModelExchange.Outcome.ACCEPTED, ""
+    except ModelFailed as error:
+        texts, exchange.outcome, exchange.reason = None, ModelExchange.Outcome.FAILED, str(error)
+    except Refused as error:
+        texts, exchange.outcome, exchange.reason = None, ModelExchange.Outcome.REFUSED, str(error)
+    exchange.save(update_fields=["answer", "outcome", "reason"])
+    if texts is None:
+        logger.warning("The digest %s of tenant %s keeps its templates: %s", period, tenant, exchange.reason)
+    return texts
+
+
+def list_exchanges(tenant: UUID) -> list[dict[str, Any]]:
+    """Return the newest exchanges with the language model about a tenant."""
+    return [
+        {
+            "id": row.pk,
+            "period": row.period,
+            "sentAt": format_timestamp(row.sent_at),
+            "address": row.address,
+            "request": row.request,
+            "answer": row.answer,
+            "outcome": row.outcome,
+            "reason": row.reason or None,
+        }
+        for row in ModelExchange.objects.filter(tenant_id=tenant)[:_LISTED]
+    ]
+
+
+def delete_old_exchanges() -> None:
+    """Delete the exchanges that are older than audits are kept."""
+    ModelExchange.objects.filter(sent_at__lt=now() - settings.AUDIT_RETENTION).delete()
+
+
+def _has_opted_in(tenant: UUID) -> bool:
+    document = TenantConfig.objects.filter(tenant=tenant).values_list("document", flat=True).first()
+    return bool((document or {}).get("labels", {}).get(LABEL) == ON)

@@ -1,0 +1,97 @@
+"""The days and weeks of digests, and the days that they are compared with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Final
+
+#: A day is compared with this many same weekdays before, a week with this many weeks.
+EARLIER: Final = 4
+#: The oldest day that a digest reads is this many days before its first.
+LOOK_BACK_DAYS: Final = 7 * EARLIER
+_WEEK_DAYS: Final = 7
+
+
+@dataclass(frozen=True, slots=True)
+class DigestPeriod:
+    """A day, or a week from Monday to Sunday."""
+
+    first: date
+    last: date
+
+    @classmethod
+    def of_day(cls, day: date) -> DigestPeriod:
+        return cls(day, day)
+
+    @classmethod
+    def of_week(cls, year: int, week: int) -> DigestPeriod:
+        """Return an ISO week.
+
+        Raises:
+            ValueError: the year has no such week.
+        """
+        first = date.fromisocalendar(year, week, 1)
+        return cls(first, first + timedelta(days=_WEEK_DAYS - 1))
+
+    @classmethod
+    def with_day(cls, day: date) -> DigestPeriod:
+        """Return the week that contains ``day``."""
+        return cls.of_week(*day.isocalendar()[:2])
+
+    @classmethod
+    def named(cls, name: str) -> DigestPeriod:
+        """Return the period with a name: ``2026-03-01`` or ``2026-W09``.
+
+        Raises:
+            ValueError: there is no such period.
+        """
+        year, is_week, week = name.partition("-W")
+        if is_week:
+            if len(year) != len("2026") or len(week) != len("09"):
+                raise ValueError(f"{name!r} is no week; write it like 2026-W09")
+            return cls.of_week(int(year), int(week))
+        return cls.of_day(date.fromisoformat(name))
+
+    @property
+    def is_week(self) -> bool:
+        return self.first != self.last
+
+    @property
+    def kind(self) -> str:
+        """``day`` or ``week``."""
+        return "week" if self.is_week else "day"
+
+    @property
+    def name(self) -> str:
+        if not self.is_week:
+            return self.first.isoformat()
+        year, week, _ = self.first.isocalendar()
+        return f"{year:04}-W{week:02}"
+
+    @property
+    def sql(self) -> str:
+        """The SQL condition for entries of the period."""
+        return f"day BETWEEN '{self.first}' AND '{self.last}'" if self.is_week else f"day = '{self.first}'"
+
+    @property
+    def earlier_sql(self) -> str:
+        """The SQL condition for entries of the days that the period is compared with."""
+        if self.is_week:
+            return self.before_sql(LOOK_BACK_DAYS)
+        days = [days_before(self.first, _WEEK_DAYS * number) for number in range(1, EARLIER + 1)]
+        return "day IN (" + ", ".join(f"'{day}'" for day in days) + ")"
+
+    @property
+    def grouping_sql(self) -> str:
+        """The SQL expression that divides the earlier days into periods like this one."""
+        return "date_trunc('week', day::DATE)" if self.is_week else "day"
+
+    def before_sql(self, days: int, *, until: int = 1) -> str:
+        """Return the SQL condition for entries ``days`` to ``until`` days before the first day."""
+        return f"day BETWEEN '{days_before(self.first, days)}' AND '{days_before(self.first, until)}'"
+
+
+def days_before(day: date, days: int) -> date:
+    """Return the day ``days`` before ``day``, or the first day of the calendar."""
+    return date.fromordinal(max(day.toordinal() - days, 1))

@@ -1,0 +1,142 @@
+"""Which digests users get by mail. Each user decides for itself, per tenant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+from uuid import UUID
+
+from django.core import signing
+from django.db import transaction
+
+from accounts.access.reach import NO_SCOPES
+from accounts.access.rights import rights_of
+from accounts.access.scopes import Scope
+from accounts.events import record_event
+from accounts.models import Tenant, User
+from accounts.models.events import EventKind
+from analytics.models import DigestFrequency, DigestPreference
+from tenantadmin.core.errors import BadRequest, NotFound
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+_SALT: Final = "analytics.digest.unsubscribe"
+
+
+class InvalidUnsubscribeLink(BadRequest):
+    """A link that this service did not sign, or a part of one."""
+
+    message: ClassVar[str] = "The link is not complete. Open it as the mail has it."
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """Whose mails about which tenant a link ends. ``tenant_name`` is empty if the tenant is gone."""
+
+    user_id: int
+    tenant_id: UUID
+    tenant_name: str
+
+
+def list_preferences(email: str) -> list[dict[str, Any]]:
+    """Return the tenants whose digests a user may get by mail, by name, with what the user has chosen.
+
+    Raises:
+        NotFound: there is no such user.
+    """
+    user = _read_user(email)
+    chosen = dict(DigestPreference.objects.filter(user=user).values_list("tenant_id", "frequency"))
+    return [
+        _as_json(tenant, chosen.get(tenant.pk, DigestFrequency.OFF))
+        for tenant in readable_tenants(user).order_by("name", "pk")
+    ]
+
+
+def set_preference(*, email: str, tenant_id: UUID, frequency: str, actor: str) -> dict[str, Any]:
+    """Choose which digests of a tenant a user gets by mail.
+
+    Raises:
+        NotFound: there is no such user, or it may not read the tenant's digests.
+    """
+    with transaction.atomic():
+        user = _read_user(email, is_locked=True)
+        tenant = readable_tenants(user).filter(pk=tenant_id).first()
+        if tenant is None:
+            raise NotFound("You are not a member of such a tenant.")
+        _write(user, tenant_id, DigestFrequency(frequency), actor=actor)
+    return _as_json(tenant, frequency)
+
+
+def readable_tenants(user: User) -> QuerySet[Tenant]:
+    """Return the live tenants whose digests a user may get: by membership or grant, not by role alone."""
+    reach = replace(rights_of(user).on_tenants, everywhere=NO_SCOPES)
+    readable = reach.as_q(Scope.ANALYTICS_READ, tenant="pk", account="account_id")
+    return Tenant.objects.filter(readable, deleted_at__isnull=True)
+
+
+def unsubscribe_token(*, user_id: int, tenant_id: UUID) -> str:
+    """Return the token of the link that ends a user's mails about a tenant. It never expires."""
+    return signing.dumps([user_id, tenant_id.hex], salt=_SALT)
+
+
+def read_unsubscribe_token(token: str) -> Subscription:
+    """Return what the token of a link ends.
+
+    Raises:
+        InvalidUnsubscribeLink: it was not signed by this service.
+    """
+    try:
+        user_id, tenant = signing.loads(token, salt=_SALT)
+    except signing.BadSignature:
+        raise InvalidUnsubscribeLink from None
+    tenant_id = UUID(tenant)
+    name = Tenant.objects.filter(pk=tenant_id).values_list("name", flat=True).first()
+    return Subscription(user_id, tenant_id, name or "")
+
+
+def unsubscribe(token: str) -> Subscription:
+    """End a user's mails about a tenant. It may be called again.
+
+    Raises:
+        InvalidUnsubscribeLink: as `read_unsubscribe_token`.
+    """
+    subscription = read_unsubscribe_token(token)
+    with transaction.atomic():
+        user = User.objects.select_for_update(no_key=True).filter(pk=subscription.user_id).first()
+        wants = DigestPreference.objects.filter(user=user, tenant=subscription.tenant_id)
+        if user is not None and wants.exists():
+            # Only who got the mail has the link.
+            _write(user, subscription.tenant_id, DigestFrequency.OFF, actor=user.email)
+    return subscription
+
+
+def _write(user: User, tenant_id: UUID, frequency: DigestFrequency, *, actor: str) -> None:
+    """Write a preference of a locked user, and an event if it changes."""
+    chosen = DigestPreference.objects.filter(user=user, tenant=tenant_id)
+    before = chosen.values_list("frequency", flat=True).first() or DigestFrequency.OFF
+    if before == frequency:
+        return
+    record_event(
+        EventKind.DIGEST_MAIL_CHANGED,
+        actor=actor,
+        subject=user.email,
+        tenant_id=tenant_id,
+        before={"frequency": str(before)},
+        after={"frequency": frequency.value},
+    )
+    DigestPreference.objects.update_or_create(
+        user=user, tenant_id=tenant_id, defaults={"frequency": frequency}
+    )
+
+
+def _read_user(email: str, *, is_locked: bool = False) -> User:
+    users = User.objects.select_for_update(no_key=True) if is_locked else User.objects.all()
+    user = users.filter(email=email).first()
+    if user is None:
+        raise NotFound("There is no such user.")
+    return user
+
+
+def _as_json(tenant: Tenant, frequency: str) -> dict[str, Any]:
+    return {"tenantId": str(tenant.pk), "tenantName": tenant.name, "frequency": str(frequency)}

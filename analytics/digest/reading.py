@@ -1,0 +1,72 @@
+"""Read the log for a digest: every fact is the value of its own SQL over ``proxy_logs``."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from analytics.digest.facts import Fact
+from analytics.summaries.engine import new_engine
+from logs.sql.view import make_tolerant_view
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import date
+
+    from duckdb import DuckDBPyConnection
+
+    from analytics.digest.facts import FactQuery
+    from tenantadmin.objectstore import ObjectStore
+
+#: Facts that one statement reads.
+_BATCH: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class LogDay:
+    """A day with entries: its build, and the key of its Parquet file."""
+
+    day: date
+    build: str
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
+class DigestLog:
+    """A tenant's log of some days, as one set of builds."""
+
+    connection: DuckDBPyConnection
+    days: Sequence[date]
+
+    def rows(self, statement: str) -> list[dict[str, Any]]:
+        """Return the rows of a statement by column name."""
+        cursor = self.connection.execute(statement)
+        names = [column[0] for column in cursor.description or ()]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+    def read_facts(self, queries: Sequence[FactQuery]) -> list[Fact]:
+        """Return the facts of these queries. A fact's value is what its SQL gives, and nothing else."""
+        facts: list[Fact] = []
+        for start in range(0, len(queries), _BATCH):
+            batch = queries[start : start + _BATCH]
+            columns = ", ".join(f"({query.sql})" for query in batch)
+            values = self.connection.execute(f"SELECT {columns}").fetchone() or ()
+            facts += [
+                Fact(query.id, value, query.unit, query.sql)
+                for query, value in zip(batch, values, strict=True)
+            ]
+        return facts
+
+
+@contextmanager
+def open_log(store: ObjectStore, days: Sequence[LogDay]) -> Iterator[DigestLog]:
+    """Open the log of some days.
+
+    Raises:
+        StoreError: the store cannot be read.
+        duckdb.Error: so, too, if it fails during a query.
+    """
+    with new_engine(store) as engine:
+        make_tolerant_view(engine.connection, [store.uri(day.file) for day in days])
+        yield DigestLog(engine.connection, [day.day for day in days])

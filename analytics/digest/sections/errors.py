@@ -1,0 +1,90 @@
+"""Bursts of errors: hours with three or more, and more than three times as many as usual."""
+
+# Queries are made of constants and days.
+# ruff: noqa: S608
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from analytics.digest.changes import find_last_write
+from analytics.digest.facts import FactQuery, Name, NameKind, Section, Unit
+from analytics.digest.times import format_minute
+from logs.layout import HOUR_MS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from analytics.digest.changes import Changes
+    from analytics.digest.facts import Fact
+    from analytics.digest.periods import DigestPeriod
+    from analytics.digest.reading import DigestLog
+
+MIN_ERRORS: Final = 3
+FACTOR: Final = 3
+#: Usual is the mean of all hours of this many days before, without days that have no entry.
+_BASE_DAYS: Final = 7
+_MOST: Final = 5
+_ERRORS: Final = "count(*) FILTER (cacheStatus IN ('ERROR', 'INVALIDATION_ERROR'))"
+
+
+def errors_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Section | None:
+    """Return the bursts in order of time. Hours that follow each other are one burst."""
+    usual = (
+        f"SELECT {_ERRORS} / nullif(24.0 * count(DISTINCT day), 0) "
+        f"FROM proxy_logs WHERE {period.before_sql(_BASE_DAYS)}"
+    )
+    rows = log.rows(
+        f"""
+        SELECT timestamp // {HOUR_MS} AS hour, {_ERRORS} AS errors
+        FROM proxy_logs WHERE {period.sql} AND timestamp IS NOT NULL
+        GROUP BY hour HAVING errors >= {MIN_ERRORS} AND errors > {FACTOR} * coalesce(({usual}), 0)
+        ORDER BY hour"""
+    )
+    bursts = _join([(row["hour"], row["errors"]) for row in rows])
+    if not bursts:
+        return None
+    sentences: list[str] = []
+    facts: list[Fact] = []
+    names: list[Name] = []
+    for number, (first, last, _) in enumerate(bursts, start=1):
+        prefix = f"burst-{number}"
+        start, end = first * HOUR_MS, (last + 1) * HOUR_MS
+        statement = (
+            f"SELECT {_ERRORS} FROM proxy_logs "
+            f"WHERE {period.sql} AND timestamp >= {start} AND timestamp < {end}"
+        )
+        facts += log.read_facts([FactQuery(f"{prefix}-errors", Unit.COUNT, statement)])
+        names += [
+            Name(f"{prefix}-start", NameKind.TIME, format_minute(start)),
+            Name(f"{prefix}-end", NameKind.TIME, format_minute(end)),
+        ]
+        sentences.append(
+            f"Requests that failed between {{{prefix}-start}} and {{{prefix}-end}}: {{{prefix}-errors}}."
+        )
+        write = find_last_write(changes, start=start)
+        if write is not None:
+            name = write.as_name(f"{prefix}-write")
+            names.append(name)
+            sentences.append(
+                f"Coincides with the rules of {{{name.id}}}: "
+                "afterwards, requests that the cache answered before go to the warehouse."
+            )
+    (mean,) = log.read_facts([FactQuery("errors-usual", Unit.COUNT, f"SELECT round(({usual}), 2)")])
+    if mean.value is not None:
+        facts.append(mean)
+        sentences.append("Usual in an hour of the week before: {errors-usual}.")
+    return Section("errors", "Bursts of errors", sentences, facts, names)
+
+
+def _join(hours: Sequence[tuple[int, int]]) -> list[tuple[int, int, int]]:
+    """Join hours that follow each other to (first, last, errors). Return the largest, in order of time."""
+    bursts: list[tuple[int, int, int]] = []
+    for hour, errors in hours:
+        if bursts and bursts[-1][1] == hour - 1:
+            first, _, total = bursts.pop()
+            bursts.append((first, hour, total + errors))
+        else:
+            bursts.append((hour, hour, errors))
+    largest = sorted(bursts, key=lambda burst: (-burst[2], burst[0]))[:_MOST]
+    return sorted(largest)

@@ -1,0 +1,61 @@
+"""Leaks: cached results that depend on the user and were served to several users. No user is named."""
+
+# Queries are made of constants, days, quoted rule ids and hashes.
+# ruff: noqa: S608
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from analytics.digest.facts import FactQuery, Name, NameKind, Section, Unit
+from analytics.reports.leaks import leak_findings_sql
+from logs.quoting import quote_value
+
+if TYPE_CHECKING:
+    from analytics.digest.facts import Fact
+    from analytics.digest.periods import DigestPeriod
+    from analytics.digest.reading import DigestLog
+
+_MOST: Final = 5
+_REASONS: Final = {
+    "certain": "calls a function whose result depends on the user",
+    "likely": "calls a non-deterministic function",
+}
+
+
+def leaks_section(log: DigestLog, period: DigestPeriod) -> Section | None:
+    """Return the worst leaks: certain ones first, then those served most often."""
+    findings = leak_findings_sql(first=period.first, last=period.last)
+    rows = log.rows(
+        f"SELECT grade, ruleId, statement, md5(statement) AS hash FROM ({findings}) "
+        f"ORDER BY grade, served DESC, ruleId, hash LIMIT {_MOST}"
+    )
+    if not rows:
+        return None
+    sentences: list[str] = []
+    facts: list[Fact] = []
+    names: list[Name] = []
+    for number, row in enumerate(rows, start=1):
+        prefix = f"leak-{number}"
+        own = (
+            f"FROM ({findings}) WHERE md5(statement) = '{row['hash']}' "
+            f"AND ruleId IS NOT DISTINCT FROM {quote_value(row['ruleId'])}"
+        )
+        facts += log.read_facts(
+            [
+                FactQuery(f"{prefix}-keys", Unit.COUNT, f"SELECT keys {own}"),
+                FactQuery(f"{prefix}-served", Unit.COUNT, f"SELECT served {own}"),
+                FactQuery(f"{prefix}-users", Unit.COUNT, f"SELECT len(users) {own}"),
+            ]
+        )
+        names.append(Name(f"{prefix}-statement", NameKind.STATEMENT, row["statement"]))
+        rule = "without a rule"
+        if row["ruleId"] is not None:
+            names.append(Name(f"{prefix}-rule", NameKind.RULE, row["ruleId"]))
+            rule = f"by {{{prefix}-rule}}"
+        sentences.append(
+            f"Several users shared results of a statement that {_REASONS[row['grade']]}, {rule}; results: "
+            f"{{{prefix}-keys}}, users: {{{prefix}-users}}, requests: {{{prefix}-served}}. "
+            f"{{{prefix}-statement}}"
+        )
+    return Section("leaks", "Leaks", sentences, facts, names)

@@ -1,0 +1,121 @@
+"""Rules whose hit rate moved, against the same weekdays or the weeks before."""
+
+# Queries are made of constants, days and quoted rule ids.
+# ruff: noqa: S608
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import TYPE_CHECKING, Any, Final
+
+from analytics.digest.changes import find_coincidence
+from analytics.digest.facts import FactQuery, Name, NameKind, Section, Unit
+from logs.layout import HOUR_MS
+from logs.quoting import quote_value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from analytics.digest.changes import Changes
+    from analytics.digest.facts import Fact
+    from analytics.digest.periods import DigestPeriod
+    from analytics.digest.reading import DigestLog
+
+#: A move counts from this z-score, this many points, and this many hits and misses in both times.
+MIN_Z: Final = 4.0
+MIN_POINTS: Final = 3.0
+MIN_REQUESTS: Final = 50
+#: Rules that a section names at most.
+_MOST: Final = 5
+#: Hits and misses of an hour that can be the start of a move.
+_MIN_HOUR: Final = 5
+
+_TOTAL: Final = "count(*) FILTER (cacheStatus IN ('HIT', 'MISS'))"
+_HITS: Final = "count(*) FILTER (cacheStatus = 'HIT')"
+_RATE: Final = f"round(100.0 * {_HITS} / nullif({_TOTAL}, 0), 1)"
+
+
+def moved_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Section | None:
+    """Return the rules whose HIT / (HIT + MISS) moved, the clearest move first."""
+    moved = _find_moves(log, period)
+    if not moved:
+        return None
+    sentences: list[str] = []
+    facts: list[Fact] = []
+    names: list[Name] = []
+    for number, rule in enumerate(moved, start=1):
+        prefix = f"moved-{number}"
+        facts += log.read_facts(_queries(prefix, period, rule["ruleId"]))
+        names.append(Name(f"{prefix}-rule", NameKind.RULE, rule["ruleId"]))
+        has_risen = rule["now"] > rule["before"]
+        direction = "rose" if has_risen else "fell"
+        sentences.append(
+            f"The hit rate of {{{prefix}-rule}} {direction} from {{{prefix}-before}} to {{{prefix}-rate}}, "
+            f"over {{{prefix}-requests}} requests."
+        )
+        start = _find_start(log, period, rule)
+        if start is not None:
+            sentence, found = find_coincidence(
+                changes, rule_id=rule["ruleId"], has_risen=has_risen, start=start, prefix=prefix
+            )
+            sentences += [sentence] if sentence else []
+            names += found
+    return Section("moved", "Hit rates that moved", sentences, facts, names)
+
+
+def z_score(hits: int, total: int, hits_before: int, total_before: int) -> float:
+    """Return the z-score of two proportions; positive if the first is greater. 0 if all are hits or none."""
+    share = (hits + hits_before) / (total + total_before)
+    deviation = sqrt(share * (1 - share) * (1 / total + 1 / total_before))
+    return (hits / total - hits_before / total_before) / deviation if deviation else 0.0
+
+
+def _find_moves(log: DigestLog, period: DigestPeriod) -> Sequence[dict[str, Any]]:
+    rows = log.rows(
+        f"""
+        SELECT
+            matchedRule AS ruleId,
+            count(*) FILTER (cacheStatus = 'HIT' AND {period.sql}) AS hits,
+            count(*) FILTER (cacheStatus IN ('HIT', 'MISS') AND {period.sql}) AS total,
+            count(*) FILTER (cacheStatus = 'HIT' AND {period.earlier_sql}) AS hitsBefore,
+            count(*) FILTER (cacheStatus IN ('HIT', 'MISS') AND {period.earlier_sql}) AS totalBefore
+        FROM proxy_logs WHERE ({period.sql} OR {period.earlier_sql}) AND matchedRule IS NOT NULL
+        GROUP BY matchedRule HAVING total >= {MIN_REQUESTS} AND totalBefore >= {MIN_REQUESTS}"""
+    )
+    found = []
+    for row in rows:
+        z = z_score(row["hits"], row["total"], row["hitsBefore"], row["totalBefore"])
+        now, before = row["hits"] / row["total"], row["hitsBefore"] / row["totalBefore"]
+        # Not by floats, of which 0.53 - 0.50 is less than 0.03.
+        difference = row["hits"] * row["totalBefore"] - row["hitsBefore"] * row["total"]
+        has_points = 100 * abs(difference) >= MIN_POINTS * row["total"] * row["totalBefore"]
+        if abs(z) >= MIN_Z and has_points:
+            found.append({"ruleId": row["ruleId"], "now": now, "before": before, "z": z})
+    return sorted(found, key=lambda row: (-abs(row["z"]), row["ruleId"]))[:_MOST]
+
+
+def _queries(prefix: str, period: DigestPeriod, rule_id: str) -> list[FactQuery]:
+    rule = f"matchedRule = {quote_value(rule_id)}"
+    own = f"FROM proxy_logs WHERE {period.sql} AND {rule}"
+    before = f"FROM proxy_logs WHERE {period.earlier_sql} AND {rule}"
+    return [
+        FactQuery(f"{prefix}-before", Unit.PERCENT, f"SELECT {_RATE} {before}"),
+        FactQuery(f"{prefix}-rate", Unit.PERCENT, f"SELECT {_RATE} {own}"),
+        FactQuery(f"{prefix}-requests", Unit.COUNT, f"SELECT {_TOTAL} {own}"),
+    ]
+
+
+def _find_start(log: DigestLog, period: DigestPeriod, rule: dict[str, Any]) -> int | None:
+    """Return the start (epoch ms) of the first hour whose rate is nearer to the new one than to the old."""
+    rows = log.rows(
+        f"""
+        SELECT timestamp // {HOUR_MS} AS hour, {_HITS} AS hits, {_TOTAL} AS total
+        FROM proxy_logs
+        WHERE {period.sql} AND matchedRule = {quote_value(rule["ruleId"])} AND timestamp IS NOT NULL
+        GROUP BY hour HAVING total >= {_MIN_HOUR} ORDER BY hour"""
+    )
+    middle = (rule["now"] + rule["before"]) / 2
+    for row in rows:
+        if (row["hits"] / row["total"] > middle) == (rule["now"] > rule["before"]):
+            return int(row["hour"]) * HOUR_MS
+    return None

@@ -1,0 +1,75 @@
+"""Writes of the rules, and what they cost: results that were still valid and had to be made again."""
+
+# Queries are made of constants, days and times.
+# ruff: noqa: S608
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from analytics.digest.facts import FactQuery, Section, Unit
+from analytics.digest.periods import days_before
+from analytics.digest.times import day_of
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    from analytics.digest.changes import Changes, RulesWrite
+    from analytics.digest.facts import Fact, Name
+    from analytics.digest.periods import DigestPeriod
+    from analytics.digest.reading import DigestLog
+
+#: How far back the stores of a result are searched.
+_STORES_DAYS: Final = 7
+_MOST: Final = 5
+
+
+def publishes_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Section | None:
+    """Return the newest writes of the rules in the period, in order of time."""
+    writes = [write for write in changes.writes if period.first <= day_of(write.at) <= period.last]
+    if not writes:
+        return None
+    sentences: list[str] = []
+    facts: list[Fact] = []
+    names: list[Name] = []
+    shown = writes[-_MOST:]
+    for number, write in enumerate(shown, start=1):
+        prefix = f"publish-{number}"
+        following = shown[number] if number < len(shown) else None
+        repeated = _repeated_sql(write, following, last=period.last)
+        facts += log.read_facts(
+            [
+                FactQuery(f"{prefix}-misses", Unit.COUNT, f"SELECT count(*) FROM ({repeated})"),
+                FactQuery(
+                    f"{prefix}-time",
+                    Unit.SECONDS,
+                    f"SELECT round(coalesce(sum(ms), 0) / 1000.0, 1) FROM ({repeated})",
+                ),
+            ]
+        )
+        names.append(write.as_name(f"{prefix}-write"))
+        sentences.append(
+            f"The rules of {{{prefix}-write}} left the cache behind. Results that were still valid and were "
+            f"made again: {{{prefix}-misses}}, in {{{prefix}-time}} of warehouse time."
+        )
+    if len(writes) > len(shown):
+        sentences.append("The history has earlier writes of the rules, too.")
+    return Section("publishes", "Writes of the rules", sentences, facts, names)
+
+
+def _repeated_sql(write: RulesWrite, following: RulesWrite | None, *, last: date) -> str:
+    """Return the SQL for the first misses after a write whose results were stored and valid before it."""
+    written_on = day_of(write.at)
+    until = f" AND timestamp < {following.at}" if following else ""
+    return (
+        "SELECT again.ms FROM ("
+        "SELECT matchedRule, queryHash, min(timestamp) AS at, "
+        "arg_min_null(warehouseExecutionTimeMs, timestamp) AS ms FROM proxy_logs "
+        f"WHERE day BETWEEN '{written_on}' AND '{last}' AND cacheStatus = 'MISS' "
+        f"AND timestamp >= {write.at}{until} GROUP BY matchedRule, queryHash) AS again "
+        "JOIN (SELECT matchedRule, queryHash, max(cacheExpiresAt) AS expiresAt FROM proxy_logs "
+        f"WHERE day BETWEEN '{days_before(written_on, _STORES_DAYS)}' AND '{written_on}' "
+        f"AND cacheStatus IN ('HIT', 'MISS') AND timestamp < {write.at} "
+        "GROUP BY matchedRule, queryHash) AS stored USING (matchedRule, queryHash) "
+        "WHERE again.at < stored.expiresAt"
+    )

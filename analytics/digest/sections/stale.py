@@ -1,0 +1,51 @@
+"""Stale risk: rules of which more than 1 % of the hits were older than a change of a table that they read."""
+
+# Queries are made of constants, days and quoted rule ids.
+# ruff: noqa: S608
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from analytics.digest.facts import FactQuery, Name, NameKind, Section, Unit
+from analytics.reports.stale import stale_totals_sql
+from logs.quoting import quote_value
+
+if TYPE_CHECKING:
+    from analytics.digest.facts import Fact
+    from analytics.digest.periods import DigestPeriod
+    from analytics.digest.reading import DigestLog
+
+_MOST: Final = 5
+
+
+def stale_section(log: DigestLog, period: DigestPeriod) -> Section | None:
+    """Return the rules with the most hits at risk. The report of stale hits has the tables."""
+    totals = stale_totals_sql(first=period.first, last=period.last)
+    rows = log.rows(
+        f"SELECT ruleId FROM ({totals}) WHERE ruleId IS NOT NULL AND 100 * atRisk > hits "
+        f"ORDER BY atRisk DESC, ruleId LIMIT {_MOST}"
+    )
+    if not rows:
+        return None
+    sentences: list[str] = []
+    facts: list[Fact] = []
+    names: list[Name] = []
+    for number, row in enumerate(rows, start=1):
+        prefix = f"stale-{number}"
+        own = f"FROM ({totals}) WHERE ruleId = {quote_value(row['ruleId'])}"
+        facts += log.read_facts(
+            [
+                FactQuery(f"{prefix}-risk", Unit.COUNT, f"SELECT atRisk {own}"),
+                FactQuery(f"{prefix}-hits", Unit.COUNT, f"SELECT hits {own}"),
+            ]
+        )
+        names.append(Name(f"{prefix}-rule", NameKind.RULE, row["ruleId"]))
+        sentences.append(
+            f"Hits of {{{prefix}-rule}} that were older than a change of a table that they read: "
+            f"{{{prefix}-risk}} of {{{prefix}-hits}} with a known age."
+        )
+    sentences.append(
+        "A write that does not pass the Gateway is not in the log, so the true risk may be higher."
+    )
+    return Section("stale", "Stale risk", sentences, facts, names)

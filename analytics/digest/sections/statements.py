@@ -1,0 +1,64 @@
+"""New heavy statements: at least 1 % of the warehouse time, and not in the log of the 28 days before."""
+
+# Queries are made of constants, days and hashes.
+# ruff: noqa: S608
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from analytics.digest.facts import FactQuery, Name, NameKind, Section, Unit
+from analytics.digest.periods import LOOK_BACK_DAYS, days_before
+
+if TYPE_CHECKING:
+    from analytics.digest.facts import Fact
+    from analytics.digest.periods import DigestPeriod
+    from analytics.digest.reading import DigestLog
+
+#: In a younger log, every statement would be new.
+_MIN_HISTORY_DAYS: Final = 7
+_MOST: Final = 5
+
+
+def statements_section(log: DigestLog, period: DigestPeriod) -> Section | None:
+    """Return the new heavy statements, the heaviest first. None if the log is less than a week old."""
+    if not any(day <= days_before(period.first, _MIN_HISTORY_DAYS) for day in log.days):
+        return None
+    before = period.before_sql(LOOK_BACK_DAYS)
+    rows = log.rows(
+        f"""
+        SELECT md5(standardizedSql) AS hash, standardizedSql AS statement
+        FROM proxy_logs WHERE {period.sql} AND standardizedSql IS NOT NULL
+        GROUP BY standardizedSql
+        HAVING sum(warehouseExecutionTimeMs) > 0
+            AND 100 * sum(warehouseExecutionTimeMs)
+                >= (SELECT sum(warehouseExecutionTimeMs) FROM proxy_logs WHERE {period.sql})
+            AND standardizedSql NOT IN
+                (SELECT standardizedSql FROM proxy_logs WHERE {before} AND standardizedSql IS NOT NULL)
+        ORDER BY sum(warehouseExecutionTimeMs) DESC, hash LIMIT {_MOST}"""
+    )
+    if not rows:
+        return None
+    sentences: list[str] = []
+    facts: list[Fact] = []
+    names: list[Name] = []
+    for number, row in enumerate(rows, start=1):
+        prefix = f"new-{number}"
+        own = f"FROM proxy_logs WHERE {period.sql} AND md5(standardizedSql) = '{row['hash']}'"
+        time = "sum(warehouseExecutionTimeMs)"
+        share = f"(SELECT sum(warehouseExecutionTimeMs) FROM proxy_logs WHERE {period.sql})"
+        facts += log.read_facts(
+            [
+                FactQuery(f"{prefix}-runs", Unit.COUNT, f"SELECT count(*) {own}"),
+                FactQuery(f"{prefix}-time", Unit.SECONDS, f"SELECT round({time} / 1000.0, 1) {own}"),
+                FactQuery(
+                    f"{prefix}-share", Unit.PERCENT, f"SELECT round(100.0 * {time} / {share}, 1) {own}"
+                ),
+            ]
+        )
+        names.append(Name(f"{prefix}-statement", NameKind.STATEMENT, row["statement"]))
+        sentences.append(
+            f"A statement that is new in the log took {{{prefix}-time}} of the warehouse, "
+            f"{{{prefix}-share}} of its time; requests: {{{prefix}-runs}}. {{{prefix}-statement}}"
+        )
+    return Section("new-statements", "New heavy statements", sentences, facts, names)

@@ -1,0 +1,107 @@
+"""The totals of the period, against the median of the same weekdays or of the weeks before."""
+
+# Queries are made of constants and days.
+# ruff: noqa: S608
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from analytics.digest.facts import FactQuery, Section, Unit
+
+if TYPE_CHECKING:
+    from analytics.digest.facts import Fact
+    from analytics.digest.periods import DigestPeriod
+    from analytics.digest.reading import DigestLog
+
+#: A number of requests or a warehouse time that differs by more than this part of its median is unusual.
+_PART: Final = 0.3
+#: A hit rate that differs by this many points is unusual.
+_POINTS: Final = 5.0
+#: With fewer requests, nothing is unusual.
+_MIN_REQUESTS: Final = 50
+
+_COUNTED: Final = "count(*) FILTER (cacheStatus IN ('HIT', 'MISS', 'BYPASS', 'PASSTHROUGH'))"
+_MEASURES: Final = (
+    ("requests", Unit.COUNT, 0, _COUNTED),
+    (
+        "hit-rate",
+        Unit.PERCENT,
+        1,
+        f"round(100.0 * count(*) FILTER (cacheStatus = 'HIT') / nullif({_COUNTED}, 0), 1)",
+    ),
+    ("warehouse", Unit.SECONDS, 1, "round(coalesce(sum(warehouseExecutionTimeMs), 0) / 1000.0, 1)"),
+    ("response", Unit.MILLISECONDS, 0, "round(avg(responseTimeMs) FILTER (responseTimeMs > 0))::BIGINT"),
+    (
+        "errors",
+        Unit.COUNT,
+        0,
+        "count(*) FILTER (cacheStatus IN ('ERROR', 'INVALIDATION_ERROR'))",
+    ),
+)
+_SENTENCES: Final = (
+    ("requests", "Requests: {requests}", "; usual: {requests-median}."),
+    ("hit-rate", "Hits: {hit-rate} of them", "; usual: {hit-rate-median}."),
+    ("warehouse", "Warehouse time: {warehouse}", "; usual: {warehouse-median}."),
+    ("response", "Mean response time: {response}", "; usual: {response-median}."),
+    ("errors", "Failed requests: {errors}", "; usual: {errors-median}."),
+)
+
+
+def totals_section(log: DigestLog, period: DigestPeriod) -> Section:
+    """Return all totals that there are, each with its median."""
+    facts = _read(log, period)
+    sentences = []
+    for name, now, usual in _SENTENCES:
+        if facts[name].value is not None:
+            sentences.append(now + (usual if facts[f"{name}-median"].value is not None else "."))
+    if facts["requests-median"].value is None:
+        sentences.append(f"There is no earlier {_same(period)} to compare with.")
+    return Section("totals", "Totals", sentences, _named(facts, sentences))
+
+
+def quiet_section(log: DigestLog, period: DigestPeriod) -> Section | None:
+    """Return the one sentence of a quiet period; None if the totals are unusual."""
+    facts = _read(log, period)
+    if _is_unusual(facts):
+        return None
+    rate = ", hits: {hit-rate}" if facts["hit-rate"].value is not None else ""
+    sentences = [f"A quiet {period.kind} without anything unusual; requests: {{requests}}{rate}."]
+    return Section("totals", "Totals", sentences, _named(facts, sentences))
+
+
+def _read(log: DigestLog, period: DigestPeriod) -> dict[str, Fact]:
+    queries = []
+    for name, unit, digits, measure in _MEASURES:
+        own = f"SELECT {measure} FROM proxy_logs WHERE {period.sql}"
+        middle = "round(median(value))::BIGINT" if digits == 0 else f"round(median(value), {digits})"
+        earlier = (
+            f"SELECT {middle} FROM (SELECT {measure} AS value FROM proxy_logs "
+            f"WHERE {period.earlier_sql} GROUP BY {period.grouping_sql})"
+        )
+        queries += [FactQuery(name, unit, own), FactQuery(f"{name}-median", unit, earlier)]
+    return {fact.id: fact for fact in log.read_facts(queries)}
+
+
+def _is_unusual(facts: dict[str, Fact]) -> bool:
+    values = {name: fact.value for name, fact in facts.items()}
+    requests, usual = values["requests"] or 0, values["requests-median"]
+    if usual is None or max(requests, usual) < _MIN_REQUESTS:
+        return False
+    if abs(requests - usual) > _PART * usual:
+        return True
+    warehouse, usual_warehouse = values["warehouse"] or 0, values["warehouse-median"] or 0
+    if abs(warehouse - usual_warehouse) > _PART * usual_warehouse:
+        return True
+    rate, usual_rate = values["hit-rate"], values["hit-rate-median"]
+    return rate is not None and usual_rate is not None and abs(rate - usual_rate) >= _POINTS
+
+
+def _named(facts: dict[str, Fact], sentences: list[str]) -> list[Fact]:
+    """Return the facts that the sentences name."""
+    text = " ".join(sentences)
+    return [fact for name, fact in facts.items() if f"{{{name}}}" in text]
+
+
+def _same(period: DigestPeriod) -> str:
+    return "week" if period.is_week else "day of the same name"

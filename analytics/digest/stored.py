@@ -1,0 +1,78 @@
+"""Read stored digests, and show them in the forms that callers ask for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from django.urls import reverse
+
+from accounts.models import Tenant
+from analytics.digest.rendering import as_markdown, as_text
+from analytics.models import Digest
+from tenantadmin.core.errors import NotFound
+from tenantadmin.core.rendering import strong_etag
+from tenantadmin.core.timestamps import format_timestamp
+from tenantadmin.http.hal import link
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from uuid import UUID
+
+JSON: Final = "application/json"
+#: The other forms of a digest, by media type.
+FORMS: Final[Mapping[str, Callable[..., str]]] = {"text/markdown": as_markdown, "text/plain": as_text}
+
+
+class DigestNotFound(NotFound):
+    message: ClassVar[str] = (
+        "There is no digest of this period: it has no log entry, has not ended, or is older than the service "
+        "makes digests for."
+    )
+
+
+def read_digest(*, tenant: UUID, period: str) -> Digest:
+    """Return a digest by the name of its period.
+
+    Raises:
+        DigestNotFound: there is none.
+    """
+    digest = Digest.objects.filter(tenant_id=tenant, period=period).first()
+    if digest is None:
+        raise DigestNotFound
+    return digest
+
+
+def etag_of(digest: Digest, media_type: str) -> str:
+    """Return the entity tag of a digest in a form. Texts have the tenant's name, so it is part of the tag."""
+    return digest.etag if media_type == JSON else strong_etag(digest.etag, media_type, _tenant_name(digest))
+
+
+def digest_as_json(digest: Digest) -> dict[str, Any]:
+    """Return the digest as the API shows it."""
+    own = {"tenant": digest.tenant_id}
+    year, *rest = digest.period.split("-")
+    if digest.first_day == digest.last_day:
+        href = reverse("digest-day", kwargs={**own, "year": year, "month": rest[0], "day": rest[1]})
+    else:
+        href = reverse("digest-week", kwargs={**own, "year": year, "week": rest[0][1:]})
+    return {
+        "_links": {"self": link(href), "parent": link(reverse("tenant", kwargs=own))},
+        "tenantId": str(digest.tenant_id),
+        **digest.document,
+        "sections": [
+            {"id": section["id"], "heading": section["heading"], "text": text, "template": section["text"]}
+            for section, text in zip(digest.document["sections"], digest.texts, strict=True)
+        ],
+        "rewritten": digest.rewritten is not None,
+        "madeAt": format_timestamp(digest.made_at),
+    }
+
+
+def render_digest(digest: Digest, media_type: str) -> str:
+    """Return the digest as markdown or plain text."""
+    return FORMS[media_type](digest.document, digest.texts, tenant=_tenant_name(digest))
+
+
+def _tenant_name(digest: Digest) -> str:
+    name = Tenant.objects.filter(pk=digest.tenant_id).values_list("name", flat=True).first()
+    return name or str(digest.tenant_id)

@@ -1,0 +1,76 @@
+"""``manage.py digest --tenant ID``: print a digest, made now if it is missing or stale."""
+
+from __future__ import annotations
+
+import re
+from argparse import ArgumentTypeError
+from typing import TYPE_CHECKING, Any, Final
+
+from django.core.management.base import BaseCommand, CommandError
+
+from accounts.management.arguments import day_argument, tenant_id
+from analytics.digest.making import make_digest
+from analytics.digest.periods import DigestPeriod
+from analytics.digest.stored import digest_as_json, render_digest
+from logs.locks import Busy
+from tenantadmin.core.rendering import dump_json
+from tenantadmin.objectstore import StoreError, default_store
+from tenantadmin.terminal import visible
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+    from datetime import date
+    from uuid import UUID
+
+_FORMATS: Final = {"text": "text/plain", "markdown": "text/markdown"}
+
+
+class Command(BaseCommand):
+    help = (
+        "Prints the digest of a day or a week: what happened. The JSON has the SQL of each number. The "
+        "digest is made now if there is none or a build of its days has changed."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--tenant", type=tenant_id, required=True, metavar="ID")
+        which = parser.add_mutually_exclusive_group(required=True)
+        which.add_argument("--day", type=day_argument, metavar="DAY", help="YYYY-MM-DD")
+        which.add_argument("--week", type=_week_argument, metavar="WEEK", help="YYYY-Www, as 2026-W09")
+        parser.add_argument("--format", choices=[*_FORMATS, "json"], default="text")
+
+    def handle(
+        self,
+        *,
+        tenant: UUID,
+        day: date | None,
+        week: DigestPeriod | None,
+        format: str,  # noqa: A002  # the name of the option
+        **_: Any,
+    ) -> None:
+        period = DigestPeriod.of_day(day) if day else week
+        assert period is not None  # noqa: S101  # argparse requires one of them
+        try:
+            digest = make_digest(default_store(), tenant=tenant, period=period, wait=True)
+        except (Busy, StoreError) as error:
+            raise CommandError(visible(str(error))) from error
+        if digest is None:
+            raise CommandError(f"There is no log entry in {period.name}.")
+        if format == "json":
+            self.stdout.write(dump_json(digest_as_json(digest)).decode())
+        else:
+            text = render_digest(digest, _FORMATS[format])
+            self.stdout.write("\n".join(visible(line) for line in text.splitlines()))
+
+
+def _week_argument(text: str) -> DigestPeriod:
+    """Return a week; argparse's type of ``--week``.
+
+    Raises:
+        ArgumentTypeError: the text is not a week.
+    """
+    if not re.fullmatch(r"[0-9]{4}-W[0-9]{2}", text):
+        raise ArgumentTypeError(f"{text!r} is no week; write it like 2026-W09")
+    try:
+        return DigestPeriod.named(text)
+    except ValueError as error:
+        raise ArgumentTypeError(f"{text!r}: {error}") from None

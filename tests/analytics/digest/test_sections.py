@@ -1,0 +1,359 @@
+"""What each section finds, in the words of the digest. Every fact is compared with its SQL on the way."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.db import connection
+
+from accounts.models import Revision
+from analytics.digest.making import make_digest
+from analytics.digest.periods import DigestPeriod
+from analytics.digest.sections.moved import z_score
+from analytics.digest.times import format_minute
+from rules.models import Marker
+from rules.write import write_ruleset
+from tenantadmin.objectstore import default_store
+from tests.analytics.digest.support import (
+    DAY,
+    HOUR,
+    at,
+    earlier,
+    entries,
+    headings,
+    lines,
+    make,
+    put,
+    rebuild,
+)
+
+if TYPE_CHECKING:
+    from tests.factories import World
+
+
+def moment(milliseconds: int) -> dt.datetime:
+    return dt.datetime.fromtimestamp(milliseconds / 1000, dt.UTC)
+
+
+def served(day: dt.date, *, hits: int, misses: int, hour: int = 12, **fields: Any) -> list[dict[str, Any]]:
+    """Return hits and misses of a rule, mixed within the hour."""
+    fields = {"matchedRule": "sales", "responseTimeMs": 10, **fields}
+    return [
+        *entries(hits, at=at(day, hour=hour), cacheStatus="HIT", **fields),
+        *entries(misses, at=at(day, hour=hour) + 1, cacheStatus="MISS", **fields),
+    ]
+
+
+class TestTotals:
+    def test_a_quiet_day_is_one_sentence(self, world: World) -> None:
+        for day in (DAY, *earlier()):
+            put(world, day, served(day, hits=60, misses=40))
+        rebuild(world)
+        digest = make(world)
+        assert digest.document["quiet"] is True
+        assert headings(digest) == ["Totals"]
+        assert lines(digest, "Totals") == ["A quiet day without anything unusual; requests: 100, hits: 60%."]
+
+    @pytest.mark.parametrize(("requests", "is_quiet"), [(130, True), (131, False), (70, True), (69, False)])
+    def test_another_number_of_requests_is_unusual(self, world: World, requests: int, is_quiet: bool) -> None:
+        for day in earlier():
+            put(world, day, entries(100, at=at(day), cacheStatus="PASSTHROUGH"))
+        put(world, DAY, entries(requests, at=at(DAY), cacheStatus="PASSTHROUGH"))
+        rebuild(world)
+        assert make(world).document["quiet"] is is_quiet
+
+    def test_the_median_is_that_of_the_same_weekdays(self, world: World) -> None:
+        for day, requests in zip(earlier(), (50, 60, 80, 1_000), strict=True):
+            put(world, day, served(day, hits=requests, misses=0, warehouseExecutionTimeMs=100))
+            # Another weekday, which does not count.
+            other = day + dt.timedelta(days=1)
+            put(world, other, entries(999, at=at(other), cacheStatus="HIT"))
+        put(
+            world,
+            DAY,
+            served(DAY, hits=150, misses=49, warehouseExecutionTimeMs=1_000),
+            entries(1, at=at(DAY), cacheStatus="ERROR"),
+        )
+        rebuild(world)
+        assert lines(make(world), "Totals") == [
+            "Requests: 199; usual: 70.",
+            "Hits: 75.4% of them; usual: 100%.",
+            "Warehouse time: 199 s; usual: 7 s.",
+            "Mean response time: 10 ms; usual: 10 ms.",
+            "Failed requests: 1; usual: 0.",
+        ]
+
+    def test_without_an_earlier_day_there_is_nothing_to_compare_with(self, world: World) -> None:
+        put(world, DAY, entries(3, at=at(DAY), cacheStatus="AUTH_ERROR"))
+        rebuild(world)
+        digest = make(world)
+        # No request counts, so there is no rate either.
+        assert lines(digest, "Totals") == ["A quiet day without anything unusual; requests: 0."]
+        assert (
+            make_digest(
+                default_store(),
+                tenant=world.tenant.pk,
+                period=DigestPeriod.of_day(DAY - dt.timedelta(days=1)),
+            )
+            is None
+        )
+
+    def test_a_week_is_compared_with_the_weeks_before(self, world: World) -> None:
+        week = DigestPeriod.with_day(DAY)
+        assert (week.first, week.last, week.name) == (dt.date(2026, 3, 30), dt.date(2026, 4, 5), "2026-W14")
+        for number, requests in enumerate((100, 200, 300, 400, 50)):
+            for day in (week.first - dt.timedelta(weeks=number), week.last - dt.timedelta(weeks=number)):
+                put(world, day, entries(requests, at=at(day), cacheStatus="HIT"))
+        rebuild(world)
+        assert lines(make(world, week), "Totals")[0] == "Requests: 200; usual: 500."
+
+
+class TestMovedRules:
+    def prepare(self, world: World, *, before: tuple[int, int], now: tuple[int, int]) -> None:
+        for day in earlier():
+            put(world, day, served(day, hits=before[0] // 4, misses=before[1] // 4))
+        put(world, DAY, served(DAY, hits=now[0], misses=now[1]))
+        rebuild(world)
+
+    def test_a_rate_that_fell(self, world: World) -> None:
+        self.prepare(world, before=(320, 80), now=(50, 50))
+        digest = make(world)
+        assert lines(digest, "Hit rates that moved") == [
+            "The hit rate of sales fell from 80% to 50%, over 100 requests."
+        ]
+        (name,) = digest.document["names"]
+        assert name == {"id": "moved-1-rule", "kind": "rule", "value": "sales", "href": None}
+
+    @pytest.mark.parametrize(
+        ("before", "now"),
+        [
+            ((320, 80), (25, 24)),  # too few requests
+            ((24, 24), (0, 100)),  # too few before
+            ((320, 80), (70, 30)),  # z = 2.2
+            ((300_00, 100_00), (777_0, 222_9)),  # 2.7 points
+        ],
+    )
+    def test_what_is_no_move(self, world: World, before: tuple[int, int], now: tuple[int, int]) -> None:
+        if max(before) > 1_000:
+            assert abs(z_score(now[0], sum(now), before[0], sum(before))) > 4
+            before = (before[0] // 10, before[1] // 10)
+            now = (now[0] // 10, now[1] // 10)
+        self.prepare(world, before=before, now=now)
+        assert "Hit rates that moved" not in headings(make(world))
+
+    def test_the_z_score(self) -> None:
+        assert z_score(50, 100, 320, 400) == pytest.approx(-6.1173, abs=0.0001)
+        assert z_score(320, 400, 50, 100) == pytest.approx(6.1173, abs=0.0001)
+        assert z_score(100, 100, 400, 400) == 0.0
+
+    def write(self, world: World, *rules: str, at: int, ttl: int = 3600) -> int:
+        document = {
+            "rules": [{"id": rule, "conditions": {"userName": rule}, "ttlSeconds": ttl} for rule in rules]
+        }
+        write_ruleset(tenant_id=world.tenant.pk, document=document, actor="x@example.org")
+        revision = Revision.objects.filter(kind="rules", tenant_id=world.tenant.pk).latest("seq")
+        # The history is append-only for everybody but a test.
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL session_replication_role = replica")
+            Revision.objects.filter(pk=revision.pk).update(changed_at=moment(at))
+            cursor.execute("SET LOCAL session_replication_role = DEFAULT")
+        return revision.seq
+
+    @pytest.mark.parametrize(("hours", "coincides"), [(-6, True), (-7, False), (0, True), (1, False)])
+    def test_it_coincides_with_a_write_of_at_most_six_hours_before(
+        self, world: World, hours: int, coincides: bool
+    ) -> None:
+        seq = self.write(world, "other", at=at(DAY, hour=12 + hours))
+        self.prepare(world, before=(320, 80), now=(50, 50))
+        digest = make(world)
+        time = format_minute(at(DAY, hour=12 + hours))
+        mechanism = "a write of the rules leaves the cache behind"
+        expected = f"Coincides with the rules of revision {seq} of {time}: {mechanism}."
+        assert (expected in lines(digest, "Hit rates that moved")) is coincides
+        assert "caus" not in str(digest.document["sections"])
+
+    def test_a_rate_that_rose_coincides_with_a_change_of_the_rule_alone(self, world: World) -> None:
+        self.write(world, "other", at=at(DAY, hour=11))
+        self.prepare(world, before=(200, 200), now=(90, 10))
+        assert lines(make(world), "Hit rates that moved") == [
+            "The hit rate of sales rose from 50% to 90%, over 100 requests."
+        ]
+
+    def test_a_change_of_the_rule_itself_is_the_mechanism(self, world: World) -> None:
+        self.write(world, "sales", "other", at=at(DAY, hour=10))
+        self.write(world, "sales", "other", at=at(DAY, hour=11), ttl=7200)
+        self.prepare(world, before=(200, 200), now=(90, 10))
+        digest = make(world)
+        assert lines(digest, "Hit rates that moved")[1] == (
+            "Coincides with the rules of revision 2 of 2026-03-31 11:00 UTC: it changed this rule."
+        )
+        (write,) = [name for name in digest.document["names"] if name["id"] == "moved-1-write"]
+        assert write["href"] == f"/config/tenants/{world.tenant.pk}/rules/history/2"
+
+    def test_a_marker_made_by_hand(self, world: World) -> None:
+        for number, target in ((None, "sales"), (3, "sales"), (None, "other")):
+            Marker.objects.create(
+                tenant=world.tenant,
+                marker_id=f"{target}-{number}",
+                target_rule_id=target,
+                number=number,
+                ttl_seconds=60,
+                invalidated_at=moment(at(DAY, hour=11) + (60_000 if number else 0)),
+                expires_at=moment(at(DAY, hour=13)),
+                created_at=moment(at(DAY, hour=11)),
+            )
+        self.prepare(world, before=(320, 80), now=(50, 50))
+        assert lines(make(world), "Hit rates that moved")[1] == (
+            "Coincides with an invalidation marker made by hand at 2026-03-31 11:00 UTC: "
+            "a marker ends all older results of its rule."
+        )
+
+
+class TestNewStatements:
+    def prepare(self, world: World, *, history: int = 7) -> None:
+        old = DAY - dt.timedelta(days=history)
+        known = {"standardizedSql": "SELECT old", "cacheStatus": "MISS"}
+        put(world, old, entries(60, at=at(old), warehouseExecutionTimeMs=1_000, **known))
+        put(
+            world,
+            DAY,
+            entries(59, at=at(DAY), warehouseExecutionTimeMs=1_000, **known),
+            entries(
+                3,
+                at=at(DAY),
+                standardizedSql="SELECT 'new'",
+                cacheStatus="MISS",
+                warehouseExecutionTimeMs=250,
+            ),
+            # 1 % of 60,000 ms and a little less.
+            entries(
+                1,
+                at=at(DAY),
+                standardizedSql="SELECT light",
+                cacheStatus="MISS",
+                warehouseExecutionTimeMs=250,
+            ),
+        )
+        rebuild(world)
+
+    def test_a_statement_with_one_percent_of_the_time(self, world: World) -> None:
+        self.prepare(world)
+        assert lines(make(world), "New heavy statements") == [
+            (
+                "A statement that is new in the log took 0.8 s of the warehouse, 1.3% of its time; "
+                "requests: 3. SELECT 'new'"
+            )
+        ]
+
+    def test_in_a_young_log_nothing_is_new(self, world: World) -> None:
+        self.prepare(world, history=6)
+        assert headings(make(world)) == ["Totals"]
+
+
+class TestErrors:
+    def test_a_burst(self, world: World) -> None:
+        base = DAY - dt.timedelta(days=1)
+        put(world, base, entries(24, at=at(base), cacheStatus="ERROR"))
+        put(
+            world,
+            DAY,
+            # The usual is 1 in an hour.
+            entries(3, at=at(DAY, hour=1), cacheStatus="ERROR"),
+            entries(4, at=at(DAY, hour=5), cacheStatus="ERROR"),
+            entries(6, at=at(DAY, hour=6), cacheStatus="INVALIDATION_ERROR"),
+            entries(5, at=at(DAY, hour=9), cacheStatus="ERROR"),
+            entries(50, at=at(DAY, hour=10), cacheStatus="AUTH_ERROR"),
+        )
+        rebuild(world)
+        assert lines(make(world), "Bursts of errors") == [
+            "Requests that failed between 2026-03-31 05:00 UTC and 2026-03-31 07:00 UTC: 10.",
+            "Requests that failed between 2026-03-31 09:00 UTC and 2026-03-31 10:00 UTC: 5.",
+            "Usual in an hour of the week before: 1.",
+        ]
+
+    @pytest.mark.parametrize(("errors", "is_burst"), [(2, False), (3, True)])
+    def test_three_errors_are_a_burst_where_there_are_none(
+        self, world: World, errors: int, is_burst: bool
+    ) -> None:
+        put(world, DAY, entries(errors, at=at(DAY), cacheStatus="ERROR"))
+        rebuild(world)
+        assert ("Bursts of errors" in headings(make(world))) is is_burst
+
+
+def test_stale_risk_above_one_percent(world: World) -> None:
+    change = {"cacheStatus": "BYPASS", "isDataChange": True, "tables": '["s.a"]'}
+    hit = {"cacheStatus": "HIT", "tables": '["s.a"]', "cacheAgeSeconds": 3_600}
+    put(
+        world,
+        DAY,
+        entries(1, at=at(DAY), standardizedSql="UPDATE s.a SET x = ?", **change),
+        entries(2, at=at(DAY) + 60_000, matchedRule="it's", **hit),
+        entries(98, at=at(DAY, hour=1), matchedRule="it's", **hit),
+        # One in a hundred is not more than one percent.
+        entries(1, at=at(DAY) + 60_000, matchedRule="calm", **hit),
+        entries(99, at=at(DAY, hour=1), matchedRule="calm", **hit),
+    )
+    rebuild(world)
+    assert lines(make(world), "Stale risk") == [
+        "Hits of it's that were older than a change of a table that they read: 2 of 100 with a known age.",
+        "A write that does not pass the Gateway is not in the log, so the true risk may be higher.",
+    ]
+
+
+def test_a_leak_names_no_user(world: World) -> None:
+    shared = {"standardizedSql": "SELECT current_user", "cacheKey": "k", "cacheStatus": "HIT"}
+    put(
+        world,
+        DAY,
+        entries(2, at=at(DAY), userName="Ana Maria", matchedRule="r", **shared),
+        entries(1, at=at(DAY), userName="Bo", matchedRule="r", **shared),
+    )
+    rebuild(world)
+    digest = make(world)
+    assert lines(digest, "Leaks") == [
+        (
+            "Several users shared results of a statement that calls a function whose result depends on the "
+            "user, by r; results: 1, users: 2, requests: 3. SELECT current_user"
+        )
+    ]
+    assert "Ana" not in str(digest.document)
+
+
+class TestPublishes:
+    def test_what_a_write_cost(self, world: World) -> None:
+        written = at(DAY, hour=12)
+        seq = TestMovedRules().write(world, "r", at=written)
+        stored = {"cacheStatus": "MISS", "matchedRule": "r", "cacheKey": "k"}
+
+        def store(key: str, time: int, *, expires: int | None = None) -> list[dict[str, Any]]:
+            fields = {**stored, "queryHash": key, "warehouseExecutionTimeMs": 1_500}
+            return entries(1, at=time, cacheExpiresAt=expires, **fields)
+
+        put(
+            world,
+            DAY,
+            store("again", written - HOUR, expires=written + HOUR),
+            store("again", written + 1_000),
+            store("again", written + 2_000),
+            # Expired before it was asked for, expired before the write, and never stored before.
+            store("later", written - HOUR, expires=written + HOUR),
+            store("later", written + HOUR),
+            store("old", written - HOUR, expires=written - 1),
+            store("old", written),
+            store("new", written),
+        )
+        rebuild(world)
+        assert lines(make(world), "Writes of the rules") == [
+            (
+                f"The rules of revision {seq} of 2026-03-31 12:00 UTC left the cache behind. Results "
+                "that were still valid and were made again: 1, in 1.5 s of warehouse time."
+            )
+        ]
+
+    def test_a_write_outside_of_the_day_is_not_its_own(self, world: World) -> None:
+        TestMovedRules().write(world, "r", at=at(DAY, hour=0) - 1)
+        put(world, DAY, entries(1, at=at(DAY), cacheStatus="HIT"))
+        rebuild(world)
+        assert headings(make(world)) == ["Totals"]
