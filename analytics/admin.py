@@ -101,7 +101,7 @@ class DigestAdmin(NamingAdmin):
         return document if field.name == "document" else super().shown_as(field)
 
 
-@admin.display(description="text")
+@admin.display(description="document")
 def document(obj: Digest) -> str:
     """Show the digest as plain text."""
     return format_html('<pre class="json">{}</pre>', render_digest(obj, "text/plain"))

@@ -762,6 +762,8 @@ class DigestDocument(serializers.Serializer[Any]):
 
 
 class DigestPreferenceBody(StrictSerializer):
+    """Which digests to get."""
+
     frequency = OneOfField(choices=DigestFrequency.values)
 
 
@@ -777,7 +779,18 @@ class DigestPreferences(ItemList):
     digests = DigestPreference(many=True)
 
 
+class UnsubscribeBody(StrictSerializer):
+    """What RFC 8058 has mail programs send, as a form."""
+
+    may_be_absent = True
+
+    def get_fields(self) -> dict[str, Any]:
+        return {"List-Unsubscribe": StrictCharField(required=False, help_text="`One-Click`.")}
+
+
 class UnsubscribeParameters(StrictSerializer):
+    """The signed token of a mail."""
+
     t = StrictCharField(max_length=1000, required=False, help_text="The token of the link.")
 
 

@@ -27,6 +27,7 @@ TAGS: Final = {
     "Rules": "Rulesets, their drafts and lint, and which rule decides a request.",
     "History": "Every change of a document, and what else people did.",
     "Cache": "What the Gateway has in its cache, and what has become stale.",
+    "Digests": "What happened in a day or a week, each number with its SQL; and who gets that by mail.",
     "Replays": "What another ruleset would have done with the requests of the log.",
     "Reports": "Stale hits, leaks, the hours of a day, and what an invalidation would cost.",
     "Analytics": "Summaries of the log by day, month, year, rule and user.",

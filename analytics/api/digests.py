@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
-from rest_framework.parsers import FormParser, MultiPartParser
+from rest_framework.parsers import MultiPartParser
 from rest_framework.response import Response
 
 from accounts.access.resources import require_tenant_owner
@@ -32,6 +32,7 @@ from analytics.serializers import (
     DigestPreferenceBody,
     DigestPreferences,
     ModelExchanges,
+    UnsubscribeBody,
     UnsubscribeParameters,
 )
 from logs.parameters import DAY, MONTH, YEAR
@@ -39,6 +40,7 @@ from tenantadmin.http.etags import not_modified
 from tenantadmin.http.hal import links
 from tenantadmin.http.negotiation import preferred_media_type
 from tenantadmin.http.parameters import ETAG, IF_NONE_MATCH
+from tenantadmin.http.parsers import StrictFormParser, StrictJsonParser
 from tenantadmin.http.schema import NOT_MODIFIED, refusal
 from tenantadmin.http.viewsets import operation
 
@@ -178,13 +180,8 @@ class UnsubscribeViewSet(AppViewSet):
     @operation(
         summary="End the mails of digests about a tenant to a user",
         query=UnsubscribeParameters,
-        document={
-            "application/x-www-form-urlencoded": {
-                "type": "object",
-                "properties": {"List-Unsubscribe": {"type": "string", "enum": ["One-Click"]}},
-            }
-        },
-        parsers=(FormParser, MultiPartParser),
+        body=UnsubscribeBody,
+        parsers=(StrictJsonParser, StrictFormParser, MultiPartParser),
         responses={(200, "text/html"): OpenApiResponse(OpenApiTypes.STR)},
     )
     def unsubscribe(self, request: Request) -> HttpResponse:

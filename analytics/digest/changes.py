@@ -40,7 +40,7 @@ class HandMarker:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The changes from `COINCIDENCE_MS` before the period to its end, oldest first."""
+    """The changes from `COINCIDENCE_MS` or more before the period to its end, oldest first."""
 
     writes: Sequence[RulesWrite] = ()
     markers: Sequence[HandMarker] = ()

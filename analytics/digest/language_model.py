@@ -118,15 +118,17 @@ def _exchange(body: Mapping[str, Any]) -> str:
     headers = {"Content-Type": "application/json", "Accept": "application/json"}
     if settings.LLM_API_KEY:
         headers["Authorization"] = f"Bearer {settings.LLM_API_KEY}"
-    with urllib3.PoolManager(retries=False, timeout=settings.LLM_TIMEOUT_SECONDS) as pool:
-        response = pool.request(
+    with (
+        urllib3.PoolManager(retries=False, timeout=settings.LLM_TIMEOUT_SECONDS) as pool,
+        pool.request(
             "POST",
             f"{settings.LLM_URL.rstrip('/')}/chat/completions",
             body=json.dumps(body).encode(),
             headers=headers,
             redirect=False,
             preload_content=False,
-        )
+        ) as response,
+    ):
         if response.status != _OK:
             raise ModelFailed(f"The language model answered with status {response.status}.")
         received = bytearray()

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.mail import EmailMultiAlternatives, get_connection
+from django.core.mail.backends.smtp import EmailBackend as SmtpBackend
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.http import urlencode
@@ -72,10 +73,12 @@ def send_mails() -> int:
         if message is None:
             _move(mail, DigestMail.State.QUEUED, DigestMail.State.SKIPPED)
             continue
-        # A connection of its own, and before the row says so: a server that cannot be reached has no mail.
+        # A connection of its own, before the row says so: a server that does not even greet has no mail.
         message.connection = get_connection()
-        message.connection.open()
         try:
+            message.connection.open()
+            if isinstance(message.connection, SmtpBackend) and message.connection.connection is not None:
+                message.connection.connection.ehlo_or_helo_if_needed()
             if _move(mail, DigestMail.State.QUEUED, DigestMail.State.SENDING):
                 sent += _send(mail, message)
         finally:

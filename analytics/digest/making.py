@@ -15,7 +15,7 @@ from django.urls import reverse
 
 from accounts.models import Revision
 from accounts.models.history import RevisionAction, RevisionKind
-from analytics.digest.changes import COINCIDENCE_MS, Changes, HandMarker, RulesWrite
+from analytics.digest.changes import Changes, HandMarker, RulesWrite
 from analytics.digest.document import DIGEST_VERSION, digest_document
 from analytics.digest.mailing import queue_mails
 from analytics.digest.model_text import rewrite_texts
@@ -51,10 +51,10 @@ def find_due_digests(tenant: UUID) -> list[str]:
     """Return the periods whose digest is missing, stale, or has no entries any more; the newest first."""
     days = _read_days(tenant)
     stored = dict(Digest.objects.filter(tenant_id=tenant).values_list("period", "source"))
-    oldest = now().date() - timedelta(days=RECENT_DAYS)
-    present = [day.day for day in days]
-    wanted = {DigestPeriod.of_day(day) for day in present if day >= oldest}
-    wanted |= {DigestPeriod.with_day(day) for day in present if day >= oldest}
+    today = now().date()
+    recent = [day.day for day in days if today - timedelta(days=RECENT_DAYS) <= day.day < today]
+    wanted = {DigestPeriod.of_day(day) for day in recent}
+    wanted |= {DigestPeriod.with_day(day) for day in recent}
     wanted |= {DigestPeriod.named(name) for name in stored}
     due = [
         period
@@ -140,21 +140,19 @@ def _source(period: DigestPeriod, days: Iterable[LogDay]) -> str:
 
 
 def _has_ended(period: DigestPeriod) -> bool:
-    return now() >= _end(period) + DELAY
-
-
-def _start(period: DigestPeriod) -> datetime:
-    return datetime.combine(period.first, time(), UTC)
+    return now() - DELAY > _end(period)
 
 
 def _end(period: DigestPeriod) -> datetime:
-    return datetime.combine(period.last, time(), UTC) + timedelta(days=1)
+    """Return the last moment of a period, which may be the last one of the calendar."""
+    return datetime.combine(period.last, time.max, UTC)
 
 
 def _read_changes(tenant: UUID, period: DigestPeriod) -> Changes:
-    since, until = _start(period) - timedelta(milliseconds=COINCIDENCE_MS), _end(period)
+    # A coincidence is at most six hours.
+    since, until = datetime.combine(days_before(period.first, 1), time(), UTC), _end(period)
     markers = Marker.objects.filter(
-        tenant=tenant, number__isnull=True, invalidated_at__gte=since, invalidated_at__lt=until
+        tenant=tenant, number__isnull=True, invalidated_at__range=(since, until)
     ).order_by("invalidated_at", "pk")
     return Changes(
         writes=_read_writes(tenant, since, until),
@@ -169,8 +167,7 @@ def _read_writes(tenant: UUID, since: datetime, until: datetime) -> list[RulesWr
     history = Revision.objects.filter(kind=RevisionKind.RULES, tenant_id=tenant)
     written = list(
         history.filter(
-            changed_at__gte=since,
-            changed_at__lt=until,
+            changed_at__range=(since, until),
             action__in=[RevisionAction.UPDATE, RevisionAction.RESTORE],
         )
         .order_by("seq")

@@ -27,6 +27,7 @@ from tests.analytics.digest.support import (
     make,
     put,
     rebuild,
+    served,
 )
 
 if TYPE_CHECKING:
@@ -35,15 +36,6 @@ if TYPE_CHECKING:
 
 def moment(milliseconds: int) -> dt.datetime:
     return dt.datetime.fromtimestamp(milliseconds / 1000, dt.UTC)
-
-
-def served(day: dt.date, *, hits: int, misses: int, hour: int = 12, **fields: Any) -> list[dict[str, Any]]:
-    """Return hits and misses of a rule, mixed within the hour."""
-    fields = {"matchedRule": "sales", "responseTimeMs": 10, **fields}
-    return [
-        *entries(hits, at=at(day, hour=hour), cacheStatus="HIT", **fields),
-        *entries(misses, at=at(day, hour=hour) + 1, cacheStatus="MISS", **fields),
-    ]
 
 
 class TestTotals:

@@ -1,0 +1,235 @@
+"""When digests are made, made again and withdrawn; by tasks, the command and REST."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from io import StringIO
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from analytics import tasks
+from analytics.digest.making import find_digest_tenants, find_due_digests, make_digest
+from analytics.digest.periods import DigestPeriod, days_before
+from analytics.models import Digest
+from logs.locks import build_lock
+from tenantadmin.objectstore import default_store
+from tests import factories
+from tests.analytics.digest.support import DAY, at, entries, make, put, rebuild
+from tests.conftest import ApiClient
+from tests.objects import save_object
+from tests.racing import all_at_once
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.factories import World
+
+MONDAY = dt.date(2026, 3, 30)
+
+
+class Clock:
+    """The present of `analytics.digest.making`."""
+
+    def __init__(self) -> None:
+        self.now = dt.datetime(2026, 4, 1, 0, 59, 59, tzinfo=dt.UTC)
+
+
+@pytest.fixture
+def clock() -> Iterator[Clock]:
+    clock = Clock()
+    with patch("analytics.digest.making.now", lambda: clock.now):
+        yield clock
+
+
+def fill(world: World, *days: dt.date) -> None:
+    for day in days:
+        put(world, day, entries(3, at=at(day), cacheStatus="HIT"))
+    rebuild(world)
+
+
+class TestDue:
+    def test_an_hour_after_the_end_of_a_day_or_week(self, world: World, clock: Clock) -> None:
+        fill(world, MONDAY, DAY)
+        assert find_digest_tenants() == [world.tenant.pk]
+        assert find_due_digests(world.tenant.pk) == ["2026-03-30"]
+        clock.now += dt.timedelta(seconds=1)
+        assert find_due_digests(world.tenant.pk) == ["2026-03-31", "2026-03-30"]
+        clock.now = dt.datetime(2026, 4, 6, 1, tzinfo=dt.UTC)
+        assert find_due_digests(world.tenant.pk) == ["2026-W14", "2026-03-31", "2026-03-30"]
+
+    def test_of_the_last_35_days(self, world: World, clock: Clock) -> None:
+        fill(world, DAY)
+        clock.now = dt.datetime(2026, 5, 5, 12, tzinfo=dt.UTC)
+        assert find_due_digests(world.tenant.pk) == ["2026-W14", "2026-03-31"]
+        clock.now += dt.timedelta(days=1)
+        assert find_due_digests(world.tenant.pk) == []
+
+    def test_one_that_was_made_is_not_due(self, world: World, clock: Clock) -> None:
+        fill(world, MONDAY)
+        before = make(world, MONDAY)
+        assert find_due_digests(world.tenant.pk) == []
+        with patch("analytics.digest.making.open_log", side_effect=AssertionError):
+            assert (
+                make_digest(default_store(), tenant=world.tenant.pk, period=DigestPeriod.of_day(MONDAY))
+                == before
+            )
+
+    @pytest.mark.parametrize(("days_ago", "is_read"), [(0, True), (1, True), (28, True), (29, False)])
+    def test_it_is_due_again_when_a_build_of_its_days_changes(
+        self, world: World, clock: Clock, days_ago: int, is_read: bool
+    ) -> None:
+        other = MONDAY - dt.timedelta(days=days_ago)
+        fill(world, MONDAY, other)
+        digest = make(world, MONDAY)
+        put(world, other, entries(7, at=at(other), cacheStatus="MISS"))
+        rebuild(world)
+        clock.now += dt.timedelta(seconds=10)
+        assert ("2026-03-30" in find_due_digests(world.tenant.pk)) is is_read
+        after = make(world, MONDAY)
+        assert (after.source != digest.source) is is_read
+        # Only what the digest says changes its tag. A digest of a Monday has no number of the day before.
+        assert (after.etag != digest.etag) is (days_ago == 0)
+        assert (after.made_at != digest.made_at) is (days_ago == 0)
+
+    def test_one_without_entries_any_more_is_withdrawn(self, world: World, clock: Clock) -> None:
+        fill(world, MONDAY)
+        make(world, MONDAY)
+        key = f"{world.tenant.pk}/logs/{MONDAY:%Y/%m/%d}/00/a.json"
+        default_store().delete(key)
+        save_object(default_store(), key, b"")
+        rebuild(world)
+        assert find_due_digests(world.tenant.pk) == ["2026-03-30"]
+        tasks.refresh_digest.run(str(world.tenant.pk), "2026-03-30")
+        assert not Digest.objects.exists()
+        assert find_due_digests(world.tenant.pk) == []
+
+    def test_the_first_day_of_the_calendar(self, world: World) -> None:
+        assert days_before(dt.date(1, 1, 5), 28) == dt.date(1, 1, 1)
+        first = dt.date(1, 1, 1)
+        save_object(
+            default_store(),
+            f"{world.tenant.pk}/logs/0001/01/01/00/a.json",
+            json.dumps({"timestamp": 0, "cacheStatus": "HIT"}).encode(),
+        )
+        rebuild(world)
+        assert make(world, first).period == "0001-01-01"
+
+
+class TestTasks:
+    def test_each_due_digest_is_a_task(self, world: World, clock: Clock) -> None:
+        fill(world, MONDAY)
+        sent: list[Any] = []
+        with patch.object(tasks.refresh_digest, "apply_async", lambda args, **_: sent.append(args)):
+            tasks.refresh_digests.run()
+        assert sent == [(str(world.tenant.pk), "2026-03-30")]
+        for _ in range(2):
+            tasks.refresh_digest.run(*sent[0])
+        assert Digest.objects.get().period == "2026-03-30"
+
+    @pytest.mark.django_db(transaction=True)
+    def test_a_digest_that_another_worker_makes_is_left_to_it(
+        self, transactional_db: None, clock: Clock
+    ) -> None:
+        world = factories.make_world()
+        fill(world, MONDAY)
+
+        def run() -> None:
+            tasks.refresh_digest.run(str(world.tenant.pk), "2026-03-30")
+
+        with build_lock(tenant=world.tenant.pk, period="digest 2026-03-30", wait=True):
+            all_at_once([run])
+        assert not Digest.objects.exists()
+        all_at_once([run, run])
+        assert Digest.objects.count() == 1
+
+
+class TestCommand:
+    def run(self, world: World, *arguments: str) -> str:
+        output = StringIO()
+        call_command("digest", f"--tenant={world.tenant.pk}", *arguments, stdout=output)
+        return output.getvalue()
+
+    def test_it_prints_a_digest_in_three_forms(self, world: World) -> None:
+        fill(world, MONDAY)
+        assert self.run(world, "--day=2026-03-30") == (
+            "Warehouse: digest of 2026-03-30\n===============================\n\nTotals\n\n"
+            "- A quiet day without anything unusual; requests: 3, hits: 100%.\n"
+        )
+        assert self.run(world, "--week=2026-W14", "--format=markdown").startswith(
+            "# Warehouse: digest of week 2026-W14, 2026-03-30 to 2026-04-05\n\n## Totals\n"
+        )
+        document = json.loads(self.run(world, "--day=2026-03-30", "--format=json"))
+        assert (document["period"], document["quiet"]) == ("2026-03-30", True)
+        assert document["_links"]["self"]["href"] == f"/tenants/{world.tenant.pk}/digests/2026/03/30"
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["--day=2026-03-29"], "There is no log entry in 2026-03-29."),
+            (["--week=2026-W54"], "'2026-W54': Invalid week: 54"),
+            (["--week=2026-14"], "'2026-14' is no week; write it like 2026-W09"),
+            ([], "one of the arguments --day --week is required"),
+        ],
+    )
+    def test_it_refuses_what_there_is_not(self, world: World, arguments: list[str], message: str) -> None:
+        with pytest.raises(CommandError, match=message):
+            self.run(world, *arguments)
+
+
+class TestRest:
+    def client(self, world: World) -> ApiClient:
+        return ApiClient(factories.pat_token(world.owner, "analytics:read", tenants=[str(world.tenant.pk)]))
+
+    def test_json(self, world: World) -> None:
+        fill(world, MONDAY)
+        digest = make(world, MONDAY)
+        path = f"/tenants/{world.tenant.pk}/digests/2026/03/30"
+        answer = self.client(world).get(path)
+        assert (answer.status_code, answer["Content-Type"]) == (200, "application/json")
+        assert (answer["ETag"], answer["Vary"]) == (digest.etag, "Accept, origin")
+        body = answer.json()
+        assert body["_links"] == {
+            "self": {"href": path},
+            "parent": {"href": f"/config/tenants/{world.tenant.pk}"},
+        }
+        assert body["facts"] == digest.document["facts"]
+        text = "A quiet day without anything unusual; requests: {requests}, hits: {hit-rate}."
+        assert body["sections"] == [{"id": "totals", "heading": "Totals", "text": text, "template": text}]
+        assert (body["quiet"], body["rewritten"], body["kind"]) == (True, False, "day")
+        assert (body["from"], body["to"], body["period"]) == ("2026-03-30", "2026-03-30", "2026-03-30")
+
+    def test_a_week_as_markdown_and_text(self, world: World) -> None:
+        fill(world, MONDAY)
+        make(world, DigestPeriod.with_day(MONDAY))
+        client, path = self.client(world), f"/tenants/{world.tenant.pk}/digests/2026/weeks/14"
+        tags = set()
+        for accept, start in (
+            ("application/json", "{"),
+            ("text/markdown", "# Warehouse: digest of week 2026-W14, 2026-03-30 to 2026-04-05\n"),
+            ("text/plain", "Warehouse: digest of week 2026-W14, 2026-03-30 to 2026-04-05\n==="),
+        ):
+            answer = client.get(path, Accept=accept)
+            assert answer.content.decode().startswith(start)
+            assert answer["Content-Type"].partition(";")[0] == accept
+            tags.add(answer["ETag"])
+            unchanged = client.get(path, Accept=accept, **{"If-None-Match": answer["ETag"]})
+            assert (unchanged.status_code, unchanged["Vary"], unchanged.content) == (
+                304,
+                "Accept, origin",
+                b"",
+            )
+        assert len(tags) == 3
+        assert client.get(path, Accept="text/html").status_code == 406
+
+    @pytest.mark.parametrize(
+        "path",
+        ["2026/03/29", "2026/02/30", "2026/weeks/15", "2026/weeks/53", "2025/weeks/53", "2026/weeks/00"],
+    )
+    def test_what_there_is_not_is_a_404(self, world: World, path: str) -> None:
+        fill(world, MONDAY)
+        make(world, MONDAY)
+        assert self.client(world).get(f"/tenants/{world.tenant.pk}/digests/{path}").status_code == 404
