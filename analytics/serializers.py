@@ -791,7 +791,7 @@ class UnsubscribeBody(StrictSerializer):
 class UnsubscribeParameters(StrictSerializer):
     """The signed token of a mail."""
 
-    t = StrictCharField(max_length=1000, required=False, help_text="The token of the link.")
+    t = StrictCharField(max_length=1000, required=False, allow_blank=True, help_text="The token of the link.")
 
 
 class ModelExchange(serializers.Serializer[Any]):

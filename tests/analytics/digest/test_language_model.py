@@ -6,6 +6,7 @@ import datetime as dt
 import json
 import threading
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -69,6 +70,10 @@ def opt_in(world: World, value: str) -> None:
     config = TenantConfig.objects.get(tenant=world.tenant)
     config.document["labels"] = {"llm": value}
     config.save()
+
+
+def replace_template(by: str, texts: list[str]) -> list[str]:
+    return [by if text == TEMPLATE else text for text in texts]
 
 
 def exchange() -> ModelExchange:
@@ -152,7 +157,7 @@ def test_two_hundred_hostile_rewrites_change_no_number(world: World, model: Mode
     assert (digest.rewritten, TEMPLATE in digest.templates) == (None, True)
     for text in REWRITES:
         ModelExchange.objects.all().delete()
-        model.answers(lambda texts, text=text: [text if it == TEMPLATE else it for it in texts])
+        model.answers(partial(replace_template, text))
         assert rewrite_texts(world.tenant.pk, digest.document) is None, text
         assert exchange().outcome == "refused", text
     assert len(model.requests) == 1 + len(REWRITES)
@@ -228,7 +233,11 @@ class TestHanging:
     def test_it_says_nothing(self, opted_in: World, model: Model, settings: Any) -> None:
         settings.LLM_TIMEOUT_SECONDS = 0.5
         done = threading.Event()
-        model.respond = lambda _, __: bool(done.wait(60)) and None
+
+        def hang(*_: Any) -> None:
+            done.wait(60)
+
+        model.respond = hang
         self.check(opted_in)
         done.set()
 
@@ -240,7 +249,7 @@ class TestHanging:
         def drip(handler: BaseHTTPRequestHandler, _: dict[str, Any]) -> None:
             start = b"HTTP/1.1 200 OK\r\n" + (b"\r\n" if part == "body" else b"X-Slow: ")
             handler.wfile.write(start)
-            for _ in range(600):
+            for _byte in range(600):
                 if done.wait(0.1):
                     break
                 handler.wfile.write(b" ")
