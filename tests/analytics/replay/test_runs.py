@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
+from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.db import connection
 
@@ -31,8 +32,10 @@ from analytics.replay.runs import (
     run_next,
 )
 from analytics.summaries.days import find_stale_days, rebuild_day
+from analytics.tasks import WATCH_SECONDS
 from logs.layout import day_prefix, day_start_ms
 from logs.locks import build_lock
+from logs.partitions import GRACE, delete_superseded
 from rules.drafts import create_draft
 from rules.write import write_ruleset
 from tenantadmin.celery import app
@@ -40,6 +43,7 @@ from tenantadmin.core.errors import RateLimited
 from tenantadmin.core.timestamps import now
 from tenantadmin.objectstore import default_store
 from tests import factories
+from tests.analytics.child import Child
 from tests.conftest import ApiClient
 from tests.objects import save_object
 
@@ -230,6 +234,28 @@ def test_a_run_whose_worker_is_gone_is_failed(tenant: UUID) -> None:
     assert state(run) == ("failed", "The worker ended before the replay did. Request it again.")
 
 
+def test_a_run_whose_worker_is_killed_is_failed_and_can_be_requested_again(
+    tenant: UUID, object_store: Path
+) -> None:
+    run = queue(tenant)
+    arguments = (str(connection.settings_dict["NAME"]), object_store.as_uri(), str(tenant))
+    with Child("tests.analytics.replay.endless_worker", *arguments) as worker:
+        assert worker.read() == "replaying"
+        fail_lost_replays()
+        assert state(run) == ("running", "")
+        worker.kill()
+    # PostgreSQL frees the lock when it notices that the connection is closed. Beat looks twice a minute.
+    deadline = time.monotonic() + 20
+    while state(run)[0] == "running" and time.monotonic() < deadline:
+        fail_lost_replays()
+        time.sleep(0.1)
+    assert state(run) == ("failed", "The worker ended before the replay did. Request it again.")
+    assert WATCH_SECONDS <= 60
+    again = queue(tenant)
+    run_all(tenant)
+    assert state(again) == ("done", "")
+
+
 @contextmanager
 def lock_of_another_worker(tenant: UUID) -> Iterator[None]:
     locked, end = Event(), Event()
@@ -258,6 +284,25 @@ def test_a_day_that_is_rebuilt_while_the_run_waits_is_read_as_it_is_then(tenant:
     assert result(run)["rows"]["decidable"] == 4
     # The run has the digest of what it read.
     assert queue(tenant).pk == run.pk
+
+
+def test_a_day_that_is_rebuilt_while_it_is_read_is_read_as_it_was(tenant: UUID, monkeypatch: Any) -> None:
+    replay = runs.replay
+
+    def rebuild_and_replay(*arguments: Any, **options: Any) -> dict[str, Any]:
+        put_log(tenant, "b", (121, "HIT"))
+        # No file is deleted that a replay may still read.
+        assert delete_superseded(default_store()) == 0
+        assert timedelta(seconds=settings.REPLAY_TIMEOUT_SECONDS) < GRACE
+        return replay(*arguments, **options)
+
+    monkeypatch.setattr(runs, "replay", rebuild_and_replay)
+    run = queue(tenant)
+    run_all(tenant)
+    assert state(run) == ("done", "")
+    assert result(run)["rows"]["decidable"] == 3
+    # The next request is of the new build.
+    assert queue(tenant).pk != run.pk
 
 
 def test_two_runs_whose_input_became_the_same_are_one(tenant: UUID) -> None:
