@@ -57,6 +57,26 @@ def get(world: World, path: str, *scopes: str, status: int = 200) -> Any:
     return answer.json()
 
 
+def add_revision(world: World, at: int) -> Revision:
+    """Repeat the last revision of the rules at another time."""
+    latest = Revision.objects.filter(tenant_id=world.tenant.pk, kind="rules").latest("seq")
+    latest.pk, latest.seq, latest.changed_at = None, latest.seq + 1, moment(at)
+    latest.save(force_insert=True)
+    return latest
+
+
+def add_marker(world: World, name: str, at: int) -> None:
+    Marker.objects.create(
+        tenant=world.tenant,
+        marker_id=name,
+        target_rule_id="r",
+        ttl_seconds=60,
+        invalidated_at=moment(at),
+        expires_at=moment(at),
+        created_at=moment(at),
+    )
+
+
 class TestStale:
     def hit(self, at: int, age: int | None, tables: str, **fields: Any) -> dict[str, Any]:
         return {
@@ -232,19 +252,9 @@ class TestTimeline:
             {"timestamp": HOUR, "cacheStatus": "ERROR", "logId": "e"},
             {"timestamp": -1, "cacheStatus": "HIT"},
         )
-        latest = Revision.objects.filter(tenant_id=world.tenant.pk, kind="rules").latest("seq")
-        latest.pk, latest.seq, latest.changed_at = None, latest.seq + 1, moment(HOUR)
-        latest.save(force_insert=True)
+        latest = add_revision(world, HOUR)
         for name, at in (("m1", 2 * HOUR - 1), ("m2", HOUR), ("m3", 24 * HOUR)):
-            Marker.objects.create(
-                tenant=world.tenant,
-                marker_id=name,
-                target_rule_id="r",
-                ttl_seconds=60,
-                invalidated_at=moment(at),
-                expires_at=moment(at),
-                created_at=moment(at),
-            )
+            add_marker(world, name, at)
         body = get(world, f"timeline?{DAYS}", *self.SCOPES)
         first, second, *rest = body["buckets"]
         assert first == {
@@ -270,13 +280,29 @@ class TestTimeline:
             ("2026-03-02T00:00:00.000Z", 1),
         ]
 
-    def test_the_number_of_database_queries_is_constant(self, world: World) -> None:
-        def count(path: str) -> int:
-            with CaptureQueriesContext(connection) as captured:
-                get(world, path, *self.SCOPES)
-            return len(captured)
 
-        assert count(f"timeline?{DAYS}") == count("timeline?from=2026-02-01&to=2026-03-02")
+@pytest.mark.parametrize(
+    ("report", "database_queries", "log_queries"),
+    [("reports/stale", 8, 2), ("reports/leaks", 8, 2), ("timeline", 7, 1)],
+)
+def test_the_number_of_queries_does_not_depend_on_the_log(
+    world: World, report: str, database_queries: int, log_queries: int
+) -> None:
+    scopes = ("analytics:read", "analytics:users", "config:read")
+    client = ApiClient(factories.pat_token(world.owner, *scopes, tenants=[str(world.tenant.pk)]))
+
+    def count(days: str) -> tuple[int, int]:
+        before = QueryRun.objects.count()
+        with CaptureQueriesContext(connection) as captured:
+            assert client.get(f"/tenants/{world.tenant.pk}/{report}?{days}").status_code == 200
+        return len(captured), QueryRun.objects.count() - before
+
+    assert count(DAYS) == (database_queries, log_queries)
+    for number in range(3):
+        put(world, {"timestamp": HOUR, "logId": str(number)}, day=DAY - dt.timedelta(days=number))
+        add_revision(world, number * HOUR)
+        add_marker(world, f"m{number}", number * HOUR)
+    assert count("from=2026-02-01&to=2026-03-02") == (database_queries, log_queries)
 
 
 @pytest.mark.parametrize(
@@ -387,4 +413,11 @@ class TestPreview:
         assert [target["ruleId"] for target in body["targets"]] == ["r", "s"]
         assert body["targets"][0]["lastStoreAt"] is None
         assert client.post(f"{address}/nope/invalidations/preview").status_code == 404
+        # Two for each target.
+        assert QueryRun.objects.count() == 4
+        with CaptureQueriesContext(connection) as of_two:
+            client.post(f"{address}/w/invalidations/preview")
+        with CaptureQueriesContext(connection) as of_one:
+            client.post(f"{address}/r/invalidations/preview")
+        assert (len(of_two), len(of_one)) == (17, 10)
         assert not Marker.objects.exists()
