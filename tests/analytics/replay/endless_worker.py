@@ -31,7 +31,7 @@ def main(database: str, store_url: str, tenant: str) -> None:
         print("replaying", file=sys.__stdout__, flush=True)
         Event().wait()
 
-    runs.replay = replay_for_ever  # type: ignore[assignment]
+    vars(runs)["replay"] = replay_for_ever
     signals.worker_ready.connect(lambda **_: tasks.run_replay.delay(tenant), weak=False)
     app.worker_main(
         [

@@ -24,6 +24,7 @@ from analytics import tasks
 from analytics.models import ReplayRun
 from analytics.replay import runs
 from analytics.replay.errors import TooLarge, TooManyReplays
+from analytics.replay.replay import replay
 from analytics.replay.runs import (
     cancel_replay,
     delete_old_replays,
@@ -287,8 +288,6 @@ def test_a_day_that_is_rebuilt_while_the_run_waits_is_read_as_it_is_then(tenant:
 
 
 def test_a_day_that_is_rebuilt_while_it_is_read_is_read_as_it_was(tenant: UUID, monkeypatch: Any) -> None:
-    replay = runs.replay
-
     def rebuild_and_replay(*arguments: Any, **options: Any) -> dict[str, Any]:
         put_log(tenant, "b", (121, "HIT"))
         # No file is deleted that a replay may still read.
