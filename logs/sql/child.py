@@ -1,4 +1,4 @@
-"""The program of a query process: restrict itself, wait for one query, run it, exit.
+"""The program of a query process: restrict itself, wait for a query, run it, wait for the tenant's next one.
 
 `logs.sql.forkserver` forks these processes. Contract: "SQL over the log". The order of the steps matters:
 docs/decisions/0007-sql-guard-and-engine.md explains it.
@@ -30,9 +30,7 @@ from logs.sql.messages import add_hint, character_offset, clean_message
 from logs.sql.view import (
     EMPTY_VIEW,
     FAST_VIEW,
-    make_positioned_view,
-    make_tolerant_view,
-    make_view,
+    LogView,
     needed_files,
     set_files,
 )
@@ -123,38 +121,82 @@ def warm_up(connection: Any) -> Iterator[None]:
 
 
 def serve(descriptor: int, connection: Any, limits: wire.ProcessLimits) -> None:
-    """Wait for the one request, answer it and return. The service may kill this process at any moment."""
+    """Answer requests for one folder until the service closes the socket. It may kill this process, too.
+
+    The first request decides on the folder; a request for another one ends the process. It also ends after
+    anything but a result, a refusal and an ordinary error.
+    """
     _restrict_process(connection, limits)
     _warm_up_when_idle(descriptor, connection)
+    session: _Session | None = None
+    while (request := _read_request(descriptor)) is not None:
+        # The default action of SIGALRM ends the process, whatever DuckDB is doing.
+        signal.setitimer(signal.ITIMER_REAL, request.seconds + GRACE_SECONDS)
+        if session is None:
+            session = _Session(descriptor, connection, folder=request.folder)
+        elif request.folder != session.folder:
+            return
+        document, body = session.answer(request, limits)
+        is_reusable = session.is_reusable and document["kind"] in wire.ORDINARY_KINDS
+        wire.write_all(descriptor, wire.encode({**document, "isReusable": is_reusable}, body=body))
+        wire.write_all(descriptor, body)
+        if not is_reusable:
+            return
+        del body
+        # Frees the last result, which may not have been read to its end.
+        connection.execute("SELECT 1").fetchall()
+        signal.setitimer(signal.ITIMER_REAL, limits.idle_seconds + GRACE_SECONDS)
+
+
+def _read_request(descriptor: int) -> wire.Request | None:
+    """Return the next request, or None if the service has closed the socket."""
     try:
-        request = wire.Request.from_json(wire.read_head(descriptor))
+        return wire.Request.from_json(wire.read_head(descriptor))
     except wire.ConnectionEnded:
-        return
-    # The default action of SIGALRM ends the process, whatever DuckDB is doing.
-    signal.setitimer(signal.ITIMER_REAL, request.seconds + GRACE_SECONDS)
-    body = memoryview(b"")
-    try:
-        has_landlock = sandbox.restrict_files(filter(None, [request.folder]))
-        _lock_engine(connection, request, limits, has_landlock=has_landlock)
-        checked = guard.check(request.statement, connection)
+        return None
+
+
+class _Session:
+    """The requests for the files below one folder."""
+
+    def __init__(self, descriptor: int, connection: Any, *, folder: str) -> None:
+        self.folder = folder
+        #: Only landlock lets the engine read a whole folder, in which later requests may name other files.
+        self.is_reusable = False
+        self._is_locked = False
+        self._descriptor = descriptor
+        self._connection = connection
+        self._view = LogView(connection)
+
+    def answer(self, request: wire.Request, limits: wire.ProcessLimits) -> tuple[dict[str, Any], memoryview]:
+        """Return the JSON and the body of the answer to a request."""
+        try:
+            return self._run(request, limits)
+        except guard.Refused as refusal:
+            document = {"kind": "rejected", "message": refusal.message, "position": refusal.position}
+        except _Failed as failure:
+            document = {"kind": "failed", "message": str(failure), "position": None}
+        except MemoryError:
+            document = {"kind": "memory"}
+        except (duckdb.Error, _EngineFailed) as error:
+            document = _describe_error(str(error), request)
+        except Exception:  # noqa: BLE001 - a fault of this program; the service logs it
+            document = {"kind": "fault", "message": traceback.format_exc()}
+        return document, memoryview(b"")
+
+    def _run(self, request: wire.Request, limits: wire.ProcessLimits) -> tuple[dict[str, Any], memoryview]:
+        if not self._is_locked:
+            has_landlock = sandbox.restrict_files(filter(None, [self.folder]))
+            _lock_engine(self._connection, request, limits, has_landlock=has_landlock)
+            self._is_locked = True
+            self.is_reusable = has_landlock and bool(request.files) and limits.idle_seconds > 0
+        checked = guard.check(request.statement, self._connection)
         files = needed_files(checked.tree, request.files, request.days)
         head = {"kind": "checked", "readsLog": checked.reads_log, "namesDay": checked.names_day}
-        wire.write_all(descriptor, wire.encode({**head, "files": files} if request.wait else head))
+        wire.write_all(self._descriptor, wire.encode({**head, "files": files} if request.wait else head))
         if request.wait:
-            wire.read_head(descriptor)
-        document, body = _answer(connection, request, [f"{request.folder}/{file}" for file in files])
-    except guard.Refused as refusal:
-        document = {"kind": "rejected", "message": refusal.message, "position": refusal.position}
-    except _Failed as failure:
-        document = {"kind": "failed", "message": str(failure), "position": None}
-    except MemoryError:
-        document = {"kind": "memory"}
-    except (duckdb.Error, _EngineFailed) as error:
-        document = _describe_error(str(error), request)
-    except Exception:  # noqa: BLE001 - a fault of this program; the service logs it
-        document = {"kind": "fault", "message": traceback.format_exc()}
-    wire.write_all(descriptor, wire.encode(document, body=body))
-    wire.write_all(descriptor, body)
+            wire.read_head(self._descriptor)
+        return _answer(self._connection, self._view, request, [f"{self.folder}/{file}" for file in files])
 
 
 # Restrictions ------------------------------------------------------------------------------------
@@ -170,7 +212,7 @@ def _restrict_process(connection: Any, limits: wire.ProcessLimits) -> None:
     sandbox.limit_files(open_files=_OPEN_FILES)
     sandbox.forbid_new_privileges()
     connection.execute(f"SET memory_limit = '{limits.memory_bytes}B'")
-    seconds = (limits.seconds + GRACE_SECONDS) * limits.threads
+    seconds = (limits.seconds + GRACE_SECONDS) * limits.threads + limits.earlier_seconds
     sandbox.limit_processor_time(seconds=int(seconds) + _STARTUP_SECONDS)
     sandbox.limit_memory(extra_bytes=limits.memory_bytes + _EXTRA_ADDRESS_SPACE)
     program = sandbox.compile_filter()
@@ -209,19 +251,19 @@ def _lock_engine(
 
 
 def _answer(
-    connection: Any, request: wire.Request, files: Sequence[str]
+    connection: Any, view: LogView, request: wire.Request, files: Sequence[str]
 ) -> tuple[dict[str, Any], memoryview]:
     """Run the checked statement over ``files``. If the fast view may have failed it, use the tolerant one."""
     if request.has_positions:
-        make_positioned_view(connection, files)
+        view.make_positioned(files)
         return _run(connection, request)
     try:
-        make_view(connection, files, request.days)
+        view.make(files, request.days)
         return _run(connection, request)
     except (duckdb.Error, _EngineFailed) as error:
         if not files or not _may_come_from_view(error):
             raise
-    make_tolerant_view(connection, files)
+    view.make_tolerant(files)
     return _run(connection, request)
 
 

@@ -1,4 +1,4 @@
-"""An engine that runs each query in a sandboxed process on this machine. Implements `protocol.Engine`.
+"""An engine that runs queries in sandboxed processes on this machine. Implements `protocol.Engine`.
 
 This process does not parse the statement. It limits the size of what the query process sends, and validates
 it before use.
@@ -21,6 +21,7 @@ import pyarrow as pa
 from logs.sql import guard, wire
 from logs.sql.arrays import as_integers, empty_batch, with_plain_booleans
 from logs.sql.errors import EngineUnavailable, QueryCancelled, QueryFailed, QueryRejected, QueryTimeout
+from logs.sql.leases import Lease, LeaseKey, LeaseOptions
 from logs.sql.long_queries import LongQueryQueues
 from logs.sql.messages import with_position
 from logs.sql.pool import PoolBroken, ProcessPool, QueryProcess
@@ -47,7 +48,7 @@ _NAME_CHARACTERS: Final = 60
 
 
 class LocalEngine:
-    """Runs each query in a process of its own.
+    """Runs queries in processes, each of which belongs to one tenant.
 
     Args:
         slots: how many queries run at a time.
@@ -55,14 +56,27 @@ class LocalEngine:
         queue: how many more may wait. One tenant may have half of them.
         warm: how many processes are kept ready.
         default_limits: the limits that those processes are for.
+        leases: how long a process is kept for the tenant's next query.
     """
 
-    def __init__(self, *, slots: int, per_tenant: int, queue: int, warm: int, default_limits: Limits) -> None:
+    def __init__(
+        self,
+        *,
+        slots: int,
+        per_tenant: int,
+        queue: int,
+        warm: int,
+        default_limits: Limits,
+        leases: LeaseOptions | None = None,
+    ) -> None:
         self._semaphore = FairSemaphore(slots=slots, per_tenant=per_tenant, queue=queue)
         # More long queries at a time than processors would only slow each other down.
         self._long_queries = LongQueryQueues(width=max(1, (os.cpu_count() or 1) // default_limits.threads))
         self._default_limits = default_limits
-        self._pool = ProcessPool(warm=warm, limits=self._process_limits(default_limits))
+        self._lease_options = leases or LeaseOptions()
+        self._pool = ProcessPool(
+            warm=warm, limits=self._process_limits(default_limits), leases=self._lease_options
+        )
 
     @classmethod
     def from_options(cls, options: SqlOptions) -> LocalEngine:
@@ -73,6 +87,7 @@ class LocalEngine:
             queue=options.queue,
             warm=options.warm,
             default_limits=options.limits,
+            leases=options.leases,
         )
 
     def execute(
@@ -94,14 +109,14 @@ class LocalEngine:
         exchange = functools.partial(_Exchange, deadline=deadline, limits=limits, cancellation=cancellation)
         try:
             with self._semaphore.slot(source.tenant_id, deadline=deadline, is_cancelled=is_cancelled):
-                process_limits = self._process_limits(limits)
+                run = functools.partial(
+                    self._run, source, statement, limits=limits, exchange=exchange, started=started
+                )
                 try:
-                    process = self._pool.take(limits=process_limits)
-                    document, body = self._run(process, source, statement, exchange)
+                    return run()
                 except _ProcessDiedBeforeReply:
                     # Somebody killed the idle process, or the statement crashed it. Then it crashes again.
-                    process = self._pool.take(limits=process_limits, fresh=True)
-                    document, body = self._run(process, source, statement, exchange)
+                    return run(fresh=True)
         except _ProcessDiedBeforeReply:
             raise _crashed(limits) from None
         except SlotTimeout:
@@ -115,27 +130,44 @@ class LocalEngine:
         except PoolBroken as broken:
             logger.exception("No query process could be started")
             raise EngineUnavailable from broken
-        elapsed_ms = round((time.monotonic() - started) * 1000)
-        return _result(document, body, statement=statement, limits=limits, elapsed_ms=elapsed_ms)
 
     def _run(
         self,
-        process: QueryProcess,
         source: LogSource,
         statement: str,
+        *,
+        limits: Limits,
         exchange: Callable[[QueryProcess, QueryPriority], _Exchange],
-    ) -> tuple[dict[str, Any], bytearray]:
+        started: float,
+        fresh: bool = False,
+    ) -> QueryResult:
+        process_limits = self._process_limits(limits)
+        key = LeaseKey.of(source, process_limits)
+        lease = None if fresh else self._pool.leases.take(key)
+        if lease is None:
+            lease = Lease(key, self._pool.take(limits=process_limits, fresh=fresh))
         priority = QueryPriority(
-            process,
+            lease.process,
             tenant=source.tenant_id,
             threads=self._default_limits.threads,
             long_queries=self._long_queries,
         )
+        is_reusable = False
         try:
-            return exchange(process, priority).run(source, statement)
+            document, body = exchange(lease.process, priority).run(source, statement)
+            elapsed_ms = round((time.monotonic() - started) * 1000)
+            is_ordinary = document["kind"] in wire.ORDINARY_KINDS
+            is_reusable = is_ordinary and document["isReusable"] is True and not priority.is_lowered
+            return _result(document, body, statement=statement, limits=limits, elapsed_ms=elapsed_ms)
+        except EngineUnavailable:  # the result is not what its types say
+            is_reusable = False
+            raise
         finally:
             priority.end()
-            process.end()
+            if is_reusable:
+                self._pool.leases.give_back(lease)
+            else:
+                lease.process.end()
             self._pool.refill()
 
     def _process_limits(self, limits: Limits) -> wire.ProcessLimits:
@@ -145,6 +177,8 @@ class LocalEngine:
             seconds=max(limits.seconds, self._default_limits.seconds),
             memory_bytes=limits.memory_bytes,
             threads=limits.threads,
+            idle_seconds=self._lease_options.idle_seconds if self._lease_options.processes else 0,
+            earlier_seconds=self._lease_options.processor_seconds,
         )
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from logs.sql.leases import LeaseOptions
 from logs.sql.protocol import Limits
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ class SqlOptions:
         slots_per_tenant: how many of them may be one tenant's.
         queue: how many more queries may wait.
         warm: how many query processes are kept ready.
+        leases: how long a process is kept for the tenant's next query.
         cache_bytes: the limit for local copies of a remote store's files.
         service_url: the SQL service that runs the queries; empty if this process runs them.
         service_secret: the secret that the SQL service and its callers share.
@@ -30,6 +32,7 @@ class SqlOptions:
     slots_per_tenant: int
     queue: int
     warm: int
+    leases: LeaseOptions
     cache_bytes: int
     service_url: str
     service_secret: str
@@ -49,6 +52,13 @@ def options_from(values: Mapping[str, Any]) -> SqlOptions:
         slots_per_tenant=values["SQL_SLOTS_PER_TENANT"],
         queue=values["SQL_QUEUE"],
         warm=values["SQL_WARM_PROCESSES"],
+        leases=LeaseOptions(
+            processes=values["SQL_LEASES"],
+            queries=values["SQL_LEASE_QUERIES"],
+            idle_seconds=values["SQL_LEASE_IDLE_SECONDS"],
+            processor_seconds=values["SQL_LEASE_PROCESSOR_SECONDS"],
+            growth_bytes=values["SQL_LEASE_GROWTH_BYTES"],
+        ),
         cache_bytes=values["SQL_CACHE_BYTES"],
         service_url=values["SQL_SERVICE_URL"] or "",
         service_secret=values["SQL_SERVICE_SECRET"] or "",

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from logs.sql import scheduling
+from logs.sql.leases import LeaseOptions, Leases
 
 if TYPE_CHECKING:
     from logs.sql.wire import ProcessLimits
@@ -51,6 +52,7 @@ _ENVIRONMENT: Final = {
 }
 
 _START_SECONDS: Final = 30
+_PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
 
 class PoolBroken(Exception):
@@ -59,7 +61,7 @@ class PoolBroken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class QueryProcess:
-    """A process for one query: its socket, and its pidfd, through which it gets signals."""
+    """A process for a tenant's queries: its socket, and its pidfd, through which it gets signals."""
 
     pid: int
     channel: socket.socket
@@ -71,6 +73,18 @@ class QueryProcess:
         with suppress(OSError):
             return time.clock_gettime((~self.pid << 3) | 2)
         return 0.0
+
+    def resident_bytes(self) -> int:
+        """Return how much memory it uses; 0 if the process has ended."""
+        with suppress(OSError):
+            return int(Path(f"/proc/{self.pid}/statm").read_bytes().split()[1]) * _PAGE_BYTES
+        return 0
+
+    def is_alive(self) -> bool:
+        """Return True if the process has not ended."""
+        poll = select.poll()
+        poll.register(self.pidfd, select.POLLIN)
+        return not poll.poll(0)
 
     def lower_priority(self, nice: int | None) -> None:
         """Set the ``nice`` value of all threads. None lets them run only when the processor is idle.
@@ -110,9 +124,10 @@ class ProcessPool:
     down the query, or as soon as at most half of the processes are left.
     """
 
-    def __init__(self, *, warm: int, limits: ProcessLimits) -> None:
+    def __init__(self, *, warm: int, limits: ProcessLimits, leases: LeaseOptions | None = None) -> None:
         self._warm = warm
         self._limits = limits
+        self._lease_options = leases or LeaseOptions()
         self._reset()
         _pools.add(self)
 
@@ -124,6 +139,8 @@ class ProcessPool:
         self._control: socket.socket | None = None
         self._refill_thread: threading.Thread | None = None
         self._closed = False
+        #: Processes that wait for the next query of their tenant.
+        self.leases = Leases(self._lease_options)
 
     def take(self, *, limits: ProcessLimits | None = None, fresh: bool = False) -> QueryProcess:
         """Return a ready process. Start a new one if ``fresh``, or if ``limits`` differ from the pool's.
@@ -137,7 +154,7 @@ class ProcessPool:
                 raise PoolBroken("the pool is closed")
             while self._idle and not fresh and limits == self._limits:
                 process = self._idle.popleft()
-                if self._is_alive(process):
+                if process.is_alive():
                     break
                 process.end()
             else:
@@ -169,6 +186,7 @@ class ProcessPool:
         """End the fork server and every process. The pool cannot be used afterwards."""
         with self._lock:
             self._closed = True
+            self.leases.close()
             self._stop_server()
             self._needs_refill.notify_all()
         if self._refill_thread is not None:
@@ -176,7 +194,7 @@ class ProcessPool:
 
     def forget(self) -> None:
         """Close what a forked child inherited. The parent still uses it."""
-        for process in self._idle:
+        for process in [*self._idle, *self.leases.processes()]:
             os.close(process.pidfd)
             process.channel.close()
         if self._control is not None:
@@ -195,12 +213,6 @@ class ProcessPool:
                 except PoolBroken:
                     # The next query tries again, and reports the error to its caller.
                     self._needs_refill.wait()
-
-    @staticmethod
-    def _is_alive(process: QueryProcess) -> bool:
-        poll = select.poll()
-        poll.register(process.pidfd, select.POLLIN)
-        return not poll.poll(0)
 
     def _start_process(self, limits: ProcessLimits) -> QueryProcess:
         """Ask the fork server for a process; start the server if necessary. The caller holds the lock."""

@@ -32,6 +32,7 @@ class QueryPriority:
 
     Attributes:
         next_update_at: no step is due before this time of the monotonic clock.
+        is_lowered: a step was taken, which nothing takes back.
     """
 
     def __init__(
@@ -39,6 +40,8 @@ class QueryPriority:
     ) -> None:
         self._process = process
         self._threads = threads
+        self._used_before = process.used_seconds()
+        self.is_lowered = False
         self._leave_queue: Callable[[], None] = lambda: long_queries.remove(tenant, process)
         self._steps: list[tuple[float, Callable[[], None]]] = [
             (_LOW_PRIORITY_SECONDS, lambda: process.lower_priority(_NICE)),
@@ -50,8 +53,9 @@ class QueryPriority:
 
     def update(self) -> None:
         """Take the steps that are due."""
-        used = self._process.used_seconds()
+        used = self._process.used_seconds() - self._used_before
         while self._steps and used >= self._steps[0][0]:
+            self.is_lowered = True
             self._steps.pop(0)[1]()
         self.next_update_at = time.monotonic() + self._seconds_to_next_step(used)
 

@@ -76,24 +76,34 @@ def needed_files(tree: dict[str, Any], files: Sequence[str], days: Sequence[str]
     return needed
 
 
-def make_view(connection: Any, files: Sequence[str], days: Sequence[str]) -> None:
-    """Make the fast view of ``files``. ``days`` are the days of the files, in the same order."""
-    if view := _special_view(files, days):
-        connection.execute(view)
-    else:
-        set_files(connection, files)
+class LogView:
+    """The view ``proxy_logs`` of a connection, which has the fast view already. Each query makes its own."""
 
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+        self._is_fast = True
 
-def make_tolerant_view(connection: Any, files: Sequence[str]) -> None:
-    """Make a view of ``files`` that may lack columns."""
-    set_files(connection, files)
-    connection.execute(_TOLERANT_VIEW)
+    def make(self, files: Sequence[str], days: Sequence[str]) -> None:
+        """Make the fast view of ``files``. ``days`` are the days of the files, in the same order."""
+        view = _special_view(files, days)
+        if view is None:
+            set_files(self._connection, files)
+        if view or not self._is_fast:
+            self._connection.execute(view or FAST_VIEW)
+        self._is_fast = view is None
 
+    def make_tolerant(self, files: Sequence[str]) -> None:
+        """Make a view of ``files`` that may lack columns."""
+        self._make_slow(_TOLERANT_VIEW, files)
 
-def make_positioned_view(connection: Any, files: Sequence[str]) -> None:
-    """Make a view of ``files``, which may lack columns, that also has the columns ``_hour`` and ``_row``."""
-    set_files(connection, files)
-    connection.execute(_POSITIONED_VIEW if files else _POSITIONED_EMPTY_VIEW)
+    def make_positioned(self, files: Sequence[str]) -> None:
+        """Make a view of ``files``, which may lack columns, that also has ``_hour`` and ``_row``."""
+        self._make_slow(_POSITIONED_VIEW if files else _POSITIONED_EMPTY_VIEW, files)
+
+    def _make_slow(self, view: str, files: Sequence[str]) -> None:
+        self._is_fast = False
+        set_files(self._connection, files)
+        self._connection.execute(view)
 
 
 def set_files(connection: Any, files: Sequence[str]) -> None:

@@ -17,6 +17,10 @@ LENGTH_BYTES: Final = _LENGTH.size
 _CHUNK: Final = 1 << 20
 
 
+#: The kinds of answers after which a process may run another query.
+ORDINARY_KINDS: Final = frozenset({"result", "rejected", "failed"})
+
+
 class ConnectionEnded(Exception):
     """The other side closed the socket before the frame was complete."""
 
@@ -27,11 +31,15 @@ class ProcessLimits:
 
     Attributes:
         seconds: the longest query, from which the limit of processor time follows.
+        idle_seconds: how long it waits for another query of the same tenant; 0 if it runs only one.
+        earlier_seconds: the processor time that queries before the last one may use.
     """
 
     seconds: float
     memory_bytes: int
     threads: int
+    idle_seconds: float = 0
+    earlier_seconds: float = 0
 
     def to_bytes(self) -> bytes:
         return json.dumps(asdict(self)).encode()

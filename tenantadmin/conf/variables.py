@@ -120,6 +120,11 @@ VARIABLES: Final = (
     Variable("SQL_SLOTS_PER_TENANT", kinds.whole(1, 1024), 8),
     Variable("SQL_QUEUE", kinds.whole(0, 65_536), 12),
     Variable("SQL_WARM_PROCESSES", kinds.whole(0, 1024), 4),
+    Variable("SQL_LEASES", kinds.whole(0, 1024), 8),
+    Variable("SQL_LEASE_QUERIES", kinds.whole(1, 1_000_000), 100),
+    Variable("SQL_LEASE_IDLE_SECONDS", kinds.seconds(0.1, 3600), 60.0),
+    Variable("SQL_LEASE_PROCESSOR_SECONDS", kinds.seconds(0.1, 3600), 10.0),
+    Variable("SQL_LEASE_GROWTH_BYTES", kinds.whole(0, _MAX_BYTES), 256 << 20),
     Variable("SQL_SERVICE_URL", kinds.web_address),
     Variable("SQL_SERVICE_SECRET", kinds.shared_secret, secret=True),
     # Logging
