@@ -87,6 +87,8 @@ def connect() -> Any:
     )
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute("SET enable_progress_bar = false")
+    # The footers of the tenant's files stay for its next query. A build never changes: its name is new.
+    connection.execute("SET parquet_metadata_cache = true")
     for name in sorted(guard.IMPLICIT_CALLS):
         # The guard cannot tell whether such a name is a column in scope. If DuckDB takes it for a call, it
         # finds this macro before its own function.

@@ -186,6 +186,10 @@ class LocalEngine:
         """The number of queries that are running now."""
         return self._semaphore.holding
 
+    def leased_pids(self) -> list[int]:
+        """Return the ids of the processes that wait for the next query of their tenant."""
+        return [process.pid for process in self._pool.leases.processes()]
+
     def close(self) -> None:
         """End every process of this engine."""
         self._pool.close()
