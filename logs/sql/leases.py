@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from logs.sql.pool import QueryProcess
+    from logs.sql.process import QueryProcess
     from logs.sql.protocol import LogSource
     from logs.sql.wire import ProcessLimits
 

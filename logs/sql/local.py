@@ -24,7 +24,7 @@ from logs.sql.errors import EngineUnavailable, QueryCancelled, QueryFailed, Quer
 from logs.sql.leases import Lease, LeaseKey, LeaseOptions
 from logs.sql.long_queries import LongQueryQueues
 from logs.sql.messages import with_position
-from logs.sql.pool import PoolBroken, ProcessPool, QueryProcess
+from logs.sql.pool import PoolBroken, ProcessPool
 from logs.sql.priority import QueryPriority
 from logs.sql.protocol import Limits, LogSource, QueryResult, ResultColumn
 from logs.sql.semaphore import FairSemaphore, QueueFull, SlotCancelled, SlotTimeout
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from logs.sql.cancellation import Cancellation
     from logs.sql.options import SqlOptions
+    from logs.sql.process import QueryProcess
 
 logger = logging.getLogger(__name__)
 

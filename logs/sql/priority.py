@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from logs.sql.long_queries import LongQueryQueues
-    from logs.sql.pool import QueryProcess
+    from logs.sql.process import QueryProcess
 
 #: Processor seconds of each step. First, short queries run before this one. Then it joins the queue of the
 #: tenant's long queries. Last, it leaves that queue and runs only when nothing else needs the processor.

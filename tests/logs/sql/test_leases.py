@@ -12,7 +12,7 @@ from logs.sql import child, wire
 from logs.sql.errors import QueryFailed, QueryRejected, QueryTimeout
 from logs.sql.leases import Lease, LeaseKey, LeaseOptions, Leases
 from logs.sql.local import LocalEngine
-from logs.sql.pool import ProcessPool, QueryProcess
+from logs.sql.pool import ProcessPool
 from logs.sql.protocol import Limits, LogSource
 from logs.sql.view import LogView
 from tests.logs.sql.statements import ALLOWED
@@ -21,6 +21,8 @@ from tests.logs.sql.support import write_day
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from logs.sql.process import QueryProcess
 
 _PROCESS_LIMITS = wire.ProcessLimits(seconds=15, memory_bytes=1 << 30, threads=2, idle_seconds=60)
 _OPTIONS = LeaseOptions(processes=4, queries=3, idle_seconds=60, processor_seconds=10, growth_bytes=256 << 20)

@@ -10,7 +10,7 @@ from logs.sql.long_queries import LongQueryQueues
 from logs.sql.priority import QueryPriority
 
 if TYPE_CHECKING:
-    from logs.sql.pool import QueryProcess
+    from logs.sql.process import QueryProcess
 
 
 class Process:
@@ -52,6 +52,18 @@ def test_the_priority_falls_in_steps_by_the_time_used() -> None:
     assert priority.next_update_at == math.inf
 
 
+def test_the_time_of_earlier_queries_does_not_count() -> None:
+    process = Process()
+    process.used = 5.0
+    priority = _priority(process, LongQueryQueues(width=1))
+    process.used = 5.1
+    priority.update()
+    assert (process.calls, priority.is_lowered) == ([], False)
+    process.used = 5.2
+    priority.update()
+    assert (process.calls, priority.is_lowered) == ([10], True)
+
+
 def test_long_queries_run_one_after_another_and_then_at_idle_priority() -> None:
     queues = LongQueryQueues(width=1)
     endless, long = Process(), Process()
@@ -70,8 +82,9 @@ def test_long_queries_run_one_after_another_and_then_at_idle_priority() -> None:
 
 def test_the_next_update_is_due_when_a_step_may_be() -> None:
     process = Process()
+    priority = _priority(process, LongQueryQueues(width=1))
     process.used = 1.0
     before = time.monotonic()
-    priority = _priority(process, LongQueryQueues(width=1))
+    priority.update()
     # The next step is 5 processor seconds away: 2.5 seconds with two threads.
     assert before + 2.5 <= priority.next_update_at <= time.monotonic() + 2.5
