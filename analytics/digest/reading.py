@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from analytics.digest.facts import Fact
 from analytics.summaries.engine import new_engine
-from logs.sql.view import make_tolerant_view
+from logs.sql.view import LogView
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -68,5 +68,5 @@ def open_log(store: ObjectStore, days: Sequence[LogDay]) -> Iterator[DigestLog]:
         duckdb.Error: so, too, if it fails during a query.
     """
     with new_engine(store) as engine:
-        make_tolerant_view(engine.connection, [store.uri(day.file) for day in days])
+        LogView(engine.connection).make_tolerant([store.uri(day.file) for day in days])
         yield DigestLog(engine.connection, [day.day for day in days])
