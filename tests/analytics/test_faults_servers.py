@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from contextlib import ExitStack
 from datetime import timedelta
 from functools import partial
@@ -40,10 +39,10 @@ from tests.analytics.builds import (
 )
 from tests.analytics.child import Child
 from tests.analytics.pipeline import TENANT
+from tests.analytics.workers import build_pending, pending_days, read_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from datetime import date
     from pathlib import Path
 
     from pytest_django import DjangoDbBlocker
@@ -144,11 +143,6 @@ def redis_server(tmp_path: Path) -> Iterator[OwnServer]:
         yield OwnServer(tmp_path / "var", database=False, opened=opened)
 
 
-def read_until(worker: Child, wanted: str) -> None:
-    while worker.read() != wanted:
-        pass
-
-
 @pytest.mark.django_db(transaction=True)
 def test_tasks_that_redis_lost_are_sent_again(redis_server: OwnServer, object_store: Path) -> None:
     put_days()
@@ -194,16 +188,3 @@ def test_the_build_of_a_killed_worker_starts_again(redis_server: OwnServer, obje
         build_pending(worker)
     assert stored_documents() == expected(rows_of(DAY, NEXT, LATER))
     assert_no_orphans()
-
-
-def pending_days() -> list[date | None]:
-    return list(PendingBuild.objects.order_by("day").values_list("day", flat=True))
-
-
-def build_pending(worker: Child) -> None:
-    """Let the worker send the tasks of all pending builds, as soon as they are due, until none is left."""
-    while PendingBuild.objects.exists():
-        PendingBuild.objects.filter(due_at__lte=now() + timedelta(minutes=2)).update(due_at=now())
-        worker.send("queue")
-        read_until(worker, "analytics.tasks.queue_builds SUCCESS")
-        time.sleep(0.2)

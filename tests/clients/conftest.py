@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -16,15 +14,13 @@ from accounts.access.credentials import create_pat
 from accounts.access.scopes import Scope
 from tenantadmin.objectstore import default_store
 from tests import factories
+from tests.clients.programs import NODE_MODULES, Service
 from tests.objects import save_object
 
 if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
     from pytest_django.live_server_helper import LiveServer
 
-ROOT: Final = Path(__file__).parents[2]
-#: Where `make clients` installs what Node needs.
-NODE_MODULES: Final = ROOT / ".cache" / "clients" / "node_modules"
 _SCOPES: Final = (
     *(Scope.CONFIG_READ, Scope.CONFIG_WRITE, Scope.CACHE_ADMIN),
     *(Scope.ANALYTICS_READ, Scope.LOGS_READ, Scope.LOGS_QUERY),
@@ -49,15 +45,6 @@ def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
             f"{len(_left_out)} tests of clients were LEFT OUT: `make clients` runs them where Node is.",
             yellow=True,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Service:
-    """A running service, and a personal access token for its one tenant with logs."""
-
-    url: str
-    pat: str
-    tenant: str
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tenantadmin.http.published_contract import CONTRACT_FILE
+from tests.clients.programs import run
 from tests.conftest import ApiClient
 
 if TYPE_CHECKING:
-    from tests.clients.conftest import Service
+    from tests.clients.programs import Service
 
 SCRIPT = Path(__file__).with_name("scripts") / "round_trip.py"
 
@@ -32,14 +31,6 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     (folder / "contract_client" / "py.typed").touch()
     return folder
-
-
-def run(*command: str, **environment: str) -> str:
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, env={**os.environ, **environment}
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 def test_a_script_with_strict_types_fits_the_generated_client(generated: Path) -> None:

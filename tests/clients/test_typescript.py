@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tenantadmin.http.published_contract import CONTRACT_FILE
-from tests.clients.conftest import NODE_MODULES
-from tests.clients.test_python import run
+from tests.clients.programs import NODE_MODULES, run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.clients.conftest import Service
+    from tests.clients.programs import Service
 
 SCRIPT = Path(__file__).with_name("scripts") / "round_trip.ts"
 

@@ -156,10 +156,14 @@ def send(case: Request, *, token: str | None) -> Response:
         FailureGroup: the answer is none that the contract declares for the operation.
         AssertionError: it is a failure of the service.
     """
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    response: Response = case.call(headers=headers)
+    response: Response = case.call(headers=headers_of(token))
     check(case, response)
     return response
+
+
+def headers_of(token: str | None) -> dict[str, str]:
+    """Return the headers of a caller. In this process, schemathesis does not decompress answers."""
+    return {"Accept-Encoding": "identity", **({"Authorization": f"Bearer {token}"} if token else {})}
 
 
 def check(

@@ -87,7 +87,7 @@ def make_machine(
             """Let another caller than that of the life ask now and then."""
             token = self.token if self.data.draw(st.integers(0, 9)) else self.data.draw(callers)
             self.callers[case.id] = token
-            return {"headers": {"Authorization": f"Bearer {token}"}}
+            return {"headers": fuzzing.headers_of(token)}
 
         def validate_response(self, response: Response, case: Request, *_: Any, **__: Any) -> None:
             asked[case.operation.definition.raw["operationId"]] += 1

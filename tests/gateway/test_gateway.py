@@ -25,7 +25,7 @@ from rules.match import match
 from tenantadmin.objectstore import default_store
 from tests import factories
 from tests.analytics.child import Child
-from tests.analytics.test_faults_servers import build_pending, pending_days, read_until
+from tests.analytics.workers import build_pending, pending_days, read_until
 from tests.conftest import ApiClient
 from tests.gateway.conditions import decide
 from tests.gateway.gateway import Answer, Gateway, Statement
