@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,7 @@ class Finding:
     Attributes:
         rule_id: None if the rule has no valid id.
         path: the place in the document. For a missing property, the path that it would have.
-        subject: the id that the finding is about, to compare findings. It is not published.
+        subject: the id that the finding is about. It is not published.
     """
 
     code: str
@@ -35,7 +35,7 @@ class Finding:
     path: Path
     message: str
     suggestion: str | None = None
-    subject: str | None = field(default=None, compare=False)
+    subject: str | None = None
 
     def as_json(self) -> dict[str, object]:
         """Return ``{code, severity, ruleId, path, message, suggestion?}``. The path is a JSON Pointer."""
@@ -51,7 +51,7 @@ class Finding:
 
 def encodable(text: str) -> str:
     """Replace unpaired surrogates, which JSON can contain as escapes but a response in UTF-8 cannot."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+    return text.encode(errors="replace").decode()
 
 
 @dataclass(frozen=True, slots=True)

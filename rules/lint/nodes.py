@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rules.conditions.model import All, Test
     from rules.json_text import JsonObject, Path
 
-RULE_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
+RULE_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _ACTIONS: Final = {action.value: action for action in Action}
 
 

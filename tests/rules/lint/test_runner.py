@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from time import thread_time
 from typing import Any
 
 import orjson
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rules.json_text import join_pointer
-from rules.lint import GrosslyMalformed, limits, lint_ruleset
+from rules.lint import Finding, GrosslyMalformed, Severity, limits, lint_ruleset, registry
 from rules.lint.limits import MAX_FINDINGS
 from rules.lint.registry import Context
 from tests.rules.conditions.strategies import conditions
@@ -201,6 +202,14 @@ def test_messages_shorten_long_names() -> None:
     assert len(finding.message) < 200
 
 
+def test_a_published_finding_has_no_unpaired_surrogate() -> None:
+    rule = cache_rule(**{"é\ud800": 1}, invalidateRules=["\ud800"], action="invalidate")
+    unknown, dangling = lint_ruleset({"rules": [rule]}).as_json()["errors"]
+    assert (unknown["path"], dangling["path"]) == ("/rules/0/é?", "/rules/0/invalidateRules/0")
+    finding = Finding("c", Severity.ERROR, None, (), "m", suggestion="é\ud800")
+    assert finding.as_json()["suggestion"] == "é?"
+
+
 def test_the_number_of_findings_is_limited() -> None:
     rules = [{"id": "a"}] * (MAX_FINDINGS + 6)
     result = lint_ruleset({"rules": rules})
@@ -239,6 +248,23 @@ def test_a_ruleset_that_takes_too_long_is_refused_at_the_place(monkeypatch: pyte
     result = lint_ruleset({"rules": [cache_rule(id="a"), cache_rule(id="b")]})
     assert [(finding.code, finding.path) for finding in result.errors] == [("too-complex", ("rules", 0))]
     assert result.normalized is None
+
+
+@pytest.mark.parametrize(("used", "codes"), [(0.7, []), (0.9, ["too-complex"])])
+def test_errors_are_looked_for_during_most_of_a_second(
+    monkeypatch: pytest.MonkeyPatch, used: float, codes: list[str]
+) -> None:
+    monkeypatch.setattr(registry, "thread_time", lambda: thread_time() + used)
+    assert [finding.code for finding in lint_ruleset({"rules": [cache_rule()]}).errors] == codes
+
+
+@pytest.mark.parametrize(("used", "codes"), [(0.85, []), (1.0, ["warnings-incomplete"])])
+def test_warnings_are_looked_for_during_a_second(
+    monkeypatch: pytest.MonkeyPatch, used: float, codes: list[str]
+) -> None:
+    monkeypatch.setattr(registry, "thread_time", lambda: thread_time() + used)
+    monkeypatch.setattr(limits, "ERRORS_SECONDS", used + 1)
+    assert [finding.code for finding in lint_ruleset({"rules": [cache_rule()]}).warnings] == codes
 
 
 def test_conditions_that_take_too_long_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

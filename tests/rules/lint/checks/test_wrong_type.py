@@ -20,6 +20,7 @@ CODE = "wrong-type"
         ("enabled", "true"),
         ("enabled", 1),
         ("action", False),
+        ("action", ["cache"]),
         ("conditions", []),
         ("conditions", None),
         ("ttlSeconds", "60"),
