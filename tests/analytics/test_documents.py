@@ -14,7 +14,7 @@ from analytics.summaries.documents.month import month_document
 from analytics.summaries.documents.opportunities import LIST_LENGTH, opportunities_document
 from analytics.summaries.documents.rules import rules_document
 from analytics.summaries.documents.users import users_document
-from analytics.summaries.documents.year import daily_activity, year_document
+from analytics.summaries.documents.year import daily_activity, first_activity_day, year_document
 from analytics.summaries.rollup_schema import STATEMENTS
 from logs.columns import COLUMNS
 from logs.layout import day_start_ms
@@ -110,6 +110,12 @@ def check_year(
         assert rules_document(rollups) == oracle.rules_document(of_year)
         opportunities = opportunities_document(rollups, text_file=lambda day: rolled[day][STATEMENTS])
         assert without_action(opportunities) == oracle.opportunities_document(of_year)
+
+
+def test_the_activity_covers_365_days_and_begins_at_the_earliest_in_year_1() -> None:
+    assert first_activity_day(date(2026, 3, 1)) == date(2025, 3, 2)
+    assert first_activity_day(date(1, 12, 31)) == date(1, 1, 1)
+    assert first_activity_day(date(1, 1, 1)) == date(1, 1, 1)
 
 
 def test_suggested_actions_name_the_warehouse_time_that_they_save(tmp_path: Path) -> None:
