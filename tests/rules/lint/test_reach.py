@@ -5,12 +5,14 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rules.conditions import parse_conditions
 from rules.conditions.implication import implies
 from rules.conditions.normal import normalize
+from rules.lint import reach
 from rules.lint.reach import find_wider
 from tests.rules.conditions.strategies import conditions
 
@@ -69,6 +71,28 @@ def test_the_search_of_a_hostile_ruleset_is_limited() -> None:
     wider, incomplete = find_wider([normal(document) for document in documents])
     assert wider == [None] * 3_000
     assert 1_000 < len(incomplete) < 3_000
+
+
+@pytest.mark.parametrize(("steps", "incomplete"), [(16, set()), (15, {1})])
+def test_each_candidate_is_compared_once(
+    monkeypatch: pytest.MonkeyPatch, steps: int, incomplete: set[int]
+) -> None:
+    monkeypatch.setattr(reach, "_MAX_STEPS", steps)
+    # The second finds the first by each of its tables: fewer look for them than for the host.
+    first = {"host": "x", "tables": {"containsAny": ["a", "b"]}}
+    second = {"host": "y", "tables": {"containsAll": ["a", "b"]}}
+    others = [{"host": "x", "origin": f"o{number}"} for number in range(9)]
+    found = find_wider([normal(document) for document in (first, second, *others)])[1]
+    assert set(found) & {1} == incomplete
+
+
+@pytest.mark.parametrize(("steps", "result"), [(30, ([None, 0], [])), (29, ([None, None], [1]))])
+def test_the_limit_counts_the_operands_of_alternatives(
+    monkeypatch: pytest.MonkeyPatch, steps: int, result: tuple[list[int | None], list[int]]
+) -> None:
+    monkeypatch.setattr(reach, "_MAX_STEPS", steps)
+    wide = {"any": [{"host": "x"}, {"origin": "y"}]}
+    assert find_wider([normal(wide), normal({**wide, "userName": "u"})]) == result
 
 
 def test_a_late_search_compares_nothing_and_says_so() -> None:
