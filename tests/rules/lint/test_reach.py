@@ -73,15 +73,23 @@ def test_the_search_of_a_hostile_ruleset_is_limited() -> None:
     assert 1_000 < len(incomplete) < 3_000
 
 
-@pytest.mark.parametrize(("steps", "incomplete"), [(16, set()), (15, {1})])
-def test_each_candidate_is_compared_once(
-    monkeypatch: pytest.MonkeyPatch, steps: int, incomplete: set[int]
+@pytest.mark.parametrize(
+    ("steps", "same_host", "incomplete"),
+    [
+        # The first is in the index under its tables, because fewer look for them than for its host.
+        (16, 9, set()),
+        (15, 9, {1}),
+        # It is under its host, where the second does not look.
+        (15, 0, set()),
+    ],
+)
+def test_a_candidate_is_compared_once_if_it_has_the_rarest_terms(
+    monkeypatch: pytest.MonkeyPatch, steps: int, same_host: int, incomplete: set[int]
 ) -> None:
     monkeypatch.setattr(reach, "_MAX_STEPS", steps)
-    # The second finds the first by each of its tables: fewer look for them than for the host.
     first = {"host": "x", "tables": {"containsAny": ["a", "b"]}}
     second = {"host": "y", "tables": {"containsAll": ["a", "b"]}}
-    others = [{"host": "x", "origin": f"o{number}"} for number in range(9)]
+    others = [{"host": "x", "origin": f"o{number}"} for number in range(same_host)]
     found = find_wider([normal(document) for document in (first, second, *others)])[1]
     assert set(found) & {1} == incomplete
 
