@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from accounts.access.credentials import create_pat, create_refresh_token, mint_for_sign_in
+from accounts.access.credentials import (
+    InvalidGrant,
+    create_pat,
+    create_refresh_token,
+    exchange_pat,
+    mint_for_sign_in,
+    revoke,
+)
 from accounts.access.scopes import Scope
 from tests.accounts.support import signed_in
 from tests.conftest import ApiClient
@@ -43,6 +50,12 @@ def test_a_pat_ends_with_the_tokens_minted_from_it(anonymous: ApiClient, world: 
 def test_an_unknown_token_is_as_good_as_ended(anonymous: ApiClient, db: None) -> None:
     for text in ("tas_refresh_unknown", "nonsense", "ä"):
         assert anonymous.post("/auth/logout", {"token": text}).status_code == 200
+
+
+def test_a_text_that_is_not_unicode_is_unknown_too(db: None) -> None:
+    revoke("tas_pat_\ud800")
+    with pytest.raises(InvalidGrant):
+        exchange_pat("tas_pat_\ud800")
 
 
 def test_no_bearer_is_looked_at(world: factories.World) -> None:

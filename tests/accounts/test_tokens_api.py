@@ -73,6 +73,18 @@ def test_only_the_digest_of_a_credential_is_stored(world: factories.World) -> No
     assert len(stored["prefix"]) == len("tas_pat_") + 8
 
 
+def test_a_credential_has_256_random_bits_after_its_prefix(world: factories.World) -> None:
+    _, pat = create_pat(owner=world.owner, name="ci", scopes=[Scope.CONFIG_READ])
+    _, refresh = create_refresh_token(user=world.owner)
+    # 43 characters of 6 bits each.
+    assert (len(pat), len(refresh)) == (len("tas_pat_") + 43, len("tas_refresh_") + 43)
+
+
+def test_of_a_long_address_the_first_64_characters_are_stored(world: factories.World) -> None:
+    row, _ = create_refresh_token(user=world.owner, address="fe80::1%" + "x" * 99)
+    assert RefreshToken.objects.get(pk=row.pk).address == "fe80::1%" + "x" * 56
+
+
 def test_a_refresh_token_stays_valid_after_use(anonymous: ApiClient, world: factories.World) -> None:
     _, text = create_refresh_token(user=world.member)
     assert text.startswith("tas_refresh_")
