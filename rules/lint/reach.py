@@ -13,7 +13,6 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from rules.conditions.implication import implies
-from rules.conditions.keys import Kind
 from rules.conditions.normal import Choice, Literal
 from rules.conditions.operators import Operator
 
@@ -88,7 +87,7 @@ class _Search:
             steps += self._sizes[index] * self._sizes[candidate]
             if steps > _MAX_STEPS:
                 self.incomplete.append(index)
-                break
+                return None
             wide = self._conjunctions[candidate]
             if wide is not None and implies(narrow, wide):
                 return candidate
@@ -160,12 +159,10 @@ def _lookup_terms_of_test(literal: Literal) -> Iterator[Hashable]:
     if _lists_values(literal):
         # A wider list has all of the values, so it is found by the first one.
         yield from (("value", key, test.operands[0]), ("listed", key))
-        if test.key.kind is Kind.TABLES:
-            yield from _lookup_terms_of_tables(test.texts[:1])
         return
     match test.operator:
         case Operator.EXISTS if test.operand is False:
-            yield from (("listed", key), ("is", literal))
+            yield "listed", key
         case Operator.NE | Operator.NOT_IN:
             yield from (("not", key, value) for value in test.operands)
         case Operator.CONTAINS_ANY:

@@ -113,9 +113,5 @@ def declare(code: str, severity: Severity, meaning: str) -> FindingKind:
 
 
 def run_checks(node: object, context: Context) -> list[tuple[FindingKind, Problem]]:
-    """Run every check that is registered for the node's type."""
-    return [
-        (kind, problem)
-        for kind, function in _CHECKS.get(type(node), ())
-        for problem in function(node, context)
-    ]
+    """Run every check that is registered for the node's type. Each type has at least one."""
+    return [(kind, problem) for kind, function in _CHECKS[type(node)] for problem in function(node, context)]

@@ -141,8 +141,10 @@ class _Lint:
         return tuple(found)
 
     def _make_finding(self, kind: FindingKind, problem: Problem) -> Finding:
-        index = problem.path[1] if len(problem.path) > 1 and problem.path[0] == "rules" else None
-        return kind.make_finding(problem, self.nodes[index].id if isinstance(index, int) else None)
+        match problem.path:
+            case ("rules", int(index), *_):
+                return kind.make_finding(problem, self.nodes[index].id)
+        return kind.make_finding(problem, None)
 
 
 class _Positions:

@@ -94,6 +94,14 @@ def test_a_candidate_is_compared_once_if_it_has_the_rarest_terms(
     assert set(found) & {1} == incomplete
 
 
+def test_the_search_goes_on_behind_a_candidate_that_it_knows() -> None:
+    first = {"host": "x", "tables": {"containsAny": ["a", "b"]}}
+    wide = {"tables": {"containsAll": ["b", "c"]}}
+    narrow = {"host": "y", "tables": {"containsAll": ["a", "b", "c"]}}
+    others = [{"host": "x", "origin": f"o{number}"} for number in range(9)]
+    assert find_wider([normal(document) for document in (first, wide, narrow, *others)])[0][2] == 1
+
+
 @pytest.mark.parametrize(("steps", "result"), [(30, ([None, 0], [])), (29, ([None, None], [1]))])
 def test_the_limit_counts_the_operands_of_alternatives(
     monkeypatch: pytest.MonkeyPatch, steps: int, result: tuple[list[int | None], list[int]]

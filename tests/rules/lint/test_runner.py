@@ -16,7 +16,12 @@ from rules.lint import Finding, GrosslyMalformed, Severity, limits, lint_ruleset
 from rules.lint.limits import MAX_FINDINGS
 from rules.lint.registry import Context
 from tests.rules.conditions.strategies import conditions
-from tests.rules.lint.helpers import cache_rule, nest
+from tests.rules.lint.helpers import cache_rule, find_codes, nest, rule_with
+
+SPLIT = (
+    "Checking the ruleset takes too long from here on. Use lists of values instead of many conditions, "
+    "and fewer rules."
+)
 
 
 @pytest.mark.parametrize(
@@ -227,8 +232,17 @@ def test_the_number_of_findings_is_limited() -> None:
     *warnings, more_warnings = result.warnings
     assert len(warnings) == MAX_FINDINGS
     assert join_pointer(warnings[-1].path) == "/rules/333"
-    assert more_warnings.code == "more-warnings"
+    assert (more_warnings.code, more_warnings.severity) == ("more-warnings", Severity.WARNING)
     assert more_warnings.message == f"There are {3 * 1_006 - 2 - 1_000:,} more warnings after these 1,000."
+
+
+def test_one_finding_more_than_allowed_is_counted() -> None:
+    *_, more = lint_ruleset({"rules": [7] * (MAX_FINDINGS + 1)}).errors
+    assert more.message == "There are 1 more errors after these 1,000."
+
+
+def test_the_meaning_of_a_rule_whose_conditions_are_not_an_object_is_not_looked_at() -> None:
+    assert find_codes(rule_with([])) == ["wrong-type"]
 
 
 def test_as_many_findings_as_allowed_are_not_followed_by_another() -> None:
@@ -246,7 +260,8 @@ def test_errors_are_reported_besides_many_warnings() -> None:
 def test_a_ruleset_that_takes_too_long_is_refused_at_the_place(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "ERRORS_SECONDS", -1)
     result = lint_ruleset({"rules": [cache_rule(id="a"), cache_rule(id="b")]})
-    assert [(finding.code, finding.path) for finding in result.errors] == [("too-complex", ("rules", 0))]
+    (finding,) = result.errors
+    assert (finding.code, finding.path, finding.message) == ("too-complex", ("rules", 0), SPLIT)
     assert result.normalized is None
 
 
@@ -282,7 +297,8 @@ def test_warnings_that_take_too_long_are_said_to_be_missing(monkeypatch: pytest.
     rules = [cache_rule(id="a", conditions={}), cache_rule(id="b", conditions={})]
     result = lint_ruleset({"rules": rules})
     assert result.errors == ()
-    assert [(finding.code, finding.rule_id) for finding in result.warnings] == [("warnings-incomplete", "a")]
+    (finding,) = result.warnings
+    assert (finding.code, finding.rule_id, finding.message) == ("warnings-incomplete", "a", SPLIT)
     assert result.normalized is not None
 
 
@@ -303,7 +319,8 @@ def test_a_deny_rule_that_takes_too_long_is_refused(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(limits, "WARNINGS_SECONDS", -1)
     rules = [cache_rule(id="a"), {"id": "b", "action": "deny", "conditions": {"userName": "x"}}]
     result = lint_ruleset({"rules": rules})
-    assert [(finding.code, finding.rule_id) for finding in result.errors] == [("too-complex", "b")]
+    (finding,) = result.errors
+    assert (finding.code, finding.rule_id, finding.message) == ("too-complex", "b", SPLIT)
 
 
 def test_the_meaning_of_a_huge_rule_is_not_looked_at() -> None:

@@ -44,6 +44,11 @@ def test_the_finding_replaces_only_the_dangling_reference_to_that_rule() -> None
     ]
 
 
+def test_the_warnings_stay_beside_it() -> None:
+    result = lint(cache_rule("b"), cache_rule("w", invalidateRules=["a"], conditions={}))
+    assert [finding.code for finding in result.warnings] == ["matches-everything"]
+
+
 def test_a_confirmation_does_not_remove_the_finding() -> None:
     result = lint(cache_rule("b"), cache_rule("w", invalidateRules=["a"]), confirmed={"a"})
     assert [finding.code for finding in result.errors] == [CODE]
