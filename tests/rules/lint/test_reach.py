@@ -87,17 +87,17 @@ def test_a_candidate_is_compared_once_if_it_has_the_rarest_terms(
     monkeypatch: pytest.MonkeyPatch, steps: int, same_host: int, incomplete: set[int]
 ) -> None:
     monkeypatch.setattr(reach, "_MAX_STEPS", steps)
-    first = {"host": "x", "tables": {"containsAny": ["a", "b"]}}
-    second = {"host": "y", "tables": {"containsAll": ["a", "b"]}}
+    first: dict[str, Any] = {"host": "x", "tables": {"containsAny": ["a", "b"]}}
+    second: dict[str, Any] = {"host": "y", "tables": {"containsAll": ["a", "b"]}}
     others = [{"host": "x", "origin": f"o{number}"} for number in range(same_host)]
     found = find_wider([normal(document) for document in (first, second, *others)])[1]
     assert set(found) & {1} == incomplete
 
 
 def test_the_search_goes_on_behind_a_candidate_that_it_knows() -> None:
-    first = {"host": "x", "tables": {"containsAny": ["a", "b"]}}
-    wide = {"tables": {"containsAll": ["b", "c"]}}
-    narrow = {"host": "y", "tables": {"containsAll": ["a", "b", "c"]}}
+    first: dict[str, Any] = {"host": "x", "tables": {"containsAny": ["a", "b"]}}
+    wide: dict[str, Any] = {"tables": {"containsAll": ["b", "c"]}}
+    narrow: dict[str, Any] = {"host": "y", "tables": {"containsAll": ["a", "b", "c"]}}
     others = [{"host": "x", "origin": f"o{number}"} for number in range(9)]
     assert find_wider([normal(document) for document in (first, wide, narrow, *others)])[0][2] == 1
 
@@ -107,7 +107,7 @@ def test_the_limit_counts_the_operands_of_alternatives(
     monkeypatch: pytest.MonkeyPatch, steps: int, result: tuple[list[int | None], list[int]]
 ) -> None:
     monkeypatch.setattr(reach, "_MAX_STEPS", steps)
-    wide = {"any": [{"host": "x"}, {"origin": "y"}]}
+    wide: dict[str, Any] = {"any": [{"host": "x"}, {"origin": "y"}]}
     assert find_wider([normal(wide), normal({**wide, "userName": "u"})]) == result
 
 
