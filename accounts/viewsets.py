@@ -23,6 +23,7 @@ from accounts.access.scopes import PAT_ONLY
 from accounts.budgets import require_budget, use_budget
 from accounts.models import Tenant
 from tenantadmin.core.errors import Forbidden, MethodNotAllowed, TosRequired, Unauthorized
+from tenantadmin.core.request_context import describe_request
 from tenantadmin.http.viewsets import ApiViewSet
 
 if TYPE_CHECKING:
@@ -127,6 +128,8 @@ class AppViewSet(ApiViewSet):
     def perform_authentication(self, request: Request) -> None:
         """Authenticate the caller, and put its address in place of `me` in the path."""
         super().perform_authentication(request)
+        if isinstance(request.auth, Principal):
+            describe_request(user=request.auth.email, tenant=self.kwargs.get("tenant"))
         if self.kwargs.get("email") == ME and isinstance(request.auth, Principal):
             self.kwargs["email"] = request.auth.email
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 import logging
 from contextlib import suppress
 from datetime import date, timedelta
+from time import time
 from typing import Any, Final
 from uuid import UUID
 
 from celery import Task, shared_task
 from django.conf import settings
+from django.core.cache import cache
 from django.db import InterfaceError, OperationalError
 
 from analytics.digest.mailing import send_mails
@@ -60,6 +62,10 @@ DIGEST_SECONDS: Final = 300
 LONGEST_WRITE: Final = timedelta(days=1)
 
 
+#: The key of the time at which a worker last ran a job of beat.
+BEAT_SEEN: Final = "beat-seen"
+
+
 class RetriedTask(Task[Any, None]):
     """Retries with growing delays if store or database fail."""
 
@@ -73,6 +79,7 @@ class RetriedTask(Task[Any, None]):
 @shared_task
 def queue_builds() -> None:
     """Send a task for each pending build that is due. The cost depends on what changed alone."""
+    cache.set(BEAT_SEEN, time(), timeout=None)
     for build in take_due(limit=max(MAX_QUEUED - queue_length(BUILDING), 0)):
         # When the task expires, the build is due again.
         options: Any = {"expires": RETRY.total_seconds()}

@@ -86,6 +86,7 @@ class PendingBuild(models.Model):
     day = models.DateField(null=True)
     #: Changes each time the day is marked. A build deletes the row only if the mark is still the same.
     mark = models.UUIDField(default=uuid4)
+    #: When it was marked first since the last build.
     marked_at = models.DateTimeField(default=now)
     #: When a task is sent, or sent again.
     due_at = models.DateTimeField(default=now, db_index=True)

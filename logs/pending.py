@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from django.db import transaction
-from django.db.models import CharField, Exists, OuterRef
+from django.db.models import CharField, Count, Exists, Min, OuterRef, Q
 from django.db.models.functions import Cast
 
 from logs.models import Partition, PendingBuild
@@ -71,7 +71,7 @@ def _mark(rows: list[PendingBuild]) -> None:
         batch_size=_BATCH,
         update_conflicts=True,
         unique_fields=["tenant_id", "day"],
-        update_fields=["mark", "marked_at"],
+        update_fields=["mark"],
     )
 
 
@@ -117,13 +117,33 @@ def _finish(*, tenant: UUID, day: date | None, mark: UUID) -> None:
     rows = PendingBuild.objects.filter(tenant_id=tenant, day=day)
     if not rows.filter(mark=mark).delete()[0]:
         # The new mark is another build, so its attempts count from the beginning.
-        rows.update(attempts=0)
+        rows.update(attempts=0, marked_at=now())
 
 
 def postpone(*, tenant: UUID, day: date | None) -> None:
     """Try a pending build again after `RETRY`: another worker is doing it. This attempt does not count."""
     rows = PendingBuild.objects.filter(tenant_id=tenant, day=day)
     rows.update(attempts=0, due_at=now() + RETRY)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingState:
+    """How many days are pending, how old the oldest build is, and how many failed several times."""
+
+    days: int
+    age_seconds: float
+    failing: int
+
+
+def pending_state() -> PendingState:
+    """Return a summary of what is pending, for metrics."""
+    state = PendingBuild.objects.aggregate(
+        days=Count("day"),
+        oldest=Min("marked_at"),
+        failing=Count("pk", filter=Q(attempts__gt=ATTEMPTS_TO_WAIT_FOR)),
+    )
+    age = now() - state["oldest"] if state["oldest"] else timedelta()
+    return PendingState(state["days"], age.total_seconds(), state["failing"])
 
 
 def days_without_build(*, tenant: UUID) -> list[date]:

@@ -16,6 +16,7 @@ from logs.sql.local import LocalEngine
 from logs.sql.remote import RemoteEngine
 from logs.sql.results import json_pieces
 from tenantadmin.core.errors import ApiError, InternalError
+from tenantadmin.core.metrics import count_query
 from tenantadmin.core.serving import Disconnection
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ def run_query(
         return result
     finally:
         duration_ms = round((time.monotonic() - started) * 1000)
+        count_query(outcome=outcome, seconds=time.monotonic() - started)
         end_query(run, outcome=outcome, duration_ms=duration_ms, message=message, rows=rows, nbytes=nbytes)
 
 

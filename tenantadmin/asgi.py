@@ -9,7 +9,9 @@ from django.conf import settings
 
 from tenantadmin.front.application import Front
 from tenantadmin.front.bodies import BodyLimits
-from tenantadmin.wsgi import application as django_application
+
+from tenantadmin.wsgi import application as django_application  # isort: skip  # the next line needs Django
+from tenantadmin import metrics_server
 
 #: Each connection takes one. Many systems allow a process 1,024 unless it asks for more.
 _OPEN_FILES: Final = 16_384
@@ -24,3 +26,4 @@ application = Front(
     threads=settings.WEB_THREADS,
     limits=BodyLimits(max_bytes=settings.MAX_BODY_BYTES, seconds=settings.BODY_TIMEOUT_SECONDS),
 )
+metrics_server.start()

@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import Any
 
 from celery import Celery
-from celery.signals import worker_process_init
+from celery.signals import (
+    beat_init,
+    before_task_publish,
+    heartbeat_sent,
+    setup_logging,
+    task_postrun,
+    task_prerun,
+    worker_process_init,
+    worker_ready,
+)
 from django.conf import settings
+from django.utils.module_loading import import_string
 
+from tenantadmin import alive
+from tenantadmin.core.metrics import count_task, observe_wait
+from tenantadmin.core.request_context import clear_description, describe_request
+from tenantadmin.core.request_ids import begin_request, current_request_id
 from tenantadmin.database.limits import limit_connections
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tenantadmin.settings")
@@ -25,6 +40,64 @@ def limit_statements(**_: Any) -> None:
         statement_seconds=settings.DATABASE_JOB_STATEMENT_SECONDS,
         idle_transaction_seconds=settings.DATABASE_IDLE_SECONDS,
     )
+
+
+@setup_logging.connect
+def keep_logging(**_: Any) -> None:
+    """Keep the logging of the settings: Celery sets up its own unless a function is connected."""
+
+
+@before_task_publish.connect
+def stamp_task(headers: dict[str, Any], **_: Any) -> None:
+    """Send with a task when it was sent, and the id of the request that asked for it."""
+    headers["sent_at"] = time.time()
+    headers["request_id"] = current_request_id()
+
+
+@task_prerun.connect
+def begin_task(task: Any, task_id: str, args: Any, **_: Any) -> None:
+    """Set what lines of the log say while a task runs, and observe how long it waited."""
+    if task.request.is_eager:
+        return
+    asked_by = task.request.get("request_id")
+    begin_request(task_id if asked_by in {None, "-"} else asked_by)
+    clear_description()
+    describe_request(task=task.name, tenant=args[0] if args else "")
+    task.request.began_at = time.monotonic()
+    # A task that was sent with a delay waited for that too.
+    sent_at = task.request.get("sent_at")
+    if sent_at is not None and not task.request.get("eta"):
+        queue = (task.request.get("delivery_info") or {}).get("routing_key") or "-"
+        observe_wait(queue=queue, seconds=max(0.0, time.time() - sent_at))
+
+
+@task_postrun.connect
+def end_task(task: Any, state: str | None, **_: Any) -> None:
+    """Count a task that ended."""
+    began_at = task.request.get("began_at")
+    if began_at is not None:
+        count_task(task=task.name, state=state or "-", seconds=time.monotonic() - began_at)
+
+
+@worker_ready.connect
+def start_worker_metrics(**_: Any) -> None:
+    """Serve metrics. The module needs Django to be ready."""
+    alive.touch("worker")
+    import_string("tenantadmin.metrics_server.start")()
+
+
+@heartbeat_sent.connect
+def keep_worker_alive(**_: Any) -> None:
+    """Touch the file that the probe of a worker looks at."""
+    alive.touch("worker")
+
+
+@beat_init.connect
+def start_beat(**_: Any) -> None:
+    """Serve metrics, and touch the file that beat's probe looks at, now and whenever beat sends a task."""
+    alive.touch("beat")
+    before_task_publish.connect(lambda **_: alive.touch("beat"), weak=False)
+    import_string("tenantadmin.metrics_server.start")()
 
 
 #: A run that no worker took before the next one is due is dropped.

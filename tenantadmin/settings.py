@@ -20,6 +20,7 @@ from tenantadmin.conf.kinds import PRIVATE_FILES
 from tenantadmin.conf.reading import read_configuration
 from tenantadmin.conf.secrets import kept_secret, new_secret_key, new_signing_key
 from tenantadmin.core import queues
+from tenantadmin.core.log_lines import logging_config
 from tenantadmin.objectstore import storage_settings
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -500,27 +501,16 @@ CELERY_TASK_ROUTES = {
     "analytics.tasks.remove_unfinished_writes": {"queue": queues.CLEANING},
 }
 
-# --- Logging ----------------------------------------------------------------------------------
+# --- Logging and metrics ----------------------------------------------------------------------
 
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "filters": {"request_id": {"()": "tenantadmin.core.request_ids.RequestIdFilter"}},
-    "formatters": {
-        "line": {"format": "{asctime} {levelname} {name} [{request_id}] {message}", "style": "{"},
-    },
-    "handlers": {
-        "stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["request_id"]},
-    },
-    "root": {"handlers": ["stderr"], "level": env["LOG_LEVEL"]},
-    "loggers": {
-        # No handler: Django's own would write every line a second time in development.
-        "django": {"level": "INFO"},
-        "django.request": {"level": "ERROR"},
-        "django.server": {"level": "WARNING"},
-        # Celery would log the start and end of every task, each minute. Tasks log what they have done.
-        "celery.beat": {"level": "WARNING"},
-        "celery.worker.strategy": {"level": "WARNING"},
-        "celery.app.trace": {"level": "WARNING"},
-    },
-}
+LOGGING = logging_config(
+    level=env["LOG_LEVEL"], is_json=not DEBUG if env["LOG_FORMAT"] is None else env["LOG_FORMAT"] == "JSON"
+)
+#: Whether each answered request leaves a line in the log.
+ACCESS_LOG: bool = not DEBUG if env["ACCESS_LOG"] is None else env["ACCESS_LOG"]
+#: Host and port at which Prometheus reads metrics, or None.
+METRICS_ADDRESS: tuple[str, int] | None = env["METRICS_ADDRESS"]
+if METRICS_ADDRESS is not None:
+    # The processes of a container count in files of this folder. prometheus_client reads the variable.
+    _folder = VAR_DIR / "run" / f"metrics-{METRICS_ADDRESS[1]}"
+    os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", str(_folder))

@@ -13,6 +13,7 @@ from django.db import transaction
 
 from accounts.events import record_event
 from accounts.models.events import EventKind
+from tenantadmin.core.request_context import describe_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +34,7 @@ def staff_sessions(get_response: Callable[[HttpRequest], HttpResponseBase]) -> A
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
         if request.path.startswith("/admin/") and request.user.is_authenticated:
+            describe_request(user=request.user.email)
             begun_at = request.session.setdefault(_BEGUN_AT, time.time())
             if time.time() - begun_at > settings.STAFF_SESSION_SECONDS or not request.user.is_staff:
                 logout(request)

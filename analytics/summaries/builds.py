@@ -9,6 +9,7 @@ from django.conf import settings
 
 from analytics.models import Build
 from logs.locks import Busy, build_lock
+from tenantadmin.core.metrics import count_build
 from tenantadmin.core.timestamps import now
 
 if TYPE_CHECKING:
@@ -61,3 +62,4 @@ def recorded_build(*, tenant: UUID, period: str) -> Iterator[Build]:
     finally:
         build.finished_at = now()
         build.save()
+        count_build(kind="day" if len(period) == len("2026-03-01") else "period", state=build.state)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import http
-import logging
+import logging.config
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -26,6 +26,8 @@ from logs.sql.options import options_from
 from logs.sql.source import make_source
 from tenantadmin.conf.reading import ConfigurationError, read_secret_files, read_variables
 from tenantadmin.core.errors import ApiError
+from tenantadmin.core.log_lines import logging_config
+from tenantadmin.core.request_ids import HEADER, begin_request
 from tenantadmin.objectstore import InvalidKey, ObjectStore, open_store
 from tenantadmin.objectstore.local_copies import LocalCopies
 
@@ -82,7 +84,10 @@ class SqlService:
             return
         cancellation = Cancellation()
         loop = asyncio.get_running_loop()
-        running: asyncio.Future[Any] = loop.run_in_executor(self._threads, self._run, body, cancellation)
+        request_id = dict(scope["headers"]).get(HEADER.lower().encode(), b"").decode("latin-1")
+        running: asyncio.Future[Any] = loop.run_in_executor(
+            self._threads, self._run, request_id, body, cancellation
+        )
         disconnected: asyncio.Future[Any] = asyncio.ensure_future(_wait_for_disconnect(receive))
         try:
             await asyncio.wait([running, disconnected], return_when=asyncio.FIRST_COMPLETED)
@@ -92,8 +97,9 @@ class SqlService:
         status, answer, media_type = await running
         await _answer(send, status, answer, media_type)
 
-    def _run(self, body: bytes, cancellation: Cancellation) -> tuple[int, bytes, str]:
+    def _run(self, request_id: str, body: bytes, cancellation: Cancellation) -> tuple[int, bytes, str]:
         """Run one query in a thread. Return the status, body and content type of the answer."""
+        begin_request(request_id)
         try:
             return 200, transfer.encode_result(self._query(body, cancellation)), transfer.RESULT_TYPE
         except QueryCancelled:
@@ -171,7 +177,8 @@ def make_application(environ: Mapping[str, str]) -> SqlService:
         # The object store is a Django storage; these read some settings, of which the defaults will do.
         settings.configure()
     options = options_from(values)
-    logging.getLogger().setLevel(values["LOG_LEVEL"])
+    is_json = values["LOG_FORMAT"] == "JSON" or (values["LOG_FORMAT"] is None and not values["DJANGO_DEBUG"])
+    logging.config.dictConfig(logging_config(level=values["LOG_LEVEL"], is_json=is_json))
     return SqlService(
         engine=LocalEngine.from_options(options),
         store=open_store(values["OBJECT_STORE_URL"]),
@@ -187,5 +194,4 @@ def __getattr__(name: str) -> Any:
     """Make ``application`` when a server imports it. The module itself is imported without configuration."""
     if name != "application":
         raise AttributeError(name)
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s %(message)s")
     return make_application(os.environ)

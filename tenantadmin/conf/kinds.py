@@ -196,12 +196,20 @@ def _read_public_keys(value: str) -> str:
     return _read_pem(value)
 
 
+def _read_listening_address(value: str) -> tuple[str, int]:
+    host_part, _, port = value.rpartition(":")
+    if not re.fullmatch(r"[A-Za-z0-9_.-]+|\[[0-9a-fA-F:.]+\]", host_part):
+        raise ValueError
+    return host_part.strip("[]"), whole(1, 65535).read(port)
+
+
 text: Final = Kind(str, "a text")
 folder: Final = Kind(lambda value: Path(value).resolve(), "a folder")
 boolean: Final = Kind(_read_boolean, "true or false")
 host: Final = Kind(
     _checked(lambda value: re.fullmatch(r"[A-Za-z0-9_.:-]+", value) is not None), "a host name or an address"
 )
+listening_address: Final = Kind(_read_listening_address, "host:port, such as 0.0.0.0:9100")
 host_pattern: Final = Kind(
     _checked(lambda value: _HOST.fullmatch(value) is not None),
     "a host name without scheme and port, .example.com for all under it, or *",

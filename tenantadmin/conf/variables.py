@@ -127,6 +127,9 @@ VARIABLES: Final = (
     Variable("SQL_LEASE_GROWTH_BYTES", kinds.whole(0, _MAX_BYTES), 256 << 20),
     Variable("SQL_SERVICE_URL", kinds.web_address),
     Variable("SQL_SERVICE_SECRET", kinds.shared_secret, secret=True),
-    # Logging
+    # Logging and metrics
+    Variable("LOG_FORMAT", kinds.one_of("JSON", "TEXT")),
+    Variable("ACCESS_LOG", kinds.boolean),
+    Variable("METRICS_ADDRESS", kinds.listening_address),
     Variable("LOG_LEVEL", kinds.one_of("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"), "INFO"),
 )

@@ -1,34 +1,41 @@
 """Health checks for the platform that runs the process. They are not part of the contract.
 
-``GET /health`` checks nothing: the process answers. ``GET /health/ready`` answers 503 if the database cannot
-be reached. The middleware runs before all checks of a request, as probes send any ``Host`` and no token.
+``GET /health`` checks nothing: the process answers. ``GET /health/ready`` answers 503 if the database, Redis
+or the object store cannot be reached. The middleware runs before all checks of a request, as probes send any
+``Host`` and no token.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+from concurrent.futures import ThreadPoolExecutor, wait
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import psycopg
+import redis
+from django.conf import settings
 from django.db import connection
 from django.http import HttpResponse
 
 from tenantadmin.core.errors import ApiError
 from tenantadmin.core.rendering import dump_json
 from tenantadmin.http.middleware import error_response
+from tenantadmin.objectstore import StoreError, default_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from django.http import HttpRequest
     from django.http.response import HttpResponseBase
 
 logger = logging.getLogger(__name__)
 
-#: After this time without an answer, the database counts as unreachable.
+#: After this time without an answer, a server counts as unreachable.
 TIMEOUT_SECONDS: Final = 2
+#: After this time a check has failed, whatever it waits for.
+DEADLINE_SECONDS: Final = 4.0
 #: A result is reused for this time, because anybody may send requests without a limit.
 CACHE_SECONDS: Final = 1.0
 
@@ -39,21 +46,42 @@ class DatabaseUnreachable(ApiError):
     message: ClassVar[str] = "The database cannot be reached."
 
 
-class CachedCheck:
-    """Runs ``check`` in one thread at a time, and reuses the result for `CACHE_SECONDS`."""
+class RedisUnreachable(ApiError):
+    status: ClassVar[int] = 503
+    code: ClassVar[str] = "redis_unreachable"
+    message: ClassVar[str] = "Redis cannot be reached."
 
-    def __init__(self, check: Callable[[], bool]) -> None:
-        self._check = check
+
+class ObjectStoreUnreachable(ApiError):
+    status: ClassVar[int] = 503
+    code: ClassVar[str] = "object_store_unreachable"
+    message: ClassVar[str] = "The object store cannot be reached."
+
+
+class Readiness:
+    """Runs the checks at the same time, for one caller at a time, and reuses the result for `CACHE_SECONDS`.
+
+    A check that does not end within `DEADLINE_SECONDS` has failed.
+    """
+
+    def __init__(self, checks: Mapping[type[ApiError], Callable[[], bool]]) -> None:
+        self._checks = checks
+        self._pool = ThreadPoolExecutor(len(checks), thread_name_prefix="readiness")
         self._lock = threading.Lock()
-        self._result = False
+        self._failure: type[ApiError] | None = None
         self._expires_at = 0.0
 
-    def run(self) -> bool:
+    def find_failure(self) -> type[ApiError] | None:
+        """Return the error of the first check that fails, or None if the process is ready."""
         with self._lock:
             if monotonic() >= self._expires_at:
-                self._result = self._check()
+                running = {self._pool.submit(check): error for error, check in self._checks.items()}
+                wait(running, timeout=DEADLINE_SECONDS)
+                self._failure = next(
+                    (error for check, error in running.items() if not (check.done() and check.result())), None
+                )
                 self._expires_at = monotonic() + CACHE_SECONDS
-            return self._result
+            return self._failure
 
 
 def is_database_reachable() -> bool:
@@ -65,6 +93,7 @@ def is_database_reachable() -> bool:
     }
     try:
         with psycopg.connect(**parameters) as new_connection:
+            new_connection.execute(f"SET statement_timeout = {TIMEOUT_SECONDS * 1000}")
             new_connection.execute("SELECT 1")
     except psycopg.Error as error:
         logger.warning("Not ready: %s", error)
@@ -72,7 +101,34 @@ def is_database_reachable() -> bool:
     return True
 
 
-database_check = CachedCheck(is_database_reachable)
+def is_redis_reachable() -> bool:
+    """Return True if Redis answers on a new connection. Uses `TIMEOUT_SECONDS`."""
+    limits = {"socket_timeout": TIMEOUT_SECONDS, "socket_connect_timeout": TIMEOUT_SECONDS}
+    try:
+        with redis.Redis.from_url(settings.REDIS_URL, **limits) as client:
+            return bool(client.ping())
+    except redis.RedisError as error:
+        logger.warning("Not ready: %s", error)
+        return False
+
+
+def is_store_reachable() -> bool:
+    """Return True if the object store answers. Uses `TIMEOUT_SECONDS`."""
+    try:
+        default_store().check_reachable(seconds=TIMEOUT_SECONDS)
+    except StoreError as error:
+        logger.warning("Not ready: %s", error)
+        return False
+    return True
+
+
+readiness = Readiness(
+    {
+        DatabaseUnreachable: is_database_reachable,
+        RedisUnreachable: is_redis_reachable,
+        ObjectStoreUnreachable: is_store_reachable,
+    }
+)
 
 
 def health(
@@ -83,8 +139,9 @@ def health(
     def middleware(request: HttpRequest) -> HttpResponseBase:
         if request.path_info not in {"/health", "/health/ready"} or request.method not in {"GET", "HEAD"}:
             return get_response(request)
-        if request.path_info == "/health/ready" and not database_check.run():
-            response = error_response(DatabaseUnreachable())
+        failure = readiness.find_failure() if request.path_info == "/health/ready" else None
+        if failure is not None:
+            response = error_response(failure())
         else:
             response = HttpResponse(dump_json({"status": "ok"}), content_type="application/json")
         response["Cache-Control"] = "no-store"

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import io
+import logging
+import time
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
 
 from django.conf import settings
 from django.http import HttpResponse
@@ -18,8 +21,9 @@ from tenantadmin.core.errors import (
     NotFound,
     PayloadTooLarge,
 )
+from tenantadmin.core.metrics import count_request
 from tenantadmin.core.rendering import dump_json
-from tenantadmin.core.request_context import set_address
+from tenantadmin.core.request_context import clear_description, set_address
 from tenantadmin.core.request_ids import HEADER, begin_request
 from tenantadmin.core.serving import refusal_of
 from tenantadmin.http.handler import as_api_error
@@ -32,6 +36,10 @@ if TYPE_CHECKING:
 
     GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
+access_log = logging.getLogger("tenantadmin.access")
+
+#: Characters of a path that the access log shows.
+_MAX_PATH: Final = 500
 _BODY_METHODS = frozenset({"POST", "PUT", "PATCH"})
 _HTML_PREFIXES = ("/admin/", "/static/")
 
@@ -47,16 +55,37 @@ def error_response(error: ApiError) -> HttpResponse:
 
 
 def request_id(get_response: GetResponse) -> GetResponse:
-    """Give every response its ``X-Request-Id``, the caller's own where it is acceptable."""
+    """Give every response its ``X-Request-Id``, the caller's own if it is acceptable. Record the request."""
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
+        started = time.monotonic()
         identifier = begin_request(request.headers.get(HEADER))
+        clear_description()
         set_address(partial(client_address, request))
         response = get_response(request)
         response[HEADER] = identifier
+        _record(request, status=response.status_code, seconds=time.monotonic() - started)
         return response
 
     return middleware
+
+
+def _record(request: HttpRequest, *, status: int, seconds: float) -> None:
+    """Count an answered request, and write its line of the access log. Its query may hold one-time tokens."""
+    method = request.method or ""
+    match = request.resolver_match
+    count_request(
+        method=method, route=(match.view_name if match else "") or "-", status=status, seconds=seconds
+    )
+    if settings.ACCESS_LOG and not request.path_info.startswith("/health"):
+        path = quote(request.path[:_MAX_PATH])
+        access_log.info(
+            "%s %s %d",
+            method,
+            path,
+            status,
+            extra={"method": method, "path": path, "status": status, "durationMs": round(seconds * 1000)},
+        )
 
 
 def body_limit(get_response: GetResponse) -> GetResponse:

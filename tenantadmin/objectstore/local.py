@@ -191,6 +191,11 @@ class LocalStore(ObjectStore, FileSystemStorage):
             temporary.unlink(missing_ok=True)
         return name
 
+    def check_reachable(self, *, seconds: float) -> None:  # noqa: ARG002  # a local disk answers at once
+        # The directory is created when the first object is written.
+        with self.translated("reach", ""), suppress(FileNotFoundError), os.scandir(self._root_text):
+            pass
+
     def remove_unfinished(self, *, age: timedelta) -> int:
         # A write in progress keeps changing its file's modification time.
         before = time.time() - age.total_seconds()

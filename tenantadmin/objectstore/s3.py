@@ -10,6 +10,7 @@ from itertools import islice
 from operator import attrgetter
 from typing import IO, TYPE_CHECKING, ClassVar, Final, cast
 
+import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from django.core.files import File
@@ -156,6 +157,12 @@ class S3Store(ObjectStore, S3Storage):  # type: ignore[misc]  # django-storages 
             else:
                 return body
         raise AssertionError("the last attempt returns or raises")
+
+    def check_reachable(self, *, seconds: float) -> None:
+        config = Config(connect_timeout=seconds, read_timeout=seconds, retries={"total_max_attempts": 1})
+        client = boto3.client("s3", config=config)
+        with self.translated("reach", self._base):
+            client.list_objects_v2(Bucket=self.bucket_name, Prefix=self._base, MaxKeys=1)
 
     def remove_unfinished(self, *, age: timedelta) -> int:
         before = datetime.now(UTC) - age

@@ -10,6 +10,7 @@ from django.core.exceptions import SuspiciousFileOperation
 from django.core.files import File
 from django.core.files.storage import Storage
 
+from tenantadmin.core.metrics import count_store_error
 from tenantadmin.objectstore.keys import InvalidKey, ObjectNotFound, StoreError, check_key
 
 if TYPE_CHECKING:
@@ -123,6 +124,14 @@ class ObjectStore(Storage, ABC):
         """Return the path or URL with which a query engine on this machine can open the object."""
 
     @abstractmethod
+    def check_reachable(self, *, seconds: float) -> None:
+        """Ask the store for something small, once.
+
+        Raises:
+            StoreError: it cannot be reached within about ``seconds``, or refuses.
+        """
+
+    @abstractmethod
     def remove_unfinished(self, *, age: timedelta) -> int:
         """Remove what is left of writes that are older than ``age`` and never ended. Return how many."""
 
@@ -140,6 +149,8 @@ class ObjectStore(Storage, ABC):
         except SuspiciousFileOperation as error:
             raise InvalidKey(str(error)) from error
         except self.failures as error:
+            if not isinstance(error, FileNotFoundError | NotADirectoryError):
+                count_store_error(verb=verb)
             raise StoreError(f"cannot {verb} {key!r}: {getattr(error, 'strerror', None) or error}") from error
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import pytest
 from django.db import connection
 
 from tenantadmin.http import health
+from tests.objects import use_store
 
 if TYPE_CHECKING:
     from tests.conftest import ApiClient
@@ -21,7 +23,12 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def _empty_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(health, "database_check", health.CachedCheck(health.is_database_reachable))
+    checks = {
+        health.DatabaseUnreachable: health.is_database_reachable,
+        health.RedisUnreachable: health.is_redis_reachable,
+        health.ObjectStoreUnreachable: health.is_store_reachable,
+    }
+    monkeypatch.setattr(health, "readiness", health.Readiness(checks))
 
 
 @pytest.fixture
@@ -60,14 +67,57 @@ def test_without_a_database_the_process_is_healthy_but_not_ready(anonymous: ApiC
     )
 
 
+def test_without_redis_the_process_is_not_ready(anonymous: ApiClient, settings: Any) -> None:
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    answer = anonymous.get("/health/ready")
+    assert (answer.status_code, answer.json()["error"]) == (503, "redis_unreachable")
+
+
+def test_without_the_object_store_the_process_is_not_ready(
+    anonymous: ApiClient, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (
+        ("AWS_ENDPOINT_URL", "http://127.0.0.1:1"),
+        ("AWS_ACCESS_KEY_ID", "x"),
+        ("AWS_SECRET_ACCESS_KEY", "x"),
+        ("AWS_DEFAULT_REGION", "us-east-1"),
+    ):
+        monkeypatch.setenv(name, value)
+    use_store(settings, "s3://bucket")
+    answer = anonymous.get("/health/ready")
+    assert (answer.status_code, answer.json()["error"]) == (503, "object_store_unreachable")
+
+
+def test_a_store_of_files_that_has_no_object_yet_is_ready(anonymous: ApiClient, object_store: Path) -> None:
+    object_store.rmdir()
+    assert anonymous.get("/health/ready").status_code == 200
+
+
+def test_a_server_that_accepts_but_does_not_answer_makes_the_process_unready(
+    anonymous: ApiClient, settings: Any
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        settings.REDIS_URL = f"redis://127.0.0.1:{silent.getsockname()[1]}/0"
+        answer = anonymous.get("/health/ready")
+    assert (answer.status_code, answer.json()["error"]) == (503, "redis_unreachable")
+
+
+def test_a_check_that_hangs_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "DEADLINE_SECONDS", 0.05)
+    goes_on = threading.Event()
+    checks = {health.RedisUnreachable: lambda: True, health.DatabaseUnreachable: lambda: goes_on.wait(30)}
+    assert health.Readiness(checks).find_failure() is health.DatabaseUnreachable
+    goes_on.set()
+
+
 def test_a_result_is_cached(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr("tenantadmin.http.health.monotonic", lambda: now[0])
     results = iter([False, True])
-    check = health.CachedCheck(lambda: next(results))
-    assert [check.run(), check.run()] == [False, False]
+    readiness = health.Readiness({health.RedisUnreachable: lambda: next(results)})
+    assert [readiness.find_failure(), readiness.find_failure()] == [health.RedisUnreachable] * 2
     now[0] += health.CACHE_SECONDS
-    assert [check.run(), check.run()] == [True, True]
+    assert [readiness.find_failure(), readiness.find_failure()] == [None, None]
 
 
 @pytest.mark.parametrize(("method", "path"), [("POST", "/health"), ("GET", "/health/"), ("GET", "/health/x")])

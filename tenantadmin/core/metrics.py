@@ -1,0 +1,91 @@
+"""What Prometheus counts. `tenantadmin.metrics_server` serves it.
+
+All processes of a container share one set of files, whose folder the settings name before the first use.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from prometheus_client import Counter, Histogram
+
+_SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30, 60, 120, 300)
+
+
+@dataclass(frozen=True, slots=True)
+class _Metrics:
+    requests: Counter
+    request_seconds: Histogram
+    queries: Counter
+    query_seconds: Histogram
+    tasks: Counter
+    task_seconds: Histogram
+    task_wait_seconds: Histogram
+    builds: Counter
+    store_errors: Counter
+
+
+@cache
+def _metrics() -> _Metrics:
+    # prometheus_client reads its environment when it is imported, and the settings write it.
+    from prometheus_client import Counter, Histogram  # noqa: PLC0415
+
+    if folder := os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
+        Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def counter(name: str, text: str, *labels: str) -> Counter:
+        return Counter(f"tenantadmin_{name}", text, labels)
+
+    def seconds(name: str, text: str, *labels: str) -> Histogram:
+        return Histogram(f"tenantadmin_{name}_seconds", text, labels, buckets=_SECONDS)
+
+    return _Metrics(
+        requests=counter("requests", "Answered requests", "method", "route", "status"),
+        request_seconds=seconds("request", "Time until the answer begins", "route"),
+        queries=counter("queries", "SQL queries by outcome", "outcome"),
+        query_seconds=seconds("query", "Time of SQL queries, waiting included"),
+        tasks=counter("tasks", "Tasks of Celery by how they ended", "task", "state"),
+        task_seconds=seconds("task", "Time of tasks", "task"),
+        task_wait_seconds=seconds("task_wait", "Time from sending a task to its start", "queue"),
+        builds=counter("builds", "Builds of days and of periods", "kind", "state"),
+        store_errors=counter("store_errors", "Failed accesses to the object store", "verb"),
+    )
+
+
+def count_request(*, method: str, route: str, status: int, seconds: float) -> None:
+    """Count an answered request. ``route`` is the name of its URL pattern."""
+    known = method if method in {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} else "other"
+    _metrics().requests.labels(known, route, str(status)).inc()
+    _metrics().request_seconds.labels(route).observe(seconds)
+
+
+def count_query(*, outcome: str, seconds: float) -> None:
+    """Count a SQL query. ``outcome`` is ``ok`` or the code of an error."""
+    _metrics().queries.labels(outcome).inc()
+    _metrics().query_seconds.observe(seconds)
+
+
+def count_task(*, task: str, state: str, seconds: float) -> None:
+    """Count a task of Celery that ended."""
+    _metrics().tasks.labels(task, state).inc()
+    _metrics().task_seconds.labels(task).observe(seconds)
+
+
+def observe_wait(*, queue: str, seconds: float) -> None:
+    """Observe how long a task was in its queue."""
+    _metrics().task_wait_seconds.labels(queue).observe(seconds)
+
+
+def count_build(*, kind: str, state: str) -> None:
+    """Count a build of a ``day`` or a ``period``."""
+    _metrics().builds.labels(kind, state).inc()
+
+
+def count_store_error(*, verb: str) -> None:
+    """Count a failed access to the object store."""
+    _metrics().store_errors.labels(verb).inc()
