@@ -9,8 +9,11 @@ class TenantadminConfig(AppConfig):
     verbose_name = "Tenant administration"
 
     def ready(self) -> None:
-        """Make the Celery application the current one, so that requests too send tasks to its broker."""
-        import tenantadmin.celery  # noqa: F401, PLC0415 - needs the settings
+        """Make the Celery application the current one, so that requests too send tasks to its broker.
+
+        Also register the checks of a deployment.
+        """
+        from tenantadmin import celery, checks  # noqa: F401, PLC0415 - they need the settings
 
 
 class StaffSiteConfig(AdminConfig):
