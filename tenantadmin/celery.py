@@ -20,7 +20,7 @@ from celery.signals import (
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from tenantadmin import alive
+from tenantadmin import alive, telemetry
 from tenantadmin.core.metrics import count_task, observe_wait
 from tenantadmin.core.request_context import clear_description, describe_request
 from tenantadmin.core.request_ids import begin_request, current_request_id
@@ -35,11 +35,12 @@ app.autodiscover_tasks()
 
 @worker_process_init.connect
 def limit_statements(**_: Any) -> None:
-    """Limit the database connections of a process that runs jobs."""
+    """Limit the database connections of a process that runs jobs, and report its errors and traces."""
     limit_connections(
         statement_seconds=settings.DATABASE_JOB_STATEMENT_SECONDS,
         idle_transaction_seconds=settings.DATABASE_IDLE_SECONDS,
     )
+    telemetry.start()
 
 
 @setup_logging.connect
@@ -95,6 +96,7 @@ def keep_worker_alive(**_: Any) -> None:
 @beat_init.connect
 def start_beat(**_: Any) -> None:
     """Serve metrics, and touch the file that beat's probe looks at, now and whenever beat sends a task."""
+    telemetry.start()
     alive.touch("beat")
     before_task_publish.connect(lambda **_: alive.touch("beat"), weak=False)
     import_string("tenantadmin.metrics_server.start")()

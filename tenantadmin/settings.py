@@ -508,6 +508,8 @@ LOGGING = logging_config(
 )
 #: Whether each answered request leaves a line in the log.
 ACCESS_LOG: bool = not DEBUG if env["ACCESS_LOG"] is None else env["ACCESS_LOG"]
+#: Where errors are reported; empty: nowhere.
+SENTRY_DSN: str = env["SENTRY_DSN"] or ""
 #: Host and port at which Prometheus reads metrics, or None.
 METRICS_ADDRESS: tuple[str, int] | None = env["METRICS_ADDRESS"]
 if METRICS_ADDRESS is not None:

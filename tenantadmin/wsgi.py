@@ -7,6 +7,7 @@ import os
 from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 
+from tenantadmin import telemetry
 from tenantadmin.database.limits import limit_connections
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tenantadmin.settings")
@@ -16,4 +17,5 @@ limit_connections(
     idle_transaction_seconds=settings.DATABASE_IDLE_SECONDS,
 )
 
+telemetry.start()
 application = get_wsgi_application()

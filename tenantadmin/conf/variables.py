@@ -131,5 +131,6 @@ VARIABLES: Final = (
     Variable("LOG_FORMAT", kinds.one_of("JSON", "TEXT")),
     Variable("ACCESS_LOG", kinds.boolean),
     Variable("METRICS_ADDRESS", kinds.listening_address),
+    Variable("SENTRY_DSN", kinds.text, secret=True),
     Variable("LOG_LEVEL", kinds.one_of("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"), "INFO"),
 )

@@ -70,6 +70,8 @@ def test_nothing_else_reads_the_environment() -> None:
     own = {"TENANTADMIN_SUPERVISED", "DJANGO_SETTINGS_MODULE", "SUDO_UID"}
     # manage.py gives it to what `serve` starts.
     own.add("DJANGO_DEBUG")
+    # OpenTelemetry's own.
+    own.add("OTEL_EXPORTER_OTLP_ENDPOINT")
     # The settings give it to prometheus_client.
     own.add("PROMETHEUS_MULTIPROC_DIR")
     # The probe reads no settings, so that it takes little time.
