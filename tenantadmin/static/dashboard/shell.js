@@ -13,7 +13,7 @@ import { a, button, empty, failure, notify, select, sentence, skeleton } from ".
 /** @type {[string, [string, import("./dom.js").Icon, string, Right?][]][]} */
 const SECTIONS = [
   ["Traffic", [["overview", "overview", "Overview"], ["statements", "statements", "Statements"],
-    ["reports", "reports", "Reports"]]],
+    ["reports", "reports", "Reports"], ["digest", "digest", "Digest"]]],
   ["Rules", [["rules", "rules", "Rules"], ["drafts", "drafts", "Drafts and replay"],
     ["history", "history", "History"]]],
   ["Explore", [["sql", "sql", "SQL", "member"], ["explain", "explain", "Explain"]]],
@@ -36,7 +36,7 @@ export const shell = {
    */
   async open(route, context, load) {
     if (!session() && route?.pattern !== "/signin") return askToSignIn();
-    if (session() && mustAcceptTerms() && !OPEN.has(route?.pattern ?? "")) return go("/terms");
+    if (session() && mustAcceptTerms() && !OPEN.has(route?.pattern ?? "")) return go(withTarget("/terms"));
     const isPlain = OPEN.has(route?.pattern ?? "");
     app.className = isPlain ? "plain" : "";
     if (isPlain) fill(app, view);
@@ -63,8 +63,16 @@ export const shell = {
 
 function askToSignIn() {
   forgetPerson();
-  const wanted = location.hash && !/^#\/(signin|terms)?(\?|$)/.test(location.hash) ? location.hash.slice(1) : "";
-  go(wanted ? `/signin?to=${encodeURIComponent(wanted)}` : "/signin");
+  go(withTarget("/signin"));
+}
+
+/**
+ * The address of a page that leads back to the present one.
+ * @param {string} path
+ */
+function withTarget(path) {
+  const wanted = /^#\/(signin|terms)?(\?|$)/.test(location.hash) ? "" : location.hash.slice(1);
+  return wanted ? `${path}?to=${encodeURIComponent(wanted)}` : path;
 }
 
 /**

@@ -31,13 +31,16 @@ export async function show({ tenant, query }) {
  * @param {string} tenant
  * @param {string} page
  * @param {string} day
+ * @param {Record<string, string>} [query] what else the address has
+ * @param {number} [step] days
  */
-export function dayPicker(tenant, page, day) {
+export function dayPicker(tenant, page, day, query = {}, step = 1) {
+  const at = (/** @type {string} */ value) => to(tenant, page, { ...query, day: value });
   const picker = input("day", day, { type: "date", max: f.isoDay(new Date()), "aria-label": "Day" });
-  picker.addEventListener("change", () => picker.value && go(to(tenant, page, { day: picker.value }).slice(1)));
+  picker.addEventListener("change", () => picker.value && go(at(picker.value).slice(1)));
   return h("div", { class: "row" }, picker, h("nav", { class: "segments", "aria-label": "Day" },
-    h("a", { href: to(tenant, page, { day: f.addDays(day, -1) }), "aria-label": "Earlier" }, "‹"),
-    h("a", { href: to(tenant, page, { day: f.addDays(day, 1) }), "aria-label": "Later" }, "›")));
+    h("a", { href: at(f.addDays(day, -step)), "aria-label": "Earlier" }, "‹"),
+    h("a", { href: at(f.addDays(day, step)), "aria-label": "Later" }, "›")));
 }
 
 /**

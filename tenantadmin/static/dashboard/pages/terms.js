@@ -7,12 +7,12 @@ import { go } from "../router.js";
 import { button } from "../ui.js";
 
 /** @type {import("../router.js").Show} */
-export async function show() {
+export async function show({ query }) {
   const text = await (await send("GET /tos", {}, { anonymous: true, accept: "text/markdown" })).text();
   const accept = async () => {
     await call("POST /users/{email}/tos", { email: "me", body: { markdown: text } });
     await renew();
-    go("/");
+    go(query.get("to") ?? "/");
   };
   const leave = async () => {
     await signOut(false);
