@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.core.management import call_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,3 +86,19 @@ def edit(page: Any, change: Callable[[str], str]) -> None:
     page.wait_for_selector(".ace_editor")
     text = page.evaluate("ace.edit(document.querySelector('.ace_editor')).getValue()")
     page.evaluate("text => ace.edit(document.querySelector('.ace_editor')).setValue(text, -1)", change(text))
+
+
+def test_a_number_of_a_digest_is_what_its_sql_gives(
+    demo: Demo, own_origin: str, open_as: Callable[..., Any]
+) -> None:
+    call_command("digest", "--tenant", demo.tenant, "--day", demo.last_day.isoformat())
+    with open_as(demo.owner, own_origin, f"/t/{demo.tenant}/digest") as dashboard:
+        page = dashboard.page
+        link = page.locator(".prose a").first
+        number = link.inner_text()
+        link.click()
+        page.wait_for_selector(".ace_editor")
+        page.click("main >> button:has-text('Run')")
+        page.wait_for_selector("[aria-label=Result] td")
+        assert int(number.replace(",", "")) > 100
+        assert page.inner_text("[aria-label=Result] td >> nth=0") == number
