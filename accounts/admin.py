@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
 from django.db.models import Count, Q
+from django.urls import reverse
 
 from accounts.access.credentials import end_pat, end_refresh_token
 from accounts.grants import end_grant
@@ -29,8 +30,9 @@ from accounts.models import (
 )
 from accounts.models.signin import MagicLink
 from accounts.staff.actions import DOMAIN_ACTIONS, USER_ACTIONS
+from accounts.staff.finding import tenants_matching
 from accounts.staff.names import NamingAdmin, revisions_address
-from tenantadmin.http.admin import CappedPaginator, ReadOnlyAdmin, ReadOnlyInline
+from tenantadmin.http.admin import ReadOnlyAdmin, ReadOnlyInline
 from tenantadmin.http.admin_actions import revocation
 
 if TYPE_CHECKING:
@@ -162,8 +164,22 @@ class TenantAdmin(ReadOnlyAdmin):
     list_display = ("name", "id", "account", "modified_at", "deleted_at")
     list_filter = (("deleted_at", admin.EmptyFieldListFilter),)
     list_select_related = ("account",)
-    search_fields = ("name", "id", "account__name")
+    search_fields = ("name",)
+    search_help_text = "The start of the name, the id, an FQDN, or the email of a member."
     inlines = (MembershipInline,)
+
+    def get_search_results(
+        self,
+        request: HttpRequest,  # noqa: ARG002
+        queryset: QuerySet[Any],
+        search_term: str,
+    ) -> tuple[QuerySet[Any], bool]:
+        if not search_term.strip():
+            return queryset, False
+        return queryset.filter(tenants_matching(search_term)), False
+
+    def page_address(self, obj: Any) -> str:
+        return reverse("admin:tenant", args=[obj.pk])
 
     def revisions_address(self, obj: Any) -> str:
         return revisions_address(tenant_id=obj.pk)
@@ -201,7 +217,7 @@ class EventAdmin(NamingAdmin):
     list_filter = ("kind", "at")
     search_fields = ("actor__exact", "subject__exact")
     search_help_text = "The whole email, domain or hash, or the name of a tenant or account."
-    paginator = CappedPaginator
+    linked_by = named
 
 
 @admin.register(MagicLink)

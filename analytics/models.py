@@ -128,6 +128,9 @@ class TenantHealth(models.Model):
             models.Index(models.F("drop").desc(nulls_last=True), "tenant_id", name="health_by_drop"),
             models.Index(fields=["-last_day", "tenant_id"], name="health_by_last_day"),
             models.Index(fields=["tenant_id"], name="health_stale", condition=models.Q(stale_days__gt=0)),
+            models.Index(
+                fields=["tenant_id"], name="health_quarantined", condition=models.Q(quarantined__gt=0)
+            ),
         )
 
     def __str__(self) -> str:

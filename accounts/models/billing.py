@@ -56,6 +56,11 @@ class Domain(models.Model):
                 fields=["name"], condition=models.Q(verified_at__isnull=False), name="domain_verified_once"
             ),
         )
+        indexes = (
+            models.Index(
+                fields=["-created_at"], condition=models.Q(verified_at__isnull=True), name="domain_waiting"
+            ),
+        )
 
     def __str__(self) -> str:
         return self.name

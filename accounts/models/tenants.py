@@ -42,8 +42,9 @@ class Tenant(models.Model):
                 name="tenant_name_unique",
             ),
         )
-        # The start of a name, which staff search by.
+        # The order of lists, and the start of a name, which staff search by.
         indexes = (
+            models.Index(fields=["name", "id"], name="tenant_by_name"),
             models.Index(fields=["name_key"], name="tenant_name_start", opclasses=["varchar_pattern_ops"]),
         )
 

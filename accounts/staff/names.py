@@ -83,9 +83,13 @@ def _name_matches(fields: Iterable[str], word: str) -> Q:
 def names_of(ids: Iterable[UUID]) -> Names:
     """Return the pages and names of the tenants and accounts among ``ids``, in two queries."""
     wanted = set(ids)
+    pages: dict[type[Tenant | Account], str] = {
+        Tenant: "admin:tenant",
+        Account: "admin:accounts_account_change",
+    }
     return {
-        row.pk: (reverse(f"admin:accounts_{model._meta.model_name}_change", args=[row.pk]), row.name)
-        for model in (Tenant, Account)
+        row.pk: (reverse(page, args=[row.pk]), row.name)
+        for model, page in pages.items()
         for row in model._default_manager.filter(pk__in=wanted).only("name")
     }
 

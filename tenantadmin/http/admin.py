@@ -77,6 +77,9 @@ class LightList(_ChangeList):
         large = {field.name for field in self.opts.concrete_fields if isinstance(field, _LARGE)}
         return rows.defer(*large.difference(_name_of(column) for column in self.list_display))
 
+    def url_for_result(self, result: Any) -> str:
+        return self.model_admin.page_address(result) or super().url_for_result(result)
+
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
         rows: Any = list(self.result_list)
@@ -94,6 +97,7 @@ class ReadOnlyAdmin(_ModelAdmin):
     object_history_template = "admin/staff_history.html"
 
     list_fullwidth = True
+    paginator = CappedPaginator
 
     @cached_property
     def _shown(self) -> list[Shown]:
@@ -121,6 +125,10 @@ class ReadOnlyAdmin(_ModelAdmin):
 
     def prepare(self, rows: Sequence[Any]) -> None:
         """Read in one query what is shown with ``rows``: the rows of a list, or the one row of a page."""
+
+    def page_address(self, obj: Any) -> str:  # noqa: ARG002
+        """Return the address to which the list leads for ``obj``; an empty text means the page of the row."""
+        return ""
 
     def revisions_address(self, obj: Any) -> str:  # noqa: ARG002
         """Return the address of the list of ``obj``'s revisions, or an empty text if it has none."""

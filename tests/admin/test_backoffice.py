@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.core.cache import cache
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from accounts.models import Domain, Event, Membership, Revision, User
+from accounts.models import Domain, Event, Fqdn, Membership, Revision, Tenant, User
 from accounts.staff.access import end_expired_access
+from accounts.staff.finding import tenants_matching
 from accounts.staff.roles import set_support
 from analytics.models import Build, TenantHealth
 from logs.models import Partition, QuarantinedEntry
@@ -29,9 +31,6 @@ from tests import factories
 from tests.admin.acting import act
 from tests.admin.reading import text_of
 from tests.conftest import ApiClient
-
-if TYPE_CHECKING:
-    from accounts.models import Tenant
 
 RULE: dict[str, Any] = {
     "id": "orders",
@@ -254,6 +253,50 @@ class TestHome:
         with CaptureQueriesContext(connection) as many:
             staff.get("/admin/")
         assert len(many) == len(few) <= 15
+
+
+class TestFinding:
+    """What a customer says leads to the tenant, by the list and by the palette."""
+
+    @pytest.mark.parametrize("said", ["ware", "WAREHOUSE", "{id}", "db.acme.example", "Member@Example.org"])
+    def test_a_tenant_is_found(self, staff: Client, tenant: Tenant, said: str) -> None:
+        Fqdn.objects.create(name="db.acme.example", tenant_id=tenant.pk)
+        term = said.format(id=tenant.pk)
+        href = to("tenant", tenant)
+        listed = staff.get(reverse("admin:accounts_tenant_changelist"), {"q": term}).content.decode()
+        assert re.findall(r'field-name[^>]*><a href="([^"?]+)', listed) == [href]
+        cache.clear()
+        found = staff.get("/admin/search/", {"s": term, "extended": "1"}).content.decode()
+        assert f'href="{href}"' in found
+
+    @pytest.mark.parametrize("said", ["house", "acme.example", "x@example.org", "a\0b", "%"])
+    def test_no_other_is(self, staff: Client, tenant: Tenant, said: str) -> None:
+        cache.clear()
+        found = staff.get("/admin/search/", {"s": said, "extended": "1"})
+        assert found.status_code == 200
+        assert to("tenant", tenant) not in found.content.decode()
+
+    def test_people_and_accounts_are_found(self, support: Client, tenant: Tenant) -> None:
+        cache.clear()
+        found = support.get("/admin/search/", {"s": "acme", "extended": "1"}).content.decode()
+        assert reverse("admin:accounts_account_change", args=[tenant.account_id]) in found
+        found = support.get("/admin/search/", {"s": "member@", "extended": "1"}).content.decode()
+        assert "member@example.org" in found
+
+    def test_the_search_uses_indexes(self, db: None) -> None:
+        account = factories.make_account()
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "INSERT INTO accounts_tenant (id, account_id, name, name_key, created_at, modified_at) "
+                "SELECT gen_random_uuid(), %s, 'Tenant ' || n, 'tenant ' || n, now(), now() "
+                "FROM generate_series(1, 20000) AS n",
+                [account.pk],
+            )
+            cursor.execute("ANALYZE accounts_tenant")
+        plan = Tenant.objects.filter(tenants_matching("tenant 1234")).explain()
+        assert "Seq Scan on accounts_tenant" not in plan, plan
+        assert "tenant_name_start" in plan
+        assert "Seq Scan" not in Tenant.objects.order_by("name", "id")[:100].explain()
 
 
 class TestTenant:

@@ -52,7 +52,7 @@ def test_a_list_shows_the_name_of_a_tenant_and_its_short_id(staff: Client, tenan
     run_query(gone)
     listed = page(staff, "logs_queryrun_changelist")
     short = f'<code title="{tenant.pk}">{str(tenant.pk)[:8]}…</code>'
-    href = reverse("admin:accounts_tenant_change", args=[tenant.pk])
+    href = reverse("admin:tenant", args=[tenant.pk])
     assert f'<a href="{href}">Warehouse</a> {short}' in listed
     assert f'<code title="{gone}">{str(gone)[:8]}…</code>' in listed
 
