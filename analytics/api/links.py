@@ -18,13 +18,23 @@ STEPS: Final = (
     ),
     Step(
         "getYearlySummary",
-        ("getMonthlySummary", "getRuleEffectiveness", "getCacheOpportunities"),
+        ("getMonthlySummary", "getRuleEffectiveness", "getCacheOpportunities", "getWeeklyDigest"),
         {"tenant": f"{PATH}tenant", "year": f"{PATH}year"},
     ),
     Step(
         "getMonthlySummary",
         ("getDailySummary",),
         {"tenant": f"{PATH}tenant", "year": f"{PATH}year", "month": f"{PATH}month"},
+    ),
+    Step(
+        "getDailySummary",
+        ("getDailyDigest",),
+        {
+            "tenant": f"{PATH}tenant",
+            "year": f"{PATH}year",
+            "month": f"{PATH}month",
+            "day": f"{PATH}day",
+        },
     ),
     Step(
         "getUsersSummary",

@@ -13,6 +13,9 @@ from django.core.management import call_command
 from accounts.access.scopes import ALL_SCOPES, NOT_IN_MEMBERS_PATS, Scope
 from accounts.billing.domains import register_domain
 from accounts.models import PermissionGrant, PersonalAccessToken
+from analytics.digest.making import make_digest
+from analytics.digest.periods import DigestPeriod
+from analytics.digest.preferences import unsubscribe_token
 from logs.layout import day_start_ms
 from rules.drafts import create_draft
 from rules.write import write_ruleset
@@ -138,6 +141,8 @@ def seed_service() -> Seed:
             "month": [f"{DAY:%m}"],
             "day": [f"{DAY:%d}"],
             "hour": ["00"],
+            "week": [f"{DAY:%V}"],
+            "t": [unsubscribe_token(user_id=world.member.pk, tenant_id=tenant.pk), "x"],
             "file": ["a.json"],
             "sql": STATEMENTS,
             "document": ["day", "month", "year", "users"],
@@ -181,6 +186,8 @@ def _seed_logs(tenant_id: Any) -> None:
     ]
     save_object(default_store(), f"{tenant_id}/logs/{DAY:%Y/%m/%d}/00/a.json", json.dumps(entries).encode())
     call_command("rebuild", tenant=tenant_id)
+    for period in (DigestPeriod.of_day(DAY), DigestPeriod.with_day(DAY)):
+        make_digest(default_store(), tenant=tenant_id, period=period)
 
 
 def _expect(status: int, answer: Any) -> None:

@@ -94,7 +94,9 @@ LISTED: Final[Way] = (
     ("getYearlySummary", "getRuleEffectiveness", None),
     ("getYearlySummary", "getCacheOpportunities", None),
     ("getYearlySummary", "getMonthlySummary", None),
+    ("getYearlySummary", "getWeeklyDigest", None),
     ("getMonthlySummary", "getDailySummary", None),
+    ("getDailySummary", "getDailyDigest", None),
     ("getTenant", "getUsersSummary", None),
     ("getUsersSummary", "getUserYearlySummary", None),
     ("getUsersSummary", "getUserMonthlySummary", None),
@@ -172,6 +174,7 @@ CHOSEN: Final = {
     "year": f"{seeding.DAY:%Y}",
     "month": f"{seeding.DAY:%m}",
     "day": f"{seeding.DAY:%d}",
+    "week": f"{seeding.DAY:%V}",
     "email": "member@example.org",
 }
 

@@ -18,6 +18,7 @@ from analytics.models import Digest, ModelExchange
 from tenantadmin.core.timestamps import now
 from tests import factories
 from tests.analytics.digest.model_server import Model, running_model, send
+from tests.analytics.digest.rewrites import REWRITES, TEMPLATE
 from tests.analytics.digest.support import (
     DAY,
     assert_facts,
@@ -30,7 +31,6 @@ from tests.analytics.digest.support import (
     rebuild,
     served,
 )
-from tests.analytics.digest.test_rewriting import REWRITES, TEMPLATE
 from tests.conftest import ApiClient
 
 if TYPE_CHECKING:
