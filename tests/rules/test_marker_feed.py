@@ -177,7 +177,10 @@ class TestFeed:
     def test_a_sign_in_token_is_refused(self, world: factories.World) -> None:
         answer = ApiClient(factories.sign_in(world.owner)).get(FEED)
         assert answer.status_code == 403
-        assert answer.json()["message"].startswith("The token lacks the scope 'cache-admin'. Only personal ")
+        assert answer.json()["message"] == (
+            "The token lacks the scope 'cache-admin'. Only personal access tokens have this scope: POST "
+            "/users/me/tokens makes one, and POST /oauth/token exchanges it for an access token."
+        )
 
     def test_its_queries_do_not_grow_with_the_markers(
         self,
