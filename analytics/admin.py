@@ -14,8 +14,11 @@ from analytics.models import (
     Digest,
     DigestMail,
     DigestPreference,
+    Effect,
     MergedRollup,
+    Mining,
     ModelExchange,
+    Recommendation,
     ReplayRun,
     SummaryDocument,
     TenantHealth,
@@ -130,3 +133,26 @@ class DigestMailAdmin(NamingAdmin):
     list_select_related = ("user",)
     search_fields = ("tenant_id", "period", "user__email")
     date_hierarchy = "due_at"
+
+
+@admin.register(Recommendation)
+class RecommendationAdmin(NamingAdmin):
+    list_display = ("mined_at", "tenant_id", "kind", "state", shortened("title"), "decided_by")
+    list_filter = ("state", "kind")
+    search_fields = ("tenant_id", "title", "decided_by")
+    date_hierarchy = "mined_at"
+
+
+@admin.register(Mining)
+class MiningAdmin(NamingAdmin):
+    list_display = ("requested_at", "tenant_id", "state", "finished_at", shortened("error"))
+    list_filter = ("state",)
+    search_fields = ("tenant_id", "requested_by")
+
+
+@admin.register(Effect)
+class EffectAdmin(NamingAdmin):
+    list_display = ("measured_at", "tenant_id", "recommendation", "state", "first_day", "last_day")
+    list_filter = ("state",)
+    list_select_related = ("recommendation",)
+    search_fields = ("tenant_id", "recommendation__title")

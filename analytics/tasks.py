@@ -17,6 +17,9 @@ from django.conf import settings
 from django.core.cache import cache
 from django.db import InterfaceError, OperationalError
 
+from accounts.events import SYSTEM
+from analytics.advice.effects import find_tenants_to_measure, measure_tenant_effects
+from analytics.advice.mining import find_tenants_to_mine, find_waiting_tenants, queue_mining, run_mining
 from analytics.digest.mailing import send_mails
 from analytics.digest.making import find_digest_tenants, find_due_digests, make_digest
 from analytics.digest.model_text import delete_old_exchanges
@@ -220,3 +223,45 @@ def mail_digests() -> None:
     """Send the digests that wait to be mailed."""
     if sent := send_mails():
         logger.info("Mailed %d digests", sent)
+
+
+@shared_task
+def mine_every_tenant() -> None:
+    """Search for recommendations for every tenant with recent logs."""
+    for tenant in find_tenants_to_mine():
+        mine_again.delay(str(tenant))
+
+
+@shared_task(base=RetriedTask)
+def mine_again(tenant: str) -> None:
+    """Search for recommendations for the rules and the log as they are now."""
+    queue_mining(tenant_id=UUID(tenant), actor=SYSTEM)
+    mine_tenant.delay(tenant)
+
+
+@shared_task
+def mine_tenant(tenant: str) -> None:
+    """Run the queued search for recommendations of a tenant. If another worker runs it, do nothing."""
+    with suppress(Busy):
+        run_mining(default_store(), tenant_id=UUID(tenant))
+
+
+@shared_task
+def watch_minings() -> None:
+    """Start the searches whose task was lost or whose worker is gone."""
+    for tenant in find_waiting_tenants():
+        mine_tenant.apply_async((str(tenant),), expires=WATCH_SECONDS)
+
+
+@shared_task
+def measure_effects() -> None:
+    """Measure what accepted recommendations did, one task for each tenant."""
+    for tenant in find_tenants_to_measure():
+        measure_tenant.delay(str(tenant))
+
+
+@shared_task(base=RetriedTask)
+def measure_tenant(tenant: str) -> None:
+    """Measure the accepted recommendations of a tenant. If another worker does, do nothing."""
+    with suppress(Busy):
+        measure_tenant_effects(default_store(), tenant_id=UUID(tenant))

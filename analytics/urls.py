@@ -6,6 +6,7 @@ from analytics import converters  # noqa: F401 - importing registers them
 from analytics.api.digests import DigestMailViewSet, DigestViewSet, UnsubscribeViewSet
 from analytics.api.explain import ExplainViewSet
 from analytics.api.published import PublishedQueryViewSet, VerificationViewSet
+from analytics.api.recommendations import RecommendationViewSet
 from analytics.api.replays import ReplayViewSet
 from analytics.api.reports import ReportViewSet
 from analytics.api.summaries import SummaryViewSet, UserSummaryViewSet
@@ -13,6 +14,7 @@ from logs import converters as time_converters  # noqa: F401 - likewise
 
 _SUMMARIES = "tenants/<uuid:tenant>/summaries/<year:year>"
 _DIGESTS = "tenants/<uuid:tenant>/digests/<year:year>"
+_RECOMMENDATION = "tenants/<uuid:tenant>/recommendations/<uuid:recommendationId>"
 _USER = "tenants/<uuid:tenant>/users/<userid:userId>"
 
 urlpatterns = [
@@ -125,5 +127,28 @@ urlpatterns = [
         "tenants/<uuid:tenant>/replays/<uuid:replayId>",
         ReplayViewSet.as_view({"get": "get_replay", "delete": "cancel_replay"}),
         name="replay",
+    ),
+    path(
+        "tenants/<uuid:tenant>/recommendations",
+        RecommendationViewSet.as_view({"get": "list_recommendations", "post": "request_recommendations"}),
+        name="recommendations",
+    ),
+    path(
+        _RECOMMENDATION,
+        RecommendationViewSet.as_view({"get": "get_recommendation"}),
+        name="recommendation",
+    ),
+    *(
+        path(
+            f"{_RECOMMENDATION}/{action}",
+            RecommendationViewSet.as_view({"post": f"{action}_recommendation"}),
+            name=f"recommendation-{action}",
+        )
+        for action in ("draft", "accept", "dismiss", "reopen")
+    ),
+    path(
+        f"{_RECOMMENDATION}/effect",
+        RecommendationViewSet.as_view({"get": "get_recommendation_effect"}),
+        name="recommendation-effect",
     ),
 ]

@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from celery import Celery
+from celery.schedules import crontab
 from celery.signals import (
     beat_init,
     before_task_publish,
@@ -138,6 +139,22 @@ app.conf.beat_schedule = {
         "task": "analytics.tasks.mail_digests",
         "schedule": 60.0,
         "options": {"expires": 55},
+    },
+    "watch-minings": {
+        "task": "analytics.tasks.watch_minings",
+        "schedule": 30.0,
+        "options": {"expires": 29},
+    },
+    # At night, when the day before is complete.
+    "mine-every-tenant": {
+        "task": "analytics.tasks.mine_every_tenant",
+        "schedule": crontab(hour=2, minute=20),
+        "options": {"expires": 3600},
+    },
+    "measure-effects": {
+        "task": "analytics.tasks.measure_effects",
+        "schedule": crontab(hour=3, minute=20),
+        "options": {"expires": 3600},
     },
     "remove-unfinished-writes": {
         "task": "analytics.tasks.remove_unfinished_writes",

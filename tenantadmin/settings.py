@@ -489,6 +489,8 @@ CELERY_TIMEZONE = "UTC"
 CELERY_TASK_QUEUES: dict[str, dict[str, str]] = {name: {} for name in queues.QUEUES}
 CELERY_TASK_ROUTES = {
     "analytics.tasks.run_replay": {"queue": queues.REPLAYS},
+    "analytics.tasks.mine_tenant": {"queue": queues.REPLAYS},
+    "analytics.tasks.measure_tenant": {"queue": queues.REPLAYS},
     "analytics.tasks.queue_builds": {"queue": queues.FINDING},
     "analytics.tasks.sweep_logs": {"queue": queues.FINDING},
     "analytics.tasks.refresh_tenant": {"queue": queues.FINDING},

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from accounts.access.credentials import create_pat, create_refresh_token, exchange_pat, mint_for_sign_in
 from accounts.access.scopes import Scope
 from accounts.models import Account, Membership, Tenant, User
 from accounts.tenants.lifecycle import create_tenant
+from analytics.models import Recommendation
+from rules.language import complete_rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -89,3 +92,38 @@ def make_world() -> World:
         stranger_tenant=make_tenant(elsewhere, "Other", owner=stranger),
         platform_admin=make_user("admin@example.org", role="admin"),
     )
+
+
+def recommendation(tenant: Tenant, *, kind: str = "cache", **fields: Any) -> Recommendation:
+    """Make an open recommendation to add a rule to a ruleset without rules."""
+    rule = complete_rule({"id": "new", "conditions": {"isReadOnly": True}, "ttlSeconds": 60})
+    counts = {
+        **dict.fromkeys(
+            (
+                *("requests", "staleHits", "misses", "holds", "bypassed", "blocked", "passed", "errors"),
+                *("invalidationErrors", "revalidations", "spentMs", "hitBytes", "fired", "markers"),
+            ),
+            0,
+        ),
+        "hits": {"low": 0, "likely": None, "high": 0},
+        "savedMs": {"low": 0, "likely": None, "high": 0},
+        "missReasons": {},
+        "risk": {"low": 0, "high": 0},
+    }
+    names = ("hits", "savedMs", "misses", "spentMs", "hitBytes", "risk")
+    gain = {name: counts[name] for name in names}
+    defaults: dict[str, Any] = {
+        "fingerprint": kind,
+        "rank": 0,
+        "title": "Cache everything",
+        "why": ["It is asked again and again."],
+        "rules": [rule],
+        "patch": [{"op": "insert", "ruleId": "new", "before": None, "rule": rule}],
+        "evidence": [{"name": "all", "sql": "SELECT 1 AS one", "rows": [{"one": 1}]}],
+        "predicted": {"total": counts, "against": counts, "gain": gain},
+        "estimate_ms": 1000,
+        "seq": 0,
+        "first_day": date(2026, 3, 1),
+        "last_day": date(2026, 3, 14),
+    }
+    return Recommendation.objects.create(tenant_id=tenant.pk, kind=kind, **defaults | fields)

@@ -41,6 +41,8 @@ class EventKind(models.TextChoices):
     DOMAIN_VERIFIED = "domain.verified"
     DOMAIN_REMOVED = "domain.removed"
     DIGEST_MAIL_CHANGED = "digest-mail.changed"
+    RECOMMENDATION_DISMISSED = "recommendation.dismissed"
+    RECOMMENDATION_REOPENED = "recommendation.reopened"
     TERMS_PUBLISHED = "terms.published"
     TERMS_ACKNOWLEDGED = "terms.acknowledged"
     STAFF_ACTED = "staff.acted"

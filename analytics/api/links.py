@@ -16,6 +16,12 @@ STEPS: Final = (
         ("getReplay", "cancelReplay"),
         {"tenant": f"{BODY}tenantId", "replayId": f"{BODY}replayId"},
     ),
+    Step("getTenant", ("listRecommendations", "requestRecommendations"), {"tenant": f"{BODY}tenantId"}),
+    Step(
+        "listRecommendations",
+        ("getRecommendation",),
+        {"tenant": f"{PATH}tenant", "recommendationId": FIRST},
+    ),
     Step(
         "getYearlySummary",
         ("getMonthlySummary", "getRuleEffectiveness", "getCacheOpportunities", "getWeeklyDigest"),

@@ -60,7 +60,7 @@ def replay(
     )
     report(0.3)
     gateway = learn_gateway(connection, job.current, given=job.gateway)
-    run = _Run(connection, job, loaded, gateway)
+    run = Player(connection, job, loaded, gateway)
     # A ruleset that is replayed twice is replayed once.
     in_force = list(job.in_force) or [Ruleset(0, job.current)]
     calibrated, in_force_counts = run.play("in_force", in_force)
@@ -92,19 +92,17 @@ def replay(
         },
         "gateway": {"nocache": gateway.nocache, "nonDeterministic": gateway.non_deterministic},
         "calibration": calibration,
-        **_render(counts, job.subject),
-        "against": _render(current_counts, job.current),
+        **render_counts(counts, job.subject),
+        "against": render_counts(current_counts, job.current),
         "moved": find_moved(connection, current, subject),
         "publishCost": estimate_publish_cost(
             connection, subject, first_day=job.first_day, last_day=job.last_day, hour=job.hour
         ),
-        "caveats": _find_caveats(
-            job, loaded, calibration["grade"], is_gateway_unknown=run.is_gateway_unknown
-        ),
+        "caveats": find_caveats(job, loaded, calibration["grade"], is_gateway_unknown=run.is_gateway_unknown),
     }
 
 
-class _Run:
+class Player:
     """Plays rulesets under everything that the Gateway may do."""
 
     def __init__(self, connection: DuckDBPyConnection, job: Job, loaded: Loaded, gateway: Gateway) -> None:
@@ -138,7 +136,7 @@ def _find_days_left_out(job: Job, loaded: Loaded) -> list[Any]:
     return sorted({*loaded.days_left_out, *(day for day in days if day not in present)})
 
 
-def _render(runs: list[Counts], rules: Iterable[Rule]) -> dict[str, Any]:
+def render_counts(runs: list[Counts], rules: Iterable[Rule]) -> dict[str, Any]:
     """Return ``total`` and ``rules``: every rule of the ruleset in order, then requests without a rule."""
     ids: list[str | None] = [rule.id for rule in rules]
     every: Sequence[str | None] = [*ids, *(key for key in runs[0].rules if key not in {*ids, None}), None]
@@ -172,7 +170,7 @@ def _bounds(runs: list[Counts], rule_ids: Sequence[str | None], name: str) -> di
     return {"low": low, "likely": likely, "high": high}
 
 
-def _find_caveats(job: Job, loaded: Loaded, grade: str, *, is_gateway_unknown: bool) -> list[str]:
+def find_caveats(job: Job, loaded: Loaded, grade: str, *, is_gateway_unknown: bool) -> list[str]:
     """Return the codes of what limits the result. Contract: docs/replay.md."""
     caveats = {
         "writes-past-gateway-invisible": True,

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from analytics.reports.per_user import PER_USER_FUNCTIONS
+
 if TYPE_CHECKING:
     from datetime import date
 
@@ -15,13 +17,6 @@ if TYPE_CHECKING:
 _MAX_FINDINGS: Final = 1_000
 #: Users of a finding that are named.
 _MAX_USERS: Final = 10
-#: Functions whose result depends on the user or the session.
-_PER_USER: Final = (
-    r"(?i)\b(?:(?:current_user|session_user|system_user|current_role|current_available_roles|current_secondary_roles"
-    r"|current_account|invoker_role|is_role_in_session|is_member|is_account_group_member|is_srvrolemember"
-    r"|is_rolemember|suser_s?name|user_name|original_login|current_setting|session_context|context_info)\b|user\s*\()"
-)
-
 _SERVED: Final = """
 WITH served AS (
     SELECT cacheKey, matchedRule, standardizedSql, count(*) AS served, count(DISTINCT userName) AS users,
@@ -37,7 +32,7 @@ _FINDINGS: Final = (
     _SERVED
     + f"""
 , graded AS (
-    SELECT *, CASE WHEN regexp_matches(standardizedSql, '{_PER_USER}') THEN 'certain'
+    SELECT *, CASE WHEN regexp_matches(standardizedSql, '{PER_USER_FUNCTIONS}') THEN 'certain'
         WHEN nonDeterministic THEN 'likely' END AS grade
     FROM served WHERE users > 1
 )

@@ -75,7 +75,7 @@ class DraftViewSet(AppViewSet):
     )
     def create_draft(self, request: Request, tenant: UUID) -> Response:
         draft = create_draft(tenant_id=tenant, document=self.body, actor=self.principal.email)
-        return _response(draft, status=201, Location=_href(tenant, draft.pk))
+        return draft_response(draft, status=201, Location=_href(tenant, draft.pk))
 
     @operation(
         summary="Read a draft",
@@ -85,7 +85,7 @@ class DraftViewSet(AppViewSet):
     )
     def get_draft(self, request: Request, tenant: UUID, draft: UUID) -> Response:
         found = find_draft(tenant, draft)
-        return not_modified(request, draft_etag(found)) or _response(found)
+        return not_modified(request, draft_etag(found)) or draft_response(found)
 
     @operation(
         summary="Replace a draft",
@@ -102,7 +102,7 @@ class DraftViewSet(AppViewSet):
             actor=self.principal.email,
             check_etag=partial(require_match, request),
         )
-        return _response(replaced)
+        return draft_response(replaced)
 
     @operation(summary="Delete a draft", headers=[IF_MATCH], responses={204: None, 409: STALE})
     def delete_draft(self, request: Request, tenant: UUID, draft: UUID) -> Response:
@@ -153,5 +153,5 @@ def _href(tenant: UUID, draft: UUID) -> str:
     return reverse("rules-draft", kwargs={"tenant": tenant, "draft": draft})
 
 
-def _response(draft: RuleDraft, *, status: int = 200, **headers: Any) -> Response:
+def draft_response(draft: RuleDraft, *, status: int = 200, **headers: Any) -> Response:
     return Response(draft_as_json(draft), status=status, headers={"ETag": draft_etag(draft), **headers})

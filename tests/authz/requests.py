@@ -32,6 +32,7 @@ _VALUES = {
     "file": "a.json",
     "userId": "ada",
     "replayId": UNKNOWN_ID,
+    "recommendationId": UNKNOWN_ID,
 }
 _QUERIES = {
     **dict.fromkeys(("diffConfig", "diffRules", "diffAccount"), "?from=0&to=0"),
@@ -59,6 +60,7 @@ def bodies(stage: Stage) -> dict[str, Any]:
         "registerDomain": {"domain": "example.org"},
         "replaceDraft": {"rules": []},
         "notifyLogs": {"prefixes": []},
+        "dismissRecommendation": {"reason": "x"},
         "explainRequest": {"request": {}},
         "explainLoggedRequest": {"logId": "x", "day": "2026-01-01"},
         "setDigestPreference": {"frequency": "off"},

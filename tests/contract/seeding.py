@@ -70,6 +70,14 @@ def seed_service() -> Seed:
         str(create_draft(tenant_id=tenant.pk, document={"rules": rules}, actor=world.owner.email).pk)
         for rules in (RULES[:1], list[dict[str, Any]]([{}]))
     ]
+    recommendations = [
+        str(factories.recommendation(tenant, kind=kind, state=state, seq=3, accepted_seq=accepted).pk)
+        for kind, state, accepted in (
+            ("cache", "open", None),
+            ("ttl", "dismissed", None),
+            ("swr", "accepted", 3),
+        )
+    ]
     wildcard = factories.pat_token(world.platform_admin, *ALL_SCOPES, tenants=["*"])
     admin = ApiClient(wildcard)
     here = f"/tenants/{tenant.pk}"
@@ -148,6 +156,9 @@ def seed_service() -> Seed:
             "document": ["day", "month", "year", "users"],
             "draft": drafts,
             "draftId": drafts,
+            "recommendationId": recommendations,
+            "reason": ["Not now."],
+            "until": ["2099-01-01"],
             "baseSeq": [0, 3],
             "request": [{"userName": "a"}, {}],
             "logId": ["x"],

@@ -38,7 +38,7 @@ AREAS: Final = {
     "accounts": ["Accounts", "Tenants"],
     "cache": ["Cache", "Rules"],
     "people": ["Users", "Personal access tokens", "Terms of service", "Sign-in", "Sessions"],
-    "logs": ["Analytics", "Raw logs", "SQL", "Replays"],
+    "logs": ["Analytics", "Raw logs", "SQL", "Replays", "Recommendations"],
 }
 #: Where every life may begin.
 ENTRIES: Final = ["listTenants", "getTenant"]

@@ -47,6 +47,8 @@ WITHOUT: Final = {
     "explainLoggedRequest": "writes nothing",
     "requestReplay": "computes from the log and changes nothing else; its row says who asked",
     "cancelReplay": "as requestReplay",
+    "requestRecommendations": "as requestReplay",
+    "draftRecommendation": "as createDraft",
     "previewInvalidation": "writes nothing",
 }
 
@@ -111,6 +113,11 @@ class Stage:
         address = f"{self.tenant}/rules/drafts"
         return f"{address}/{self.admin.post(address, {'rules': []}).json()['draftId']}"
 
+    def recommendation(self, action: str, body: Any = None, **fields: Any) -> Ask:
+        found = factories.recommendation(self.world.tenant, **fields)
+        address = f"/tenants/{self.world.tenant.pk}/recommendations/{found.pk}"
+        return Ask("POST", f"{address}/{action}", body, self.wildcard)
+
     def grant(self) -> PermissionGrant:
         return PermissionGrant.objects.create(
             grantee=self.world.member,
@@ -136,6 +143,9 @@ REQUESTS: Final[dict[str, Callable[[Stage], Ask]]] = {
     "replaceTenantRules": lambda it: Ask("PUT", f"{it.tenant}/rules", {"rules": []}),
     "restoreRules": lambda it: Ask("POST", f"{it.tenant}/rules/history/0/restore"),
     "publishDraft": lambda it: Ask("POST", f"{it.draft()}/publish"),
+    "acceptRecommendation": lambda it: it.recommendation("accept"),
+    "dismissRecommendation": lambda it: it.recommendation("dismiss", {"reason": "We must not."}),
+    "reopenRecommendation": lambda it: it.recommendation("reopen", state="dismissed"),
     "replaceTenantConfig": lambda it: Ask("PUT", f"{it.tenant}/config", {"tenantName": "New"}),
     "restoreConfig": lambda it: Ask("POST", f"{it.tenant}/config/history/0/restore"),
     "createTenant": lambda it: Ask(

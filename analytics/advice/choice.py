@@ -1,0 +1,59 @@
+"""Choose among options: the one that saves most, then the one that saves most of the rest, and so on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from analytics.advice.options import Option
+
+#: An option that saves at most this much less is as good as the best one.
+_FEWER_RULES: Final = 0.02
+_SHORTER_TTL: Final = 0.03
+
+
+def choose(options: Sequence[Option], *, limit: int, minimum: float) -> list[tuple[Option, int]]:
+    """Return at most ``limit`` options with the ms that each saves beyond those before it.
+
+    Of options that save about as much, the one with fewer rules is chosen (2 %), then the one with the
+    shorter lifetime (3 %), then the one for fewer statements. So each choice saves at least 95 % of the best.
+
+    Args:
+        minimum: options that save less (in ms) are not chosen.
+    """
+    covered: set[int] = set()
+    chosen: list[tuple[Option, int]] = []
+    while len(chosen) < limit:
+        values = [
+            sum(saving.ms for number, saving in option.savings.items() if number not in covered)
+            for option in options
+        ]
+        candidates = [
+            (option, value)
+            for option, value in zip(options, values, strict=True)
+            if value and value >= minimum
+        ]
+        if not candidates:
+            break
+        option, value = _choose_one(candidates)
+        chosen.append((option, value))
+        covered.update(statement.number for statement in option.scope.statements)
+    return chosen
+
+
+def _choose_one(candidates: Sequence[tuple[Option, int]]) -> tuple[Option, int]:
+    best = max(value for _, value in candidates)
+    fewest = min(option.rules for option, value in candidates if value >= (1 - _FEWER_RULES) * best)
+    simple = [(option, value) for option, value in candidates if option.rules == fewest]
+    best = max(value for _, value in simple)
+    return min(
+        ((option, value) for option, value in simple if value >= (1 - _SHORTER_TTL) * best),
+        key=lambda pair: (
+            pair[0].ttl_seconds,
+            -pair[1],
+            len(pair[0].scope.statements),
+            pair[0].scope.name,
+        ),
+    )

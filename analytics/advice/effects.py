@@ -1,0 +1,191 @@
+"""Measure accepted recommendations daily. Contract: docs/advice.md."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+from django.conf import settings
+
+from accounts.models.history import RevisionKind
+from accounts.revisions import DocumentHistory
+from accounts.tenants.errors import TenantNotFound
+from analytics.advice.effect import measure_effect
+from analytics.advice.errors import WrongState
+from analytics.advice.recommendations import State, read_recommendation, settle_drafts
+from analytics.models import Effect, Recommendation
+from analytics.replay.inputs import Input, Request, collect_input
+from analytics.replay.job import DayFile, Ruleset
+from analytics.summaries.engine import new_engine
+from logs.locks import build_lock
+from logs.models import Partition
+from rules.language import read_rules
+from tenantadmin.core.timestamps import format_timestamp, now
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import date
+    from uuid import UUID
+
+    from accounts.models import Revision
+    from analytics.replay.job import Job
+    from tenantadmin.objectstore import ObjectStore
+
+
+#: The fewest and the most whole days that are measured.
+MIN_DAYS: Final = 3
+MAX_DAYS: Final = 28
+_WARMUP_DAYS: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Period:
+    """The whole days with data after a revision. ``closed_by`` is the next revision, if there is one."""
+
+    first: date
+    last: date
+    closed_by: int | None
+
+    @property
+    def days(self) -> int:
+        return (self.last - self.first).days + 1
+
+
+def find_tenants_to_measure() -> list[UUID]:
+    """Return the tenants with recommendations that are accepted, or drafted, and not measured to the end."""
+    found = Recommendation.objects.filter(state__in=[State.ACCEPTED, State.DRAFTED])
+    return sorted(set(found.exclude(effect__state=Effect.State.CLOSED).values_list("tenant_id", flat=True)))
+
+
+def measure_tenant_effects(store: ObjectStore, *, tenant_id: UUID) -> None:
+    """Measure the accepted recommendations of a tenant whose days or log changed since the last time.
+
+    Raises:
+        Busy: another worker measures this tenant.
+    """
+    with build_lock(tenant=tenant_id, period="effects", wait=False):
+        settle_drafts(tenant_id)
+        accepted = Recommendation.objects.filter(tenant_id=tenant_id, state=State.ACCEPTED)
+        for found in accepted.exclude(effect__state=Effect.State.CLOSED):
+            try:
+                _measure(store, found)
+            except TenantNotFound:
+                return
+
+
+def _measure(store: ObjectStore, found: Recommendation) -> None:
+    assert found.accepted_seq is not None  # noqa: S101 - the recommendation is accepted
+    old, new, following = _read_revisions(found)
+    if old is None or new is None:
+        return
+    period = _find_period(found.tenant_id, new, following)
+    is_over = following is not None or period.days >= MAX_DAYS
+    if period.days < MIN_DAYS:
+        state = Effect.State.CLOSED if following is not None else Effect.State.WAITING
+        Effect.objects.update_or_create(pk=found.pk, defaults={"tenant_id": found.tenant_id, "state": state})
+        return
+    rules = (old.document or {}).get("rules", [])
+    collected = collect_input(Request(found.tenant_id, rules, period.first, period.last, _WARMUP_DAYS, {}))
+    digest = _digest(collected, (new.document or {}).get("rules", []))
+    effect = Effect.objects.filter(pk=found.pk).first()
+    if effect is not None and effect.digest == digest and not is_over:
+        return
+    after = read_rules((new.document or {}).get("rules", []))
+    job = replace(collected.as_job(store), current=after, in_force=[Ruleset(0, after)])
+    Effect.objects.update_or_create(
+        pk=found.pk,
+        defaults={
+            "tenant_id": found.tenant_id,
+            "state": Effect.State.CLOSED if is_over else Effect.State.MEASURING,
+            "first_day": period.first,
+            "last_day": period.last,
+            "digest": digest,
+            "measured_at": now(),
+            "result": {"closedBy": period.closed_by, **_compute(store, found, job, period)},
+        },
+    )
+
+
+def _read_revisions(found: Recommendation) -> list[Revision | None]:
+    """Return the revisions of the rules before the recommendation, with it, and the next one."""
+    seq = found.accepted_seq or 0
+    revisions = DocumentHistory(RevisionKind.RULES, found.tenant_id).revisions()
+    by_seq = {revision.seq: revision for revision in revisions.filter(seq__gte=seq - 1, seq__lte=seq + 1)}
+    return [by_seq.get(number) for number in (seq - 1, seq, seq + 1)]
+
+
+def _find_period(tenant_id: UUID, new: Revision, following: Revision | None) -> _Period:
+    first = new.changed_at.date() + timedelta(days=1)
+    last = min(now().date() - timedelta(days=1), first + timedelta(days=MAX_DAYS - 1))
+    if following is not None:
+        last = min(last, following.changed_at.date() - timedelta(days=1))
+    newest = Partition.objects.filter(tenant_id=tenant_id, day__lte=last).exclude(file="").order_by("-day")
+    with_data = newest.values_list("day", flat=True).first()
+    return _Period(
+        first,
+        min(last, with_data or first - timedelta(days=1)),
+        None if following is None else following.seq,
+    )
+
+
+def _digest(collected: Input, after: Sequence[Any]) -> str:
+    return hashlib.sha256(collected.digest().encode() + orjson.dumps(after)).hexdigest()
+
+
+def _compute(store: ObjectStore, found: Recommendation, job: Job, period: _Period) -> dict[str, Any]:
+    last_before = period.first - timedelta(days=2)  # the day of the change is neither before nor after
+    files = [
+        DayFile(day, store.uri(key))
+        for day, key in Partition.objects.filter(
+            tenant_id=found.tenant_id,
+            day__gt=last_before - timedelta(days=period.days),
+            day__lte=last_before,
+        )
+        .exclude(file="")
+        .order_by("day")
+        .values_list("day", "file")
+    ]
+    limit = f"{settings.REPLAY_MEMORY_BYTES}B"
+    with new_engine(store, memory_limit=limit, threads=settings.REPLAY_THREADS) as engine:
+        return measure_effect(
+            engine.connection,
+            job,
+            predicted=found.predicted["gain"],
+            predicted_days=(found.last_day - found.first_day).days + 1,
+            before=files if len(files) == period.days else (),
+        )
+
+
+def read_effect(*, tenant_id: UUID, recommendation_id: UUID) -> Effect:
+    """Return the effect of an accepted recommendation; one that waits if it was not measured yet.
+
+    Raises:
+        RecommendationNotFound: the tenant has no such recommendation.
+        WrongState: it is not accepted.
+    """
+    found = read_recommendation(tenant_id=tenant_id, recommendation_id=recommendation_id)
+    if found.state != State.ACCEPTED:
+        raise WrongState(state=found.state, allowed=State.ACCEPTED)
+    return Effect.objects.filter(pk=found.pk).first() or Effect(recommendation=found)
+
+
+def effect_as_json(effect: Effect) -> dict[str, Any]:
+    """Return the contract's effect."""
+    period = None
+    if effect.first_day is not None and effect.last_day is not None:
+        period = {
+            "from": effect.first_day.isoformat(),
+            "to": effect.last_day.isoformat(),
+            "days": (effect.last_day - effect.first_day).days + 1,
+        }
+    return {
+        "recommendationId": str(effect.pk),
+        "state": effect.state,
+        "measuredAt": None if effect.measured_at is None else format_timestamp(effect.measured_at),
+        "period": period,
+        "closedBy": None,
+        **(effect.result or {}),
+    }

@@ -1,0 +1,79 @@
+"""Find or make the rule that fires when a table changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from analytics.advice.edits import Insert, Replace, new_rule_id
+from analytics.advice.requests import merge_times, plain_name
+from rules.conditions import parse_conditions
+from rules.language import complete_rule
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from analytics.advice.proposal import Current
+    from analytics.advice.requests import Write
+
+#: Names in one list of a condition.
+MAX_TABLES: Final = 50
+
+
+class Invalidator:
+    """What to do so that changes of tables invalidate a rule.
+
+    Attributes:
+        is_new: a rule is added. Otherwise an existing one gets one more target.
+        times: when it would have fired in the log (epoch ms, sorted).
+        tables: the tables whose changes fire it, as the log names them.
+    """
+
+    def __init__(self, current: Current, writes: Sequence[Write], tables: frozenset[str]) -> None:
+        conditions = _conditions(writes, tables)
+        self.tables: Sequence[str] = conditions["tables"]["containsAny"]
+        condition = parse_conditions(conditions)
+        self._conditions = conditions
+        self._current = current
+        self._existing = next(
+            (
+                rule.id
+                for rule in current.rules
+                if rule.enabled and rule.invalidate_rules and dict(rule.conditions) == conditions
+            ),
+            None,
+        )
+        self.is_new = self._existing is None
+        self.times = merge_times(
+            write for write in current.requests.writes if write.statement.fits(condition)
+        )
+
+    def edit(self, target: str, *, name: str, taken: Collection[str] = ()) -> Insert | Replace:
+        """Return the edit that makes it fire at ``target``."""
+        for document in self._current.documents:
+            if document["id"] == self._existing:
+                return Replace({**document, "invalidateRules": [*document["invalidateRules"], target]})
+        rule_id = new_rule_id(f"{target}-changes", {*self._current.ids, *taken})
+        return Insert(
+            complete_rule(
+                {
+                    "id": rule_id,
+                    "name": name,
+                    "conditions": self._conditions,
+                    "invalidateRules": [target],
+                }
+            )
+        )
+
+
+def _conditions(writes: Sequence[Write], tables: frozenset[str]) -> dict[str, Any]:
+    """Return conditions that these writes match: changes of the tables, as the writes name them."""
+    names = sorted(
+        name
+        for name in {name for write in writes for name in write.statement.names}
+        if plain_name(name) in tables
+    )
+    conditions: dict[str, Any] = {"isDataChange": True, "tables": {"containsAny": names[:MAX_TABLES]}}
+    if any(write.statement.request["isDataChange"] is not True for write in writes):
+        del conditions["isDataChange"]
+        conditions = {"any": [{"isDataChange": True}, {"isDDL": True}], **conditions}
+    return conditions

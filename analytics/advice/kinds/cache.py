@@ -1,0 +1,116 @@
+"""``cache``: cache requests that no rule decides, and that read the same again and again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from analytics.advice.choice import choose
+from analytics.advice.edits import Insert, new_rule_id
+from analytics.advice.evidence import changes_evidence, statements_evidence
+from analytics.advice.options import find_options
+from analytics.advice.proposal import MIN_SHARE, Kind, Proposal, describe_seconds
+from analytics.advice.requests import NO_RULE
+from rules.language import complete_rule
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from analytics.advice.edits import Edit
+    from analytics.advice.options import Option, Scope
+    from analytics.advice.proposal import Current, Evidence
+
+MAX_PROPOSALS: Final = 5
+#: Fewer hits in the whole window may be chance.
+MIN_HITS: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Mined:
+    """What was found.
+
+    Attributes:
+        options: everything that was considered, in its order.
+        covered: the numbers of the statements that a proposal covers.
+    """
+
+    proposals: Sequence[Proposal]
+    options: Sequence[Option]
+    covered: frozenset[int]
+
+    @property
+    def considered(self) -> dict[str, int]:
+        """Return how much was considered: scopes, and scopes with lifetimes and invalidators."""
+        return {"scopes": len({option.scope for option in self.options}), "options": len(self.options)}
+
+
+def mine(current: Current) -> Mined:
+    """Propose at most `MAX_PROPOSALS`, the best first."""
+    options = list(find_options(current))
+    safe = [option for option in options if option.saving.is_safe and option.saving.high.hits >= MIN_HITS]
+    proposals = []
+    covered: set[int] = set()
+    taken: set[str] = set()
+    for option, value in choose(safe, limit=MAX_PROPOSALS, minimum=MIN_SHARE * current.warehouse_ms):
+        proposal = _propose(current, option, value, taken)
+        if current.is_clean(proposal.edits):
+            proposals.append(proposal)
+            covered.update(statement.number for statement in option.scope.statements)
+            taken |= {edit.rule["id"] for edit in proposal.edits if isinstance(edit, Insert)}
+    return Mined(proposals, options, frozenset(covered))
+
+
+def _propose(current: Current, option: Option, value: int, taken: set[str]) -> Proposal:
+    scope = option.scope
+    label = "one statement" if scope.is_statement else scope.name
+    slug = f"cache-{scope.statements[0].names and min(scope.statements[0].names)}-statement"
+    rule_id = new_rule_id(slug if scope.is_statement else f"cache-{scope.name}", {*current.ids, *taken})
+    rule = complete_rule(
+        {
+            "id": rule_id,
+            "name": f"Cache {label}",
+            "conditions": scope.conditions,
+            "ttlSeconds": option.ttl_seconds,
+        }
+    )
+    edits: list[Edit] = [Insert(rule)]
+    why = [
+        f"No rule decides {_count(current, scope)} requests of {len(scope.statements)} statements.",
+        "They only read, and their results do not depend on who asks or when.",
+        f"Within {describe_seconds(option.ttl_seconds)}, many of them ask for the same result again.",
+    ]
+    if option.invalidator is not None:
+        edits.append(
+            option.invalidator.edit(rule_id, name=f"Changes make {label} stale", taken={*taken, rule_id})
+        )
+        why.append(
+            f"{', '.join(option.invalidator.tables)} changed {len(option.invalidator.times)} times: each "
+            "change ends the results that were cached before."
+        )
+    elif any(current.requests.changes_of(statement) for statement in scope.statements):
+        why.append("Its tables change so rarely that fewer than 1 % of hits would be at risk.")
+    else:
+        why.append("No statement in the log changes its tables.")
+    return Proposal(
+        Kind.CACHE,
+        scope.name,
+        f"Cache {label} for {describe_seconds(option.ttl_seconds)}",
+        tuple(why),
+        tuple(edits),
+        _evidence(current, scope, option),
+        estimate=value,
+    )
+
+
+def _count(current: Current, scope: Scope) -> int:
+    numbers = {statement.number for statement in scope.statements}
+    return sum(
+        len(series.times) for series in current.series_of(NO_RULE) if series.statement.number in numbers
+    )
+
+
+def _evidence(current: Current, scope: Scope, option: Option) -> tuple[Evidence, ...]:
+    found = [statements_evidence(current, scope.conditions, where="cacheStatus = 'PASSTHROUGH'")]
+    if option.invalidator is not None:
+        found.append(changes_evidence(current, option.invalidator.tables))
+    return tuple(found)

@@ -1,0 +1,128 @@
+"""``invalidator`` and ``split``: repair hits whose result is older than a change of their tables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from analytics.advice.edits import Insert, Replace, new_rule_id
+from analytics.advice.evidence import changes_evidence, rule_evidence
+from analytics.advice.invalidation import Invalidator
+from analytics.advice.proposal import MIN_SHARE, Kind, Proposal
+from analytics.advice.requests import plain_name
+from analytics.advice.saving import find_saving
+from rules.conditions import parse_conditions
+from rules.language import complete_rule
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from analytics.advice.proposal import Current
+    from rules.language import Rule
+
+
+def propose(current: Current) -> list[Proposal]:
+    """Propose one repair for each cache rule with hits at risk."""
+    found = []
+    for index, rule in current.cache_rules():
+        low, _, hits = current.risk.get(rule.id, (0, 0, 0))
+        if low and (proposal := _repair(current, index, rule, low=low, hits=hits)):
+            found.append(proposal)
+    return found
+
+
+def _repair(current: Current, index: int, rule: Rule, *, low: int, hits: int) -> Proposal | None:
+    lifetime = current.lifetimes[index]
+    series = current.series_of(index)
+    fired = set(lifetime.markers)
+    # Changes of tables that statements of the rule read, and after which nothing invalidates the rule.
+    read = frozenset[str]().union(*(found.statement.tables for found in series))
+    missed = [write for write in current.requests.writes_to(read) if not fired.issuperset(write.times)]
+    changed = read & frozenset[str]().union(*(write.statement.changed for write in missed))
+    if not changed:
+        return None
+    invalidator = Invalidator(current, missed, changed)
+    repaired = replace(lifetime, markers=sorted({*lifetime.markers, *invalidator.times}))
+    part = {"tables": {"containsAny": _names(series, changed)}}
+    condition = parse_conditions(part)
+    inside = [found for found in series if found.statement.fits(condition)]
+    outside = [found for found in series if not found.statement.fits(condition)]
+    now = find_saving(current, series, lifetime)
+    inside_repaired, outside_now = (
+        find_saving(current, inside, repaired),
+        find_saving(current, outside, lifetime),
+    )
+    whole = inside_repaired.plus(find_saving(current, outside, repaired))
+    split = inside_repaired.plus(outside_now)
+    if split.high.risk_low * 2 > now.high.risk_low:
+        return None
+    if outside and split.ms - whole.ms >= max(MIN_SHARE * current.warehouse_ms, 1):
+        edits, kind, then = _split(current, rule, index, part, invalidator), Kind.SPLIT, split
+    else:
+        edits = [invalidator.edit(rule.id, name=f"Changes make {rule.name} stale")]
+        kind, then = Kind.INVALIDATOR, whole
+    if not current.is_clean(edits):
+        return None
+    lost = now.high.hits - then.high.hits
+    return _propose(current, rule, kind, edits, invalidator, lost=lost, low=low, hits=hits)
+
+
+def _names(series: Sequence[Any], tables: frozenset[str]) -> list[str]:
+    """Return the names of these tables as the statements that read them have them."""
+    names = {name for found in series for name in found.statement.names}
+    return sorted(name for name in names if plain_name(name) in tables)
+
+
+def _split(
+    current: Current, rule: Rule, index: int, part: dict[str, Any], invalidator: Invalidator
+) -> list[Insert | Replace]:
+    """Return edits that move a part of a rule to a rule of its own, which has one more invalidator."""
+    document = current.documents[index]
+    own_id = new_rule_id(f"{rule.id}-part", current.ids)
+    own = {
+        **document,
+        "id": own_id,
+        "name": f"{rule.name}: {', '.join(part['tables']['containsAny'])}"[:200],
+        "conditions": {"all": [document["conditions"], part]},
+    }
+    edits: list[Insert | Replace] = [Insert(complete_rule(own), before=rule.id)]
+    # What invalidates the rule invalidates its part too.
+    edits += [
+        Replace({**other, "invalidateRules": [*other["invalidateRules"], own_id]})
+        for other in current.documents
+        if rule.id in other.get("invalidateRules", ())
+    ]
+    last = invalidator.edit(own_id, name=f"Changes make a part of {rule.name} stale")
+    return edits if any(edit.rule["id"] == last.rule["id"] for edit in edits) else [*edits, last]
+
+
+def _propose(
+    current: Current,
+    rule: Rule,
+    kind: Kind,
+    edits: Sequence[Insert | Replace],
+    invalidator: Invalidator,
+    *,
+    lost: int,
+    low: int,
+    hits: int,
+) -> Proposal:
+    tables = ", ".join(invalidator.tables)
+    why = [
+        f"{low} of {hits} hits of {rule.name} got a result that is older than a change of a table it reads.",
+        f"{tables} changed {len(invalidator.times)} times, and not every change invalidates the rule.",
+        f"The repair turns about {lost} hits into misses.",
+    ]
+    if kind is Kind.SPLIT:
+        why.append(
+            "Only the statements that read these tables get a rule of their own, so that the others keep "
+            "their results."
+        )
+    return Proposal(
+        kind,
+        rule.id,
+        f"Invalidate {rule.name} when {tables} change{'s' if len(invalidator.tables) == 1 else ''}",
+        tuple(why),
+        tuple(edits),
+        (changes_evidence(current, invalidator.tables), rule_evidence(current, rule.id)),
+    )

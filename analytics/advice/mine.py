@@ -1,0 +1,134 @@
+"""Find what to recommend: one load of the log, one replay of the current rules, and one per proposal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from analytics.advice.edits import Insert, Replace
+from analytics.advice.kinds import bypass, cache, invalidator, leaks, order, swr, ttl
+from analytics.advice.measure import Measurer
+from analytics.advice.proposal import Current, Proposal
+from analytics.advice.refusals import find_refusals
+from analytics.advice.requests import load_statements
+from logs.layout import day_start_ms
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from duckdb import DuckDBPyConnection
+
+    from analytics.replay.job import Job
+
+#: So many proposals are measured, each by a replay.
+MAX_PROPOSALS: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """The result of mining.
+
+    Attributes:
+        report: what was looked at, and what is not proposed: JSON.
+        recommendations: JSON, the repairs first, then by what they are likely to save.
+    """
+
+    report: Mapping[str, Any]
+    recommendations: Sequence[Mapping[str, Any]]
+
+
+def mine(
+    connection: DuckDBPyConnection,
+    job: Job,
+    documents: Sequence[Mapping[str, Any]],
+    *,
+    dismissed: Mapping[str, int],
+    report: Callable[[float], None] = lambda _: None,
+) -> Advice:
+    """Return proposals for the current ruleset of a job.
+
+    Args:
+        connection: a DuckDB of the caller alone; temporary tables are left in it.
+        documents: the current rules as they are stored.
+        dismissed: the fingerprints that are not wanted, with what they were estimated to save (ms). One comes
+            back when it would save twice as much.
+        report: called with the progress, 0 to 1. It may raise an exception to end the mining.
+    """
+    measurer = Measurer(connection, job)
+    report(0.2)
+    outcome = measurer.play_current()
+    report(0.4)
+    requests = load_statements(
+        connection, outcome, gateway=measurer.gateway, counted_from=day_start_ms(job.first_day)
+    )
+    current = Current(
+        connection,
+        documents,
+        job.current,
+        outcome.lifetimes,
+        requests,
+        measurer.risk,
+        measurer.against["spentMs"],
+        job.first_day,
+        job.last_day,
+    )
+    mined = cache.mine(current)
+    found = [
+        *leaks.propose(current),
+        *invalidator.propose(current),
+        *sorted(
+            (*mined.proposals, *ttl.propose(current), *swr.propose(current)),
+            key=lambda proposal: -proposal.estimate,
+        ),
+        *order.propose(current),
+        *bypass.propose(current),
+    ]
+    report(0.6)
+    refused = find_refusals(current, mined.options, proposed=mined.covered)
+    chosen = _choose([proposal for proposal in found if _is_wanted(proposal, dismissed)])
+    recommendations = []
+    for number, proposal in enumerate(chosen, start=1):
+        recommendations.append(_as_json(measurer, current, proposal))
+        report(0.6 + 0.4 * number / len(chosen))
+    return Advice(
+        {
+            "rows": measurer.rows,
+            "gateway": measurer.gateway_json,
+            "calibration": measurer.calibration,
+            "caveats": measurer.caveats,
+            "warehouseMs": current.warehouse_ms,
+            "considered": mined.considered,
+            "notProposed": refused,
+        },
+        recommendations,
+    )
+
+
+def _is_wanted(proposal: Proposal, dismissed: Mapping[str, int]) -> bool:
+    before = dismissed.get(proposal.fingerprint)
+    return before is None or proposal.estimate >= 2 * max(before, 1)
+
+
+def _choose(found: Sequence[Proposal]) -> list[Proposal]:
+    """Return at most `MAX_PROPOSALS` in their order: the first of each kind, then the first of the others."""
+    kinds = [proposal.kind for proposal in found]
+    numbers = sorted(range(len(found)), key=lambda number: (kinds[number] in kinds[:number], number))
+    return [found[number] for number in sorted(numbers[:MAX_PROPOSALS])]
+
+
+def _as_json(measurer: Measurer, current: Current, proposal: Proposal) -> dict[str, Any]:
+    rules = current.after(proposal.edits)
+    return {
+        "kind": proposal.kind.value,
+        "fingerprint": proposal.fingerprint,
+        "title": proposal.title,
+        "why": list(proposal.why),
+        "rules": [dict(edit.rule) for edit in proposal.edits if isinstance(edit, Insert | Replace)],
+        "patch": [edit.as_json() for edit in proposal.edits],
+        "evidence": [
+            {"name": evidence.name, "sql": evidence.sql, "rows": measurer.query(evidence.sql)}
+            for evidence in proposal.evidence
+        ],
+        "predicted": measurer.predict(rules),
+        "estimate_ms": proposal.estimate,
+    }

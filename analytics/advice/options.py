@@ -1,0 +1,145 @@
+"""Options of caching: which requests, for how long, and what invalidates the results."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from analytics.advice.invalidation import Invalidator
+from analytics.advice.proposal import TTLS
+from analytics.advice.requests import NO_RULE
+from analytics.advice.saving import Saving, find_saving
+from analytics.replay.chain import Lifetime
+from rules.conditions import parse_conditions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from analytics.advice.proposal import Current
+    from analytics.advice.requests import Series, Statement
+
+#: The most scopes, and the statements that are a scope of their own.
+MAX_SCOPES: Final = 400
+DEAREST: Final = 20
+
+_BASE: Final[Mapping[str, Any]] = {"isReadOnly": True, "hasNonDeterministicFunctions": False}
+_BASE_CONDITION: Final = parse_conditions(_BASE)
+
+
+@dataclass(frozen=True, eq=False)
+class Scope:
+    """Requests that one rule would cache: of a table, of a schema, or one statement."""
+
+    name: str
+    conditions: Mapping[str, Any]
+    statements: tuple[Statement, ...]
+    is_statement: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Option:
+    """A scope with a lifetime, with or without a rule that invalidates it. ``savings`` are by statement."""
+
+    scope: Scope
+    ttl_seconds: int
+    invalidator: Invalidator | None
+    savings: Mapping[int, Saving]
+
+    @property
+    def rules(self) -> int:
+        """How many rules it adds."""
+        return 1 + (self.invalidator is not None and self.invalidator.is_new)
+
+    @cached_property
+    def saving(self) -> Saving:
+        """What it saves if nothing else is cached."""
+        total = Saving()
+        for saving in self.savings.values():
+            total = total.plus(saving)
+        return total
+
+
+def find_options(current: Current) -> Iterator[Option]:
+    """Yield every scope with every lifetime, without and with an invalidator if its tables change."""
+    requests = current.requests
+    by_statement: dict[int, list[Series]] = defaultdict(list)
+    for series in current.series_of(NO_RULE):
+        by_statement[series.statement.number].append(series)
+    #: What a statement saves with a lifetime depends on the scope only if that is invalidated.
+    never_invalidated: dict[tuple[int, int], Saving] = {}
+    for scope in find_scopes(current):
+        changed = frozenset[str]().union(*(statement.tables for statement in scope.statements))
+        changed &= requests.changed_tables
+        invalidator = Invalidator(current, requests.writes_to(changed), changed) if changed else None
+        for ttl in TTLS:
+            lifetime = Lifetime(1000 * ttl, 0, ())
+            savings = {}
+            for statement in scope.statements:
+                key = (statement.number, ttl)
+                if key not in never_invalidated:
+                    never_invalidated[key] = find_saving(current, by_statement[statement.number], lifetime)
+                savings[statement.number] = never_invalidated[key]
+            yield Option(scope, ttl, None, savings)
+            if invalidator is not None:
+                lifetime = Lifetime(1000 * ttl, 0, invalidator.times)
+                savings = {
+                    statement.number: find_saving(current, by_statement[statement.number], lifetime)
+                    for statement in scope.statements
+                }
+                yield Option(scope, ttl, invalidator, savings)
+
+
+def find_scopes(current: Current) -> list[Scope]:
+    """Return the scopes, those with the most warehouse time first. None covers a per-user statement."""
+    spent: dict[int, int] = defaultdict(int)
+    statements: dict[int, Statement] = {}
+    for series in current.series_of(NO_RULE):
+        statement = series.statement
+        if is_candidate(statement):
+            spent[statement.number] += sum(series.works)
+            statements[statement.number] = statement
+    wanted: dict[str, Mapping[str, Any]] = {}
+    for statement in statements.values():
+        for name in statement.names:
+            wanted[name] = {"containsAny": [name]}
+            schema, dot, _ = name.rpartition(".")
+            if dot:
+                wanted[f"{schema}.*"] = {"containsAny": [f"{schema}.*"]}
+    scopes = [_scope(name, {"tables": condition}, statements) for name, condition in wanted.items()]
+    dearest = sorted(statements.values(), key=lambda found: (-spent[found.number], found.number))
+    scopes += [
+        _scope(statement.text, {"standardizedSql": statement.text}, statements, is_statement=True)
+        for statement in dearest[:DEAREST]
+    ]
+    scopes.sort(
+        key=lambda scope: (
+            -sum(spent[statement.number] for statement in scope.statements),
+            scope.is_statement,
+            scope.name.endswith("*"),
+            scope.name,
+        )
+    )
+    # Of scopes with the same statements, the first.
+    different = {scope.statements: scope for scope in reversed(scopes)}
+    return [
+        scope
+        for scope in scopes
+        if different[scope.statements] is scope
+        and not any(statement.is_per_user for statement in scope.statements)
+    ][:MAX_SCOPES]
+
+
+def is_candidate(statement: Statement) -> bool:
+    """Return True if a rule may cache it: it only reads, is deterministic, and its tables are known."""
+    return bool(statement.names) and statement.fits(_BASE_CONDITION)
+
+
+def _scope(
+    name: str, extra: Mapping[str, Any], statements: Mapping[int, Statement], *, is_statement: bool = False
+) -> Scope:
+    conditions = {**_BASE, **extra}
+    condition = parse_conditions(conditions)
+    fitting = tuple(statement for statement in statements.values() if statement.fits(condition))
+    return Scope(name, conditions, fitting, is_statement)

@@ -1,0 +1,147 @@
+"""A proposed change of a ruleset, and the log that it is proposed from."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from analytics.advice.edits import apply_edits
+from rules.language import Action, read_rules
+from rules.lint import lint_ruleset
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+    from datetime import date
+
+    from duckdb import DuckDBPyConnection
+
+    from analytics.advice.edits import Edit
+    from analytics.advice.requests import Requests, Series
+    from analytics.replay.chain import Lifetime
+    from rules.language import Rule
+
+#: At most this share of a rule's hits may be at risk of being stale.
+RISK_CAP: Final = 0.01
+#: A proposal must save at least this share of the warehouse's time.
+MIN_SHARE: Final = 0.002
+#: The lifetimes that are tried, in seconds.
+TTLS: Final = (60, 300, 900, 3600, 14_400, 43_200, 86_400)
+
+
+class Kind(StrEnum):
+    """What a recommendation does."""
+
+    CACHE = "cache"
+    INVALIDATOR = "invalidator"
+    TTL = "ttl"
+    SPLIT = "split"
+    SWR = "swr"
+    BYPASS = "bypass"
+    REORDER = "reorder"
+    REMOVE = "remove"
+    LEAK_FIX = "leak-fix"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A statement over ``proxy_logs`` that shows why."""
+
+    name: str
+    sql: str
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """One change.
+
+    Attributes:
+        subject: what it is about: tables, a statement or a rule. With the kind, it tells proposals apart.
+        why: sentences.
+        estimate: the estimated gain in ms of warehouse time; proposals that do not save time have 0.
+    """
+
+    kind: Kind
+    subject: str
+    title: str
+    why: tuple[str, ...]
+    edits: tuple[Edit, ...]
+    evidence: tuple[Evidence, ...]
+    estimate: int = 0
+
+    @property
+    def fingerprint(self) -> str:
+        return hashlib.sha256(f"{self.kind}\0{self.subject}".encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True)
+class Current:
+    """The current ruleset and what it does with the log.
+
+    Attributes:
+        documents: the rules as they are stored.
+        lifetimes: by the index of the rule, with the markers that the log gives it.
+        risk: low and high counts of hits at risk, and all hits, by rule id.
+        warehouse_ms: what the warehouse spends under these rules in the window.
+    """
+
+    connection: DuckDBPyConnection
+    documents: Sequence[Mapping[str, Any]]
+    rules: tuple[Rule, ...]
+    lifetimes: Sequence[Lifetime]
+    requests: Requests
+    risk: Mapping[str, tuple[int, int, int]]
+    warehouse_ms: int
+    first_day: date
+    last_day: date
+
+    @property
+    def ids(self) -> Collection[str]:
+        return {rule.id for rule in self.rules}
+
+    @property
+    def days(self) -> str:
+        """The condition of the window, in SQL."""
+        return f"day BETWEEN '{self.first_day}' AND '{self.last_day}'"
+
+    def series_of(self, index: int) -> Sequence[Series]:
+        """Return the requests that the rule with this index decides and the cache serves."""
+        return self.requests.by_rule.get(index, ())
+
+    def cache_rules(self) -> list[tuple[int, Rule]]:
+        """Return the enabled cache rules with their indexes."""
+        return [
+            (index, rule)
+            for index, rule in enumerate(self.rules)
+            if rule.enabled and rule.action is Action.CACHE
+        ]
+
+    @cached_property
+    def _warnings(self) -> set[tuple[str, str | None]]:
+        result = lint_ruleset({"rules": list(self.documents)})
+        return {(finding.code, finding.rule_id) for finding in result.warnings}
+
+    def is_clean(self, edits: Sequence[Edit]) -> bool:
+        """Return True if lint finds no error and no new warning after the edits."""
+        result = lint_ruleset({"rules": apply_edits(self.documents, edits)})
+        return result.valid and not any(
+            (finding.code, finding.rule_id) not in self._warnings for finding in result.warnings
+        )
+
+    def after(self, edits: Sequence[Edit]) -> tuple[Rule, ...]:
+        return read_rules(apply_edits(self.documents, edits))
+
+
+def is_within_cap(risk: int, hits: int) -> bool:
+    return risk <= RISK_CAP * hits
+
+
+def describe_seconds(seconds: int) -> str:
+    """Return a time for people: "12 hours"."""
+    for unit, size in (("day", 86_400), ("hour", 3600), ("minute", 60)):
+        if seconds >= size and seconds % size == 0:
+            count = seconds // size
+            return f"{count} {unit}{'s' if count > 1 else ''}"
+    return f"{seconds} seconds"

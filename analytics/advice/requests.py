@@ -1,0 +1,245 @@
+"""What the log holds, by statement: requests for each result, and the changes of tables."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from analytics.changed_tables import find_changed_tables, read_tables
+from analytics.replay.arrays import read_numbers
+from analytics.reports.per_user import PER_USER_FUNCTIONS
+from rules.conditions import Request, matches, read_request
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from duckdb import DuckDBPyConnection
+
+    from analytics.replay.job import Gateway
+    from analytics.replay.outcome import Outcome
+    from rules.conditions.model import Condition
+
+#: The columns that tell statements apart, and that proposed rules may read.
+STATEMENT_COLUMNS: Final = ("tables", "isReadOnly", "isDataChange", "isDDL", "hasNonDeterministicFunctions")
+NO_RULE: Final = -1
+
+_QUOTES: Final = str.maketrans("", "", '"`[]')
+_PER_USER: Final = re.compile(PER_USER_FUNCTIONS)
+
+
+@dataclass(frozen=True, eq=False)
+class Statement:
+    """A statement with its tables and flags. ``mean_ms`` is its mean time in the warehouse."""
+
+    number: int
+    text: str
+    mean_ms: int
+    request: Request
+    tables_text: str | None
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The names of its tables as the log has them."""
+        names = self.request["tables"]
+        return names if isinstance(names, frozenset) else frozenset()
+
+    @cached_property
+    def tables(self) -> frozenset[str]:
+        """Its tables, in lower case and without quotes."""
+        return read_tables(self.tables_text)
+
+    @cached_property
+    def changed(self) -> frozenset[str]:
+        """The tables that it changes when it changes something."""
+        return find_changed_tables(self.text, self.tables)
+
+    @property
+    def is_per_user(self) -> bool:
+        """Return True if it calls a function whose result depends on the user or the session."""
+        return _PER_USER.search(self.text) is not None
+
+    def fits(self, condition: Condition) -> bool:
+        """Return True if a rule with these conditions matches it. They read no other columns."""
+        return matches(condition, self.request)
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Requests for the same result that the same rule decides, in order. Whole numbers; times in ms.
+
+    Attributes:
+        rule: the index of the rule; `NO_RULE` if there is none.
+        is_hidden: their literals are hidden, and they are merged as if these were equal: an upper bound.
+    """
+
+    statement: Statement
+    rule: int
+    is_hidden: bool
+    times: memoryview[int]
+    works: memoryview[int]
+    failing: memoryview[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """The times (epoch ms) at which runs of a statement had changed data or schema."""
+
+    statement: Statement
+    times: Sequence[int]
+
+
+@dataclass(frozen=True, eq=False)
+class Requests:
+    """The log under the current ruleset."""
+
+    statements: Sequence[Statement]
+    series: Sequence[Series]
+    writes: Sequence[Write]
+    counted_from: int
+
+    @cached_property
+    def by_rule(self) -> Mapping[int, Sequence[Series]]:
+        found: dict[int, list[Series]] = {}
+        for series in self.series:
+            found.setdefault(series.rule, []).append(series)
+        return found
+
+    @cached_property
+    def _changes_by_table(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for write in self.writes:
+            for table in write.statement.changed:
+                found.setdefault(table, []).extend(write.times)
+        return {table: sorted(times) for table, times in found.items()}
+
+    @cached_property
+    def changed_tables(self) -> frozenset[str]:
+        return frozenset(self._changes_by_table)
+
+    @cached_property
+    def _changes(self) -> dict[frozenset[str], list[int]]:
+        return {}
+
+    def changes_of(self, statement: Statement) -> Sequence[int]:
+        """Return the sorted times at which a table changed that the statement reads."""
+        tables = statement.tables & self.changed_tables
+        if tables not in self._changes:
+            self._changes[tables] = sorted({at for table in tables for at in self._changes_by_table[table]})
+        return self._changes[tables]
+
+    def writes_to(self, tables: frozenset[str]) -> list[Write]:
+        """Return the writes that change one of the tables."""
+        return [write for write in self.writes if write.statement.changed & tables]
+
+
+def merge_times(writes: Iterable[Write], more: Iterable[int] = ()) -> list[int]:
+    """Return the sorted times of writes, each once."""
+    return sorted({*more, *(at for write in writes for at in write.times)})
+
+
+def plain_name(name: str) -> str:
+    """Return the name of a table in lower case and without quotes."""
+    return name.lower().translate(_QUOTES)
+
+
+def load_statements(
+    connection: DuckDBPyConnection, outcome: Outcome, *, gateway: Gateway, counted_from: int
+) -> Requests:
+    """Read the requests that ``outcome`` has, a played ruleset. `STATEMENT_COLUMNS` must be loaded."""
+    columns = ", ".join(f'"{name}"' for name in STATEMENT_COLUMNS)
+    connection.execute(
+        f"""
+        CREATE OR REPLACE TEMP TABLE statement_shape AS
+        SELECT dense_rank() OVER (ORDER BY statement.text, {columns}) - 1 AS number, statement, shape,
+            statement.text AS text, statement.mean_ms AS mean_ms, {columns}
+        FROM (SELECT DISTINCT statement, shape FROM {outcome.table})
+        JOIN shape USING (shape) JOIN statement USING (statement)
+        """  # noqa: S608
+    )
+    rows = connection.execute(
+        f"SELECT DISTINCT number, text, mean_ms, {columns} FROM statement_shape ORDER BY number"  # noqa: S608
+    ).fetchall()
+    statements = [_read_statement(*row) for row in rows]
+    return Requests(
+        statements,
+        _load_series(connection, outcome, statements, is_nocache_declined=gateway.nocache is not False),
+        _load_writes(connection, outcome, statements),
+        counted_from,
+    )
+
+
+def _read_statement(number: int, text: str, mean_ms: int, *values: Any) -> Statement:
+    columns = dict(zip(STATEMENT_COLUMNS, values, strict=True))
+    return Statement(
+        number, text, mean_ms, read_request({"standardizedSql": text, **columns}), columns["tables"]
+    )
+
+
+def _load_series(
+    connection: DuckDBPyConnection,
+    outcome: Outcome,
+    statements: Sequence[Statement],
+    *,
+    is_nocache_declined: bool,
+) -> list[Series]:
+    declined = "request.is_nocache" if is_nocache_declined else "false"
+    table = connection.execute(
+        f"""
+        WITH size AS (
+            SELECT (SELECT count(*) FROM pair) + (SELECT count(*) FROM query_hash) + 1 AS identities,
+                max(restart) + 1 AS restarts, max(rule) + 2 AS rules
+            FROM {outcome.table}
+        )
+        SELECT number, played.rule, (played.kind = 'open')::BIGINT AS is_hidden, played.requested_at,
+            played.work_ms::BIGINT AS work_ms, played.is_failing::BIGINT AS is_failing,
+            (((number * rules + played.rule + 1) * restarts + restart) * 2 + is_hidden) * identities
+                + if(played.kind = 'open', played.pair, played.identity) AS key
+        FROM {outcome.table} AS played
+        JOIN size ON true
+        JOIN request ON request.n = played.n
+        JOIN statement_shape ON played.statement = statement_shape.statement
+            AND played.shape = statement_shape.shape
+        WHERE played.is_cached
+            OR (played.rule < 0 AND NOT played.is_change AND NOT {declined}
+                AND played.status IN ('PASSTHROUGH', 'ERROR'))
+        ORDER BY key, played.n
+        """  # noqa: S608
+    ).to_arrow_table()
+    numbers, rules, hidden, times, works, failing, keys = (
+        read_numbers(table[name])
+        for name in ("number", "rule", "is_hidden", "requested_at", "work_ms", "is_failing", "key")
+    )
+    found = []
+    start = 0
+    while start < len(keys):
+        end = bisect_right(keys, keys[start], start)
+        found.append(
+            Series(
+                statements[numbers[start]],
+                rules[start],
+                bool(hidden[start]),
+                times[start:end],
+                works[start:end],
+                failing[start:end],
+            )
+        )
+        start = end
+    return found
+
+
+def _load_writes(
+    connection: DuckDBPyConnection, outcome: Outcome, statements: Sequence[Statement]
+) -> list[Write]:
+    rows = connection.execute(
+        f"""
+        SELECT number, list(played.requested_at + played.work_ms ORDER BY n)
+        FROM {outcome.table} AS played JOIN statement_shape USING (statement, shape)
+        WHERE is_change AND NOT is_failing AND logged <> 'INVALIDATION_ERROR'
+            AND status NOT IN ('BLOCKED', 'INVALIDATION_ERROR')
+        GROUP BY number ORDER BY number
+        """  # noqa: S608
+    ).fetchall()
+    return [Write(statements[number], times) for number, times in rows]

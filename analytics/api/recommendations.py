@@ -1,0 +1,192 @@
+"""Recommendations for a tenant's rules. Contract: Analytics; docs/advice.md."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from django.db import transaction
+from django.urls import reverse
+from rest_framework.response import Response
+
+from accounts.viewsets import AppViewSet
+from analytics.advice.effects import effect_as_json, read_effect
+from analytics.advice.mining import read_mining, request_mining
+from analytics.advice.recommendations import (
+    accept_recommendation,
+    dismiss_recommendation,
+    draft_recommendation,
+    list_recommendations,
+    mining_as_json,
+    read_recommendation,
+    recommendation_as_json,
+    recommendation_etag,
+    reopen_recommendation,
+)
+from analytics.serializers import (
+    DismissBody,
+    MiningState,
+    Recommendation,
+    RecommendationEffect,
+    RecommendationList,
+    RecommendationParameters,
+)
+from analytics.tasks import mine_again, mine_tenant
+from rules.api.drafts import draft_response
+from rules.api.rules import ruleset_response
+from rules.serializers import Draft, RulesetRefusal, TenantRules
+from tenantadmin.http.etags import not_modified, require_match
+from tenantadmin.http.hal import hrefs, item, links
+from tenantadmin.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH
+from tenantadmin.http.schema import NOT_MODIFIED, refusal
+from tenantadmin.http.viewsets import operation
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from rest_framework.request import Request
+
+    from analytics.models import Recommendation as RecommendationRow
+
+_DECIDED = refusal(409, "It was decided already, it changed, or the rules were written since.")
+
+
+class RecommendationViewSet(AppViewSet):
+    """What the service recommends to change in a tenant's rules."""
+
+    tag = "Recommendations"
+
+    @operation(
+        summary="List a tenant's recommendations, those to decide first",
+        query=RecommendationParameters,
+        responses={200: RecommendationList},
+    )
+    def list_recommendations(self, request: Request, tenant: UUID) -> Response:
+        """`mining` is the last search. Its report says what is not proposed, and why."""
+        found = list_recommendations(tenant_id=tenant, state=self.query.get("state"))
+        href = hrefs("recommendation", tenant=tenant, recommendationId=tenant)
+        return Response(
+            {
+                "_links": links(
+                    self_href=request.get_full_path(),
+                    parent=reverse("tenant", kwargs={"tenant": tenant}),
+                    items=(item(str(row.pk), href(row.pk)) for row in found),
+                ),
+                "mining": mining_as_json(read_mining(tenant_id=tenant)),
+                "recommendations": [recommendation_as_json(row) for row in found],
+            }
+        )
+
+    @operation(
+        summary="Search for recommendations now",
+        responses={202: MiningState, 429: refusal(429, "Too many searches were started.")},
+    )
+    def request_recommendations(self, request: Request, tenant: UUID) -> Response:
+        """A search also runs each night. It is done when `mining.state` of the list (`Location`) is `done`.
+
+        The same log and rules give the same recommendations; then nothing is computed again.
+        """
+        mining = request_mining(tenant_id=tenant, actor=self.principal.email)
+        # Without a broker the search stays queued; `watch_minings` starts it.
+        transaction.on_commit(lambda: mine_tenant.delay(str(tenant)), robust=True)
+        location = reverse("recommendations", kwargs={"tenant": tenant})
+        return Response(mining_as_json(mining), status=202, headers={"Location": location})
+
+    @operation(
+        summary="Read a recommendation",
+        headers=[IF_NONE_MATCH, ETAG],
+        responses={200: Recommendation, 304: NOT_MODIFIED},
+    )
+    def get_recommendation(self, request: Request, tenant: UUID, recommendationId: UUID) -> Response:  # noqa: N803
+        """The rules, why, what they are predicted to do, and SQL that shows it."""
+        found = read_recommendation(tenant_id=tenant, recommendation_id=recommendationId)
+        return not_modified(request, recommendation_etag(found)) or _response(found)
+
+    @operation(
+        summary="Make a draft of the rules with a recommendation",
+        headers=[IF_MATCH, ETAG],
+        responses={201: Draft, 409: _DECIDED},
+    )
+    def draft_recommendation(self, request: Request, tenant: UUID, recommendationId: UUID) -> Response:  # noqa: N803
+        """`If-Match` has the tag of the recommendation. Publishing the draft accepts it."""
+        draft = draft_recommendation(
+            tenant_id=tenant,
+            recommendation_id=recommendationId,
+            actor=self.principal.email,
+            check_etag=partial(require_match, request),
+        )
+        return draft_response(draft, status=201, Location=_draft_href(tenant, draft.pk))
+
+    @operation(
+        summary="Accept a recommendation",
+        headers=[IF_MATCH, ETAG],
+        responses={200: TenantRules, 400: RulesetRefusal, 409: _DECIDED},
+    )
+    def accept_recommendation(self, request: Request, tenant: UUID, recommendationId: UUID) -> Response:  # noqa: N803
+        """Writes the rules with it. `If-Match` has the tag of the recommendation.
+
+        The new revision names it. The others are searched again, for the new rules.
+        """
+        written = accept_recommendation(
+            tenant_id=tenant,
+            recommendation_id=recommendationId,
+            actor=self.principal.email,
+            check_etag=partial(require_match, request),
+        )
+        transaction.on_commit(lambda: mine_again.delay(str(tenant)), robust=True)
+        return ruleset_response(written)
+
+    @operation(
+        summary="Dismiss a recommendation",
+        body=DismissBody,
+        headers=[IF_MATCH, ETAG],
+        responses={200: Recommendation, 409: _DECIDED},
+    )
+    def dismiss_recommendation(self, request: Request, tenant: UUID, recommendationId: UUID) -> Response:  # noqa: N803
+        """It comes back on the day `until`, or when it would save twice as much."""
+        found = dismiss_recommendation(
+            tenant_id=tenant,
+            recommendation_id=recommendationId,
+            actor=self.principal.email,
+            reason=self.body["reason"],
+            until=self.body.get("until"),
+            check_etag=partial(require_match, request),
+        )
+        return _response(found)
+
+    @operation(
+        summary="Open a dismissed recommendation again",
+        headers=[IF_MATCH, ETAG],
+        responses={200: Recommendation, 409: _DECIDED},
+    )
+    def reopen_recommendation(self, request: Request, tenant: UUID, recommendationId: UUID) -> Response:  # noqa: N803
+        """Only a dismissed one can be opened."""
+        found = reopen_recommendation(
+            tenant_id=tenant,
+            recommendation_id=recommendationId,
+            actor=self.principal.email,
+            check_etag=partial(require_match, request),
+        )
+        return _response(found)
+
+    @operation(
+        summary="Read what an accepted recommendation did",
+        responses={200: RecommendationEffect},
+    )
+    def get_recommendation_effect(
+        self,
+        request: Request,
+        tenant: UUID,
+        recommendationId: UUID,  # noqa: N803
+    ) -> Response:
+        """Measured daily, after 3 whole days, for at most 28 days or until the rules are written again."""
+        effect = read_effect(tenant_id=tenant, recommendation_id=recommendationId)
+        return Response(effect_as_json(effect))
+
+
+def _response(found: RecommendationRow) -> Response:
+    return Response(recommendation_as_json(found), headers={"ETag": recommendation_etag(found)})
+
+
+def _draft_href(tenant: UUID, draft: UUID) -> str:
+    return reverse("rules-draft", kwargs={"tenant": tenant, "draft": draft})

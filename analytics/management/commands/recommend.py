@@ -1,0 +1,102 @@
+"""``manage.py recommend --tenant ID``: search for recommendations, and print them."""
+
+from __future__ import annotations
+
+from io import StringIO
+from typing import TYPE_CHECKING, Any, Final
+
+from django.core.management.base import BaseCommand, CommandError
+from rich.console import Console
+from rich.table import Table
+
+from accounts.management.arguments import tenant_id
+from accounts.tenants.listing import require_live_tenant
+from analytics.advice.mining import queue_mining, run_mining
+from analytics.advice.recommendations import (
+    list_recommendations,
+    mining_as_json,
+    recommendation_as_json,
+)
+from analytics.models import Mining, Recommendation
+from logs.locks import Busy
+from tenantadmin.core.errors import ApiError
+from tenantadmin.core.rendering import dump_json
+from tenantadmin.objectstore import default_store
+from tenantadmin.terminal import visible
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+    from uuid import UUID
+
+#: The caller that the search names: it is not known who runs the command.
+_OPERATOR: Final = "manage.py recommend"
+
+
+class Command(BaseCommand):
+    help = "Searches for changes of a tenant's rules that would save warehouse time, and prints them."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--tenant", type=tenant_id, required=True, metavar="ID")
+        parser.add_argument("--json", action="store_true", dest="as_json", help="print the answer of the API")
+
+    def handle(self, *, tenant: UUID, as_json: bool, **_: Any) -> None:
+        try:
+            require_live_tenant(tenant)
+            queue_mining(tenant_id=tenant, actor=_OPERATOR)
+            mining = run_mining(default_store(), tenant_id=tenant)
+        except ApiError as error:
+            raise CommandError(visible(error.text)) from error
+        except Busy as error:
+            raise CommandError("A worker searches for this tenant. Try again when it has ended.") from error
+        if mining is None or mining.state != Mining.State.DONE:
+            raise CommandError("The tenant was deleted." if mining is None else visible(mining.error))
+        found = list_recommendations(tenant_id=tenant)
+        if as_json:
+            document = {
+                "mining": mining_as_json(mining),
+                "recommendations": [recommendation_as_json(row) for row in found],
+            }
+            self.stdout.write(dump_json(document).decode())
+        else:
+            self._print(mining.report or {}, [row for row in found if row.state in Recommendation.UNDECIDED])
+
+    def _print(self, report: dict[str, Any], found: list[Recommendation]) -> None:
+        window = report["basedOn"]["window"]
+        if window is None:
+            self.stdout.write("The tenant has no logs.")
+            return
+        table = Table(title=f"Recommendations from {window['from']} to {window['to']}")
+        table.add_column("kind")
+        table.add_column("what")
+        for name in ("hits", "saved s", "of all", "at risk"):
+            table.add_column(name, justify="right")
+        for row in found:
+            gain = row.predicted["gain"]
+            table.add_row(
+                row.kind,
+                visible(row.title),
+                _range(gain["hits"]),
+                _range({name: (value or 0) // 1000 for name, value in gain["savedMs"].items()}),
+                f"{gain['savedMs']['high'] / max(report['warehouseMs'], 1):.1%}",
+                _range(gain["risk"]),
+            )
+        refused = Table(title="Not proposed")
+        refused.add_column("why")
+        for name in ("statements", "requests", "warehouse s"):
+            refused.add_column(name, justify="right")
+        for reason in report["notProposed"]:
+            refused.add_row(
+                reason["code"],
+                *(str(reason[name]) for name in ("statements", "requests")),
+                str(reason["warehouseMs"] // 1000),
+            )
+        text = StringIO()
+        console = Console(file=text, highlight=False, markup=False, width=120)
+        console.print(table)
+        console.print(refused)
+        self.stdout.write(text.getvalue())
+
+
+def _range(bounds: dict[str, Any]) -> str:
+    low, high = bounds["low"], bounds["high"]
+    return f"{low:+}" if low == high else f"{low:+}..{high:+}"

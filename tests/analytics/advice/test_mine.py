@@ -1,0 +1,379 @@
+"""What is recommended for logs whose best ruleset is known, and beside an exhaustive search."""
+
+from __future__ import annotations
+
+import random
+from datetime import timedelta
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pytest
+
+from analytics.advice.edits import Insert, apply_edits, read_edits
+from analytics.advice.estimate import estimate
+from analytics.advice.measure import Measurer
+from analytics.advice.mine import MAX_PROPOSALS, Advice, mine
+from analytics.advice.options import find_options
+from analytics.advice.proposal import MIN_SHARE, RISK_CAP, Current
+from analytics.advice.requests import load_statements
+from analytics.replay.gateway import learn_gateway
+from analytics.replay.job import Job, Ruleset
+from analytics.replay.outcome import play
+from analytics.replay.replay import replay
+from analytics.replay.shapes import find_columns
+from analytics.replay.window import load_requests
+from logs.layout import day_start_ms
+from rules.language import complete_rule, read_rules
+from rules.lint import lint_ruleset
+from tenantadmin.demo.generate import generate
+from tenantadmin.demo.reading import read_demo
+from tests.analytics.advice.logs import Arrival, change, make_log, office_traffic, read
+from tests.analytics.replay.streams import FIRST, write_days
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from analytics.replay.job import DayFile
+
+Rules = list[dict[str, Any]]
+MINUTE = 60_000
+DAY_MS = 1440 * MINUTE
+
+
+def make_job(files: Sequence[DayFile], rules: Rules) -> Job:
+    parsed = read_rules(rules)
+    return Job(files, files[1].day, files[-1].day, parsed, parsed)
+
+
+def run(files: Sequence[DayFile], rules: Rules, **options: Any) -> Advice:
+    with duckdb.connect(config={"threads": 1}) as connection:
+        return mine(connection, make_job(files, rules), rules, **{"dismissed": {}, **options})
+
+
+def run_log(tmp_path: Path, arrivals: Sequence[Arrival], rules: Rules) -> tuple[list[DayFile], Rules, Advice]:
+    complete = [complete_rule(rule) for rule in rules]
+    files = write_days(make_log(arrivals, (0, complete)), tmp_path)
+    return files, complete, run(files, complete)
+
+
+def replay_of(files: Sequence[DayFile], rules: Rules, current: Rules) -> dict[str, Any]:
+    job = Job(files, files[1].day, files[-1].day, read_rules(rules), read_rules(current))
+    with duckdb.connect(config={"threads": 1}) as connection:
+        return replay(connection, job)
+
+
+def with_it(rules: Rules, found: Mapping[str, Any]) -> list[Any]:
+    return apply_edits(rules, read_edits(found["patch"]))
+
+
+def check_promises(files: Sequence[DayFile], rules: Rules, advice: Advice) -> None:
+    """Each one is lint-clean, and a replay of the ruleset with it gives what was predicted."""
+    warnings = {(row.code, row.rule_id) for row in lint_ruleset({"rules": rules}).warnings}
+    for found in advice.recommendations:
+        changed = with_it(rules, found)
+        lint = lint_ruleset({"rules": changed})
+        assert lint.valid
+        assert {(row.code, row.rule_id) for row in lint.warnings} <= warnings
+        result = replay_of(files, changed, rules)
+        assert result["total"] == found["predicted"]["total"]
+        assert result["against"]["total"] == found["predicted"]["against"]
+
+
+def times(days: int, every_minutes: int, *, offset: int = 0) -> range:
+    """Return times in ms."""
+    return range(offset * MINUTE, days * DAY_MS, every_minutes * MINUTE)
+
+
+def cached(rule_id: str, *tables: str, ttl: int = 86_400, **fields: Any) -> dict[str, Any]:
+    conditions = {"isReadOnly": True, "tables": {"containsAny": list(tables)}}
+    return {"id": rule_id, "conditions": conditions, "ttlSeconds": ttl, **fields}
+
+
+def the(advice: Advice, kind: str) -> Mapping[str, Any]:
+    (found,) = (row for row in advice.recommendations if row["kind"] == kind)
+    return found
+
+
+def test_a_rule_without_invalidation_gets_a_rule_that_fires(tmp_path: Path) -> None:
+    reads = [read("SELECT count(*) FROM s.orders WHERE x = ?", "s.orders", at=at) for at in times(3, 10)]
+    writes = [change("s.orders", at=at) for at in times(3, 480, offset=35)]
+    files, rules, advice = run_log(tmp_path, reads + writes, [cached("orders", "s.orders")])
+    found = the(advice, "invalidator")
+    assert found["patch"] == [
+        {
+            "op": "insert",
+            "ruleId": "orders-changes",
+            "before": None,
+            "rule": complete_rule(
+                {
+                    "id": "orders-changes",
+                    "name": "Changes make orders stale",
+                    "conditions": {"isDataChange": True, "tables": {"containsAny": ["s.orders"]}},
+                    "invalidateRules": ["orders"],
+                }
+            ),
+        }
+    ]
+    before, after = found["predicted"]["against"]["risk"], found["predicted"]["total"]["risk"]
+    assert (before["low"] > 100, after) == (True, {"low": 0, "high": 0})
+    check_promises(files, rules, advice)
+
+
+def test_a_rule_with_the_same_conditions_is_extended(tmp_path: Path) -> None:
+    reads = [
+        read(f"SELECT count(*) FROM s.orders WHERE {name} = ?", "s.orders", at=at)
+        for at in times(3, 10)
+        for name in ("x", "y")
+    ]
+    writes = [change("s.orders", at=at) for at in times(3, 480, offset=35)]
+    fires = {
+        "id": "changes",
+        "conditions": {"isDataChange": True, "tables": {"containsAny": ["s.orders"]}},
+        "invalidateRules": ["first"],
+    }
+    first = cached("first", "s.orders")
+    first["conditions"]["standardizedSql"] = {"contains": "x = ?"}
+    files, rules, advice = run_log(tmp_path, reads + writes, [fires, first, cached("orders", "s.orders")])
+    (edit,) = the(advice, "invalidator")["patch"]
+    assert (edit["op"], edit["rule"]["invalidateRules"]) == ("replace", ["first", "orders"])
+    check_promises(files, rules, advice)
+
+
+def test_the_part_of_a_rule_that_becomes_stale_is_split_off(tmp_path: Path) -> None:
+    dear = [read("SELECT a FROM s.orders WHERE x = ?", "s.orders", at=at, ms=9000) for at in times(3, 10)]
+    joined = [
+        Arrival(at, "SELECT b FROM s.orders, c.names", ("s.orders", "c.names"), "[]", 1000)
+        for at in times(3, 60, offset=3)
+    ]
+    writes = [change("c.names", at=at) for at in times(3, 90, offset=5)]
+    files, rules, advice = run_log(tmp_path, dear + joined + writes, [cached("orders", "s.*")])
+    found = the(advice, "split")
+    own, fires = (edit["rule"] for edit in found["patch"])
+    assert (own["id"], found["patch"][0]["before"]) == ("orders-part", "orders")
+    assert own["conditions"] == {"all": [rules[0]["conditions"], {"tables": {"containsAny": ["c.names"]}}]}
+    assert fires["invalidateRules"] == ["orders-part"]
+    assert found["predicted"]["total"]["risk"]["low"] == 0 < found["predicted"]["against"]["risk"]["low"]
+    assert not [row for row in advice.recommendations if row["kind"] == "invalidator"]
+    check_promises(files, rules, advice)
+
+
+def test_a_longer_lifetime_and_a_stale_window(tmp_path: Path) -> None:
+    reads = [read("SELECT a FROM s.orders WHERE x = ?", "s.orders", at=at) for at in times(3, 20)]
+    writes = [change("s.orders", at=at) for at in times(3, 720, offset=35)]
+    fires = {
+        "id": "changes",
+        "conditions": {"isDataChange": True, "tables": {"containsAny": ["s.orders"]}},
+        "invalidateRules": ["orders"],
+    }
+    files, rules, advice = run_log(tmp_path, reads + writes, [fires, cached("orders", "s.*", ttl=600)])
+    (longer,) = the(advice, "ttl")["patch"]
+    assert (longer["op"], longer["rule"]["ttlSeconds"]) == ("replace", 43_200)
+    # Requests come ten minutes after the result expired.
+    assert not [row for row in advice.recommendations if row["kind"] == "swr"]
+    check_promises(files, rules, advice)
+    files, rules, advice = run_log(tmp_path, reads + writes, [fires, cached("orders", "s.*", ttl=900)])
+    (window,) = the(advice, "swr")["patch"]
+    assert window["rule"]["staleWhileRevalidate"] == 300
+    check_promises(files, rules, advice)
+
+
+def test_results_that_nobody_asks_for_again_are_not_stored(tmp_path: Path) -> None:
+    once = [read("SELECT a FROM s.log WHERE id = ?", "s.log", at=at, value=at) for at in times(3, 5)]
+    often = [read("SELECT a FROM s.orders WHERE x = ?", "s.orders", at=at) for at in times(3, 20)]
+    files, rules, advice = run_log(tmp_path, once + often, [cached("all", "s.*")])
+    (edit,) = the(advice, "bypass")["patch"]
+    assert (edit["before"], edit["rule"]["action"]) == ("all", "bypass")
+    assert edit["rule"]["conditions"]["all"][1] == {"isReadOnly": True, "tables": {"containsAny": ["s.log"]}}
+    assert the(advice, "bypass")["predicted"]["gain"]["hits"]["high"] == 0
+    check_promises(files, rules, advice)
+
+
+def test_results_that_depend_on_the_user_are_not_shared(tmp_path: Path) -> None:
+    own = [
+        read("SELECT current_user, x FROM s.own", "s.own", at=at, userName=name)
+        for at in times(3, 60)
+        for name in ("ann", "bob")
+    ]
+    files, rules, advice = run_log(tmp_path, own, [cached("all", "s.*")])
+    found = the(advice, "leak-fix")
+    (edit,) = found["patch"]
+    assert edit["rule"]["action"] == "bypass"
+    assert found["evidence"][0]["rows"] == [
+        {"standardizedSql": "SELECT current_user, x FROM s.own", "served": 96, "users": 2}
+    ]
+    check_promises(files, rules, advice)
+
+
+@pytest.mark.parametrize(("ttl", "kind"), [(43_200, "reorder"), (60, "remove")])
+def test_a_rule_that_never_decides_is_moved_or_removed(tmp_path: Path, ttl: int, kind: str) -> None:
+    reads = [read("SELECT a FROM s.orders WHERE x = ?", "s.orders", at=at) for at in times(3, 20)]
+    fires = {
+        "id": "changes",
+        "conditions": {"isDataChange": True, "tables": {"containsAny": ["s.orders"]}},
+        "invalidateRules": ["narrow"],
+    }
+    given = [fires, cached("wide", "s.*", ttl=600), cached("narrow", "s.orders", ttl=ttl)]
+    files, rules, advice = run_log(tmp_path, reads, given)
+    found = the(advice, kind)
+    assert found["patch"] == (
+        [{"op": "move", "ruleId": "narrow", "before": "wide"}]
+        if kind == "reorder"
+        else [{"op": "remove", "ruleId": "changes"}, {"op": "remove", "ruleId": "narrow"}]
+    )
+    check_promises(files, rules, advice)
+
+
+def test_what_is_not_proposed_has_its_reason(tmp_path: Path) -> None:
+    arrivals = office_traffic(random.Random(1), days=3)  # noqa: S311
+    arrivals += [read("SELECT a FROM live.x", "live.x", at=at) for at in times(3, 60)]
+    arrivals += [Arrival(at, "SELECT 1", (), "[]") for at in times(3, 60)]
+    bypass = {"id": "live", "action": "bypass", "conditions": {"tables": {"containsAny": ["live.*"]}}}
+    files, rules, advice = run_log(tmp_path, arrivals, [bypass])
+    assert {row["code"]: row["examples"][0] for row in advice.report["notProposed"]} == {
+        "per-user": "SELECT current_user, * FROM h.staff",
+        "non-deterministic": "SELECT now(), * FROM h.clock",
+        "no-tables": "SELECT 1",
+        "changes-too-often": "SELECT * FROM k.stock WHERE id = ?",
+        "decided-not-to-cache": "SELECT a FROM live.x",
+    }
+    assert not [
+        row
+        for row in advice.recommendations
+        for rule in row["rules"]
+        if "live" in str(rule["conditions"]) or "h." in str(rule["conditions"].get("tables"))
+    ]
+    check_promises(files, rules, advice)
+
+
+def test_a_dismissed_one_is_not_measured(tmp_path: Path) -> None:
+    files, rules, advice = run_log(tmp_path, office_traffic(random.Random(1), days=3), [])  # noqa: S311
+    first = advice.recommendations[0]
+    rest = run(files, rules, dismissed={first["fingerprint"]: first["estimate_ms"]})
+    assert first["fingerprint"] not in {row["fingerprint"] for row in rest.recommendations}
+    back = run(files, rules, dismissed={first["fingerprint"]: first["estimate_ms"] // 2})
+    assert back.recommendations[0]["fingerprint"] == first["fingerprint"]
+
+
+def log_of(name: str, directory: Path) -> tuple[list[DayFile], Rules]:
+    """Return four days of a log, and the rules that made it."""
+    if name == "office":
+        return write_days(make_log(office_traffic(random.Random(7), days=4), (0, [])), directory), []  # noqa: S311
+    profile = next(profile for profile in read_demo().profiles if name in profile.name.lower())
+    rows = []
+    for number, hour in enumerate(
+        generate(profile, tenant_id="advice", first_day=FIRST, days=4, entries=5000)
+    ):
+        day = (FIRST + timedelta(number // 24)).isoformat()
+        rows += [{"missReason": None, **entry, "day": day} for entry in hour.entries]
+    return write_days(rows, directory), [complete_rule(rule) for rule in profile.rules]
+
+
+@pytest.mark.parametrize("name", ["office", "retail", "product"])
+def test_the_proposals_save_what_an_exhaustive_search_saves(tmp_path: Path, name: str) -> None:
+    """Of few candidates, no two together save more than 1 / 0.95 of what is proposed."""
+    files, rules = log_of(name, tmp_path)
+    advice = run(files, rules)
+    assert len(advice.recommendations) <= MAX_PROPOSALS
+    proposed = [row for row in advice.recommendations if row["kind"] == "cache"]
+    accepted = rules
+    for found in proposed:
+        accepted = with_it(accepted, found)
+        total = found["predicted"]["total"]
+        added = total["hits"]["high"] - found["predicted"]["against"]["hits"]["high"]
+        more = total["risk"]["high"] - found["predicted"]["against"]["risk"]["high"]
+        assert more <= RISK_CAP * added
+    result = replay_of(files, accepted, rules)
+    best = max(_search(files, rules))
+    assert best > MIN_SHARE * advice.report["warehouseMs"]
+    assert _middle(result["total"]) - _middle(result["against"]["total"]) >= 0.95 * best
+    check_promises(files, rules, advice)
+
+
+def _middle(total: Mapping[str, Any]) -> float:
+    return float(total["savedMs"]["low"] + total["savedMs"]["high"]) / 2
+
+
+def _search(files: Sequence[DayFile], rules: Rules) -> list[float]:
+    """Return what every one and every two of few candidates save, if few enough hits are at risk."""
+    candidates = _candidates(files, rules)
+    saved = []
+    with duckdb.connect(config={"threads": 1}) as connection:
+        measurer = Measurer(connection, make_job(files, rules))
+        measurer.play_current()
+        for chosen in [*combinations(candidates, 1), *combinations(candidates, 2)]:
+            edits = [edit for candidate in chosen for edit in candidate]
+            gain = measurer.predict(read_rules(apply_edits(rules, edits)))["gain"]
+            if gain["risk"]["high"] <= RISK_CAP * gain["hits"]["high"]:
+                saved.append(_middle(gain))
+    return saved
+
+
+def _candidates(files: Sequence[DayFile], rules: Rules) -> list[list[Insert]]:
+    """Return the dearest tables or schemas, for one and twelve hours, with and without invalidation."""
+    candidates: list[list[Insert]] = []
+    with duckdb.connect(config={"threads": 1}) as connection:
+        for option in find_options(_current(connection, files, rules)):
+            if option.ttl_seconds not in {3600, 43_200} or option.scope.is_statement:
+                continue
+            rule_id = f"c{len(candidates)}"
+            rule = complete_rule(
+                {"id": rule_id, "conditions": option.scope.conditions, "ttlSeconds": option.ttl_seconds}
+            )
+            edits = [Insert(rule)]
+            if option.invalidator is not None:
+                edit = option.invalidator.edit(rule_id, name="x")
+                if not isinstance(edit, Insert):
+                    continue
+                edits.append(edit)
+            candidates.append(edits)
+    return candidates[:6]
+
+
+def _current(connection: duckdb.DuckDBPyConnection, files: Sequence[DayFile], rules: Rules) -> Current:
+    parsed = read_rules(rules)
+    columns = {"tables", "isReadOnly", "isDataChange", "isDDL", "hasNonDeterministicFunctions"}
+    loaded = load_requests(
+        connection, files, first_day=files[1].day, columns=columns | find_columns(parsed), changes=()
+    )
+    gateway = learn_gateway(connection, parsed, given=make_job(files, rules).gateway)
+    outcome = play(
+        connection,
+        [Ruleset(0, parsed)],
+        table="current",
+        gateway=gateway,
+        restarts=loaded.restarts,
+        markers=(),
+    )
+    requests = load_statements(connection, outcome, gateway=gateway, counted_from=day_start_ms(files[1].day))
+    return Current(connection, rules, parsed, outcome.lifetimes, requests, {}, 0, files[1].day, files[-1].day)
+
+
+@pytest.mark.parametrize("name", ["office", "retail", "product"])
+def test_estimates_are_what_a_replay_counts(tmp_path: Path, name: str) -> None:
+    """The estimate of each cache rule as it is, with its markers, has the hits and the risk of the replay."""
+    files, rules = log_of(name, tmp_path)
+    if not rules:
+        rules = [complete_rule(cached("all", "m.*", "s.*", "k.*", ttl=3600, staleWhileRevalidate=600))]
+    result = replay_of(files, rules, rules)
+    by_rule = {row["ruleId"]: row for row in result["rules"]}
+    compared = 0
+    with duckdb.connect(config={"threads": 1}) as connection:
+        current = _current(connection, files, rules)
+        for index, rule in current.cache_rules():
+            totals = [0, 0, 0]
+            for series in current.series_of(index):
+                if series.is_hidden:
+                    continue
+                found = estimate(
+                    series,
+                    current.lifetimes[index],
+                    changes=current.requests.changes_of(series.statement),
+                    counted_from=current.requests.counted_from,
+                )
+                totals = [a + b for a, b in zip(totals, found[:3], strict=True)]
+            row = by_rule[rule.id]
+            assert totals == [row["hits"]["low"], row["risk"]["low"], row["risk"]["high"]]
+            compared += totals[0]
+    assert compared > 50
