@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import mimetypes
 import re
 import threading
 from contextlib import contextmanager
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import pytest
-from django.conf import settings as django_settings
 from django.contrib.staticfiles import finders
 from django.core.cache import cache
 from django.core.management import call_command
 from django.template.loader import render_to_string
 
-from accounts.models import Membership, User
 from accounts.signin.flow import Device, Identity, complete_sign_in
 from tenantadmin.demo.reading import read_demo
 from tenantadmin.demo.seed import seed_demo
 from tenantadmin.objectstore import default_store
 from tests import factories
+from tests.browser.dashboard.demo import Demo
 from tests.browser.dashboard.watching import Watched, watched_dashboard
 from tests.conftest import ApiClient
 
@@ -33,24 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
+    from accounts.models import User
+
 DAYS = 2
-
-
-class Demo:
-    """The demo's first tenant and the people who may see it."""
-
-    def __init__(self) -> None:
-        found = json.loads((Path(django_settings.VAR_DIR) / "demo.json").read_text())
-        self.tenant: str = found["tenants"][0]["tenantId"]
-        self.name: str = found["tenants"][0]["name"]
-        self.other: str = found["tenants"][1]["tenantId"]
-        self.last_day = date.fromisoformat(found["lastDay"])
-        self.owner = User.objects.get(email="owner@meridian.example")
-        self.member = User.objects.get(email="member@meridian.example")
-        self.admin = factories.make_user("tenant-admin@example.org")
-        self.guest = factories.make_user("guest@example.org", role="guest")
-        Membership.objects.create(user=self.admin, tenant_id=self.tenant, role="admin")
-        Membership.objects.create(user=self.guest, tenant_id=self.tenant, role="member")
 
 
 @pytest.fixture

@@ -6,10 +6,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any, Final
 
 from tenantadmin.http.published_contract import published_contract
 
+#: The folder of the dashboard's modules.
+MODULES: Final = Path(__file__).parents[3] / "tenantadmin" / "static" / "dashboard"
 METHODS: Final = ("get", "post", "put", "patch", "delete")
 _WORDS: Final = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean"}
 

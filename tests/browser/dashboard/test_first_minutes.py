@@ -17,13 +17,12 @@ from accounts.models import PersonalAccessToken, RefreshToken
 from analytics.replay.runs import run_next
 from tenantadmin.conf.kinds import PRIVATE_FILES
 from tenantadmin.objectstore import default_store
-from tests.browser.dashboard.test_pages import edit
-from tests.browser.dashboard.watching import watched_dashboard
+from tests.browser.dashboard.watching import edit, watched_dashboard
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tests.browser.dashboard.conftest import Demo
+    from tests.browser.dashboard.demo import Demo
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

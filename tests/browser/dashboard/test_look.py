@@ -9,12 +9,12 @@ from urllib.parse import urlsplit
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from tests.browser.dashboard.test_types import MODULES
+from tests.browser.dashboard.contract_types import MODULES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.browser.dashboard.conftest import Demo
+    from tests.browser.dashboard.demo import Demo
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 PAGES = (

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.core.management import call_command
 
+from tests.browser.dashboard.watching import edit
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.browser.dashboard.conftest import Demo
+    from tests.browser.dashboard.demo import Demo
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -79,13 +81,6 @@ def test_rules_are_edited_with_lint_compared_and_published(
         page.click("main >> text=Restore")
         page.click("dialog >> text=Restore >> nth=-1")
         page.wait_for_selector(f".chosen:has-text('of #{newest - 1}')")
-
-
-def edit(page: Any, change: Callable[[str], str]) -> None:
-    """Change the text of the editor of the page, as typing does."""
-    page.wait_for_selector(".ace_editor")
-    text = page.evaluate("ace.edit(document.querySelector('.ace_editor')).getValue()")
-    page.evaluate("text => ace.edit(document.querySelector('.ace_editor')).setValue(text, -1)", change(text))
 
 
 def test_a_number_of_a_digest_is_what_its_sql_gives(

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Page
 
-    from tests.browser.dashboard.conftest import Demo
+    from tests.browser.dashboard.demo import Demo
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

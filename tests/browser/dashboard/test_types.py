@@ -14,10 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser.conftest import ROOT
-from tests.browser.dashboard.contract_types import contract, declarations
+from tests.browser.dashboard.contract_types import MODULES, contract, declarations
 
-MODULES = ROOT / "tenantadmin" / "static" / "dashboard"
 OPTIONS = (
     *("--noEmit", "--allowJs", "--checkJs", "--strict", "--target", "es2022", "--module", "es2022"),
     *("--moduleResolution", "node", "--lib", "es2022,dom,dom.iterable"),

@@ -16,7 +16,7 @@ from tests.browser.browsing import browsing
 from tests.browser.dashboard.contract_types import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from playwright.sync_api import Page, Request
 
@@ -105,3 +105,10 @@ def watched_dashboard(chromium: str, *, home: str, api: str, **context: Any) -> 
         page.on("request", note)
         yield watched
         assert not watched.foreign, watched.foreign
+
+
+def edit(page: Any, change: Callable[[str], str]) -> None:
+    """Change the text of the editor of the page, as typing does."""
+    page.wait_for_selector(".ace_editor")
+    text = page.evaluate("ace.edit(document.querySelector('.ace_editor')).getValue()")
+    page.evaluate("text => ace.edit(document.querySelector('.ace_editor')).setValue(text, -1)", change(text))

@@ -1,0 +1,29 @@
+"""The demo as the tests of the dashboard see it."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from pathlib import Path
+
+from django.conf import settings as django_settings
+
+from accounts.models import Membership, User
+from tests import factories
+
+
+class Demo:
+    """The demo's first tenant and the people who may see it."""
+
+    def __init__(self) -> None:
+        found = json.loads((Path(django_settings.VAR_DIR) / "demo.json").read_text())
+        self.tenant: str = found["tenants"][0]["tenantId"]
+        self.name: str = found["tenants"][0]["name"]
+        self.other: str = found["tenants"][1]["tenantId"]
+        self.last_day = date.fromisoformat(found["lastDay"])
+        self.owner = User.objects.get(email="owner@meridian.example")
+        self.member = User.objects.get(email="member@meridian.example")
+        self.admin = factories.make_user("tenant-admin@example.org")
+        self.guest = factories.make_user("guest@example.org", role="guest")
+        Membership.objects.create(user=self.admin, tenant_id=self.tenant, role="admin")
+        Membership.objects.create(user=self.guest, tenant_id=self.tenant, role="member")
