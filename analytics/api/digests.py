@@ -26,7 +26,7 @@ from analytics.digest.preferences import (
     unsubscribe,
 )
 from analytics.digest.stored import FORMS, JSON, digest_as_json, etag_of, read_digest, render_digest
-from analytics.serializers import (
+from analytics.serializers.digests import (
     DigestDocument,
     DigestPreference,
     DigestPreferenceBody,

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from accounts.viewsets import AppViewSet
 from analytics.explain import explain_logged
-from analytics.serializers import ExplainLoggedBody, LoggedExplanationAnswer
+from analytics.serializers.explain import ExplainLoggedBody, LoggedExplanationAnswer
 from logs.audit import Reader
 from tenantadmin.core.addresses import client_address
 from tenantadmin.http.viewsets import operation

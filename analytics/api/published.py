@@ -12,7 +12,7 @@ from accounts.viewsets import AppViewSet, require_tenant_scope
 from analytics.models import Kind
 from analytics.published.queries import QUERIES
 from analytics.published.verify import DocumentKey, verify_document
-from analytics.serializers import PublishedQueries, VerificationAnswer, VerificationBody
+from analytics.serializers.published import PublishedQueries, VerificationAnswer, VerificationBody
 from logs.audit import Reader
 from tenantadmin.core.addresses import client_address
 from tenantadmin.http.schema import refusal

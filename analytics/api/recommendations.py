@@ -23,7 +23,7 @@ from analytics.advice.recommendations import (
     recommendation_etag,
     reopen_recommendation,
 )
-from analytics.serializers import (
+from analytics.serializers.recommendations import (
     DismissBody,
     MiningState,
     Recommendation,
@@ -34,7 +34,8 @@ from analytics.serializers import (
 from analytics.tasks import mine_again, mine_tenant
 from rules.api.drafts import draft_response
 from rules.api.rules import ruleset_response
-from rules.serializers import Draft, RulesetRefusal, TenantRules
+from rules.serializers.drafts import Draft
+from rules.serializers.rulesets import RulesetRefusal, TenantRules
 from tenantadmin.http.etags import not_modified, require_match
 from tenantadmin.http.hal import hrefs, item, links
 from tenantadmin.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH

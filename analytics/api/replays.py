@@ -20,7 +20,7 @@ from analytics.replay.runs import (
     replay_etag,
     summarize_replay,
 )
-from analytics.serializers import Replay, ReplayBody, ReplayList
+from analytics.serializers.replays import Replay, ReplayBody, ReplayList
 from analytics.tasks import run_replay
 from tenantadmin.http.budgets import LINT
 from tenantadmin.http.etags import not_modified

@@ -12,7 +12,7 @@ from analytics.reports.leaks import leaks_report
 from analytics.reports.reading import LogReader, Window
 from analytics.reports.stale import stale_report
 from analytics.reports.timeline import timeline
-from analytics.serializers import (
+from analytics.serializers.reports import (
     InvalidationPreview,
     LeaksReport,
     ReportParameters,

@@ -11,7 +11,7 @@ from drf_spectacular.utils import OpenApiParameter
 from accounts.viewsets import AppViewSet
 from analytics.api.answers import answer_stored, answer_user
 from analytics.models import Kind
-from analytics.serializers import (
+from analytics.serializers.summaries import (
     CacheOpportunities,
     DailySummary,
     MonthlySummary,

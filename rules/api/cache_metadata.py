@@ -19,7 +19,7 @@ from rules.cache_metadata import (
     write_metadata,
 )
 from rules.identifiers import require_cache_key
-from rules.serializers import (
+from rules.serializers.cache_metadata import (
     CacheKeyEntry,
     CacheKeyPage,
     CacheKeyParameters,

@@ -22,16 +22,8 @@ from rules.drafts import (
     publish_draft,
     replace_draft,
 )
-from rules.serializers import (
-    ConfirmParameters,
-    Draft,
-    DraftBody,
-    DraftDifference,
-    DraftList,
-    NewDraft,
-    RulesetRefusal,
-    TenantRules,
-)
+from rules.serializers.drafts import Draft, DraftBody, DraftDifference, DraftList, NewDraft
+from rules.serializers.rulesets import ConfirmParameters, RulesetRefusal, TenantRules
 from tenantadmin.http.etags import not_modified, require_match
 from tenantadmin.http.hal import item, link, links
 from tenantadmin.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION

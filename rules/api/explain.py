@@ -11,7 +11,7 @@ from accounts.viewsets import AppViewSet
 from rules.explain import explain
 from rules.in_force import choose_rules
 from rules.language import read_rules
-from rules.serializers import ExplainRequestBody, RequestExplanation
+from rules.serializers.explain import ExplainRequestBody, RequestExplanation
 from tenantadmin.http.viewsets import operation
 
 if TYPE_CHECKING:

@@ -14,14 +14,8 @@ from rules.api.rules import ruleset_response
 from rules.blaming import blame_ruleset
 from rules.diff import diff_rules
 from rules.restore import restore_ruleset
-from rules.serializers import (
-    BlameParameters,
-    ConfirmParameters,
-    RulesBlame,
-    RulesDifference,
-    RulesetRefusal,
-    TenantRules,
-)
+from rules.serializers.blame import BlameParameters, RulesBlame
+from rules.serializers.rulesets import ConfirmParameters, RulesDifference, RulesetRefusal, TenantRules
 from tenantadmin.http.etags import require_match
 from tenantadmin.http.parameters import ETAG, IF_MATCH, SEQ
 from tenantadmin.http.schema import STALE

@@ -19,7 +19,7 @@ from rules.markers import (
     read_marker,
     update_marker,
 )
-from rules.serializers import (
+from rules.serializers.markers import (
     FeedParameters,
     InvalidationRequest,
     InvalidationResult,

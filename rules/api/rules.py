@@ -11,7 +11,13 @@ from rest_framework.response import Response
 
 from accounts.viewsets import AppViewSet
 from rules.ruleset import RulesetState, render_ruleset, ruleset_etag
-from rules.serializers import ConfirmParameters, RuleLintResult, RulesetRefusal, TenantRules, TenantRulesBody
+from rules.serializers.rulesets import (
+    ConfirmParameters,
+    RuleLintResult,
+    RulesetRefusal,
+    TenantRules,
+    TenantRulesBody,
+)
 from rules.write import lint_document, write_ruleset
 from tenantadmin.http.budgets import LINT
 from tenantadmin.http.etags import not_modified, require_match

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from rest_framework.serializers import ListSerializer, Serializer
 
-from analytics import serializers
+from analytics.serializers import summaries as serializers
 from analytics.summaries.documents.month import month_document
 from analytics.summaries.documents.opportunities import opportunities_document
 from analytics.summaries.documents.rules import rules_document

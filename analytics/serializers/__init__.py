@@ -1,0 +1,1 @@
+"""Serializers of summaries and of insights, a module per resource."""

@@ -1,0 +1,1 @@
+"""Serializers of rules, markers and cache metadata, a module per resource."""

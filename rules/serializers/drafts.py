@@ -1,0 +1,109 @@
+"""Serializers of drafts."""
+
+# ruff: noqa: N815  (fields have the names of the JSON members)
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from rules.serializers.rulesets import Rule, RuleDifference, RuleLintResult
+from tenantadmin.http.serializers import (
+    IgnoredField,
+    ItemList,
+    JsonIntegerField,
+    Link,
+    StrictCharField,
+    StrictSerializer,
+)
+
+
+@extend_schema_field(OpenApiTypes.OBJECT)
+class DraftRuleField(serializers.JSONField):
+    """A rule, which may have lint errors."""
+
+
+class NewDraft(StrictSerializer):
+    """A draft to make, or to replace another."""
+
+    may_be_absent = True
+
+    name = StrictCharField(required=False, allow_blank=True, max_length=200)
+    rules = serializers.ListField(
+        child=DraftRuleField(allow_null=True), required=False, help_text="Default: the current rules."
+    )
+    baseSeq = JsonIntegerField(
+        required=False,
+        min_value=0,
+        max_value=2**31 - 1,
+        help_text="The revision that the draft changes. Default: the current one.",
+    )
+
+
+class DraftBody(NewDraft):
+    """What replaces a draft. What is read-only may be sent back as read."""
+
+    may_be_absent = False
+
+    rules = serializers.ListField(child=DraftRuleField(allow_null=True))
+    draftId = IgnoredField(required=False)
+    tenantId = IgnoredField(required=False)
+    lint = IgnoredField(required=False)
+    createdAt = IgnoredField(required=False)
+    createdBy = IgnoredField(required=False)
+    modifiedAt = IgnoredField(required=False)
+    modifiedBy = IgnoredField(required=False)
+
+
+class DraftHead(serializers.Serializer[Any]):
+    """A draft without its rules."""
+
+    draftId = serializers.UUIDField()
+    tenantId = serializers.UUIDField()
+    name = serializers.CharField(allow_blank=True)
+    baseSeq = serializers.IntegerField(min_value=0, help_text="The revision that the draft changes.")
+    lint = RuleLintResult(help_text="Of the last write of the draft.")
+    createdAt = serializers.DateTimeField()
+    createdBy = serializers.CharField()
+    modifiedAt = serializers.DateTimeField()
+    modifiedBy = serializers.CharField()
+
+
+class Draft(DraftHead):
+    """A ruleset that is not published."""
+
+    rules = serializers.ListField(child=DraftRuleField(allow_null=True))
+
+
+class DraftList(ItemList):
+    """The drafts of a tenant."""
+
+    drafts = DraftHead(many=True)
+
+
+class DraftLinks(serializers.Serializer[Any]):
+    self = Link()
+    parent = Link()
+
+
+class DraftDifference(serializers.Serializer[Any]):
+    """What publishing a draft would change; ``from`` is the current revision."""
+
+    baseSeq = serializers.IntegerField(min_value=0)
+    draftId = serializers.UUIDField()
+    kind = serializers.ChoiceField(choices=["rules"])
+    _links = DraftLinks()
+    added = Rule(many=True)
+    removed = Rule(many=True)
+    changed = RuleDifference(many=True)
+    reordered = serializers.BooleanField(help_text="The rules that both have are in another order.")
+    conflicts = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="Ids of rules that the draft and somebody else have changed since the base.",
+    )
+
+    def get_fields(self) -> dict[str, Any]:
+        return {"from": serializers.IntegerField(min_value=0), **super().get_fields()}

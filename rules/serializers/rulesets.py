@@ -1,0 +1,141 @@
+"""Serializers of rulesets, lint results and differences. Contract: Cache rules, Lint result."""
+
+# ruff: noqa: N815  (fields have the names of the JSON members)
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
+from rest_framework import serializers
+
+from accounts.serializers.history import DiffHead, FieldDifference
+from rules.language import Action
+from rules.lint import FINDING_KINDS, Severity
+from tenantadmin.http.serializers import (
+    ErrorCodeField,
+    ErrorDetailField,
+    StrictCharField,
+    StrictSerializer,
+)
+
+ACTIONS = [action.value for action in Action]
+#: The codes of all findings.
+FINDING_CODES = sorted(FINDING_KINDS)
+
+
+@extend_schema_field({"$ref": "#/components/schemas/Conditions"})
+class ConditionsField(serializers.JSONField):
+    """Conditions on request columns, combined with ``all``, ``any`` and ``not``. All must hold."""
+
+
+class RuleBody(serializers.Serializer[Any]):
+    """A cache rule. Only ``id`` is required."""
+
+    id = serializers.RegexField(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")
+    name = serializers.CharField(required=False, allow_blank=True)
+    description = serializers.CharField(required=False, allow_blank=True)
+    enabled = serializers.BooleanField(required=False)
+    action = serializers.ChoiceField(choices=ACTIONS, required=False)
+    conditions = ConditionsField(required=False)
+    ttlSeconds = serializers.IntegerField(min_value=1, max_value=31_536_000, required=False)
+    staleWhileRevalidate = serializers.IntegerField(min_value=0, max_value=604_800, required=False)
+    invalidateRules = serializers.ListField(child=serializers.CharField(), required=False)
+    requireInvalidation = serializers.BooleanField(required=False)
+
+
+class Rule(RuleBody):
+    """A cache rule with every default filled in."""
+
+    name = serializers.CharField(allow_blank=True)
+    enabled = serializers.BooleanField()
+    action = serializers.ChoiceField(choices=ACTIONS)
+    conditions = ConditionsField()
+    ttlSeconds = serializers.IntegerField(min_value=1, max_value=31_536_000)
+    requireInvalidation = serializers.BooleanField()
+
+
+class TenantRulesBody(serializers.Serializer[Any]):
+    """A ruleset to write or to check. Read-only members may be sent back unchanged."""
+
+    tenantId = serializers.UUIDField(required=False)
+    cacheBust = serializers.CharField(
+        required=False, allow_blank=True, help_text="A stale value is refused with 409."
+    )
+    seq = serializers.IntegerField(
+        min_value=0, required=False, help_text="A stale value is refused with 409."
+    )
+    modifiedAt = serializers.DateTimeField(required=False)
+    rules = RuleBody(many=True)
+
+
+class TenantRules(serializers.Serializer[Any]):
+    """A tenant's ruleset."""
+
+    tenantId = serializers.UUIDField()
+    cacheBust = serializers.CharField(help_text="Opaque. Sorts as text and grows with every write.")
+    seq = serializers.IntegerField(min_value=0)
+    modifiedAt = serializers.DateTimeField()
+    rules = Rule(many=True)
+
+
+class Finding(serializers.Serializer[Any]):
+    """One finding of lint."""
+
+    code = serializers.ChoiceField(choices=FINDING_CODES)
+    severity = serializers.ChoiceField(choices=[severity.value for severity in Severity])
+    ruleId = serializers.CharField(allow_null=True)
+    path = serializers.CharField(help_text="JSON Pointer.")
+    message = serializers.CharField()
+    suggestion = serializers.CharField(required=False)
+
+
+class RuleLintResult(serializers.Serializer[Any]):
+    """The findings of lint. Warnings do not make a ruleset invalid."""
+
+    valid = serializers.BooleanField()
+    errors = Finding(many=True)  # type: ignore[assignment]  # a member, not the property
+    warnings = Finding(many=True)
+
+
+class RulesetRefusal(serializers.Serializer[Any]):
+    """The error body. If lint refused the ruleset, the same object holds the lint result."""
+
+    error = ErrorCodeField()
+    message = serializers.CharField()
+    requestId = serializers.CharField()
+    details = serializers.ListField(child=ErrorDetailField(), required=False)
+    valid = serializers.BooleanField(required=False)
+    errors = Finding(many=True, required=False)  # type: ignore[assignment]  # a member, not the property
+    warnings = Finding(many=True, required=False)
+
+
+class IdListField(StrictCharField):
+    """Comma-separated rule ids."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        return frozenset(part for part in super().to_internal_value(data).split(",") if part)
+
+
+class ConfirmParameters(StrictSerializer):
+    confirmDeletes = IdListField(
+        required=False,
+        allow_blank=True,
+        help_text="Comma-separated ids of rules that may be removed although they have active markers.",
+    )
+
+
+class RuleDifference(serializers.Serializer[Any]):
+    """A rule that differs between two revisions. Paths are relative to the rule."""
+
+    id = serializers.CharField()
+    fields = FieldDifference(many=True)  # type: ignore[assignment]  # a member, not the property
+
+
+@extend_schema_serializer(component_name="RulesDiff")
+class RulesDifference(DiffHead):
+    """The differences between two rulesets. Rules are compared by id; their order is not compared."""
+
+    added = Rule(many=True)
+    removed = Rule(many=True)
+    changed = RuleDifference(many=True)
