@@ -1,4 +1,4 @@
-"""What changed while a period's log was written: writes of the rules, and markers made by hand."""
+"""What changed while a period's log was written, and what is recommended to change."""
 
 from __future__ import annotations
 
@@ -39,11 +39,23 @@ class HandMarker:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenRecommendation:
+    """A recommendation that nobody has decided about."""
+
+    title: str
+    href: str
+
+
+@dataclass(frozen=True, slots=True)
 class Changes:
-    """The changes from `COINCIDENCE_MS` or more before the period to its end, oldest first."""
+    """The changes from `COINCIDENCE_MS` or more before the period to its end, oldest first.
+
+    ``recommendations`` are those that are open now, the most useful first.
+    """
 
     writes: Sequence[RulesWrite] = ()
     markers: Sequence[HandMarker] = ()
+    recommendations: Sequence[OpenRecommendation] = ()
 
 
 _Change = TypeVar("_Change", RulesWrite, HandMarker)

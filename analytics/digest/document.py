@@ -8,6 +8,7 @@ from analytics.digest.sections.errors import errors_section
 from analytics.digest.sections.leaks import leaks_section
 from analytics.digest.sections.moved import moved_section
 from analytics.digest.sections.publishes import publishes_section
+from analytics.digest.sections.recommendations import recommendations_section
 from analytics.digest.sections.stale import stale_section
 from analytics.digest.sections.statements import statements_section
 from analytics.digest.sections.totals import quiet_section, totals_section
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from analytics.digest.reading import DigestLog
 
 #: Raise it if the same log must give another digest: all stored digests are then made again.
-DIGEST_VERSION: Final = 1
+DIGEST_VERSION: Final = 2
 
 
 def digest_document(log: DigestLog, period: DigestPeriod, changes: Changes) -> dict[str, Any]:
@@ -39,6 +40,9 @@ def digest_document(log: DigestLog, period: DigestPeriod, changes: Changes) -> d
     sections: list[Section] = [section for section in found if section is not None]
     quiet = None if sections else quiet_section(log, period)
     sections = [quiet] if quiet else [totals_section(log, period), *sections]
+    # What stays open for weeks makes no day remarkable by itself.
+    if not quiet and (recommended := recommendations_section(changes)):
+        sections.append(recommended)
     return {
         "kind": period.kind,
         "period": period.name,

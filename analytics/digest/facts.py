@@ -30,6 +30,7 @@ class NameKind(StrEnum):
     STATEMENT = "statement"
     REVISION = "revision"
     TIME = "time"
+    RECOMMENDATION = "recommendation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """Something that a text refers to and that is not measured: a rule, a statement, a revision, a time."""
+    """Something that a text refers to and that is not measured, such as a rule or a time."""
 
     id: str
     kind: NameKind

@@ -15,14 +15,14 @@ from django.urls import reverse
 
 from accounts.models import Revision
 from accounts.models.history import RevisionAction, RevisionKind
-from analytics.digest.changes import Changes, HandMarker, RulesWrite
+from analytics.digest.changes import Changes, HandMarker, OpenRecommendation, RulesWrite
 from analytics.digest.document import DIGEST_VERSION, digest_document
 from analytics.digest.mailing import queue_mails
 from analytics.digest.model_text import rewrite_texts
 from analytics.digest.periods import LOOK_BACK_DAYS, DigestPeriod, days_before
 from analytics.digest.reading import LogDay, open_log
 from analytics.digest.times import to_milliseconds
-from analytics.models import Digest
+from analytics.models import Digest, Recommendation
 from logs.locks import build_lock
 from logs.models import Partition
 from rules.models import Marker
@@ -159,6 +159,16 @@ def _read_changes(tenant: UUID, period: DigestPeriod) -> Changes:
         markers=[
             HandMarker(rule_id, to_milliseconds(moment))
             for rule_id, moment in markers.values_list("target_rule_id", "invalidated_at")
+        ],
+        recommendations=[
+            OpenRecommendation(
+                title, reverse("recommendation", kwargs={"tenant": tenant, "recommendationId": pk})
+            )
+            for title, pk in Recommendation.objects.filter(
+                tenant_id=tenant, state__in=Recommendation.UNDECIDED
+            )
+            .order_by("rank", "pk")
+            .values_list("title", "pk")
         ],
     )
 

@@ -13,9 +13,11 @@ from analytics.digest.making import make_digest
 from analytics.digest.periods import DigestPeriod
 from analytics.digest.sections.moved import z_score
 from analytics.digest.times import format_minute
+from analytics.models import Recommendation
 from rules.models import Marker
 from rules.write import write_ruleset
 from tenantadmin.objectstore import default_store
+from tests import factories
 from tests.analytics.digest.support import (
     DAY,
     HOUR,
@@ -348,4 +350,33 @@ class TestPublishes:
         TestMovedRules().write(world, "r", at=at(DAY, hour=0) - 1)
         put(world, DAY, entries(1, at=at(DAY), cacheStatus="HIT"))
         rebuild(world)
+        assert headings(make(world)) == ["Totals"]
+
+
+class TestRecommendations:
+    def test_the_first_three_open_ones_are_named(self, world: World) -> None:
+        put(world, DAY, served(DAY, hits=60, misses=40))
+        for day in earlier():
+            put(world, day, served(day, hits=6, misses=4))
+        rebuild(world)
+        for rank, state in enumerate(["open", "dismissed", "drafted", "open", "open"], start=1):
+            factories.recommendation(
+                world.tenant, title=f"Cache table {rank}", fingerprint=str(rank), rank=rank, state=state
+            )
+        digest = make(world)
+        assert lines(digest, "Open recommendations") == [
+            "It would help: Cache table 1.",
+            "It would help: Cache table 3.",
+            "It would help: Cache table 4.",
+            "There are more open recommendations.",
+        ]
+        names = [name for name in digest.document["names"] if name["kind"] == "recommendation"]
+        pk = Recommendation.objects.get(rank=1).pk
+        assert names[0]["href"] == f"/tenants/{world.tenant.pk}/recommendations/{pk}"
+
+    def test_they_make_no_day_remarkable(self, world: World) -> None:
+        for day in (DAY, *earlier()):
+            put(world, day, served(day, hits=60, misses=40))
+        rebuild(world)
+        factories.recommendation(world.tenant)
         assert headings(make(world)) == ["Totals"]
