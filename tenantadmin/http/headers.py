@@ -21,7 +21,7 @@ _PERMISSIONS: Final = ", ".join(
         *(
             f"{feature}=()"
             for feature in (
-                *("accelerometer", "autoplay", "bluetooth", "camera", "display-capture", "geolocation"),
+                *("accelerometer", "autoplay", "camera", "display-capture", "geolocation"),
                 *("gyroscope", "hid", "magnetometer", "microphone", "midi", "payment", "serial", "usb"),
             )
         ),
