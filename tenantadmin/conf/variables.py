@@ -99,7 +99,7 @@ VARIABLES: Final = (
     # Replays
     Variable("REPLAY_MAX_DAYS", kinds.whole(1, 366), 31),
     Variable("REPLAY_MAX_ROWS", kinds.whole(1, 1_000_000_000), 20_000_000),
-    Variable("REPLAY_TIMEOUT_SECONDS", kinds.seconds(1, 3600), 120.0),
+    Variable("REPLAY_TIMEOUT_SECONDS", kinds.seconds(1, 540), 120.0),
     Variable("REPLAY_MEMORY_BYTES", kinds.whole(64 << 20, _MAX_BYTES), 2 << 30),
     Variable("REPLAY_THREADS", kinds.whole(1, 1024), 1),
     Variable("REPLAY_QUEUE", kinds.whole(1, 1000), 3),
