@@ -10,6 +10,11 @@ export UV_SYSTEM_CERTS := 1
 export UV_PYTHON_DOWNLOADS := never
 export PIP_NO_CACHE_DIR := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export npm_config_cache := $(CURDIR)/.cache/npm
+# Node has certificates of its own, and does not know those of the system.
+export NODE_EXTRA_CA_CERTS ?= $(firstword $(SSL_CERT_FILE) $(wildcard /etc/ssl/certs/ca-certificates.crt))
+
+NODE := .cache/clients
 
 .DEFAULT_GOAL := help
 .PHONY: help run test coverage mutants lint bench fuzz contract clients lock clean
@@ -49,16 +54,17 @@ fuzz: .venv/dev.stamp ## Fuzz the service against its contract, by other request
 contract: .venv/dev.stamp ## Write the published contract from the code
 	DJANGO_DEBUG=true $(BIN)/python manage.py spectacular --format openapi-json --fail-on-warn --file tenantadmin/http/openapi.json
 
-clients: .venv/dev.stamp ## Check the contract with linters, and clients that are generated from it; needs Node and npm
-	@mkdir -p $(NODE) && cp tests/clients/scripts/package.json $(NODE)/
-	@npm install --prefix $(NODE) --no-package-lock --no-audit --no-fund --silent
+clients: .venv/dev.stamp $(NODE)/stamp ## Check the contract with linters, and clients that are generated from it; needs Node and npm
 	@REDOCLY_TELEMETRY=off REDOCLY_SUPPRESS_UPDATE_NOTICE=true $(NODE)/node_modules/.bin/redocly lint \
 		--max-problems 1000 --config tests/clients/scripts/redocly.yaml tenantadmin/http/openapi.json
 	@$(NODE)/node_modules/.bin/spectral lint --fail-severity warn \
 		--ruleset tests/clients/scripts/spectral.yaml tenantadmin/http/openapi.json
 	@$(BIN)/pytest tests/clients -q
 
-NODE := .cache/clients
+$(NODE)/stamp: tests/clients/scripts/package.json
+	@mkdir -p $(NODE) && cp $< $(NODE)/
+	@npm install --prefix $(NODE) --no-package-lock --no-audit --no-fund --silent --fetch-retries 1
+	@touch $@
 
 lock: .venv/dev.stamp ## Resolve the requirements of pyproject.toml into the two locked files
 	$(BIN)/uv pip compile $(LOCK_OPTIONS) -o requirements.txt pyproject.toml
