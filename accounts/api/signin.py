@@ -149,7 +149,7 @@ class SignInViewSet(AppViewSet):
         token, problem = self.query.get("t", ""), ""
         if not token:
             problem = _PROBLEMS.get(self.query.get("problem", ""), _PROBLEMS["unauthorized"])
-        page = render_to_string("signin/link.html", {"token": token, "problem": problem})
+        page = render_to_string("signin/link.html", {"title": "Sign in", "token": token, "problem": problem})
         return HttpResponse(page, headers=_PAGE_HEADERS)
 
     @operation(

@@ -191,5 +191,5 @@ class UnsubscribeViewSet(AppViewSet):
 
 def _page(subscription: Subscription | None = None, **context: object) -> HttpResponse:
     name = subscription.tenant_name if subscription else ""
-    page = render_to_string("digest/unsubscribe.html", {"name": name, **context})
+    page = render_to_string("digest/unsubscribe.html", {"title": "Digests by mail", "name": name, **context})
     return HttpResponse(page, headers=_PAGE_HEADERS)
