@@ -40,7 +40,9 @@ LOGS: Final = frozenset({"logs:read", "logs:query"})
 PAT_ONLY: Final = frozenset({"cache-admin", "analytics:read", "analytics:users", "tos:publish"})
 READS: Final = frozenset({"config:read", "logs:read", "logs:query", "analytics:read", "users:read"})
 MEMBER: Final = frozenset({"config:read", "logs:read", "logs:query", "analytics:read"})
-TENANT_ADMIN: Final = MEMBER | {"config:write", "cache-admin", "analytics:users", "users:read"}
+TENANT_ADMIN: Final = MEMBER | {
+    *("config:write", "cache-admin", "logs:notify", "analytics:users", "users:read")
+}
 MEMBERSHIPS: Final = {"member": MEMBER, "admin": TENANT_ADMIN, "owner": TENANT_ADMIN | {"users:write"}}
 OWNER: Final = frozenset({"config:read", "config:write"})
 GRANTABLE: Final = EVERY - {"cache-admin", "logs:read", "logs:query"}

@@ -39,6 +39,7 @@ def test_every_path_of_a_user_takes_it(world: factories.World) -> None:
         "users/{}/tokens",
         "users/{}/sessions",
         "users/{}/tos",
+        "users/{}/digests",
     }
     for path in reads:
         mine, named = (client.get(f"/{path.format(name)}") for name in ("me", "member@example.org"))

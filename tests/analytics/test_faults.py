@@ -131,4 +131,5 @@ def test_a_build_killed_at_any_write_leaves_whole_documents_and_the_last_run_com
         "UPDATE analytics_dayrollup",
         "UPDATE analytics_mergedrollup",
         "UPDATE analytics_summarydocument",
+        "UPDATE analytics_tenanthealth",
     }

@@ -24,6 +24,7 @@ from tests.analytics.pipeline import TENANT
 from tests.conftest import ApiClient
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from uuid import UUID
 
     from django.db.migrations.state import StateApps
@@ -39,11 +40,12 @@ OLD = {"queries": [], "uniqueUsers": 3, "hourlyActivity": []}
 
 
 @pytest.fixture
-def apps() -> StateApps:
-    """Migrate back to the first tables; return their models."""
+def apps(transactional_db: None) -> Iterator[StateApps]:
+    """Migrate back to the first tables; return their models. Some migrations refuse a transaction."""
     executor = MigrationExecutor(connection)
     executor.migrate(FIRST)
-    return executor.loader.project_state(FIRST).apps
+    yield executor.loader.project_state(FIRST).apps
+    migrate_to_now()
 
 
 def migrate_to_now() -> None:

@@ -111,7 +111,7 @@ PERIODS = {
 def test_a_wrong_value_in_any_field_is_named(tenant: UUID, subtests: Any) -> None:
     assert PERIODS.keys() == set(Kind)
     for kind, period in PERIODS.items():
-        with subtests.test(kind):
+        with subtests.test(kind.value):
             check_wrong_values(tenant, kind, period)
 
 

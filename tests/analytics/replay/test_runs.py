@@ -350,6 +350,8 @@ def test_an_interrupted_command_ends_its_replay(tenant: UUID, monkeypatch: Any) 
     monkeypatch.setattr(runs, "replay", wait)
     run = queue(tenant)
     main = threading.get_ident()
+    # A shell starts programs in the background with this signal ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def interrupt() -> None:
         assert started.wait(20)
@@ -359,6 +361,7 @@ def test_an_interrupted_command_ends_its_replay(tenant: UUID, monkeypatch: Any) 
     interrupter.start()
     with pytest.raises(KeyboardInterrupt):
         run_all(tenant)
+    signal.signal(signal.SIGINT, before)
     interrupter.join()
     assert ended.is_set()
     assert state(run)[0] == "cancelled"
