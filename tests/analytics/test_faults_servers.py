@@ -87,7 +87,7 @@ class OwnServer:
 def postgresql(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, django_db_blocker: DjangoDbBlocker
 ) -> Iterator[OwnServer]:
-    """Connect this thread to a PostgreSQL of the test's own, with the tables of logs and rollups."""
+    """Connect this thread to a PostgreSQL of the test's own, with the tables that builds and digests use."""
     var_dir = tmp_path / "var"
     with ExitStack() as opened, django_db_blocker.unblock(), monkeypatch.context() as patch:
         server = OwnServer(var_dir, database=True, opened=opened)
@@ -97,7 +97,7 @@ def postgresql(
         for name in ("NAME", "USER", "PASSWORD", "HOST", "PORT"):
             patch.setitem(connection.settings_dict, name, address[name])
         with connection.schema_editor() as editor:
-            for app in ("logs", "analytics"):
+            for app in ("accounts", "logs", "analytics"):
                 for model in apps.get_app_config(app).get_models():
                     editor.create_model(model)
         yield server
