@@ -24,6 +24,7 @@ const ROUTES = [
   { pattern: "/t/:tenant/reports", title: "Reports", load: () => import("./pages/reports.js") },
   { pattern: "/t/:tenant/config", title: "Configuration", load: () => import("./pages/config.js") },
   { pattern: "/t/:tenant/members", title: "Members", load: () => import("./pages/members.js") },
+  { pattern: "/t/:tenant/recommendations", title: "Recommendations", load: () => import("./pages/recommendations.js") },
   { pattern: "/t/:tenant/digest", title: "Digest", load: () => import("./pages/digest.js") },
   { pattern: "/account", title: "Your account", load: () => import("./pages/account.js") },
 ];

@@ -15,7 +15,7 @@ const SECTIONS = [
   ["Traffic", [["overview", "overview", "Overview"], ["statements", "statements", "Statements"],
     ["reports", "reports", "Reports"], ["digest", "digest", "Digest"]]],
   ["Rules", [["rules", "rules", "Rules"], ["drafts", "drafts", "Drafts and replay"],
-    ["history", "history", "History"]]],
+    ["recommendations", "recommendations", "Recommendations"], ["history", "history", "History"]]],
   ["Explore", [["sql", "sql", "SQL", "member"], ["explain", "explain", "Explain"]]],
   ["Tenant", [["config", "config", "Configuration"], ["members", "members", "Members", "people"]]],
 ];

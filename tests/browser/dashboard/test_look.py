@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 PAGES = (
     *("overview", "statements", "reports", "rules", "rules/edit", "drafts", "history", "sql", "explain"),
-    *("explain?kind=request", "config", "members", "digest"),
+    *("explain?kind=request", "config", "members", "digest", "recommendations"),
 )
 
 

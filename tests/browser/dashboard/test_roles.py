@@ -22,6 +22,7 @@ READ = [
     "Digest",
     "Rules",
     "Drafts and replay",
+    "Recommendations",
     "History",
     "SQL",
     "Explain",
