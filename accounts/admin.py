@@ -16,6 +16,7 @@ from accounts.access.credentials import end_pat, end_refresh_token
 from accounts.grants import end_grant
 from accounts.models import (
     Account,
+    AuditView,
     Domain,
     Event,
     Fqdn,
@@ -36,6 +37,8 @@ from tenantadmin.http.admin import ReadOnlyAdmin, ReadOnlyInline
 from tenantadmin.http.admin_actions import revocation
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from django.db.models import QuerySet
     from django.http import HttpRequest
 
@@ -62,11 +65,23 @@ class UserAdmin(ReadOnlyAdmin):
         "identity_provider",
         "last_login",
     )
-    list_filter = ("role", "is_support", "is_active", "identity_provider")
-    search_fields = ("email", "display_name", "identity_subject")
+    list_filter = ("role", "is_support", "is_active")
+    search_fields = ("email__startswith", "display_name__istartswith")
+    search_help_text = "The start of the email or of the name."
     exclude = ("password", "epoch")
     inlines = (MembershipInline,)
     actions = USER_ACTIONS
+
+    def page_address(self, obj: Any) -> str:
+        return reverse("admin:person", args=[obj.pk])
+
+
+@admin.register(AuditView)
+class AuditViewAdmin(ReadOnlyAdmin):
+    list_display = ("name", "user", "filters", "created_at")
+    list_select_related = ("user",)
+    ordering = ("pk",)
+    search_fields = ("user__email",)
 
 
 @admin.register(Membership)
@@ -75,7 +90,7 @@ class MembershipAdmin(NamingAdmin):
     list_display = ("user", "tenant", "role", "ends_at")
     list_filter = ("role", ("ends_at", admin.EmptyFieldListFilter))
     list_select_related = ("user",)
-    search_fields = ("user__email", "tenant__name", "tenant__id")
+    search_fields = ("user__email",)
 
 
 @admin.register(PersonalAccessToken)
@@ -87,7 +102,9 @@ class PersonalAccessTokenAdmin(NamingAdmin):
         *("expires_at", "last_used_at", "revoked_at"),
     )
     list_select_related = ("owner",)
-    search_fields = ("prefix", "name", "owner__email")
+    ordering = ("-created_at", "-pk")
+    search_fields = ("prefix__startswith", "owner__email")
+    search_help_text = "The start of the token, or the email of its owner."
     exclude = ("digest",)
 
 
@@ -99,7 +116,9 @@ class RefreshTokenAdmin(ReadOnlyAdmin):
         *("expires_at", "last_used_at", "revoked_at"),
     )
     list_select_related = ("user",)
-    search_fields = ("prefix", "user__email")
+    ordering = ("-created_at", "-pk")
+    search_fields = ("prefix__startswith", "user__email")
+    search_help_text = "The start of the token, or the email of its user."
     exclude = ("digest",)
 
 
@@ -113,7 +132,8 @@ class PermissionGrantAdmin(NamingAdmin):
     )
     list_filter = ("resource",)
     list_select_related = ("grantee", "granted_by")
-    search_fields = ("grantee__email", "resource_id")
+    ordering = ("-created_at", "-pk")
+    search_fields = ("grantee__email",)
 
 
 class TenantInline(ReadOnlyInline):
@@ -128,18 +148,23 @@ class TenantInline(ReadOnlyInline):
 class AccountAdmin(ReadOnlyAdmin):
     list_display = ("name", "id", "plan", "tenant_count", "billing_email", "modified_at", "deleted_at")
     list_filter = ("plan", ("deleted_at", admin.EmptyFieldListFilter))
-    search_fields = ("name", "id", "owners__email", "billing_email")
+    search_fields = ("name__istartswith", "id", "owners__email", "billing_email")
+    search_help_text = "The start of the name, the id, the email of an owner or that of bills."
     inlines = (TenantInline,)
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        live = Count("tenants", filter=Q(tenants__deleted_at__isnull=True))
-        rows: QuerySet[Any] = super().get_queryset(request).annotate(live_tenants=live)
-        return rows
+    def prepare(self, rows: Sequence[Any]) -> None:
+        live = Tenant.objects.filter(account__in=rows, deleted_at__isnull=True).order_by()
+        counts = dict(live.values_list("account_id").annotate(tenants=Count("*")))
+        for row in rows:
+            row.live_tenants = counts.get(row.pk, 0)
 
-    @admin.display(description="tenants", ordering="live_tenants")
+    @admin.display(description="tenants")
     def tenant_count(self, account: Any) -> int:
         count: int = account.live_tenants
         return count
+
+    def page_address(self, obj: Any) -> str:
+        return reverse("admin:account", args=[obj.pk])
 
     def revisions_address(self, obj: Any) -> str:
         return revisions_address(kind="account", account_id=obj.pk)
@@ -150,13 +175,16 @@ class DomainAdmin(ReadOnlyAdmin):
     actions = DOMAIN_ACTIONS
     list_display = ("name", "account", "verified_at", "created_at")
     list_select_related = ("account",)
-    search_fields = ("name", "account__name")
+    ordering = ("name", "pk")
+    search_fields = ("name", "account__name__istartswith", "account__id")
+    search_help_text = "The whole domain, the start of the account's name, or its id."
 
 
 @admin.register(Fqdn)
 class FqdnAdmin(NamingAdmin):
     list_display = ("name", "tenant_id", "claimed_at", "released_at")
-    search_fields = ("name", "tenant_id")
+    search_fields = ("name__startswith",)
+    search_help_text = "The start of the FQDN or of the tenant's name, or the tenant's id."
 
 
 @admin.register(Tenant)
@@ -164,19 +192,13 @@ class TenantAdmin(ReadOnlyAdmin):
     list_display = ("name", "id", "account", "modified_at", "deleted_at")
     list_filter = (("deleted_at", admin.EmptyFieldListFilter),)
     list_select_related = ("account",)
+    linked_by = ("account",)
     search_fields = ("name",)
     search_help_text = "The start of the name, the id, an FQDN, or the email of a member."
     inlines = (MembershipInline,)
 
-    def get_search_results(
-        self,
-        request: HttpRequest,  # noqa: ARG002
-        queryset: QuerySet[Any],
-        search_term: str,
-    ) -> tuple[QuerySet[Any], bool]:
-        if not search_term.strip():
-            return queryset, False
-        return queryset.filter(tenants_matching(search_term)), False
+    def matching(self, term: str) -> Q:
+        return tenants_matching(term)
 
     def page_address(self, obj: Any) -> str:
         return reverse("admin:tenant", args=[obj.pk])
@@ -189,7 +211,8 @@ class TenantAdmin(ReadOnlyAdmin):
 class TenantConfigAdmin(NamingAdmin):
     named = ("tenant",)
     list_display = ("seq", "tenant", "modified_at")
-    search_fields = ("tenant__name", "tenant__id")
+    ordering = ("pk",)
+    search_fields = ("tenant",)
 
     def revisions_address(self, obj: Any) -> str:
         return revisions_address(kind="config", tenant_id=obj.pk)
@@ -200,9 +223,9 @@ class RevisionAdmin(NamingAdmin):
     named = ("tenant_id", "account_id")
     linked_by = named
     list_display = ("changed_at", "kind", "tenant_id", "account_id", "seq", "action", "user")
-    list_filter = ("kind", "action")
-    search_fields = ("tenant_id", "account_id", "user")
-    date_hierarchy = "changed_at"
+    list_filter = ("kind", "action", "changed_at")
+    search_fields = ("user",)
+    search_help_text = "The whole email, or the start of the name of a tenant or account, or its id."
 
 
 @admin.register(Event)
@@ -215,13 +238,14 @@ class EventAdmin(NamingAdmin):
         *("reason", "address", "request_id"),
     )
     list_filter = ("kind", "at")
-    search_fields = ("actor__exact", "subject__exact")
-    search_help_text = "The whole email, domain or hash, or the name of a tenant or account."
+    search_fields = ("actor", "subject")
+    search_help_text = "The whole email, domain or hash, or the start of the name of a tenant or account."
     linked_by = named
 
 
 @admin.register(MagicLink)
 class MagicLinkAdmin(ReadOnlyAdmin):
     list_display = ("email", "created_at", "expires_at", "used_at")
-    search_fields = ("email",)
+    ordering = ("-created_at", "-pk")
+    search_fields = ("email__startswith",)
     exclude = ("digest",)

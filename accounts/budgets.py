@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import math
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 import limits
@@ -20,6 +21,8 @@ from accounts.limits import storage
 from tenantadmin.core.errors import RateLimited
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tenantadmin.http.budgets import Budget
 
 logger = logging.getLogger(__name__)
@@ -55,6 +58,21 @@ def use_budget(budget: Budget, *, caller: str, seconds: float) -> None:
         FixedWindowRateLimiter(storage()).hit(_read_limit(budget), budget.name, caller, cost=units)
     except (StorageError, RedisError):
         logger.exception("The budget %r cannot be counted", budget.name)
+
+
+@contextmanager
+def on_budget(budget: Budget, *, caller: str) -> Iterator[None]:
+    """Refuse a caller who has used up a budget, and count the time of the block.
+
+    Raises:
+        RateLimited: as `require_budget`.
+    """
+    require_budget(budget, caller=caller)
+    started = budget.clock()
+    try:
+        yield
+    finally:
+        use_budget(budget, caller=caller, seconds=budget.clock() - started)
 
 
 def _read_limit(budget: Budget) -> limits.RateLimitItem:

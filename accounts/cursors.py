@@ -54,9 +54,17 @@ def read_cursor(text: str, types: tuple[type, ...]) -> list[Any]:
         raise _bad_cursor() from None
     if not isinstance(values, list) or [type(value) for value in values] != list(types):
         raise _bad_cursor()
-    if any(isinstance(value, int) and abs(value) >= 2**63 for value in values):
+    if not all(map(_is_storable, values)):
         raise _bad_cursor()
     return values
+
+
+def _is_storable(value: str | int) -> bool:
+    """Return True if PostgreSQL can compare with the value."""
+    if isinstance(value, int):
+        return abs(value) < 2**63
+    # Half of a surrogate pair.
+    return "\0" not in value and not any("\ud800" <= character <= "\udfff" for character in value)
 
 
 def _read_moment(text: str) -> dt.datetime:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from django.db import transaction
+from django.db.models import Exists, OuterRef
 
 from accounts.access.credentials import end_links, lock_sign_in
 from accounts.access.rights import in_force
@@ -15,6 +18,9 @@ from accounts.models.events import EventKind
 from accounts.models.users import MembershipRole
 from accounts.roles import has_other_active_admin, lock_admins, roles_of
 from tenantadmin.core.errors import Forbidden, NotFound
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
 
 
 def delete_user(email: str, *, actor: str) -> list[str]:
@@ -57,13 +63,17 @@ def delete_user(email: str, *, actor: str) -> list[str]:
 
 def sole_ownerships(user: User) -> list[str]:
     """Return the live accounts and tenants that only ``user`` owns: ``account 'Acme' (<id>)``."""
-    shared_accounts = Account.owners.through.objects.exclude(user=user).values("account")
-    accounts = user.owned_accounts.filter(deleted_at__isnull=True).exclude(pk__in=shared_accounts)
-    owners = Membership.objects.filter(role=MembershipRole.OWNER)
-    tenants = Tenant.objects.filter(
-        pk__in=owners.filter(user=user).values("tenant"), deleted_at__isnull=True
-    ).exclude(pk__in=owners.exclude(user=user).values("tenant"))
+    accounts, tenants = owned_alone(user)
     return [
         *(f"account '{account.name}' ({account.pk})" for account in accounts.order_by("name", "pk")),
         *(f"tenant '{tenant.name}' ({tenant.pk})" for tenant in tenants.order_by("name", "pk")),
     ]
+
+
+def owned_alone(user: User) -> tuple[QuerySet[Account], QuerySet[Tenant]]:
+    """Return the live accounts and the live tenants that nobody but ``user`` owns."""
+    account_owners = Account.owners.through.objects.filter(account=OuterRef("pk")).exclude(user=user)
+    owners = Membership.objects.filter(tenant=OuterRef("pk"), role=MembershipRole.OWNER).exclude(user=user)
+    accounts = user.owned_accounts.filter(~Exists(account_owners), deleted_at__isnull=True)
+    owned = user.memberships.filter(role=MembershipRole.OWNER).values("tenant")
+    return accounts, Tenant.objects.filter(~Exists(owners), pk__in=owned, deleted_at__isnull=True)

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import Q, Subquery
-from django.db.models.expressions import RawSQL
 
 from accounts.access.scopes import Scope
 from accounts.cursors import older_than, write_cursor
 from accounts.models import Event, User
 from accounts.models.users import MembershipRole
 from tenantadmin.core.timestamps import format_timestamp
+from tenantadmin.database.lateral import first_of_each, merge_first
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -103,35 +103,17 @@ def _visible(principal: Principal, rows: QuerySet[Event], count: int) -> RawQuer
 
     Owners see the events of their tenants and accounts, and everyone those by or about itself, but not those
     of an earlier user with the same address. For each tenant, account and person PostgreSQL reads the first
-    rows by an index, and merges them. With one condition for all of them, it would read the whole table for
-    somebody whose events are rare.
+    rows by an index, and merges them.
     """
     created_at = User.objects.filter(pk=principal.rights.user_id).values("created_at")
     own = rows.filter(at__gte=Subquery(created_at))
     branches = [
         own.filter(actor=principal.email)[:count].query.sql_with_params(),
         own.filter(subject=principal.email)[:count].query.sql_with_params(),
-        _first_of_each(rows, count, "tenant_id", _owned_tenants(principal)),
-        _first_of_each(rows, count, "account_id", _owned_accounts(principal)),
+        first_of_each(rows, count, "tenant_id", _owned_tenants(principal), kind="uuid"),
+        first_of_each(rows, count, "account_id", _owned_accounts(principal), kind="uuid"),
     ]
-    union = " UNION ALL ".join(f"({sql})" for sql, _ in branches)
-    return Event.objects.raw(
-        f"SELECT DISTINCT ON (at, id) * FROM ({union}) visible"  # noqa: S608 - SQL of the branches
-        " ORDER BY at DESC, id DESC LIMIT %s",
-        [*(value for _, values in branches for value in values), count],
-    )
-
-
-def _first_of_each(
-    rows: QuerySet[Event], count: int, column: str, ids: Sequence[UUID]
-) -> tuple[str, tuple[Any, ...]]:
-    """Return SQL and parameters of the first ``count`` of ``rows`` for each of ``ids`` in ``column``."""
-    of_one = rows.filter(**{column: RawSQL("ids.id", [])})[:count]
-    sql, parameters = of_one.query.sql_with_params()
-    return (
-        f"SELECT first.* FROM unnest(%s::uuid[]) AS ids(id) CROSS JOIN LATERAL ({sql}) first",  # noqa: S608
-        (list(ids), *parameters),
-    )
+    return merge_first(Event, branches, count, time="at")
 
 
 def _owned_tenants(principal: Principal) -> list[UUID]:

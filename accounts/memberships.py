@@ -19,7 +19,7 @@ from tenantadmin.core.errors import Forbidden, NotFound, ValidationFailed
 from tenantadmin.core.timestamps import now
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from uuid import UUID
 
     from accounts.access.principal import Principal
@@ -145,15 +145,29 @@ def _write(
     ]
     if not principal.is_platform_admin:
         _keep_last_owners(user, stored=stored, added=added, removed=removed, path=path)
+    change_memberships(user, stored=stored, added=added, removed=removed, actor=principal.email)
+
+
+def change_memberships(
+    user: User,
+    *,
+    stored: Mapping[UUID, str],
+    added: Mapping[UUID, str],
+    removed: Collection[UUID],
+    actor: str,
+) -> None:
+    """Write lasting memberships of the locked row ``user``, and record each change. The caller checks them.
+
+    ``stored`` and ``added`` map tenants to roles, those that the user has and those that it gets.
+    """
     Membership.objects.filter(user=user, tenant__in=removed).delete()
     for tenant_id in removed:
-        record_membership(user.email, tenant_id, actor=principal.email, before=stored[tenant_id])
+        record_membership(user.email, tenant_id, actor=actor, before=stored[tenant_id])
     for tenant_id, role in added.items():
         Membership.objects.update_or_create(
             user=user, tenant_id=tenant_id, defaults={"role": role, "ends_at": None}
         )
-        before = stored.get(tenant_id)
-        record_membership(user.email, tenant_id, actor=principal.email, before=before, after=role)
+        record_membership(user.email, tenant_id, actor=actor, before=stored.get(tenant_id), after=role)
 
 
 def record_membership(

@@ -1,12 +1,21 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib import admin
 from django.db.models.functions import Left
 
 from accounts.staff.names import NamingAdmin
-from logs.models import LogRead, LogSweep, Partition, PendingBuild, QuarantinedEntry, QueryRun, SupersededFile
+from logs.models import (
+    LogRead,
+    LogSweep,
+    Partition,
+    PendingBuild,
+    QuarantinedEntry,
+    QueryRun,
+    SavedQuery,
+    SupersededFile,
+)
 from tenantadmin.http.admin import ReadOnlyAdmin, shortened
 
 if TYPE_CHECKING:
@@ -21,33 +30,58 @@ def key_in_tenant(row: Any) -> str:
     return key.removeprefix(f"{row.tenant_id}/")
 
 
+BY_TENANT_OR_DAY: Final = "The start of a tenant's name, its id or FQDN, or a day such as 2026-03-01."
+
+
+class OutcomeFilter(admin.SimpleListFilter):
+    """Queries that ended well, that did not, or that run."""
+
+    title = "outcome"
+    parameter_name = "ended"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:  # noqa: ARG002
+        return [("ok", "Answered"), ("not", "Refused or failed"), ("running", "Running")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:  # noqa: ARG002
+        match self.value():
+            case "ok" | "running" as outcome:
+                return queryset.filter(outcome=outcome)
+            case "not":
+                return queryset.exclude(outcome__in=["ok", "running"])
+        return queryset
+
+
 @admin.register(Partition)
 class PartitionAdmin(NamingAdmin):
     list_display = (
         *("day", "tenant_id", "rows", "bytes"),
         *("objects_read", "duplicates", "quarantined", "built_at"),
     )
-    search_fields = ("tenant_id", "day")
-    date_hierarchy = "day"
+    ordering = ("-day", "-pk")
+    list_filter = ("day",)
+    search_fields = ("day",)
+    search_help_text = BY_TENANT_OR_DAY
 
 
 @admin.register(QuarantinedEntry)
 class QuarantinedEntryAdmin(NamingAdmin):
     list_display = ("day", "tenant_id", key_in_tenant, "position", shortened("reason"), "found_at")
-    search_fields = ("tenant_id", "key", "reason")
-    date_hierarchy = "day"
+    ordering = ("-day", "-pk")
+    list_filter = ("day",)
+    search_fields = ("day",)
+    search_help_text = BY_TENANT_OR_DAY
 
 
 @admin.register(SupersededFile)
 class SupersededFileAdmin(ReadOnlyAdmin):
     list_display = ("key", "superseded_at")
-    search_fields = ("key",)
+    search_fields = ("key__startswith",)
 
 
 @admin.register(PendingBuild)
 class PendingBuildAdmin(NamingAdmin):
     list_display = ("marked_at", "tenant_id", "day", "due_at", "attempts")
-    search_fields = ("tenant_id", "day")
+    search_fields = ("tenant_id",)
 
 
 @admin.register(LogSweep)
@@ -59,8 +93,8 @@ class LogSweepAdmin(NamingAdmin):
 @admin.register(LogRead)
 class LogReadAdmin(NamingAdmin):
     list_display = ("at", "email", "tenant_id", key_in_tenant, "client_address", "request_id")
-    search_fields = ("email", "tenant_id", "key", "request_id")
-    date_hierarchy = "at"
+    list_filter = ("at",)
+    search_fields = ("email",)
 
 
 @admin.register(QueryRun)
@@ -69,11 +103,20 @@ class QueryRunAdmin(NamingAdmin):
         *("at", "email", "tenant_id", "outcome", "duration_ms", "rows", "bytes"),
         shortened("opening", heading="statement"),
     )
-    list_filter = ("outcome",)
-    search_fields = ("email", "tenant_id", "statement", "request_id")
-    date_hierarchy = "at"
+    list_filter = (OutcomeFilter, "at")
+    # The slowest first.
+    sortable_by = ("duration_ms",)
+    search_fields = ("email",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         # The list shows only the first characters of a statement, which may be a megabyte long.
         rows: QuerySet[Any] = super().get_queryset(request).annotate(opening=Left("statement", 200))
         return rows
+
+
+@admin.register(SavedQuery)
+class SavedQueryAdmin(ReadOnlyAdmin):
+    list_display = ("name", "user", "saved_at", shortened("statement"))
+    list_select_related = ("user",)
+    ordering = ("pk",)
+    search_fields = ("user__email",)

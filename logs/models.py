@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import ClassVar, Final
 from uuid import uuid4
 
+from django.conf import settings
 from django.db import models
 
 from tenantadmin.core.timestamps import now
@@ -39,6 +40,7 @@ class Partition(models.Model):
     class Meta:
         ordering = ("tenant_id", "-day")
         constraints = (models.UniqueConstraint(fields=["tenant_id", "day"], name="partition_unique"),)
+        indexes = (models.Index(fields=["-day", "-id"], name="partition_by_day"),)
 
     def __str__(self) -> str:
         return f"{self.tenant_id} {self.day}"
@@ -56,7 +58,10 @@ class QuarantinedEntry(models.Model):
 
     class Meta:
         ordering = ("tenant_id", "-day", "id")
-        indexes = (models.Index(fields=["tenant_id", "day"], name="quarantine_by_day"),)
+        indexes = (
+            models.Index(fields=["tenant_id", "day"], name="quarantine_by_day"),
+            models.Index(fields=["-day", "-id"], name="quarantine_newest"),
+        )
         verbose_name_plural = "quarantined entries"
 
     def __str__(self) -> str:
@@ -127,7 +132,7 @@ class LogRead(MonthlyModel):
 
     retention: ClassVar[str] = "AUDIT_RETENTION"
 
-    tenant_id = models.UUIDField(db_index=True)
+    tenant_id = models.UUIDField()
     email = models.CharField(max_length=320)
     #: The object's key, or the prefix whose children were listed.
     key = models.CharField(max_length=1024)
@@ -136,7 +141,11 @@ class LogRead(MonthlyModel):
 
     class Meta:
         ordering = ("-at", "-id")
-        indexes = (models.Index(fields=["-at", "-id"], name="log_read_newest"),)
+        indexes = (
+            models.Index(fields=["-at", "-id"], name="log_read_newest"),
+            models.Index(fields=["email", "-at", "-id"], name="log_read_by_email"),
+            models.Index(fields=["tenant_id", "-at", "-id"], name="log_read_of_tenant"),
+        )
 
     def __str__(self) -> str:
         return f"{self.email} read {self.key}"
@@ -147,7 +156,7 @@ class QueryRun(MonthlyModel):
 
     retention: ClassVar[str] = "AUDIT_RETENTION"
 
-    tenant_id = models.UUIDField(db_index=True)
+    tenant_id = models.UUIDField()
     email = models.CharField(max_length=320)
     statement = models.TextField()
     request_id = models.CharField(max_length=128)
@@ -162,7 +171,31 @@ class QueryRun(MonthlyModel):
 
     class Meta:
         ordering = ("-at", "-id")
-        indexes = (models.Index(fields=["-at", "-id"], name="query_run_newest"),)
+        indexes = (
+            models.Index(fields=["-at", "-id"], name="query_run_newest"),
+            models.Index(fields=["email", "-at", "-id"], name="query_run_by_email"),
+            models.Index(fields=["tenant_id", "-at", "-id"], name="query_run_of_tenant"),
+            models.Index(fields=["-duration_ms", "-id"], name="query_run_slowest"),
+        )
 
     def __str__(self) -> str:
         return f"{self.email}: {self.statement[:80]}"
+
+
+class SavedQuery(models.Model):
+    """SQL that a user keeps under a name. ``{{name}}`` in it is a parameter."""
+
+    MAX_NAME: ClassVar[int] = 100
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="saved_queries")
+    name = models.CharField(max_length=MAX_NAME)
+    statement = models.TextField()
+    saved_at = models.DateTimeField(default=now)
+
+    class Meta:
+        ordering = ("name", "id")
+        verbose_name_plural = "saved queries"
+        constraints = (models.UniqueConstraint(fields=["user", "name"], name="saved_query_unique"),)
+
+    def __str__(self) -> str:
+        return self.name

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.db import transaction
 
+from accounts.events import record_event
+from accounts.models.events import EventKind
 from accounts.models.history import RevisionKind
 from accounts.revisions import DocumentHistory, read_pair
 from accounts.tenants.errors import TenantNotFound
@@ -141,6 +143,7 @@ def create_draft(*, tenant_id: UUID, document: Mapping[str, Any], actor: str) ->
         if RuleDraft.objects.filter(tenant=tenant_id).count() >= settings.MAX_RULE_DRAFTS:
             raise TooManyDrafts
         draft.save(force_insert=True)
+        _record(EventKind.DRAFT_CREATED, draft, actor)
     return draft
 
 
@@ -173,14 +176,16 @@ def replace_draft(
         "modified_by": actor,
         "modified_at": now(),
     }
-    if not RuleDraft.objects.filter(pk=draft.pk, version=draft.version).update(**changes):
-        raise Conflict
-    for name, value in changes.items():
-        setattr(draft, name, value)
+    with transaction.atomic():
+        if not RuleDraft.objects.filter(pk=draft.pk, version=draft.version).update(**changes):
+            raise Conflict
+        for name, value in changes.items():
+            setattr(draft, name, value)
+        _record(EventKind.DRAFT_CHANGED, draft, actor)
     return draft
 
 
-def delete_draft(*, tenant_id: UUID, draft_id: UUID, check_etag: Callable[[str], None]) -> None:
+def delete_draft(*, tenant_id: UUID, draft_id: UUID, actor: str, check_etag: Callable[[str], None]) -> None:
     """Delete a draft.
 
     Raises:
@@ -189,7 +194,9 @@ def delete_draft(*, tenant_id: UUID, draft_id: UUID, check_etag: Callable[[str],
     """
     draft = find_draft(tenant_id, draft_id)
     check_etag(draft_etag(draft))
-    _delete(draft)
+    with transaction.atomic():
+        _delete(draft)
+        _record(EventKind.DRAFT_DELETED, draft, actor)
 
 
 def diff_draft(tenant_id: UUID, draft_id: UUID) -> DraftDiff:
@@ -261,6 +268,16 @@ def _delete(draft: RuleDraft) -> None:
     deleted, _ = RuleDraft.objects.filter(pk=draft.pk, version=draft.version).delete()
     if not deleted:
         raise Conflict
+
+
+def _record(kind: EventKind, draft: RuleDraft, actor: str) -> None:
+    record_event(
+        kind,
+        actor=actor,
+        subject=str(draft.pk),
+        tenant_id=draft.tenant_id,
+        after={"name": draft.name, "baseSeq": draft.base_seq},
+    )
 
 
 def _base_seq(document: Mapping[str, Any], current: RulesetState, *, default: int) -> int:

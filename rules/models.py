@@ -77,6 +77,7 @@ class Marker(models.Model):
                 condition=models.Q(removed_at__isnull=True),
                 name="marker_expiry",
             ),
+            models.Index(fields=["-invalidated_at", "-id"], name="marker_by_time"),
             models.Index(fields=["changed_at"], name="marker_changed"),
             models.Index(fields=["tenant", "changed_at"], name="marker_changed_of_tenant"),
         )
@@ -101,6 +102,7 @@ class CacheMetadata(models.Model):
         ordering = ("-created_at", "cache_key")
         verbose_name_plural = "cache metadata"
         constraints = (models.UniqueConstraint(fields=["tenant", "cache_key"], name="cache_key_once"),)
+        indexes = (models.Index(fields=["-created_at", "-id"], name="cache_metadata_newest"),)
 
     def __str__(self) -> str:
         return self.cache_key
@@ -129,7 +131,10 @@ class RuleDraft(models.Model):
     class Meta:
         ordering = ("-modified_at", "id")
         verbose_name = "rule draft"
-        indexes = (models.Index(fields=["tenant", "-modified_at", "id"], name="draft_newest"),)
+        indexes = (
+            models.Index(fields=["tenant", "-modified_at", "id"], name="draft_newest"),
+            models.Index(fields=["-modified_at", "-id"], name="draft_by_time"),
+        )
 
     def __str__(self) -> str:
         return self.name or str(self.id)

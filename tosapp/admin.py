@@ -12,5 +12,5 @@ from tosapp.models import Acknowledgement
 class AcknowledgementAdmin(ReadOnlyAdmin):
     list_display = ("user", "hash", "acknowledged_at")
     list_select_related = ("user",)
-    search_fields = ("user__email", "hash")
-    date_hierarchy = "acknowledged_at"
+    list_filter = ("acknowledged_at",)
+    search_fields = ("user__email",)

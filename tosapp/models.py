@@ -18,6 +18,7 @@ class Acknowledgement(models.Model):
 
     class Meta:
         ordering = ("-acknowledged_at", "-id")
+        indexes = (models.Index(fields=["-acknowledged_at", "-id"], name="acknowledgement_newest"),)
 
     def __str__(self) -> str:
         return f"{self.hash} by {self.user}"

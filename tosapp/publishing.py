@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from django.db import connection, transaction
 
 from accounts.events import record_event
 from accounts.models.events import EventKind
-from tenantadmin.core.errors import BadRequest, Detail, NotFound, ValidationFailed
+from tenantadmin.core.errors import BadRequest, Conflict, Detail, NotFound, ValidationFailed
 from tenantadmin.core.timestamps import now
 from tenantadmin.objectstore import default_store
 from tosapp.active import TosNotLoaded, active_terms
@@ -27,6 +27,12 @@ from tosapp.store import (
 _PUBLISH_LOCK: Final = 4_202_302
 
 
+class TermsChanged(Conflict):
+    """Other terms became active since the caller read them."""
+
+    message: ClassVar[str] = "Other terms were published in the meantime. Compare your text with them."
+
+
 @dataclass(frozen=True, slots=True)
 class PublishResult:
     """What a publication did; ``published`` is false if the document was active already."""
@@ -35,13 +41,15 @@ class PublishResult:
     publication: Publication
 
 
-def publish(markdown: str, *, actor: str) -> PublishResult:
+def publish(markdown: str, *, actor: str, replacing: str | None = None) -> PublishResult:
     """Make ``markdown`` the active terms; ``actor`` is the email of who publishes.
 
-    Publishing the active document again writes nothing.
+    Publishing the active document again writes nothing. ``replacing`` is the hash of the terms that the
+    caller wants to replace, an empty text for none; without it, those that are active are replaced.
 
     Raises:
         ValidationFailed: nothing remains of the document after normalization.
+        TermsChanged: other terms than ``replacing`` are active.
         StoreError: the store failed; the earlier document is still active, and publishing may be repeated.
     """
     terms = require_terms(markdown)
@@ -50,6 +58,8 @@ def publish(markdown: str, *, actor: str) -> PublishResult:
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_PUBLISH_LOCK])
         current = read_current(store)
+        if replacing not in {None, current.hash if current else ""}:
+            raise TermsChanged
         known = last_publication(store, terms.hash) if current == terms else None
         publication = known or write_publication(store, terms, at=now(), by=actor)
         if known is None:

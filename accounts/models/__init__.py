@@ -6,12 +6,14 @@ from accounts.models.billing import Account, Domain, Fqdn, PermissionGrant
 from accounts.models.events import Event
 from accounts.models.history import Revision
 from accounts.models.signin import MagicLink
+from accounts.models.staff import AuditView
 from accounts.models.tenants import Tenant, TenantConfig
 from accounts.models.tokens import PersonalAccessToken, RefreshToken
 from accounts.models.users import Membership, User
 
 __all__ = [
     "Account",
+    "AuditView",
     "Domain",
     "Event",
     "Fqdn",

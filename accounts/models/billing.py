@@ -5,7 +5,9 @@ from __future__ import annotations
 import uuid
 
 from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import OpClass
 from django.db import models
+from django.db.models.functions import Upper
 
 from accounts.models.users import User
 from tenantadmin.core.timestamps import now
@@ -33,6 +35,12 @@ class Account(models.Model):
 
     class Meta:
         ordering = ("name", "id")
+        # The order of lists, and what staff search by.
+        indexes = (
+            models.Index(fields=["name", "id"], name="account_by_name"),
+            models.Index(OpClass(Upper("name"), name="text_pattern_ops"), name="account_name_start"),
+            models.Index(fields=["billing_email"], name="account_billing_email"),
+        )
 
     def __str__(self) -> str:
         return self.name
@@ -60,6 +68,7 @@ class Domain(models.Model):
             models.Index(
                 fields=["-created_at"], condition=models.Q(verified_at__isnull=True), name="domain_waiting"
             ),
+            models.Index(fields=["name", "id"], name="domain_by_name"),
         )
 
     def __str__(self) -> str:
@@ -103,7 +112,11 @@ class PermissionGrant(models.Model):
 
     class Meta:
         ordering = ("-created_at",)
-        indexes = (models.Index(fields=["resource", "resource_id"], name="grant_resource"),)
+        indexes = (
+            models.Index(fields=["resource", "resource_id"], name="grant_resource"),
+            models.Index(fields=["resource_id"], name="grant_resource_id"),
+            models.Index(fields=["-created_at", "-id"], name="grant_newest"),
+        )
 
     def __str__(self) -> str:
         return f"{', '.join(self.permissions)} on {self.resource} {self.resource_id} for {self.grantee}"

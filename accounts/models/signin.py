@@ -21,6 +21,7 @@ class MagicLink(models.Model):
 
     class Meta:
         ordering = ("-created_at",)
+        indexes = (models.Index(fields=["-created_at", "-id"], name="magic_link_newest"),)
 
     def __str__(self) -> str:
         return f"link for {self.email}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 
 from accounts.models.users import User
@@ -40,6 +41,10 @@ class RefreshToken(Credential):
 
     class Meta:
         ordering = ("-created_at",)
+        indexes = (
+            models.Index(fields=["-created_at", "-id"], name="refresh_token_newest"),
+            models.Index(fields=["prefix"], name="refresh_token_prefix", opclasses=["varchar_pattern_ops"]),
+        )
 
 
 class PersonalAccessToken(Credential):
@@ -57,3 +62,10 @@ class PersonalAccessToken(Credential):
 
     class Meta:
         ordering = ("-created_at",)
+        # Which tokens name a tenant or an account, or all by a wildcard.
+        indexes = (
+            GinIndex(fields=["tenants"], name="pat_on_tenants"),
+            GinIndex(fields=["accounts"], name="pat_on_accounts"),
+            models.Index(fields=["-created_at", "-id"], name="pat_newest"),
+            models.Index(fields=["prefix"], name="pat_prefix", opclasses=["varchar_pattern_ops"]),
+        )

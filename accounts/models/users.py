@@ -9,7 +9,9 @@ from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.functions import RandomUUID
+from django.contrib.postgres.indexes import OpClass
 from django.db import models
+from django.db.models.functions import Upper
 from django.utils.crypto import salted_hmac
 
 from accounts.emails import normalize_email
@@ -101,6 +103,17 @@ class User(AbstractBaseUser):
                 condition=~models.Q(identity_subject=""),
                 name="user_identity_unique",
             ),
+        )
+        indexes = (
+            # Who has acknowledged which terms.
+            models.Index(fields=["tos", "email"], name="user_by_terms", condition=models.Q(is_active=True)),
+            models.Index(
+                fields=["email"],
+                name="user_staff",
+                condition=models.Q(role="admin") | models.Q(is_support=True),
+            ),
+            # What staff search by.
+            models.Index(OpClass(Upper("display_name"), name="text_pattern_ops"), name="user_name_start"),
         )
 
     def __str__(self) -> str:

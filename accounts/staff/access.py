@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from django.db import transaction
 
+from accounts.access.rights import rights_of
+from accounts.access.scopes import Scope
 from accounts.events import SYSTEM, record_event
 from accounts.models import Membership
 from accounts.models.events import EventKind
@@ -31,6 +33,11 @@ class LastingMember(Conflict):
     """The user is a member without an end."""
 
     message = "You are a member of this tenant already."
+
+
+def may_read_logs(user: User, *, tenant_id: UUID) -> bool:
+    """Return True if ``user`` may read and query a tenant's logs: as a member, or with limited access."""
+    return Scope.LOGS_QUERY in rights_of(user).from_membership(tenant_id)
 
 
 def take_access(user: User, *, tenant_id: UUID, hours: int) -> dt.datetime:

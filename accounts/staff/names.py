@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
 
@@ -11,19 +12,19 @@ from django.db.models import Q
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.http import urlencode
-from django.utils.text import smart_split, unescape_string_literal
 
 from accounts.models import Account, Tenant
+from accounts.staff.finding import tenants_matching
 from tenantadmin.http.admin import ReadOnlyAdmin
+from tenantadmin.http.admin_search import MAX_RELATED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from django.db.models import QuerySet
     from django.http import HttpRequest
     from django.utils.safestring import SafeString
 
-    from tenantadmin.http.admin import Shown
+    from tenantadmin.http.admin_lists import Shown
 
     #: Maps the id of a tenant or account to the address of its page and its name.
     Names = Mapping[UUID, tuple[str, str]]
@@ -55,29 +56,31 @@ class NamingAdmin(ReadOnlyAdmin):
         for row in rows:
             row.found_names = found
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        fields = [
-            name for name in self.named if isinstance(self.model._meta.get_field(name), models.UUIDField)
-        ]
-        duplicates = False
-        for word in smart_split(search_term):
-            found, doubled = super().get_search_results(request, queryset, word)
-            queryset, duplicates = found | queryset.filter(_name_matches(fields, word)), duplicates or doubled
-        return queryset, duplicates
+    def matching(self, term: str) -> Q:
+        condition = super().matching(term)
+        ids = ids_meant(term)
+        for name in self.named:
+            field = self.model._meta.get_field(name)
+            if ids and isinstance(field, models.UUIDField | models.ForeignKey):
+                condition |= Q(**{f"{field.attname}__in": ids})
+        return condition
 
 
-def _name_matches(fields: Iterable[str], word: str) -> Q:
-    """Return the filter for rows whose ``fields`` have the id of a tenant or account named ``word``."""
-    text = unescape_string_literal(word) if word[:1] in {'"', "'"} and word[:1] == word[-1:] else word
-    condition = Q(pk__in=[])
-    for field in fields:
-        for model in (Tenant, Account):
-            condition |= Q(
-                **{f"{field}__in": model._default_manager.filter(name__icontains=text).values("pk")}
-            )
-    return condition
+def ids_meant(term: str) -> list[UUID]:
+    """Return the tenants and accounts that ``term`` means: by id, by the start of the name, by an FQDN."""
+    if "@" in term or "\0" in term:
+        # Rows about a person are other rows than those of the person's tenants.
+        return []
+    tenants = Tenant.objects.filter(tenants_matching(term)).order_by("pk")
+    accounts = Account.objects.filter(name__istartswith=term).order_by("pk")
+    found = [
+        *tenants.values_list("pk", flat=True)[:MAX_RELATED],
+        *accounts.values_list("pk", flat=True)[:MAX_RELATED],
+    ]
+    with suppress(ValueError):
+        # Rows outlive the tenant that they are about.
+        found.append(UUID(term))
+    return found
 
 
 def names_of(ids: Iterable[UUID]) -> Names:
@@ -85,7 +88,7 @@ def names_of(ids: Iterable[UUID]) -> Names:
     wanted = set(ids)
     pages: dict[type[Tenant | Account], str] = {
         Tenant: "admin:tenant",
-        Account: "admin:accounts_account_change",
+        Account: "admin:account",
     }
     return {
         row.pk: (reverse(page, args=[row.pk]), row.name)

@@ -14,36 +14,33 @@ from django.db import transaction
 from accounts.events import record_event
 from accounts.models.events import EventKind
 from tenantadmin.core.request_context import describe_request
+from tenantadmin.http.pages import ForPages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from django.http import HttpRequest
-    from django.http.response import HttpResponseBase
 
     from accounts.models import User
 
+#: The query parameter that asks for a part of a page. Pages ask for theirs every few seconds.
+PART_PARAMETER: Final = "part"
 _BEGUN_AT: Final = "begun_at"
 
 
-def staff_sessions(get_response: Callable[[HttpRequest], HttpResponseBase]) -> Any:
-    """End a session that is too old, or whose user is no longer staff.
+class StaffSessions(ForPages):
+    """Ends a session of the admin site that is too old, or whose user is no longer staff.
 
     `SESSION_COOKIE_AGE` ends an idle one.
     """
 
-    def middleware(request: HttpRequest) -> HttpResponseBase:
+    def process_request(self, request: HttpRequest) -> None:
         if request.path.startswith("/admin/") and request.user.is_authenticated:
             describe_request(user=request.user.email)
             begun_at = request.session.setdefault(_BEGUN_AT, time.time())
             if time.time() - begun_at > settings.STAFF_SESSION_SECONDS or not request.user.is_staff:
                 logout(request)
-            else:
-                # The time until an idle session ends begins anew.
+            elif request.method != "GET" or PART_PARAMETER not in request.GET:
+                # The time until an idle session ends begins anew. A page that polls is nobody at work.
                 request.session.modified = True
-        return get_response(request)
-
-    return middleware
 
 
 def second_factors(user: Any) -> set[str]:

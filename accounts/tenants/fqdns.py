@@ -75,13 +75,14 @@ def require_domains(names: Sequence[str], *, account_id: UUID, wanted: Collectio
         Detail(f"/fqdns/{index}", code, message)
         for index, name in enumerate(names)
         if name in wanted
-        for code, message in _domain_findings(name, domains)
+        for code, message in domain_findings(name, domains)
     ]
     if details:
         raise ValidationFailed("An FQDN may not be assigned to this tenant.", details=details)
 
 
-def _domain_findings(name: str, domains: Sequence[str]) -> list[tuple[str, str]]:
+def domain_findings(name: str, domains: Sequence[str]) -> list[tuple[str, str]]:
+    """Return why an account with these verified domains may not use a name: code and message, at most one."""
     if any(lies_in(name, domain) for domain in domains):
         return []
     shared = next((it for it in settings.PLATFORM_DOMAINS if lies_in(name, it) and name != it), None)

@@ -99,7 +99,12 @@ class DraftViewSet(AppViewSet):
     @operation(summary="Delete a draft", headers=[IF_MATCH], responses={204: None, 409: STALE})
     def delete_draft(self, request: Request, tenant: UUID, draft: UUID) -> Response:
         """The current rules stay as they are."""
-        delete_draft(tenant_id=tenant, draft_id=draft, check_etag=partial(require_match, request))
+        delete_draft(
+            tenant_id=tenant,
+            draft_id=draft,
+            actor=self.principal.email,
+            check_etag=partial(require_match, request),
+        )
         return Response(status=204)
 
     @operation(summary="Compare a draft with the current rules", responses={200: DraftDifference})

@@ -135,8 +135,8 @@ class _Lint:
             key=itemgetter(0),
         )
         found = [self._make_finding(kind, problem) for _, kind, problem in ordered[: limits.MAX_FINDINGS]]
-        if (more := self._counts[severity] - limits.MAX_FINDINGS) > 0:
-            message = f"There are {more:,} more {severity.value}s after these {limits.MAX_FINDINGS:,}."
+        if (count := self._counts[severity]) > limits.MAX_FINDINGS:
+            message = f"Only the first {limits.MAX_FINDINGS:,} of {count:,} {severity.value}s are listed."
             found.append(self._make_finding(_MORE[severity], Problem((), message)))
         return tuple(found)
 

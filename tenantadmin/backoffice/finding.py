@@ -41,7 +41,7 @@ def find_for_palette(_request: HttpRequest, term: str) -> list[Any]:
             SearchResult(
                 title=user.email,
                 description="User",
-                link=reverse("admin:accounts_user_change", args=[user.pk]),
+                link=reverse("admin:person", args=[user.pk]),
                 icon="person",
             )
             for user in users
@@ -50,7 +50,7 @@ def find_for_palette(_request: HttpRequest, term: str) -> list[Any]:
             SearchResult(
                 title=account.name,
                 description="Account",
-                link=reverse("admin:accounts_account_change", args=[account.pk]),
+                link=reverse("admin:account", args=[account.pk]),
                 icon="business_center",
             )
             for account in accounts

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from accounts.models.history import RevisionKind
 from accounts.revisions import DocumentHistory, read_pair, read_timeline
 from rules.blaming import blame_ruleset
+from tenantadmin.backoffice.difference import diff_texts
 from tenantadmin.core.errors import NotFound
 
 if TYPE_CHECKING:
@@ -79,14 +79,16 @@ def compare(tenant_id: UUID, kind: RevisionKind, *, earlier: int, later: int) ->
         RevisionNotFound: there is no such revision.
     """
     before, after = read_pair(DocumentHistory(kind, tenant_id), earlier=earlier, later=later)
-    lines = difflib.unified_diff(_text(before), _text(after), lineterm="", n=3)
-    kinds = {"+": "added", "-": "removed", "@": "skip"}
-    shown = [(kinds.get(line[:1], ""), "…" if line[:1] == "@" else line[1:]) for line in list(lines)[2:]]
-    return Compared(earlier, later, shown)
+    return Compared(earlier, later, lines_between(before, after))
 
 
-def _text(document: Mapping[str, Any]) -> list[str]:
-    return json.dumps(document, indent=2, ensure_ascii=False, sort_keys=True).splitlines()
+def lines_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the lines of a diff of two documents, as `diff_texts`."""
+    return diff_texts(_text(before), _text(after))
+
+
+def _text(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, indent=2, ensure_ascii=False, sort_keys=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import datetime as dt
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, F, OuterRef
 
 from accounts.models import Account, Domain, Membership, Revision, Tenant
 from accounts.models.users import MembershipRole
@@ -52,9 +52,9 @@ def read_home() -> Home:
     at = now()
     today = at.date()
     health = TenantHealth.objects
-    drops = list(
-        health.filter(drop__gte=_LEAST_DROP, requests_7__gte=_LEAST_REQUESTS).order_by("-drop")[:_ROWS]
-    )
+    fallen = health.filter(drop__gte=_LEAST_DROP, requests_7__gte=_LEAST_REQUESTS)
+    # As in the index.
+    drops = list(fallen.order_by(F("drop").desc(nulls_last=True), "tenant_id")[:_ROWS])
     late = list(
         health.filter(
             last_day__lt=today - dt.timedelta(days=_LATE_DAYS),

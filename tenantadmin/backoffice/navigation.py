@@ -25,12 +25,13 @@ _TASKS: Final = (
         (
             ("Accounts", "business_center", "accounts_account_changelist"),
             ("Domains", "language", "accounts_domain_changelist"),
-            ("FQDNs", "dns", "accounts_fqdn_changelist"),
+            ("FQDNs", "dns", "fqdns"),
         ),
     ),
     (
         "People",
         (
+            ("Access review", "policy", "people"),
             ("Users", "person", "accounts_user_changelist"),
             ("Memberships", "group", "accounts_membership_changelist"),
             ("Access tokens", "key", "accounts_personalaccesstoken_changelist"),
@@ -40,8 +41,16 @@ _TASKS: Final = (
         ),
     ),
     (
+        "Service",
+        (
+            ("Terms of service", "gavel", "terms"),
+            ("System", "monitor_heart", "system"),
+        ),
+    ),
+    (
         "Records",
         (
+            ("Audit", "manage_search", "audit"),
             ("Events", "history", "accounts_event_changelist"),
             ("Revisions", "difference", "accounts_revision_changelist"),
             ("Queries", "terminal", "logs_queryrun_changelist"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -13,6 +12,7 @@ from rules.diff import diff_rules
 from rules.lint import GrosslyMalformed, lint_write
 from rules.markers import active_marker_targets
 from rules.ruleset import read_ruleset
+from tenantadmin.backoffice.difference import diff_texts
 from tenantadmin.backoffice.json_lines import find_lines, line_of
 from tenantadmin.core.errors import ValidationFailed
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from rules.diff import RulesDiff
 
-_CONTEXT: Final = 3
 _FIRST: Final = ("id", "name", "description", "enabled", "action", "conditions", "ttlSeconds")
 #: The lint codes of removed rules that a writer may confirm.
 CONFIRMED_CODE: Final = "rule-removed-active-marker"
@@ -130,13 +129,8 @@ def check_text(tenant_id: UUID, text: str, *, confirmed: Collection[str] = ()) -
 
 
 def diff_lines(before: Sequence[Any], after: Sequence[Any]) -> list[tuple[str, str]]:
-    """Return the lines of a diff of two rulesets: (``added``, ``removed``, ``skip`` or empty, text)."""
-    lines = difflib.unified_diff(
-        rules_text(before).splitlines(), rules_text(after).splitlines(), lineterm="", n=_CONTEXT
-    )
-    kinds = {"+": "added", "-": "removed", "@": "skip"}
-    # The first two lines name files.
-    return [(kinds.get(line[:1], ""), line[1:] if line[:1] != "@" else "…") for line in list(lines)[2:]]
+    """Return the lines of a diff of two rulesets, as `diff_texts` does."""
+    return diff_texts(rules_text(before), rules_text(after))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ TABS: Final = (
     ("Rules", "tenant-rules"),
     ("History", "tenant-history"),
     ("Markers", "tenant-markers"),
+    ("Insights", "tenant-insights"),
+    ("SQL", "tenant-sql"),
     ("Builds", "tenant-builds"),
     ("People", "tenant-people"),
     ("Configuration", "tenant-config"),

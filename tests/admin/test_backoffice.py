@@ -18,7 +18,7 @@ from accounts.models import Domain, Event, Fqdn, Membership, Revision, Tenant, U
 from accounts.staff.access import end_expired_access
 from accounts.staff.finding import tenants_matching
 from accounts.staff.roles import set_support
-from analytics.models import Build, TenantHealth
+from analytics.models import Build, ReplayRun, TenantHealth
 from logs.models import Partition, QuarantinedEntry
 from rules.drafts import create_draft
 from rules.models import Marker, RuleDraft, Ruleset
@@ -67,9 +67,12 @@ def every_page(tenant: Tenant) -> dict[str, str]:
     """Return the addresses of all pages that support may see, by name."""
     draft = create_draft(tenant_id=tenant.pk, document={}, actor="x@example.org")
     names = [name for _, name in TABS]
-    more = ("tenant-access", "tenant-access-end", "tenant-rules-trace", "tenant-rebuild")
+    more = (
+        *("tenant-access", "tenant-access-end", "tenant-rules-trace", "tenant-rebuild"),
+        *("tenant-digests", "tenant-reports", "tenant-verify"),
+    )
     return {
-        "index": reverse("admin:index"),
+        **{name: reverse(f"admin:{name}") for name in ("index", "system", "terms")},
         **{name: to(name, tenant) for name in (*names, *more)},
         "tenant-invalidate": f"{to('tenant-invalidate', tenant)}?rule=orders",
         "tenant-draft": to("tenant-draft", tenant, draft=draft.pk),
@@ -78,6 +81,7 @@ def every_page(tenant: Tenant) -> dict[str, str]:
 
 def of_admins(tenant: Tenant) -> dict[str, str]:
     return {
+        "terms-edit": reverse("admin:terms-edit"),
         "tenant-rules-add": to("tenant-rules-add", tenant),
         "tenant-restore": to("tenant-restore", tenant, kind="rules", seq=0),
     }
@@ -279,7 +283,7 @@ class TestFinding:
     def test_people_and_accounts_are_found(self, support: Client, tenant: Tenant) -> None:
         cache.clear()
         found = support.get("/admin/search/", {"s": "acme", "extended": "1"}).content.decode()
-        assert reverse("admin:accounts_account_change", args=[tenant.account_id]) in found
+        assert reverse("admin:account", args=[tenant.account_id]) in found
         found = support.get("/admin/search/", {"s": "member@", "extended": "1"}).content.decode()
         assert "member@example.org" in found
 
@@ -327,6 +331,11 @@ class TestTenant:
             "tenant-history": 12,
             "tenant-markers": 12,
             "tenant-builds": 14,
+            "tenant-rules": 12,
+            "tenant-insights": 12,
+            "tenant-digests": 12,
+            "tenant-reports": 12,
+            "tenant-verify": 12,
         }.items():
             with CaptureQueriesContext(connection) as captured:
                 assert staff.get(to(name, tenant)).status_code == 200
@@ -451,6 +460,12 @@ class TestRules:
         assert support.post(address, {"reason": "x"}).status_code == 403
         assert staff.post(address, {"reason": "x"}).status_code == 302
         assert [rule["id"] for rule in Ruleset.objects.get(pk=tenant.pk).rules] == ["new"]
+        recorded = Event.objects.filter(tenant_id=tenant.pk, kind__regex=r"^(draft|replay)\.").order_by("id")
+        assert [(event.kind, event.subject) for event in recorded] == [
+            ("draft.created", str(draft.pk)),
+            ("replay.requested", str(ReplayRun.objects.get().pk)),
+        ]
+        assert recorded[0].reason == self.form(tenant)["reason"]
 
 
 class TestHistory:

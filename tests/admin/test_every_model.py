@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from django.apps import apps
 from django.contrib import admin
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -16,7 +15,7 @@ from unfold.sites import UnfoldAdminSite
 from accounts.models import Account
 from tenantadmin.admin_site import StaffSite
 from tests.admin.reading import cells, labels
-from tests.admin.rows import make_row
+from tests.admin.rows import OURS, make_row, our_models
 
 if TYPE_CHECKING:
     from django.db.models import Field, Model
@@ -24,9 +23,6 @@ if TYPE_CHECKING:
 
     from tests import factories
 
-OURS = ("accounts", "tosapp", "rules", "logs", "analytics")
-#: Tables that only join two others: they are edited where those are.
-JOINS = {"Account_owners"}
 #: Fields that no page shows: secrets, hashes of secrets, and a document that the API hands out.
 LEFT_OUT = {
     "User": {"password", "epoch"},
@@ -35,15 +31,6 @@ LEFT_OUT = {
     "MagicLink": {"digest"},
     "SummaryDocument": {"body"},
 }
-
-
-def our_models() -> list[type[Model]]:
-    return [
-        model
-        for label in OURS
-        for model in apps.get_app_config(label).get_models()
-        if model.__name__ not in JOINS
-    ]
 
 
 def address_of(model: type[Model], page: str, *arguments: object) -> str:

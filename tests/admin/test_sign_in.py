@@ -485,6 +485,20 @@ class TestSessions:
             assert answer.cookies["sessionid"]["max-age"] == 1800
         assert 1790 < client.session.get_expiry_age() <= 1800
 
+    def test_a_page_that_polls_keeps_no_session_alive(self, client: Client, ada: User) -> None:
+        by_password(client)
+        assert "sessionid" in client.get("/admin/").cookies
+        polled = client.get("/admin/", {"part": "without-owner"}, headers={"HX-Request": "true"})
+        assert polled.status_code == 200
+        assert "sessionid" not in polled.cookies
+        assert "sessionid" in client.post("/admin/?part=x").cookies
+
+    def test_a_part_of_a_page_whose_session_has_ended_loads_the_page_again(self, client: Client) -> None:
+        part = "/admin/?part=without-owner"
+        answer = client.get(part, headers={"HX-Request": "true"}, follow=True)
+        assert (answer["HX-Refresh"], answer.content) == ("true", b"")
+        assert b"Sign in" in client.get(part, follow=True).content
+
     def test_one_ends_with_the_office(self, client: Client, ada: User) -> None:
         by_password(client)
         assert is_in(client)

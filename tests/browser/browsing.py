@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -13,15 +14,22 @@ from playwright.sync_api import sync_playwright
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Page, Request
+    from playwright.sync_api import Browser, Page, Request
 
 #: What Chromium says of an answer such as 401, which tests assert themselves.
 _ANSWERED: Final = "Failed to load resource: the server responded with a status of 4"
 
+_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+def find_chromium() -> str | None:
+    """Return the browser's path: `CHROMIUM`, or the first known name that is installed."""
+    return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, _NAMES)), None)
+
 
 @contextmanager
-def browsing(chromium: str, **context: Any) -> Iterator[Page]:
-    """Open a page in a new context with these options; fail at the end if it has reported an error."""
+def launched(chromium: str) -> Iterator[Browser]:
+    """Start the browser and stop it at the end."""
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as home:
         browser = playwright.chromium.launch(
             executable_path=chromium,
@@ -29,18 +37,32 @@ def browsing(chromium: str, **context: Any) -> Iterator[Page]:
             env={**os.environ, "HOME": home, "XDG_CONFIG_HOME": home, "XDG_CACHE_HOME": home},
         )
         try:
-            page = browser.new_page(**context)
-            problems: list[str] = []
-            page.on(
-                "console", lambda message: problems.append(message.text) if message.type == "error" else None
-            )
-            page.on("pageerror", lambda error: problems.append(str(error)))
-            yield page
-            # A violation of the Content-Security-Policy is one.
-            unexpected = [it for it in problems if not it.startswith(_ANSWERED)]
-            assert not unexpected, unexpected
+            yield browser
         finally:
             browser.close()
+
+
+@contextmanager
+def opened_page(browser: Browser, **context: Any) -> Iterator[Page]:
+    """Open a page in a new context with these options; fail at the end if it has reported an error."""
+    page = browser.new_page(**context)
+    try:
+        problems: list[str] = []
+        page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        yield page
+        # A violation of the Content-Security-Policy is one.
+        unexpected = [it for it in problems if not it.startswith(_ANSWERED)]
+        assert not unexpected, unexpected
+    finally:
+        page.close()
+
+
+@contextmanager
+def browsing(chromium: str, **context: Any) -> Iterator[Page]:
+    """Start a browser with one page, as `opened_page` does."""
+    with launched(chromium) as browser, opened_page(browser, **context) as page:
+        yield page
 
 
 def asked_hosts(page: Page) -> set[str]:

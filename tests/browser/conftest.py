@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.browser.browsing import find_chromium
 from tests.browser.provider import CLIENT_ID, CLIENT_SECRET
 
 if TYPE_CHECKING:
@@ -23,14 +24,8 @@ if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
     from pytest_django.live_server_helper import LiveServer
 
-_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 ROOT = Path(__file__).parents[2]
 _left_out: list[str] = []
-
-
-def find_chromium() -> str | None:
-    """Return the browser's path: `CHROMIUM`, or the first known name that is installed."""
-    return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, _NAMES)), None)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

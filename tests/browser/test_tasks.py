@@ -7,21 +7,28 @@ from __future__ import annotations
 
 import datetime as dt
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from django.conf import settings
 from django.core.cache import cache
 from django.test import Client
+from django.urls import reverse
 
-from accounts.models import Fqdn
+from accounts.models import Domain, Fqdn, Membership, User
 from analytics.models import DayRollup, TenantHealth
-from logs.models import Partition, QuarantinedEntry
+from logs.models import Partition, QuarantinedEntry, QueryRun
 from rules.models import Marker, Ruleset
 from rules.write import write_ruleset
+from tenantadmin.backoffice.tabs import TABS
 from tenantadmin.core.timestamps import now
 from tests import factories
+from tests.admin.advice import recommend
+from tests.admin.logs import DAY, put_log
 from tests.browser.browsing import asked_hosts, browsing
+from tosapp.publishing import publish, require_active
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,6 +62,12 @@ class Clicks:
         self.page.locator("#search-input-command").press_sequentially(said)
         self.click("#command-results a[href*='/admin/tenants/']")
         self.page.wait_for_selector("text=Hits, misses and hit rate by day")
+
+    def find_other(self, said: str, path: str) -> None:
+        """Open the palette, and the first result below ``path``."""
+        self.click("text=Search apps and models")
+        self.page.locator("#search-input-command").press_sequentially(said)
+        self.click(f"#command-results a[href*='{path}']")
 
     def open_tab(self, name: str) -> None:
         self.click(f".tabs >> text={name}")
@@ -208,6 +221,160 @@ def test_a_quarantined_day_is_built_again(
     assert Partition.objects.get().listing_digest == ""
 
 
+def test_other_terms_are_published(chromium: str, service: str, world: factories.World) -> None:
+    publish("# Terms\n\nBe kind.", actor="admin@example.org")
+    User.objects.filter(email="member@example.org").update(tos=require_active().hash)
+    with signed_in(chromium, service, world) as (page, clicks):
+        clicks.click("#nav-sidebar >> text=Terms of service")
+        clicks.click("text=Publish other terms")
+        page.fill("[name=markdown]", "# Terms\n\nBe *very* kind.")
+        page.wait_for_selector("#preview >> text=1 user will be asked again")
+        page.wait_for_selector("#preview .rendered em >> text=very")
+        page.fill("[name=reason]", "ticket 3")
+        clicks.click("button.button:has-text('Publish')")
+        page.wait_for_selector("text=Published. 1 user will be asked again.")
+        assert clicks.count <= 4
+    assert require_active().markdown == "# Terms\n\nBe *very* kind."
+
+
+def test_a_recommendation_is_accepted(
+    chromium: str, service: str, world: factories.World, tenant: Tenant
+) -> None:
+    rule = {"id": "ads", "conditions": {"isReadOnly": True}, "ttlSeconds": 60}
+    found = recommend(
+        tenant, rules=[rule], patch=[{"op": "insert", "ruleId": "ads", "before": None, "rule": rule}]
+    )
+    with signed_in(chromium, service, world) as (page, clicks):
+        clicks.find("Wareh")
+        clicks.open_tab("Insights")
+        page.wait_for_selector("text=+40 to +60, likely +50")
+        clicks.click(".recommendation >> text=Accept")
+        page.wait_for_selector(".diff .added >> text=ads")
+        page.fill("[name=reason]", "saves time")
+        clicks.click("button.button:has-text('Accept and publish')")
+        page.wait_for_selector("text=Accepted: the rules are at revision 3.")
+        assert clicks.count <= 5
+    found.refresh_from_db()
+    assert (found.state, found.accepted_seq) == ("accepted", 3)
+
+
+def test_sql_is_run_and_downloaded(
+    chromium: str, service: str, world: factories.World, tenant: Tenant
+) -> None:
+    put_log(tenant, {"userName": "ana"}, {"userName": "bea"})
+    Membership.objects.create(
+        user=world.platform_admin, tenant=tenant, role="member", ends_at=now() + dt.timedelta(hours=1)
+    )
+    with signed_in(chromium, service, world) as (page, clicks):
+        clicks.find("Wareh")
+        clicks.open_tab("SQL")
+        page.wait_for_selector(".ace_line >> text=proxy_logs")
+        edit = "text => document.querySelector('.django-ace-widget').editor.session.setValue(text)"
+        page.evaluate(edit, "SELECT 'day' AS d")
+        page.wait_for_selector("#no-day >> text=names no day")
+        page.evaluate(edit, f"SELECT userName FROM proxy_logs WHERE day = '{DAY}' ORDER BY ALL")
+        assert page.is_hidden("#no-day")
+        clicks.click("button:has-text('Run')")
+        page.wait_for_selector("#result >> text=2 rows")
+        assert page.locator("#result td").all_inner_texts() == ["ana", "bea"]
+        with page.expect_download() as download:
+            clicks.click("button:has-text('Download CSV')")
+        assert Path(download.value.path()).read_text() == "userName\nana\nbea\n"
+        assert clicks.count <= 5
+        # Completion works under the content policy.
+        page.evaluate(edit, "cacheSt")
+        page.evaluate("""() => {
+            const editor = document.querySelector('.django-ace-widget').editor;
+            editor.navigateFileEnd();
+            editor.execCommand('startAutocomplete');
+        }""")
+        page.wait_for_selector(".ace_autocomplete >> text=cacheStatus")
+
+
+def test_a_request_is_traced(chromium: str, service: str, world: factories.World, tenant: Tenant) -> None:
+    with signed_in(chromium, service, world) as (page, clicks):
+        clicks.find("Wareh")
+        clicks.open_tab("Rules")
+        clicks.click("text=Trace a request")
+        clicks.click("#pasted button:has-text('Trace')")
+        page.wait_for_selector("#trace >> text=orders decides: cache")
+        assert clicks.count <= 5
+
+
+def test_who_may_do_what_and_who_left_is_offboarded(
+    chromium: str, service: str, world: factories.World, tenant: Tenant
+) -> None:
+    with signed_in(chromium, service, world) as (page, clicks):
+        clicks.find("Wareh")
+        clicks.open_tab("People")
+        page.wait_for_selector("#rights >> text=tenant-admin@example.org")
+        assert clicks.count <= 3
+        clicks = Clicks(page, service)
+        clicks.find_other("owner@example.org", "/admin/people/")
+        clicks.click("text=Offboard")
+        heirs = page.locator("form input[type=text][required]:not([name=reason])")
+        assert [it.input_value() for it in heirs.all()] == ["tenant-admin@example.org"] * 2
+        page.fill("[name=reason]", "left the company")
+        clicks.click("button.button:has-text('Offboard')")
+        page.wait_for_selector("text=Offboarded owner@example.org.")
+        assert clicks.count <= 5
+    assert not User.objects.get(email="owner@example.org").is_active
+    assert Membership.objects.get(user=world.tenant_admin).role == "owner"
+
+
+def test_plan_domain_and_fqdn(chromium: str, service: str, world: factories.World, tenant: Tenant) -> None:
+    domain = Domain.objects.create(account=world.account, name="acme.example", challenge="tenant-admin=abc")
+    with signed_in(chromium, service, world) as (page, clicks):
+        clicks.find_other("Acme", "/admin/accounts/")
+        clicks.click("text=Change plan or owners")
+        page.select_option("[name=plan]", "enterprise")
+        page.fill("[name=reason]", "contract 12")
+        clicks.click("button.button:has-text('Save')")
+        page.wait_for_selector("text=Saved as revision 1.")
+        assert clicks.count <= 4
+        clicks = Clicks(page, service)
+        clicks.click("#domains >> text=acme.example")
+        page.wait_for_selector("[data-copy='tenant-admin=abc']")
+        clicks.click("text=Verify by hand")
+        page.fill("[name=reason]", "proved by phone")
+        clicks.click("button.button:has-text('Verify by hand')")
+        page.wait_for_selector("text=acme.example is verified.")
+        assert clicks.count <= 4
+        clicks = Clicks(page, service)
+        clicks.click("a[href='/admin/fqdns/']")
+        page.fill("[name=q]", "db.acme.example")
+        page.fill("[name=tenant]", "Other")
+        clicks.click("button:has-text('Look up')")
+        page.wait_for_selector("#found >> text=claimed")
+        page.wait_for_selector("#claim >> text=fqdn_conflict")
+        assert clicks.count <= 4
+    domain.refresh_from_db()
+    assert domain.verified_at is not None
+
+
+def test_the_audit_is_filtered_and_kept_as_a_view(
+    chromium: str, service: str, world: factories.World, tenant: Tenant
+) -> None:
+    QueryRun.objects.create(
+        tenant_id=tenant.pk,
+        email="member@example.org",
+        statement="SELECT pg_sleep(9)",
+        request_id="r",
+        outcome="query_rejected",
+        message="The function pg_sleep is not allowed.",
+    )
+    with signed_in(chromium, service, world) as (page, clicks):
+        clicks.click("a[href='/admin/audit/']")
+        page.select_option("[name=kind]", "queries")
+        clicks.click("button:has-text('Show')")
+        page.wait_for_selector("#timeline >> text=The function pg_sleep is not allowed.")
+        assert page.locator("#timeline tbody tr").count() == 1
+        assert clicks.count <= 2
+        page.fill("[name=name]", "Refused queries")
+        clicks.click("text=Save the view")
+        page.wait_for_selector("a[aria-current]:has-text('Refused queries')")
+
+
 def test_by_keyboard_alone(chromium: str, service: str, world: factories.World, tenant: Tenant) -> None:
     with signed_in(chromium, service, world) as (page, clicks):
         page.keyboard.press("Control+k")
@@ -223,18 +390,49 @@ def test_by_keyboard_alone(chromium: str, service: str, world: factories.World, 
         assert clicks.count == 0
 
 
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+def test_axe_finds_nothing_serious(
+    chromium: str, service: str, world: factories.World, tenant: Tenant, scheme: str, width: int
+) -> None:
+    publish("# Terms\n\n1. Be *kind*.", actor="admin@example.org")
+    size = {"width": width, "height": 900}
+    addresses = [reverse(f"admin:{name}") for name in ("index", "system", "terms", "terms-edit", "audit")]
+    addresses += [reverse(f"admin:{name}", args=[tenant.pk]) for _, name in TABS]
+    addresses += [reverse("admin:tenant-rules-trace", args=[tenant.pk]), "/admin/accounts/tenant/"]
+    found: dict[str, list[str]] = {}
+    with signed_in(chromium, service, world, viewport=size, color_scheme=scheme) as (page, _):
+        for address in addresses:
+            page.goto(f"{service}{address}")
+            page.wait_for_load_state("load")
+            serious = [
+                f"{it['id']}: {it['nodes'][0]['html'][:150]}"
+                for it in Axe().run(page).response["violations"]
+                if it["impact"] in {"serious", "critical"}
+            ]
+            if serious:
+                found[address] = serious
+    assert found == {}
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_narrow_window_in_both_color_schemes(
     chromium: str, service: str, world: factories.World, tenant: Tenant, scheme: str
 ) -> None:
     size = {"width": 390, "height": 844}
     with signed_in(chromium, service, world, viewport=size, color_scheme=scheme) as (page, _):
-        for path in ("", "rules/", "history/?to=2", "markers/", "builds/", "people/", "config/"):
+        for path in (
+            *("", "rules/", "history/?to=2", "markers/", "insights/", "insights/verify/", "sql/"),
+            *("builds/", "people/", "config/"),
+        ):
             page.goto(f"{service}/admin/tenants/{tenant.pk}/{path}")
             page.wait_for_selector(".tabs")
             assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
             is_dark = page.evaluate("document.documentElement.classList.contains('dark')")
             assert is_dark == (scheme == "dark")
+        for path in ("audit/", "people/", "fqdns/?q=db.acme.example", f"accounts/{world.account.pk}/"):
+            page.goto(f"{service}/admin/{path}")
+            page.wait_for_selector(".page .panel")
+            assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
         page.goto(f"{service}/admin/")
         page.wait_for_selector("#without-owner >> text=Every tenant")
         assert page.evaluate("document.documentElement.scrollWidth") <= 390

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from accounts.models import Revision
+from accounts.models import Event, Revision
 from rules.drafts import DraftNotFound, TooManyDrafts, create_draft, publish_draft
 from rules.models import Marker, RuleDraft, Ruleset
 from rules.ruleset import read_ruleset
@@ -106,6 +106,21 @@ class TestWriting:
         assert client.delete(draft["href"]).status_code == 204
         for method, path in (("GET", ""), ("DELETE", ""), ("GET", "/diff"), ("POST", "/publish")):
             assert client.request(method, draft["href"] + path).status_code == 404, (method, path)
+
+    def test_each_write_leaves_an_event(self, world: World, client: ApiClient, rules: str) -> None:
+        draft = make(client, rules, name="One")
+        client.put(draft["href"], {"rules": [], "name": "Two"})
+        client.put(draft["href"], {"rules": []}, **{"If-Match": draft["etag"]})
+        client.delete(draft["href"])
+        events = Event.objects.filter(kind__startswith="draft.").order_by("id")
+        assert [(event.kind, event.after) for event in events] == [
+            ("draft.created", {"name": "One", "baseSeq": 1}),
+            ("draft.changed", {"name": "Two", "baseSeq": 1}),
+            ("draft.deleted", {"name": "Two", "baseSeq": 1}),
+        ]
+        assert {(event.actor, event.subject, event.tenant_id) for event in events} == {
+            (world.owner.email, draft["draftId"], world.tenant.pk)
+        }
 
     def test_the_list_has_the_last_modified_first(self, client: ApiClient, rules: str) -> None:
         assert client.get(f"{rules}/drafts").json()["drafts"] == []

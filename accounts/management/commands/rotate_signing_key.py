@@ -48,7 +48,9 @@ class Command(BaseCommand):
         except FileExistsError:
             self.stderr.write(f"{file} exists already and is used.")
         except OSError as error:
-            raise CommandError(f"{file} cannot be written: {error.strerror}") from error
+            raise CommandError(
+                f"{file} cannot be written: {error.strerror}. Name another file with --file."
+            ) from error
         public = _read_private(file)
         self.stdout.write(
             f"Step 1 of 3: publish the next key, {thumbprint(public)}. Its private half is in {file}.\n"

@@ -6,7 +6,8 @@ docs/contributing.md has the recipe.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from allauth.account.internal.flows.reauthentication import raise_if_reauthentication_required
 from django import forms
@@ -21,23 +22,34 @@ from accounts.events import record_event
 from accounts.models import Tenant
 from accounts.models.events import EventKind
 from accounts.models.users import StaffRole
+from accounts.staff.access import may_read_logs
+from accounts.staff.sessions import PART_PARAMETER
 from accounts.tenants.errors import TenantNotFound
+from analytics.models import TenantHealth
+from logs.audit import Reader
 from tenantadmin.backoffice.tabs import tabs_of
+from tenantadmin.core.addresses import client_address
 from tenantadmin.core.errors import ApiError, Forbidden
 from tenantadmin.core.request_context import acting_for
+from tenantadmin.core.timestamps import now
 from tenantadmin.http.admin_actions import MAX_REASON
 
 if TYPE_CHECKING:
+    import datetime as dt
     from collections.abc import Mapping, Sequence
 
     from django.http import HttpRequest
+    from django.http.response import HttpResponseBase
     from django.urls import URLPattern
+
+    from accounts.models import User
 
     #: Titles and addresses of the pages above one.
     Trail = Sequence[tuple[str, str]]
 
+
 #: The name of the query parameter that asks for one part of a page.
-PART: Final = "part"
+PART: Final = PART_PARAMETER
 
 
 class StaffPage(View):
@@ -59,17 +71,16 @@ class StaffPage(View):
         """Return the address of the page, behind the sign-in of the admin site."""
         return path(route, admin.site.admin_view(cls.as_view()), name=name)
 
-    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Answer the request, or say on a page why not."""
         try:
             if not may(request, self.needs):
                 raise Forbidden("Your role on this site does not allow this. Ask a platform admin.")
             self.prepare()
             # Parts of the templates are read while they are rendered.
-            answer: HttpResponse = super().dispatch(request, *args, **kwargs)  # type: ignore[assignment]
+            return super().dispatch(request, *args, **kwargs)
         except ApiError as error:
             return self.show("backoffice/failed.html", {"error": error}, status=error.status)
-        return answer
 
     def prepare(self) -> None:
         """Read what the page is about, before anything else."""
@@ -86,7 +97,7 @@ class StaffPage(View):
         """Return the pages above this one."""
         return [("Home", reverse("admin:index"))]
 
-    def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
+    def get(self, request: HttpRequest, **_: Any) -> HttpResponseBase:
         template = self.parts.get(request.GET.get(PART, ""), self.template_name)
         return self.show(template, self.read())
 
@@ -103,15 +114,31 @@ class StaffPage(View):
         return TemplateResponse(self.request, template, context, status=status)
 
     @property
+    def user(self) -> User:
+        """Who uses the page. `admin_view` lets only users in."""
+        return cast("User", self.request.user)
+
+    @property
     def actor(self) -> str:
         """The email of who uses the page."""
-        return str(self.request.user)
+        return self.user.email
+
+    @property
+    def reader(self) -> Reader:
+        """Who uses the page, for the audit of queries."""
+        return Reader(self.actor, client_address(self.request))
 
 
 def may(request: HttpRequest, role: StaffRole) -> bool:
     """Return True if the user has the staff role; admins have that of support too."""
     own = request.user.staff_role  # type: ignore[union-attr]  # admin_view lets only users in
     return own is StaffRole.ADMIN or own is role
+
+
+class NoLogAccess(Forbidden):
+    """The user is no member of the tenant."""
+
+    message = "This is for members of the tenant. Take access for a limited time: see its page People."
 
 
 class TenantPage(StaffPage):
@@ -134,6 +161,22 @@ class TenantPage(StaffPage):
             pages.append((self.tenant.name, self.to("tenant")))
         return pages
 
+    @cached_property
+    def has_access(self) -> bool:
+        """True for members of a live tenant, for a limited time too. They see its log and its users."""
+        return self.tenant.deleted_at is None and may_read_logs(self.user, tenant_id=self.tenant.pk)
+
+    @cached_property
+    def last_day(self) -> dt.date:
+        """The last day with log entries; today if there is none."""
+        health = TenantHealth.objects.filter(pk=self.tenant.pk).first()
+        return (health.last_day if health else None) or now().date()
+
+    def require_access(self) -> None:
+        """Raises `NoLogAccess` if the reader may not see the tenant's log."""
+        if not self.has_access:
+            raise NoLogAccess
+
     def to(self, page: str, **more: Any) -> str:
         """Return the address of another page of this tenant."""
         return reverse(f"admin:{page}", kwargs={"tenant": self.kwargs["tenant"], **more})
@@ -155,8 +198,8 @@ class ReasonForm(forms.Form):
     )
 
 
-class Act:
-    """A form with a reason, on a page of a tenant. What it does is an event.
+class ActPage(StaffPage):
+    """A page with the form of an act. What it does is an event with a reason.
 
     Attributes:
         name: what the event says was done.
@@ -170,11 +213,6 @@ class Act:
     button: ClassVar[str] = "Do it"
     is_dangerous: ClassVar[bool] = False
     form_class: ClassVar[type[ReasonForm]] = ReasonForm
-
-
-class TenantActPage(Act, TenantPage):
-    """A page with the form of an act on a tenant."""
-
     template_name = "backoffice/act.html"
 
     def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
@@ -202,12 +240,14 @@ class TenantActPage(Act, TenantPage):
             record_event(
                 EventKind.STAFF_ACTED,
                 actor=self.actor,
-                subject=str(self.tenant.pk),
-                tenant_id=self.tenant.pk,
-                account_id=self.tenant.account_id,
                 after={"act": self.name, **after},
+                **self.done_to(),
             )
         return message
+
+    def done_to(self) -> Mapping[str, Any]:
+        """Return what the event was done to: ``subject``, and ``tenant_id`` and ``account_id`` if known."""
+        raise NotImplementedError
 
     def form(self, data: Any = None) -> ReasonForm:
         """Return the form, with ``data`` if it was sent."""
@@ -234,5 +274,16 @@ class TenantActPage(Act, TenantPage):
         )
 
     def done_at(self) -> str:
-        """Return the address that the reader goes to: of the tenant, unless the act knows better."""
+        """Return the address that the reader goes to."""
+        raise NotImplementedError
+
+
+class TenantActPage(ActPage, TenantPage):
+    """A page with the form of an act on a tenant."""
+
+    def done_to(self) -> Mapping[str, Any]:
+        tenant = self.tenant
+        return {"subject": str(tenant.pk), "tenant_id": tenant.pk, "account_id": tenant.account_id}
+
+    def done_at(self) -> str:
         return self.to("tenant")

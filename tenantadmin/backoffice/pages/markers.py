@@ -10,12 +10,10 @@ from django import forms
 from accounts.cursors import cut_page, older_than, write_cursor
 from analytics.reports.blast import preview_invalidation
 from analytics.reports.reading import LogReader
-from logs.audit import Reader
 from rules.markers import MANUAL, MarkerNotFound, NewMarker, create_marker, delete_marker, with_superseded
 from rules.models import Marker
 from rules.ruleset import read_ruleset
 from tenantadmin.backoffice.pages.base import ReasonForm, TenantActPage, TenantPage
-from tenantadmin.core.addresses import client_address
 from tenantadmin.core.timestamps import now
 from tenantadmin.objectstore import default_store
 
@@ -64,7 +62,7 @@ class InvalidatePage(TenantActPage):
 
     def read(self) -> Mapping[str, Any]:
         rule = self.request.POST.get("rule") or self.request.GET.get("rule", "")
-        log = LogReader(default_store(), self.tenant.pk, Reader(self.actor, client_address(self.request)))
+        log = LogReader(default_store(), self.tenant.pk, self.reader)
         return {"rule_id": rule, "preview": preview_invalidation(log, rule_id=rule, now=now())}
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:

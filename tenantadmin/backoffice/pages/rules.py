@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django import forms
 from django.db import transaction
 from django.http import HttpResponse, HttpResponseRedirect, JsonResponse
 from django.template.loader import render_to_string
-from django_ace import AceWidget
 
 from accounts.models.users import StaffRole
-from analytics.models import ReplayRun, TenantHealth
+from analytics.models import ReplayRun
 from analytics.replay.runs import list_replays, queue_replay, read_replay
+from analytics.reports.reading import LogReader
 from analytics.tasks import run_replay
 from rules.drafts import create_draft, diff_draft, draft_etag, find_draft, list_drafts, publish_draft
-from rules.explain import explain
-from rules.language import read_rules
 from rules.ruleset import read_ruleset
 from rules.write import write_ruleset
-from tenantadmin.backoffice.pages.base import PART, ReasonForm, TenantActPage, TenantPage, may
+from tenantadmin.backoffice.completion import log_words, rule_words
+from tenantadmin.backoffice.editors import rules_editor
+from tenantadmin.backoffice.pages.base import PART, ReasonForm, TenantActPage, may
 from tenantadmin.backoffice.rules import check_text, compare_three, parse_rules, rules_text
-from tenantadmin.core.errors import ApiError, Conflict, Forbidden, ValidationFailed
-from tenantadmin.core.timestamps import now
+from tenantadmin.core.errors import ApiError, Conflict, Forbidden
+from tenantadmin.core.request_context import acting_for
+from tenantadmin.http.admin_actions import MAX_REASON
+from tenantadmin.objectstore import default_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,29 +38,10 @@ _REPLAY_DAYS: Final = 7
 _MAX_TEXT: Final = 1_000_000
 
 
-def _editor() -> AceWidget:
-    """Return the editor of rules. Its size is in our style sheet: the content policy forbids inline style."""
-    return AceWidget(
-        mode="json",
-        theme="textmate",
-        width=None,
-        height=None,
-        minlines=12,
-        maxlines=40,
-        tabsize=2,
-        toolbar=False,
-        useworker=False,
-        showprintmargin=False,
-        basicautocompletion=True,
-        useStrictCSP=True,
-        attrs={"aria-label": "Rules as JSON"},
-    )
-
-
 class RulesForm(ReasonForm):
     """The text of the rules, and from which revision it began."""
 
-    rules = forms.CharField(label="Rules", max_length=_MAX_TEXT, widget=_editor(), strip=False)
+    rules = forms.CharField(label="Rules", max_length=_MAX_TEXT, widget=rules_editor(), strip=False)
     etag = forms.CharField(widget=forms.HiddenInput)
     base_seq = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
     confirm_deletes = forms.CharField(
@@ -85,11 +67,18 @@ class RulesPage(TenantActPage):
 
     def read(self) -> Mapping[str, Any]:
         stored = read_ruleset(self.tenant.pk)
-        return {"seq": stored.seq, "modified_at": stored.modified_at, "drafts": list_drafts(self.tenant.pk)}
+        return {
+            "seq": stored.seq,
+            "modified_at": stored.modified_at,
+            "drafts": list_drafts(self.tenant.pk),
+            "words": rule_words(stored.rules),
+        }
 
     def post(self, request: HttpRequest, **more: Any) -> HttpResponse:
         if request.GET.get(PART) == "check":
             return self._check(request)
+        if request.GET.get(PART) == "values":
+            return self._values()
         if not may(request, StaffRole.ADMIN):
             raise Forbidden("Support may look at rules and try them out. A platform admin saves them.")
         if "draft" in request.POST:
@@ -103,12 +92,19 @@ class RulesPage(TenantActPage):
         html = render_to_string("backoffice/tenant/rules_check.html", {"checked": checked})
         return JsonResponse({"marks": [mark.as_json() for mark in checked.marks], "html": html})
 
+    def _values(self) -> HttpResponse:
+        """Answer the values that the log of the last days holds, for the completion of the editor."""
+        self.require_access()
+        log = LogReader(default_store(), self.tenant.pk, self.reader)
+        return JsonResponse({"words": log_words(log, last=self.last_day)})
+
     def _save_draft(self, request: HttpRequest) -> HttpResponse:
         rules = parse_rules(request.POST.get("rules", ""))
-        with transaction.atomic():
+        reason = request.POST.get("reason", "")[:MAX_REASON]
+        with acting_for(reason), transaction.atomic():
             draft = create_draft(
                 tenant_id=self.tenant.pk,
-                document={"rules": rules, "name": request.POST.get("reason", "")[:100]},
+                document={"rules": rules, "name": reason[:100]},
                 actor=self.actor,
             )
         return HttpResponseRedirect(self.to("tenant-draft", draft=draft.pk))
@@ -213,52 +209,6 @@ class SimpleRulePage(TenantActPage):
         return self.to("tenant-rules")
 
 
-class TraceForm(forms.Form):
-    """A request, as JSON."""
-
-    request = forms.CharField(
-        label="Request",
-        max_length=_MAX_TEXT,
-        widget=forms.Textarea(attrs={"rows": 8}),
-        help_text="Condition keys and their values, such as statementType, tables, userName.",
-    )
-
-
-class TracePage(TenantPage):
-    """Which rule decides a pasted request, and what keeps the others from matching. Reads no log."""
-
-    title = "Trace"
-    template_name = "backoffice/tenant/trace.html"
-
-    def read(self) -> Mapping[str, Any]:
-        example = {"statementType": "SELECT", "isReadOnly": True, "tables": ["sales.orders"]}
-        return {"form": TraceForm(initial={"request": json.dumps(example, indent=2)})}
-
-    def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
-        form = TraceForm(request.POST)
-        content: dict[str, Any] = {"form": form}
-        status = 200 if form.is_valid() else 400
-        if status == 200:
-            try:
-                asked = _parse_object(form.cleaned_data["request"])
-                explained = explain(read_rules(read_ruleset(self.tenant.pk).rules), asked)
-                content["explained"] = explained.as_json()
-            except (ValidationFailed, ValueError) as error:
-                form.add_error("request", error.text if isinstance(error, ApiError) else str(error))
-                status = 400
-        return self.show(self.template_name, content, status=status)
-
-
-def _parse_object(text: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValidationFailed(f"The text is not JSON: {error}.") from error
-    if not isinstance(value, dict):
-        raise ValidationFailed("A request must be an object: { … }.")
-    return value
-
-
 class DraftPage(TenantActPage):
     """A draft: what it changes, replays of it, and publishing it."""
 
@@ -299,13 +249,11 @@ class DraftPage(TenantActPage):
 
     def _replay(self) -> HttpResponse:
         """Replay the draft over the last days with log entries."""
-        health = TenantHealth.objects.filter(pk=self.tenant.pk).first()
-        last = (health.last_day if health else None) or now().date()
         run = queue_replay(
             tenant_id=self.tenant.pk,
             draft_id=self.kwargs["draft"],
-            first_day=last - dt.timedelta(days=_REPLAY_DAYS - 1),
-            last_day=last,
+            first_day=self.last_day - dt.timedelta(days=_REPLAY_DAYS - 1),
+            last_day=self.last_day,
             warmup_days=1,
             gateway={},
             actor=self.actor,

@@ -1,4 +1,4 @@
-"""Pages of one tenant: overview, people, configuration."""
+"""Pages of one tenant: overview, and access of staff for a limited time."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 
-from accounts.models import Event, Membership, TenantConfig, User
+from accounts.models import User
 from accounts.staff.access import MAX_HOURS, end_access, take_access
 from tenantadmin.backoffice.pages.base import ReasonForm, TenantActPage, TenantPage
 from tenantadmin.backoffice.tenants import DEFAULT_RANGE, RANGES, chart_of, read_overview
 from tenantadmin.core.errors import Conflict
-from tenantadmin.core.timestamps import format_timestamp, now
+from tenantadmin.core.timestamps import format_timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,21 +31,6 @@ class OverviewPage(TenantPage):
             "overview": overview,
             "ranges": RANGES,
             "chart_data": chart_of(overview, history=self.to("tenant-history")),
-        }
-
-
-class PeoplePage(TenantPage):
-    """Who is a member, until when, and the last events about rights."""
-
-    title = "People"
-    template_name = "backoffice/tenant/people.html"
-
-    def read(self) -> Mapping[str, Any]:
-        members = Membership.objects.filter(tenant=self.tenant).select_related("user")
-        return {
-            "members": members.order_by("role", "user__email")[:200],
-            "events": Event.objects.filter(tenant_id=self.tenant.pk).order_by("-at", "-id")[:20],
-            "now": now(),
         }
 
 
@@ -79,7 +64,9 @@ class AccessPage(TenantActPage):
         return message, {"endsAt": format_timestamp(ends_at)}
 
     def done_at(self) -> str:
-        return self.to("tenant-people")
+        """Return the page of this tenant that needed access, or the list of members."""
+        back = self.request.GET.get("back", "")
+        return back if back.startswith(self.to("tenant")) else self.to("tenant-people")
 
 
 class NoAccess(Conflict):
@@ -104,13 +91,3 @@ class EndAccessPage(TenantActPage):
 
     def done_at(self) -> str:
         return self.to("tenant-people")
-
-
-class ConfigPage(TenantPage):
-    """The configuration as it is stored."""
-
-    title = "Configuration"
-    template_name = "backoffice/tenant/config.html"
-
-    def read(self) -> Mapping[str, Any]:
-        return {"config": TenantConfig.objects.filter(tenant=self.tenant).first()}

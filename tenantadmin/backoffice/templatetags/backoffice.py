@@ -10,10 +10,10 @@ from django import template
 from django.conf import settings
 from django.utils.html import format_html, json_script
 
-from tenantadmin.core.timestamps import format_timestamp
+from tenantadmin.core.timestamps import format_timestamp, from_epoch_ms
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from django.utils.safestring import SafeString
 
@@ -28,6 +28,12 @@ def moment(value: dt.datetime | str | None) -> str:
     at = dt.datetime.fromisoformat(value) if isinstance(value, str) else value
     text = at.astimezone(dt.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     return format_html('<time class="with-local" datetime="{}">{}</time>', format_timestamp(at), text)
+
+
+@register.filter
+def day_of(milliseconds: int) -> str:
+    """Show the day (UTC) of a time of the log, which is in milliseconds since 1970."""
+    return from_epoch_ms(milliseconds).date().isoformat()
 
 
 @register.filter
@@ -60,6 +66,12 @@ def duration(value: float | None) -> str:
 
 
 @register.filter
+def seconds(value: float | None) -> str:
+    """Show seconds in the largest unit that fits."""
+    return duration(None if value is None else value * 1000)
+
+
+@register.filter
 def size(value: float | None) -> str:
     """Show bytes in the largest unit that fits."""
     if value is None:
@@ -69,6 +81,34 @@ def size(value: float | None) -> str:
             return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
         value /= 1000
     return f"{value:.1f} TB"
+
+
+@register.filter
+def bounds(value: Mapping[str, Any] | None, unit: str = "whole") -> str:
+    """Show a difference with its bounds, ``{low, likely?, high}``: "+40 to +60, likely +50".
+
+    ``unit`` is ``whole`` or ``duration`` (milliseconds).
+    """
+    if value is None:
+        return "-"
+    show = duration if unit == "duration" else whole
+    low, high, likely = (signed(value.get(name), show) for name in ("low", "high", "likely"))
+    if low == high:
+        return low
+    return f"{low} to {high}" + ("" if value.get("likely") is None else f", likely {likely}")
+
+
+def signed(value: float | None, show: Callable[[float | None], str]) -> str:
+    if value is None:
+        return "-"
+    sign = "+" if value > 0 else "−" if value < 0 else ""
+    return f"{sign}{show(abs(value))}"
+
+
+@register.filter
+def change(value: float | None, unit: str = "whole") -> str:
+    """Show a difference with its sign. ``unit`` is ``whole`` or ``duration`` (milliseconds)."""
+    return signed(value, duration if unit == "duration" else whole)
 
 
 @register.filter
@@ -93,6 +133,12 @@ def chart(name: str, data: Mapping[str, Any], label: str) -> SafeString:
 def at(values: Mapping[Any, Any], key: Any) -> Any:
     """Return ``values[key]``; the key itself if it is missing, such as the id of a tenant that is gone."""
     return values.get(key, key)
+
+
+@register.filter
+def named(names: Mapping[Any, tuple[str, str]], key: Any) -> tuple[str, str] | None:
+    """Return the address and the name of a tenant or account, or None if it is gone."""
+    return names.get(key)
 
 
 @register.filter

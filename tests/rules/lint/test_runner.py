@@ -226,19 +226,19 @@ def test_the_number_of_findings_is_limited() -> None:
         "severity": "error",
         "ruleId": None,
         "path": "",
-        "message": "There are 5 more errors after these 1,000.",
+        "message": "Only the first 1,000 of 1,005 errors are listed.",
     }
     # Each rule matches everything; all but the first are unreachable and duplicates.
     *warnings, more_warnings = result.warnings
     assert len(warnings) == MAX_FINDINGS
     assert join_pointer(warnings[-1].path) == "/rules/333"
     assert (more_warnings.code, more_warnings.severity) == ("more-warnings", Severity.WARNING)
-    assert more_warnings.message == f"There are {3 * 1_006 - 2 - 1_000:,} more warnings after these 1,000."
+    assert more_warnings.message == f"Only the first 1,000 of {3 * 1_006 - 2:,} warnings are listed."
 
 
 def test_one_finding_more_than_allowed_is_counted() -> None:
     *_, more = lint_ruleset({"rules": [7] * (MAX_FINDINGS + 1)}).errors
-    assert more.message == "There are 1 more errors after these 1,000."
+    assert more.message == "Only the first 1,000 of 1,001 errors are listed."
 
 
 def test_the_meaning_of_a_rule_whose_conditions_are_not_an_object_is_not_looked_at() -> None:

@@ -1,0 +1,128 @@
+"""Cancel a running query from any process: a mark in the shared cache, which the query's process looks for.
+
+Redis carries the marks. Without it nothing is cancelled, and queries run on.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from django.core.cache import cache
+from redis import RedisError
+
+from logs.models import QueryRun
+from logs.sql.errors import CancelledByStaff, QueryCancelled
+from tenantadmin.core.errors import NotFound, ServiceBusy
+from tenantadmin.core.timestamps import now
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from uuid import UUID
+
+    from logs.sql.cancellation import Cancellation
+
+logger = logging.getLogger(__name__)
+
+#: How often a process looks for marks while it runs queries. A cancelled query ends that much later.
+POLL_SECONDS: Final = 1.0
+#: Longer than any query may take. Rows that are still running after it are of processes that were killed.
+_LONGEST: Final = timedelta(minutes=5)
+
+
+class QueryNotRunning(NotFound):
+    message = "The query has ended."
+
+
+def list_running(tenant_id: UUID) -> list[QueryRun]:
+    """Return the queries of a tenant that are running, the newest first."""
+    runs = QueryRun.objects.filter(tenant_id=tenant_id, outcome="running", at__gte=now() - _LONGEST)
+    return list(runs.order_by("-at", "-pk"))
+
+
+def cancel_query(tenant_id: UUID, run_id: int) -> QueryRun:
+    """Ask the process that runs a query to end it. It does within `POLL_SECONDS`.
+
+    Raises:
+        QueryNotRunning: the tenant has no such running query.
+        ServiceBusy: Redis does not answer.
+    """
+    run = next((run for run in list_running(tenant_id) if run.pk == run_id), None)
+    if run is None:
+        raise QueryNotRunning
+    try:
+        cache.set(_mark(run_id), 1, timeout=_LONGEST.total_seconds())
+    except RedisError as error:
+        raise ServiceBusy from error
+    return run
+
+
+def _mark(run_id: int) -> str:
+    return f"queries:cancel:{run_id}"
+
+
+class CancelWatch:
+    """Looks for the marks of the queries that this process runs, in one thread."""
+
+    def __init__(self) -> None:
+        self._running: dict[int, Cancellation] = {}
+        #: The running queries that were cancelled because of a mark.
+        self._cancelled: set[int] = set()
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+
+    @contextmanager
+    def watching(self, run_id: int, cancellation: Cancellation) -> Iterator[None]:
+        """Cancel the query if it is marked during the block.
+
+        Raises:
+            CancelledByStaff: instead of the `QueryCancelled` that this brings about.
+        """
+        with self._changed:
+            self._running[run_id] = cancellation
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._watch, name="cancel-watch", daemon=True)
+                self._thread.start()
+            self._changed.notify()
+        try:
+            yield
+        except QueryCancelled:
+            if run_id in self._cancelled:
+                raise CancelledByStaff from None
+            raise
+        finally:
+            with self._changed:
+                del self._running[run_id]
+                self._cancelled.discard(run_id)
+
+    def _watch(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._running)
+            # Most queries end before this, and nobody is asked about them.
+            time.sleep(POLL_SECONDS)
+            self.look()
+
+    def look(self) -> None:
+        """Cancel the queries that are marked."""
+        with self._changed:
+            running = list(self._running)
+        if not running:
+            return
+        try:
+            marked = cache.get_many([_mark(run_id) for run_id in running])
+        except RedisError as error:
+            logger.warning("Marks of queries to cancel cannot be read: %s", error)
+            return
+        with self._changed:
+            for run_id in [run_id for run_id in self._running if _mark(run_id) in marked]:
+                self._cancelled.add(run_id)
+                self._running[run_id].cancel()
+
+
+#: Of this process.
+WATCH: Final = CancelWatch()

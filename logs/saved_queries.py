@@ -1,0 +1,113 @@
+"""SQL that a user keeps under a name, with parameters: ``{{name}}`` where a value belongs."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from django.db import transaction
+
+from accounts.events import record_event
+from accounts.models.events import EventKind
+from logs.models import SavedQuery
+from logs.quoting import quote_value
+from logs.sql.guard import MAX_STATEMENT_BYTES
+from tenantadmin.core.errors import BadRequest, NotFound
+from tenantadmin.core.timestamps import now
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from accounts.models import User
+
+#: Saved queries of one user.
+MAX_SAVED: Final = 100
+_PARAMETER: Final = re.compile(r"\{\{\s*([A-Za-z]\w{0,39})\s*\}\}", re.ASCII)
+
+
+class SavedQueryNotFound(NotFound):
+    message = "You have no such saved query."
+
+
+class ValueMissing(BadRequest):
+    """A parameter of the statement has no value."""
+
+    def __init__(self, names: list[str]) -> None:
+        super().__init__(f"Give a value for {', '.join(names)}.")
+
+
+def parameters_of(statement: str) -> list[str]:
+    """Return the names of a statement's parameters, each once, in order."""
+    return list(dict.fromkeys(_PARAMETER.findall(statement)))
+
+
+def fill_parameters(statement: str, values: Mapping[str, str]) -> str:
+    """Return a statement with its parameters replaced by their values, as SQL text.
+
+    A value is never SQL: DuckDB reads text as a number or a day where one belongs.
+
+    Raises:
+        ValueMissing: a parameter has no value.
+    """
+    if missing := [name for name in parameters_of(statement) if not values.get(name)]:
+        raise ValueMissing(missing)
+    return _PARAMETER.sub(lambda match: quote_value(values[match[1]]), statement)
+
+
+def list_saved_queries(user: User) -> list[SavedQuery]:
+    """Return the saved queries of a user, by name."""
+    return list(SavedQuery.objects.filter(user=user))
+
+
+def find_saved_query(user: User, query_id: int) -> SavedQuery:
+    """Return a saved query.
+
+    Raises:
+        SavedQueryNotFound: the user has no such query.
+    """
+    found = SavedQuery.objects.filter(user=user, pk=query_id).first()
+    if found is None:
+        raise SavedQueryNotFound
+    return found
+
+
+def save_query(user: User, *, name: str, statement: str) -> SavedQuery:
+    """Keep a statement under a name, in place of an earlier one with this name.
+
+    Raises:
+        BadRequest: name or statement is empty or too long, or the user has too many saved queries.
+    """
+    name = name.strip()
+    if not 1 <= len(name) <= SavedQuery.MAX_NAME or "\0" in name:
+        raise BadRequest(f"Give the query a name of at most {SavedQuery.MAX_NAME} characters.")
+    if not statement.strip() or "\0" in statement or len(statement.encode()) > MAX_STATEMENT_BYTES:
+        raise BadRequest(f"A saved query has at most {MAX_STATEMENT_BYTES} bytes, and is not empty.")
+    with transaction.atomic():
+        others = SavedQuery.objects.filter(user=user).exclude(name=name)
+        if others.count() >= MAX_SAVED:
+            raise BadRequest(f"You have {MAX_SAVED} saved queries. Delete one first.")
+        saved, _ = SavedQuery.objects.update_or_create(
+            user=user, name=name, defaults={"statement": statement, "saved_at": now()}
+        )
+        record_event(EventKind.QUERY_SAVED, actor=user.email, subject=name, after={"statement": statement})
+    return saved
+
+
+def delete_saved_query(user: User, query_id: int) -> SavedQuery:
+    """Delete a saved query, and return it.
+
+    Raises:
+        SavedQueryNotFound: the user has no such query.
+    """
+    with transaction.atomic():
+        found = SavedQuery.objects.select_for_update().filter(user=user, pk=query_id).first()
+        if found is None:
+            raise SavedQueryNotFound
+        found.delete()
+        record_event(
+            EventKind.QUERY_DELETED,
+            actor=user.email,
+            subject=found.name,
+            before={"statement": found.statement},
+        )
+    return found

@@ -1,0 +1,153 @@
+"""The page of an account: its plan with the limits against use, domains, tenants, changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db.models import Count, F, Func, IntegerField, OuterRef, Subquery
+from django.db.models.functions import Coalesce
+
+from accounts.billing.domains import challenge_of
+from accounts.models import Account, Domain, Fqdn, Revision, Tenant
+from accounts.models.billing import Plan
+from accounts.models.history import RevisionKind
+from accounts.tenants.plans import limits_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from uuid import UUID
+
+    from django.db.models import QuerySet
+
+    from accounts.billing.dns import Challenge
+    from accounts.tenants.plans import PlanLimits
+
+#: Tenants that the page lists.
+_TENANTS: Final = 50
+#: In an account with more tenants, the page does not look for those that use the most.
+_MANY: Final = 500
+_CHANGES: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """How much of something is used, and how much the plan allows; ``limit`` None means no limit."""
+
+    count: int
+    limit: int | None
+
+    @property
+    def is_full(self) -> bool:
+        """True if the plan allows no more."""
+        return self.limit is not None and self.count >= self.limit
+
+    @property
+    def is_over(self) -> bool:
+        """True if the plan allows less: it was changed later."""
+        return self.limit is not None and self.count > self.limit
+
+
+@dataclass(frozen=True, slots=True)
+class TenantUse:
+    """A live tenant and what it uses."""
+
+    tenant: Tenant
+    fqdns: Use
+    rules: Use
+
+
+@dataclass(frozen=True, slots=True)
+class AccountDomain:
+    """A domain, and the DNS record that proves who controls it."""
+
+    domain: Domain
+    challenge: Challenge
+    #: The name of the account that the domain is verified for, if that is another one.
+    taken_by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AccountView:
+    """What the page of an account shows."""
+
+    owners: Sequence[str]
+    tenants: Use
+    #: Those that use the most, or in an account with many tenants the first by name.
+    tenant_uses: Sequence[TenantUse]
+    has_many: bool
+    domains: Sequence[AccountDomain]
+    changes: Sequence[Revision]
+
+
+def read_account_view(account: Account) -> AccountView:
+    """Return what the page of an account shows, in a constant number of queries."""
+    limits = limits_of(account.plan)
+    live = Tenant.objects.filter(account=account, deleted_at__isnull=True)
+    count = live.count()
+    shown = _heaviest(live) if count <= _MANY else _with_use(live).order_by("name", "pk")[:_TENANTS]
+    domains = list(account.domains.order_by("name"))
+    names = [domain.name for domain in domains]
+    taken = dict(
+        Domain.objects.filter(name__in=names, verified_at__isnull=False)
+        .exclude(account=account)
+        .values_list("name", "account__name")
+    )
+    return AccountView(
+        owners=list(account.owners.order_by("email").values_list("email", flat=True)),
+        tenants=Use(count, limits.tenants),
+        tenant_uses=[_use_of(tenant, limits) for tenant in shown],
+        has_many=count > _MANY,
+        domains=[
+            AccountDomain(domain, challenge_of(domain), taken.get(domain.name, "")) for domain in domains
+        ],
+        changes=list(
+            Revision.objects.filter(kind=RevisionKind.ACCOUNT, account_id=account.pk)
+            .defer("document")
+            .order_by("-changed_at", "-pk")[:_CHANGES]
+        ),
+    )
+
+
+def _heaviest(live: QuerySet[Tenant]) -> QuerySet[Any]:
+    """Return the tenants with the most FQDNs and rules."""
+    return _with_use(live).order_by("-fqdn_count", "-rule_count", "name", "pk")[:_TENANTS]
+
+
+def _with_use(live: QuerySet[Tenant]) -> QuerySet[Any]:
+    """Add ``fqdn_count`` and ``rule_count`` to a query of tenants."""
+    claimed = Fqdn.objects.filter(tenant_id=OuterRef("pk"), released_at__isnull=True).order_by()
+    counted = claimed.values("tenant_id").annotate(number=Count("pk")).values("number")
+    rules: Any = Func(F("ruleset__rules"), function="jsonb_array_length", output_field=IntegerField())
+    return live.annotate(fqdn_count=Coalesce(Subquery(counted), 0), rule_count=Coalesce(rules, 0))
+
+
+def _use_of(tenant: Any, limits: PlanLimits) -> TenantUse:
+    return TenantUse(tenant, Use(tenant.fqdn_count, limits.fqdns), Use(tenant.rule_count, limits.rules))
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOffer:
+    """A plan, and what of the account would be over its limits."""
+
+    plan: str
+    limits: PlanLimits
+    over: Sequence[str]
+
+
+def compare_plans(account_id: UUID) -> list[PlanOffer]:
+    """Return every plan with what would be over its limits. What is over stays, but nothing can be added."""
+    live = Tenant.objects.filter(account=account_id, deleted_at__isnull=True)
+    tenants = live.count()
+    heaviest = list(_heaviest(live))
+    offers = []
+    for plan in Plan.values:
+        limits = limits_of(plan)
+        over = [f"tenants ({tenants})"] if Use(tenants, limits.tenants).is_over else []
+        for use in (_use_of(tenant, limits) for tenant in heaviest):
+            if use.fqdns.is_over:
+                over.append(f"FQDNs of {use.tenant.name} ({use.fqdns.count})")
+            if use.rules.is_over:
+                over.append(f"rules of {use.tenant.name} ({use.rules.count})")
+        offers.append(PlanOffer(plan, limits, over))
+    return offers

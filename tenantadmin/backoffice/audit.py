@@ -1,0 +1,391 @@
+"""One timeline of all records: sign-ins and other events, revisions, raw-log reads, SQL queries.
+
+Each source is read newest first by an index, a page of it, and the pages are merged. No query reads a whole
+table, whatever the filters.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import heapq
+from dataclasses import dataclass, field
+from enum import IntEnum
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db.models import Q
+from django.db.models.functions import Left
+
+from accounts.cursors import older_than, read_cursor, write_cursor
+from accounts.models import Event, Revision, Tenant
+from accounts.models.events import EventKind
+from logs.models import LogRead, QueryRun
+from tenantadmin.backoffice.history import sentence
+from tenantadmin.core.errors import BadRequest
+from tenantadmin.database.lateral import first_of_each, merge_first
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from uuid import UUID
+
+    from django.db.models import QuerySet
+
+    from tenantadmin.database.lateral import Sql
+
+#: The first characters of a statement, which may be a megabyte long.
+_STATEMENT: Final = 1000
+_VALUE: Final = 200
+
+
+class Source(IntEnum):
+    """The tables that the timeline is made of. Of the same moment, the greater one comes first."""
+
+    REVISION = 0
+    READ = 1
+    QUERY = 2
+    EVENT = 3
+
+
+#: Kinds of events that are chosen together, by how they begin.
+_PREFIXES: Final = {
+    "sign-ins": ("sign-in.", "session.", "password.", "second-factor.", "identity."),
+    "tokens": ("token.", "pat."),
+    "rights": ("user.", "roles.", "membership.", "grant."),
+    "staff": ("staff.",),
+}
+_GROUPED: Final = tuple(prefix for prefixes in _PREFIXES.values() for prefix in prefixes)
+#: The kinds of events of each group; the last one has the others.
+EVENT_GROUPS: Final = {
+    **{
+        name: tuple(kind for kind in EventKind if kind.startswith(prefixes))
+        for name, prefixes in _PREFIXES.items()
+    },
+    "other-events": tuple(kind for kind in EventKind if not kind.startswith(_GROUPED)),
+}
+SOURCE_KINDS: Final = {
+    "documents": Source.REVISION,
+    "raw-reads": Source.READ,
+    "queries": Source.QUERY,
+}
+#: What the filter by kind offers: value and title, in groups.
+KIND_CHOICES: Final = (
+    (
+        "Groups",
+        (
+            ("sign-ins", "Sign-ins and sessions"),
+            ("tokens", "Tokens"),
+            ("rights", "People and rights"),
+            ("staff", "Acts of staff"),
+            ("other-events", "Other events"),
+            ("documents", "Changes of documents"),
+            ("raw-reads", "Raw-log reads"),
+            ("queries", "SQL queries"),
+        ),
+    ),
+    ("Events", tuple((kind.value, kind.value) for kind in EventKind)),
+)
+KINDS: Final = frozenset(value for _, kinds in KIND_CHOICES for value, _ in kinds)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFilter:
+    """What is shown: all that is given must fit. ``since`` and ``until`` are days of UTC, inclusive.
+
+    ``who`` is who did it, ``what`` is what an event was about; both are whole.
+    """
+
+    who: str = ""
+    what: str = ""
+    tenant: UUID | None = None
+    account: UUID | None = None
+    kind: str = ""
+    since: dt.date | None = None
+    until: dt.date | None = None
+
+    def has(self, source: Source) -> bool:
+        """Return True if rows of this source can fit."""
+        if self.what:
+            return source is Source.EVENT and self.kind not in SOURCE_KINDS
+        return not self.kind or SOURCE_KINDS.get(self.kind, Source.EVENT) is source
+
+    @property
+    def event_kinds(self) -> Sequence[str]:
+        """The kinds of events; empty if all."""
+        return EVENT_GROUPS.get(self.kind, (self.kind,)) if self.kind else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A row of the timeline. ``row`` is what it was made of."""
+
+    source: Source
+    row: Any
+    at: dt.datetime
+    kind: str
+    who: str
+    #: What it was done to.
+    what: str
+    #: What changed, as a text.
+    text: str
+    #: A statement of SQL, or the key of a raw log object.
+    code: str = ""
+    #: Why it was refused, or why staff did it.
+    reason: str = ""
+    is_refused: bool = False
+    address: str = ""
+    request_id: str = ""
+
+    @property
+    def tenant_id(self) -> UUID | None:
+        tenant: UUID | None = self.row.tenant_id
+        return tenant
+
+    @property
+    def account_id(self) -> UUID | None:
+        """The account; None for reads and queries, which know the tenant alone."""
+        return getattr(self.row, "account_id", None)
+
+    @property
+    def order(self) -> tuple[dt.datetime, int, int]:
+        return self.at, self.source, self.row.pk
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPage:
+    """A page of the timeline, newest first. ``cursor`` is None on the last page."""
+
+    entries: Sequence[Entry] = field(default=())
+    cursor: str | None = None
+
+
+def read_audit(asked: AuditFilter, *, limit: int, cursor: str | None = None) -> AuditPage:
+    """Return a page of the timeline.
+
+    Raises:
+        BadRequest: the cursor is not from this list.
+    """
+    after = None if cursor is None else _read_cursor(cursor)
+    lists = [
+        [_ENTRY[source](row) for row in _ROWS[source](asked, after, limit + 1)]
+        for source in Source
+        if asked.has(source)
+    ]
+    merged = heapq.merge(*lists, key=lambda entry: entry.order, reverse=True)
+    found = list(islice(merged, limit + 1))
+    if len(found) <= limit:
+        return AuditPage(found)
+    last = found[limit - 1]
+    return AuditPage(found[:limit], write_cursor([last.at.isoformat(), int(last.source), last.row.pk]))
+
+
+def walk_audit(asked: AuditFilter, *, page: int, most: int) -> Iterator[Sequence[Entry]]:
+    """Yield pages of the timeline until ``most`` entries."""
+    cursor = None
+    for _ in range(-(-most // page)):
+        found = read_audit(asked, limit=page, cursor=cursor)
+        yield found.entries
+        cursor = found.cursor
+        if cursor is None:
+            return
+
+
+#: The moment, the source and the id of the last entry of a page.
+_After = tuple[str, int, int]
+
+
+def _read_cursor(cursor: str) -> _After:
+    moment, source, pk = read_cursor(cursor, (str, int, int))
+    return moment, source, pk
+
+
+def _in_time(
+    rows: QuerySet[Any], asked: AuditFilter, after: _After | None, source: Source, *, time: str
+) -> QuerySet[Any]:
+    """Return the rows of the asked days that come after the cursor, in the order of the timeline."""
+    if asked.since is not None:
+        rows = rows.filter(**{f"{time}__gte": _start(asked.since)})
+    if asked.until is not None:
+        rows = rows.filter(**{f"{time}__lt": _start(asked.until + dt.timedelta(days=1))})
+    if after is not None:
+        moment, last_source, pk = after
+        # Of the cursor's moment, rows of smaller sources are still to come, those of greater ones were there.
+        bound = pk if source == last_source else 2**63 - 1 if source < last_source else 0
+        rows = older_than(rows, write_cursor([moment, bound]), time=time)
+    return rows.order_by(f"-{time}", "-pk")
+
+
+def _start(day: dt.date) -> dt.datetime:
+    return dt.datetime.combine(day, dt.time(), dt.UTC)
+
+
+def _tenants_of(account: UUID) -> list[UUID]:
+    return list(Tenant.objects.filter(account=account).values_list("pk", flat=True))
+
+
+def _events(asked: AuditFilter, after: _After | None, count: int) -> Iterable[Event]:
+    rows = _in_time(Event.objects.all(), asked, after, Source.EVENT, time="at")
+    given = {"actor": asked.who, "subject": asked.what, "tenant_id": asked.tenant}
+    given = {name: value for name, value in given.items() if value}
+    rows = rows.filter(**given)
+    kinds = asked.event_kinds
+    if asked.account is not None:
+        if kinds:
+            rows = rows.filter(kind__in=kinds)
+        tenants = _tenants_of(asked.account)
+        if given:
+            return rows.filter(Q(account_id=asked.account) | Q(tenant_id__in=tenants))[:count]
+        of_account = rows.filter(account_id=asked.account)[:count].query.sql_with_params()
+        of_tenants = first_of_each(rows, count, "tenant_id", tenants, kind="uuid")
+        return merge_first(Event, [of_account, of_tenants], count, time="at")
+    if kinds and not given:
+        branches: list[Sql] = [first_of_each(rows, count, "kind", kinds, kind="text")]
+        return merge_first(Event, branches, count, time="at")
+    return (rows.filter(kind__in=kinds) if kinds else rows)[:count]
+
+
+def _of_logs(
+    rows: QuerySet[Any], source: Source, asked: AuditFilter, after: _After | None, count: int
+) -> Iterable[Any]:
+    """Return reads or queries, which know the tenant and not the account."""
+    rows = _in_time(rows, asked, after, source, time="at")
+    if asked.who:
+        rows = rows.filter(email=asked.who)
+    if asked.tenant is not None:
+        rows = rows.filter(tenant_id=asked.tenant)
+    if asked.account is None:
+        return rows[:count]
+    tenants = _tenants_of(asked.account)
+    if asked.who or asked.tenant is not None:
+        return rows.filter(tenant_id__in=tenants)[:count]
+    branches = [first_of_each(rows, count, "tenant_id", tenants, kind="uuid")]
+    return merge_first(rows.model, branches, count, time="at")
+
+
+def _reads(asked: AuditFilter, after: _After | None, count: int) -> Iterable[LogRead]:
+    return _of_logs(LogRead.objects.all(), Source.READ, asked, after, count)
+
+
+def _queries(asked: AuditFilter, after: _After | None, count: int) -> Iterable[QueryRun]:
+    rows = QueryRun.objects.defer("statement").annotate(opening=Left("statement", _STATEMENT))
+    return _of_logs(rows, Source.QUERY, asked, after, count)
+
+
+def _revisions(asked: AuditFilter, after: _After | None, count: int) -> Iterable[Revision]:
+    rows = _in_time(Revision.objects.defer("document"), asked, after, Source.REVISION, time="changed_at")
+    given = {"user": asked.who, "tenant_id": asked.tenant, "account_id": asked.account}
+    return rows.filter(**{name: value for name, value in given.items() if value})[:count]
+
+
+_ROWS: Final[Mapping[Source, Callable[[AuditFilter, _After | None, int], Iterable[Any]]]] = {
+    Source.EVENT: _events,
+    Source.READ: _reads,
+    Source.QUERY: _queries,
+    Source.REVISION: _revisions,
+}
+
+
+def _of_event(row: Event) -> Entry:
+    act = (row.after or {}).get("act", "")
+    is_refused = row.kind in {EventKind.SIGN_IN_FAILED, EventKind.TOKEN_REFUSED}
+    return Entry(
+        Source.EVENT,
+        row,
+        row.at,
+        act or row.kind,
+        row.actor,
+        # The tenant or account is there with its name.
+        "" if row.subject in {str(row.tenant_id), str(row.account_id)} else row.subject,
+        _changes(row.before, row.after),
+        reason=row.reason,
+        is_refused=is_refused,
+        address=row.address,
+        request_id=row.request_id,
+    )
+
+
+def _changes(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> str:
+    """Say what changed: the values before, an arrow, and those after."""
+    parts = [_values(values) for values in (before, after) if values]
+    return " → ".join(part for part in parts if part)
+
+
+def _values(values: Mapping[str, Any]) -> str:
+    texts = [
+        f"{name}: {', '.join(map(str, value)) if isinstance(value, list) else value}"
+        for name, value in values.items()
+        if name != "act" and value not in (None, [], {})
+    ]
+    text = "; ".join(texts)
+    return text if len(text) <= _VALUE else f"{text[: _VALUE - 1]}…"
+
+
+def _of_read(row: LogRead) -> Entry:
+    return Entry(
+        Source.READ,
+        row,
+        row.at,
+        "raw log read",
+        row.email,
+        "",
+        "",
+        code=row.key.removeprefix(f"{row.tenant_id}/"),
+        address=row.client_address,
+        request_id=row.request_id,
+    )
+
+
+def _of_query(row: Any) -> Entry:
+    is_refused = row.outcome not in {"ok", "running"}
+    spent = "" if row.duration_ms is None else f", {row.duration_ms} ms"
+    rows = "" if row.rows is None else f", rows: {row.rows}"
+    return Entry(
+        Source.QUERY,
+        row,
+        row.at,
+        "SQL query",
+        row.email,
+        "",
+        f"{row.outcome}{rows}{spent}",
+        code=row.opening,
+        reason=row.message,
+        is_refused=is_refused,
+        address=row.client_address,
+        request_id=row.request_id,
+    )
+
+
+def _of_revision(row: Revision) -> Entry:
+    return Entry(
+        Source.REVISION,
+        row,
+        row.changed_at,
+        f"{row.kind}: {row.action}",
+        row.user,
+        f"revision {row.seq}",
+        sentence(row),
+    )
+
+
+_ENTRY: Final[Mapping[Source, Callable[[Any], Entry]]] = {
+    Source.EVENT: _of_event,
+    Source.READ: _of_read,
+    Source.QUERY: _of_query,
+    Source.REVISION: _of_revision,
+}
+
+
+def parse_day(text: str) -> dt.date | None:
+    """Return a day as a date field sends it; None for an empty text.
+
+    Raises:
+        BadRequest: it is no day.
+    """
+    if not text:
+        return None
+    try:
+        day = dt.datetime.strptime(text, "%Y-%m-%d").date()  # noqa: DTZ007
+    except ValueError:
+        raise BadRequest("Give days like 2026-03-31.") from None
+    if not 1971 <= day.year <= 9000:
+        raise BadRequest("Give a day of the years 1971 to 9000.")
+    return day

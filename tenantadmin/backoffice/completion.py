@@ -1,0 +1,91 @@
+"""What the editors complete: words with what they are and what they mean."""
+
+# Queries are made of constants, names of columns and days.
+# ruff: noqa: S608
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final, TypedDict
+
+from logs.columns import COLUMNS, DAY_COLUMN
+from rules.conditions.keys import COMBINATORS, CONDITION_KEYS
+from rules.conditions.operators import IGNORE_CASE, OPERATORS
+from rules.language import Action
+from rules.language.fields import RULE_FIELDS
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Sequence
+
+    from analytics.reports.reading import LogReader
+
+#: The days of the log whose values are offered, and how many values of each key.
+VALUE_DAYS: Final = 7
+_VALUES: Final = 50
+#: Keys whose values are worth completing: names, not statements.
+_VALUE_KEYS: Final = (
+    *("statementType", "userName", "clientIp", "userAgent", "host", "origin"),
+    *("operationType", "adapterType", "serverHostname"),
+)
+
+
+class Word(TypedDict):
+    """One word: its text, what it is, and what it means."""
+
+    value: str
+    kind: str
+    meaning: str
+
+
+def _word(value: str, kind: str, meaning: str = "") -> Word:
+    return {"value": value, "kind": kind, "meaning": meaning}
+
+
+def rule_words(rules: Sequence[Any]) -> list[Word]:
+    """Return the words of rules: fields, actions, condition keys, operators, and the ids of ``rules``."""
+    return [
+        *(_word(name, "field", field.meaning) for name, field in RULE_FIELDS.items()),
+        *(_word(action.value, "action") for action in Action),
+        *(_word(name, "condition key", key.meaning) for name, key in CONDITION_KEYS.items()),
+        *(_word(name, "combines conditions") for name in COMBINATORS),
+        *(_word(operator.value, "operator", spec.meaning) for operator, spec in OPERATORS.items()),
+        _word(IGNORE_CASE, "operator", "upper and lower case count as equal"),
+        *(_word(rule["id"], "rule id", rule.get("name", "")) for rule in rules),
+    ]
+
+
+def sql_words() -> list[Word]:
+    """Return the table and the columns of the log."""
+    columns = (*COLUMNS, DAY_COLUMN)
+    return [
+        _word("proxy_logs", "table", "one row for each request"),
+        *(_word(column.name, column.type.value, column.meaning) for column in columns),
+    ]
+
+
+def log_words(log: LogReader, *, last: dt.date) -> list[Word]:
+    """Return the values of the keys of rules that the log of the last days holds, the most frequent first.
+
+    One audited query. Users are among them.
+
+    Raises:
+        ApiError: the query failed.
+    """
+    rows = log.rows(_values_sql(first=last - timedelta(days=VALUE_DAYS - 1), last=last))
+    return [_word(row["value"], f"{row['name']} in the log", f"{row['requests']} requests") for row in rows]
+
+
+def _values_sql(*, first: dt.date, last: dt.date) -> str:
+    days = f"FROM proxy_logs WHERE day BETWEEN '{first}' AND '{last}'"
+    tables = "json_extract_string(CASE WHEN json_valid(tables) THEN tables END, '$[*]')"
+    parts = [
+        f"SELECT 'tables' AS name, unnest({tables}) AS value {days}",
+        *(f"SELECT '{key}' AS name, {key} AS value {days}" for key in _VALUE_KEYS),
+    ]
+    return (
+        f"SELECT name, value, count(*) AS requests FROM ({' UNION ALL '.join(parts)})"
+        " WHERE value IS NOT NULL AND length(value) BETWEEN 1 AND 200 GROUP BY name, value"
+        f" QUALIFY row_number() OVER (PARTITION BY name ORDER BY count(*) DESC, value) <= {_VALUES}"
+        " ORDER BY name, requests DESC, value"
+    )

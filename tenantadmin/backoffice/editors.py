@@ -1,0 +1,39 @@
+"""The text editors of the staff's pages: Ace, with its size in our style sheet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django_ace import AceWidget
+
+
+def rules_editor() -> AceWidget:
+    """Return the editor of rules."""
+    return _editor(mode="json", minlines=12, maxlines=40, label="Rules as JSON")
+
+
+def config_editor() -> AceWidget:
+    """Return the editor of a tenant's configuration."""
+    return _editor(mode="json", minlines=12, maxlines=40, label="Configuration as JSON")
+
+
+def sql_editor() -> AceWidget:
+    """Return the editor of SQL."""
+    return _editor(mode="sql", minlines=8, maxlines=24, label="SQL")
+
+
+def _editor(*, label: str, **options: Any) -> AceWidget:
+    # The content policy forbids inline style, and workers from elsewhere.
+    return AceWidget(
+        theme="textmate",
+        width=None,
+        height=None,
+        tabsize=2,
+        toolbar=False,
+        useworker=False,
+        showprintmargin=False,
+        basicautocompletion=True,
+        useStrictCSP=True,
+        attrs={"aria-label": label},
+        **options,
+    )

@@ -1,0 +1,196 @@
+"""Page 12: the timeline of all records, with filters, saved views and a file."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+from django import forms
+from django.contrib import messages
+from django.db import transaction
+from django.http import HttpResponseRedirect
+from django.urls import reverse
+from django.utils.http import urlencode
+
+from accounts.emails import normalize_email
+from accounts.events import record_event
+from accounts.models import AuditView, Tenant, User
+from accounts.models.events import EventKind
+from accounts.staff.finding import tenants_matching
+from accounts.staff.names import names_of
+from tenantadmin.backoffice.audit import KIND_CHOICES, KINDS, AuditFilter, parse_day, read_audit, walk_audit
+from tenantadmin.backoffice.csv_files import stream_csv
+from tenantadmin.backoffice.pages.base import StaffPage
+from tenantadmin.core.errors import BadRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from django.http import HttpRequest, HttpResponse, QueryDict
+    from django.http.response import HttpResponseBase
+
+    from tenantadmin.backoffice.audit import Entry
+
+_PAGE: Final = 50
+#: Rows of a file, and of each piece of it.
+MOST_IN_FILE: Final = 10_000
+_PIECE: Final = 1000
+_MAX_VIEWS: Final = 50
+_FILTERS: Final = ("who", "what", "tenant", "account", "kind", "since", "until")
+_HEADER: Final = (
+    *("at", "kind", "who", "on", "tenant", "account", "what", "detail", "reason", "address", "request"),
+)
+
+
+def given_filters(query: QueryDict) -> dict[str, str]:
+    """Return the filters in an address, as texts."""
+    texts = {name: query.get(name, "").strip().replace("\0", "")[:400] for name in _FILTERS}
+    return {name: text for name, text in texts.items() if text}
+
+
+def parse_filters(given: Mapping[str, str]) -> AuditFilter:
+    """Return the filters. The tenant may be an id, a name, an FQDN or a member's email.
+
+    Raises:
+        BadRequest: a filter is malformed, or the tenant is not clear.
+    """
+    kind = given.get("kind", "")
+    if kind and kind not in KINDS:
+        raise BadRequest(f"There is no kind '{kind}'.")
+    asked = AuditFilter(
+        who=normalize_email(given.get("who", "")),
+        what=given.get("what", ""),
+        kind=kind,
+        since=parse_day(given.get("since", "")),
+        until=parse_day(given.get("until", "")),
+    )
+    if text := given.get("account"):
+        try:
+            asked = replace(asked, account=UUID(text))
+        except ValueError:
+            raise BadRequest("Give the id of the account. Its page has a link to its audit.") from None
+    if text := given.get("tenant"):
+        asked = replace(asked, tenant=_tenant_of(text))
+    return asked
+
+
+def _tenant_of(text: str) -> UUID:
+    # A tenant whose row is gone still has records.
+    with suppress(ValueError):
+        return UUID(text)
+    found = list(Tenant.objects.filter(tenants_matching(text))[:2])
+    if len(found) != 1:
+        how_many = "No tenant is" if not found else "More than one tenant is"
+        raise BadRequest(f"{how_many} called '{text}'. Give more of the name, or the id.")
+    return found[0].pk
+
+
+class ViewForm(forms.Form):
+    """A name for the filters."""
+
+    name = forms.CharField(max_length=100)
+
+
+class AuditListPage(StaffPage):
+    """Who did what, newest first."""
+
+    title = "Audit"
+    template_name = "backoffice/audit.html"
+
+    def read(self) -> Mapping[str, Any]:
+        given = given_filters(self.request.GET)
+        content: dict[str, Any] = {
+            "given": given,
+            "query": urlencode(given),
+            "kind_choices": KIND_CHOICES,
+            "views": [(it, urlencode(it.filters)) for it in self._views()],
+            "most": MOST_IN_FILE,
+        }
+        try:
+            asked = parse_filters(given)
+            page = read_audit(asked, limit=_PAGE, cursor=self.request.GET.get("cursor") or None)
+        except BadRequest as error:
+            return {**content, "error": error}
+        ids = _ids_of(page.entries, asked)
+        return {**content, "entries": page.entries, "cursor": page.cursor, "names": names_of(ids)}
+
+    def get(self, request: HttpRequest, **_: Any) -> HttpResponseBase:
+        if request.GET.get("format") == "csv":
+            return self._file()
+        content = self.read()
+        return self.show(self.template_name, content, status=400 if "error" in content else 200)
+
+    def _file(self) -> HttpResponseBase:
+        given = given_filters(self.request.GET)
+        asked = parse_filters(given)
+        # Who took the records away is one of them.
+        self._record("audit.exported", {"filters": given})
+        return stream_csv("audit.csv", _HEADER, _cells(asked))
+
+    def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
+        """Save the filters under a name, or forget a name."""
+        given = given_filters(request.POST)
+        if "forget" in request.POST:
+            self._forget(request.POST["forget"])
+        else:
+            self._save(request.POST, given)
+        return HttpResponseRedirect(f"{reverse('admin:audit')}?{urlencode(given)}")
+
+    def _save(self, sent: QueryDict, given: dict[str, str]) -> None:
+        form = ViewForm(sent)
+        parse_filters(given)
+        if not form.is_valid() or not given:
+            messages.error(self.request, "Filter something, and give the view a name of 1 to 100 characters.")
+            return
+        name = form.cleaned_data["name"]
+        with transaction.atomic():
+            # Locked, so that two requests at once cannot exceed the limit.
+            user = User.objects.select_for_update(no_key=True).get(email=self.actor)
+            if user.audit_views.exclude(name=name).count() >= _MAX_VIEWS:
+                messages.error(self.request, f"You have {_MAX_VIEWS} views. Forget one first.")
+                return
+            AuditView.objects.update_or_create(user=user, name=name, defaults={"filters": given})
+            self._record("view.saved", {"name": name, "filters": given})
+        messages.success(self.request, f"Saved the view {name}.")
+
+    def _forget(self, sent: str) -> None:
+        with transaction.atomic():
+            view = self._views().filter(pk=sent).first() if sent.isascii() and sent.isdigit() else None
+            if view is None:
+                messages.error(self.request, "There is no such view.")
+                return
+            view.delete()
+            self._record("view.forgotten", {"name": view.name})
+        messages.success(self.request, f"Deleted the view {view.name}.")
+
+    def _views(self) -> Any:
+        return AuditView.objects.filter(user__email=self.actor)
+
+    def _record(self, act: str, more: Mapping[str, Any]) -> None:
+        record_event(EventKind.STAFF_ACTED, actor=self.actor, subject=self.actor, after={"act": act, **more})
+
+
+def _ids_of(entries: Sequence[Entry], asked: AuditFilter) -> set[UUID]:
+    found = chain.from_iterable((entry.tenant_id, entry.account_id) for entry in entries)
+    return {it for it in (*found, asked.tenant, asked.account) if it is not None}
+
+
+def _cells(asked: AuditFilter) -> Iterator[list[Any]]:
+    for entries in walk_audit(asked, page=_PIECE, most=MOST_IN_FILE):
+        for entry in entries:
+            yield [
+                entry.at,
+                entry.kind,
+                entry.who,
+                entry.what,
+                entry.tenant_id,
+                entry.account_id,
+                entry.text,
+                entry.code,
+                entry.reason,
+                entry.address,
+                entry.request_id,
+            ]

@@ -1,0 +1,24 @@
+"""Page 13: the service itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tenantadmin.backoffice.pages.base import PART, StaffPage
+from tenantadmin.backoffice.system import read_servers, read_work
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class SystemPage(StaffPage):
+    """Jobs, which the database knows, and the servers, which the page asks behind itself."""
+
+    title = "System"
+    template_name = "backoffice/system.html"
+    parts: ClassVar[Mapping[str, str]] = {"servers": "backoffice/system_servers.html"}
+
+    def read(self) -> Mapping[str, Any]:
+        if self.request.GET.get(PART) == "servers":
+            return {"servers": read_servers()}
+        return {"work": read_work()}

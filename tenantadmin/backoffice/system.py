@@ -1,0 +1,105 @@
+"""How the service itself does: its servers, queues and jobs. Metrics and readiness read the same."""
+
+from __future__ import annotations
+
+import platform
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+import django
+from django.conf import settings
+from django.db import connection
+
+from analytics.service_state import LongJobs, beat_age, count_running_builds, find_long_jobs
+from logs.pending import PendingState, pending_state
+from tenantadmin.backoffice.home import tenant_names
+from tenantadmin.core.probes import Probes
+from tenantadmin.core.queues import QueueState, find_workers, read_queues
+from tenantadmin.http import health
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from uuid import UUID
+
+#: Beat runs a job every ten seconds.
+_LONGEST_BEAT: Final = 60.0
+#: A task that waits longer than this, in seconds, needs more workers.
+_LONGEST_WAIT: Final = 300.0
+_DEADLINE_SECONDS: Final = 3.0
+_broker: Final[Probes[str, Any]] = Probes(
+    {"queues": read_queues, "beat": beat_age, "workers": find_workers}, deadline=_DEADLINE_SECONDS
+)
+_NAMES: Final = {
+    health.DatabaseUnreachable: "Database",
+    health.RedisUnreachable: "Redis",
+    health.ObjectStoreUnreachable: "Object store",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Builds, replays and searches that wait or run, and what runs them."""
+
+    pending: PendingState
+    builds: int
+    jobs: LongJobs
+    names: Mapping[UUID, str]
+    versions: Mapping[str, str]
+
+
+def read_work() -> Work:
+    """Return what the database knows, in a constant number of queries."""
+    jobs = find_long_jobs()
+    database: Any = connection
+    return Work(
+        pending=pending_state(),
+        builds=count_running_builds(),
+        jobs=jobs,
+        names=tenant_names([job.tenant_id for job in jobs.replays] + [job.tenant_id for job in jobs.minings]),
+        versions={
+            "Service": _service_version(),
+            "Contract": str(settings.SPECTACULAR_SETTINGS["VERSION"]),
+            "Django": django.get_version(),
+            "Python": platform.python_version(),
+            "PostgreSQL": ".".join(map(str, divmod(database.pg_version, 10_000))),
+        },
+    )
+
+
+@cache
+def _service_version() -> str:
+    """Return the version in `pyproject.toml`, which every installation has."""
+    project = tomllib.loads((settings.BASE_DIR / "pyproject.toml").read_text())["project"]
+    return str(project["version"])
+
+
+@dataclass(frozen=True, slots=True)
+class Servers:
+    """What the servers answered; None did not answer in time. ``answers`` has ms by the server's name."""
+
+    answers: Mapping[str, float | None]
+    queues: Sequence[QueueState] | None
+    workers: Sequence[str] | None
+    #: Seconds since a worker last ran a job of beat; None if that is unknown.
+    beat_age: float | None
+
+    @property
+    def is_beat_late(self) -> bool:
+        return self.beat_age is None or self.beat_age > _LONGEST_BEAT
+
+    @property
+    def late_queues(self) -> set[str]:
+        """The names of the queues in which a task waits too long."""
+        return {queue.name for queue in self.queues or () if (queue.age_seconds or 0) > _LONGEST_WAIT}
+
+
+def read_servers() -> Servers:
+    """Ask the servers, each within a deadline, so that the page never hangs."""
+    answers = {
+        _NAMES[error]: None if seconds is None else seconds * 1000
+        for error, seconds in health.readiness.measure().items()
+    }
+    found = {name: None if answer is None else answer.value for name, answer in _broker.ask().items()}
+    return Servers(answers, found["queues"], found["workers"], found["beat"])

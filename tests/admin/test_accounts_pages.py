@@ -1,0 +1,406 @@
+"""The staff's pages of accounts, domains, FQDNs and the configuration of a tenant."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from accounts.billing.dns import ChallengeNotMet
+from accounts.models import Account, Domain, Event, Fqdn, Revision, TenantConfig
+from accounts.tenants.config import read_config
+from tenantadmin.core.timestamps import now
+from tests import factories
+from tests.admin.reading import text_of
+from tests.admin.staff import require_roles, shown, support_client
+
+if TYPE_CHECKING:
+    from django.test import Client
+
+    from accounts.models import Tenant
+
+
+def page_of(account: Account) -> str:
+    return reverse("admin:account", args=[account.pk])
+
+
+def change_of(account: Account) -> str:
+    return reverse("admin:account-change", args=[account.pk])
+
+
+def domain_act(domain: Domain, act: str) -> str:
+    return reverse(f"admin:domain-{act}", args=[domain.account_id, domain.name])
+
+
+@pytest.fixture
+def waiting(world: factories.World) -> Domain:
+    return Domain.objects.create(account=world.account, name="acme.example", challenge="tenant-admin=abc")
+
+
+def verified(account: Account, name: str) -> Domain:
+    return Domain.objects.create(account=account, name=name, challenge="c", verified_at=now())
+
+
+def test_who_gets_which_page(staff: Client, world: factories.World, waiting: Domain) -> None:
+    looks = {
+        "account": page_of(world.account),
+        "fqdns": reverse("admin:fqdns"),
+        "config": reverse("admin:tenant-config", args=[world.tenant.pk]),
+    }
+    acts = {
+        "change": change_of(world.account),
+        "check": domain_act(waiting, "check"),
+        "verify": domain_act(waiting, "verify"),
+    }
+    require_roles(looks, acts, world, staff)
+    waiting.refresh_from_db()
+    assert waiting.verified_at is None
+    assert not Event.objects.filter(kind="staff.acted").exists()
+
+
+class TestAccount:
+    def test_limits_stand_beside_use(self, staff: Client, world: factories.World, settings: Any) -> None:
+        settings.PLAN_LIMITS = {
+            **settings.PLAN_LIMITS,
+            "team": {"tenants": 1, "fqdns": 2, "rules": 250},
+        }
+        for number in range(3):
+            Fqdn.objects.create(name=f"f{number}.gateway.localhost", tenant_id=world.tenant.pk)
+        Fqdn.objects.create(name="old.gateway.localhost", tenant_id=world.tenant.pk, released_at=now())
+        text = shown(staff, page_of(world.account))
+        assert "Tenants 1 of 1 full" in text
+        assert "Warehouse 3 of 2 over 0 of 250" in text
+        assert "Owners owner@example.org" in text
+
+    def test_of_many_tenants_the_first_are_listed_by_name(
+        self, staff: Client, world: factories.World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        zebra = factories.make_tenant(world.account, "Zebra")
+        Fqdn.objects.create(name="z.gateway.localhost", tenant_id=zebra.pk)
+        text = shown(staff, page_of(world.account))
+        assert text.index("Zebra 1 of 10") < text.index("Warehouse 0 of 10")
+        monkeypatch.setattr("tenantadmin.backoffice.accounts._MANY", 1)
+        text = shown(staff, page_of(world.account))
+        assert "the first by name" in text
+        assert text.index("Warehouse 0 of 10") < text.index("Zebra 1 of 10")
+
+    def test_empty_lists_say_what_they_mean(self, staff: Client, db: None) -> None:
+        text = shown(staff, page_of(factories.make_account("Empty", plan="enterprise")))
+        assert "Nobody owns this account. Name an owner" in text
+        assert "The account has registered no domain." in text
+        assert "The account has no live tenant." in text
+        assert "No change is recorded." in text
+
+    def test_support_is_offered_no_act(self, world: factories.World, waiting: Domain) -> None:
+        html = support_client().get(page_of(world.account)).content.decode()
+        assert change_of(world.account) not in html
+        assert domain_act(waiting, "verify") not in html
+        assert 'data-copy="tenant-admin=abc"' in html
+
+    def test_a_deleted_one_is_shown_without_acts(self, staff: Client, world: factories.World) -> None:
+        Account.objects.filter(pk=world.account.pk).update(deleted_at=now())
+        html = staff.get(page_of(world.account)).content.decode()
+        assert "deleted" in text_of(html)
+        assert change_of(world.account) not in html
+        assert staff.get(reverse("admin:account", args=[uuid4()])).status_code == 404
+
+    def test_the_number_of_queries_does_not_grow(
+        self, staff: Client, world: factories.World, waiting: Domain
+    ) -> None:
+        def count(address: str) -> int:
+            with CaptureQueriesContext(connection) as captured:
+                assert staff.get(address).status_code == 200
+            return len(captured)
+
+        before = count(page_of(world.account)), count(change_of(world.account))
+        for number in range(4):
+            factories.make_tenant(world.account, f"T{number}")
+            verified(world.account, f"d{number}.example")
+            world.account.owners.add(factories.make_user(f"o{number}@example.org"))
+        assert (count(page_of(world.account)), count(change_of(world.account))) == before
+        assert before[0] <= 14
+
+    def test_home_the_list_and_the_tenant_lead_to_it(
+        self, staff: Client, world: factories.World, waiting: Domain
+    ) -> None:
+        link = f'href="{page_of(world.account)}'
+        assert f"{link}#domains" in staff.get("/admin/").content.decode()
+        listed = staff.get(reverse("admin:accounts_account_changelist")).content.decode()
+        assert link in listed
+        assert link in staff.get(reverse("admin:tenant", args=[world.tenant.pk])).content.decode()
+
+
+class TestChange:
+    def form(self, client: Client, account: Account, **changes: Any) -> dict[str, Any]:
+        html = client.get(change_of(account)).content.decode()
+        etag = re.findall(r'name="etag" value="([^"]+)"', html)[0].replace("&quot;", '"')
+        return {
+            "name": "Acme",
+            "plan": "enterprise",
+            "owners": "owner@example.org",
+            "billing_email": "",
+            "etag": etag,
+            "reason": "ticket 4",
+            **changes,
+        }
+
+    def test_the_plan_changes_with_a_revision_and_an_event(
+        self, staff: Client, world: factories.World
+    ) -> None:
+        answer = staff.post(change_of(world.account), self.form(staff, world.account), follow=True)
+        assert "Saved as revision 1." in text_of(answer.content.decode())
+        world.account.refresh_from_db()
+        assert world.account.plan == "enterprise"
+        revision = Revision.objects.get(kind="account", account_id=world.account.pk, seq=1)
+        assert revision.document is not None
+        assert (revision.user, revision.document["plan"]) == ("admin@example.org", "enterprise")
+        event = Event.objects.get(kind="staff.acted")
+        assert (event.account_id, event.reason) == (world.account.pk, "ticket 4")
+        assert event.after == {"act": "account.changed", "seq": 1, "plan": "enterprise"}
+
+    def test_an_account_without_owner_gets_one(self, staff: Client, world: factories.World) -> None:
+        world.account.owners.clear()
+        owners = "Stranger@example.org\nmember@example.org"
+        answer = staff.post(change_of(world.account), self.form(staff, world.account, owners=owners))
+        assert answer.status_code == 302
+        emails = world.account.owners.order_by("email").values_list("email", flat=True)
+        assert list(emails) == ["member@example.org", "stranger@example.org"]
+
+    @pytest.mark.parametrize(
+        ("changes", "status", "said"),
+        [
+            ({"reason": ""}, 400, "This field is required."),
+            ({"plan": "gold"}, 400, "Select a valid choice."),
+            ({"owners": "nobody@example.org"}, 400, "There is no user 'nobody@example.org'."),
+            ({"owners": " \n"}, 400, "This field is required."),
+            ({"etag": '"old"'}, 409, "The document changed in the meantime."),
+        ],
+    )
+    def test_what_is_wrong_is_said_and_nothing_is_written(
+        self, staff: Client, world: factories.World, changes: dict[str, str], status: int, said: str
+    ) -> None:
+        answer = staff.post(change_of(world.account), self.form(staff, world.account, **changes))
+        assert answer.status_code == status
+        assert said in text_of(answer.content.decode())
+        world.account.refresh_from_db()
+        assert (world.account.plan, world.account.seq) == ("team", 0)
+        assert not Event.objects.filter(kind="staff.acted").exists()
+
+    def test_it_says_what_another_plan_would_not_allow(
+        self, staff: Client, world: factories.World, settings: Any
+    ) -> None:
+        settings.PLAN_LIMITS = {
+            "free": {"tenants": 1, "fqdns": 0, "rules": 0},
+            "team": {"tenants": 10, "fqdns": 10, "rules": 250},
+            "enterprise": {"tenants": None, "fqdns": None, "rules": None},
+        }
+        factories.make_tenant(world.account, "Second")
+        Fqdn.objects.create(name="f.gateway.localhost", tenant_id=world.tenant.pk)
+        text = shown(staff, change_of(world.account))
+        assert "free 1 0 0 tenants (2), FQDNs of Warehouse (1)" in text
+        assert "team now 10 10 250 nothing" in text
+        assert "enterprise - - - nothing" in text
+
+
+class TestDomain:
+    def test_a_domain_is_verified_by_hand(
+        self, staff: Client, world: factories.World, waiting: Domain
+    ) -> None:
+        address = domain_act(waiting, "verify")
+        assert "_tenant-admin-challenge.acme.example Copy name tenant-admin=abc" in shown(staff, address)
+        answer = staff.post(address, {"reason": "call with the owner"}, follow=True)
+        assert "acme.example is verified." in text_of(answer.content.decode())
+        waiting.refresh_from_db()
+        assert waiting.verified_at is not None
+        events = Event.objects.filter(kind__in=["domain.verified", "staff.acted"]).order_by("pk")
+        assert [(it.kind, it.reason, it.after) for it in events] == [
+            ("domain.verified", "call with the owner", {"byHand": True}),
+            (
+                "staff.acted",
+                "call with the owner",
+                {"act": "domain.verified", "domain": "acme.example", "byHand": True},
+            ),
+        ]
+        assert "The domain is verified already." in shown(staff, address, status=409)
+
+    def test_the_dns_is_asked_now(
+        self, staff: Client, waiting: Domain, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refuse(_challenge: object) -> None:
+            raise ChallengeNotMet("The DNS has no TXT record.")
+
+        address = domain_act(waiting, "check")
+        monkeypatch.setattr("accounts.billing.domains.require_challenge", refuse)
+        refused = staff.post(address, {"reason": "ticket"})
+        assert refused.status_code == 400
+        assert "The DNS has no TXT record." in text_of(refused.content.decode())
+        assert not Event.objects.filter(kind="staff.acted").exists()
+        monkeypatch.setattr("accounts.billing.domains.require_challenge", lambda _: None)
+        assert staff.post(address, {"reason": "ticket"}).status_code == 302
+        assert Event.objects.get(kind="domain.verified").after == {"byHand": False}
+
+    def test_one_that_another_account_has_cannot_be_verified(
+        self, staff: Client, world: factories.World, waiting: Domain
+    ) -> None:
+        verified(world.stranger_tenant.account, "acme.example")
+        html = staff.get(page_of(world.account)).content.decode()
+        assert "It is verified for the account Elsewhere" in text_of(html)
+        assert domain_act(waiting, "verify") not in html
+        assert staff.post(domain_act(waiting, "verify"), {"reason": "x"}).status_code == 409
+
+    def test_an_unknown_one(self, staff: Client, world: factories.World) -> None:
+        address = reverse("admin:domain-verify", args=[world.account.pk, "none.example"])
+        assert "The account has no such domain." in shown(staff, address, status=404)
+
+
+class TestFqdn:
+    def ask(self, client: Client, name: str, *, status: int = 200, **query: Any) -> str:
+        return shown(client, reverse("admin:fqdns"), status=status, q=name, **query)
+
+    def test_a_claimed_one_leads_to_its_tenant(self, staff: Client, world: factories.World) -> None:
+        Fqdn.objects.create(name="db.acme.example", tenant_id=world.tenant.pk)
+        text = self.ask(staff, "DB.acme.example")
+        assert re.search(r"claimed since .* by Warehouse of Acme \. Any other tenant .* answered 409", text)
+
+    def test_a_released_one_is_kept_until_its_tombstone_ends(
+        self, staff: Client, world: factories.World, settings: Any
+    ) -> None:
+        settings.TOMBSTONE_LIFETIME = dt.timedelta(days=30)
+        at = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
+        row = Fqdn.objects.create(name="db.acme.example", tenant_id=world.tenant.pk, released_at=now())
+        assert "it is kept for Warehouse of Acme : anybody else" in self.ask(staff, "db.acme.example")
+        Fqdn.objects.filter(pk=row.pk).update(released_at=at)
+        assert "free No tenant holds it." in self.ask(staff, "db.acme.example")
+
+    def test_a_tenant_that_is_gone(self, staff: Client, db: None) -> None:
+        Fqdn.objects.create(name="db.acme.example", tenant_id=uuid4())
+        assert "a tenant that is gone" in self.ask(staff, "db.acme.example")
+
+    @pytest.mark.parametrize("name", ["nope", "a b.example", "*.example.org", "\0", "1.2.3.4"])
+    def test_what_is_no_host_name_is_said(self, staff: Client, db: None, name: str) -> None:
+        answer = staff.get(reverse("admin:fqdns"), {"q": name})
+        assert answer.status_code == 200
+        assert ('role="alert"' in answer.content.decode()) == (name != "\0")
+
+    def test_why_a_claim_would_be_refused(self, staff: Client, world: factories.World, settings: Any) -> None:
+        Fqdn.objects.create(name="db.acme.example", tenant_id=world.tenant.pk)
+        other = str(world.stranger_tenant.pk)
+        text = self.ask(staff, "db.acme.example", tenant=other)
+        assert "A claim by Other 400 fqdn-outside-domains" in text
+        assert "409 fqdn_conflict Another tenant holds it." in text
+        verified(world.stranger_tenant.account, "acme.example")
+        Fqdn.objects.update(released_at=now())
+        text = self.ask(staff, "db.acme.example", tenant=other)
+        assert "A claim by Other 409 fqdn_conflict Another tenant released it" in text
+        settings.PLAN_LIMITS = {**settings.PLAN_LIMITS, "team": {"tenants": 1, "fqdns": 0, "rules": 1}}
+        assert "400 plan_limit_exceeded" in self.ask(staff, "db.acme.example", tenant="Other")
+
+    def test_the_answer_is_that_of_a_write(self, staff: Client, world: factories.World) -> None:
+        name = "new.gateway.localhost"
+        assert "A claim by Warehouse 200 It would succeed." in self.ask(staff, name, tenant="warehouse")
+        document = read_config(world.tenant.pk).document
+        TenantConfig.objects.filter(pk=world.tenant.pk).update(document={**document, "fqdns": [name]})
+        Fqdn.objects.create(name=name, tenant_id=world.tenant.pk)
+        assert "It is this tenant's own already." in self.ask(staff, name, tenant="warehouse")
+
+    def test_a_tenant_that_is_not_clear(self, staff: Client, world: factories.World) -> None:
+        factories.make_tenant(world.account, "Warehouse 2")
+        text = self.ask(staff, "a.gateway.localhost", tenant="warehouse")
+        assert "More than one tenant is meant. Choose: Warehouse of Acme Warehouse 2 of Acme" in text
+        assert "No tenant is called so." in self.ask(staff, "a.gateway.localhost", tenant="zzz")
+
+    def test_a_deleted_tenant_claims_nothing(self, staff: Client, world: factories.World) -> None:
+        world.tenant.deleted_at = now()
+        world.tenant.save()
+        text = self.ask(staff, "a.gateway.localhost", tenant=str(world.tenant.pk))
+        assert "404 not_found The tenant is deleted." in text
+
+
+class TestConfig:
+    @pytest.fixture
+    def address(self, world: factories.World) -> str:
+        return reverse("admin:tenant-config", args=[world.tenant.pk])
+
+    def form(self, tenant: Tenant, **changes: Any) -> dict[str, Any]:
+        stored = read_config(tenant.pk)
+        return {
+            "config": json.dumps({**stored.document, "labels": {"team": "blue"}}),
+            "etag": stored.etag,
+            "base_seq": stored.seq,
+            "reason": "ticket 6",
+            **changes,
+        }
+
+    def test_saving_writes_a_revision_and_an_event(
+        self, staff: Client, world: factories.World, address: str
+    ) -> None:
+        answer = staff.post(address, self.form(world.tenant), follow=True)
+        assert "Saved as revision 1." in text_of(answer.content.decode())
+        assert read_config(world.tenant.pk).document["labels"] == {"team": "blue"}
+        event = Event.objects.get(kind="staff.acted")
+        assert (event.reason, event.after) == ("ticket 6", {"act": "config.saved", "seq": 1})
+
+    @pytest.mark.parametrize(
+        ("config", "said"),
+        [
+            ("{", "not valid JSON"),
+            ("[]", "object"),
+            ('{"tenantName": "W", "fqdn": []}', "fqdn"),
+            ('{"tenantName": "W", "fqdns": ["a.elsewhere.example"]}', "in no verified domain of the account"),
+        ],
+    )
+    def test_what_is_wrong_is_said(
+        self, staff: Client, world: factories.World, address: str, config: str, said: str
+    ) -> None:
+        answer = staff.post(address, self.form(world.tenant, config=config))
+        assert answer.status_code == 400
+        assert said in text_of(answer.content.decode())
+        assert read_config(world.tenant.pk).seq == 0
+
+    def test_both_sides_are_shown_if_somebody_saved_first(
+        self, staff: Client, world: factories.World, address: str
+    ) -> None:
+        mine = self.form(world.tenant)
+        theirs = self.form(world.tenant)
+        theirs["config"] = theirs["config"].replace("blue", "green")
+        assert staff.post(address, theirs).status_code == 302
+        answer = staff.post(address, mine)
+        assert answer.status_code == 409
+        html = answer.content.decode()
+        text = text_of(html)
+        assert "Somebody saved revision 1 first" in text
+        assert '"team": "green"' in text
+        assert '"team": "blue"' in text
+        etag = re.findall(r'name="etag" value="([^"]+)"', html)[0].replace("&quot;", '"')
+        assert staff.post(address, {**mine, "etag": etag, "base_seq": 1}).status_code == 302
+        assert read_config(world.tenant.pk).document["labels"] == {"team": "blue"}
+
+    def test_a_taken_name_is_a_conflict_without_two_sides(
+        self, staff: Client, world: factories.World, address: str
+    ) -> None:
+        factories.make_tenant(world.account, "Second")
+        answer = staff.post(address, self.form(world.tenant, config='{"tenantName": "second"}'))
+        assert answer.status_code == 409
+        assert "first" not in text_of(answer.content.decode()).partition("Somebody saved")[2]
+
+    def test_support_reads_but_does_not_save(self, world: factories.World, address: str) -> None:
+        support = support_client()
+        html = support.get(address).content.decode()
+        assert "A platform admin saves." in text_of(html)
+        assert "<textarea" not in html
+        assert support.post(address, self.form(world.tenant)).status_code == 403
+        assert read_config(world.tenant.pk).seq == 0
+
+    def test_a_deleted_tenant_has_none(self, staff: Client, world: factories.World, address: str) -> None:
+        form = self.form(world.tenant)
+        world.tenant.deleted_at = now()
+        world.tenant.save()
+        assert "The tenant is deleted. Its history keeps the configuration." in shown(staff, address)
+        assert staff.post(address, form).status_code == 404

@@ -1,0 +1,424 @@
+"""The timeline of the audit: its order, filters, pages, saved views and file; no query scans a table."""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import io
+import re
+from typing import TYPE_CHECKING, Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from accounts.models import AuditView, Event, Revision
+from accounts.models.events import EventKind
+from logs.models import LogRead, QueryRun
+from tenantadmin.backoffice.audit import (
+    EVENT_GROUPS,
+    KIND_CHOICES,
+    AuditFilter,
+    read_audit,
+    walk_audit,
+)
+from tenantadmin.core.errors import BadRequest
+from tenantadmin.core.timestamps import now
+from tests.admin.staff import require_roles, shown, signed_in, support_client
+
+if TYPE_CHECKING:
+    from django.test import Client
+
+    from tests import factories
+
+AUDIT = "/admin/audit/"
+AT = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
+ADA = "ada@example.org"
+ROWS = 4000
+MONTH = f"{now():%Y_%m}"
+#: What `filled` fills: the partitions of this month, and a table without partitions.
+FULL = ("accounts_revision", *(f"{it}_{MONTH}" for it in ("accounts_event", "logs_logread", "logs_queryrun")))
+
+
+def minutes(number: int) -> dt.datetime:
+    return AT + dt.timedelta(minutes=number)
+
+
+def make_event(at: dt.datetime = AT, **fields: Any) -> Event:
+    defaults: dict[str, Any] = {"kind": EventKind.SIGN_IN_SUCCEEDED, "actor": ADA, "subject": ADA}
+    return Event.objects.create(**defaults | {"request_id": "r", **fields}, at=at)
+
+
+def make_read(at: dt.datetime = AT, **fields: Any) -> LogRead:
+    defaults: dict[str, Any] = {"tenant_id": uuid4(), "email": ADA, "key": "k", "request_id": "r"}
+    return LogRead.objects.create(**defaults | fields, at=at)
+
+
+def make_query(at: dt.datetime = AT, **fields: Any) -> QueryRun:
+    defaults: dict[str, Any] = {"tenant_id": uuid4(), "email": ADA, "statement": "SELECT 1"}
+    return QueryRun.objects.create(**defaults | {"request_id": "r", "outcome": "ok", **fields}, at=at)
+
+
+def make_revision(at: dt.datetime = AT, **fields: Any) -> Revision:
+    defaults: dict[str, Any] = {"kind": "config", "tenant_id": uuid4(), "account_id": uuid4(), "seq": 0}
+    values = defaults | {"action": "create", "user": ADA, "document": {}, **fields}
+    return Revision.objects.create(**values, changed_at=at)
+
+
+def found(**filters: Any) -> list[tuple[str, int]]:
+    """Return (source, id) of what fits, newest first."""
+    asked = AuditFilter(**filters)
+    return [
+        (entry.source.name, entry.row.pk) for page in walk_audit(asked, page=50, most=50) for entry in page
+    ]
+
+
+def keys(*rows: Any) -> list[tuple[str, int]]:
+    names = {Event: "EVENT", LogRead: "READ", QueryRun: "QUERY", Revision: "REVISION"}
+    return [(names[type(row)], row.pk) for row in rows]
+
+
+def test_who_gets_it(staff: Client, world: factories.World) -> None:
+    require_roles({"audit": AUDIT}, {}, world, staff)
+    assert not Event.objects.filter(kind="staff.acted").exists()
+
+
+class TestTimeline:
+    def test_all_sources_are_in_one_order(self, db: None) -> None:
+        rows = [
+            make_revision(minutes(1)),
+            make_query(minutes(2)),
+            make_event(minutes(3)),
+            make_read(minutes(4)),
+        ]
+        assert found() == keys(*reversed(rows))
+
+    def test_of_one_moment_the_order_is_fixed(self, db: None) -> None:
+        revision, read, query, event = make_revision(), make_read(), make_query(), make_event()
+        assert found() == keys(event, query, read, revision)
+
+    @pytest.mark.parametrize("limit", [1, 2, 3])
+    def test_pages_lose_and_repeat_nothing(self, db: None, limit: int) -> None:
+        for _ in range(2):
+            for make in (make_revision, make_read, make_query, make_event):
+                make()
+        make_event(minutes(1))
+        make_read(minutes(-1))
+        whole = found()
+        paged: list[tuple[str, int]] = []
+        cursor = None
+        for _ in range(20):
+            page = read_audit(AuditFilter(), limit=limit, cursor=cursor)
+            assert len(page.entries) <= limit
+            paged += [(entry.source.name, entry.row.pk) for entry in page.entries]
+            cursor = page.cursor
+            if cursor is None:
+                break
+        assert paged == whole
+        assert len(whole) == 10
+
+    @pytest.mark.parametrize("cursor", ["x", "W10", "WyJ4IiwxLDFd"])
+    def test_a_foreign_cursor_is_said(self, staff: Client, world: factories.World, cursor: str) -> None:
+        with pytest.raises(BadRequest):
+            read_audit(AuditFilter(), limit=1, cursor=cursor)
+        assert "The cursor is invalid." in shown(staff, AUDIT, status=400, cursor=cursor)
+
+
+class TestFilters:
+    def test_by_who(self, db: None) -> None:
+        own = [
+            make_revision(minutes(1)),
+            make_read(minutes(2)),
+            make_query(minutes(3)),
+            make_event(minutes(4)),
+        ]
+        make_event(actor="bob@example.org")
+        make_read(email="bob@example.org")
+        make_query(email="bob@example.org")
+        make_revision(user="bob@example.org")
+        assert found(who=ADA) == keys(*reversed(own))
+
+    def test_by_what(self, db: None) -> None:
+        event = make_event(subject="acme.example")
+        make_event()
+        make_read()
+        assert found(what="acme.example") == keys(event)
+        assert found(what="acme.example", kind="queries") == []
+
+    def test_by_tenant_and_by_account(self, world: factories.World) -> None:
+        tenant, account = world.tenant.pk, world.account.pk
+        rows = [
+            make_revision(minutes(1), tenant_id=tenant, account_id=account, seq=7),
+            make_read(minutes(2), tenant_id=tenant),
+            make_query(minutes(3), tenant_id=tenant),
+            make_event(minutes(4), tenant_id=tenant),
+        ]
+        of_account = make_event(minutes(5), account_id=account)
+        both = make_event(minutes(6), account_id=account, tenant_id=tenant)
+        foreign = world.stranger_tenant
+        make_event(minutes(7), tenant_id=foreign.pk, account_id=foreign.account_id)
+        make_read(minutes(7), tenant_id=foreign.pk)
+        until = dt.date(2026, 3, 1)
+        assert found(tenant=tenant, until=until) == keys(both, *reversed(rows))
+        assert found(account=account, until=until) == keys(both, of_account, *reversed(rows))
+        assert found(account=account, who=ADA, until=until) == keys(both, of_account, *reversed(rows))
+        assert found(account=account, kind="sign-ins", until=until) == keys(both, of_account, rows[3])
+        assert found(account=foreign.account_id, tenant=tenant, until=until) == []
+
+    def test_by_kind(self, db: None) -> None:
+        signed, acted = make_event(), make_event(kind=EventKind.STAFF_ACTED)
+        domain = make_event(kind=EventKind.DOMAIN_ADDED)
+        read, query, revision = make_read(), make_query(), make_revision()
+        assert found(kind="sign-ins") == keys(signed)
+        assert found(kind="staff") == keys(acted)
+        assert found(kind="staff.acted") == keys(acted)
+        assert found(kind="other-events") == keys(domain)
+        assert found(kind="raw-reads") == keys(read)
+        assert found(kind="queries") == keys(query)
+        assert found(kind="documents") == keys(revision)
+        assert found(kind="rights") == []
+
+    def test_every_kind_of_event_is_in_one_group(self) -> None:
+        grouped = [kind for kinds in EVENT_GROUPS.values() for kind in kinds]
+        assert sorted(grouped) == sorted(EventKind)
+        offered = {value for value, _ in KIND_CHOICES[0][1]}
+        assert set(EVENT_GROUPS) < offered
+
+    def test_by_days_inclusive(self, db: None) -> None:
+        first = make_event(dt.datetime(2026, 3, 1, tzinfo=dt.UTC))
+        last = make_read(dt.datetime(2026, 3, 2, 23, 59, 59, 999000, tzinfo=dt.UTC))
+        make_query(dt.datetime(2026, 3, 3, tzinfo=dt.UTC))
+        make_revision(dt.datetime(2026, 2, 28, 23, 59, 59, tzinfo=dt.UTC))
+        assert found(since=dt.date(2026, 3, 1), until=dt.date(2026, 3, 2)) == keys(last, first)
+
+    @pytest.mark.parametrize(
+        ("query", "said"),
+        [
+            ({"since": "yesterday"}, "Give days like 2026-03-31."),
+            ({"until": "9999-12-31"}, "Give a day of the years 1971 to 9000."),
+            ({"kind": "nothing"}, "There is no kind 'nothing'."),
+            ({"tenant": "zzz"}, "No tenant is called 'zzz'."),
+            ({"account": "Acme"}, "Give the id of the account."),
+        ],
+    )
+    def test_what_is_wrong_is_said(
+        self, staff: Client, world: factories.World, query: dict[str, str], said: str
+    ) -> None:
+        assert said in shown(staff, AUDIT, status=400, **query)
+        assert staff.get(AUDIT, {**query, "format": "csv"}).status_code == 400
+        assert staff.post(AUDIT, {**query, "name": "x"}).status_code == 400
+
+    def test_a_tenant_by_its_name(self, staff: Client, world: factories.World) -> None:
+        make_query(tenant_id=world.tenant.pk, statement="SELECT 4711")
+        make_query(statement="SELECT 4712")
+        text = shown(staff, AUDIT, tenant="ware", kind="queries")
+        assert "SELECT 4711" in text
+        assert "SELECT 4712" not in text
+
+
+class TestPage:
+    def test_a_refused_query_has_its_text_and_the_refusal(
+        self, staff: Client, world: factories.World
+    ) -> None:
+        make_query(
+            tenant_id=world.tenant.pk,
+            statement=f"SELECT pg_sleep(1) -- {'x' * 2000}",
+            outcome="query_rejected",
+            message="The function 'pg_sleep' is not allowed.",
+            client_address="192.0.2.1",
+        )
+        text = shown(staff, AUDIT, kind="queries")
+        assert "SQL query refused ada@example.org 192.0.2.1 Warehouse query_rejected" in text
+        assert "SELECT pg_sleep(1) -- x" in text
+        assert "The function 'pg_sleep' is not allowed." in text
+        assert len(text) < 4000
+
+    def test_each_row_leads_to_what_it_is_made_of(self, staff: Client, world: factories.World) -> None:
+        event = make_event(
+            kind=EventKind.MEMBERSHIP_CHANGED, before={"role": "member"}, after={"role": "owner"}
+        )
+        query, read = make_query(), make_read(tenant_id=world.tenant.pk, key=f"{world.tenant.pk}/logs/2026")
+        account = make_revision(kind="account", tenant_id=None, account_id=uuid4())
+        html = staff.get(AUDIT).content.decode()
+        for address in (
+            f"/admin/accounts/event/{event.pk}/change/",
+            f"/admin/logs/queryrun/{query.pk}/change/",
+            f"/admin/logs/logread/{read.pk}/change/",
+            f"/admin/accounts/revision/{account.pk}/change/",
+            f"/admin/tenants/{world.tenant.pk}/history/?kind=rules&amp;to=0",
+            "/admin/people/of/?email=ada%40example.org",
+        ):
+            assert address in html, address
+        text = shown(staff, AUDIT)
+        assert "role: member → role: owner" in text
+        assert "logs/2026" in text
+
+    def test_nothing_fits(self, staff: Client, world: factories.World) -> None:
+        assert "Nothing fits." in shown(staff, AUDIT, who="nobody@example.org")
+
+    def test_older_pages_keep_the_filters(self, staff: Client, world: factories.World) -> None:
+        for number in range(51):
+            make_event(minutes(number), subject=f"s{number}.example")
+        html = staff.get(AUDIT, {"who": ADA}).content.decode()
+        assert "s50.example" in html
+        older = re.findall(r'href="(\?who=ada%40example.org&amp;cursor=[^"]+)"', html)
+        assert len(older) == 1
+        html = staff.get(AUDIT + older[0].replace("&amp;", "&")).content.decode()
+        assert "s0.example" in html
+        assert "s1.example" not in html
+        assert "Newest" in html
+
+    def test_the_number_of_queries_does_not_grow(self, staff: Client, world: factories.World) -> None:
+        def count() -> int:
+            with CaptureQueriesContext(connection) as captured:
+                assert staff.get(AUDIT).status_code == 200
+            return len(captured)
+
+        before = count()
+        for number in range(5):
+            make_event(tenant_id=world.tenant.pk, account_id=world.account.pk)
+            make_query(tenant_id=world.stranger_tenant.pk)
+            make_read(tenant_id=world.tenant.pk)
+            make_revision(minutes(number))
+        assert count() == before <= 13
+
+
+class TestViews:
+    def test_a_view_is_saved_shown_and_forgotten(self, staff: Client, world: factories.World) -> None:
+        form = {"who": ADA, "kind": "queries", "name": "Ada's queries"}
+        answer = staff.post(AUDIT, form)
+        assert answer["Location"] == f"{AUDIT}?who=ada%40example.org&kind=queries"
+        view = AuditView.objects.get()
+        assert (view.user.email, view.name) == ("admin@example.org", "Ada's queries")
+        assert view.filters == {"who": ADA, "kind": "queries"}
+        html = staff.get(answer["Location"]).content.decode()
+        assert 'href="?who=ada%40example.org&amp;kind=queries" aria-current="true"' in html
+        staff.post(AUDIT, {**form, "kind": "tokens"})
+        view.refresh_from_db()
+        assert view.filters["kind"] == "tokens"
+        staff.post(AUDIT, {"forget": view.pk})
+        assert not AuditView.objects.exists()
+        acted = Event.objects.filter(kind="staff.acted").order_by("pk")
+        assert list(acted.values_list("after__act", flat=True)) == [
+            "view.saved",
+            "view.saved",
+            "view.forgotten",
+        ]
+
+    def test_it_is_its_users_alone(self, staff: Client, world: factories.World) -> None:
+        support = support_client()
+        support.post(AUDIT, {"kind": "queries", "name": "mine"})
+        view = AuditView.objects.get()
+        saved = 'aria-label="Saved views"'
+        assert saved in support.get(AUDIT).content.decode()
+        assert saved not in staff.get(AUDIT).content.decode()
+        staff.post(AUDIT, {"forget": view.pk})
+        staff.post(AUDIT, {"forget": "x\0"})
+        assert AuditView.objects.exists()
+
+    @pytest.mark.parametrize(
+        "form", [{"kind": "queries"}, {"kind": "queries", "name": "x" * 101}, {"name": "x"}]
+    )
+    def test_it_needs_a_name_and_a_filter(
+        self, staff: Client, world: factories.World, form: dict[str, str]
+    ) -> None:
+        answer = staff.post(AUDIT, form, follow=True)
+        assert "give the view a name" in answer.content.decode()
+        assert not AuditView.objects.exists()
+
+    def test_not_without_end(
+        self, staff: Client, world: factories.World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("tenantadmin.backoffice.pages.audit._MAX_VIEWS", 1)
+        staff.post(AUDIT, {"kind": "queries", "name": "one"})
+        staff.post(AUDIT, {"kind": "tokens", "name": "one"})
+        answer = staff.post(AUDIT, {"kind": "queries", "name": "two"}, follow=True)
+        assert "Forget one first." in answer.content.decode()
+        assert [(it.name, it.filters) for it in AuditView.objects.all()] == [("one", {"kind": "tokens"})]
+
+    def test_it_goes_with_its_user(self, world: factories.World) -> None:
+        client = signed_in(world.platform_admin)
+        client.post(AUDIT, {"kind": "queries", "name": "one"})
+        world.platform_admin.delete()
+        assert not AuditView.objects.exists()
+
+
+class TestFile:
+    def test_it_has_what_fits_and_leaves_an_event(self, staff: Client, world: factories.World) -> None:
+        make_query(tenant_id=world.tenant.pk, statement="=cmd()", message="-1", outcome="query_failed")
+        make_event()
+        answer = staff.get(AUDIT, {"format": "csv", "kind": "queries"})
+        assert answer["Content-Disposition"] == 'attachment; filename="audit.csv"'
+        rows = list(csv.DictReader(io.StringIO(answer.getvalue().decode())))
+        assert [(it["at"], it["who"], it["tenant"], it["detail"], it["reason"]) for it in rows] == [
+            ("2026-03-01T12:00:00.000Z", ADA, str(world.tenant.pk), "'=cmd()", "'-1")
+        ]
+        event = Event.objects.get(kind="staff.acted")
+        assert event.after == {"act": "audit.exported", "filters": {"kind": "queries"}}
+
+    def test_it_ends(self, db: None) -> None:
+        for number in range(5):
+            make_event(minutes(number))
+        pages = [len(page) for page in walk_audit(AuditFilter(kind="sign-ins"), page=2, most=4)]
+        assert pages == [2, 2]
+
+
+def test_no_large_table_is_scanned(filled: None) -> None:
+    """All filters that choose another way to read, in one test, because filling the tables takes time."""
+    cursor_text = read_audit(AuditFilter(), limit=20).cursor
+    person, some_id = "n7@example.org", UUID(int=7)
+    for asked in (
+        AuditFilter(),
+        AuditFilter(who=person),
+        AuditFilter(what=person),
+        AuditFilter(kind="rights"),
+        AuditFilter(kind="terms.published"),
+        AuditFilter(kind="other-events", since=dt.date(2026, 3, 1)),
+        AuditFilter(tenant=some_id),
+        AuditFilter(account=some_id),
+        AuditFilter(who=person, account=some_id),
+        AuditFilter(tenant=some_id, kind="sign-ins"),
+    ):
+        with CaptureQueriesContext(connection) as captured:
+            read_audit(asked, limit=50)
+            read_audit(asked, limit=50, cursor=cursor_text)
+        plans = [explain(query["sql"]) for query in captured.captured_queries]
+        assert sum(any(table in plan for table in FULL) for plan in plans) >= 2, asked
+        for plan in plans:
+            assert not [table for table in FULL if f"Seq Scan on {table} " in plan], (asked, plan)
+
+
+def explain(sql: str) -> str:
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN {sql}")
+        return "\n".join(line for (line,) in cursor.fetchall())
+
+
+@pytest.fixture
+def filled(world: factories.World) -> None:
+    """Fill the large tables: 500 people, tenants and accounts with a few rows each."""
+    make_event()
+    make_read(now())
+    make_query(now())
+    who, tenant = "'n' || n %% 500 || '@example.org'", "lpad(to_hex(n %% 500), 32, '0')::uuid"
+    at = "date_trunc('month', now()) + n * interval '1 second'"
+    blank = "'', '', ''"
+    rows = {
+        "accounts_event (at, kind, actor, subject, tenant_id, account_id, reason, request_id, address)": (
+            f"{at}, 'token.minted', {who}, {who}, {tenant}, {tenant}, {blank}"
+        ),
+        'accounts_revision (kind, tenant_id, account_id, seq, action, "user", changed_at, summary)': (
+            f"'rules', {tenant}, {tenant}, n, 'update', {who}, {at}, '{{}}'"
+        ),
+        "logs_logread (at, tenant_id, email, key, request_id, client_address)": (
+            f"{at}, {tenant}, {who}, {blank}"
+        ),
+        "logs_queryrun (at, tenant_id, email, statement, request_id, client_address, outcome)": (
+            f"{at}, {tenant}, {who}, {blank}, 'ok'"
+        ),
+    }
+    with connection.cursor() as cursor:
+        for columns, values in rows.items():
+            cursor.execute(f"INSERT INTO {columns} SELECT {values} FROM generate_series(1, %s) AS n", [ROWS])
+        cursor.execute("ANALYZE accounts_event, accounts_revision, logs_logread, logs_queryrun")

@@ -1,0 +1,155 @@
+"""What staff do around the log without writing SQL: facets, completion, traces of requests."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from logs.models import QueryRun
+from rules.conditions.keys import CONDITION_KEYS
+from rules.drafts import create_draft
+from tenantadmin.backoffice.completion import rule_words, sql_words
+from tenantadmin.backoffice.facets import Facets, Show, names_day, write_sql
+from tests.admin.logs import DAY, ENTRY, RULE, put_log, statement_in, to
+from tests.admin.reading import text_of
+
+if TYPE_CHECKING:
+    from django.test import Client
+
+    from accounts.models import Tenant
+
+
+class TestTrace:
+    def test_a_logged_request_by_the_rules_in_force(self, access: Client, tenant: Tenant) -> None:
+        put_log(
+            tenant,
+            {**ENTRY, "cacheStatus": "MISS", "matchedRule": "other", "missReason": "no-cache-entry"},
+        )
+        address = to("tenant-rules-trace", tenant)
+        form = access.get(address, {"log_id": "log-0", "day": DAY.isoformat()}).content.decode()
+        assert 'name="log_id" value="log-0"' in form
+        assert not QueryRun.objects.exists()
+        answer = access.post(address, {"log_id": "log-0", "day": DAY.isoformat(), "seq": "1"})
+        page = text_of(answer.content.decode())
+        assert "orders decides: cache by revision 1" in page
+        assert "The log says other , and these rules say orders ." in page
+        assert "There was no stored result for this request." in page
+        assert "standardizedSql SELECT <b>" in page
+        runs = QueryRun.objects.values_list("email", "outcome")
+        assert set(runs) == {("support@example.org", "ok")}
+
+    def test_what_is_not_in_the_log(self, access: Client, tenant: Tenant) -> None:
+        put_log(tenant, ENTRY)
+        address = to("tenant-rules-trace", tenant)
+        for sent, status in (
+            ({"log_id": "none", "day": DAY.isoformat()}, 404),
+            ({"log_id": "log-0", "day": "never"}, 400),
+            ({"log_id": "log-0", "day": DAY.isoformat(), "seq": "9"}, 400),
+        ):
+            assert access.post(address, sent).status_code == status
+
+    def test_by_a_revision_or_a_draft(self, support: Client, tenant: Tenant) -> None:
+        rules = [{**RULE, "id": "drafted", "action": "bypass"}]
+        draft = create_draft(
+            tenant_id=tenant.pk, document={"name": "Bypass", "rules": rules}, actor="a@b.example"
+        )
+        address = to("tenant-rules-trace", tenant)
+        request = '{"tables": ["sales.orders"]}'
+        by_draft = {"request": request, "draft": str(draft.pk)}
+        page = text_of(support.post(address, by_draft).content.decode())
+        assert "drafted decides: bypass by a draft of revision 1" in page
+        page = text_of(support.post(address, {"request": request, "seq": "0"}).content.decode())
+        assert "No rule decides: the request passes through by revision 0" in page
+        both = support.post(address, {**by_draft, "seq": "1"})
+        assert both.status_code == 400
+        assert "Choose a revision or a draft, not both." in both.content.decode()
+        assert support.post(address, {"request": request, "draft": "x"}).status_code == 400
+
+
+class TestCompletion:
+    def test_words_of_rules(self) -> None:
+        words = {(word["value"], word["kind"]) for word in rule_words([{"id": "orders", "name": "Orders"}])}
+        assert {(name, "condition key") for name in CONDITION_KEYS} <= words
+        assert {
+            ("containsAny", "operator"),
+            ("ignoreCase", "operator"),
+            ("ttlSeconds", "field"),
+            ("bypass", "action"),
+            ("orders", "rule id"),
+            ("any", "combines conditions"),
+        } <= words
+
+    def test_words_of_sql(self) -> None:
+        words = sql_words()
+        assert words[0]["value"] == "proxy_logs"
+        assert {"day", "standardizedSql", "cacheStatus"} <= {word["value"] for word in words}
+        assert len(words) == 53
+
+    def test_the_pages_carry_them(self, access: Client, tenant: Tenant) -> None:
+        for name in ("tenant-sql", "tenant-rules"):
+            html = access.get(to(name, tenant)).content.decode()
+            found = re.search(r'<script id="words" type="application/json">(.*?)</script>', html)
+            assert found is not None
+            assert {"value", "kind", "meaning"} == json.loads(found[1])[0].keys()
+
+    def test_values_that_the_log_holds(self, access: Client, tenant: Tenant) -> None:
+        put_log(tenant, ENTRY, ENTRY, {**ENTRY, "userName": "bea", "tables": "no json", "host": ""})
+        answer = access.post(f"{to('tenant-rules', tenant)}?part=values", {})
+        assert [(word["value"], word["kind"], word["meaning"]) for word in answer.json()["words"]] == [
+            ("sales.orders", "tables in the log", "2 requests"),
+            ("ana", "userName in the log", "2 requests"),
+            ("bea", "userName in the log", "1 requests"),
+        ]
+        assert QueryRun.objects.get().email == "support@example.org"
+
+
+class TestFacets:
+    def test_the_page_opens_with_the_last_day(self, access: Client, tenant: Tenant) -> None:
+        html = access.get(to("tenant-sql", tenant)).content.decode()
+        assert f"WHERE day BETWEEN '{DAY}' AND '{DAY}'" in statement_in(html)
+        assert '<option value="orders">' in html
+
+    @pytest.mark.parametrize("show", list(Show))
+    def test_what_they_write_runs(self, access: Client, tenant: Tenant, show: Show) -> None:
+        if show is Show.ENTRIES:
+            put_log(tenant, {**ENTRY, "matchedRule": "orders"}, {**ENTRY, "userName": "bea"})
+        chosen = {"user": "ana", "status": "HIT", "rule": "orders", "table": "sales.orders"}
+        query = {"first": DAY.isoformat(), "last": DAY.isoformat(), "show": show.value, **chosen}
+        html = access.get(to("tenant-sql", tenant), query).content.decode()
+        statement = statement_in(html)
+        assert "AND userName = 'ana' AND cacheStatus = 'HIT' AND matchedRule = 'orders'" in statement
+        answer = access.post(to("tenant-sql", tenant), {"statement": statement})
+        expected = "1 row in" if show is Show.ENTRIES else "0 rows in"
+        assert expected in text_of(answer.content.decode())
+
+    def test_bad_days_are_said(self, access: Client, tenant: Tenant) -> None:
+        html = access.get(to("tenant-sql", tenant), {"first": "x", "last": ""}).content.decode()
+        assert "Enter a valid date." in html
+        assert statement_in(html) == ""
+
+    @settings(max_examples=50)
+    @given(st.text())
+    def test_values_stay_values(self, value: str) -> None:
+        """Without its literals, a statement is the same for every value."""
+        bare = re.sub(r"'(?:[^']|'')*'", "''", write_sql(Facets(DAY, DAY, user=value or "x", table="t")))
+        assert bare == re.sub(r"'(?:[^']|'')*'", "''", write_sql(Facets(DAY, DAY, user="x", table="t")))
+
+    @pytest.mark.parametrize(
+        ("statement", "expected"),
+        [
+            ("SELECT 1 FROM proxy_logs WHERE day = '2026-03-01'", True),
+            ('SELECT 1 WHERE "Day" > 1', True),
+            ("SELECT today()", False),
+            ("SELECT 'day'", False),
+            ("SELECT 1 -- day\n", False),
+            ("SELECT /* day\n */ 1", False),
+            ("SELECT 'it''s' , day", True),
+        ],
+    )
+    def test_does_it_name_a_day(self, statement: str, expected: bool) -> None:
+        assert names_day(statement) is expected

@@ -1,0 +1,386 @@
+"""The staff's pages of insights: recommendations, digests, stale risk and leaks, verification."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from accounts.models import Event, Membership, Revision, Tenant
+from accounts.tenants.lifecycle import delete_tenant
+from analytics.models import Digest, Effect, Mining, Recommendation, TenantHealth
+from logs.models import QueryRun
+from rules.models import RuleDraft, Ruleset
+from rules.write import write_ruleset
+from tenantadmin.backoffice.templatetags.backoffice import bounds, change
+from tenantadmin.core.timestamps import now
+from tests.admin.advice import RULE, recommend
+from tests.admin.logs import DAY, put_log, to
+from tests.admin.reading import text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.test import Client
+
+    from tests import factories
+
+
+@pytest.fixture
+def tenant(world: factories.World) -> Tenant:
+    write_ruleset(tenant_id=world.tenant.pk, document={"rules": []}, actor="owner@example.org")
+    return world.tenant
+
+
+@pytest.fixture
+def access(staff: Client, world: factories.World) -> Client:
+    """A platform admin with limited access to the tenant's log."""
+    Membership.objects.create(
+        user=world.platform_admin, tenant=world.tenant, role="member", ends_at=now() + dt.timedelta(hours=1)
+    )
+    return staff
+
+
+def shown(client: Client, address: str, **query: Any) -> str:
+    answer = client.get(address, query)
+    assert answer.status_code == 200, answer.content.decode()[-2000:]
+    return text_of(answer.content.decode().partition('<div class="page">')[2])
+
+
+@pytest.fixture
+def decide(staff: Client, tenant: Tenant) -> Callable[..., Any]:
+    """Send the form of an act on a recommendation, as its page shows it."""
+
+    def run(act: str, found: Recommendation, client: Client = staff, **fields: str) -> Any:
+        address = to(f"tenant-advice-{act}", tenant, recommendation=found.pk)
+        html = client.get(address).content.decode()
+        etags = [*re.findall(r'name="etag" value="([^"]+)"', html), ""]
+        etag = etags[0].replace("&quot;", '"')
+        return client.post(address, {"etag": etag, "reason": "ticket 7", **fields})
+
+    return run
+
+
+class TestRecommendations:
+    def test_why_evidence_prediction_and_what_can_be_done(self, staff: Client, tenant: Tenant) -> None:
+        found = recommend(tenant)
+        html = staff.get(to("tenant-insights", tenant)).content.decode()
+        page = text_of(html)
+        assert "Cache m.ads for a minute cache open 60 requests read m.ads." in page
+        assert "Warehouse time saved +5.0 s Hits +40 to +60, likely +50" in page
+        assert f"by a replay of {DAY} to {DAY}, with the rules of revision 1" in page
+        assert "SELECT standardizedSql FROM proxy_logs" in page
+        assert "SELECT &lt;b&gt;" in html
+        for act in ("accept", "draft", "dismiss"):
+            assert to(f"tenant-advice-{act}", tenant, recommendation=found.pk) in html
+        # Without access the SQL is to read, not to run.
+        assert "Open in SQL" not in page
+
+    def test_support_looks_and_searches_but_does_not_decide(
+        self, support: Client, tenant: Tenant, django_capture_on_commit_callbacks: Any
+    ) -> None:
+        found = recommend(tenant)
+        page = shown(support, to("tenant-insights", tenant))
+        assert "A platform admin decides." in page
+        assert "Make a draft" not in page
+        for act in ("accept", "draft", "dismiss", "reopen"):
+            address = to(f"tenant-advice-{act}", tenant, recommendation=found.pk)
+            assert support.get(address).status_code == 403
+            assert support.post(address, {"etag": "x", "reason": "x"}).status_code == 403
+        with django_capture_on_commit_callbacks() as tasks:
+            assert support.post(to("tenant-insights", tenant)).status_code == 302
+        assert len(tasks) == 1
+        mining = Mining.objects.get(pk=tenant.pk)
+        assert (mining.state, mining.requested_by) == ("queued", "support@example.org")
+        found.refresh_from_db()
+        assert found.state == "open"
+
+    def test_the_search_is_polled_and_then_shows_what_it_found(self, support: Client, tenant: Tenant) -> None:
+        Mining.objects.create(tenant_id=tenant.pk, state="running", progress=0.25, requested_by="system")
+        address = to("tenant-insights", tenant)
+        part = support.get(address, {"part": "search"})
+        assert "<html" not in part.content.decode()
+        assert 'value="0.250"' in part.content.decode()
+        assert 'hx-trigger="every 3s"' in part.content.decode()
+        assert "HX-Refresh" not in part
+        report = {
+            "notProposed": [
+                {"why": "Its data changes too often.", "statements": 2, "requests": 9, "warehouseMs": 2000}
+            ]
+        }
+        Mining.objects.update(state="done", finished_at=now(), report=report)
+        part = support.get(address, {"part": "search"})
+        assert part["HX-Refresh"] == "true"
+        assert "hx-trigger" not in part.content.decode()
+        page = shown(support, address)
+        assert "Nothing is recommended now" in page
+        assert "Its data changes too often. 2 9 2.0 s" in page
+        Mining.objects.update(state="failed", error="The search failed. Request it again.")
+        assert "failed The search failed." in shown(support, address)
+
+    def test_too_many_searches(self, support: Client, tenant: Tenant, settings: Any) -> None:
+        settings.REPLAY_LIMIT = "1 per hour"
+        settings.RATE_LIMIT_NAMESPACE = f"test-{uuid4().hex}"
+        address = to("tenant-insights", tenant)
+        assert support.post(address).status_code == 302
+        Mining.objects.update(state="done")
+        assert support.post(address).status_code == 429
+
+    def test_accepting_shows_the_change_and_writes_the_rules(
+        self, staff: Client, tenant: Tenant, decide: Callable[..., Any]
+    ) -> None:
+        found = recommend(tenant)
+        page = shown(staff, to("tenant-advice-accept", tenant, recommendation=found.pk))
+        assert "The warm cache is lost." in page
+        assert '+ "id": "ads",' in page
+        answer = decide("accept", found)
+        assert answer["Location"] == f"{to('tenant-insights', tenant)}?show=decided"
+        assert [rule["id"] for rule in Ruleset.objects.get(pk=tenant.pk).rules] == ["ads"]
+        revision = Revision.objects.get(kind="rules", tenant_id=tenant.pk, seq=2)
+        assert (revision.user, revision.summary["recommendation"]["title"]) == (
+            "admin@example.org",
+            found.title,
+        )
+        event = Event.objects.get(kind="staff.acted")
+        assert (event.actor, event.reason, event.after) == (
+            "admin@example.org",
+            "ticket 7",
+            {"act": "recommendation.accepted", "recommendationId": str(found.pk), "seq": 2},
+        )
+        page = shown(staff, to("tenant-insights", tenant), show="decided")
+        assert "Accepted by admin@example.org" in page
+        assert "as revision 2" in page
+        assert "Its effect is measured after three whole days." in page
+        # What is decided is not offered again, and is refused.
+        assert "This is not possible now." in shown(
+            staff, to("tenant-advice-accept", tenant, recommendation=found.pk)
+        )
+        assert decide("accept", found, etag='"old"').status_code == 409
+        assert Ruleset.objects.get(pk=tenant.pk).seq == 2
+
+    def test_what_changed_since_it_was_read_is_refused(
+        self, staff: Client, tenant: Tenant, decide: Callable[..., Any]
+    ) -> None:
+        found = recommend(tenant)
+        assert decide("accept", found, etag='"old"').status_code == 409
+        write_ruleset(tenant_id=tenant.pk, document={"rules": [RULE]}, actor="owner@example.org")
+        page = shown(staff, to("tenant-advice-accept", tenant, recommendation=found.pk))
+        assert "The rules were written since" in page
+        assert decide("draft", found, etag='"old"').status_code == 409
+        found.refresh_from_db()
+        assert found.state == "open"
+        assert not Event.objects.filter(kind="staff.acted").exists()
+
+    def test_a_draft_is_made_of_it(self, staff: Client, tenant: Tenant, decide: Callable[..., Any]) -> None:
+        found = recommend(tenant)
+        answer = decide("draft", found)
+        draft = RuleDraft.objects.get()
+        assert answer["Location"] == to("tenant-draft", tenant, draft=draft.pk)
+        assert [rule["id"] for rule in draft.rules] == ["ads"]
+        assert "Its draft" in shown(staff, to("tenant-insights", tenant))
+        assert Ruleset.objects.get(pk=tenant.pk).seq == 1
+
+    def test_it_is_dismissed_with_a_reason_and_opened_again(
+        self, staff: Client, tenant: Tenant, decide: Callable[..., Any]
+    ) -> None:
+        found = recommend(tenant)
+        assert decide("dismiss", found, reason="").status_code == 400
+        assert decide("dismiss", found, until="2020-01-01").status_code == 400
+        until = (now() + dt.timedelta(days=9)).date().isoformat()
+        assert decide("dismiss", found, reason="seasonal", until=until).status_code == 302
+        page = shown(staff, to("tenant-insights", tenant), show="decided")
+        assert "Dismissed by admin@example.org" in page
+        assert f": seasonal; until {until}" in page
+        assert decide("reopen", found).status_code == 302
+        found.refresh_from_db()
+        assert (found.state, found.reason, found.until) == ("open", "", None)
+        kinds = Event.objects.exclude(kind="staff.acted").filter(subject=str(found.pk)).order_by("pk")
+        assert [(event.kind, event.reason) for event in kinds] == [
+            ("recommendation.dismissed", "seasonal"),
+            ("recommendation.reopened", "ticket 7"),
+        ]
+
+    def test_the_measured_effect_beside_the_predicted(self, staff: Client, tenant: Tenant) -> None:
+        measure = {"measured": 48, "predicted": 52, "beforeAfter": None, "inconclusive": False}
+        saved = {"measured": -4000, "predicted": 6000, "beforeAfter": 1000, "inconclusive": True}
+        found = recommend(
+            tenant, state="accepted", accepted_seq=1, decided_at=now(), decided_by="a@b.example"
+        )
+        Effect.objects.create(
+            recommendation=found,
+            tenant_id=tenant.pk,
+            state="closed",
+            first_day=DAY,
+            last_day=DAY,
+            result={"hits": measure, "savedMs": saved, "closedBy": 3},
+        )
+        page = shown(staff, to("tenant-insights", tenant), show="decided")
+        assert "Hits +48 +52 -" in page
+        assert "Time saved −4.0 s +6.0 s +1.0 s inconclusive" in page
+        assert "The measurement ended with revision 3." in page
+        Effect.objects.update(result=None)
+        assert "before three whole days had passed" in shown(
+            staff, to("tenant-insights", tenant), show="decided"
+        )
+
+    def test_of_another_tenant_and_of_none(
+        self, staff: Client, tenant: Tenant, world: factories.World
+    ) -> None:
+        for found in (uuid4(), recommend(world.stranger_tenant).pk):
+            address = to("tenant-advice-accept", tenant, recommendation=found)
+            assert staff.get(address).status_code == 404
+            assert staff.post(address, {"etag": "x", "reason": "x"}).status_code == 404
+
+    def test_a_deleted_tenant_shows_what_was_recommended(self, staff: Client, tenant: Tenant) -> None:
+        recommend(tenant)
+        delete_tenant(tenant_id=tenant.pk, actor="owner@example.org")
+        page = shown(staff, to("tenant-insights", tenant))
+        assert "Cache m.ads for a minute" in page
+        assert "Accept" not in page
+        assert "Search now" not in page
+        assert "The tenant is deleted" in shown(staff, to("tenant-sql", tenant))
+
+    def test_queries_do_not_grow_with_the_rows(self, staff: Client, tenant: Tenant) -> None:
+        recommend(tenant, state="accepted", accepted_seq=1)
+        with CaptureQueriesContext(connection) as few:
+            staff.get(to("tenant-insights", tenant), {"show": "decided"})
+        for _ in range(3):
+            found = recommend(tenant, state="accepted", accepted_seq=1)
+            Effect.objects.create(recommendation=found, tenant_id=tenant.pk)
+        with CaptureQueriesContext(connection) as many:
+            staff.get(to("tenant-insights", tenant), {"show": "decided"})
+        assert len(many) == len(few) <= 10
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (None, "whole", "-"),
+        ({"low": 0, "high": 0}, "whole", "0"),
+        ({"low": -2, "likely": None, "high": 3}, "whole", "−2 to +3"),
+        ({"low": 1500, "likely": 2000, "high": 2500}, "duration", "+1.5 s to +2.5 s, likely +2.0 s"),
+    ],
+)
+def test_bounds(value: Any, unit: str, text: str) -> None:
+    assert bounds(value, unit) == text
+
+
+def test_changes() -> None:
+    assert [change(value) for value in (None, 0, 12, -1200)] == ["-", "0", "+12", "−1\u202f200"]
+
+
+class TestDigests:
+    def digest(self, tenant: Tenant, period: str, hits: int, **fields: Any) -> Digest:
+        first = dt.date.fromisoformat(period) if "W" not in period else dt.date(2026, 2, 23)
+        last = first if "W" not in period else dt.date(2026, 3, 1)
+        sql = f"SELECT count(*) FROM proxy_logs WHERE day = '{period}'"
+        return Digest.objects.create(
+            tenant_id=tenant.pk,
+            period=period,
+            first_day=first,
+            last_day=last,
+            source="s",
+            document={
+                "kind": "day",
+                "period": period,
+                "from": str(first),
+                "to": str(last),
+                "quiet": False,
+                "facts": [{"id": "total-hits", "value": hits, "unit": "count", "sql": sql}],
+                "names": [{"id": "name", "kind": "statement", "value": "<i>", "href": None}],
+                "sections": [{"id": "totals", "heading": "Totals", "text": "Hits: {total-hits} of {name}"}],
+            },
+            etag="e",
+            **fields,
+        )
+
+    def test_the_newest_with_the_sql_of_its_numbers(self, support: Client, tenant: Tenant) -> None:
+        address = to("tenant-digests", tenant)
+        assert "There is no digest yet." in shown(support, address)
+        self.digest(tenant, "2026-02-28", 7)
+        self.digest(tenant, "2026-W09", 8)
+        self.digest(tenant, "2026-03-01", 9)
+        html = support.get(address).content.decode()
+        assert 'Hits: <a href="#sql-total-hits">9</a> of <code>&lt;i&gt;</code>' in html
+        assert 'id="sql-total-hits"' in html
+        assert "day = &#x27;2026-03-01&#x27;" in html
+        assert re.findall(r"<option[^>]*>([^<]*)<", html) == ["2026-03-01", "2026-W09", "2026-02-28"]
+        assert "Hits: 7 of <i>" in shown(support, address, period="2026-02-28")
+
+    @pytest.mark.parametrize("period", ["2026-02-27", "x", "\0"])
+    def test_of_another_period(self, support: Client, tenant: Tenant, period: str) -> None:
+        self.digest(tenant, "2026-02-28", 7)
+        expected = 404 if period != "\0" else 200
+        assert support.get(to("tenant-digests", tenant), {"period": period}).status_code == expected
+
+
+class TestReports:
+    def test_nothing_is_read_before_days_are_chosen(self, support: Client, tenant: Tenant) -> None:
+        TenantHealth.objects.create(tenant_id=tenant.pk, last_day=DAY)
+        html = support.get(to("tenant-reports", tenant)).content.decode()
+        assert f'value="{DAY - dt.timedelta(days=6)}"' in html
+        assert not QueryRun.objects.exists()
+
+    def test_leaks_name_users_for_those_with_access_alone(
+        self, support: Client, access: Client, tenant: Tenant
+    ) -> None:
+        per_user = {"standardizedSql": "SELECT current_user()", "cacheKey": "k", "cacheStatus": "HIT"}
+        put_log(tenant, *({**per_user, "userName": name} for name in ("ana", "bea")))
+        query = {"first": DAY.isoformat(), "last": DAY.isoformat()}
+        address = to("tenant-reports", tenant)
+        page = shown(support, address, **query)
+        assert "0 of 0 hits were older" in page
+        assert "Leaks name users, so they are for members. Take access for a limited time" in page
+        assert "ana" not in page.split()
+        assert "current_user" not in page
+        page = shown(access, address, **query)
+        assert "1 of 1 cached results were served to several users." in page
+        assert "certain no rule SELECT current_user() 1 2 ana, bea" in page
+        runs = QueryRun.objects.values_list("email", "outcome")
+        assert sorted(set(runs)) == [("admin@example.org", "ok"), ("support@example.org", "ok")]
+
+    @pytest.mark.parametrize("last", ["2026-02-28", "2026-04-02", "x"])
+    def test_bad_days(self, support: Client, tenant: Tenant, last: str) -> None:
+        answer = support.get(to("tenant-reports", tenant), {"first": "2026-03-01", "last": last})
+        assert answer.status_code == 400
+        assert not QueryRun.objects.exists()
+
+
+class TestVerify:
+    def test_a_document_is_compared_with_its_sql(self, access: Client, tenant: Tenant) -> None:
+        put_log(tenant, {"cacheStatus": "HIT"}, {"cacheStatus": "MISS"})
+        address = to("tenant-verify", tenant)
+        answer = access.post(address, {"document": "day", "period": DAY.isoformat(), "user": ""})
+        assert answer.status_code == 200
+        page = text_of(answer.content.decode())
+        assert re.search(rf"equal \d+ values of day {DAY}", page)
+        assert "Open in SQL" in page
+        assert QueryRun.objects.filter(email="admin@example.org", outcome="ok").exists()
+
+    @pytest.mark.parametrize(
+        ("sent", "status", "text"),
+        [
+            ({"document": "day", "period": "2026", "user": ""}, 400, "Give a period like 2026-03-01."),
+            ({"document": "rules", "period": "2026", "user": "ana"}, 400, "made for single users"),
+            ({"document": "none", "period": "", "user": ""}, 400, "Select a valid choice."),
+            ({"document": "day", "period": "2026-03-09", "user": ""}, 404, "There is no log entry"),
+        ],
+    )
+    def test_what_cannot_be_verified(
+        self, access: Client, tenant: Tenant, sent: dict[str, str], status: int, text: str
+    ) -> None:
+        answer = access.post(to("tenant-verify", tenant), sent)
+        assert answer.status_code == status
+        assert text in text_of(answer.content.decode())
+
+    def test_it_is_for_those_with_access(self, support: Client, tenant: Tenant) -> None:
+        address = to("tenant-verify", tenant)
+        assert "Take access for a limited time" in shown(support, address)
+        refused = support.post(address, {"document": "day", "period": DAY.isoformat(), "user": ""})
+        assert refused.status_code == 403
+        assert not QueryRun.objects.exists()

@@ -1,0 +1,149 @@
+"""Lists of the admin site page by page: no count, no offset, and addresses that are not from a list."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from accounts.events import record_event
+from accounts.models import Account, Event, Tenant, User
+from accounts.models.events import EventKind
+from logs.models import QueryRun
+from rules.models import Marker
+from tests import factories
+from tests.admin.reading import cells
+from tests.admin.rows import make_row
+
+if TYPE_CHECKING:
+    from django.db.models import Model
+    from django.test import Client
+
+
+def address_of(model: type[Model]) -> str:
+    return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
+
+
+def walk(staff: Client, model: type[Model], **query: str) -> list[Any]:
+    """Follow the links to the next page; return the keys of all rows."""
+    keys, address = [], f"{address_of(model)}?" + "&".join(f"{name}={value}" for name, value in query.items())
+    while address:
+        answer = staff.get(address)
+        assert answer.status_code == 200
+        listed = answer.context["cl"]
+        keys += [row.pk for row in listed.result_list]
+        address = listed.paginator.next and address_of(model) + listed.paginator.next
+        assert ('rel="next"' in answer.content.decode()) == bool(address)
+    return keys
+
+
+@pytest.fixture
+def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tenantadmin.http.admin.ReadOnlyAdmin.list_per_page", 2)
+
+
+@pytest.mark.usefixtures("short_pages")
+class TestPages:
+    def test_every_row_is_on_one_page(self, staff: Client, world: factories.World) -> None:
+        for number in range(5):
+            factories.make_tenant(factories.make_account(f"A{number}"), f"Same name ä {number % 2}")
+            record_event(EventKind.USER_CREATED, actor="x", subject=f"s{number}")
+            make_row(Marker)
+        for model, ordering in (
+            (Tenant, ("name", "pk")),
+            (Event, ("-at", "-pk")),
+            (Marker, ("-invalidated_at", "-pk")),
+        ):
+            expected = list(model._default_manager.order_by(*ordering).values_list("pk", flat=True))
+            assert len(expected) >= 5
+            assert walk(staff, model) == expected, model
+
+    def test_filters_and_search_stay(self, staff: Client, world: factories.World) -> None:
+        for number in range(5):
+            factories.make_user(f"a{number}@example.org")
+            factories.make_user(f"b{number}@example.org", is_active=False)
+        found = walk(staff, User, q="a", is_active__exact="1")
+        emails = [User.objects.get(pk=key).email for key in found]
+        assert emails == [*(f"a{number}@example.org" for number in range(5)), "admin@example.org"]
+
+    def test_the_slowest_queries(self, staff: Client, world: factories.World) -> None:
+        for duration in (3, None, 1, 5, 3):
+            make_row(QueryRun, duration_ms=duration)
+        column = list(staff.get(address_of(QueryRun)).context["cl"].list_display).index("duration_ms")
+        durations = dict(QueryRun.objects.values_list("pk", "duration_ms"))
+        assert [durations[key] for key in walk(staff, QueryRun, o=f"-{column}")] == [5, 3, 3, 1]
+        assert [durations[key] for key in walk(staff, QueryRun, o=str(column))] == [1, 3, 3, 5]
+
+    @pytest.mark.parametrize("order", ["1", "-2", "99", "1.2", "x", "²", "9" * 5000])
+    def test_no_other_column_sorts(self, staff: Client, world: factories.World, order: str) -> None:
+        for number in range(3):
+            make_row(QueryRun, duration_ms=number)
+        expected = list(QueryRun.objects.order_by("-at", "-pk").values_list("pk", flat=True))
+        assert walk(staff, QueryRun, o=order) == expected
+
+    def test_there_is_no_count_and_no_offset(self, staff: Client, world: factories.World) -> None:
+        for number in range(5):
+            record_event(EventKind.USER_CREATED, actor="x", subject=f"s{number}")
+        with CaptureQueriesContext(connection) as captured:
+            walk(staff, Event)
+        read = [query["sql"] for query in captured if "accounts_event" in query["sql"]]
+        assert len(read) == 3
+        assert not any("COUNT" in sql or "OFFSET" in sql for sql in read)
+
+    def test_the_first_page_is_one_click_away(self, staff: Client, world: factories.World) -> None:
+        first = staff.get(address_of(User))
+        assert "First page" not in first.content.decode()
+        second = staff.get(address_of(User) + first.context["cl"].paginator.next)
+        assert 'href="?">First page</a>' in second.content.decode()
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    [
+        "2",
+        "!",
+        "é",
+        base64.urlsafe_b64encode(b"{}").decode(),
+        *(
+            base64.urlsafe_b64encode(json.dumps(values).encode()).decode()
+            for values in (["x"], ["x", "y", "z"], ["a", "not an id"], [1, 2], ["a\0", "b"], ["\ud800", "b"])
+        ),
+    ],
+)
+def test_a_page_that_no_list_has(staff: Client, world: factories.World, cursor: str) -> None:
+    answer = staff.get(address_of(Account), {"p": cursor})
+    assert (answer.status_code, answer["Location"]) == (302, f"{address_of(Account)}?e=1")
+
+
+def test_people_tokens_and_accounts_are_found_by_their_beginning(
+    staff: Client, world: factories.World
+) -> None:
+    ada = factories.make_user("ada@example.org", display_name="Ada Lovelace")
+    factories.pat_token(ada, "config:read", tenants=[str(world.tenant.pk)])
+    token = ada.personal_access_tokens.get()
+    for model, words, found in (
+        (User, "ADA LOVE", [ada.pk]),
+        (User, "ada@", [ada.pk]),
+        (User, "Ada@Example.org", [ada.pk]),
+        (User, "lovelace", []),
+        (type(token), token.prefix[:12], [token.pk]),
+        (type(token), "ada@example.org", [token.pk]),
+        (Account, "acm", [world.account.pk]),
+        (Account, str(world.account.pk), [world.account.pk]),
+        (Account, "owner@example.org", [world.account.pk]),
+        (Account, "me", []),
+    ):
+        listed = staff.get(address_of(model), {"q": words}).context["cl"].result_list
+        assert [row.pk for row in listed] == found, words
+
+
+def test_accounts_show_how_many_tenants_they_have(staff: Client, world: factories.World) -> None:
+    factories.make_tenant(world.account, "Second")
+    factories.make_account("Without")
+    listed = staff.get(address_of(Account)).content.decode()
+    assert [text for _, text in cells(listed, "tenant_count")] == ["2", "1", "0"]

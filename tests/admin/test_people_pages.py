@@ -1,0 +1,526 @@
+"""The staff's pages of people: who may do what, revoking many rights at once, offboarding, files."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from accounts.access.credentials import create_pat, create_refresh_token
+from accounts.access.scopes import Scope
+from accounts.memberships import change_memberships
+from accounts.models import (
+    Account,
+    Event,
+    Membership,
+    PermissionGrant,
+    PersonalAccessToken,
+    RefreshToken,
+    Revision,
+    Tenant,
+    User,
+)
+from tenantadmin.backoffice import revoking
+from tenantadmin.backoffice.rights import far_reaching_rights, rights_of, rights_on
+from tenantadmin.core.timestamps import now
+from tests import factories
+from tests.admin.reading import text_of
+from tests.admin.staff import require_roles, shown, signed_in, support_client
+from tests.conftest import ApiClient
+
+if TYPE_CHECKING:
+    from django.test import Client
+
+PEOPLE = "/admin/people/"
+
+
+def people_of(tenant: Tenant) -> str:
+    return reverse("admin:tenant-people", args=[tenant.pk])
+
+
+def of(person: User, page: str = "person") -> str:
+    return reverse(f"admin:{page}", args=[person.pk])
+
+
+def make_pat(owner: User, *, tenants: list[str] | None = None, **more: Any) -> PersonalAccessToken:
+    pat, _ = create_pat(owner=owner, name="ci", scopes=[Scope.CONFIG_READ], tenants=tenants or (), **more)
+    return pat
+
+
+def make_grant(grantee: User, tenant: Tenant, by: User) -> PermissionGrant:
+    return PermissionGrant.objects.create(
+        grantee=grantee,
+        resource="tenant",
+        resource_id=tenant.pk,
+        permissions=["config:read"],
+        granted_by=by,
+    )
+
+
+def read_csv(answer: Any) -> list[dict[str, str]]:
+    assert answer["Content-Type"] == "text/csv; charset=utf-8"
+    return list(csv.DictReader(io.StringIO(answer.getvalue().decode())))
+
+
+def acts() -> list[dict[str, Any] | None]:
+    return [event.after for event in Event.objects.filter(kind="staff.acted").order_by("pk")]
+
+
+def test_who_gets_which_page(staff: Client, world: factories.World) -> None:
+    looks = {
+        "review": PEOPLE,
+        "people": people_of(world.tenant),
+        "person": of(world.member),
+    }
+    admins = {
+        "review": "/admin/people/revoke/",
+        "tenant": reverse("admin:tenant-revoke", args=[world.tenant.pk]),
+        "member": reverse("admin:tenant-member", args=[world.tenant.pk]),
+        "person": of(world.member, "person-revoke"),
+        "offboard": of(world.member, "person-offboard"),
+    }
+    require_roles(looks, admins, world, staff)
+    world.member.refresh_from_db()
+    assert world.member.is_active
+    assert acts() == []
+
+
+class TestTables:
+    def test_a_tenant_shows_every_right_on_it(self, staff: Client, world: factories.World) -> None:
+        tenant, pat = world.tenant, make_pat(world.tenant_admin, tenants=[str(world.tenant.pk)])
+        wildcard = make_pat(world.platform_admin, tenants=["*"])
+        make_pat(world.stranger, tenants=[str(world.stranger_tenant.pk)])
+        make_grant(world.stranger, tenant, world.owner)
+        PersonalAccessToken.objects.filter(pk=pat.pk).update(last_used_at=now())
+        rights = rights_on(tenant)
+        assert [(it.kind, it.person.email, it.has_wildcard) for it in rights.rows] == [
+            ("ownership", "owner@example.org", False),
+            ("membership", "member@example.org", False),
+            ("membership", "owner@example.org", False),
+            ("membership", "tenant-admin@example.org", False),
+            ("grant", "stranger@example.org", False),
+            ("token", "admin@example.org", True),
+            ("token", "tenant-admin@example.org", False),
+        ]
+        text = shown(staff, people_of(tenant))
+        assert "owner@example.org ownership account owner Acme lasts never" in text
+        assert "stranger@example.org grant config:read Warehouse lasts never" in text
+        assert f"admin@example.org token ci ({wildcard}): config:read everything no end never" in text
+
+    def test_the_last_use_of_a_membership_is_that_of_its_person(self, world: factories.World) -> None:
+        session, _ = create_refresh_token(user=world.member)
+        moment = now()
+        RefreshToken.objects.filter(pk=session.pk).update(last_used_at=moment)
+        by_person = {it.person.email: it.last_used_at for it in rights_on(world.tenant).rows}
+        assert by_person["member@example.org"] == moment
+        assert by_person["owner@example.org"] is None
+
+    def test_what_has_ended_is_not_there(self, world: factories.World) -> None:
+        pat = make_pat(world.member, tenants=[str(world.tenant.pk)])
+        grant = make_grant(world.member, world.tenant, world.owner)
+        session, _ = create_refresh_token(user=world.member)
+        assert [it.kind for it in rights_of(world.member).rows] == ["membership", "grant", "token", "session"]
+        for row in (pat, grant, session):
+            row.revoked_at = now()
+            row.save()
+        assert [it.kind for it in rights_of(world.member).rows] == ["membership"]
+
+    def test_the_review_has_what_reaches_beyond_a_customer(
+        self, staff: Client, world: factories.World
+    ) -> None:
+        make_pat(world.platform_admin, accounts=["*"])
+        support = factories.make_user("support@example.org", is_support=True)
+        Membership.objects.create(user=support, tenant=world.tenant, role="member", ends_at=now())
+        rows = far_reaching_rights().rows
+        assert [(it.kind, it.person.email, it.what) for it in rows][:3] == [
+            ("role", "admin@example.org", "platform admin"),
+            ("role", "support@example.org", "support"),
+            ("membership", "support@example.org", "member"),
+        ]
+        assert "Platform admins and support" in shown(staff, PEOPLE)
+
+    def test_a_long_table_is_cut_and_its_file_is_not(
+        self, staff: Client, world: factories.World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("tenantadmin.backoffice.pages.people.MAX_ROWS", 2)
+        html = staff.get(people_of(world.tenant)).content.decode()
+        assert "There are more" in html
+        rows = read_csv(staff.get(people_of(world.tenant), {"format": "csv"}))
+        assert len(rows) == 4
+
+    def test_the_number_of_queries_does_not_grow(self, staff: Client, world: factories.World) -> None:
+        make_grant(world.stranger, world.tenant, world.owner)
+        make_pat(world.owner, tenants=[str(world.tenant.pk)])
+
+        def count(address: str) -> int:
+            with CaptureQueriesContext(connection) as captured:
+                assert staff.get(address).status_code == 200
+            return len(captured)
+
+        addresses = [people_of(world.tenant), of(world.owner), PEOPLE, of(world.owner, "person-offboard")]
+        before = [count(address) for address in addresses]
+        for number in range(3):
+            user = factories.make_user(f"u{number}@example.org", is_support=True)
+            tenant = factories.make_tenant(world.account, f"T{number}", owner=world.owner, member=user)
+            Membership.objects.create(user=user, tenant=world.tenant, role="member")
+            make_pat(user, tenants=[str(world.tenant.pk)])
+            make_pat(world.owner, tenants=[str(tenant.pk)])
+            make_grant(user, world.tenant, world.owner)
+            create_refresh_token(user=world.owner)
+        assert [count(address) for address in addresses] == before
+        assert max(before) <= 24
+
+    def test_no_large_table_is_scanned(self, world: factories.World) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "INSERT INTO accounts_user (email, password, display_name, role, scopes, identity_provider,"
+                " identity_subject, email_verified, tos, is_active, created_at, modified_at)"
+                " SELECT 'n' || n || '@example.org', '', '', 'user', '{}', '', '', true, '', true, now(),"
+                " now() FROM generate_series(1, 5000) AS n"
+            )
+            cursor.execute(
+                "INSERT INTO accounts_personalaccesstoken (digest, prefix, created_at, owner_id, name,"
+                " scopes, tenants, accounts, endpoints) SELECT sha256(id::text::bytea), 'p', now(), id,"
+                " 'n', '{}', ARRAY[gen_random_uuid()::text], '{}', '[]' FROM accounts_user"
+            )
+            cursor.execute(
+                "INSERT INTO accounts_membership (user_id, tenant_id, role) SELECT id, %s, 'owner'"
+                " FROM accounts_user WHERE email LIKE 'n%%'",
+                [world.stranger_tenant.pk],
+            )
+            cursor.execute("ANALYZE accounts_user, accounts_personalaccesstoken, accounts_membership")
+        with CaptureQueriesContext(connection) as captured:
+            rights_of(world.owner)
+            rights_on(world.tenant)
+            far_reaching_rights()
+        with connection.cursor() as cursor:
+            # These tables are small, so that a scan would be cheap. Each must have an index to go by.
+            cursor.execute("SET LOCAL enable_seqscan = off")
+            for query in captured.captured_queries:
+                cursor.execute(f"EXPLAIN {query['sql']}")
+                plan = "\n".join(line for (line,) in cursor.fetchall())
+                for table in ("user", "personalaccesstoken", "membership"):
+                    assert f"Seq Scan on accounts_{table} " not in plan, (query["sql"], plan)
+
+
+class TestFile:
+    def test_it_has_the_rights_and_leaves_an_event(self, world: factories.World) -> None:
+        pat = make_pat(world.member, tenants=[str(world.tenant.pk)])
+        PersonalAccessToken.objects.filter(pk=pat.pk).update(name="=1+1")
+        answer = support_client().get(of(world.member), {"format": "csv"})
+        assert answer["Content-Disposition"] == 'attachment; filename="person-access.csv"'
+        rows = read_csv(answer)
+        assert [(it["person"], it["kind"], it["right"], it["on"]) for it in rows] == [
+            ("member@example.org", "membership", "member", "Warehouse"),
+            ("member@example.org", "token", f"'=1+1 ({pat}): config:read", "Warehouse"),
+        ]
+        assert rows[0]["ids"] == str(world.tenant.pk)
+        event = Event.objects.get(kind="staff.acted")
+        assert (event.actor, event.subject) == ("support@example.org", "member@example.org")
+        assert event.after == {"act": "rights.exported", "rows": 2}
+
+    def test_files_of_a_tenant_and_of_the_review(self, staff: Client, world: factories.World) -> None:
+        assert len(read_csv(staff.get(people_of(world.tenant), {"format": "csv"}))) == 4
+        rows = read_csv(staff.get(PEOPLE, {"format": "csv"}))
+        assert [(it["person"], it["right"], it["on"]) for it in rows] == [
+            ("admin@example.org", "platform admin", "everything")
+        ]
+        assert Event.objects.filter(kind="staff.acted", tenant_id=world.tenant.pk).count() == 1
+
+
+class TestRevoking:
+    def revoke(self, client: Client, address: str, *keys: str, reason: str = "review 7") -> Any:
+        return client.post(address, {"right": keys, "reason": reason}, follow=True)
+
+    def test_many_end_at_once(self, staff: Client, world: factories.World) -> None:
+        tenant = world.tenant
+        pat = make_pat(world.tenant_admin, tenants=[str(tenant.pk)])
+        grant = make_grant(world.stranger, tenant, world.owner)
+        limited = Membership.objects.create(
+            user=world.platform_admin, tenant=tenant, role="member", ends_at=now()
+        )
+        member = Membership.objects.get(user=world.member)
+        keys = [f"membership:{member.pk}", f"membership:{limited.pk}", f"grant:{grant.pk}", f"token:{pat.pk}"]
+        address = reverse("admin:tenant-revoke", args=[tenant.pk])
+        asked = staff.get(address, {"right": keys}).content.decode()
+        assert "4 to revoke" in text_of(asked)
+        assert all(f'value="{key}"' in asked for key in keys)
+        answer = self.revoke(staff, address, *keys)
+        assert "Revoked 4 of 4." in text_of(answer.content.decode())
+        kinds = ["membership.removed", "membership.removed", "grant.revoked", "pat.revoked", "staff.acted"]
+        events = Event.objects.filter(kind__in=kinds).order_by("pk")
+        assert sorted(it.kind for it in events) == sorted(kinds)
+        assert {(it.actor, it.reason) for it in events} == {("admin@example.org", "review 7")}
+        assert events.get(kind="staff.acted").tenant_id == tenant.pk
+        assert [it.kind for it in rights_on(tenant).rows] == ["ownership", "membership", "membership"]
+
+    def test_sessions_of_a_person_end(self, staff: Client, world: factories.World) -> None:
+        session, _ = create_refresh_token(user=world.member)
+        self.revoke(staff, of(world.member, "person-revoke"), f"session:{session.pk}")
+        session.refresh_from_db()
+        assert session.revoked_at is not None
+        assert Event.objects.get(kind="session.ended").before == {"session": session.pk}
+
+    def test_an_account_keeps_an_owner(self, staff: Client, world: factories.World) -> None:
+        address = of(world.owner, "person-revoke")
+        key = f"ownership:{Account.owners.through.objects.get(user=world.owner).pk}"
+        html = staff.get(address, {"right": key}).content.decode()
+        assert "Nobody would own the account Acme: this is refused." in text_of(html)
+        assert 'name="reason"' not in html
+        refused = self.revoke(staff, address, key)
+        assert refused.status_code == 400
+        assert world.account.owners.count() == 1
+        world.account.owners.add(world.member)
+        assert "Revoked 1 of 1." in text_of(self.revoke(staff, address, key).content.decode())
+        assert [it.email for it in world.account.owners.all()] == ["member@example.org"]
+        assert Revision.objects.get(kind="account", account_id=world.account.pk).seq == 1
+
+    def test_two_owners_at_once_are_the_last(self, staff: Client, world: factories.World) -> None:
+        world.account.owners.add(world.member)
+        through = Account.owners.through.objects.filter(account=world.account)
+        address = reverse("admin:tenant-revoke", args=[world.tenant.pk])
+        keys = [f"ownership:{row.pk}" for row in through]
+        assert self.revoke(staff, address, *keys).status_code == 400
+        assert world.account.owners.count() == 2
+
+    def test_a_tenant_may_lose_its_owner_but_not_unseen(self, staff: Client, world: factories.World) -> None:
+        member = Membership.objects.get(user=world.owner)
+        address = reverse("admin:tenant-revoke", args=[world.tenant.pk])
+        assert "Nobody would own the tenant Warehouse." in shown(
+            staff, address, right=f"membership:{member.pk}"
+        )
+        self.revoke(staff, address, f"membership:{member.pk}")
+        assert not Membership.objects.filter(user=world.owner).exists()
+
+    def test_all_or_nothing(
+        self, staff: Client, world: factories.World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail(*_: Any, **__: Any) -> bool:
+            raise RuntimeError("killed")
+
+        pat = make_pat(world.tenant_admin, tenants=[str(world.tenant.pk)])
+        member = Membership.objects.get(user=world.member)
+        monkeypatch.setattr(revoking, "end_pat", fail)
+        address = reverse("admin:tenant-revoke", args=[world.tenant.pk])
+        with pytest.raises(RuntimeError):
+            self.revoke(staff, address, f"membership:{member.pk}", f"token:{pat.pk}")
+        assert Membership.objects.filter(pk=member.pk).exists()
+        assert not Event.objects.filter(kind="membership.removed").exists()
+
+    @pytest.mark.parametrize("keys", [(), ("membership:1",), ("x",), ("role:1",), ("token:\0",)])
+    def test_what_is_not_on_the_page_is_not_revoked(
+        self, staff: Client, world: factories.World, keys: tuple[str, ...]
+    ) -> None:
+        elsewhere = Membership.objects.get(user=world.stranger)
+        address = reverse("admin:tenant-revoke", args=[world.tenant.pk])
+        answer = self.revoke(staff, address, *keys, f"membership:{elsewhere.pk}")
+        assert answer.status_code == 409
+        assert "Nothing is chosen that is in force." in text_of(answer.content.decode())
+        assert Membership.objects.filter(pk=elsewhere.pk).exists()
+        assert acts() == []
+
+    def test_a_reason_is_needed(self, staff: Client, world: factories.World) -> None:
+        member = Membership.objects.get(user=world.member)
+        address = of(world.member, "person-revoke")
+        assert self.revoke(staff, address, f"membership:{member.pk}", reason="").status_code == 400
+        assert Membership.objects.filter(pk=member.pk).exists()
+
+    def test_roles_are_not_offered(self, staff: Client, world: factories.World) -> None:
+        html = staff.get(PEOPLE).content.decode()
+        assert "platform admin" in html
+        assert 'name="right"' not in html
+
+    def test_support_is_offered_nothing(self, world: factories.World) -> None:
+        support = support_client()
+        for address in (people_of(world.tenant), of(world.member)):
+            html = support.get(address).content.decode()
+            assert 'name="right"' not in html
+            assert "A platform admin revokes." in html
+            assert "Offboard" not in html
+
+
+class TestMember:
+    def test_a_tenant_without_owner_gets_one(self, staff: Client, world: factories.World) -> None:
+        Membership.objects.filter(user=world.owner).delete()
+        address = reverse("admin:tenant-member", args=[world.tenant.pk])
+        form = {"email": " Member@Example.org", "role": "owner", "reason": "hand-over"}
+        answer = staff.post(address, form, follow=True)
+        assert "member@example.org is owner of Warehouse." in text_of(answer.content.decode())
+        assert Membership.objects.get(user=world.member).role == "owner"
+        event = Event.objects.get(kind="membership.changed")
+        assert (event.before, event.after, event.reason) == (
+            {"role": "member"},
+            {"role": "owner"},
+            "hand-over",
+        )
+
+    def test_who_does_not_exist_is_said(self, staff: Client, world: factories.World) -> None:
+        address = reverse("admin:tenant-member", args=[world.tenant.pk])
+        form = {"email": "nobody@example.org", "role": "owner", "reason": "x"}
+        refused = staff.post(address, form)
+        assert refused.status_code == 404
+        assert "There is no user 'nobody@example.org'." in text_of(refused.content.decode())
+        world.tenant.deleted_at = now()
+        world.tenant.save()
+        assert staff.post(address, {**form, "email": "member@example.org"}).status_code == 404
+        assert Membership.objects.get(user=world.member).role == "member"
+
+
+class TestOffboarding:
+    def form(self, world: factories.World, **changes: str) -> dict[str, str]:
+        return {
+            str(world.account.pk): "tenant-admin@example.org",
+            str(world.tenant.pk): "tenant-admin@example.org",
+            "reason": "left the company",
+            **changes,
+        }
+
+    def test_sole_ownerships_go_first_then_everything_ends(
+        self, staff: Client, world: factories.World
+    ) -> None:
+        owner, address = world.owner, of(world.owner, "person-offboard")
+        shared = factories.make_account("Shared", owners=[owner, world.member])
+        make_pat(owner, tenants=[str(world.tenant.pk)])
+        make_grant(owner, world.stranger_tenant, world.stranger)
+        bearer = ApiClient(factories.sign_in(owner))
+        assert bearer.get(f"/config/tenants/{world.tenant.pk}").status_code == 200
+        text = shown(staff, address)
+        assert "New owner of the account Acme" in text
+        assert "New owner of the tenant Warehouse" in text
+        assert "Shared" not in text.partition("What ends")[0]
+        answer = staff.post(address, self.form(world), follow=True)
+        assert "Offboarded owner@example.org." in text_of(answer.content.decode())
+        owner.refresh_from_db()
+        assert not owner.is_active
+        assert rights_of(owner).rows == []
+        assert [it.email for it in world.account.owners.all()] == ["tenant-admin@example.org"]
+        assert [it.email for it in shared.owners.all()] == ["member@example.org"]
+        assert Membership.objects.get(user=world.tenant_admin).role == "owner"
+        assert bearer.get(f"/config/tenants/{world.tenant.pk}").status_code == 401
+        assert acts() == [
+            {
+                "act": "person.offboarded",
+                "handedOver": 2,
+                "memberships": 1,
+                "accounts": 2,
+                "grants": 1,
+                "tokens": 1,
+            }
+        ]
+        reasons = Event.objects.filter(actor="admin@example.org").values_list("reason", flat=True)
+        assert set(reasons) == {"left the company"}
+        kinds = set(Event.objects.filter(subject="owner@example.org").values_list("kind", flat=True))
+        assert {
+            "membership.removed",
+            "grant.revoked",
+            "pat.revoked",
+            "session.ended",
+            "user.deactivated",
+        } <= kinds
+
+    def test_who_is_at_hand_is_suggested(self, staff: Client, world: factories.World) -> None:
+        html = staff.get(of(world.owner, "person-offboard")).content.decode()
+        assert html.count('value="tenant-admin@example.org"') == 2
+        Membership.objects.filter(user=world.tenant_admin).delete()
+        html = staff.get(of(world.owner, "person-offboard")).content.decode()
+        assert "member@example.org" not in html.partition("What ends")[0]
+        world.account.owners.add(world.stranger)
+        html = staff.get(of(world.owner, "person-offboard")).content.decode()
+        assert html.count('value="stranger@example.org"') == 1
+
+    @pytest.mark.parametrize(
+        ("heir", "said"),
+        [
+            ("", "This field is required."),
+            ("nobody@example.org", "There is no other active user 'nobody@example.org'."),
+            ("owner@example.org", "There is no other active user 'owner@example.org'."),
+            ("gone@example.org", "There is no other active user 'gone@example.org'."),
+        ],
+    )
+    def test_without_an_heir_nothing_happens(
+        self, staff: Client, world: factories.World, heir: str, said: str
+    ) -> None:
+        factories.make_user("gone@example.org", is_active=False)
+        form = self.form(world, **{str(world.tenant.pk): heir})
+        answer = staff.post(of(world.owner, "person-offboard"), form)
+        assert answer.status_code == 400
+        assert said in text_of(answer.content.decode())
+        world.owner.refresh_from_db()
+        assert world.owner.is_active
+        assert [it.email for it in world.account.owners.all()] == ["owner@example.org"]
+        assert acts() == []
+
+    def test_staff_lose_their_role(self, staff: Client, world: factories.World) -> None:
+        admin = factories.make_user("two@example.org", role="admin", is_support=True)
+        wildcard = make_pat(admin, tenants=["*"])
+        colleague = signed_in(admin)
+        assert colleague.get("/admin/").status_code == 200
+        assert staff.post(of(admin, "person-offboard"), {"reason": "left"}).status_code == 302
+        admin.refresh_from_db()
+        wildcard.refresh_from_db()
+        assert (admin.role, admin.is_support, admin.is_active) == ("user", False, False)
+        assert wildcard.revoked_at is not None
+        assert colleague.get("/admin/").status_code == 302
+
+    def test_oneself_and_the_last_admin_stay(self, staff: Client, world: factories.World) -> None:
+        address = of(world.platform_admin, "person-offboard")
+        assert address not in staff.get(of(world.platform_admin)).content.decode()
+        html = staff.get(address).content.decode()
+        assert "This is you. Ask another platform admin." in html
+        assert 'name="reason"' not in html
+        assert staff.post(address, {"reason": "x"}).status_code == 400
+        world.platform_admin.refresh_from_db()
+        assert world.platform_admin.is_active
+        assert revoking.why_not_offboard(world.platform_admin, actor="x@example.org").startswith(
+            "This is the last active platform admin."
+        )
+
+    def test_who_came_meanwhile_needs_an_heir_too(self, staff: Client, world: factories.World) -> None:
+        """A tenant that the person got after the page was shown is not left without owner."""
+        form = self.form(world)
+        tenant = factories.make_tenant(world.account, "New")
+        change_memberships(
+            world.owner, stored={}, added={tenant.pk: "owner"}, removed=(), actor="x@example.org"
+        )
+        answer = staff.post(of(world.owner, "person-offboard"), form)
+        assert answer.status_code == 400
+        world.owner.refresh_from_db()
+        assert world.owner.is_active
+
+
+class TestPerson:
+    def test_an_email_leads_to_its_person(self, staff: Client, world: factories.World) -> None:
+        answer = staff.get("/admin/people/of/", {"email": " MEMBER@example.org"})
+        assert answer["Location"] == of(world.member)
+        for email in ("nobody@example.org", "", "\0"):
+            answer = staff.get("/admin/people/of/", {"email": email})
+            assert answer.status_code == 404
+            assert "There is nothing here" in answer.content.decode()
+        assert staff.get(reverse("admin:person", args=[2**40])).status_code == 404
+
+    def test_events_about_the_person_are_there(self, staff: Client, world: factories.World) -> None:
+        assert "No event names this person." in shown(staff, of(world.stranger))
+        make_grant(world.stranger, world.tenant, world.owner)
+        make_pat(world.stranger)
+        assert "pat.created stranger@example.org" in shown(staff, of(world.stranger))
+
+    def test_a_tenant_that_is_gone_is_its_id(self, staff: Client, world: factories.World) -> None:
+        gone = uuid4()
+        make_pat(world.stranger, tenants=[str(gone)])
+        assert str(gone) in shown(staff, of(world.stranger))
+
+    def test_access_is_offered_or_its_end(self, staff: Client, world: factories.World) -> None:
+        take = reverse("admin:tenant-access", args=[world.tenant.pk])
+        end = reverse("admin:tenant-access-end", args=[world.tenant.pk])
+        html = staff.get(people_of(world.tenant)).content.decode()
+        assert take in html
+        assert end not in html
+        staff.post(take, {"hours": 1, "reason": "x"})
+        html = staff.get(people_of(world.tenant)).content.decode()
+        assert end in html
