@@ -76,7 +76,8 @@ export async function send(operation, input, options = {}) {
     if (response.status === 401 && !renewed) {
       renewed = true;
       if (byPat) expirePat(tenant);
-      else await renew();
+      // Of calls that were refused together, the first has renewed it for all.
+      else if (session()?.access === bearer) await renew();
     } else if (error.code === "tos_required") {
       location.hash = "#/terms";
       throw error;

@@ -10,6 +10,9 @@ import { table } from "./ui.js";
  * @typedef {{index: number, text: string}} Mark
  */
 
+/** Load Chart.js, once. */
+export const loadCharts = () => loadScript("unfold/js/chart/chart.js");
+
 /** @param {string} name a custom property of the style sheet */
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
@@ -30,7 +33,7 @@ export function chart({ label, labels, series, marks = [], short, press, onLeave
     if (drawn) box.dataset.drawn = "true";
   };
   const dark = matchMedia("(prefers-color-scheme: dark)");
-  loadScript("unfold/js/chart/chart.js").then(draw, (error) => box.replaceChildren(error.message));
+  loadCharts().then(draw, (error) => box.replaceChildren(error.message));
   dark.addEventListener("change", draw);
   onLeave(() => {
     gone = true;

@@ -58,7 +58,7 @@ export async function createEditor({ mode, text, label, low, readOnly, words, ch
   return {
     element,
     value: () => editor.getValue(),
-    set: (value) => { editor.session.setValue(value); },
+    set: (value) => { editor.setValue(value, -1); },
     insert: (value) => { editor.insert(value); editor.focus(); },
     goTo: (line) => { editor.gotoLine(line, 0, true); editor.scrollToLine(line - 1, true, true); editor.focus(); },
     annotate(notes) {

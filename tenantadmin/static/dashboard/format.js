@@ -17,6 +17,12 @@ export const NONE = "–";
 /** @param {number | null | undefined} value */
 export const number = (value) => (value === null || value === undefined ? NONE : whole.format(value));
 
+/**
+ * @param {number} value
+ * @param {string} noun what is counted, one of it
+ */
+export const count = (value, noun) => `${whole.format(value)} ${noun}${value === 1 ? "" : "s"}`;
+
 /** @param {number | null | undefined} value */
 export const compact = (value) =>
   value === null || value === undefined ? NONE : value < 10_000 ? whole.format(value) : short.format(value);

@@ -8,6 +8,9 @@
  * @typedef {(context: Context) => Node | Promise<Node>} Show
  */
 
+/** The file of a page did not arrive. Browsers remember that, so only a new document can try again. */
+export class NotLoaded extends Error {}
+
 /** @param {string} hash */
 function parse(hash) {
   const [path, query] = (hash.replace(/^#/, "") || "/").split("?");
@@ -71,7 +74,7 @@ export function startRouter(routes, shell) {
       onLeave: (done) => { leaving.push(done); },
     };
     document.title = `${found?.route.title ?? "Not found"} · Dashboard`;
-    const load = async () => (await found?.route.load())?.show(context) ?? document.createTextNode("");
+    const load = async () => (await found?.route.load().catch(explain))?.show(context) ?? document.createTextNode("");
     shell.open(found?.route ?? null, context, load);
   };
   addEventListener("hashchange", go);
@@ -79,6 +82,14 @@ export function startRouter(routes, shell) {
     if (isDirty()) event.preventDefault();
   });
   go();
+}
+
+/**
+ * @param {unknown} error why a page's module is not there
+ * @returns {never}
+ */
+function explain(error) {
+  throw error instanceof TypeError ? new NotLoaded("This page could not be loaded. Check the connection and try again.") : error;
 }
 
 /** @param {string} path */

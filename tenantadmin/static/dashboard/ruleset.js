@@ -3,17 +3,19 @@
 import { ApiError, call } from "./api.js";
 import { fill, h } from "./dom.js";
 import { createEditor } from "./editor.js";
+import { count } from "./format.js";
 import { linesOf, lineOf } from "./jsonlines.js";
-import { badge, panel, sentence } from "./ui.js";
+import { askForRule } from "./ruleform.js";
+import { badge, button, panel, sentence } from "./ui.js";
 
 /** @typedef {Contract.Finding} Finding */
 
 const PAUSE_MS = 400;
 
 /**
- * @param {{rules: any[], label: string, context: import("./router.js").Context, changed?: (isValid: boolean) => void}} options
+ * @param {{rules: any[], label: string, context: import("./router.js").Context, readOnly?: boolean}} options
  */
-export async function rulesetEditor({ rules, label, context, changed }) {
+export async function rulesetEditor({ rules, label, context, readOnly }) {
   let saved = JSON.stringify(rules, null, 2);
   const state = h("span", { class: "muted small", role: "status" });
   const list = h("ul", { class: "findings", "aria-label": "Findings" });
@@ -35,12 +37,11 @@ export async function rulesetEditor({ rules, label, context, changed }) {
   const showFindings = (findings) => {
     editor.annotate(findings);
     const errors = findings.filter((one) => one.severity === "error").length;
-    fill(state, findings.length ? [errors > 0 && badge(`${errors} errors`, "bad"), " ",
-      findings.length > errors && badge(`${findings.length - errors} warnings`, "warn")] : badge("no findings", "good"));
-    fill(list, !findings.length && h("li", { class: "pad muted small" }, "Findings appear here as you type."), findings.map((one) => h("li", null, h("button", { type: "button", onclick: () => editor.goTo(one.line) },
+    fill(state, findings.length ? [errors > 0 && badge(count(errors, "error"), "bad"), " ",
+      findings.length > errors && badge(count(findings.length - errors, "warning"), "warn")] : badge("no findings", "good"));
+    fill(list, !findings.length && h("li", { class: "pad muted small" }, readOnly ? "There is nothing to correct." : "Findings appear here as you type."), findings.map((one) => h("li", null, h("button", { type: "button", onclick: () => editor.goTo(one.line) },
       h("div", { class: "row" }, badge(one.code, one.severity === "error" ? "bad" : "warn"), h("span", { class: "muted small" }, `line ${one.line}`)),
       h("div", null, one.message), one.suggestion && h("div", { class: "muted small" }, one.suggestion)))));
-    changed?.(!errors);
   };
 
   const lint = async () => {
@@ -68,17 +69,22 @@ export async function rulesetEditor({ rules, label, context, changed }) {
     timer = setTimeout(lint, PAUSE_MS);
   };
 
-  const editor = await createEditor({ mode: "json", text: saved, label, change: soon, onLeave: context.onLeave });
+  const byForm = async () => {
+    const value = read();
+    if (!value) throw new Error("The text is no JSON array. Correct it first.");
+    const made = await askForRule(value);
+    if (made) editor.set(JSON.stringify(made, null, 2));
+  };
+  const editor = await createEditor({ mode: "json", text: saved, label, readOnly, change: soon, onLeave: context.onLeave });
   context.guard(() => editor.value() !== saved);
   context.onLeave(() => clearTimeout(timer));
   lint();
   return {
-    element: h("div", { class: "split" }, panel("Rules", h("span", { class: "muted small" }, "The first enabled rule that matches decides."), editor.element),
+    element: h("div", { class: "split" }, panel("Rules", [h("span", { class: "muted small" }, "The first enabled rule that matches decides."), !readOnly && button("A rule by form", byForm, "small")], editor.element),
       panel("Lint", state, list)),
     read,
     isChanged: () => editor.value() !== saved,
     markSaved: () => { saved = editor.value(); },
-    insert: editor.insert,
   };
 }
 

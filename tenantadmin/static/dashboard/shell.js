@@ -3,7 +3,7 @@
 import { ApiError, SignedOut, mustAcceptTerms, signOut } from "./api.js";
 import { fill, h, icon } from "./dom.js";
 import { can, forgetPerson, person } from "./people.js";
-import { go, to } from "./router.js";
+import { NotLoaded, go, to } from "./router.js";
 import { session } from "./session.js";
 import { a, button, empty, failure, notify, select, sentence, skeleton } from "./ui.js";
 
@@ -48,6 +48,8 @@ export const shell = {
       view.focus({ preventScroll: true });
     }
     before = route;
+    // The file of the page comes meanwhile. What goes wrong with it shows when it is needed.
+    route?.load().catch(() => {});
     try {
       if (!isPlain) await drawSide(context, route);
       const node = route ? await load() : empty("There is no such page.", a("#/", "To the tenants"));
@@ -56,7 +58,7 @@ export const shell = {
       if (context.signal.aborted) return;
       if (error instanceof SignedOut) return askToSignIn();
       if (error instanceof ApiError && error.code === "tos_required") return;
-      fill(view, failure(error, context.reload));
+      fill(view, failure(error, error instanceof NotLoaded ? () => location.reload() : context.reload));
     }
   },
 };

@@ -193,10 +193,14 @@ export function ask({ title, body, action, danger, run, wide }) {
       dialog.close();
     };
     let done = false;
+    const act = button(action, attempt, danger ? "danger" : "primary");
     const dialog = /** @type {HTMLDialogElement} */ (h("dialog", { class: wide && "wide", "aria-label": title },
       h("h2", null, title), h("div", { class: "dialog-body" }, body), problem,
-      h("div", { class: "row end" }, button("Cancel", () => dialog.close()),
-        button(action, attempt, danger ? "danger" : "primary"))));
+      h("div", { class: "row end" }, button("Cancel", () => dialog.close()), act)));
+    dialog.addEventListener("keydown", (event) => {
+      const { target } = event;
+      if (event.key === "Enter" && target instanceof HTMLInputElement && target.type !== "checkbox") act.click();
+    });
     dialog.addEventListener("close", () => {
       dialog.remove();
       resolve(done);

@@ -23,6 +23,19 @@ function showLocalTimes(root) {
 document.addEventListener("DOMContentLoaded", () => showLocalTimes(document));
 document.addEventListener("htmx:load", (event) => showLocalTimes(event.target));
 
+// --- What is wider than its place can be scrolled by keyboard ---
+
+function letKeyboardScroll(root) {
+    for (const box of root.querySelectorAll(".wide, .panel, .diff")) {
+        if (box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight) box.tabIndex = 0;
+    }
+}
+
+document.addEventListener("DOMContentLoaded", () => letKeyboardScroll(document));
+document.addEventListener("htmx:load", (event) => letKeyboardScroll(event.target));
+// Closed details have no size.
+document.addEventListener("toggle", (event) => letKeyboardScroll(event.target), true);
+
 // --- Charts ---
 
 function color(name) {
@@ -99,6 +112,85 @@ function drawCharts(root) {
 document.addEventListener("DOMContentLoaded", () => drawCharts(document));
 document.addEventListener("htmx:load", (event) => drawCharts(event.target));
 
+// --- Copying ---
+
+document.addEventListener("click", async (event) => {
+    const button = event.target.closest?.("[data-copy]");
+    if (!button) return;
+    const label = button.textContent;
+    try {
+        await navigator.clipboard.writeText(button.dataset.copy);
+        button.textContent = "Copied";
+    } catch {
+        button.textContent = "Select and copy it";
+    }
+    setTimeout(() => { button.textContent = label; }, 2000);
+});
+
+// --- Editors: the reader's colors, completion, and Ctrl+Enter ---
+
+function setUpEditor(form) {
+    const widget = form.querySelector(".django-ace-widget");
+    const editor = widget?.editor;
+    if (!editor) return;
+    if (document.documentElement.classList.contains("dark")) editor.setTheme("ace/theme/one_dark");
+    const label = widget.parentElement.querySelector("textarea[name]").getAttribute("aria-label");
+    editor.textInput.getElement().setAttribute("aria-label", label);
+    // Tab indents inside the editor, so Enter enters it and Escape leaves it.
+    editor.setOption("enableKeyboardAccessibility", true);
+    const words = JSON.parse(document.getElementById(form.dataset.words)?.textContent || "[]");
+    completeWords(editor, words, "keywords" in form.dataset);
+    loadValues(form, words);
+    if ("runs" in form.dataset) watchStatement(form, editor);
+}
+
+function completeWords(editor, words, hasKeywords) {
+    const own = {
+        // Names of tables contain dots.
+        identifierRegexps: [/[\w.$*:-]/],
+        getCompletions(_editor, _session, _position, _prefix, done) {
+            done(null, words.map((word) => ({ value: word.value, caption: word.value, meta: word.kind, docText: word.meaning, score: 100 })));
+        },
+    };
+    const tools = ace.require("ace/ext/language_tools");
+    editor.completers = hasKeywords ? [own, tools.keyWordCompleter] : [own];
+}
+
+function loadValues(form, words) {
+    const button = form.querySelector("#load-values");
+    button?.addEventListener("click", async () => {
+        const shown = form.querySelector("#values-loaded");
+        button.disabled = true;
+        shown.textContent = "Reading…";
+        try {
+            const answer = await fetch(form.dataset.values, { method: "POST", body: new FormData(form) });
+            if (!answer.ok) throw new Error(answer.statusText);
+            const found = await answer.json();
+            words.push(...found.words);
+            shown.textContent = `${found.words.length} values of the last 7 days are completed.`;
+        } catch {
+            button.disabled = false;
+            shown.textContent = "The log could not be read. Try again.";
+        }
+    });
+}
+
+function watchStatement(form, editor) {
+    const run = form.querySelector("button[name=run]");
+    const notice = form.querySelector("#no-day");
+    editor.commands.addCommand({ name: "run", bindKey: { win: "Ctrl-Enter", mac: "Command-Enter" }, exec: () => form.requestSubmit(run) });
+    editor.session.on("change", () => {
+        // As `names_day` of the service: quoted text and comments name no column.
+        const code = editor.getValue().replace(/'(?:[^']|'')*'|--[^\n]*|\/\*[\s\S]*?\*\//g, " ");
+        notice.hidden = /\bday\b/i.test(code);
+    });
+    form.addEventListener("submit", (event) => {
+        if (event.submitter === run) form.querySelector("#is-running").hidden = false;
+    });
+    // A browser may show the page again as it was.
+    window.addEventListener("pageshow", () => { form.querySelector("#is-running").hidden = true; });
+}
+
 // --- The editor of rules: lint as one types ---
 
 const CHECK_AFTER_MS = 600;
@@ -108,8 +200,6 @@ function watchRules(form) {
     const editor = form.querySelector(".django-ace-widget")?.editor;
     const shown = form.querySelector("#check");
     if (!field || !editor) return;
-    if (document.documentElement.classList.contains("dark")) editor.setTheme("ace/theme/one_dark");
-    editor.textInput.getElement().setAttribute("aria-label", "Rules as JSON");
     let waiting;
     let asked = 0;
     async function check() {
@@ -140,5 +230,6 @@ function watchRules(form) {
 }
 
 window.addEventListener("load", () => {
+    for (const form of document.querySelectorAll("form[data-words]")) setUpEditor(form);
     for (const form of document.querySelectorAll("form[data-check]")) watchRules(form);
 });

@@ -1,10 +1,14 @@
-"""The demo's data of two days, its people and one of each other role, and the dashboard on two origins."""
+"""The demo's data of two days, its people and one of each other role, and the dashboard on two origins.
+
+All is made once for the tests of this folder. They share it: a test leaves what others count as it found it.
+"""
 
 from __future__ import annotations
 
 import mimetypes
 import re
 import threading
+import uuid
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,16 +17,22 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import pytest
+from django.conf import settings
 from django.contrib.staticfiles import finders
 from django.core.cache import cache
 from django.core.management import call_command
+from django.db import connections
 from django.template.loader import render_to_string
+from django.test import override_settings
+from pytest_django.live_server_helper import LiveServer
 
+from accounts.models import PersonalAccessToken
 from accounts.signin.flow import Device, Identity, complete_sign_in
 from tenantadmin.demo.reading import read_demo
 from tenantadmin.demo.seed import seed_demo
-from tenantadmin.objectstore import default_store
+from tenantadmin.objectstore import default_store, storage_settings
 from tests import factories
+from tests.browser.browsing import launched
 from tests.browser.dashboard.demo import Demo
 from tests.browser.dashboard.watching import Watched, watched_dashboard
 from tests.conftest import ApiClient
@@ -31,32 +41,66 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
+    from playwright.sync_api import Browser
+    from pytest_django.plugin import DjangoDbBlocker
+
     from accounts.models import User
 
 DAYS = 2
 
 
-@pytest.fixture
-def demo(transactional_db: None, settings: Any, tmp_path: Path) -> Demo:
-    settings.VAR_DIR = tmp_path / "var"
-    settings.VAR_DIR.mkdir()
-    cache.clear()
-    today = datetime.now(UTC).date()
-    for _ in seed_demo(default_store(), read_demo(), today=today, days=DAYS, share=0.1):
-        pass
-    call_command("rebuild")
-    return Demo()
+@pytest.fixture(scope="package", autouse=True)
+def object_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """One store for all tests of this folder, in place of one for each."""
+    root = tmp_path_factory.mktemp("objects")
+    with override_settings(STORAGES={**settings.STORAGES, "objects": storage_settings(f"file://{root}")}):
+        yield root
 
 
-@pytest.fixture
-def own_origin(service: str, settings: Any) -> str:
+@pytest.fixture(scope="package")
+def service() -> Iterator[str]:
+    server = LiveServer("localhost")
+    address = server.url
+    changed = {
+        "ALLOWED_HOSTS": [*settings.ALLOWED_HOSTS, "localhost"],
+        "PUBLIC_BASE_URL": address,
+        "DASHBOARD_URL": f"{address}/dashboard/",
+        "RATE_LIMIT_NAMESPACE": f"test-{uuid.uuid4().hex}",
+    }
+    with override_settings(**changed):
+        yield address
+        server.stop()
+
+
+@pytest.fixture(scope="package")
+def transactional_db(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """The database, emptied after all tests of this folder and not after each."""
+    with django_db_blocker.unblock():
+        yield
+        call_command("flush", verbosity=0, interactive=False)
+
+
+@pytest.fixture(scope="package")
+def demo(
+    service: str, object_store: Path, transactional_db: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Demo]:
+    with override_settings(VAR_DIR=tmp_path_factory.mktemp("var")):
+        cache.clear()
+        today = datetime.now(UTC).date()
+        for _ in seed_demo(default_store(), read_demo(), today=today, days=DAYS, share=0.1):
+            pass
+        call_command("rebuild")
+        yield Demo()
+
+
+@pytest.fixture(scope="package")
+def own_origin(service: str) -> str:
     """The dashboard as the service serves it."""
-    settings.DASHBOARD_URL = address = f"{service}/dashboard/"
-    return address
+    return f"{service}/dashboard/"
 
 
-@pytest.fixture
-def other_origin(service: str, settings: Any) -> Iterator[str]:
+@pytest.fixture(scope="package")
+def other_origin(service: str) -> Iterator[str]:
     """The same files from a host that has nothing else, with the service named in the page."""
     page = re.sub(
         r'name="api" content=""', f'name="api" content="{service}"', render_to_string("dashboard/index.html")
@@ -77,10 +121,10 @@ def other_origin(service: str, settings: Any) -> Iterator[str]:
             """Say nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         origin = f"http://127.0.0.1:{server.server_port}"
-        settings.CORS_ALLOWED_ORIGINS = settings.ALLOWED_REDIRECT_HOSTS = [origin]
-        yield f"{origin}/"
+        with override_settings(CORS_ALLOWED_ORIGINS=[origin], ALLOWED_REDIRECT_HOSTS=[origin]):
+            yield f"{origin}/"
         server.shutdown()
 
 
@@ -91,8 +135,19 @@ def home(request: pytest.FixtureRequest) -> str:
     return address
 
 
+@pytest.fixture(scope="package")
+def browser(chromium: str) -> Iterator[Browser]:
+    with pytest.MonkeyPatch.context() as patch, launched(chromium) as browser:
+        # Playwright keeps an event loop in this thread. There Django refuses to use the database, and has
+        # connections of its own.
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
+        yield browser
+        connections.close_all()
+
+
 def sign_in(user: User) -> str:
     """Return the query with the tokens of a new sign-in, after ``user`` has accepted the terms."""
+    user.refresh_from_db()
     client = ApiClient(factories.sign_in(user))
     terms = client.get("/tos").content.decode()
     assert client.post("/users/me/tos", {"markdown": terms}).status_code == 204
@@ -100,15 +155,16 @@ def sign_in(user: User) -> str:
 
 
 @pytest.fixture
-def open_as(chromium: str, service: str) -> Callable[..., AbstractContextManager[Watched]]:
+def open_as(demo: Demo, browser: Browser, service: str) -> Callable[..., AbstractContextManager[Watched]]:
     """Return the function that opens the dashboard, signed in as a user."""
 
     @contextmanager
     def opened(user: User, home: str, path: str = "/", **context: Any) -> Iterator[Watched]:
         query = sign_in(user)
-        with watched_dashboard(chromium, home=home, api=service, **context) as watched:
+        with watched_dashboard(browser, home=home, api=service, **context) as watched:
             watched.page.goto(f"{home}?{query}#{path}")
             watched.settle()
             yield watched
+        PersonalAccessToken.objects.filter(name__startswith="Dashboard").delete()
 
     return opened

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import json
+import re
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import pytest
 from django.core.management import call_command
 
+from accounts.models import Tenant
+from rules.language.document import complete_rule
+from rules.models import Ruleset
+from rules.restore import restore_ruleset
+from tests import factories
 from tests.browser.dashboard.watching import edit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from playwright.sync_api import Page
+
     from tests.browser.dashboard.demo import Demo
 
-pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.browser
 
 
 def test_tenants_and_overview(demo: Demo, home: str, open_as: Callable[..., Any]) -> None:
@@ -42,45 +53,170 @@ def test_tenants_and_overview(demo: Demo, home: str, open_as: Callable[..., Any]
         page.wait_for_selector("text=Requests by hour")
         page.go_back()
         page.wait_for_selector("text=Requests by day")
+        requests = page.inner_text("dd >> nth=0")
+        page.click("nav[aria-label='Length of the period'] >> text=Year")
+        page.wait_for_selector(f".chart[data-drawn] canvas[aria-label$='{demo.last_day.year}']")
+        # All days of the demo are in one month, but for the first day of one.
+        assert demo.last_day.day == 1 or page.inner_text("dd >> nth=0") == requests
+        page.go_back()
+        page.wait_for_selector("text=From cache")
         del dashboard.asked[:]
         page.reload()
         page.wait_for_selector(".chart[data-drawn]")
         assert len(dashboard.asked) == len(set(dashboard.asked)) == 4
 
 
-def test_rules_are_edited_with_lint_compared_and_published(
-    demo: Demo, home: str, open_as: Callable[..., Any]
+def test_a_new_month_without_requests_opens_the_last_with_some(
+    demo: Demo, own_origin: str, open_as: Callable[..., Any]
 ) -> None:
-    with open_as(demo.owner, home, f"/t/{demo.tenant}/rules") as dashboard:
+    with open_as(demo.owner, own_origin) as dashboard:
+        dashboard.page.clock.set_fixed_time((demo.last_day + timedelta(days=40)).isoformat())
+        dashboard.go(f"/t/{demo.tenant}/overview")
+        dashboard.page.wait_for_url(f"**period={demo.last_day.isoformat()[:7]}")
+        dashboard.page.wait_for_selector(".chart[data-drawn]")
+
+
+def test_rules_are_edited_with_lint_compared_and_published(
+    demo: Demo, other_origin: str, open_as: Callable[..., Any]
+) -> None:
+    with open_as(demo.owner, other_origin, f"/t/{demo.tenant}/rules") as dashboard:
         page = dashboard.page
-        rules = page.locator(".rule")
-        count = rules.count()
+        count = page.locator(".rule").count()
         assert count > 5
-        rules.nth(count - 1).locator("summary").click()
-        assert rules.nth(count - 1).locator("pre").is_visible()
         page.click("text=Edit")
-        page.wait_for_selector(".ace_editor")
         page.wait_for_selector("text=no findings")
         edit(page, lambda text: text.replace('"ttlSeconds"', '"ttlSecond"', 1))
         page.wait_for_selector(".badge:has-text('unknown-property')")
         page.click("text=Review and publish")
         page.wait_for_selector(".notice.error:has-text('Correct the')")
-        edit(page, lambda text: text.replace('"ttlSecond"', '"ttlSeconds"', 1).replace("86400", "7200", 1))
+        was, now = "", ""
+
+        def change(text: str) -> str:
+            nonlocal was, now
+            text = text.replace('"ttlSecond"', '"ttlSeconds"', 1)
+            was = found[1] if (found := re.search(r'"ttlSeconds": (\d+)', text)) else ""
+            now = str(int(was) + 60)
+            return text.replace(f'"ttlSeconds": {was}', f'"ttlSeconds": {now}', 1)
+
+        edit(page, change)
         page.wait_for_selector("text=no findings")
         page.click("text=Review and publish")
-        assert page.inner_text("dialog td.was") == "86400"
-        assert page.inner_text("dialog td.now") == "7200"
+        assert page.inner_text("dialog td.was") == was
+        assert page.inner_text("dialog td.now") == now
         page.click("dialog >> text=Publish >> nth=-1")
         page.wait_for_selector(".notice:has-text('Published.')")
+        rule = page.locator(".rule").nth(0)
+        rule.locator("summary").click()
+        assert rule.locator("pre").is_visible()
         page.click("main >> text=History")
         page.wait_for_selector("h2:has-text('Revision ')")
         newest = int(page.inner_text(".chosen strong").removeprefix("#"))
-        assert page.inner_text("td.now") == "7200"
+        assert page.inner_text("td.now") == now
         page.click(f"#seq-{newest - 1} button")
         page.wait_for_selector(f"h2:has-text('Revision {newest - 1}')")
         page.click("main >> text=Restore")
         page.click("dialog >> text=Restore >> nth=-1")
         page.wait_for_selector(f".chosen:has-text('of #{newest - 1}')")
+
+
+def test_a_simple_rule_is_made_and_changed_by_form(
+    demo: Demo, own_origin: str, open_as: Callable[..., Any]
+) -> None:
+    with open_as(demo.admin, own_origin, f"/t/{demo.tenant}/rules/edit") as dashboard:
+        page = dashboard.page
+        before = rules_in_editor(page)
+        page.click("text=A rule by form")
+        page.fill("dialog input[name=tables]", "sales.orders, sales.lines")
+        page.fill("dialog input[name=amount]", "2")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("dialog [role=alert]:has-text('Give the rule a name.')")
+        page.fill("dialog input[name=name]", "Orders, two hours")
+        page.click("dialog .primary")
+        made: dict[str, Any] = {
+            "id": "orders-two-hours",
+            "name": "Orders, two hours",
+            "action": "cache",
+            "conditions": {
+                "tables": {"containsAny": ["sales.orders", "sales.lines"]},
+                "isReadOnly": True,
+                "hasNonDeterministicFunctions": False,
+            },
+            "ttlSeconds": 7200,
+        }
+        assert rules_in_editor(page) == [made, *before]
+        page.click("text=A rule by form")
+        page.select_option("dialog select[name=rule]", "orders-two-hours")
+        assert page.input_value("dialog input[name=tables]") == "sales.orders, sales.lines"
+        page.select_option("dialog select[name=action]", "bypass")
+        assert not page.is_visible("dialog input[name=amount]")
+        page.fill("dialog input[name=users]", "Ada Lovelace")
+        page.uncheck("dialog input[name=repeats]")
+        page.click("dialog .primary")
+        made["action"] = "bypass"
+        made["conditions"] = {
+            "tables": {"containsAny": ["sales.orders", "sales.lines"]},
+            "userName": {"in": ["Ada Lovelace"]},
+            "isReadOnly": True,
+        }
+        assert rules_in_editor(page) == [made, *before]
+        page.click("text=Review and publish")
+        assert page.inner_text("dialog h3") == "added\norders-two-hours"
+        page.click("dialog >> text=Publish >> nth=-1")
+        page.wait_for_selector(".notice:has-text('Published.')")
+        page.click(".rule >> nth=0")
+        changed = page.locator(".rule >> nth=0 >> [aria-label='Last changed by']")
+        assert "tenant-admin@example.org" in changed.inner_text()
+        assert changed.inner_text().endswith("all of it")
+    seq = Ruleset.objects.get(tenant_id=demo.tenant).seq
+    restore_ruleset(tenant_id=UUID(demo.tenant), seq=seq - 1, actor=demo.owner.email)
+
+
+def rules_in_editor(page: Page) -> list[dict[str, Any]]:
+    page.wait_for_selector(".ace_editor")
+    rules: list[dict[str, Any]] = json.loads(
+        page.evaluate("ace.edit(document.querySelector('.ace_editor')).getValue()")
+    )
+    return rules
+
+
+def test_recommendations_are_drafted_accepted_and_dismissed(
+    demo: Demo, own_origin: str, open_as: Callable[..., Any]
+) -> None:
+    tenant = Tenant.objects.get(pk=demo.tenant)
+    seq = Ruleset.objects.get(tenant_id=demo.tenant).seq
+    found = {}
+    for rank, name in enumerate(("drafted", "accepted", "dismissed")):
+        rule = complete_rule({"id": name, "conditions": {"tables": {"containsAny": [f"s.{name}"]}}})
+        patch = [{"op": "insert", "ruleId": name, "before": None, "rule": rule}]
+        found[name] = factories.recommendation(
+            tenant, fingerprint=name, rank=rank, title=f"Cache s.{name}", rules=[rule], patch=patch, seq=seq
+        )
+    with open_as(demo.owner, own_origin, f"/t/{demo.tenant}/recommendations") as dashboard:
+        page = dashboard.page
+        card = "section:has-text('Cache s.{}')"
+        page.click(f"{card.format('drafted')} >> button:text('Make a draft')")
+        page.wait_for_selector("h1:text('Draft')", state="attached")
+        assert [rule["id"] for rule in rules_in_editor(page)][-1] == "drafted"
+        page.go_back()
+        assert page.inner_text(f"{card.format('drafted')} >> .badge >> nth=1") == "drafted"
+        page.click(f"{card.format('dismissed')} >> button:text('Dismiss')")
+        page.fill("dialog input[name=reason]", "It changes too often.")
+        page.click("dialog .primary")
+        page.wait_for_selector(card.format("dismissed"), state="detached")
+        page.click(f"{card.format('accepted')} >> button:text('Accept')")
+        page.click("dialog .primary")
+        page.wait_for_selector(card.format("accepted"), state="detached")
+        page.click("text=Decided (2)")
+        page.wait_for_selector("text=Its effect is measured after three whole days.")
+        assert page.inner_text(f"{card.format('dismissed')} >> dd >> nth=-1").endswith(
+            ": It changes too often."
+        )
+    for recommendation in found.values():
+        recommendation.refresh_from_db()
+    states = {name: recommendation.state for name, recommendation in found.items()}
+    assert states == {name: name for name in found}
+    assert found["dismissed"].reason == "It changes too often."
+    assert found["accepted"].accepted_seq == Ruleset.objects.get(tenant_id=demo.tenant).seq == seq + 1
 
 
 def test_a_number_of_a_digest_is_what_its_sql_gives(

@@ -12,13 +12,13 @@ from urllib.parse import parse_qsl, urlsplit
 
 from openapi_schema_validator import OAS30Validator
 
-from tests.browser.browsing import browsing
+from tests.browser.browsing import opened_page
 from tests.browser.dashboard.contract_types import contract
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from playwright.sync_api import Page, Request
+    from playwright.sync_api import Browser, Page, Request
 
 _WATCH: Final = (Path(__file__).parent / "contract_watch.js").read_text()
 CONTRACT: Final = contract()
@@ -43,7 +43,10 @@ class Watched:
 
     def go(self, path: str) -> None:
         """Open a page of the dashboard and wait until it is there."""
-        self.page.goto(f"{self.home}#{path}")
+        address = f"{self.home}#{path}"
+        if self.page.url != address:
+            self.page.evaluate("document.querySelector('#view')?.replaceChildren()")
+            self.page.goto(address)
         self.settle()
 
     def settle(self) -> None:
@@ -78,13 +81,13 @@ def misuse_of(request: Request, *, api: str) -> str:
 
 
 @contextmanager
-def watched_dashboard(chromium: str, *, home: str, api: str, **context: Any) -> Iterator[Watched]:
+def watched_dashboard(browser: Browser, *, home: str, api: str, **context: Any) -> Iterator[Watched]:
     """Open a page for the dashboard at ``home``, whose service is at ``api``.
 
     At the end it fails if the page reported an error, if its policy was violated, if it asked another host,
     or if a request or a field that it read is not in the contract.
     """
-    with browsing(chromium, **context) as page:
+    with opened_page(browser, **context) as page:
         watched = Watched(page, home)
         page.add_init_script(f"{_WATCH}({json.dumps({'contract': CONTRACT, 'api': api})})")
 

@@ -1,19 +1,23 @@
-// The signed-in user: name, personal access tokens, sessions.
+// The signed-in user: name, digests by mail, personal access tokens, sessions.
 
 import { call, signOut } from "../api.js";
 import { h } from "../dom.js";
 import * as f from "../format.js";
 import { forgetPerson, person } from "../people.js";
 import { go } from "../router.js";
-import { ask, badge, button, field, input, notify, panel, select, table } from "../ui.js";
+import { ask, badge, button, field, input, notify, panel, select, sentence, table } from "../ui.js";
 
 /** @type {Contract.Scope[]} */
 const SCOPES = ["config:read", "config:write", "logs:read", "logs:query", "analytics:read", "analytics:users", "cache-admin"];
 
+const FREQUENCIES = /** @type {[Contract.DigestFrequency, string][]} */ ([["off", "none"], ["daily", "every day"], ["weekly", "every week"]]);
+
 /** @type {import("../router.js").Show} */
 export async function show({ reload }) {
-  const [who, { tokens }, { sessions }] = await Promise.all([
-    person(), call("GET /users/{email}/tokens", { email: "me" }), call("GET /users/{email}/sessions", { email: "me" }),
+  const email = "me";
+  const [who, { digests }, { tokens }, { sessions }] = await Promise.all([
+    person(), call("GET /users/{email}/digests", { email }),
+    call("GET /users/{email}/tokens", { email }), call("GET /users/{email}/sessions", { email }),
   ]);
   const names = new Map(who.tenants.map((entry) => [entry.id, entry.name]));
   const revoke = async (/** @type {Contract.Pat} */ token) => {
@@ -40,6 +44,10 @@ export async function show({ reload }) {
   const name = input("displayName", who.name === who.email ? "" : who.name, { "aria-label": "Your name", maxlength: 200 });
   return h("div", null,
     h("header", { class: "page-head" }, h("div", null, h("h1", null, "Your account"), h("p", { class: "muted" }, who.email)), h("div", { class: "row" }, name, button("Save", rename))),
+    panel("Digests by mail", h("span", { class: "muted small" }, "What happened in a day or a week"), digests.length ? table([
+      { head: "Tenant", cell: (row) => h("strong", null, row.tenantName), sort: (row) => row.tenantName },
+      { head: "Mails", number: true, cell: (row) => frequency(row) },
+    ], digests, { label: "Digests by mail" }) : h("p", { class: "pad muted" }, "There is no tenant whose digests you may read.")),
     panel("Personal access tokens", button("New token", () => create(who, reload), "small"), tokens.length ? table([
       { head: "Name", cell: (row) => [h("strong", null, row.name), " ", h("code", { class: "muted small" }, `${row.prefix}…`)], sort: (row) => row.name },
       { head: "Scopes", cell: (row) => row.scopes.map((/** @type {string} */ scope) => [badge(scope), " "]) },
@@ -55,6 +63,23 @@ export async function show({ reload }) {
       { head: "Last used", cell: (row) => f.ago(row.lastUsedAt), class: "nowrap", sort: (row) => row.lastUsedAt },
       { head: "Actions", hidden: true, number: true, cell: (row) => !row.current && button("End", () => end(row), "quiet small") },
     ], sessions, { label: "Sessions", sorted: 3 })));
+}
+
+/** @param {Contract.DigestPreference} preference */
+function frequency(preference) {
+  const chosen = select("frequency", FREQUENCIES, preference.frequency, { "aria-label": `Mails about ${preference.tenantName}` });
+  chosen.addEventListener("change", async () => {
+    const wanted = /** @type {Contract.DigestFrequency} */ (chosen.value);
+    try {
+      await call("PUT /users/{email}/digests/{tenant}", { email: "me", tenant: preference.tenantId, body: { frequency: wanted } });
+      preference.frequency = wanted;
+      notify(wanted === "off" ? `No more mails about ${preference.tenantName}.` : `You get a mail ${chosen.selectedOptions[0].text} about ${preference.tenantName}.`);
+    } catch (error) {
+      notify(sentence(error), "error");
+      chosen.value = preference.frequency;
+    }
+  });
+  return chosen;
 }
 
 /** @param {string} agent */

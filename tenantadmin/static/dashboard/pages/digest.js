@@ -5,7 +5,7 @@ import { h } from "../dom.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
 import { to } from "../router.js";
-import { empty, panel, tabs } from "../ui.js";
+import { a, empty, panel, tabs } from "../ui.js";
 import { dayPicker } from "./statements.js";
 
 /** @type {import("../router.js").Show} */
@@ -19,7 +19,7 @@ export async function show({ tenant, query }) {
     const digest = await load(tenant, day, isWeek);
     return h("div", null, head, views, digest.sections.map((section) => panel(section.heading, null, h("div", { class: "pad prose" },
       section.text.split(/\n+/).map((line) => h("p", null, sentence(tenant, digest, line)))))),
-    h("p", { class: "muted small" }, "Each number is a link to the SQL that gives it. “Coincides with” names what happened shortly before; it need not be the cause."));
+    h("p", { class: "muted small" }, "Each number is a link to the SQL that gives it. “Coincides with” names what happened shortly before; it need not be the cause. ", a("#/account", "Get digests by mail"), "."));
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 404) throw error;
     return h("div", null, head, views, empty(`There is no digest for ${isWeek ? "this week" : f.periodName(day)}.`,

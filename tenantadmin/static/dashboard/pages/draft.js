@@ -16,8 +16,8 @@ export async function show(context) {
   const path = { tenant, draft };
   let { data: stored, etag } = await callWithTag("GET /config/tenants/{tenant}/rules/drafts/{draft}", path);
   const mayWrite = can(tenant, "write");
-  const editor = await rulesetEditor({ rules: stored.rules, label: "Rules of the draft as JSON", context });
-  const name = input("name", stored.name, { "aria-label": "Name of the draft", placeholder: "Untitled", maxlength: 100 });
+  const editor = await rulesetEditor({ rules: stored.rules, label: "Rules of the draft as JSON", context, readOnly: !mayWrite });
+  const name = input("name", stored.name, { readonly: !mayWrite, "aria-label": "Name of the draft", placeholder: "Untitled", maxlength: 100 });
   const base = h("span", null, `of revision #${stored.baseSeq}`);
 
   /** @param {number} [baseSeq] */

@@ -42,8 +42,8 @@ export async function show({ tenant, reload }) {
 }
 
 /** @param {Contract.RuleLintResult} lint */
-export const lintBadge = (lint) => (lint.errors.length ? badge(`${lint.errors.length} errors`, "bad")
-  : lint.warnings.length ? badge(`${lint.warnings.length} warnings`, "warn") : badge("no findings", "good"));
+export const lintBadge = (lint) => (lint.errors.length ? badge(f.count(lint.errors.length, "error"), "bad")
+  : lint.warnings.length ? badge(f.count(lint.warnings.length, "warning"), "warn") : badge("no findings", "good"));
 
 /** @param {Contract.ReplaySubject} of */
 export const subject = (of) => (of.seq !== undefined ? `revision #${of.seq}` : of.draftId ? "a draft" : "given rules");

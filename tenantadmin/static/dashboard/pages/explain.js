@@ -45,7 +45,7 @@ function logged({ tenant, query }) {
   if (logId.value) run(null);
   else fill(output, empty("Give the logId of a request.", h("p", { class: "muted" }, a(to(tenant, "sql", { sql }), "Find one in SQL"), ": each logId of a result leads here.")));
   return h("div", null, panel("Request", null, h("form", { class: "row pad", onsubmit: run }, h("label", { class: "row" }, "Day", day),
-    h("label", { class: "row grow" }, "logId", h("span", { class: "grow" }, logId)), h("button", { class: "button primary" }, "Explain"))), output);
+    h("label", { class: "row" }, "logId", logId), h("button", { class: "button primary" }, "Explain"))), output);
 }
 
 /** @param {string} tenant */

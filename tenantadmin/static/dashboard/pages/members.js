@@ -2,6 +2,7 @@
 
 import { call } from "../api.js";
 import { h } from "../dom.js";
+import { count } from "../format.js";
 import { can, person } from "../people.js";
 import { ask, badge, button, field, input, notify, panel, select, table } from "../ui.js";
 
@@ -52,7 +53,7 @@ export async function show({ tenant, reload }) {
   };
   return h("div", null,
     h("header", { class: "page-head" }, h("h1", null, "Members"), isOwner && button("Add a member", add, "primary")),
-    panel(`${members.length} members`, null, table([
+    panel(count(members.length, "member"), null, table([
       { head: "Email", cell: (row) => [row.email, row.email === who.email && [" ", badge("you", "info")]], sort: (row) => row.email },
       { head: "Role", cell: roleOf, sort: (row) => row.role },
       ...(isOwner ? [{ head: "Actions", hidden: true, number: true, cell: (/** @type {Member} */ row) => button("Remove", () => remove(row), "quiet small") }] : []),

@@ -1,7 +1,7 @@
 // What the cache did in a year, a month or a day, with the changes that fell in it.
 
 import { ApiError, call } from "../api.js";
-import { chart } from "../charts.js";
+import { chart, loadCharts } from "../charts.js";
 import { h } from "../dom.js";
 import * as f from "../format.js";
 import { person } from "../people.js";
@@ -15,6 +15,8 @@ import { a, badge, empty, panel, table } from "../ui.js";
 export async function show(context) {
   const period = context.query.get("period") ?? f.yesterday().slice(0, 7);
   const { tenant } = context;
+  // It comes beside the data; a chart says if it does not.
+  loadCharts().catch(() => {});
   try {
     const node = await (period.length === 4 ? year : period.length === 7 ? month : day)(context, period);
     return h("div", null, await head(tenant, period), node);
@@ -30,6 +32,9 @@ export async function show(context) {
   }
 }
 
+/** @param {Contract.DayActivity} activity its date has slashes */
+const dayOf = ({ date }) => date.replaceAll("/", "-");
+
 /**
  * The newest month with data of a year or the year before.
  * @param {string} tenant
@@ -39,7 +44,7 @@ async function lastMonth(tenant, thisYear) {
   for (const one of [thisYear, String(Number(thisYear) - 1)]) {
     try {
       const { last365daysQueryActivity: days } = await call("GET /tenants/{tenant}/summaries/{year}", { tenant, year: one });
-      return days[days.length - 1]?.date.slice(0, 7) ?? "";
+      if (days.length) return dayOf(days[days.length - 1]).slice(0, 7);
     } catch (error) {
       if (!(error instanceof ApiError) || error.status !== 404) throw error;
     }
@@ -115,7 +120,7 @@ async function year(context, period) {
     call("GET /config/tenants/{tenant}/rules/history", { tenant, limit: 200 }),
   ]);
   const days = summary.last365daysQueryActivity;
-  const buckets = days.map((one) => ({ name: f.dayShort(one.date), day: one.date.slice(0, 10), hits: one.cacheHits,
+  const buckets = days.map((one) => ({ name: f.dayShort(dayOf(one)), day: dayOf(one), hits: one.cacheHits,
     misses: one.totalHits - one.cacheHits, rate: one.totalHits ? one.cacheHits / one.totalHits : null }));
   const marks = history.changes.flatMap((change) => {
     const index = buckets.findIndex((one) => one.day === change.changedAt.slice(0, 10));

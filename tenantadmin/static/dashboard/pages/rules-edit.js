@@ -3,6 +3,8 @@
 import { ApiError, call } from "../api.js";
 import { compareRules, isSame, ruleDiff } from "../diff.js";
 import { h } from "../dom.js";
+import { count } from "../format.js";
+import { can } from "../people.js";
 import { go, to } from "../router.js";
 import { rulesetEditor, validate } from "../ruleset.js";
 import { a, ask, badge, button, notify } from "../ui.js";
@@ -11,7 +13,8 @@ import { a, ask, badge, button, notify } from "../ui.js";
 export async function show(context) {
   const { tenant, signal } = context;
   const stored = await call("GET /config/tenants/{tenant}/rules", { tenant });
-  const editor = await rulesetEditor({ rules: stored.rules, label: "Rules as JSON", context });
+  const mayWrite = can(tenant, "write");
+  const editor = await rulesetEditor({ rules: stored.rules, label: "Rules as JSON", context, readOnly: !mayWrite });
 
   const review = async () => {
     const rules = editor.read();
@@ -19,10 +22,10 @@ export async function show(context) {
     const difference = compareRules(stored.rules, rules);
     if (isSame(difference)) throw new Error("Nothing differs from the rules in force.");
     const lint = await validate(rules, signal);
-    if (!lint.valid) throw new Error(`Correct the ${lint.errors.length} errors first, or save a draft.`);
+    if (!lint.valid) throw new Error(`Correct the ${count(lint.errors.length, "error")} first, or save a draft.`);
     const done = await ask({
       title: "Publish these rules?", wide: true, action: "Publish",
-      body: [lint.warnings.length > 0 && h("p", null, badge(`${lint.warnings.length} warnings`, "warn")), ruleDiff(difference),
+      body: [lint.warnings.length > 0 && h("p", null, badge(count(lint.warnings.length, "warning"), "warn")), ruleDiff(difference),
         h("p", { class: "muted small" }, "The Gateway starts with an empty cache under the new rules.")],
       run: () => publish(rules, ""),
     });
@@ -62,9 +65,9 @@ export async function show(context) {
     go(`/t/${tenant}/drafts/${draft.draftId}`);
   };
   return h("div", null,
-    h("header", { class: "page-head" }, h("div", null, h("h1", null, "Edit rules"),
+    h("header", { class: "page-head" }, h("div", null, h("h1", null, mayWrite ? "Edit rules" : "Rules as JSON"),
       h("p", { class: "muted" }, a(to(tenant, "rules"), "Rules"), ` · from revision ${stored.seq}`)),
-    h("div", { class: "row" }, button("Save as a draft", saveDraft), button("Review and publish", review, "primary"))),
+    mayWrite && h("div", { class: "row" }, button("Save as a draft", saveDraft), button("Review and publish", review, "primary"))),
     editor.element);
 }
 

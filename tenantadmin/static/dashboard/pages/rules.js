@@ -1,12 +1,13 @@
 // The rules in force, with the effect that each had this year.
 
 import { ApiError, call } from "../api.js";
+import { lastChanges } from "../blame.js";
 import { asSentence } from "../conditions.js";
-import { h } from "../dom.js";
+import { fill, h } from "../dom.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
 import { go, to } from "../router.js";
-import { a, badge, button, empty, panel } from "../ui.js";
+import { a, badge, button, empty, failure, panel, skeleton } from "../ui.js";
 
 /** @type {Record<string, string>} */
 export const ACTION = { cache: "good", bypass: "", deny: "bad", invalidate: "warn" };
@@ -14,6 +15,9 @@ export const ACTION = { cache: "good", bypass: "", deny: "bad", invalidate: "war
 /** @type {import("../router.js").Show} */
 export async function show({ tenant, query }) {
   const [ruleset, effects] = await Promise.all([call("GET /config/tenants/{tenant}/rules", { tenant }), effectsOf(tenant)]);
+  /** @type {Promise<Contract.RulesBlame> | undefined} */
+  let reading;
+  const blame = () => (reading ??= call("GET /config/tenants/{tenant}/rules/blame", { tenant }));
   const edit = [button("Make a draft", () => makeDraft(tenant)), h("a", { class: "button primary", href: to(tenant, "rules/edit") }, "Edit")];
   return h("div", null,
     h("header", { class: "page-head" },
@@ -23,7 +27,7 @@ export async function show({ tenant, query }) {
     ruleset.rules.length ? panel("In order: the first enabled match decides", h("span", { class: "muted small" }, "Effect this year"),
       h("div", { class: "rule-heads", "aria-hidden": "true" }, ["", "Rule", "Action", "Requests", "Hit rate", "Time saved"].map((name, index) =>
         h("span", { class: index > 2 && "num" }, name))),
-      ruleset.rules.map((rule, index) => row(rule, index, effects.get(rule.id), query.get("rule") === rule.id)))
+      ruleset.rules.map((rule, index) => row(tenant, rule, index, effects.get(rule.id), query.get("rule") === rule.id, blame)))
       : empty("There are no rules yet: every request passes through."));
 }
 
@@ -48,14 +52,21 @@ async function effectsOf(tenant) {
 }
 
 /**
+ * @param {string} tenant
  * @param {Contract.Rule} rule
  * @param {number} index
  * @param {Contract.RuleRecord | undefined} effect
  * @param {boolean} isOpen
+ * @param {() => Promise<Contract.RulesBlame>} blame read once, when the first rule is opened
  */
-function row(rule, index, effect, isOpen) {
+function row(tenant, rule, index, effect, isOpen, blame) {
   const rate = rule.action === "cache" && effect ? effect.hitRate : null;
-  return h("details", { class: rule.enabled ? "rule" : "rule off", open: isOpen, id: `rule-${rule.id}` },
+  const changed = h("div", null);
+  const open = () => {
+    fill(changed, skeleton(1));
+    blame().then((found) => fill(changed, lastChanges(tenant, rule.id, found)), (error) => fill(changed, failure(error)));
+  };
+  const element = h("details", { class: rule.enabled ? "rule" : "rule off", open: isOpen, id: `rule-${rule.id}` },
     h("summary", null,
       h("span", { class: "place" }, index + 1),
       h("div", null, h("div", { class: "rule-name" }, rule.name || rule.id), h("div", { class: "rule-text" }, asSentence(rule.conditions))),
@@ -66,7 +77,10 @@ function row(rule, index, effect, isOpen) {
     h("div", { class: "rule-more" },
       rule.description && h("p", null, rule.description),
       h("dl", { class: "facts" }, facts(rule, effect).map(([name, value]) => [h("dt", null, name), h("dd", null, value)])),
-      h("pre", { class: "code", tabindex: 0, "aria-label": "Conditions" }, JSON.stringify(rule.conditions, null, 2))));
+      h("pre", { class: "code", tabindex: 0, "aria-label": "Conditions" }, JSON.stringify(rule.conditions, null, 2)),
+      h("h3", null, "Last changed by"), changed));
+  element.addEventListener("toggle", open, { once: true });
+  return element;
 }
 
 /**
@@ -81,7 +95,7 @@ function facts(rule, effect) {
   if (rule.invalidateRules?.length) known.push(["Invalidates", rule.invalidateRules.map((id) => [h("code", null, id), " "])]);
   if (rule.requireInvalidation) known.push(["If markers fail", "the statement is refused"]);
   if (effect) {
-    known.push(["This year", `${f.number(effect.cacheHits)} hits, ${f.number(effect.cacheMisses)} misses, ${f.number(effect.queriesMatched)} statements`]);
+    known.push(["This year", `${f.count(effect.cacheHits, "hit")}, ${f.number(effect.cacheMisses)} misses, ${f.count(effect.queriesMatched, "statement")}`]);
   }
   return known;
 }

@@ -52,7 +52,7 @@ export async function show(context) {
     const start = performance.now();
     try {
       const answer = await call("POST /tenants/{tenant}/query", { tenant, body: { sql } }, { signal });
-      fill(output, panel(`${f.number(answer.rowCount)} rows`, [answer.truncated && badge("cut at the row limit", "warn"),
+      fill(output, panel(f.count(answer.rowCount, "row"), [answer.truncated && badge("cut at the row limit", "warn"),
         h("span", { class: "muted small" }, f.duration(performance.now() - start)),
         button("CSV", () => download(tenant, sql, "csv"), "small"), button("Parquet", () => download(tenant, sql, "parquet"), "small")],
       resultTable(tenant, answer)));

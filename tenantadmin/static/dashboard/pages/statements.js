@@ -59,7 +59,7 @@ function list(tenant, day, queries) {
   };
   find.addEventListener("input", draw);
   draw();
-  return panel(`${f.number(queries.length)} statements`, find, box);
+  return panel(f.count(queries.length, "statement"), find, box);
 }
 
 /**

@@ -1,7 +1,7 @@
 // The tenants of the user.
 
 import { h } from "../dom.js";
-import { ago } from "../format.js";
+import { ago, count } from "../format.js";
 import { person } from "../people.js";
 import { go, to } from "../router.js";
 import { a, badge, empty, input, panel, table } from "../ui.js";
@@ -19,7 +19,7 @@ export async function show() {
       sort: (/** @type {any} */ row) => Date.parse(row.modifiedAt) },
   ];
   return h("div", null, h("header", { class: "page-head" }, h("h1", null, "Tenants")),
-    who.tenants.length ? panel(`${who.tenants.length} tenants`, null, table(columns, who.tenants, { label: "Tenants" }))
+    who.tenants.length ? panel(count(who.tenants.length, "tenant"), null, table(columns, who.tenants, { label: "Tenants" }))
       : empty("You are in no tenant yet.", h("p", { class: "muted" }, "Ask an owner to add your address, ", h("strong", null, who.email), ".")),
     who.role === "admin" && byId());
 }
