@@ -30,27 +30,29 @@ if TYPE_CHECKING:
     from django.db.models import Field, QuerySet
     from django.http import HttpRequest
 
-    from tenantadmin.http.admin import Shown
+    from tenantadmin.http.admin_lists import Shown
 
 
 @admin.register(DayRollup)
 class DayRollupAdmin(NamingAdmin):
     list_display = ("day", "tenant_id", "bytes", "version", "built_at")
-    search_fields = ("tenant_id", "day")
-    date_hierarchy = "day"
+    ordering = ("-tenant_id", "-day")
+    search_fields = ("tenant_id",)
 
 
 @admin.register(MergedRollup)
 class MergedRollupAdmin(NamingAdmin):
-    list_display = ("period", "tenant_id", "bytes", "built_at")
-    search_fields = ("tenant_id", "period")
+    list_display = ("period", "tenant_id", "bytes", "version", "built_at")
+    ordering = ("-tenant_id", "-period")
+    search_fields = ("tenant_id",)
 
 
 @admin.register(SummaryDocument)
 class SummaryDocumentAdmin(NamingAdmin):
     list_display = ("kind", "period", "tenant_id", "incomplete", "bytes", "etag", "built_at")
     list_filter = ("kind",)
-    search_fields = ("tenant_id", "period")
+    ordering = ("-tenant_id", "-kind", "-period")
+    search_fields = ("tenant_id",)
     exclude: ClassVar = ("body",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
@@ -71,17 +73,15 @@ class BuildAdmin(NamingAdmin):
         *("started_at", "tenant_id", "period", "state"),
         *("finished_at", "rows", shortened("error")),
     )
-    list_filter = ("state",)
-    search_fields = ("tenant_id", "period", "error")
-    date_hierarchy = "started_at"
+    list_filter = ("state", "started_at")
+    search_fields = ("tenant_id",)
 
 
 @admin.register(ReplayRun)
 class ReplayRunAdmin(NamingAdmin):
     list_display = ("requested_at", "tenant_id", "state", "first_day", "last_day", shortened("error"))
-    list_filter = ("state",)
-    search_fields = ("tenant_id", "requested_by")
-    date_hierarchy = "requested_at"
+    list_filter = ("state", "requested_at")
+    search_fields = ("tenant_id",)
 
 
 @admin.register(TenantHealth)
@@ -96,8 +96,8 @@ class TenantHealthAdmin(NamingAdmin):
 @admin.register(Digest)
 class DigestAdmin(NamingAdmin):
     list_display = ("period", "tenant_id", "first_day", "last_day", "made_at")
-    search_fields = ("tenant_id", "period")
-    date_hierarchy = "last_day"
+    ordering = ("-tenant_id", "-period")
+    search_fields = ("tenant_id",)
 
     def shown_as(self, field: Field[Any, Any]) -> Shown:
         """Show the document as people read it. The API has its facts with their SQL."""
@@ -113,9 +113,8 @@ def document(obj: Digest) -> str:
 @admin.register(ModelExchange)
 class ModelExchangeAdmin(NamingAdmin):
     list_display = ("sent_at", "tenant_id", "period", "outcome", shortened("reason"))
-    list_filter = ("outcome",)
-    search_fields = ("tenant_id", "period")
-    date_hierarchy = "sent_at"
+    list_filter = ("outcome", "sent_at")
+    search_fields = ("tenant_id",)
 
 
 @admin.register(DigestPreference)
@@ -123,31 +122,31 @@ class DigestPreferenceAdmin(ReadOnlyAdmin):
     list_display = ("user", "tenant", "frequency")
     list_filter = ("frequency",)
     list_select_related = ("user", "tenant")
-    search_fields = ("user__email", "tenant__name")
+    search_fields = ("user__email", "tenant__id")
 
 
 @admin.register(DigestMail)
 class DigestMailAdmin(NamingAdmin):
     list_display = ("due_at", "tenant_id", "period", "user", "state", "attempts", "sent_at")
-    list_filter = ("state",)
+    list_filter = ("state", "due_at")
     list_select_related = ("user",)
-    search_fields = ("tenant_id", "period", "user__email")
-    date_hierarchy = "due_at"
+    search_fields = ("user__email",)
 
 
 @admin.register(Recommendation)
 class RecommendationAdmin(NamingAdmin):
     list_display = ("mined_at", "tenant_id", "kind", "state", shortened("title"), "decided_by")
-    list_filter = ("state", "kind")
-    search_fields = ("tenant_id", "title", "decided_by")
-    date_hierarchy = "mined_at"
+    list_filter = ("state", "kind", "mined_at")
+    ordering = ("-mined_at", "-pk")
+    search_fields = ("tenant_id",)
 
 
 @admin.register(Mining)
 class MiningAdmin(NamingAdmin):
     list_display = ("requested_at", "tenant_id", "state", "finished_at", shortened("error"))
     list_filter = ("state",)
-    search_fields = ("tenant_id", "requested_by")
+    ordering = ("-requested_at", "-pk")
+    search_fields = ("tenant_id",)
 
 
 @admin.register(Effect)
@@ -155,4 +154,5 @@ class EffectAdmin(NamingAdmin):
     list_display = ("measured_at", "tenant_id", "recommendation", "state", "first_day", "last_day")
     list_filter = ("state",)
     list_select_related = ("recommendation",)
-    search_fields = ("tenant_id", "recommendation__title")
+    ordering = ("-pk",)
+    search_fields = ("tenant_id",)

@@ -35,8 +35,6 @@ _HISTORY_MS: Final = HISTORY_DAYS * 86_400_000
 _DECIDED: Final = frozenset(
     {"HIT", "MISS", "BYPASS", "PASSTHROUGH", "BLOCKED", "HOLD", "ERROR", "INVALIDATION_ERROR"}
 )
-#: Entries of the same statement and rule that are looked at.
-_MAX_ENTRIES: Final = 1_000
 _ENTRY_COLUMNS: Final = (
     "timestamp, logId, cacheStatus, queryHash, parameterValues, warehouseExecutionTimeMs, cacheKeyVersion, "
     "cacheTtlSeconds, cacheExpiresAt"
@@ -173,19 +171,24 @@ _MEANINGS: Final[Mapping[str | None, Sequence[str]]] = {
 
 
 def _earlier_entries(entry: Mapping[str, Any], *, day: dt.date) -> str:
-    """Return the query for earlier entries of the same rule and statement: own key first, newest first."""
+    """Return the query for the newest earlier entries of the same rule and statement.
+
+    There is at most one of each status, of the own key and of other keys. The newest entry comes first.
+    """
     first = day - dt.timedelta(days=min(HISTORY_DAYS, day.toordinal() - 1))
     timestamp = int(entry["timestamp"])
     # A hash, because a statement may be longer than a query may be.
     statement = md5((entry["standardizedSql"] or "").encode(), usedforsecurity=False).hexdigest()
+    is_own = f"queryHash IS NOT DISTINCT FROM {quote_value(entry['queryHash'])}"
     return (
         f"SELECT {_ENTRY_COLUMNS} FROM proxy_logs"  # noqa: S608  # quoted values
         f" WHERE day BETWEEN '{first}' AND '{day}'"
         f" AND timestamp BETWEEN {timestamp - _HISTORY_MS} AND {timestamp - 1}"
         f" AND cacheStatus IN ('MISS', 'ERROR') AND md5(coalesce(standardizedSql, '')) = '{statement}'"
         f" AND matchedRule IS NOT DISTINCT FROM {quote_value(entry['matchedRule'])}"
-        f" ORDER BY queryHash IS NOT DISTINCT FROM {quote_value(entry['queryHash'])} DESC, timestamp DESC,"
-        f" logId LIMIT {_MAX_ENTRIES}"
+        " QUALIFY row_number() OVER"
+        f" (PARTITION BY {is_own}, cacheStatus ORDER BY timestamp DESC, logId) = 1"
+        " ORDER BY timestamp DESC, logId"
     )
 
 

@@ -8,26 +8,26 @@ from __future__ import annotations
 import logging
 from contextlib import suppress
 from datetime import date, timedelta
-from time import time
 from typing import Any, Final
 from uuid import UUID
 
 from celery import Task, shared_task
 from django.conf import settings
-from django.core.cache import cache
 from django.db import InterfaceError, OperationalError
 
 from accounts.events import SYSTEM
 from analytics.advice.effects import find_tenants_to_measure, measure_tenant_effects
 from analytics.advice.mining import find_tenants_to_mine, find_waiting_tenants, queue_mining, run_mining
 from analytics.digest.mailing import send_mails
-from analytics.digest.making import find_digest_tenants, find_due_digests, make_digest
+from analytics.digest.making import make_digest, take_due_digests
 from analytics.digest.model_text import delete_old_exchanges
 from analytics.digest.periods import DigestPeriod
-from analytics.replay.runs import delete_old_replays, fail_lost_replays, find_queued_tenants, run_next
+from analytics.replay.execution import fail_lost_replays, find_queued_tenants, run_next
+from analytics.replay.runs import delete_old_replays
+from analytics.service_state import note_beat
 from analytics.summaries.builds import delete_old_builds, end_killed_builds
 from analytics.summaries.damage import LostRollups
-from analytics.summaries.days import find_stale_days, rebuild_day
+from analytics.summaries.days import find_stale_days, mark_outdated_days, rebuild_day
 from analytics.summaries.periods import periods_showing
 from analytics.summaries.rebuild import find_stale_periods, rebuild_period
 from logs.locks import Busy
@@ -39,6 +39,7 @@ from logs.pending import (
     finish_periods,
     mark_days,
     mark_periods,
+    pending_state,
     postpone,
     read_mark,
     take_due,
@@ -55,18 +56,16 @@ SWEEP_SECONDS: Final = 60
 RECEIVE_SECONDS: Final = 10
 #: While this many tasks wait in the queue of builds, no more are sent.
 MAX_QUEUED: Final = 500
+#: While so many days are pending, an upgrade adds no more.
+MAX_OUTDATED: Final = 1_000
 #: Wait so long before lost rollups are rebuilt, in case the store loses them again each time.
 REPAIR_DELAY: Final = timedelta(seconds=60)
 #: Seconds between two runs of `watch_replays`.
 WATCH_SECONDS: Final = 30
-#: Seconds between two runs of `refresh_digests`.
+#: A digest that no worker makes within so many seconds is sent again.
 DIGEST_SECONDS: Final = 300
 #: An unfinished write that began longer ago was killed.
 LONGEST_WRITE: Final = timedelta(days=1)
-
-
-#: The key of the time at which a worker last ran a job of beat.
-BEAT_SEEN: Final = "beat-seen"
 
 
 class RetriedTask(Task[Any, None]):
@@ -82,7 +81,7 @@ class RetriedTask(Task[Any, None]):
 @shared_task
 def queue_builds() -> None:
     """Send a task for each pending build that is due. The cost depends on what changed alone."""
-    cache.set(BEAT_SEEN, time(), timeout=None)
+    note_beat()
     for build in take_due(limit=max(MAX_QUEUED - queue_length(BUILDING), 0)):
         # When the task expires, the build is due again.
         options: Any = {"expires": RETRY.total_seconds()}
@@ -97,6 +96,14 @@ def sweep_logs() -> None:
     """Start a task that lists the logs of each tenant whose turn it is."""
     for tenant in take_next(default_store(), interval_seconds=SWEEP_SECONDS):
         refresh_tenant.delay(str(tenant))
+
+
+@shared_task
+def refresh_outdated_days() -> None:
+    """After an upgrade, mark the days whose rollups an earlier version made: so many at a time that new logs
+    do not wait long behind them.
+    """
+    mark_outdated_days(limit=max(MAX_OUTDATED - pending_state().days, 0))
 
 
 @shared_task(base=RetriedTask)
@@ -205,8 +212,8 @@ def watch_replays() -> None:
 @shared_task
 def refresh_digests() -> None:
     """Start a task for each digest that is missing or stale: its day has ended, or a build has changed."""
-    for tenant in find_digest_tenants():
-        for period in find_due_digests(tenant):
+    for tenant, periods in take_due_digests():
+        for period in periods:
             # A digest that no worker makes in time is found again.
             refresh_digest.apply_async((str(tenant), period), expires=DIGEST_SECONDS)
 
@@ -241,9 +248,13 @@ def mine_again(tenant: str) -> None:
 
 @shared_task
 def mine_tenant(tenant: str) -> None:
-    """Run the queued search for recommendations of a tenant. If another worker runs it, do nothing."""
+    """Run the queued search for recommendations of a tenant, and measure what was accepted.
+
+    If another worker runs it, do nothing.
+    """
     with suppress(Busy):
-        run_mining(default_store(), tenant_id=UUID(tenant))
+        if run_mining(default_store(), tenant_id=UUID(tenant)):
+            measure_tenant.delay(tenant)
 
 
 @shared_task

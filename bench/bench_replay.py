@@ -22,6 +22,7 @@ import duckdb
 import pyarrow as pa
 
 from analytics.replay.job import DayFile, Job
+from analytics.replay.priority import NICENESS
 from analytics.replay.replay import replay
 from bench import harness
 from logs.compaction.convert import SCHEMA
@@ -48,7 +49,6 @@ _COLUMNS: Final = (
 #: Queries beside a replay and without one: in so many turns, so many each.
 _TURNS: Final = 12
 _QUERIES: Final = 15
-_NICENESS: Final = 10
 _OTHERS: Final = "SELECT matchedRule, count(*), max(standardizedSql) FROM read_parquet({}) GROUP BY 1"
 
 
@@ -160,7 +160,7 @@ def measure_others(files: Sequence[DayFile], rules: tuple[Rule, ...]) -> tuple[f
 
 def replay_for_ever(files: Sequence[DayFile], rules: tuple[Rule, ...]) -> None:
     # As the service does in the thread of a replay.
-    os.nice(_NICENESS)
+    os.nice(NICENESS)
     while True:
         run(files, rules, rules)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -17,16 +19,19 @@ from analytics.advice.effect import measure_effect
 from analytics.advice.errors import WrongState
 from analytics.advice.recommendations import State, read_recommendation, settle_drafts
 from analytics.models import Effect, Recommendation
+from analytics.replay.errors import ReplayEnded
 from analytics.replay.inputs import Input, Request, collect_input
 from analytics.replay.job import DayFile, Ruleset
-from analytics.summaries.engine import new_engine
+from analytics.replay.limit import Limit
+from analytics.replay.priority import run_at_low_priority
+from analytics.summaries.engine import replay_engine
 from logs.locks import build_lock
-from logs.models import Partition
+from logs.partitions import partitions_with_file
 from rules.language import read_rules
 from tenantadmin.core.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import date
     from uuid import UUID
 
@@ -34,6 +39,7 @@ if TYPE_CHECKING:
     from analytics.replay.job import Job
     from tenantadmin.objectstore import ObjectStore
 
+logger = logging.getLogger(__name__)
 
 #: The fewest and the most whole days that are measured.
 MIN_DAYS: Final = 3
@@ -70,13 +76,17 @@ def measure_tenant_effects(store: ObjectStore, *, tenant_id: UUID) -> None:
         settle_drafts(tenant_id)
         accepted = Recommendation.objects.filter(tenant_id=tenant_id, state=State.ACCEPTED)
         for found in accepted.exclude(effect__state=Effect.State.CLOSED):
+            seconds = settings.REPLAY_TIMEOUT_SECONDS
+            limit = Limit(seconds=seconds, message=f"The replay took more than {seconds:g} seconds.")
             try:
-                _measure(store, found)
+                run_at_low_priority(partial(_measure, store, found, limit), stop=limit.stop)
             except TenantNotFound:
                 return
+            except ReplayEnded as error:
+                logger.warning("Cannot measure recommendation %s: %s", found.pk, error)
 
 
-def _measure(store: ObjectStore, found: Recommendation) -> None:
+def _measure(store: ObjectStore, found: Recommendation, limit: Limit) -> None:
     assert found.accepted_seq is not None  # noqa: S101 - the recommendation is accepted
     old, new, following = _read_revisions(found)
     if old is None or new is None:
@@ -104,7 +114,7 @@ def _measure(store: ObjectStore, found: Recommendation) -> None:
             "last_day": period.last,
             "digest": digest,
             "measured_at": now(),
-            "result": {"closedBy": period.closed_by, **_compute(store, found, job, period)},
+            "result": {"closedBy": period.closed_by, **_compute(store, found, job, period, limit)},
         },
     )
 
@@ -122,8 +132,8 @@ def _find_period(tenant_id: UUID, new: Revision, following: Revision | None) -> 
     last = min(now().date() - timedelta(days=1), first + timedelta(days=MAX_DAYS - 1))
     if following is not None:
         last = min(last, following.changed_at.date() - timedelta(days=1))
-    newest = Partition.objects.filter(tenant_id=tenant_id, day__lte=last).exclude(file="").order_by("-day")
-    with_data = newest.values_list("day", flat=True).first()
+    newest = partitions_with_file(tenant=tenant_id).filter(day__lte=last)
+    with_data = newest.values_list("day", flat=True).last()
     return _Period(
         first,
         min(last, with_data or first - timedelta(days=1)),
@@ -135,27 +145,21 @@ def _digest(collected: Input, after: Sequence[Any]) -> str:
     return hashlib.sha256(collected.digest().encode() + orjson.dumps(after)).hexdigest()
 
 
-def _compute(store: ObjectStore, found: Recommendation, job: Job, period: _Period) -> dict[str, Any]:
+def _compute(
+    store: ObjectStore, found: Recommendation, job: Job, period: _Period, limit: Limit
+) -> dict[str, Any]:
     last_before = period.first - timedelta(days=2)  # the day of the change is neither before nor after
-    files = [
-        DayFile(day, store.uri(key))
-        for day, key in Partition.objects.filter(
-            tenant_id=found.tenant_id,
-            day__gt=last_before - timedelta(days=period.days),
-            day__lte=last_before,
-        )
-        .exclude(file="")
-        .order_by("day")
-        .values_list("day", "file")
-    ]
-    limit = f"{settings.REPLAY_MEMORY_BYTES}B"
-    with new_engine(store, memory_limit=limit, threads=settings.REPLAY_THREADS) as engine:
+    first_before = last_before - timedelta(days=period.days - 1)
+    days = partitions_with_file(tenant=found.tenant_id).filter(day__range=(first_before, last_before))
+    files = [DayFile(day, store.uri(key)) for day, key in days.values_list("day", "file")]
+    with replay_engine(store) as engine, limit.on(engine.connection):
         return measure_effect(
             engine.connection,
             job,
             predicted=found.predicted["gain"],
             predicted_days=(found.last_day - found.first_day).days + 1,
             before=files if len(files) == period.days else (),
+            report=lambda _: limit.check(),
         )
 
 
@@ -170,6 +174,11 @@ def read_effect(*, tenant_id: UUID, recommendation_id: UUID) -> Effect:
     if found.state != State.ACCEPTED:
         raise WrongState(state=found.state, allowed=State.ACCEPTED)
     return Effect.objects.filter(pk=found.pk).first() or Effect(recommendation=found)
+
+
+def list_effects(recommendations: Iterable[UUID]) -> dict[UUID, Effect]:
+    """Return the measured effects of recommendations, by the id of the recommendation."""
+    return {effect.pk: effect for effect in Effect.objects.filter(pk__in=list(recommendations))}
 
 
 def effect_as_json(effect: Effect) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""Statements over ``proxy_logs`` that show why something is proposed."""
+"""Statements over ``proxy_logs`` that show why something is proposed.
+
+``days`` is the condition of the window.
+"""
 
 # They are made of constants, days and compiled conditions.
 # ruff: noqa: S608
@@ -14,37 +17,35 @@ from rules.conditions import compile_sql
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from analytics.advice.proposal import Current
 
-
-def statements_evidence(current: Current, conditions: Mapping[str, Any], *, where: str) -> Evidence:
+def statements_evidence(days: str, conditions: Mapping[str, Any], *, where: str) -> Evidence:
     """Return the statements that match the conditions and ``where``, the dearest first."""
     return Evidence(
         "statements",
         "SELECT standardizedSql, count(*) AS requests, count(DISTINCT parameterValues) AS differentValues,"
         " count(*) FILTER (cacheStatus = 'HIT') AS hits, sum(warehouseExecutionTimeMs) AS warehouseMs"
-        f" FROM proxy_logs WHERE {current.days} AND {where} AND {compile_sql(conditions)}"
+        f" FROM proxy_logs WHERE {days} AND {where} AND {compile_sql(conditions)}"
         " GROUP BY standardizedSql ORDER BY warehouseMs DESC NULLS LAST, standardizedSql LIMIT 20",
     )
 
 
-def changes_evidence(current: Current, tables: Sequence[str]) -> Evidence:
+def changes_evidence(days: str, tables: Sequence[str]) -> Evidence:
     """Return the statements that changed one of the tables."""
     condition = compile_sql({"tables": {"containsAny": list(tables)}})
     return Evidence(
         "changes",
-        f"SELECT standardizedSql, count(*) AS runs FROM proxy_logs WHERE {current.days}"
+        f"SELECT standardizedSql, count(*) AS runs FROM proxy_logs WHERE {days}"
         f" AND (isDataChange OR isDDL) AND {condition}"
         " AND cacheStatus NOT IN ('BLOCKED', 'ERROR', 'INVALIDATION_ERROR')"
         " GROUP BY standardizedSql ORDER BY runs DESC, standardizedSql LIMIT 20",
     )
 
 
-def rule_evidence(current: Current, rule_id: str) -> Evidence:
+def rule_evidence(days: str, rule_id: str) -> Evidence:
     """Return what became of the requests that a rule decided."""
     return Evidence(
         "statuses",
         "SELECT cacheStatus, missReason, count(*) AS requests, sum(warehouseExecutionTimeMs) AS warehouseMs"
-        f" FROM proxy_logs WHERE {current.days} AND matchedRule = {quote_text(rule_id)}"
+        f" FROM proxy_logs WHERE {days} AND matchedRule = {quote_text(rule_id)}"
         " GROUP BY cacheStatus, missReason ORDER BY requests DESC, cacheStatus, missReason",
     )

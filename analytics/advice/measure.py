@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from analytics.advice.requests import STATEMENT_COLUMNS
-from analytics.replay.calibration import calibrate
+from analytics.advice.together import Together
+from analytics.replay.calibration import calibrate, find_moved
 from analytics.replay.gateway import learn_gateway
 from analytics.replay.job import Ruleset
-from analytics.replay.replay import Player, find_caveats, render_counts
+from analytics.replay.publish_cost import estimate_publish_cost
+from analytics.replay.replay import Player, describe_input, find_caveats, render_counts
 from analytics.replay.shapes import find_columns
 from analytics.replay.window import load_requests
 from logs.sql.view import LogView
@@ -24,28 +27,36 @@ if TYPE_CHECKING:
     from rules.language import Rule
 
 
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What a ruleset would have done.
+
+    Attributes:
+        predicted: its totals, those of the current ruleset, and the gain: JSON.
+        replay: the result of a replay of the ruleset (`analytics.replay.replay`).
+    """
+
+    predicted: Mapping[str, Any]
+    replay: Mapping[str, Any]
+
+
 class Measurer:
     """Loads the log of a job once, and replays rulesets over it."""
 
     def __init__(self, connection: DuckDBPyConnection, job: Job) -> None:
         self._connection, self._job = connection, job
-        self._columns: set[str] = set()
-        self._load({*STATEMENT_COLUMNS})
-        LogView(connection).make_tolerant([file.file for file in job.files])
-
-    def _load(self, columns: set[str]) -> None:
-        job = self._job
         rulesets = [job.current, *(ruleset.rules for ruleset in job.in_force)]
-        self._columns = columns.union(*map(find_columns, rulesets))
         self._loaded = load_requests(
-            self._connection,
+            connection,
             job.files,
             first_day=job.first_day,
-            columns=self._columns,
+            columns={*STATEMENT_COLUMNS, "standardizedSql"}.union(*map(find_columns, rulesets)),
             changes=job.changes,
         )
-        self.gateway = learn_gateway(self._connection, job.current, given=job.gateway)
-        self._player = Player(self._connection, job, self._loaded, self.gateway)
+        self.gateway = learn_gateway(connection, job.current, given=job.gateway)
+        self.input = describe_input(job, self._loaded, self.gateway)
+        self._player = Player(connection, job, self._loaded, self.gateway)
+        LogView(connection).make_tolerant([file.file for file in job.files])
 
     def play_current(self) -> Outcome:
         """Replay the rules in force and the current ones, and keep what the latter do."""
@@ -55,7 +66,11 @@ class Measurer:
         self.calibration = calibrate(self._connection, outcome)
         if len(in_force) != 1 or in_force[0].rules != job.current:
             outcome, counts = self._player.play("current", [Ruleset(0, job.current)])
-        self.against = self._render(counts, job.current)["total"]
+        self._outcome, self._against = outcome, render_counts(counts, job.current)
+        self._is_gateway_unknown = self._player.is_gateway_unknown
+        self._together = Together(
+            self._connection, outcome, counts, gateway=self.gateway, markers=job.markers
+        )
         self.risk = {
             rule_id: (found["riskLow"], found["riskHigh"], found["hits"])
             for rule_id, found in counts[0].rules.items()
@@ -63,40 +78,55 @@ class Measurer:
         }
         return outcome
 
-    def predict(self, rules: tuple[Rule, ...]) -> dict[str, Any]:
-        """Return what the rules would have done and the difference to the current ones, as JSON."""
-        if not find_columns(rules) <= self._columns:
-            self._load({*self._columns, *find_columns(rules)})
-        _, counts = self._player.play("subject", [Ruleset(0, rules)])
-        total = self._render(counts, rules)["total"]
-        return {"total": total, "against": self.against, "gain": _gain(total, self.against)}
+    def predict(self, rulesets: Sequence[tuple[Rule, ...]]) -> list[Prediction]:
+        """Return what each ruleset would have done, and the difference to the current one.
 
-    def _render(self, counts: list[Counts], rules: Sequence[Rule]) -> dict[str, Any]:
-        return render_counts(counts, rules)
+        Args:
+            rulesets: their conditions read only what those of the current rules read, the statement, and
+                `STATEMENT_COLUMNS`.
+        """
+        predictions = []
+        for number, (rules, runs) in enumerate(zip(rulesets, self._together.count(rulesets), strict=True)):
+            if runs is None:
+                outcome, counts = self._player.play("subject", [Ruleset(0, rules)])
+                tables = outcome.table, outcome.table
+            else:
+                counts, tables = runs, self._together.show(number)
+            predictions.append(self._render(rules, counts, *tables))
+        return predictions
+
+    def _render(self, rules: tuple[Rule, ...], counts: list[Counts], replayed: str, whole: str) -> Prediction:
+        job, current = self._job, self._outcome.table
+        is_gateway_unknown = self._is_gateway_unknown or len(counts) > 1
+        subject = render_counts(counts, rules)
+        total, against = subject["total"], self._against["total"]
+        return Prediction(
+            {"total": total, "against": against, "gain": _gain(total, against)},
+            {
+                **self.input,
+                "calibration": self.calibration,
+                **subject,
+                "against": self._against,
+                "moved": find_moved(self._connection, current, replayed),
+                "publishCost": estimate_publish_cost(
+                    self._connection, whole, first_day=job.first_day, last_day=job.last_day, hour=job.hour
+                ),
+                "caveats": self._find_caveats(is_gateway_unknown=is_gateway_unknown),
+            },
+        )
+
+    def _find_caveats(self, *, is_gateway_unknown: bool) -> list[str]:
+        grade = self.calibration["grade"]
+        return find_caveats(self._job, self._loaded, grade, is_gateway_unknown=is_gateway_unknown)
 
     @property
-    def rows(self) -> dict[str, int]:
-        loaded = self._loaded
-        return {
-            "decidable": loaded.decidable,
-            "outside": loaded.outside,
-            "exact": loaded.exact,
-            "known": loaded.known,
-            "open": loaded.open,
-        }
-
-    @property
-    def gateway_json(self) -> dict[str, bool | None]:
-        return {"nocache": self.gateway.nocache, "nonDeterministic": self.gateway.non_deterministic}
+    def warehouse_ms(self) -> int:
+        """What the warehouse spends under the current rules."""
+        return int(self._against["total"]["spentMs"])
 
     @property
     def caveats(self) -> list[str]:
-        return find_caveats(
-            self._job,
-            self._loaded,
-            self.calibration["grade"],
-            is_gateway_unknown=self._player.is_gateway_unknown,
-        )
+        return self._find_caveats(is_gateway_unknown=self._is_gateway_unknown)
 
     def query(self, sql: str) -> list[dict[str, Any]]:
         """Return the rows of a statement over ``proxy_logs``."""
@@ -114,9 +144,12 @@ def _gain(total: Mapping[str, Any], against: Mapping[str, Any]) -> dict[str, Any
 
 
 def _difference(after: Mapping[str, int | None], before: Mapping[str, int | None]) -> dict[str, int | None]:
-    """Return the difference of bounds: of the lower ones, the likely ones and the upper ones, in order."""
-    low, high = ((after[name] or 0) - (before[name] or 0) for name in ("low", "high"))
-    likely = (
-        None if after["likely"] is None or before["likely"] is None else after["likely"] - before["likely"]
-    )
-    return {"low": min(low, high), "likely": likely, "high": max(low, high)}
+    """Return the difference of bounds: of the lower ones, the likely ones and the upper ones, in order.
+
+    The likely place between the bounds is that of each ruleset, so their difference may be outside of these.
+    """
+    low, high = sorted((after[name] or 0) - (before[name] or 0) for name in ("low", "high"))
+    likely = None
+    if after["likely"] is not None and before["likely"] is not None:
+        likely = min(max(after["likely"] - before["likely"], low), high)
+    return {"low": low, "likely": likely, "high": high}

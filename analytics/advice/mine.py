@@ -1,11 +1,14 @@
-"""Find what to recommend: one load of the log, one replay of the current rules, and one per proposal."""
+"""Find what to recommend.
+
+The log is loaded once. The current rules are replayed, and then what all proposals change, together.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from analytics.advice.edits import Insert, Replace
+from analytics.advice.edits import Insert, Replace, apply_edits
 from analytics.advice.kinds import bypass, cache, invalidator, leaks, order, swr, ttl
 from analytics.advice.measure import Measurer
 from analytics.advice.proposal import Current, Proposal
@@ -20,8 +23,16 @@ if TYPE_CHECKING:
 
     from analytics.replay.job import Job
 
-#: So many proposals are measured, each by a replay.
+#: So many proposals are measured.
 MAX_PROPOSALS: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """The rules with a recommendation, and the result of their replay."""
+
+    rules: Sequence[Mapping[str, Any]]
+    result: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +42,12 @@ class Advice:
     Attributes:
         report: what was looked at, and what is not proposed: JSON.
         recommendations: JSON, the repairs first, then by what they are likely to save.
+        replays: that of each recommendation.
     """
 
     report: Mapping[str, Any]
     recommendations: Sequence[Mapping[str, Any]]
+    replays: Sequence[Replayed]
 
 
 def mine(
@@ -68,7 +81,7 @@ def mine(
         outcome.lifetimes,
         requests,
         measurer.risk,
-        measurer.against["spentMs"],
+        measurer.warehouse_ms,
         job.first_day,
         job.last_day,
     )
@@ -86,14 +99,16 @@ def mine(
     report(0.6)
     refused = find_refusals(current, mined.options, proposed=mined.covered)
     chosen = _choose([proposal for proposal in found if _is_wanted(proposal, dismissed)])
-    recommendations = []
-    for number, proposal in enumerate(chosen, start=1):
-        recommendations.append(_as_json(measurer, current, proposal))
-        report(0.6 + 0.4 * number / len(chosen))
+    predictions = measurer.predict([current.after(proposal.edits) for proposal in chosen])
+    report(0.9)
+    recommendations = [
+        _as_json(measurer, proposal, prediction.predicted)
+        for proposal, prediction in zip(chosen, predictions, strict=True)
+    ]
     return Advice(
         {
-            "rows": measurer.rows,
-            "gateway": measurer.gateway_json,
+            "rows": measurer.input["rows"],
+            "gateway": measurer.input["gateway"],
             "calibration": measurer.calibration,
             "caveats": measurer.caveats,
             "warehouseMs": current.warehouse_ms,
@@ -101,6 +116,10 @@ def mine(
             "notProposed": refused,
         },
         recommendations,
+        [
+            Replayed(apply_edits(documents, proposal.edits), prediction.replay)
+            for proposal, prediction in zip(chosen, predictions, strict=True)
+        ],
     )
 
 
@@ -116,8 +135,7 @@ def _choose(found: Sequence[Proposal]) -> list[Proposal]:
     return [found[number] for number in sorted(numbers[:MAX_PROPOSALS])]
 
 
-def _as_json(measurer: Measurer, current: Current, proposal: Proposal) -> dict[str, Any]:
-    rules = current.after(proposal.edits)
+def _as_json(measurer: Measurer, proposal: Proposal, predicted: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "kind": proposal.kind.value,
         "fingerprint": proposal.fingerprint,
@@ -129,6 +147,6 @@ def _as_json(measurer: Measurer, current: Current, proposal: Proposal) -> dict[s
             {"name": evidence.name, "sql": evidence.sql, "rows": measurer.query(evidence.sql)}
             for evidence in proposal.evidence
         ],
-        "predicted": measurer.predict(rules),
+        "predicted": predicted,
         "estimate_ms": proposal.estimate,
     }

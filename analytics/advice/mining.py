@@ -4,36 +4,39 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import threading
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-import duckdb
 import orjson
 from django.conf import settings
 from django.db import transaction
 
+from accounts.events import record_event
 from accounts.limits import count_use
+from accounts.models.events import EventKind
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.listing import require_live_tenant
 from analytics.advice.mine import mine
 from analytics.advice.recommendations import State, settle_drafts
+from analytics.advice.storing import store_advice, store_nothing
 from analytics.models import Mining, Recommendation
 from analytics.replay.errors import ReplayEnded
 from analytics.replay.inputs import Input, Request, collect_input
-from analytics.summaries.engine import new_engine
+from analytics.replay.limit import Limit
+from analytics.replay.priority import run_at_low_priority
+from analytics.summaries.engine import replay_engine
 from logs.locks import Busy, build_lock
 from logs.models import Partition
+from logs.partitions import GRACE, partitions_with_file
 from rules.ruleset import read_ruleset
 from tenantadmin.core.timestamps import now
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Sequence
     from datetime import date
     from uuid import UUID
 
-    from analytics.advice.mine import Advice
     from tenantadmin.objectstore import ObjectStore
 
 logger = logging.getLogger(__name__)
@@ -42,9 +45,10 @@ logger = logging.getLogger(__name__)
 DAYS: Final = 14
 _WARMUP_DAYS: Final = 1
 _LOCK: Final = "recommendations"
-_UNDER_WAY: Final = (Mining.State.QUEUED, Mining.State.RUNNING)
+_MARGIN: Final = timedelta(minutes=1)
+_UNDER_WAY: Final = Mining.UNDER_WAY
 #: Raise it when the same log would give other recommendations.
-_VERSION: Final = 1
+_VERSION: Final = 2
 
 
 def request_mining(*, tenant_id: UUID, actor: str) -> Mining:
@@ -55,9 +59,16 @@ def request_mining(*, tenant_id: UUID, actor: str) -> Mining:
         RateLimited: the tenant has started too many searches.
     """
     require_live_tenant(tenant_id)
-    if not Mining.objects.filter(pk=tenant_id, state__in=_UNDER_WAY).exists():
-        count_use(limit=settings.REPLAY_LIMIT, kind="recommendations", key=str(tenant_id))
-    return queue_mining(tenant_id=tenant_id, actor=actor)
+    with transaction.atomic():
+        if not Mining.objects.filter(pk=tenant_id, state__in=_UNDER_WAY).exists():
+            count_use(limit=settings.REPLAY_LIMIT, kind="recommendations", key=str(tenant_id))
+            record_event(
+                EventKind.RECOMMENDATIONS_REQUESTED,
+                actor=actor,
+                subject=str(tenant_id),
+                tenant_id=tenant_id,
+            )
+        return queue_mining(tenant_id=tenant_id, actor=actor)
 
 
 def queue_mining(*, tenant_id: UUID, actor: str) -> Mining:
@@ -86,8 +97,10 @@ def run_mining(store: ObjectStore, *, tenant_id: UUID) -> Mining | None:
         found = Mining.objects.filter(pk=tenant_id, state__in=_UNDER_WAY)
         if not found.update(state=Mining.State.RUNNING, progress=0):
             return None
+        seconds = max_seconds()
+        limit = Limit(seconds=seconds, message=f"The search took more than {seconds:g} seconds.")
         try:
-            _search(store, tenant_id)
+            run_at_low_priority(lambda: _search(store, tenant_id, limit), stop=limit.stop)
         except TenantNotFound:
             found.delete()
             return None
@@ -98,6 +111,12 @@ def run_mining(store: ObjectStore, *, tenant_id: UUID) -> Mining | None:
             found.update(state=Mining.State.FAILED, finished_at=now(), error=message)
             logger.exception("The search for tenant %s failed: %s", tenant_id, error)  # noqa: TRY401
     return Mining.objects.filter(pk=tenant_id).first()
+
+
+def max_seconds() -> float:
+    """Return how long a search may take: as long as four replays, but its files may be gone after `GRACE`."""
+    seconds: float = 4 * settings.REPLAY_TIMEOUT_SECONDS
+    return min(seconds, (GRACE - _MARGIN).total_seconds())
 
 
 def find_tenants_to_mine() -> list[UUID]:
@@ -116,19 +135,19 @@ def find_waiting_tenants() -> list[UUID]:
     return waiting
 
 
-def _search(store: ObjectStore, tenant_id: UUID) -> None:
+def _search(store: ObjectStore, tenant_id: UUID, limit: Limit) -> None:
     """Search, and store what was found, unless the input is that of the last search.
 
     Raises:
         TenantNotFound: the tenant was deleted.
-        ReplayEnded: the search takes too long.
+        ReplayEnded: the search takes too long, or the worker ends.
     """
     settle_drafts(tenant_id)
     ruleset = read_ruleset(tenant_id)
     days = _choose_days(tenant_id)
     dismissed = _find_dismissed(tenant_id)
     if days is None:
-        _store(tenant_id, None, seq=ruleset.seq, days=None, digest="")
+        store_nothing(tenant_id, seq=ruleset.seq)
         return
     collected = collect_input(Request(tenant_id, ruleset.rules, *days, _WARMUP_DAYS, {}))
     digest = _digest(collected, ruleset.seq, dismissed)
@@ -137,14 +156,11 @@ def _search(store: ObjectStore, tenant_id: UUID) -> None:
         return
 
     def report(progress: float) -> None:
+        limit.check()
         require_live_tenant(tenant_id)
         Mining.objects.filter(pk=tenant_id).update(progress=progress)
 
-    limit = f"{settings.REPLAY_MEMORY_BYTES}B"
-    with (
-        new_engine(store, memory_limit=limit, threads=settings.REPLAY_THREADS) as engine,
-        _limited(engine.connection),
-    ):
+    with replay_engine(store) as engine, limit.on(engine.connection):
         advice = mine(
             engine.connection,
             collected.as_job(store),
@@ -152,12 +168,12 @@ def _search(store: ObjectStore, tenant_id: UUID) -> None:
             dismissed={fingerprint: estimate for fingerprint, _, estimate in dismissed},
             report=report,
         )
-    _store(tenant_id, advice, seq=ruleset.seq, days=days, digest=digest)
+    store_advice(advice, collected=collected, seq=ruleset.seq, digest=digest)
 
 
 def _choose_days(tenant_id: UUID) -> tuple[date, date] | None:
     """Return the first and the last day to look at; None without data. They are below the cap of rows."""
-    partitions = Partition.objects.filter(tenant_id=tenant_id).exclude(file="").order_by("-day")
+    partitions = partitions_with_file(tenant=tenant_id).order_by("-day")
     found = list(partitions.values_list("day", "rows")[: DAYS + _WARMUP_DAYS])
     if not found:
         return None
@@ -187,73 +203,6 @@ def _find_dismissed(tenant_id: UUID) -> list[tuple[str, str, int]]:
 def _digest(collected: Input, seq: int, dismissed: Sequence[tuple[str, str, int]]) -> str:
     parts = (_VERSION, collected.digest(), seq, dismissed)
     return hashlib.sha256(orjson.dumps(parts)).hexdigest()
-
-
-@contextmanager
-def _limited(engine: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """End a search that takes longer than four replays may.
-
-    Raises:
-        ReplayEnded: it does.
-    """
-    seconds = 4 * settings.REPLAY_TIMEOUT_SECONDS
-    timer = threading.Timer(seconds, engine.interrupt)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    except duckdb.InterruptException:
-        raise ReplayEnded(f"The search took more than {seconds:g} seconds.") from None
-    finally:
-        timer.cancel()
-
-
-def _store(
-    tenant_id: UUID, advice: Advice | None, *, seq: int, days: tuple[date, date] | None, digest: str
-) -> None:
-    """Replace the open recommendations by what was found.
-
-    One that is found again keeps its id. One that is not found any more is superseded.
-    """
-    window = days and {"from": days[0].isoformat(), "to": days[1].isoformat()}
-    report = {"basedOn": {"seq": seq, "window": window}, **(advice.report if advice else {"notProposed": []})}
-    with transaction.atomic():
-        mining = Mining.objects.select_for_update().filter(pk=tenant_id)
-        require_live_tenant(tenant_id)
-        mining.update(
-            state=Mining.State.DONE, progress=1, finished_at=now(), error="", digest=digest, report=report
-        )
-        undecided = {
-            found.fingerprint: found
-            for found in Recommendation.objects.select_for_update().filter(
-                tenant_id=tenant_id, state__in=Recommendation.UNDECIDED
-            )
-        }
-        for rank, content in enumerate(advice.recommendations if advice and days else ()):
-            found = undecided.pop(content["fingerprint"], None)
-            _write(found or Recommendation(tenant_id=tenant_id), content, rank=rank, seq=seq, days=days)
-        for found in undecided.values():
-            if found.state == State.OPEN:
-                Recommendation.objects.filter(pk=found.pk).update(
-                    state=State.SUPERSEDED, version=found.version + 1
-                )
-
-
-def _write(
-    found: Recommendation,
-    content: Mapping[str, Any],
-    *,
-    rank: int,
-    seq: int,
-    days: tuple[date, date] | None,
-) -> None:
-    assert days is not None  # noqa: S101 - for mypy
-    for name, value in content.items():
-        setattr(found, name, value)
-    found.rank, found.seq, (found.first_day, found.last_day) = rank, seq, days
-    found.mined_at = now()
-    found.version += 1
-    found.save()
 
 
 def read_mining(*, tenant_id: UUID) -> Mining | None:

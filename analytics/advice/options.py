@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from analytics.advice.invalidation import Invalidator
 from analytics.advice.proposal import TTLS
-from analytics.advice.requests import NO_RULE
+from analytics.advice.requests import NO_RULE, ByTable
 from analytics.advice.saving import Saving, find_saving
 from analytics.replay.chain import Lifetime
 from rules.conditions import parse_conditions
@@ -100,18 +100,20 @@ def find_scopes(current: Current) -> list[Scope]:
         if is_candidate(statement):
             spent[statement.number] += sum(series.works)
             statements[statement.number] = statement
-    wanted: dict[str, Mapping[str, Any]] = {}
-    for statement in statements.values():
-        for name in statement.names:
-            wanted[name] = {"containsAny": [name]}
-            schema, dot, _ = name.rpartition(".")
-            if dot:
-                wanted[f"{schema}.*"] = {"containsAny": [f"{schema}.*"]}
-    scopes = [_scope(name, {"tables": condition}, statements) for name, condition in wanted.items()]
+    by_table = ByTable(statements.values())
+    names = {name for statement in statements.values() for name in statement.names}
+    schemas = {f"{name.rpartition('.')[0]}.*" for name in names if "." in name}
+    scopes = [
+        Scope(pattern, {**_BASE, "tables": {"containsAny": [pattern]}}, tuple(by_table.find(pattern)))
+        for pattern in sorted(names | schemas)
+    ]
+    by_text: dict[str, list[Statement]] = defaultdict(list)
+    for number in sorted(statements):
+        by_text[statements[number].text].append(statements[number])
     dearest = sorted(statements.values(), key=lambda found: (-spent[found.number], found.number))
     scopes += [
-        _scope(statement.text, {"standardizedSql": statement.text}, statements, is_statement=True)
-        for statement in dearest[:DEAREST]
+        Scope(text, {**_BASE, "standardizedSql": text}, tuple(by_text[text]), is_statement=True)
+        for text in (statement.text for statement in dearest[:DEAREST])
     ]
     scopes.sort(
         key=lambda scope: (
@@ -134,12 +136,3 @@ def find_scopes(current: Current) -> list[Scope]:
 def is_candidate(statement: Statement) -> bool:
     """Return True if a rule may cache it: it only reads, is deterministic, and its tables are known."""
     return bool(statement.names) and statement.fits(_BASE_CONDITION)
-
-
-def _scope(
-    name: str, extra: Mapping[str, Any], statements: Mapping[int, Statement], *, is_statement: bool = False
-) -> Scope:
-    conditions = {**_BASE, **extra}
-    condition = parse_conditions(conditions)
-    fitting = tuple(statement for statement in statements.values() if statement.fits(condition))
-    return Scope(name, conditions, fitting, is_statement)

@@ -248,6 +248,7 @@ def recommendation_as_json(found: Recommendation) -> dict[str, Any]:
         "patch": found.patch,
         "evidence": found.evidence,
         "predicted": found.predicted,
+        "replayId": None if found.replay_id is None else str(found.replay_id),
         "fingerprint": found.fingerprint,
         "basedOn": {
             "seq": found.seq,

@@ -12,6 +12,7 @@ from analytics.changed_tables import find_changed_tables, read_tables
 from analytics.replay.arrays import read_numbers
 from analytics.reports.per_user import PER_USER_FUNCTIONS
 from rules.conditions import Request, matches, read_request
+from rules.conditions.globs import glob_matches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -64,6 +65,24 @@ class Statement:
     def fits(self, condition: Condition) -> bool:
         """Return True if a rule with these conditions matches it. They read no other columns."""
         return matches(condition, self.request)
+
+
+class ByTable:
+    """Statements by the names of their tables."""
+
+    def __init__(self, statements: Iterable[Statement]) -> None:
+        self._by_name: dict[str, list[Statement]] = {}
+        for statement in statements:
+            for name in statement.names:
+                self._by_name.setdefault(name, []).append(statement)
+
+    def find(self, pattern: str) -> list[Statement]:
+        """Return, by number, those that match ``{"tables": {"containsAny": [pattern]}}``."""
+        names = (
+            [name for name in self._by_name if glob_matches(pattern, name)] if "*" in pattern else [pattern]
+        )
+        found = {statement for name in names for statement in self._by_name.get(name, ())}
+        return sorted(found, key=lambda statement: statement.number)
 
 
 @dataclass(frozen=True, slots=True)

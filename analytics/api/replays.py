@@ -115,6 +115,6 @@ class ReplayViewSet(AppViewSet):
     @operation(summary="Cancel a replay, or remove one that has ended", responses={200: Success})
     def cancel_replay(self, request: Request, tenant: UUID, replayId: UUID) -> Response:  # noqa: N803
         """A running replay ends within seconds."""
-        is_cancelled = cancel_replay(tenant_id=tenant, replay_id=replayId)
+        is_cancelled = cancel_replay(tenant_id=tenant, replay_id=replayId, actor=self.principal.email)
         message = "The replay is cancelled." if is_cancelled else "The replay is removed."
         return Response({"success": True, "message": message})

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING, Final
 
 from django.db import transaction
+from django.db.models import Q
 from django.urls import reverse
 
 from accounts.models import Revision
@@ -22,15 +23,16 @@ from analytics.digest.model_text import rewrite_texts
 from analytics.digest.periods import LOOK_BACK_DAYS, DigestPeriod, days_before
 from analytics.digest.reading import LogDay, open_log
 from analytics.digest.times import to_milliseconds
-from analytics.models import Digest, Recommendation
+from analytics.models import Digest, Recommendation, TenantHealth
 from logs.locks import build_lock
-from logs.models import Partition
+from logs.partitions import partitions_with_file
 from rules.models import Marker
 from tenantadmin.core.rendering import dump_json, strong_etag
 from tenantadmin.core.timestamps import now
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from datetime import date
     from typing import Any
     from uuid import UUID
 
@@ -45,17 +47,39 @@ RECENT_DAYS: Final = 35
 DELAY: Final = timedelta(hours=1)
 #: A digest that is made later than this after its period is not mailed.
 MAIL_DAYS: Final = timedelta(days=3)
+#: A digest that was due and that no worker made is due again after this time.
+RETRY: Final = timedelta(minutes=5)
+
+
+def take_due_digests() -> Iterator[tuple[UUID, list[str]]]:
+    """Yield the tenants whose turn it is, with their due digests. The cost depends on what changed.
+
+    It is a tenant's turn when one of its days was built, when a day or week with entries ended, and once a
+    day: a new release may make other digests. A digest that nobody makes is due again after `RETRY`.
+    """
+    turns = TenantHealth.objects.filter(Q(digests_due_at=None) | Q(digests_due_at__lte=now()))
+    for tenant in list(turns.order_by("digests_due_at", "pk").values_list("pk", flat=True)):
+        row = TenantHealth.objects.filter(pk=tenant)
+        again = now() + RETRY
+        # First, so that a build during the look makes it the tenant's turn again.
+        row.update(digests_due_at=again)
+        days = _read_days(tenant)
+        due = _find_due(tenant, days)
+        if not due:
+            row.filter(digests_due_at=again).update(digests_due_at=_find_next_turn(days))
+        yield tenant, due
 
 
 def find_due_digests(tenant: UUID) -> list[str]:
     """Return the periods whose digest is missing, stale, or has no entries any more; the newest first."""
-    days = _read_days(tenant)
+    return _find_due(tenant, _read_days(tenant))
+
+
+def _find_due(tenant: UUID, days: Sequence[LogDay]) -> list[str]:
     stored = dict(Digest.objects.filter(tenant_id=tenant).values_list("period", "source"))
     today = now().date()
     recent = [day.day for day in days if today - timedelta(days=RECENT_DAYS) <= day.day < today]
-    wanted = {DigestPeriod.of_day(day) for day in recent}
-    wanted |= {DigestPeriod.with_day(day) for day in recent}
-    wanted |= {DigestPeriod.named(name) for name in stored}
+    wanted = _periods_of(recent) | {DigestPeriod.named(name) for name in stored}
     due = [
         period
         for period in wanted
@@ -64,11 +88,16 @@ def find_due_digests(tenant: UUID) -> list[str]:
     return [period.name for period in sorted(due, key=lambda it: (it.last, it.first), reverse=True)]
 
 
-def find_digest_tenants() -> list[UUID]:
-    """Return the tenants that have a log or a digest."""
-    with_log = Partition.objects.order_by().values_list("tenant_id", flat=True).distinct()
-    with_digest = Digest.objects.order_by().values_list("tenant_id", flat=True).distinct()
-    return sorted({*with_log, *with_digest})
+def _find_next_turn(days: Iterable[LogDay]) -> datetime:
+    """Return when the next day or week with entries has ended, at most a day from now."""
+    tomorrow = now() + timedelta(days=1)
+    last_week = now().date() - timedelta(days=7)
+    periods = _periods_of(day.day for day in days if day.day >= last_week)
+    return min([tomorrow, *(_end(period) + DELAY for period in periods if not _has_ended(period))])
+
+
+def _periods_of(days: Iterable[date]) -> set[DigestPeriod]:
+    return {period for day in days for period in (DigestPeriod.of_day(day), DigestPeriod.with_day(day))}
 
 
 def make_digest(
@@ -123,7 +152,7 @@ def _save(
 
 def _read_days(tenant: UUID, period: DigestPeriod | None = None) -> list[LogDay]:
     """Return the days with entries, oldest first: all, or those that the digest of a period reads."""
-    rows = Partition.objects.filter(tenant_id=tenant).exclude(file="").order_by("day")
+    rows = partitions_with_file(tenant=tenant)
     if period is not None:
         rows = rows.filter(day__range=(days_before(period.first, LOOK_BACK_DAYS), period.last))
     return [LogDay(*row) for row in rows.values_list("day", "build", "file")]

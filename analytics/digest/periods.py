@@ -49,7 +49,7 @@ class DigestPeriod:
         year, is_week, week = name.partition("-W")
         if is_week:
             if len(year) != len("2026") or len(week) != len("09"):
-                raise ValueError(f"{name!r} is no week; write it like 2026-W09")
+                raise ValueError(f"{name!r} is not a week; write it like 2026-W09")
             return cls.of_week(int(year), int(week))
         return cls.of_day(date.fromisoformat(name))
 

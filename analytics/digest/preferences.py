@@ -27,7 +27,7 @@ _SALT: Final = "analytics.digest.unsubscribe"
 class InvalidUnsubscribeLink(BadRequest):
     """A link that this service did not sign, or a part of one."""
 
-    message: ClassVar[str] = "The link is not complete. Open it as the mail has it."
+    message: ClassVar[str] = "The link is incomplete. Open the whole link from the mail."
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def set_preference(*, email: str, tenant_id: UUID, frequency: str, actor: str) -
         user = _read_user(email, is_locked=True)
         tenant = readable_tenants(user).filter(pk=tenant_id).first()
         if tenant is None:
-            raise NotFound("You are not a member of such a tenant.")
+            raise NotFound("There is no such tenant, or you are not a member of it.")
         _write(user, tenant_id, DigestFrequency(frequency), actor=actor)
     return _as_json(tenant, frequency)
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import mark_safe
 
-from analytics.digest.facts import NameKind, fill, show_values
+from analytics.digest.facts import NameKind, fill, show_fact, show_values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 #: Characters of a statement that a text shows. The document has all of it.
 _STATEMENT: Final = 160
@@ -60,9 +60,22 @@ def as_markdown(document: Mapping[str, Any], texts: Sequence[str], *, tenant: st
     return "\n\n".join(parts) + "\n"
 
 
-def as_html_sections(document: Mapping[str, Any], texts: Sequence[str]) -> list[ShownSection]:
-    """Return the sections as safe HTML: names are elements, all else is escaped. See `as_text`."""
+def as_html_sections(
+    document: Mapping[str, Any],
+    texts: Sequence[str],
+    *,
+    link_fact: Callable[[Mapping[str, Any]], str] | None = None,
+) -> list[ShownSection]:
+    """Return the sections as safe HTML: names are elements, all else is escaped. See `as_text`.
+
+    ``link_fact`` returns the address to which the number of a fact (as JSON) leads.
+    """
     names = {it["id"]: format_html("<code>{}</code>", _text_of(it)) for it in document["names"]}
+    if link_fact is not None:
+        names |= {
+            it["id"]: format_html('<a href="{}">{}</a>', link_fact(it), show_fact(it))
+            for it in document["facts"]
+        }
     # Escaping leaves the braces of the ids.
     escaped = [conditional_escape(text) for text in texts]
     return [
@@ -74,7 +87,7 @@ def as_html_sections(document: Mapping[str, Any], texts: Sequence[str]) -> list[
 def _filled(
     document: Mapping[str, Any], texts: Sequence[str], names: Mapping[str, str]
 ) -> Iterator[ShownSection]:
-    values = show_values(document, show_name=lambda name: names[name["id"]])
+    values = show_values(document, show_name=lambda name: names[name["id"]]) | dict(names)
     for section, text in zip(document["sections"], texts, strict=True):
         yield ShownSection(section["heading"], [fill(line, values) for line in text.splitlines() if line])
 

@@ -2,7 +2,7 @@
 
 It writes ``{id}`` where a number or a name belongs. A text with digits, words for numbers, unknown or missing
 ids, or twice the length is refused. So is what could mislead a reader by other means: markup, links, letters
-that are not of English, a cause, and a direction that the template does not have. Then the template stays.
+that English does not use, a cause, and a direction that the template does not have. Then the template stays.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _check_characters(words: str) -> None:
         if character in _MARKUP:
             raise Refused(f"A text has the character {character!r}.")
         if not character.isascii() and character not in _PUNCTUATION:
-            raise Refused("A text has a character that is not of English.")
+            raise Refused("A text has a character that English does not use.")
         if not character.isprintable() and character != "\n":
             raise Refused("A text has a control character.")
 

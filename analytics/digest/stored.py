@@ -42,6 +42,12 @@ def read_digest(*, tenant: UUID, period: str) -> Digest:
     return digest
 
 
+def list_periods(*, tenant: UUID, most: int) -> list[str]:
+    """Return the names of the periods with a digest, the newest first; a day comes before its week."""
+    rows = Digest.objects.filter(tenant_id=tenant).order_by("-last_day", "-first_day")
+    return list(rows.values_list("period", flat=True)[:most])
+
+
 def etag_of(digest: Digest, media_type: str) -> str:
     """Return the entity tag of a digest in a form. Texts have the tenant's name, so it is part of the tag."""
     return digest.etag if media_type == JSON else strong_etag(digest.etag, media_type, _tenant_name(digest))

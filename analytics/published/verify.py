@@ -12,17 +12,22 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+import duckdb
+
 from analytics.models import Kind, SummaryDocument
 from analytics.published.documents import Comparison, assemble, compare, queries_of
 from analytics.summaries.periods import HISTORY, merged_digest, period_bounds, source_digest
 from analytics.summaries.store import day_builds, read_merged_rollups
 from analytics.summaries.userdocs import find_user_source, user_document
 from logs.models import Partition
+from logs.partitions import partitions_with_file
 from logs.queries import query_limits, rows_of, run_query
 from logs.sources import local_copies
+from logs.sql.errors import EngineUnavailable
 from logs.sql.source import make_source
 from tenantadmin.core.errors import BadRequest, Conflict, NotFound
 from tenantadmin.core.timestamps import format_timestamp, parse_timestamp
+from tenantadmin.objectstore import StoreError
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -176,10 +181,15 @@ def verify_document(store: ObjectStore, *, key: DocumentKey, reader: Reader) -> 
         builds = _read_builds(key)
         if not builds.is_current:
             continue
-        document = _read_document(store, key, builds)
-        found = _run_queries(store, key, builds, reader=reader)
+        try:
+            document = _read_document(store, key, builds)
+            rows, queries = _run_queries(store, key, builds, reader=reader)
+        except (EngineUnavailable, StoreError, duckdb.IOException):
+            # A file may be gone because it was replaced.
+            if _read_builds(key) == builds:
+                raise
+            continue
         if _read_builds(key) == builds:
-            rows, queries = found
             constants = _constants(key, builds, document)
             return Verification(key, compare(document, assemble(rows, constants=constants)), queries)
     raise BuildMoved
@@ -195,12 +205,8 @@ def stored_keys(tenant: UUID) -> list[DocumentKey]:
 def _read_builds(key: DocumentKey) -> _Builds:
     """Raises `NotFound` if the document does not exist."""
     first, last = key.activity_days if key.kind is Kind.YEAR else key.days
-    partitions = (
-        Partition.objects.filter(tenant_id=key.tenant, day__range=(first, last))
-        .exclude(file="")
-        .order_by("day")
-        .values_list("day", "file", "build")
-    )
+    days = partitions_with_file(tenant=key.tenant).filter(day__range=(first, last))
+    partitions = days.values_list("day", "file", "build")
     if key.user is not None:
         return _read_user_builds(key, tuple(partitions))
     stored = SummaryDocument.objects.filter(tenant_id=key.tenant, kind=key.kind, period=key.period)

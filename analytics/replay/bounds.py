@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
     from analytics.replay.chain import Lifetime
-    from analytics.replay.outcome import Outcome
 
 #: The fewest keyed groups from which the likely position is taken.
 _MIN_GROUPS: Final = 3
@@ -41,18 +40,22 @@ class Bounds:
     position: float | None = None
 
 
-def find_bounds(connection: DuckDBPyConnection, outcome: Outcome) -> Bounds:
-    """Compute the bounds of the outcome that was played last."""
-    certain = _count_certain_misses(connection, outcome)
+def find_bounds(connection: DuckDBPyConnection, table: str, lifetimes: Sequence[Lifetime]) -> Bounds:
+    """Compute the bounds of the outcomes in ``table``, which were played last.
+
+    The table with the groups (`groups_table`) has a row for each rule, restart and pair with hidden literals.
+    """
+    certain = _count_certain_misses(connection, table, lifetimes)
+    groups = groups_table(table)
     with registered(connection, certain=certain):
         connection.execute(
             f"""
-            CREATE OR REPLACE TEMP TABLE hidden_group AS
+            CREATE OR REPLACE TEMP TABLE {groups} AS
             WITH merged AS (
                 SELECT rule, restart, pair,
                     count(*) FILTER (lane = {OPEN_MERGED}) AS open_misses,
                     count(*) FILTER (lane = {KNOWN_MERGED}) AS known_misses
-                FROM played JOIN {outcome.table} AS whole USING (n)
+                FROM played JOIN {table} AS whole USING (n)
                 WHERE lane <> 0 AND played.status = 'MISS' AND whole.is_counted
                 GROUP BY rule, restart, pair
             ), grouped AS (
@@ -61,7 +64,7 @@ def find_bounds(connection: DuckDBPyConnection, outcome: Outcome) -> Bounds:
                     count(*) FILTER (is_counted AND status = 'HIT') AS hits,
                     count(*) FILTER (is_counted AND status = 'MISS' AND kind = 'known') AS own_misses,
                     bool_or(kind = 'open') AS has_open
-                FROM {outcome.table} WHERE is_cached AND kind <> 'exact'
+                FROM {table} WHERE is_cached AND kind <> 'exact'
                 GROUP BY rule, restart, pair
             )
             SELECT rule, mean_ms, hits, has_open, requests - coalesce(
@@ -75,38 +78,50 @@ def find_bounds(connection: DuckDBPyConnection, outcome: Outcome) -> Bounds:
             """  # noqa: S608
         )
     rows = connection.execute(
-        """
+        f"""
         SELECT rule, sum(high - hits)::BIGINT, sum((high - hits) * mean_ms)::BIGINT
-        FROM hidden_group WHERE has_open GROUP BY rule
-        """
+        FROM {groups} WHERE has_open GROUP BY rule
+        """  # noqa: S608
     ).fetchall()
-    groups, position = connection.execute(
-        "SELECT count(*), median(hits / high) FROM hidden_group WHERE NOT has_open AND high > 0"
-    ).fetchall()[0]
     return Bounds(
         hits={rule: hits for rule, hits, _ in rows},
         saved_ms={rule: saved for rule, _, saved in rows},
-        position=position if groups >= _MIN_GROUPS else None,
+        position=find_position(connection, f"FROM {groups}"),
     )
 
 
-def _count_certain_misses(connection: DuckDBPyConnection, outcome: Outcome) -> pa.Table:
+def groups_table(table: str) -> str:
+    """Return the name of the table with the groups of the outcomes in ``table``."""
+    return f"{table}_groups"
+
+
+def find_position(connection: DuckDBPyConnection, groups: str) -> float | None:
+    """Return where the truth lies between the bounds (0 to 1): the median of groups with known literals."""
+    count, position = connection.execute(
+        f"SELECT count(*), median(hits / high) FROM ({groups}) WHERE NOT has_open AND high > 0"  # noqa: S608
+    ).fetchall()[0]
+    return position if count >= _MIN_GROUPS else None
+
+
+def _count_certain_misses(
+    connection: DuckDBPyConnection, table: str, lifetimes: Sequence[Lifetime]
+) -> pa.Table:
     """Count the certain misses of each group of a rule that serves stale results.
 
     Merged requests may need more executions there than the real ones, so they are no bound.
     """
-    rules = [index for index, lifetime in enumerate(outcome.lifetimes) if lifetime.stale_ms]
+    rules = [index for index, lifetime in enumerate(lifetimes) if lifetime.stale_ms]
     requests = connection.execute(
         f"""
         SELECT rule, restart, pair, requested_at, requested_at + work_ms AS done,
             is_counted::BIGINT AS is_counted
-        FROM {outcome.table}
+        FROM {table}
         WHERE is_cached AND kind <> 'exact' AND list_contains($rules::BIGINT[], rule)
         ORDER BY rule, restart, pair, n
         """,  # noqa: S608
         {"rules": rules},
     ).to_arrow_table()
-    return _count_by_group(requests, outcome.lifetimes)
+    return _count_by_group(requests, lifetimes)
 
 
 def _count_by_group(requests: pa.Table, lifetimes: Sequence[Lifetime]) -> pa.Table:

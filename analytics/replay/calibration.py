@@ -18,11 +18,14 @@ if TYPE_CHECKING:
 _GOOD: Final = 0.995
 _FAIR: Final = 0.98
 
+#: A Gateway whose log has fewer of the replay's stale hits as HIT never serves stale results.
+_SERVES_STALE: Final = 0.01
+
 #: Why a replayed status differs from the logged one: the first that is true.
 _WHY: Final = """
     CASE WHEN logged_rule IS DISTINCT FROM replayed_rule THEN 'other-rule'
     WHEN logged = 'ERROR' THEN 'not-executed'
-    WHEN is_stale THEN 'stale-result'
+    WHEN is_stale THEN if($serves_stale, 'stale-result', 'gateway-never-stale')
     WHEN logged = 'BYPASS' OR status = 'BYPASS' THEN 'gateway-declines'
     WHEN kind = 'open' THEN 'literals-hidden'
     WHEN is_cached AND reason = 0 AND logged IN ('HIT', 'HOLD') THEN 'cached-before'
@@ -66,7 +69,8 @@ def calibrate(connection: DuckDBPyConnection, outcome: Outcome) -> dict[str, Any
         SELECT logged, status, count(*), {_WHY} AS why FROM compared LEFT JOIN differing USING (n)
         WHERE logged <> status
         GROUP BY logged, status, why ORDER BY count(*) DESC, logged, status, why
-        """  # noqa: S608
+        """,  # noqa: S608
+        {"serves_stale": _serves_stale(connection, outcome)},
     ).fetchall()
     logged, replayed = Counter[tuple[str | None, str]](), Counter[tuple[str | None, str]]()
     rows = equal = 0
@@ -102,19 +106,30 @@ def calibrate(connection: DuckDBPyConnection, outcome: Outcome) -> dict[str, Any
     }
 
 
+def _serves_stale(connection: DuckDBPyConnection, outcome: Outcome) -> bool:
+    """Return True if the log has hits among the requests that the replay serves with a stale result."""
+    share = connection.execute(
+        f"""
+        SELECT count(*) FILTER (logged = 'HIT') / nullif(count(*), 0) FROM {outcome.table}
+        WHERE is_counted AND is_stale AND logged IN ('HIT', 'MISS', 'HOLD')
+        """  # noqa: S608
+    ).fetchall()[0][0]
+    return share is not None and share > _SERVES_STALE
+
+
 def _grade(share: float | None) -> str:
     if share is None or share < _FAIR:
         return "poor"
     return "good" if share >= _GOOD else "fair"
 
 
-def find_moved(connection: DuckDBPyConnection, before: Outcome, after: Outcome) -> list[dict[str, Any]]:
-    """Return how many counted requests change their status from one outcome to the other, as JSON."""
+def find_moved(connection: DuckDBPyConnection, before: str, after: str) -> list[dict[str, Any]]:
+    """Return how many counted requests change their status between tables of outcomes, as JSON."""
     rows = connection.execute(
         f"""
         SELECT old.status, new.status, count(*),
             list_slice(list(log_id ORDER BY n) FILTER (log_id IS NOT NULL), 1, 3)
-        FROM {before.table} AS old JOIN {after.table} AS new USING (n) JOIN request USING (n)
+        FROM {before} AS old JOIN {after} AS new USING (n) JOIN request USING (n)
         WHERE new.is_counted AND old.status <> new.status
         GROUP BY old.status, new.status ORDER BY count(*) DESC, old.status, new.status
         """  # noqa: S608

@@ -14,7 +14,7 @@ class TooLarge(ValidationFailed):
 
 
 class TooManyReplays(RateLimited):
-    message = "As many replays of the tenant wait as are allowed. Try again when one has ended."
+    message = "Too many replays of this tenant are waiting. Try again when one has ended."
 
 
 class ReplayEnded(Exception):

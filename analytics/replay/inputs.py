@@ -12,7 +12,7 @@ import orjson
 from accounts.models.history import RevisionKind
 from accounts.revisions import DocumentHistory
 from analytics.replay.job import DayFile, Gateway, Job, Marker, Ruleset
-from logs.models import Partition
+from logs.partitions import partitions_with_file
 from rules.language import read_rules
 from rules.models import Marker as StoredMarker
 from rules.ruleset import read_ruleset
@@ -104,14 +104,10 @@ def collect_input(request: Request) -> Input:
         .order_by("seq")
         .values_list("seq", "changed_at")
     )
+    days = partitions_with_file(tenant=request.tenant_id).filter(day__range=(first, request.last_day))
     return Input(
         request,
-        partitions=list(
-            Partition.objects.filter(tenant_id=request.tenant_id, day__gte=first, day__lte=request.last_day)
-            .exclude(file="")
-            .order_by("day")
-            .values_list("day", "build", "file", "rows")
-        ),
+        partitions=list(days.values_list("day", "build", "file", "rows")),
         current=current,
         in_force=_find_rulesets_in_force(request.tenant_id, changes, current=current, start=start),
         changes=[epoch_ms(changed_at) for _, changed_at in changes if changed_at >= start],

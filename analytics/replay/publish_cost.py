@@ -16,17 +16,16 @@ if TYPE_CHECKING:
 
     from duckdb import DuckDBPyConnection
 
-    from analytics.replay.outcome import Outcome
-
 _HOURS: Final = DAY_MS // HOUR_MS
 
 
 def estimate_publish_cost(
-    connection: DuckDBPyConnection, outcome: Outcome, *, first_day: date, last_day: date, hour: int
+    connection: DuckDBPyConnection, table: str, *, first_day: date, last_day: date, hour: int
 ) -> dict[str, Any]:
     """Return the mean extra misses and their milliseconds by hour of the day (UTC), as JSON.
 
-    ``best`` is the hour with the fewest extra milliseconds, then misses; ``now`` is ``hour``.
+    ``best`` is the hour with the fewest extra milliseconds, then misses; ``now`` is ``hour``. ``table`` has
+    the outcomes.
     """
     start = day_start_ms(first_day) // HOUR_MS
     count = (last_day - first_day).days * _HOURS + _HOURS
@@ -38,7 +37,7 @@ def estimate_publish_cost(
             SELECT greatest(any_value(started) // {HOUR_MS} + 1 - {start}, 0) AS first,
                 least(max(requested_at) // {HOUR_MS} - {start}, {count - 1}) AS last,
                 arg_max(mean_ms, requested_at) AS mean_ms
-            FROM {outcome.table} WHERE entry IS NOT NULL GROUP BY entry
+            FROM {table} WHERE entry IS NOT NULL GROUP BY entry
         )
         WHERE first <= last GROUP BY first, last
         """  # noqa: S608

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from analytics.replay.calibration import calibrate, find_moved
 from analytics.replay.counts import MISS_REASONS, STATUS_COUNTS, Counts, count_outcome
-from analytics.replay.gateway import find_other_gateways, learn_gateway
+from analytics.replay.gateway import find_other_gateways, find_what_matters, learn_gateway
 from analytics.replay.job import Ruleset
 from analytics.replay.outcome import play
 from analytics.replay.publish_cost import estimate_publish_cost
@@ -77,6 +77,21 @@ def replay(
         subject, counts = run.play("subject", [Ruleset(0, job.subject)])
     report(0.9)
     return {
+        **describe_input(job, loaded, gateway),
+        "calibration": calibration,
+        **render_counts(counts, job.subject),
+        "against": render_counts(current_counts, job.current),
+        "moved": find_moved(connection, current.table, subject.table),
+        "publishCost": estimate_publish_cost(
+            connection, subject.table, first_day=job.first_day, last_day=job.last_day, hour=job.hour
+        ),
+        "caveats": find_caveats(job, loaded, calibration["grade"], is_gateway_unknown=run.is_gateway_unknown),
+    }
+
+
+def describe_input(job: Job, loaded: Loaded, gateway: Gateway) -> dict[str, Any]:
+    """Return ``window``, ``rows`` and ``gateway`` of a result."""
+    return {
         "window": {
             "from": job.first_day.isoformat(),
             "to": job.last_day.isoformat(),
@@ -91,14 +106,6 @@ def replay(
             "open": loaded.open,
         },
         "gateway": {"nocache": gateway.nocache, "nonDeterministic": gateway.non_deterministic},
-        "calibration": calibration,
-        **render_counts(counts, job.subject),
-        "against": render_counts(current_counts, job.current),
-        "moved": find_moved(connection, current, subject),
-        "publishCost": estimate_publish_cost(
-            connection, subject, first_day=job.first_day, last_day=job.last_day, hour=job.hour
-        ),
-        "caveats": find_caveats(job, loaded, calibration["grade"], is_gateway_unknown=run.is_gateway_unknown),
     }
 
 
@@ -113,9 +120,14 @@ class Player:
     def play(self, table: str, rulesets: Sequence[Ruleset]) -> tuple[Outcome, list[Counts]]:
         """Create ``table``, and count the outcomes under everything that the Gateway may do."""
         outcome, counts = self._play(table, rulesets, self._gateway)
-        others = find_other_gateways(self._connection, self._gateway)
+        others = find_other_gateways(self._gateway, find_what_matters(self._connection, "decided").values())
         self.is_gateway_unknown |= bool(others)
-        return outcome, [counts, *(self._play("variant", rulesets, other)[1] for other in others)]
+        runs = [counts]
+        for number, other in enumerate(others, start=1):
+            variant = f"{table}_{number}"
+            runs.append(self._play(variant, rulesets, other)[1])
+            self._connection.execute(f"DROP TABLE {variant}")
+        return outcome, runs
 
     def _play(self, table: str, rulesets: Sequence[Ruleset], gateway: Gateway) -> tuple[Outcome, Counts]:
         outcome = play(

@@ -15,23 +15,26 @@ from analytics.replay.arrays import make_schema, registered
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-    from analytics.replay.outcome import Outcome
 
+def find_risk(connection: DuckDBPyConnection, table: str, *, changes: str) -> dict[int, tuple[int, int]]:
+    """Return by rule how many counted hits are at risk: if they started, and if they were born, before.
 
-def find_risk(connection: DuckDBPyConnection, outcome: Outcome) -> dict[int, tuple[int, int]]:
-    """Return by rule how many counted hits are at risk: if they started, and if they were born, before."""
-    changes = connection.execute(
+    Args:
+        table: the outcomes whose hits are looked at.
+        changes: the table of outcomes with all requests that change data.
+    """
+    changing = connection.execute(
         f"""
         SELECT DISTINCT statement.text, changes.table_list, changes.statement, table_list.text
-        FROM {outcome.table} AS changes JOIN statement USING (statement) JOIN table_list USING (table_list)
+        FROM {changes} AS changes JOIN statement USING (statement) JOIN table_list USING (table_list)
         WHERE {_IS_CHANGE}
         """  # noqa: S608
     ).fetchall()
-    if not changes:
+    if not changing:
         return {}
     changed = [
         {"statement": statement, "table_list": number, "name": name}
-        for text, number, statement, tables in changes
+        for text, number, statement, tables in changing
         for name in find_changed_tables(text, read_tables(tables))
     ]
     names = {row["name"] for row in changed}
@@ -49,11 +52,11 @@ def find_risk(connection: DuckDBPyConnection, outcome: Outcome) -> dict[int, tup
             f"""
             WITH change AS (
                 SELECT DISTINCT name, requested_at + work_ms AS changed_at
-                FROM {outcome.table} AS changes JOIN changed_table USING (statement, table_list)
+                FROM {changes} AS changes JOIN changed_table USING (statement, table_list)
                 WHERE {_IS_CHANGE}
             ), hit AS (
                 SELECT n, rule, requested_at, started, born, name
-                FROM {outcome.table} JOIN read_table USING (table_list)
+                FROM {table} JOIN read_table USING (table_list)
                 WHERE is_counted AND status = 'HIT'
             ), risk AS (
                 SELECT n, rule, bool_or(changed_at > born) AS is_low, bool_or(changed_at > started) AS is_high

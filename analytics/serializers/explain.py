@@ -31,7 +31,11 @@ class LoggedRequest(serializers.Serializer[Any]):
 
     logId = serializers.CharField()
     timestamp = serializers.IntegerField(allow_null=True)
-    cacheStatus = serializers.ChoiceField(choices=CACHE_STATUSES, allow_null=True)
+    cacheStatus = serializers.ChoiceField(
+        choices=CACHE_STATUSES,
+        allow_null=True,
+        help_text="A value outside the twelve statuses is shown as it was logged.",
+    )
     missReason = serializers.CharField(allow_null=True)
     matchedRule = serializers.CharField(allow_null=True)
     matchedRuleName = serializers.CharField(allow_null=True)

@@ -119,6 +119,10 @@ class Recommendation(serializers.Serializer[Any]):
     patch = RuleEdit(many=True)
     evidence = EvidenceRows(many=True)
     predicted = Prediction()
+    replayId = serializers.UUIDField(
+        allow_null=True,
+        help_text="The replay of the rules with it. Null if it was removed, or long after the decision.",
+    )
     fingerprint = serializers.CharField(help_text="The same for the same kind and subject.")
     basedOn = RecommendationBase()
     minedAt = TimestampField()

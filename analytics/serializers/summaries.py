@@ -46,7 +46,9 @@ class QueryRecord(serializers.Serializer[Any]):
     cacheKey = serializers.CharField(allow_null=True)
     matchedRule = serializers.CharField(allow_null=True)
     cacheStatus = serializers.ChoiceField(
-        choices=CACHE_STATUSES, allow_null=True, help_text="Of the latest execution."
+        choices=CACHE_STATUSES,
+        allow_null=True,
+        help_text="Of the latest execution. A value outside the twelve statuses is shown as it was logged.",
     )
     cacheHits = _Whole()
     cacheMisses = _Whole(help_text="MISS + BYPASS + PASSTHROUGH.")

@@ -19,7 +19,7 @@ from analytics.summaries.files import scratch_directory
 from analytics.summaries.rollup_schema import NO_VERSION
 from logs.compaction.engine import connect
 from logs.layout import logs_prefix
-from logs.models import Partition
+from logs.partitions import partitions_with_file
 from logs.quoting import quote_text
 from tenantadmin.objectstore import ObjectNotFound, StoreError
 
@@ -98,7 +98,7 @@ def _published_builds(tenant: UUID) -> list[tuple[PublishedBuild, int]]:
     """Return the published builds, each with the total size of its objects."""
     days = DayRollup.objects.filter(tenant_id=tenant).values_list("day", "build", "files", "bytes")
     merged = MergedRollup.objects.filter(tenant_id=tenant).values_list("period", "build", "files", "bytes")
-    logs = Partition.objects.filter(tenant_id=tenant).exclude(file="")
+    logs = partitions_with_file(tenant=tenant)
     documents = SummaryDocument.objects.filter(tenant_id=tenant).exclude(file="")
     return [
         *((PublishedBuild(day, build, files.values()), size) for day, build, files, size in days),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 
 from analytics.models import DayRollup, Kind, SummaryDocument
 from analytics.summaries.builds import locked_period, recorded_build
@@ -20,12 +20,12 @@ from analytics.summaries.day_tables import DayTables
 from analytics.summaries.documents.day import day_document
 from analytics.summaries.files import remove_orphans, scratch_directory, upload
 from analytics.summaries.health import DayCounts, count_day, update_health
-from analytics.summaries.rollup_schema import ROLLUP_VERSION
+from analytics.summaries.rollup_schema import NO_VERSION, ROLLUP_VERSION
 from analytics.summaries.store import WrittenDocument, save_document, withdraw_documents, write_document
 from logs.compaction.build import CompactedDay, compact_day
 from logs.layout import compacted_prefix, partition_key, rollup_key, rollup_prefix
 from logs.listing import DayListing, UnlistedDay, find_days, has_objects, list_day
-from logs.models import Partition
+from logs.models import Partition, PendingBuild
 from logs.partitions import (
     BuiltPartition,
     previous_build,
@@ -33,7 +33,7 @@ from logs.partitions import (
     supersede,
     withdraw_partition,
 )
-from logs.pending import finish_day, read_mark
+from logs.pending import finish_day, mark_days, read_mark
 from tenantadmin.core.timestamps import now
 
 if TYPE_CHECKING:
@@ -114,6 +114,23 @@ def mark_days_stale(*, tenant: uuid.UUID, first: date, last: date) -> list[date]
     # An empty digest is that of no listing, and without hours no entry is taken from the build before.
     days.update(listing_digest="", hours={})
     return sorted(days.values_list("day", flat=True))
+
+
+def mark_outdated_days(*, limit: int) -> int:
+    """Record that days must be built whose rollups an earlier version of the service made. Return how many.
+
+    While there are none, it costs a look into an index. Days that are pending already are left alone, among
+    them those of lost rollups.
+    """
+    pending = PendingBuild.objects.filter(tenant_id=OuterRef("tenant_id"), day=OuterRef("day"))
+    rows = DayRollup.objects.filter(~Exists(pending), version__gt=NO_VERSION, version__lt=ROLLUP_VERSION)
+    outdated: dict[uuid.UUID, list[date]] = {}
+    for tenant, day in rows.order_by("version").values_list("tenant_id", "day")[:limit]:
+        outdated.setdefault(tenant, []).append(day)
+    # In order, so that two callers do not wait for each other's rows.
+    for tenant, days in sorted(outdated.items()):
+        mark_days(tenant=tenant, days=days)
+    return sum(map(len, outdated.values()))
 
 
 def _published_days(tenant: uuid.UUID, *, first: date | None, last: date | None) -> dict[date, _PublishedDay]:

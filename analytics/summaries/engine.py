@@ -11,6 +11,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 import duckdb
+from django.conf import settings
 
 from analytics.summaries.files import scratch_directory
 from logs.compaction.engine import connect
@@ -18,6 +19,7 @@ from tenantadmin.objectstore.duck import attach_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from duckdb import DuckDBPyConnection
@@ -52,6 +54,16 @@ def new_engine(
     ):
         attach_store(connection, store)
         yield Engine(connection, directory)
+
+
+def replay_engine(store: ObjectStore) -> AbstractContextManager[Engine]:
+    """Open a DuckDB for the caller alone, with the memory and the threads of a replay.
+
+    Raises:
+        StoreError: as `new_engine`.
+    """
+    limit = f"{settings.REPLAY_MEMORY_BYTES}B"
+    return new_engine(store, memory_limit=limit, threads=settings.REPLAY_THREADS)
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from analytics.summaries.rollup_schema import HOURS, ROLLUP_VERSION, STATEMENTS
 from analytics.summaries.rollups import Rollups
 from analytics.summaries.store import table_uris
 from logs.models import Partition
+from logs.partitions import partitions_with_file
 from tenantadmin.arrow import pc
 from tenantadmin.core.timestamps import now
 
@@ -69,7 +70,7 @@ def update_health(tenant: UUID) -> None:
     TenantHealth.objects.get_or_create(tenant_id=tenant)
     # Two days may be published at a time: the second waits here, and then sees the first.
     TenantHealth.objects.select_for_update(no_key=True).get(pk=tenant)
-    TenantHealth.objects.filter(pk=tenant).update(**_measure(tenant), updated_at=now())
+    TenantHealth.objects.filter(pk=tenant).update(**_measure(tenant), updated_at=now(), digests_due_at=None)
 
 
 def _measure(tenant: UUID) -> dict[str, Any]:
@@ -115,7 +116,7 @@ def _count_stale_days(tenant: UUID) -> int:
     current = DayRollup.objects.filter(
         tenant_id=tenant, day=OuterRef("day"), build=OuterRef("build"), version=ROLLUP_VERSION
     )
-    days = Partition.objects.filter(tenant_id=tenant).exclude(file="")
+    days = partitions_with_file(tenant=tenant)
     return days.filter(~Exists(current)).count()
 
 

@@ -37,7 +37,7 @@ from analytics.summaries.periods import (
     waiting_periods,
     year_before,
 )
-from analytics.summaries.rollup_schema import STATEMENTS
+from analytics.summaries.rollup_schema import ROLLUP_VERSION, STATEMENTS
 from analytics.summaries.rollups import Rollups
 from analytics.summaries.store import (
     StoredRollup,
@@ -268,6 +268,7 @@ class _PeriodBuild:
             defaults={
                 "build": self._name,
                 "source": merged_digest(self._period, self._builds),
+                "version": ROLLUP_VERSION,
                 "files": dict(keys),
                 "bytes": size,
                 "built_at": now(),

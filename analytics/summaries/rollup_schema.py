@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 ROLLUP_VERSION: Final = 3
 #: The first version whose day files have everything that rollups of the present version need.
 FIRST_LOG_VERSION: Final = 2
+#: The first version whose months and years have every column that documents of one user read.
+FIRST_MERGED_VERSION: Final = 3
 #: The version of lost rollups. They are built again from the day's file.
 NO_VERSION: Final = 0
 

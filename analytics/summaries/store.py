@@ -54,6 +54,7 @@ class StoredRollup:
     build: str
     source: str
     files: Mapping[str, str]
+    version: int
 
 
 def write_document(pieces: Iterable[bytes], *, spill: Path) -> WrittenDocument:
@@ -166,8 +167,8 @@ def read_merged_rollups(*, tenant: UUID, periods: Collection[str] | None = None)
     if periods is not None:
         rows = rows.filter(period__in=periods)
     return {
-        period: StoredRollup(build, source, files)
-        for period, build, source, files in rows.values_list("period", "build", "source", "files")
+        period: StoredRollup(*stored)
+        for period, *stored in rows.values_list("period", "build", "source", "files", "version")
     }
 
 

@@ -21,6 +21,7 @@ from analytics.summaries.documents.year import daily_activity, year_document
 from analytics.summaries.engine import shared_engine
 from analytics.summaries.files import scratch_directory
 from analytics.summaries.periods import is_year, period_bounds, year_before
+from analytics.summaries.rollup_schema import FIRST_MERGED_VERSION
 from analytics.summaries.rollups import Rollups
 from analytics.summaries.store import (
     day_builds,
@@ -69,11 +70,11 @@ class UserSource:
 def find_user_source(*, tenant: UUID, user: str, period: str) -> UserSource | None:
     """Find the rollups for a user's document. Return None if the tenant has no log entry in ``period``.
 
-    An upgrade may change the rollups of days. Until they are built again, months and years are those from
-    before the upgrade, like the tenant's documents, and a day is rolled up on request.
+    An upgrade may change the rollups. Until they are built again, months and years are those from before the
+    upgrade, like the tenant's documents, if they have the columns, and a day is rolled up on request.
 
     Raises:
-        ApiError: the day cannot be rolled up on request, and is not built again yet.
+        ApiError: the rollups from before the upgrade cannot be used, and are not built again yet.
     """
     first, last = period_bounds(period)
     log = ""
@@ -87,6 +88,8 @@ def find_user_source(*, tenant: UUID, user: str, period: str) -> UserSource | No
     else:
         wanted = {period, year_before(period)} if is_year(period) else {period}
         merged = read_merged_rollups(tenant=tenant, periods=wanted)
+        if any(item.version < FIRST_MERGED_VERSION for item in merged.values()):
+            raise ApiError(_IN_UPGRADE, headers={"Retry-After": "60"})
         parts = {name: (item.build, item.files) for name, item in merged.items()}
     if period not in parts:
         if has_outdated_days(tenant=tenant, period=period):

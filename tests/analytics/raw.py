@@ -40,7 +40,8 @@ def entries(day: date) -> st.SearchStrategy[dict[str, Any]]:
         "responseSize": st.none() | _NUMBER | _BIG,
         "responseTimeMs": st.none() | _NUMBER | _BIG,
         "warehouseExecutionTimeMs": st.none() | _NUMBER,
-        "cacheStatus": st.none() | st.sampled_from([*CACHE_STATUSES, "HIT", "MISS", "MISS", "BYPASS"]),
+        "cacheStatus": st.none()
+        | st.sampled_from([*CACHE_STATUSES, "HIT", "MISS", "MISS", "BYPASS", "OF TOMORROW"]),
         "cacheKey": st.none() | st.sampled_from(["k1", "k2"]),
         "matchedRule": st.none() | st.sampled_from(["r1", "r2", "ü"]),
         "matchedRuleName": st.none() | _TEXT,

@@ -98,7 +98,10 @@ def test_finding_building_and_cleaning_have_queues_of_their_own() -> None:
     def queue_of(task: str) -> str:
         return str(app.amqp.router.route({}, f"analytics.tasks.{task}")["queue"].name)
 
-    finding = ("queue_builds", "sweep_logs", "refresh_tenant", "receive_object_events")
+    finding = (
+        *("queue_builds", "sweep_logs", "refresh_tenant"),
+        *("receive_object_events", "refresh_outdated_days"),
+    )
     assert {queue_of(task) for task in finding} == {"finding"}
     assert {queue_of(task) for task in ("refresh_day", "refresh_periods")} == {"building"}
     assert {queue_of(task) for task in ("clean_up", "remove_unfinished_writes")} == {"cleaning"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,12 +11,16 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
 from analytics.models import DayRollup, Kind
-from analytics.summaries.days import find_stale_days
+from analytics.summaries.days import find_stale_days, mark_outdated_days
 from analytics.summaries.periods import MERGE_VERSION
 from analytics.summaries.rebuild import find_stale_periods, rebuild_period
-from analytics.summaries.rollup_schema import ROLLUP_VERSION
+from analytics.summaries.rollup_schema import NO_VERSION, ROLLUP_VERSION
 from analytics.summaries.userdocs import find_user_source, user_document
+from analytics.tasks import refresh_day, refresh_outdated_days, refresh_periods
 from logs.listing import LAYOUT_VERSION
+from logs.models import PendingBuild
+from logs.pending import mark_days
+from tenantadmin.core.errors import ApiError
 from tenantadmin.objectstore import default_store
 from tests import factories
 from tests.analytics import oracle
@@ -164,6 +169,54 @@ def test_rollups_of_an_earlier_version_are_rebuilt_although_no_object_changed() 
     assert rebuild_all() == ([DAY], ["2025-12", "2025", "2026", ""])
     assert user_json("2025-12-31") == oracle.day_document(mine[:1])
     assert document(Kind.YEAR, "2026") == oracle.year_document(rows, tenant=str(TENANT), year=2026)
+
+
+def test_months_and_years_of_a_user_wait_for_columns_that_they_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    put("00/a.json", entry(DAY))
+    rebuild_all()
+    monkeypatch.setattr("analytics.summaries.userdocs.FIRST_MERGED_VERSION", ROLLUP_VERSION)
+    assert user_json("2025-12")["totalHits"] == 1
+    monkeypatch.setattr("analytics.summaries.userdocs.FIRST_MERGED_VERSION", ROLLUP_VERSION + 1)
+    for period in ("2025-12", "2025"):
+        with pytest.raises(ApiError, match="The service was upgraded") as raised:
+            find_user_source(tenant=TENANT, user="Ana", period=period)
+        assert raised.value.headers == {"Retry-After": "60"}
+    assert user_json("2025-12-31")["totalHits"] == 1
+
+
+def test_beat_has_days_of_an_earlier_version_built_again() -> None:
+    days = [DAY, LATER, date(2026, 3, 3)]
+    for day in days:
+        put("00/a.json", entry(day), day=day)
+    rebuild_all()
+    assert mark_outdated_days(limit=10) == 0
+    DayRollup.objects.filter(day__in=days[:2]).update(version=ROLLUP_VERSION - 1)
+    # Lost rollups are pending by themselves, after a while.
+    DayRollup.objects.filter(day=days[2]).update(version=NO_VERSION)
+
+    assert mark_outdated_days(limit=1) == 1
+    (first,) = PendingBuild.objects.values_list("day", "mark")
+    refresh_outdated_days()
+    assert set(PendingBuild.objects.values_list("day", flat=True)) == {DAY, LATER}
+    # What is pending is not marked again, which would build it twice.
+    assert first in PendingBuild.objects.values_list("day", "mark")
+
+    for day in days[:2]:
+        refresh_day(str(TENANT), day.isoformat())
+    refresh_periods(str(TENANT))
+    refresh_outdated_days()
+    assert not PendingBuild.objects.exists()
+    assert DayRollup.objects.filter(version=ROLLUP_VERSION).count() == 2
+
+
+def test_an_upgrade_adds_no_days_while_many_are_pending(monkeypatch: pytest.MonkeyPatch) -> None:
+    put("00/a.json", entry(DAY))
+    rebuild_all()
+    DayRollup.objects.update(version=ROLLUP_VERSION - 1)
+    monkeypatch.setattr("analytics.tasks.MAX_OUTDATED", 1)
+    mark_days(tenant=TENANT, days=[LATER])
+    refresh_outdated_days()
+    assert [pending.day for pending in PendingBuild.objects.all()] == [LATER]
 
 
 def test_another_version_of_merges_makes_months_and_years_anew(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from analytics.published.verify import BuildMoved, DocumentKey, stored_keys, ver
 from logs import queries
 from logs.audit import Reader
 from logs.layout import day_start_ms
-from logs.models import QueryRun
+from logs.models import Partition, QueryRun
 from tenantadmin.objectstore import default_store
 from tests import factories
 from tests.analytics.random_log import DAYS, USERS, random_entries
@@ -217,6 +217,23 @@ def test_a_build_that_moves_twice_is_a_conflict(tenant: UUID, monkeypatch: pytes
     with pytest.raises(BuildMoved) as caught:
         check(DocumentKey(tenant, Kind.DAY, "2026-03-01"))
     assert (caught.value.status, caught.value.code) == (409, "concurrent_change")
+
+
+def test_a_file_that_is_deleted_after_a_build_is_not_missed(
+    tenant: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [Partition.objects.get(tenant_id=tenant, day=DAYS[0]).file]
+
+    def lose_file_and_run(*arguments: Any, **options: Any) -> Any:
+        while files:
+            put(tenant, DAYS[0], [{"timestamp": day_start_ms(DAYS[0])}])
+            call_command("rebuild", tenant=tenant)
+            default_store().delete(files.pop())
+        return queries.run_query(*arguments, **options)
+
+    monkeypatch.setattr(verify, "run_query", lose_file_and_run)
+    assert check(DocumentKey(tenant, Kind.DAY, "2026-03-01")).is_equal
+    assert [run.outcome for run in QueryRun.objects.order_by("pk")] == ["internal_error", "ok", "ok", "ok"]
 
 
 def move_builds(tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, times: int) -> list[int]:

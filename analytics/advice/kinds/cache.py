@@ -110,7 +110,7 @@ def _count(current: Current, scope: Scope) -> int:
 
 
 def _evidence(current: Current, scope: Scope, option: Option) -> tuple[Evidence, ...]:
-    found = [statements_evidence(current, scope.conditions, where="cacheStatus = 'PASSTHROUGH'")]
+    found = [statements_evidence(current.days, scope.conditions, where="cacheStatus = 'PASSTHROUGH'")]
     if option.invalidator is not None:
-        found.append(changes_evidence(current, option.invalidator.tables))
+        found.append(changes_evidence(current.days, option.invalidator.tables))
     return tuple(found)

@@ -124,5 +124,5 @@ def _propose(
         f"Invalidate {rule.name} when {tables} change{'s' if len(invalidator.tables) == 1 else ''}",
         tuple(why),
         tuple(edits),
-        (changes_evidence(current, invalidator.tables), rule_evidence(current, rule.id)),
+        (changes_evidence(current.days, invalidator.tables), rule_evidence(current.days, rule.id)),
     )

@@ -63,7 +63,7 @@ def _reorder(current: Current, rule: Rule) -> Proposal | None:
                 f"{rule.name} would keep them for {describe_seconds(rule.ttl_seconds)}.",
             ),
             edits,
-            (rule_evidence(current, rule.id), rule_evidence(current, wider.id)),
+            (rule_evidence(current.days, rule.id), rule_evidence(current.days, wider.id)),
             estimate=gain,
         )
     return None
@@ -92,5 +92,5 @@ def _remove(current: Current, rule: Rule) -> Proposal | None:
             "Without it the rules do the same, and say what they do.",
         ),
         tuple(edits),
-        (rule_evidence(current, rule.id),),
+        (rule_evidence(current.days, rule.id),),
     )

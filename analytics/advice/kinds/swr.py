@@ -59,6 +59,6 @@ def _propose(current: Current, rule: Rule, seconds: int, edits: tuple[Replace, .
             "A change that invalidates the rule still ends its results at once.",
         ),
         edits,
-        (rule_evidence(current, rule.id),),
+        (rule_evidence(current.days, rule.id),),
         estimate=gain,
     )

@@ -64,6 +64,6 @@ def _propose(
             "If the tables also change past the Gateway, results may be as old as the lifetime.",
         ),
         edits,
-        (rule_evidence(current, str(document["id"])),),
+        (rule_evidence(current.days, str(document["id"])),),
         estimate=gain,
     )

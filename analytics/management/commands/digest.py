@@ -69,7 +69,7 @@ def _week_argument(text: str) -> DigestPeriod:
         ArgumentTypeError: the text is not a week.
     """
     if not re.fullmatch(r"[0-9]{4}-W[0-9]{2}", text):
-        raise ArgumentTypeError(f"{text!r} is no week; write it like 2026-W09")
+        raise ArgumentTypeError(f"{text!r} is not a week; write it like 2026-W09")
     try:
         return DigestPeriod.named(text)
     except ValueError as error:

@@ -13,7 +13,8 @@ from rich.table import Table
 
 from accounts.management.arguments import day_argument, tenant_id
 from analytics.models import ReplayRun
-from analytics.replay.runs import queue_replay, replay_as_json, run_next
+from analytics.replay.execution import run_next
+from analytics.replay.runs import queue_replay, replay_as_json
 from logs.locks import Busy
 from rules.ruleset import read_ruleset
 from tenantadmin.core.errors import ApiError

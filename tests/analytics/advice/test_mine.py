@@ -71,7 +71,7 @@ def with_it(rules: Rules, found: Mapping[str, Any]) -> list[Any]:
 def check_promises(files: Sequence[DayFile], rules: Rules, advice: Advice) -> None:
     """Each one is lint-clean, and a replay of the ruleset with it gives what was predicted."""
     warnings = {(row.code, row.rule_id) for row in lint_ruleset({"rules": rules}).warnings}
-    for found in advice.recommendations:
+    for found, replayed in zip(advice.recommendations, advice.replays, strict=True):
         changed = with_it(rules, found)
         lint = lint_ruleset({"rules": changed})
         assert lint.valid
@@ -79,6 +79,7 @@ def check_promises(files: Sequence[DayFile], rules: Rules, advice: Advice) -> No
         result = replay_of(files, changed, rules)
         assert result["total"] == found["predicted"]["total"]
         assert result["against"]["total"] == found["predicted"]["against"]
+        assert (replayed.rules, replayed.result) == (changed, result)
 
 
 def times(days: int, every_minutes: int, *, offset: int = 0) -> range:
@@ -302,9 +303,12 @@ def _search(files: Sequence[DayFile], rules: Rules) -> list[float]:
     with duckdb.connect(config={"threads": 1}) as connection:
         measurer = Measurer(connection, make_job(files, rules))
         measurer.play_current()
-        for chosen in [*combinations(candidates, 1), *combinations(candidates, 2)]:
-            edits = [edit for candidate in chosen for edit in candidate]
-            gain = measurer.predict(read_rules(apply_edits(rules, edits)))["gain"]
+        rulesets = [
+            read_rules(apply_edits(rules, [edit for candidate in chosen for edit in candidate]))
+            for chosen in [*combinations(candidates, 1), *combinations(candidates, 2)]
+        ]
+        for prediction in measurer.predict(rulesets):
+            gain = prediction.predicted["gain"]
             if gain["risk"]["high"] <= RISK_CAP * gain["hits"]["high"]:
                 saved.append(_middle(gain))
     return saved

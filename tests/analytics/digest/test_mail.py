@@ -112,7 +112,7 @@ class TestPreference:
     def test_of_a_tenant_that_the_user_may_read_alone(self, world: World) -> None:
         for user in (world.stranger, world.platform_admin):
             body = choose(world, user, "daily", status=404)
-            assert body["message"] == "You are not a member of such a tenant."
+            assert body["message"] == "There is no such tenant, or you are not a member of it."
         PermissionGrant.objects.create(
             grantee=world.stranger,
             resource="tenant",
@@ -326,7 +326,7 @@ class TestUnsubscribe:
             client = Client()
             page = client.get(forged)
             assert page.status_code == 200
-            assert "The link is not complete." in page.content.decode()
+            assert "The link is incomplete." in page.content.decode()
             assert "<form" not in page.content.decode()
             assert client.post(forged).status_code == 400
         assert self.frequency() == "daily"

@@ -7,14 +7,15 @@ import json
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
+from uuid import uuid4
 
 import pytest
 from django.core.management import CommandError, call_command
 
 from analytics import tasks
-from analytics.digest.making import find_digest_tenants, find_due_digests, make_digest
+from analytics.digest.making import find_due_digests, make_digest, take_due_digests
 from analytics.digest.periods import DigestPeriod, days_before
-from analytics.models import Digest
+from analytics.models import Digest, TenantHealth
 from logs.locks import build_lock
 from tenantadmin.objectstore import default_store
 from tests import factories
@@ -24,7 +25,7 @@ from tests.objects import save_object
 from tests.racing import all_at_once
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tests.factories import World
 
@@ -54,7 +55,6 @@ def fill(world: World, *days: dt.date) -> None:
 class TestDue:
     def test_an_hour_after_the_end_of_a_day_or_week(self, world: World, clock: Clock) -> None:
         fill(world, MONDAY, DAY)
-        assert find_digest_tenants() == [world.tenant.pk]
         assert find_due_digests(world.tenant.pk) == ["2026-03-30"]
         clock.now += dt.timedelta(seconds=1)
         assert find_due_digests(world.tenant.pk) == ["2026-03-31", "2026-03-30"]
@@ -119,6 +119,74 @@ class TestDue:
         assert make(world, first).period == "0001-01-01"
 
 
+class TestTurns:
+    """Which tenants are looked at, and when again."""
+
+    @pytest.fixture
+    def turn(self, world: World, clock: Clock) -> Callable[[], list[str] | None]:
+        """Take the tenant's due digests; None if it was not looked at."""
+        clock.now = dt.datetime(2026, 4, 1, 12, tzinfo=dt.UTC)
+        return lambda: dict(take_due_digests()).get(world.tenant.pk)
+
+    def make_all(self, world: World, names: list[str]) -> None:
+        for name in names:
+            make_digest(default_store(), tenant=world.tenant.pk, period=DigestPeriod.named(name))
+
+    def test_a_tenant_is_looked_at_when_a_day_is_built_when_one_ends_and_once_a_day(
+        self, world: World, clock: Clock, turn: Callable[[], list[str] | None]
+    ) -> None:
+        today = dt.date(2026, 4, 1)
+        fill(world, DAY, today)
+        assert turn() == ["2026-03-31"]
+        assert turn() is None
+        clock.now += dt.timedelta(minutes=5)
+        assert turn() == ["2026-03-31"]  # no worker made it
+        self.make_all(world, ["2026-03-31"])
+        clock.now += dt.timedelta(minutes=5)
+        assert turn() == []
+        clock.now = dt.datetime(2026, 4, 2, 0, 59, tzinfo=dt.UTC)
+        assert turn() is None
+        fill(world, DAY)
+        assert turn() == ["2026-03-31"]
+        self.make_all(world, ["2026-03-31"])
+        clock.now = dt.datetime(2026, 4, 2, 1, 5, tzinfo=dt.UTC)
+        assert turn() == ["2026-04-01"]
+        self.make_all(world, ["2026-04-01"])
+        clock.now += dt.timedelta(minutes=5)
+        assert turn() == []
+        clock.now += dt.timedelta(hours=23, minutes=59)
+        assert turn() is None
+        clock.now += dt.timedelta(minutes=1)
+        assert turn() == []
+
+    def test_a_day_that_is_built_during_the_look_is_not_missed(
+        self, world: World, turn: Callable[[], list[str] | None]
+    ) -> None:
+        fill(world, DAY)
+        self.make_all(world, ["2026-03-31"])
+
+        def build(*_: Any) -> list[str]:
+            fill(world, MONDAY)
+            return []
+
+        with patch("analytics.digest.making._find_due", build):
+            assert turn() == []
+        assert turn() == ["2026-03-31", "2026-03-30"]
+
+    def test_it_costs_by_what_changed(
+        self, world: World, turn: Callable[[], list[str] | None], django_assert_num_queries: Any
+    ) -> None:
+        fill(world, DAY)
+        TenantHealth.objects.bulk_create(
+            TenantHealth(tenant_id=uuid4(), digests_due_at=dt.datetime(2026, 4, 2, tzinfo=dt.UTC))
+            for _ in range(20)
+        )
+        with django_assert_num_queries(4):
+            assert turn() == ["2026-03-31"]
+        with django_assert_num_queries(1):
+            assert turn() is None
+
+
 class TestTasks:
     def test_each_due_digest_is_a_task(self, world: World, clock: Clock) -> None:
         fill(world, MONDAY)
@@ -171,7 +239,7 @@ class TestCommand:
         [
             (["--day=2026-03-29"], "There is no log entry in 2026-03-29."),
             (["--week=2026-W54"], "'2026-W54': Invalid week: 54"),
-            (["--week=2026-14"], "'2026-14' is no week; write it like 2026-W09"),
+            (["--week=2026-14"], "'2026-14' is not a week; write it like 2026-W09"),
             ([], "one of the arguments --day --week is required"),
         ],
     )

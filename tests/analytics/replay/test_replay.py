@@ -1,6 +1,7 @@
 """The replay in SQL against the judge: every count, for random rulesets and streams.
 
-``REPLAY_EXAMPLES=500`` sets another number of streams than `make test` compares.
+``REPLAY_EXAMPLES=500`` sets another number of streams than `make test` compares, ``REPLAY_SEED=1000`` the
+seed of the first.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from rules.language import Rule
 
 EXAMPLES = int(os.environ.get("REPLAY_EXAMPLES", "40"))
+SEED = int(os.environ.get("REPLAY_SEED", "0"))
 PARTS = 4
 REASONS = ("no-cache-entry", "ttl-expired", "invalidation-marker")
 SIMPLE = (
@@ -89,7 +91,7 @@ def learned(judgement: Judgement, rules: Sequence[Rule]) -> dict[str, bool | Non
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_every_count_is_the_judges(part: int, connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
-    for seed in range(part, EXAMPLES, PARTS):
+    for seed in range(SEED + part, SEED + EXAMPLES, PARTS):
         compare(random.Random(seed), connection, tmp_path / str(seed))  # noqa: S311
 
 
@@ -244,6 +246,28 @@ def test_differences_in_the_cache_have_their_causes(
         ("MISS", "HIT", 1, "other-cache-state"),
         ("MISS", "HOLD", 1, "differed-before"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("statuses", "misses", "why"),
+    [
+        (["MISS", "MISS", "HOLD"], 2, "gateway-never-stale"),
+        (["HIT", "MISS", "HOLD"], 1, "stale-result"),
+        (["ERROR", "MISS", "HOLD"], 1, "gateway-never-stale"),
+    ],
+)
+def test_a_gateway_that_never_serves_stale_results_is_a_cause_by_itself(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path, statuses: list[str], misses: int, why: str
+) -> None:
+    rules = read_rules([{"id": "r", "ttlSeconds": 1, "staleWhileRevalidate": 60}])
+    rows = [
+        make_row(at=at, cacheStatus=status, standardizedSql=f"SELECT {number}", matchedRule="r")
+        for number, asked_again in enumerate(statuses)
+        for at, status in ((0, "MISS"), (5_000, asked_again))
+    ]
+    result = replay(connection, Job(write_days(rows, tmp_path), DAYS[0], DAYS[0], rules, rules))
+    causes = {cause["logged"]: (cause["count"], cause["why"]) for cause in result["calibration"]["causes"]}
+    assert (causes["MISS"], causes["HOLD"]) == ((misses, why), (1, why))
 
 
 def test_days_without_data_or_with_a_column_of_nulls_are_left_out(

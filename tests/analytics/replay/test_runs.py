@@ -19,18 +19,18 @@ from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.db import connection
 
+from accounts.models import Event as RecordedEvent
 from accounts.tenants.lifecycle import delete_tenant
 from analytics import tasks
 from analytics.models import ReplayRun
-from analytics.replay import runs
+from analytics.replay import execution, limit, runs
 from analytics.replay.errors import TooLarge, TooManyReplays
+from analytics.replay.execution import fail_lost_replays, run_next
 from analytics.replay.replay import replay
 from analytics.replay.runs import (
     cancel_replay,
     delete_old_replays,
-    fail_lost_replays,
     queue_replay,
-    run_next,
 )
 from analytics.summaries.days import find_stale_days, rebuild_day
 from analytics.tasks import WATCH_SECONDS
@@ -164,8 +164,8 @@ def test_caps(tenant: UUID, settings: Any) -> None:
 
 def test_a_run_that_takes_too_long_fails(tenant: UUID, settings: Any, monkeypatch: Any) -> None:
     settings.REPLAY_TIMEOUT_SECONDS = 0.05
-    monkeypatch.setattr(runs, "_LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(runs, "replay", endless)
+    monkeypatch.setattr(limit, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(execution, "replay", endless)
     run = queue(tenant)
     run_all(tenant)
     assert state(run) == ("failed", "The replay took more than 0.05 seconds. Choose fewer days.")
@@ -181,14 +181,14 @@ def endless(connection: Any, _job: Any, *, report: Any) -> Any:
 def test_a_running_replay_ends_when_it_is_cancelled_or_its_tenant_deleted(
     tenant: UUID, monkeypatch: Any, how: str
 ) -> None:
-    monkeypatch.setattr(runs, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(limit, "LOOK_SECONDS", 0.01)
     started = Event()
 
     def start(engine: Any, job: Any, *, report: Any) -> Any:
         started.set()
         return endless(engine, job, report=report)
 
-    monkeypatch.setattr(runs, "replay", start)
+    monkeypatch.setattr(execution, "replay", start)
     run = queue(tenant)
 
     def work() -> None:
@@ -201,7 +201,7 @@ def test_a_running_replay_ends_when_it_is_cancelled_or_its_tenant_deleted(
     worker.start()
     assert started.wait(20)
     if how == "cancel":
-        assert cancel_replay(tenant_id=tenant, replay_id=run.pk)
+        assert cancel_replay(tenant_id=tenant, replay_id=run.pk, actor="b@example.org")
     else:
         delete_tenant(tenant_id=tenant, actor="a@example.org")
     worker.join(20)
@@ -218,11 +218,16 @@ def test_a_queued_replay_of_a_deleted_tenant_is_cancelled(tenant: UUID) -> None:
 
 def test_a_cancelled_run_does_not_start(tenant: UUID) -> None:
     run = queue(tenant)
-    assert cancel_replay(tenant_id=tenant, replay_id=run.pk)
+    assert cancel_replay(tenant_id=tenant, replay_id=run.pk, actor="b@example.org")
     run_all(tenant)
     assert state(run) == ("cancelled", "")
-    assert not cancel_replay(tenant_id=tenant, replay_id=run.pk)
+    assert not cancel_replay(tenant_id=tenant, replay_id=run.pk, actor="b@example.org")
     assert not ReplayRun.objects.exists()
+    events = RecordedEvent.objects.filter(subject=str(run.pk)).order_by("id")
+    assert [event.kind for event in events] == ["replay.requested", "replay.cancelled", "replay.removed"]
+    days = {"from": run.first_day.isoformat(), "to": run.last_day.isoformat()}
+    assert all(event.after == {"subject": run.subject, **days} for event in events)
+    assert {event.tenant_id for event in events} == {tenant}
 
 
 def test_a_run_whose_worker_is_gone_is_failed(tenant: UUID) -> None:
@@ -239,9 +244,9 @@ def test_a_run_whose_worker_is_killed_is_failed_and_can_be_requested_again(
     tenant: UUID, object_store: Path
 ) -> None:
     run = queue(tenant)
-    arguments = (str(connection.settings_dict["NAME"]), object_store.as_uri(), str(tenant))
-    with Child("tests.analytics.replay.endless_worker", *arguments) as worker:
-        assert worker.read() == "replaying"
+    arguments = (str(connection.settings_dict["NAME"]), object_store.as_uri(), str(tenant), "replay")
+    with Child("tests.analytics.endless_worker", *arguments) as worker:
+        assert worker.read() == "working"
         fail_lost_replays()
         assert state(run) == ("running", "")
         worker.kill()
@@ -295,7 +300,7 @@ def test_a_day_that_is_rebuilt_while_it_is_read_is_read_as_it_was(tenant: UUID, 
         assert timedelta(seconds=settings.REPLAY_TIMEOUT_SECONDS) < GRACE
         return replay(*arguments, **options)
 
-    monkeypatch.setattr(runs, "replay", rebuild_and_replay)
+    monkeypatch.setattr(execution, "replay", rebuild_and_replay)
     run = queue(tenant)
     run_all(tenant)
     assert state(run) == ("done", "")
@@ -327,7 +332,7 @@ def test_a_replay_has_a_low_priority_and_its_worker_keeps_its_own(tenant: UUID, 
         seen.append(priority())
         return {}
 
-    monkeypatch.setattr(runs, "replay", note_priority)
+    monkeypatch.setattr(execution, "replay", note_priority)
     run = queue(tenant)
     run_all(tenant)
     assert state(run)[0] == "done"
@@ -347,7 +352,7 @@ def test_an_interrupted_command_ends_its_replay(tenant: UUID, monkeypatch: Any) 
         finally:
             ended.set()
 
-    monkeypatch.setattr(runs, "replay", wait)
+    monkeypatch.setattr(execution, "replay", wait)
     run = queue(tenant)
     main = threading.get_ident()
     # A shell starts programs in the background with this signal ignored.
@@ -371,7 +376,7 @@ def test_a_fault_is_recorded_without_its_details(tenant: UUID, monkeypatch: Any)
     def fail(*_: Any, **__: Any) -> Any:
         raise ValueError("a secret path")
 
-    monkeypatch.setattr(runs, "replay", fail)
+    monkeypatch.setattr(execution, "replay", fail)
     run = queue(tenant)
     run_all(tenant)
     assert state(run) == ("failed", "The replay failed. Request it again.")

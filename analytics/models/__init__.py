@@ -1,0 +1,29 @@
+"""The rows of analytics.
+
+Tenants are referred to by id, not by foreign key, because summaries outlive them.
+"""
+
+from __future__ import annotations
+
+from analytics.models.advice import Effect, Mining, Recommendation
+from analytics.models.digests import Digest, DigestFrequency, DigestMail, DigestPreference, ModelExchange
+from analytics.models.replay import ReplayRun
+from analytics.models.summaries import Build, DayRollup, Kind, MergedRollup, SummaryDocument, TenantHealth
+
+__all__ = [
+    "Build",
+    "DayRollup",
+    "Digest",
+    "DigestFrequency",
+    "DigestMail",
+    "DigestPreference",
+    "Effect",
+    "Kind",
+    "MergedRollup",
+    "Mining",
+    "ModelExchange",
+    "Recommendation",
+    "ReplayRun",
+    "SummaryDocument",
+    "TenantHealth",
+]

@@ -1,0 +1,141 @@
+"""Recommendations, the search for them, and their effects."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+from uuid import uuid4
+
+from django.db import models
+
+from analytics.models.replay import ReplayRun
+from tenantadmin.core.timestamps import now
+
+
+class Mining(models.Model):
+    """The last search for recommendations of a tenant."""
+
+    class State(models.TextChoices):
+        QUEUED = "queued"
+        RUNNING = "running"
+        DONE = "done"
+        FAILED = "failed"
+
+    UNDER_WAY: ClassVar = (State.QUEUED, State.RUNNING)
+
+    tenant_id = models.UUIDField(primary_key=True)
+    state = models.CharField(max_length=7, choices=State.choices, default=State.QUEUED)
+    #: 0 to 1.
+    progress = models.FloatField(default=0)
+    requested_by = models.CharField(max_length=320)
+    requested_at = models.DateTimeField(default=now)
+    finished_at = models.DateTimeField(null=True)
+    error = models.TextField(blank=True)
+    #: The digest of the input of the last search that was done, and what it found besides recommendations.
+    digest = models.CharField(max_length=64, blank=True)
+    report = models.JSONField(null=True)
+
+    class Meta:
+        ordering = ("-requested_at", "tenant_id")
+        indexes = (
+            models.Index(fields=["-requested_at", "-tenant_id"], name="mining_by_time"),
+            models.Index(
+                fields=["requested_at"],
+                name="mining_under_way",
+                condition=models.Q(state__in=["queued", "running"]),
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"mining of {self.tenant_id}: {self.state}"
+
+
+class Recommendation(models.Model):
+    """A change of a tenant's rules that the service recommends, with what it is predicted to do."""
+
+    class State(models.TextChoices):
+        OPEN = "open"
+        DRAFTED = "drafted"
+        ACCEPTED = "accepted"
+        DISMISSED = "dismissed"
+        SUPERSEDED = "superseded"
+
+    #: The states in which it can be accepted.
+    UNDECIDED: ClassVar = (State.OPEN, State.DRAFTED)
+
+    recommendation_id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
+    tenant_id = models.UUIDField()
+    state = models.CharField(max_length=10, choices=State.choices, default=State.OPEN)
+    #: Changes with each write.
+    version = models.PositiveIntegerField(default=0)
+    kind = models.CharField(max_length=16)
+    #: The same for the same kind and subject, whatever the log.
+    fingerprint = models.CharField(max_length=32)
+    #: Its place among the recommendations of its search.
+    rank = models.PositiveSmallIntegerField()
+    title = models.TextField()
+    why = models.JSONField()
+    rules = models.JSONField()
+    patch = models.JSONField()
+    evidence = models.JSONField()
+    predicted = models.JSONField()
+    #: The replay of the rules with it. Null when that was deleted.
+    replay = models.ForeignKey(ReplayRun, on_delete=models.SET_NULL, null=True, related_name="+")
+    #: What it was estimated to save in the window, in ms of warehouse time.
+    estimate_ms = models.BigIntegerField()
+    #: The revision of the rules and the days that it was made from.
+    seq = models.PositiveIntegerField()
+    first_day = models.DateField()
+    last_day = models.DateField()
+    mined_at = models.DateTimeField(default=now)
+    draft_id = models.UUIDField(null=True)
+    decided_by = models.CharField(max_length=320, blank=True)
+    decided_at = models.DateTimeField(null=True)
+    #: Why it was dismissed, and until when.
+    reason = models.TextField(blank=True)
+    until = models.DateField(null=True)
+    #: The revision of the rules that has it.
+    accepted_seq = models.PositiveIntegerField(null=True)
+
+    class Meta:
+        ordering = ("-mined_at", "rank", "recommendation_id")
+        constraints = (
+            models.UniqueConstraint(
+                fields=["tenant_id", "fingerprint"],
+                condition=models.Q(state__in=["open", "drafted"]),
+                name="recommendation_undecided_unique",
+            ),
+        )
+        indexes = (
+            models.Index(fields=["tenant_id", "state"], name="recommendation_by_state"),
+            models.Index(fields=["-mined_at", "-recommendation_id"], name="recommendation_by_time"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.title}: {self.state}"
+
+
+class Effect(models.Model):
+    """What an accepted recommendation did, measured daily."""
+
+    class State(models.TextChoices):
+        WAITING = "waiting"
+        MEASURING = "measuring"
+        CLOSED = "closed"
+
+    recommendation = models.OneToOneField(Recommendation, on_delete=models.CASCADE, primary_key=True)
+    tenant_id = models.UUIDField()
+    state = models.CharField(max_length=9, choices=State.choices, default=State.WAITING)
+    #: The whole days that were measured; null before the first measurement.
+    first_day = models.DateField(null=True)
+    last_day = models.DateField(null=True)
+    #: The digest of the input of the last measurement.
+    digest = models.CharField(max_length=64, blank=True)
+    measured_at = models.DateTimeField(null=True)
+    result = models.JSONField(null=True)
+
+    class Meta:
+        ordering = ("-measured_at", "recommendation_id")
+        indexes = (models.Index(fields=["tenant_id"], name="effect_of_tenant"),)
+
+    def __str__(self) -> str:
+        return f"effect of {self.recommendation_id}: {self.state}"

@@ -1,0 +1,168 @@
+"""Rollups, summary documents and builds."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from tenantadmin.core.timestamps import now
+
+
+class DayRollup(models.Model):
+    """The rollup files of a day."""
+
+    tenant_id = models.UUIDField()
+    day = models.DateField()
+    #: The build of the partition that the rollup was made from.
+    build = models.CharField(max_length=32)
+    version = models.PositiveIntegerField()
+    #: Table name to object key.
+    files = models.JSONField()
+    bytes = models.PositiveBigIntegerField()
+    #: The sums of the day, for charts and `TenantHealth`. Null in rows from before until `update_health` ran.
+    hits = models.BigIntegerField(null=True)
+    misses = models.BigIntegerField(null=True)
+    warehouse_ms = models.BigIntegerField(null=True)
+    built_at = models.DateTimeField(default=now)
+
+    class Meta:
+        ordering = ("tenant_id", "-day")
+        constraints = (models.UniqueConstraint(fields=["tenant_id", "day"], name="day_rollup_unique"),)
+        # For those of an earlier version.
+        indexes = (models.Index(fields=["version"], name="day_rollup_version"),)
+
+    def __str__(self) -> str:
+        return f"{self.tenant_id} {self.day}"
+
+
+class MergedRollup(models.Model):
+    """The rollup files of a month, merged from its days, or of a year, merged from its months."""
+
+    tenant_id = models.UUIDField()
+    #: ``2026-03`` or ``2026``.
+    period = models.CharField(max_length=7)
+    build = models.CharField(max_length=32)
+    #: Digest over the builds of its days.
+    source = models.CharField(max_length=64)
+    #: The version of the rollups. The database's default is that of releases without this column.
+    version = models.PositiveIntegerField(db_default=3)
+    #: Table name to object key.
+    files = models.JSONField()
+    bytes = models.PositiveBigIntegerField()
+    built_at = models.DateTimeField(default=now)
+
+    class Meta:
+        ordering = ("tenant_id", "-period")
+        constraints = (models.UniqueConstraint(fields=["tenant_id", "period"], name="merged_rollup_unique"),)
+
+    def __str__(self) -> str:
+        return f"{self.tenant_id} {self.period}"
+
+
+class Kind(models.TextChoices):
+    """The kinds of stored documents. Documents of one user are computed on request."""
+
+    DAY = "day"
+    MONTH = "month"
+    YEAR = "year"
+    RULES = "rules"
+    OPPORTUNITIES = "opportunities"
+    USERS = "users"
+
+
+class SummaryDocument(models.Model):
+    """A summary document as it is sent."""
+
+    tenant_id = models.UUIDField()
+    kind = models.CharField(max_length=16, choices=Kind.choices)
+    #: ``2026-03-01``, ``2026-03``, ``2026``, or empty for the whole history.
+    period = models.CharField(max_length=10, blank=True)
+    #: The document. If it is too large for a row, this is empty and ``file`` is the key of its object.
+    body = models.BinaryField()
+    file = models.CharField(max_length=1024, blank=True, db_default="")
+    bytes = models.PositiveBigIntegerField(default=0, db_default=0)
+    etag = models.CharField(max_length=40)
+    #: Digest over the rollups that the document was computed from.
+    source = models.CharField(max_length=64)
+    built_at = models.DateTimeField(default=now)
+
+    class Meta:
+        ordering = ("tenant_id", "kind", "-period")
+        constraints = (
+            models.UniqueConstraint(fields=["tenant_id", "kind", "period"], name="summary_document_unique"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.period} of {self.tenant_id}"
+
+
+class TenantHealth(models.Model):
+    """How a tenant does, in one row. The build of a day writes it, so that no page has to read rollups.
+
+    The windows of 1, 7 and 28 days end with ``last_day``. A hit rate is null without requests.
+    """
+
+    tenant_id = models.UUIDField(primary_key=True)
+    #: The last day with log entries.
+    last_day = models.DateField(null=True)
+    rate_1 = models.FloatField("hit rate, 1 day", null=True)
+    rate_7 = models.FloatField("hit rate, 7 days", null=True)
+    rate_28 = models.FloatField("hit rate, 28 days", null=True)
+    #: ``rate_28`` less ``rate_7``: positive if the hit rate fell.
+    drop = models.FloatField(null=True)
+    requests_7 = models.BigIntegerField("requests, 7 days", default=0)
+    misses_7 = models.BigIntegerField("misses, 7 days", default=0)
+    warehouse_ms_7 = models.BigIntegerField("warehouse ms, 7 days", default=0)
+    #: Compacted days without current rollups, when the row was written.
+    stale_days = models.PositiveIntegerField(default=0)
+    #: Entries in quarantine, of all days.
+    quarantined = models.PositiveBigIntegerField(default=0)
+    updated_at = models.DateTimeField(default=now)
+    #: When `refresh_digests` looks at the tenant next; null: at once. The build of a day sets it to null.
+    digests_due_at = models.DateTimeField(null=True, db_index=True)
+
+    class Meta:
+        ordering = ("tenant_id",)
+        verbose_name_plural = "tenant health"
+        indexes = (
+            models.Index(models.F("drop").desc(nulls_last=True), "tenant_id", name="health_by_drop"),
+            models.Index(fields=["-last_day", "tenant_id"], name="health_by_last_day"),
+            models.Index(fields=["tenant_id"], name="health_stale", condition=models.Q(stale_days__gt=0)),
+            models.Index(
+                fields=["tenant_id"], name="health_quarantined", condition=models.Q(quarantined__gt=0)
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"health of {self.tenant_id}"
+
+
+class Build(models.Model):
+    """The record of one build of a period, for the admin site."""
+
+    class State(models.TextChoices):
+        RUNNING = "running"
+        DONE = "done"
+        FAILED = "failed"
+
+    tenant_id = models.UUIDField()
+    period = models.CharField(max_length=10, blank=True)
+    state = models.CharField(max_length=8, choices=State.choices, default=State.RUNNING)
+    started_at = models.DateTimeField(default=now, db_index=True)
+    finished_at = models.DateTimeField(null=True)
+    rows = models.PositiveBigIntegerField(null=True)
+    error = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ("-started_at",)
+        indexes = (
+            models.Index(fields=["-started_at"], name="build_failed", condition=models.Q(state="failed")),
+            models.Index(fields=["tenant_id", "-started_at"], name="build_of_tenant"),
+            models.Index(
+                fields=["tenant_id", "period"],
+                name="build_running",
+                condition=models.Q(state="running"),
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.period or 'history'} of {self.tenant_id}: {self.state}"

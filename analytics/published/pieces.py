@@ -1,0 +1,160 @@
+"""What the published queries are made of: conditions, sums, and queries that differ in a few names."""
+
+# Queries are made of constants and of quoted texts.
+# ruff: noqa: S608
+
+from __future__ import annotations
+
+from typing import Final
+
+from analytics.summaries.documents.opportunities import LIST_LENGTH
+from analytics.summaries.numbers import FIRST_MS, LAST_MS
+from logs.quoting import quote_text
+
+HIT: Final = "cacheStatus = 'HIT'"
+MISS: Final = "cacheStatus IN ('MISS', 'BYPASS', 'PASSTHROUGH')"
+COUNTED: Final = "cacheStatus IN ('HIT', 'MISS', 'BYPASS', 'PASSTHROUGH')"
+UNCACHED: Final = "cacheStatus IN ('BYPASS', 'PASSTHROUGH')"
+STORED: Final = "cacheStatus = 'MISS' AND cacheKey IS NOT NULL"
+TIMED: Final = "responseTimeMs > 0"
+IN_PERIOD: Final = "WHERE day BETWEEN $first AND $last"
+
+#: The hour under which an entry counts, and the order that decides which entry of several is the latest.
+HOUR: Final = "(timestamp % 86400000 + 86400000) % 86400000 // 3600000"
+LATEST: Final = "(coalesce(timestamp, 0), coalesce(logId, ''))"
+#: The same, exactly, from two columns that a verification reads besides those of ``proxy_logs``.
+EXACT_HOUR: Final = "_hour"
+EXACT_LATEST: Final = "(coalesce(timestamp, 0), coalesce(logId, ''), DATE '1970-01-01' - day::DATE, _row)"
+
+
+def count(condition: str) -> str:
+    """Return the number of the entries for which a condition holds."""
+    return f"count(*) FILTER ({condition})"
+
+
+def sum_bytes(condition: str) -> str:
+    """Return the sum of the sizes of the responses of these entries."""
+    return f"coalesce(sum(responseSize) FILTER ({condition} AND responseSize > 0), 0)"
+
+
+def mean_time(condition: str = TIMED) -> str:
+    """Return the mean response time, rounded half up; null without data."""
+    times = count(condition)
+    total = f"sum(responseTimeMs) FILTER ({condition})"
+    return f"(2 * {total}\n        + {times})\n        // (2 * nullif({times}, 0))"
+
+
+def _mean(total: str, count: str) -> str:
+    """Return ``total / count``, rounded half up. ``//`` rounds negative numbers towards 0, so use ``%``."""
+    dividend, divisor = f"(2 * {total} + {count})", f"(2 * {count})"
+    return f"(({dividend} - ({dividend} % {divisor} + {divisor}) % {divisor}) // {divisor})"
+
+
+def latest(column: str) -> str:
+    """Return the value of the latest entry, which may be null."""
+    return f"arg_max_null({column}, {LATEST})"
+
+
+def iso(aggregate: str) -> str:
+    """Return a time (epoch ms) as ISO 8601; null outside of the years 1 to 9999."""
+    return (
+        f"strftime(make_timestamp_ms(CASE WHEN {aggregate} BETWEEN {FIRST_MS} AND {LAST_MS}\n"
+        f"        THEN {aggregate} END), '%Y-%m-%dT%H:%M:%S.%gZ')"
+    )
+
+
+MEAN_HIT_TIME: Final = mean_time(f"{TIMED} AND {HIT}")
+MEAN_MISS_TIME: Final = mean_time(f"{TIMED} AND {MISS}")
+
+#: The sizes of what was stored: the last MISS of each cache key and day.
+STORED_SIZES: Final = f"""
+        SELECT day, greatest(arg_max(responseSize, {LATEST}), 0) AS size
+        FROM proxy_logs
+        {IN_PERIOD} AND {STORED}
+        GROUP BY day, cacheKey"""
+
+
+def totals(
+    *, queries: str, users: str, hits: str, misses: str, total: str, hit_bytes: str, other_bytes: str
+) -> str:
+    """Return the query of the totals of a day or a month, which differ in the names of their fields."""
+    columns = [
+        *([f"count(DISTINCT standardizedSql) AS {queries}"] if queries else []),
+        f"count(DISTINCT userName) AS {users}",
+        f"{count(HIT)} AS {hits}",
+        f"{count(MISS)} AS {misses}",
+        f"{count(COUNTED)} AS {total}",
+        f"{sum_bytes(HIT)} AS {hit_bytes}",
+        f"{sum_bytes('cacheStatus IS DISTINCT FROM ' + quote_text('HIT'))} AS {other_bytes}",
+        f"coalesce({mean_time()}, 0) AS averageResponseTime",
+        f"coalesce({MEAN_HIT_TIME}, 0) AS cacheHitAverageResponseTime",
+        f"coalesce({MEAN_MISS_TIME}, 0) AS cacheMissAverageResponseTime",
+        f"coalesce(min(responseTimeMs) FILTER ({TIMED}), 0) AS minResponseTime",
+        f"coalesce(max(responseTimeMs) FILTER ({TIMED}), 0) AS maxResponseTime",
+    ]
+    return "SELECT\n    " + ",\n    ".join(columns) + f"\nFROM proxy_logs {IN_PERIOD}"
+
+
+def hours(*, hit_mean: str, miss_mean: str) -> str:
+    """Return the query of the 24 hours of day."""
+    return f"""
+WITH entries AS (
+    SELECT *, {HOUR} AS hour
+    FROM proxy_logs {IN_PERIOD}
+)
+SELECT
+    hours.hour,
+    count(DISTINCT standardizedSql) AS queries,
+    {count(COUNTED)} AS totalHits,
+    {count(HIT)} AS cacheHits,
+    {count(MISS)} AS cacheMisses,
+    {sum_bytes(HIT)} AS cachedBytes,
+    {sum_bytes("cacheStatus IS DISTINCT FROM 'HIT'")} AS passThroughBytes,
+    {hit_mean} AS cacheHitAverageResponseTime,
+    {miss_mean} AS cacheMissAverageResponseTime,
+    count(DISTINCT userName) AS users
+FROM range(24) AS hours(hour) LEFT JOIN entries ON entries.hour = hours.hour
+GROUP BY hours.hour ORDER BY hours.hour"""
+
+
+def opportunities(*, executions: str, missed: str, time: str, condition: str, action: str) -> str:
+    """Return the query of one list. ``action`` is SQL for the sentence, over its fields, hits and misses."""
+    return f"""
+SELECT
+    * EXCLUDE (hits, misses),
+    {action} AS suggestedAction
+FROM (SELECT
+    md5(standardizedSql) AS queryHash,
+    standardizedSql AS statement,
+    {count(executions)} AS executionCount,
+    {count(missed)} AS cacheMisses,
+    {time} AS totalWarehouseTimeMs,
+    {latest("matchedRule")} AS matchedRule,
+    {count(HIT)} AS hits,
+    {count("cacheStatus = 'MISS'")} AS misses
+FROM proxy_logs {IN_PERIOD} AND standardizedSql IS NOT NULL
+GROUP BY standardizedSql
+HAVING {condition})
+ORDER BY totalWarehouseTimeMs DESC, queryHash LIMIT {LIST_LENGTH}"""
+
+
+_RULE: Final = "coalesce('rule ' || matchedRule, 'the rule that caches it')"
+_SAVED: Final = f"{_mean('totalWarehouseTimeMs', 'cacheMisses')} || ' ms of warehouse time.'"
+WAREHOUSE: Final = "coalesce(sum(warehouseExecutionTimeMs), 0)"
+UNCACHED_WAREHOUSE: Final = f"coalesce(sum(warehouseExecutionTimeMs) FILTER ({UNCACHED}), 0)"
+
+REPEAT_MISSES: Final = f"""'Raise the TTL of ' || {_RULE}
+        || ', or invalidate it less often: it had ' || misses || ' misses and ' || hits
+        || ' hits, and each further hit saves about '
+        || {_SAVED}"""
+HIGH_COST: Final = f"""coalesce('Let rule ' || matchedRule || ' cache this statement',
+            'Add a rule that caches this statement')
+        || ': it ran ' || executionCount
+        || ' times on the warehouse without caching. If only the first execution did, that would save up to '
+        || (totalWarehouseTimeMs
+            - {_mean("totalWarehouseTimeMs", "executionCount")})
+        || ' ms.'"""
+LOW_HIT_RATE: Final = f"""'Widen the key or raise the TTL of ' || {_RULE}
+        || ': only ' || hits || ' of ' || executionCount
+        || ' executions were hits, and each further hit saves about '
+        || {_SAVED}"""

@@ -1,0 +1,26 @@
+"""Statements over ``proxy_logs`` beside a replay."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import date
+
+
+def replay_evidence(first_day: date, last_day: date) -> list[dict[str, str]]:
+    """Return statements over ``proxy_logs`` that show what the replay is compared with."""
+    days = f"day BETWEEN '{first_day}' AND '{last_day}'"
+    return [
+        {
+            "name": "logged-statuses",
+            "sql": "SELECT matchedRule, cacheStatus, count(*) AS entries FROM proxy_logs"  # noqa: S608
+            f" WHERE {days} GROUP BY ALL ORDER BY ALL",
+        },
+        {
+            "name": "statement-means",
+            "sql": "SELECT standardizedSql, floor(avg(warehouseExecutionTimeMs)) AS meanMs FROM proxy_logs"  # noqa: S608
+            " WHERE cacheStatus IN ('MISS', 'BYPASS', 'PASSTHROUGH') AND warehouseExecutionTimeMs >= 0"
+            f" AND {days} GROUP BY ALL ORDER BY ALL",
+        },
+    ]
