@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from datetime import date
     from uuid import UUID
 
+    from django.db.models import QuerySet
+
     from logs.listing import DayListing
     from tenantadmin.objectstore import ObjectStore
 
@@ -84,9 +86,14 @@ def publish_partition(listing: DayListing, built: BuiltPartition) -> None:
         )
 
 
+def partitions_with_file(*, tenant: UUID) -> QuerySet[Partition]:
+    """Return the days of a tenant that have a Parquet file, oldest first. Days without entries have none."""
+    return Partition.objects.filter(tenant_id=tenant).exclude(file="").order_by("day")
+
+
 def previous_build(*, tenant: UUID, day: date) -> PreviousBuild | None:
     """Return the day's published build, or None if it has no rows that the next build could reuse."""
-    row = Partition.objects.filter(tenant_id=tenant, day=day).exclude(file="").exclude(hours={}).first()
+    row = partitions_with_file(tenant=tenant).filter(day=day).exclude(hours={}).first()
     if row is None:
         return None
     quarantined = QuarantinedEntry.objects.filter(tenant_id=tenant, day=day).order_by("id")
@@ -104,11 +111,7 @@ def previous_build(*, tenant: UUID, day: date) -> PreviousBuild | None:
 def withdraw_partition(*, tenant: UUID, day: date) -> None:
     """Remove the partition of a day that has no raw objects any more."""
     with transaction.atomic():
-        supersede(
-            Partition.objects.filter(tenant_id=tenant, day=day)
-            .exclude(file="")
-            .values_list("file", flat=True)
-        )
+        supersede(partitions_with_file(tenant=tenant).filter(day=day).values_list("file", flat=True))
         Partition.objects.filter(tenant_id=tenant, day=day).delete()
         QuarantinedEntry.objects.filter(tenant_id=tenant, day=day).delete()
 

@@ -18,8 +18,8 @@ from logs.models import Partition, PendingBuild
 from tenantadmin.core.timestamps import now
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import date
+    from collections.abc import Iterable, Sequence
+    from datetime import date, datetime
     from uuid import UUID
 
     from django.db.models import QuerySet
@@ -52,27 +52,30 @@ def mark_days(*, tenant: UUID, days: Iterable[date], delay: timedelta = _AT_ONCE
     A day that is pending already keeps its time. So one that changes all the time is built once per `RETRY`.
     """
     # In order, so that two callers do not wait for each other's rows.
-    _mark([PendingBuild(tenant_id=tenant, day=day, due_at=now() + delay) for day in sorted(set(days))])
+    _mark(tenant, sorted(set(days)), delay)
 
 
 def mark_periods(*, tenant: UUID) -> None:
     """Record that a tenant's months, years or history may be stale. Their builds start after `GATHER`."""
-    due_at = now() + GATHER
-    _mark([PendingBuild(tenant_id=tenant, day=None, due_at=due_at)])
+    due_at = _mark(tenant, [None], GATHER)
     # They may have been waiting for the day that was built just now.
     PendingBuild.objects.filter(tenant_id=tenant, day=None, due_at__gt=due_at).update(
         due_at=due_at, attempts=0
     )
 
 
-def _mark(rows: list[PendingBuild]) -> None:
+def _mark(tenant: UUID, days: Sequence[date | None], delay: timedelta) -> datetime:
+    """Add or mark these pending builds. Return when new ones are due."""
+    marked_at = now()
+    due_at = marked_at + delay
     PendingBuild.objects.bulk_create(
-        rows,
+        [PendingBuild(tenant_id=tenant, day=day, marked_at=marked_at, due_at=due_at) for day in days],
         batch_size=_BATCH,
         update_conflicts=True,
         unique_fields=["tenant_id", "day"],
         update_fields=["mark"],
     )
+    return due_at
 
 
 def take_due(*, limit: int) -> list[DueBuild]:
@@ -128,22 +131,27 @@ def postpone(*, tenant: UUID, day: date | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PendingState:
-    """How many days are pending, how old the oldest build is, and how many failed several times."""
+    """How many days are pending, how old the oldest build is, and how many failed several times.
+
+    ``oldest_day`` is the earliest of the days, or None.
+    """
 
     days: int
     age_seconds: float
     failing: int
+    oldest_day: date | None
 
 
 def pending_state() -> PendingState:
-    """Return a summary of what is pending, for metrics."""
+    """Return a summary of what is pending."""
     state = PendingBuild.objects.aggregate(
         days=Count("day"),
         oldest=Min("marked_at"),
         failing=Count("pk", filter=Q(attempts__gt=ATTEMPTS_TO_WAIT_FOR)),
+        oldest_day=Min("day"),
     )
     age = now() - state["oldest"] if state["oldest"] else timedelta()
-    return PendingState(state["days"], age.total_seconds(), state["failing"])
+    return PendingState(state["days"], age.total_seconds(), state["failing"], state["oldest_day"])
 
 
 def days_without_build(*, tenant: UUID) -> list[date]:

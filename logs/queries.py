@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
 
 from logs.audit import Reader, begin_query, end_query
+from logs.cancelling import WATCH
 from logs.sources import log_source
 from logs.sql.cancellation import Cancellation
+from logs.sql.errors import EngineUnavailable
 from logs.sql.local import LocalEngine
 from logs.sql.remote import RemoteEngine
 from logs.sql.results import json_pieces
-from tenantadmin.core.errors import ApiError, InternalError
+from tenantadmin.core.errors import ApiError, InternalError, ServiceBusy
 from tenantadmin.core.metrics import count_query
 from tenantadmin.core.serving import Disconnection
+from tenantadmin.objectstore import ObjectNotFound
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from uuid import UUID
 
     from logs.sql.protocol import Engine, Limits, LogSource, QueryResult
     from tenantadmin.objectstore import ObjectStore
 
+
+#: How often a query is executed while days are built again.
+_ATTEMPTS: Final = 2
 
 _engine_lock = threading.Lock()
 _engine: Engine | None = None
@@ -42,26 +50,31 @@ def run_query(
 ) -> QueryResult:
     """Run ``statement`` over the tenant's log. Record in the audit how it ended.
 
+    If a file is gone because its day was built again meanwhile, the new files are read.
+
     Args:
         source: the files to read; default: the current partitions.
         limits: default: those of the settings.
         disconnection: ends the query when the caller is gone.
 
     Raises:
-        ApiError: the statement was refused, failed or was cancelled (400), or the engine failed (500).
+        ApiError: the statement was refused, failed or was cancelled (400), the engine failed (500), or days
+            were built again in both attempts (503).
     """
     run = begin_query(reader, tenant=tenant, statement=statement)
     started = time.monotonic()
     outcome, message, rows, nbytes = InternalError.code, InternalError.message, None, None
     cancellation = Cancellation()
+    disconnection = disconnection or Disconnection()
     try:
-        with (disconnection or Disconnection()).calling(cancellation.cancel):
-            result = get_engine().execute(
-                source=source or log_source(store, tenant=tenant),
+        with disconnection.calling(cancellation.cancel), WATCH.watching(run.pk, cancellation):
+            execute = functools.partial(
+                get_engine().execute,
                 statement=statement,
                 limits=limits or query_limits(),
                 cancellation=cancellation,
             )
+            result = _read_log(store, tenant=tenant, source=source, execute=execute)
     except ApiError as error:
         outcome, message = error.code, error.text
         raise
@@ -72,6 +85,23 @@ def run_query(
         duration_ms = round((time.monotonic() - started) * 1000)
         count_query(outcome=outcome, seconds=time.monotonic() - started)
         end_query(run, outcome=outcome, duration_ms=duration_ms, message=message, rows=rows, nbytes=nbytes)
+
+
+def _read_log(
+    store: ObjectStore, *, tenant: UUID, source: LogSource | None, execute: Callable[..., QueryResult]
+) -> QueryResult:
+    """Execute a query over ``source``, or over the current files: again if they were replaced meanwhile."""
+    if source is not None:
+        return execute(source=source)
+    current = log_source(store, tenant=tenant)
+    for _ in range(_ATTEMPTS):
+        try:
+            return execute(source=current)
+        except (EngineUnavailable, ObjectNotFound):
+            before, current = current, log_source(store, tenant=tenant)
+            if current.keys == before.keys:
+                raise
+    raise ServiceBusy("Days of the log are being built again. Try again in a moment.")
 
 
 def query_rows(store: ObjectStore, *, tenant: UUID, statement: str, reader: Reader) -> list[dict[str, Any]]:

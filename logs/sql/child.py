@@ -19,13 +19,10 @@ from typing import TYPE_CHECKING, Any, Final
 import _duckdb as duckdb
 import pyarrow as pa
 
-# Imported here because pyarrow would load it later, when the process cannot read files any more.
-import pyarrow.compute
-
 from logs import columns
 from logs.quoting import quote_name, quote_text, quote_texts
 from logs.sql import guard, sandbox, wire
-from logs.sql.arrays import as_integers, elements, map_as_list
+from logs.sql.collecting import Failed, collect, serialize
 from logs.sql.messages import add_hint, character_offset, clean_message
 from logs.sql.view import (
     EMPTY_VIEW,
@@ -55,13 +52,6 @@ _IDLE_SECONDS: Final = 0.05
 
 _OPEN_FILES: Final = 1024
 _BATCH_ROWS: Final = 2048
-
-#: Bytes that each value counts besides its own, to bound a result of many small values.
-_VALUE_BYTES: Final = 8
-
-
-class _Failed(Exception):
-    """The query cannot be answered. The message is for its author."""
 
 
 class _EngineFailed(Exception):
@@ -119,7 +109,7 @@ def warm_up(connection: Any) -> Iterator[None]:
     result = connection.execute("SELECT 'x' || i AS t, i + 1 AS n FROM range(3) r(i) WHERE i > 0")
     yield
     _result_types(result)
-    _serialize(*_collect(result.to_arrow_reader(_BATCH_ROWS), max_rows=2, max_bytes=1000)[:2])
+    serialize(*collect(result.to_arrow_reader(_BATCH_ROWS), max_rows=2, max_bytes=1000)[:2])
 
 
 def serve(descriptor: int, connection: Any, limits: wire.ProcessLimits) -> None:
@@ -176,7 +166,7 @@ class _Session:
             return self._run(request, limits)
         except guard.Refused as refusal:
             document = {"kind": "rejected", "message": refusal.message, "position": refusal.position}
-        except _Failed as failure:
+        except Failed as failure:
             document = {"kind": "failed", "message": str(failure), "position": None}
         except MemoryError:
             document = {"kind": "memory"}
@@ -288,11 +278,11 @@ def _run(connection: Any, request: wire.Request) -> tuple[dict[str, Any], memory
         result = connection.execute(request.statement)
         types = _result_types(result)
         if len(types) > request.max_columns:
-            raise _Failed(
+            raise Failed(
                 f"The result has {len(types)} columns; at most {request.max_columns} are allowed."
                 " Name the columns that you need."
             )
-        schema, batches, truncated = _collect(
+        schema, batches, truncated = collect(
             result.to_arrow_reader(_BATCH_ROWS), max_rows=request.max_rows, max_bytes=request.max_bytes
         )
     except (pa.ArrowException, OSError) as error:
@@ -306,104 +296,11 @@ def _run(connection: Any, request: wire.Request) -> tuple[dict[str, Any], memory
         "rows": sum(batch.num_rows for batch in batches),
         "truncated": truncated,
     }
-    return document, _serialize(schema, batches)
+    return document, serialize(schema, batches)
 
 
 def _result_types(result: Any) -> list[list[str]]:
     return [[name, str(engine_type)] for name, engine_type, *_ in result.description]
-
-
-def _collect(
-    reader: pa.RecordBatchReader, *, max_rows: int, max_bytes: int
-) -> tuple[pa.Schema, list[pa.RecordBatch], bool]:
-    """Read batches up to the limits. Return the schema, the batches, and whether the limits cut the result.
-
-    The reader streams: DuckDB computes hardly more than what is read.
-    """
-    batches: list[pa.RecordBatch] = []
-    rows = size = 0
-    for batch in reader:
-        part = batch.slice(0, max_rows - rows)
-        truncated = part.num_rows < batch.num_rows
-        part_size = _size(part)
-        if size + part_size > max_bytes:
-            part = part.slice(0, _rows_within(part, max_bytes - size))
-            truncated = True
-        _check_text(part)
-        batches.append(part)
-        rows += part.num_rows
-        size += part_size
-        if truncated:
-            return reader.schema, batches, True
-    return reader.schema, batches, False
-
-
-def _check_text(batch: pa.RecordBatch) -> None:
-    """Refuse text that is not UTF-8. The service checks everything else that may be wrong with a result."""
-    for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        try:
-            as_integers(column).validate(full=True)
-        except pa.ArrowInvalid as error:
-            if "UTF8" in str(error):
-                raise _Failed(
-                    f'The column "{name}" holds text that is not UTF-8: \\C in a regular expression and %c in'
-                    " printf make single bytes. Use . and chr(…) instead, or encode(…) for a BLOB."
-                ) from None
-
-
-def _size(batch: pa.RecordBatch) -> int:
-    """Return what counts towards ``max_bytes``.
-
-    These are the batch's bytes, 8 for each value, and each name and ENUM text as often as JSON repeats it.
-    """
-    names = batch.num_rows * sum(len(name.encode()) for name in batch.schema.names)
-    return int(batch.nbytes) + names + sum(_extra_size(column) for column in batch.columns)
-
-
-def _extra_size(array: pa.Array[Any]) -> int:
-    """Return what counts besides the bytes of an array and of the arrays nested in it."""
-    if isinstance(array, pa.ExtensionArray):
-        return _extra_size(array.storage)
-    if isinstance(array, pa.UnionArray):
-        return _extra_size_of_fields(array)
-    size = _VALUE_BYTES * len(array)
-    if isinstance(array, pa.MapArray):
-        pairs = elements(map_as_list(array))
-        return size + _VALUE_BYTES * len(pairs) + _extra_size_of_fields(pairs)
-    if isinstance(array, pa.ListArray | pa.FixedSizeListArray):
-        return size + _extra_size(elements(array))
-    if isinstance(array, pa.StructArray):
-        names = sum(len(field.name.encode()) for field in array.type)
-        return size + names * (len(array) - array.null_count) + _extra_size_of_fields(array)
-    if isinstance(array, pa.DictionaryArray):
-        texts: Any = array.dictionary
-        lengths = pyarrow.compute.binary_length(texts)
-        return size + (pyarrow.compute.sum(lengths.take(array.indices)).as_py() or 0)
-    return size
-
-
-def _extra_size_of_fields(array: Any) -> int:
-    return sum(_extra_size(array.field(index)) for index in range(array.type.num_fields))
-
-
-def _rows_within(batch: pa.RecordBatch, budget: int) -> int:
-    """Return how many of the first rows fit into ``budget`` bytes. Found by bisection."""
-    low, high = 0, batch.num_rows
-    while low < high:
-        middle = (low + high + 1) // 2
-        if _size(batch.slice(0, middle)) <= budget:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def _serialize(schema: pa.Schema, batches: list[pa.RecordBatch]) -> memoryview:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, schema) as writer:
-        for batch in batches:
-            writer.write_batch(batch)
-    return memoryview(sink.getvalue())
 
 
 # Errors ------------------------------------------------------------------------------------------

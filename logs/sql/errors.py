@@ -37,5 +37,11 @@ class QueryCancelled(ApiError):
     message = "The connection was closed before the query ended."
 
 
+class CancelledByStaff(QueryCancelled):
+    """Somebody ended the query on the admin site. Its caller gets this answer."""
+
+    message = "The query was cancelled on the admin site of this service."
+
+
 class EngineUnavailable(InternalError):
     """A fault of the service: no query process started, or a file of the log cannot be read."""

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from logs.sql.arrays import with_milliseconds
 from logs.sql.values import as_text, json_values
+from tenantadmin.core.spreadsheets import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -45,11 +46,16 @@ def ndjson_pieces(result: QueryResult) -> Iterator[bytes]:
         yield b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows)
 
 
-def csv_pieces(result: QueryResult) -> Iterator[bytes]:
-    """Yield CSV (RFC 4180) with a header line. Null is an empty field, and nested values are JSON."""
-    yield _csv_lines([[column.name for column in result.columns]])
+def csv_pieces(result: QueryResult, *, for_people: bool = False) -> Iterator[bytes]:
+    """Yield CSV (RFC 4180) with a header line. Null is an empty field, and nested values are JSON.
+
+    ``for_people`` writes ``'`` before text that a spreadsheet would take for a formula: the log is written by
+    strangers.
+    """
+    write = _spreadsheet_field if for_people else _csv_field
+    yield _csv_lines([[write(column.name) for column in result.columns]])
     for table in _column_pieces(result):
-        yield _csv_lines([[_csv_field(value) for value in row] for row in zip(*table, strict=True)])
+        yield _csv_lines([[write(value) for value in row] for row in zip(*table, strict=True)])
 
 
 def parquet_pieces(result: QueryResult) -> Iterator[bytes]:
@@ -102,6 +108,10 @@ def _parquet_column(chunks: list[pa.Array[Any]]) -> pa.ChunkedArray[Any]:
             for chunk in chunks
         ]
     )
+
+
+def _spreadsheet_field(value: Any) -> Any:
+    return harmless(value) if isinstance(value, str) else _csv_field(value)
 
 
 def _fits_parquet(type_: pa.DataType) -> bool:

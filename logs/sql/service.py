@@ -2,7 +2,7 @@
 
 An ASGI application that needs no database and, of Django, only the storages. Its only secrets are
 ``SQL_SERVICE_SECRET`` and those of the object store. Start it with
-``granian --interface asginl logs.sql.service:application`` (docs/operating.md).
+``python -m tenantadmin.serve.web --workers 1 logs.sql.service:application`` (docs/operating.md).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import http
+import json
 import logging.config
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
+from prometheus_client import REGISTRY, CollectorRegistry, Gauge, start_http_server
 
 from logs.sql import transfer
 from logs.sql.cancellation import Cancellation
@@ -25,9 +27,11 @@ from logs.sql.local import LocalEngine
 from logs.sql.options import options_from
 from logs.sql.source import make_source
 from tenantadmin.conf.reading import ConfigurationError, read_secret_files, read_variables
+from tenantadmin.core import metrics
 from tenantadmin.core.errors import ApiError
 from tenantadmin.core.log_lines import logging_config
 from tenantadmin.core.request_ids import HEADER, begin_request
+from tenantadmin.core.timestamps import format_timestamp
 from tenantadmin.objectstore import InvalidKey, ObjectStore, open_store
 from tenantadmin.objectstore.local_copies import LocalCopies
 
@@ -51,7 +55,11 @@ _EXTRA_THREADS: Final = 8
 
 
 class SqlService:
-    """The ASGI application. ``POST /execute`` runs one query; ``GET /health`` says how many are running."""
+    """The ASGI application. ``POST /execute`` runs one query; ``GET /health`` says how many are running.
+
+    Its body is ``{running, diskFullAt}``: ``diskFullAt`` is when the disk was last too full for a copy of a
+    file, or null.
+    """
 
     def __init__(
         self, *, engine: LocalEngine, store: ObjectStore, copies: LocalCopies, secret: str, threads: int
@@ -67,11 +75,16 @@ class SqlService:
             return
         match scope["method"], scope["path"]:
             case "GET", "/health":
-                await _answer(send, 200, b'{"running": %d}' % self._engine.running)
+                await _answer(send, 200, self._health())
             case "POST", transfer.PATH:
                 await self._execute(scope, receive, send)
             case _:
                 await _answer(send, 404, b"{}")
+
+    def _health(self) -> bytes:
+        full_at = self._copies.full_at
+        health = {"running": self._engine.running, "diskFullAt": full_at and format_timestamp(full_at)}
+        return json.dumps(health).encode()
 
     async def _execute(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         credentials = dict(scope["headers"]).get(b"authorization", b"")
@@ -179,8 +192,11 @@ def make_application(environ: Mapping[str, str]) -> SqlService:
     options = options_from(values)
     is_json = values["LOG_FORMAT"] == "JSON" or (values["LOG_FORMAT"] is None and not values["DJANGO_DEBUG"])
     logging.config.dictConfig(logging_config(level=values["LOG_LEVEL"], is_json=is_json))
+    engine = LocalEngine.from_options(options)
+    if values["METRICS_ADDRESS"]:
+        _serve_metrics(*values["METRICS_ADDRESS"], engine=engine)
     return SqlService(
-        engine=LocalEngine.from_options(options),
+        engine=engine,
         store=open_store(values["OBJECT_STORE_URL"]),
         copies=LocalCopies(
             (values["VAR_DIR"] or Path("var").resolve()) / "cache", max_bytes=options.cache_bytes
@@ -188,6 +204,20 @@ def make_application(environ: Mapping[str, str]) -> SqlService:
         secret=options.service_secret,
         threads=options.slots + options.queue + _EXTRA_THREADS,
     )
+
+
+def _serve_metrics(host: str, port: int, *, engine: LocalEngine) -> None:
+    """Serve the counts of this process, and how many queries run, for Prometheus."""
+    metrics.declare()
+    registry = CollectorRegistry()
+    registry.register(REGISTRY)
+    running = Gauge("tenantadmin_sql_running_queries", "Queries that run", registry=registry)
+    running.set_function(lambda: engine.running)
+    try:
+        start_http_server(port, addr=host, registry=registry)
+    except OSError:
+        # Queries are worth more than metrics.
+        logger.exception("METRICS_ADDRESS %s:%d cannot be served", host, port)
 
 
 def __getattr__(name: str) -> Any:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
+import json
 import os
 import signal
 import socket
@@ -10,6 +12,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +24,7 @@ from logs.sql.cancellation import Cancellation
 from logs.sql.errors import EngineUnavailable, QueryCancelled, QueryFailed, QueryRejected, QueryTimeout
 from logs.sql.protocol import Limits, LogSource, QueryResult
 from logs.sql.remote import RemoteEngine
-from logs.sql.service import make_application
+from logs.sql.service import SqlService, make_application
 from logs.sql.source import make_source
 from tenantadmin.conf.reading import ConfigurationError
 from tenantadmin.objectstore import LocalStore
@@ -61,7 +64,7 @@ class Service:
         self.store.mkdir(exist_ok=True)
         self.port = port
         self.url = f"http://127.0.0.1:{port}"
-        command = [sys.executable, "-m", "granian", "--interface", "asginl", "--workers", "1", "--no-ws"]
+        command = [sys.executable, "-m", "tenantadmin.serve.web", "--workers", "1"]
         # The service needs no other variable and no secret of the web processes.
         environment = {
             "PATH": os.environ["PATH"],
@@ -265,6 +268,39 @@ def test_a_query_answers_500_if_the_service_cannot_be_reached(
         f"/tenants/{world.tenant.pk}/query", {"sql": "SELECT 1 AS a"}
     )
     assert (answer.status_code, answer.json()["error"]) == (500, "internal_error")
+
+
+def test_the_health_says_that_the_disk_was_full_and_metrics_count(tmp_path: Path) -> None:
+    port = _free_port()
+    application = make_application(
+        {
+            "SQL_SERVICE_SECRET": _SECRET,
+            "OBJECT_STORE_URL": tmp_path.as_uri(),
+            "VAR_DIR": str(tmp_path),
+            "METRICS_ADDRESS": f"127.0.0.1:{port}",
+        }
+    )
+    assert _get(application, "/health") == {"running": 0, "diskFullAt": None}
+    application._copies.full_at = datetime(2026, 11, 21, 2, 45, 7, 123_000, tzinfo=UTC)
+    assert _get(application, "/health") == {"running": 0, "diskFullAt": "2026-11-21T02:45:07.123Z"}
+    scraped = urllib3.request("GET", f"http://127.0.0.1:{port}/metrics").data.decode()
+    assert "\ntenantadmin_sql_running_queries 0.0\n" in scraped
+    assert "\ntenantadmin_full_disks_total " in scraped
+
+
+def _get(application: SqlService, path: str) -> Any:
+    """Return the JSON body of the answer, without a server."""
+    sent: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request"}
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    asyncio.run(application({"type": "http", "method": "GET", "path": path, "headers": []}, receive, send))
+    assert sent[0]["status"] == 200
+    return json.loads(sent[1]["body"])
 
 
 def test_queries_run_again_after_the_service_restarted(tmp_path: Path) -> None:
