@@ -28,6 +28,7 @@ class _Metrics:
     task_wait_seconds: Histogram
     builds: Counter
     store_errors: Counter
+    full_disks: Counter
 
 
 @cache
@@ -54,7 +55,13 @@ def _metrics() -> _Metrics:
         task_wait_seconds=seconds("task_wait", "Time from sending a task to its start", "queue"),
         builds=counter("builds", "Builds of days and of periods", "kind", "state"),
         store_errors=counter("store_errors", "Failed accesses to the object store", "verb"),
+        full_disks=counter("full_disks", "Times that the disk for copies of objects was full"),
     )
+
+
+def declare() -> None:
+    """Make the metrics, so that Prometheus sees a count of 0 before it grows."""
+    _metrics()
 
 
 def count_request(*, method: str, route: str, status: int, seconds: float) -> None:
@@ -89,3 +96,8 @@ def count_build(*, kind: str, state: str) -> None:
 def count_store_error(*, verb: str) -> None:
     """Count a failed access to the object store."""
     _metrics().store_errors.labels(verb).inc()
+
+
+def count_full_disk() -> None:
+    """Count that there was no room for a copy of an object."""
+    _metrics().full_disks.inc()

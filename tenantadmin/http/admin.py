@@ -8,83 +8,35 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
-from django.contrib.admin.options import IncorrectLookupParameters
 from django.core.exceptions import ValidationError
-from django.core.paginator import Paginator
 from django.db import models
 from django.db.models.constants import LOOKUP_SEP
 from django.utils.html import format_html
 from django.utils.text import Truncator
 from unfold.admin import ModelAdmin, TabularInline
-from unfold.views import ChangeList
+
+from tenantadmin.http import admin_search
+from tenantadmin.http.admin_lists import LightList
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from django.contrib.admin import views
-    from django.db.models import QuerySet
+    from django.db.models import Q, QuerySet
     from django.http import HttpRequest, HttpResponse
 
-    #: A field of a page or a column of a list, as Django declares it: a name, or a function of the object.
-    Shown = str | Callable[[Any], Any]
+    from tenantadmin.http.admin_lists import Shown
 
     # django-unfold is not typed; its classes extend these.
     _ModelAdmin = admin.ModelAdmin[Any]
     _TabularInline = admin.TabularInline[Any, Any]
-    _ChangeList = views.main.ChangeList
-    _Paginator = Paginator[Any]
 else:  # only the type stubs are generic
     _ModelAdmin = ModelAdmin
     _TabularInline = TabularInline
-    _ChangeList = ChangeList
-    _Paginator = Paginator
 
-#: How an address may compare a field that the list filters by, and the field of its date hierarchy.
+#: How an address may compare a field that the list filters by, and a time among these.
 _FILTERS: Final = frozenset({"", "exact", "isnull", "isempty"})
-_PERIODS: Final = frozenset({"year", "month", "day"})
-_LARGE: Final = (models.JSONField, models.BinaryField, models.TextField)
+_PERIODS: Final = frozenset({"gte", "lt"})
 _SHORT: Final = 80
-_MAX_COUNTED: Final = 10_000
-
-
-class CappedPaginator(_Paginator):
-    """A paginator for large tables: it counts rows up to a limit, and shows pages up to there."""
-
-    @cached_property
-    def count(self) -> int:
-        rows: Any = self.object_list
-        number: int = rows[:_MAX_COUNTED].count()
-        return number
-
-
-class LightList(_ChangeList):
-    """A list that does not read large fields unless a column shows them."""
-
-    model_admin: ReadOnlyAdmin
-
-    def get_filters(self, request: HttpRequest) -> Any:
-        if any("\0" in value for values in self.filter_params.values() for value in values):
-            # PostgreSQL cannot store a NUL character in a text.
-            raise IncorrectLookupParameters
-        try:
-            return super().get_filters(request)
-        except (ValueError, OverflowError) as error:
-            # A period may end after the year 9999.
-            raise IncorrectLookupParameters(error) from error
-
-    def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
-        rows: QuerySet[Any] = super().get_queryset(request, exclude_parameters)
-        large = {field.name for field in self.opts.concrete_fields if isinstance(field, _LARGE)}
-        return rows.defer(*large.difference(_name_of(column) for column in self.list_display))
-
-    def url_for_result(self, result: Any) -> str:
-        return self.model_admin.page_address(result) or super().url_for_result(result)
-
-    def get_results(self, request: HttpRequest) -> None:
-        super().get_results(request)
-        rows: Any = list(self.result_list)
-        self.model_admin.prepare(rows)
-        self.result_list = rows
 
 
 class ReadOnlyAdmin(_ModelAdmin):
@@ -94,10 +46,13 @@ class ReadOnlyAdmin(_ModelAdmin):
     """
 
     show_full_result_count = False
+    # Facets count the rows of each filter.
+    show_facets = admin.ShowFacets.NEVER
+    #: Columns that a list can be sorted by. Each needs an index with the primary key.
+    sortable_by: ClassVar[tuple[str, ...]] = ()
     object_history_template = "admin/staff_history.html"
 
     list_fullwidth = True
-    paginator = CappedPaginator
 
     @cached_property
     def _shown(self) -> list[Shown]:
@@ -118,9 +73,12 @@ class ReadOnlyAdmin(_ModelAdmin):
         Django allows all fields of the model, even those in ``exclude``, and every comparison.
         """
         name, _, comparison = lookup.partition(LOOKUP_SEP)
-        filters = {it[0] if isinstance(it, tuple) else it for it in self.get_list_filter(request)}
-        if name == self.date_hierarchy and comparison in _PERIODS:
-            return True
+        filters = {
+            it[0] if isinstance(it, tuple) else getattr(it, "parameter_name", it)
+            for it in self.get_list_filter(request)
+        }
+        if name in filters and comparison in _PERIODS:
+            return isinstance(self.model._meta.get_field(name), models.DateField)
         return name in filters.union(self.linked_by) and comparison in _FILTERS
 
     def prepare(self, rows: Sequence[Any]) -> None:
@@ -133,6 +91,20 @@ class ReadOnlyAdmin(_ModelAdmin):
     def revisions_address(self, obj: Any) -> str:  # noqa: ARG002
         """Return the address of the list of ``obj``'s revisions, or an empty text if it has none."""
         return ""
+
+    def matching(self, term: str) -> Q:
+        """Return the condition for the rows that ``term`` means, by what ``search_fields`` name."""
+        return admin_search.matching(self.model, self.search_fields, term)
+
+    def get_search_results(
+        self,
+        request: HttpRequest,  # noqa: ARG002
+        queryset: QuerySet[Any],
+        search_term: str,
+    ) -> tuple[QuerySet[Any], bool]:
+        """Search by indexes alone (`admin_search`)."""
+        term = search_term.strip()
+        return (queryset.filter(self.matching(term)) if term else queryset), False
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
         """Return the actions of the list. Support only looks: the other acts are those of admins."""
@@ -235,7 +207,3 @@ def shortened(name: str, *, heading: str = "") -> Callable[[Any], str]:
 
     show.__name__ = name
     return show
-
-
-def _name_of(column: Shown) -> str:
-    return column if isinstance(column, str) else column.__name__

@@ -8,9 +8,6 @@ or the object store cannot be reached. The middleware runs before all checks of 
 from __future__ import annotations
 
 import logging
-import threading
-from concurrent.futures import ThreadPoolExecutor, wait
-from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import psycopg
@@ -20,6 +17,7 @@ from django.db import connection
 from django.http import HttpResponse
 
 from tenantadmin.core.errors import ApiError
+from tenantadmin.core.probes import Probes
 from tenantadmin.core.rendering import dump_json
 from tenantadmin.http.middleware import error_response
 from tenantadmin.objectstore import StoreError, default_store
@@ -36,8 +34,6 @@ logger = logging.getLogger(__name__)
 TIMEOUT_SECONDS: Final = 2
 #: After this time a check has failed, whatever it waits for.
 DEADLINE_SECONDS: Final = 4.0
-#: A result is reused for this time, because anybody may send requests without a limit.
-CACHE_SECONDS: Final = 1.0
 
 
 class DatabaseUnreachable(ApiError):
@@ -58,30 +54,22 @@ class ObjectStoreUnreachable(ApiError):
     message: ClassVar[str] = "The object store cannot be reached."
 
 
-class Readiness:
-    """Runs the checks at the same time, for one caller at a time, and reuses the result for `CACHE_SECONDS`.
-
-    A check that does not end within `DEADLINE_SECONDS` has failed.
-    """
+class Readiness(Probes[type[ApiError], bool]):
+    """Runs the checks. One that does not end within `DEADLINE_SECONDS` has failed."""
 
     def __init__(self, checks: Mapping[type[ApiError], Callable[[], bool]]) -> None:
-        self._checks = checks
-        self._pool = ThreadPoolExecutor(len(checks), thread_name_prefix="readiness")
-        self._lock = threading.Lock()
-        self._failure: type[ApiError] | None = None
-        self._expires_at = 0.0
+        super().__init__(checks, deadline=DEADLINE_SECONDS)
+
+    def measure(self) -> dict[type[ApiError], float | None]:
+        """Return how many seconds each check took, or None if it failed, by the error of its failure."""
+        return {
+            error: answer.seconds if answer is not None and answer.value else None
+            for error, answer in self.ask().items()
+        }
 
     def find_failure(self) -> type[ApiError] | None:
         """Return the error of the first check that fails, or None if the process is ready."""
-        with self._lock:
-            if monotonic() >= self._expires_at:
-                running = {self._pool.submit(check): error for error, check in self._checks.items()}
-                wait(running, timeout=DEADLINE_SECONDS)
-                self._failure = next(
-                    (error for check, error in running.items() if not (check.done() and check.result())), None
-                )
-                self._expires_at = monotonic() + CACHE_SECONDS
-            return self._failure
+        return next((error for error, seconds in self.measure().items() if seconds is None), None)
 
 
 def is_database_reachable() -> bool:

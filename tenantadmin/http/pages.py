@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _PREFIXES: Final = ("/admin/", "/auth/callback")
 
 
-class _ForPages(MiddlewareMixin):
-    """Passes requests for other paths on: their ``request`` has no session, user or messages."""
+class ForPages(MiddlewareMixin):
+    """Middleware that passes requests for other paths on: they have no session, user or messages."""
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         if request.path.startswith(_PREFIXES):
@@ -29,13 +29,13 @@ class _ForPages(MiddlewareMixin):
         return self.get_response(request)  # type: ignore[return-value]
 
 
-class PageSessions(_ForPages, SessionMiddleware):
+class PageSessions(ForPages, SessionMiddleware):
     """`SessionMiddleware` for pages."""
 
 
-class PageUsers(_ForPages, AuthenticationMiddleware):
+class PageUsers(ForPages, AuthenticationMiddleware):
     """`AuthenticationMiddleware` for pages."""
 
 
-class PageMessages(_ForPages, MessageMiddleware):
+class PageMessages(ForPages, MessageMiddleware):
     """`MessageMiddleware` for pages."""

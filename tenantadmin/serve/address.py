@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import socket
+import sys
 from dataclasses import dataclass
 
 
@@ -25,8 +26,8 @@ class Address:
         return f"http://{host}:{self.port}"
 
 
-def check_is_free(address: Address) -> None:
-    """Raise AddressError if a server could not listen on the address now."""
+def check_is_free(address: Address, *, cure: str = "PORT=8001") -> None:
+    """Raise AddressError if a server could not listen on the address now. `cure` chooses another port."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -34,12 +35,40 @@ def check_is_free(address: Address) -> None:
             probe.bind((address.host, address.port))
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
-                raise AddressError(
-                    f"Port {address.port} on {address.host} is in use. "
-                    "Stop the process that uses it, or choose another port with PORT=8001."
-                ) from None
+                raise _in_use(address, cure) from None
             reason = (error.strerror or str(error)).lower()
             raise AddressError(
                 f"Cannot listen on {address.host}, port {address.port}: {reason}."
-                " Set HOST and PORT to an address of this machine."
+                " Choose an address of this machine."
             ) from None
+
+
+def hold(address: Address, *, cure: str) -> socket.socket:
+    """Keep the address from other instances that call this, until the returned socket is closed.
+
+    Its copies in child processes count too. Servers that listen with SO_REUSEPORT do not see each other. This
+    takes a second address for them, which only one socket can have. Only Linux needs it.
+
+    Raises:
+        AddressError: another process uses the address, or the machine does not have it.
+    """
+    held = socket.socket(socket.AF_UNIX)
+    try:
+        if sys.platform == "linux":
+            # Such a name, with a zero byte first, is no file, and is free again when its socket is closed.
+            held.bind(f"\0tenantadmin {address.host} {address.port}")
+        check_is_free(address, cure=cure)
+    except OSError:
+        held.close()
+        raise _in_use(address, cure) from None
+    except AddressError:
+        held.close()
+        raise
+    return held
+
+
+def _in_use(address: Address, cure: str) -> AddressError:
+    return AddressError(
+        f"Port {address.port} on {address.host} is in use. "
+        f"Stop the process that uses it, or choose another port with {cure}."
+    )

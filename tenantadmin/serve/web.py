@@ -1,11 +1,29 @@
-"""The command that starts the web server. `docker/Dockerfile` has the same one; a test compares them."""
+"""The web server: granian with the limits of this service. `python -m tenantadmin.serve.web --help`
+
+It mends two things of granian:
+
+- On Linux granian listens with SO_REUSEPORT. A second instance on the same port would start without an error
+  and get half of the connections, perhaps with another configuration. Here it ends with a message.
+- A worker that is still starting has the signal handlers of the main process, which ignore SIGTERM in it. If
+  another worker died meanwhile, the server would wait for this one. Here it ends at once.
+"""
 
 from __future__ import annotations
 
+import argparse
+import os
+import signal
+import sys
 from typing import TYPE_CHECKING, Final
 
+from granian import Granian
+from granian.constants import HTTPModes, Interfaces
+from granian.http import HTTP1Settings
+
+from tenantadmin.serve.address import Address, AddressError, hold
+
 if TYPE_CHECKING:
-    from tenantadmin.serve.address import Address
+    from collections.abc import Sequence
 
 #: For a machine of two cores.
 WORKERS: Final = 2
@@ -19,14 +37,66 @@ BUFFER_BYTES: Final = 65_536
 STOP_SECONDS: Final = 18
 
 
-def web_arguments(address: Address, *, workers: int = WORKERS) -> list[str]:
-    """Return the arguments of granian."""
+def web_command(address: Address, *, workers: int = WORKERS) -> list[str]:
+    """Return the command line that serves the application on the address."""
     return [
-        *("--interface", "asginl", "--http", "1", "--no-ws"),
+        *(sys.executable, "-m", "tenantadmin.serve.web"),
         *("--host", address.host, "--port", str(address.port), "--workers", str(workers)),
-        *("--backpressure", str(CONNECTIONS), "--backlog", str(CONNECTIONS)),
-        *("--http1-header-read-timeout", str(HEADER_SECONDS * 1000)),
-        *("--http1-buffer-size", str(BUFFER_BYTES)),
-        *("--workers-kill-timeout", str(STOP_SECONDS)),
-        "tenantadmin.asgi:application",
     ]
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Serve until a signal comes or a worker dies. Exits with 1 if a worker died or the address is in use."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tenantadmin.serve.web", description="Run the web server."
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=8000, help="(default: %(default)s)")
+    parser.add_argument("--workers", type=int, default=WORKERS, help="processes (default: %(default)s)")
+    parser.add_argument(
+        "--stop-seconds",
+        type=int,
+        default=STOP_SECONDS,
+        help="how long requests may take after SIGTERM (default: %(default)s)",
+    )
+    parser.add_argument("application", nargs="?", default="tenantadmin.asgi:application")
+    options = parser.parse_args(arguments)
+    address = Address(options.host, options.port)
+    try:
+        # Workers inherit it: the address is free again when the last one has ended.
+        held = hold(address, cure="--port 8001")
+    except AddressError as error:
+        sys.exit(str(error))
+    os.register_at_fork(after_in_child=_end_on_sigterm)
+    with held:
+        _serve(
+            address,
+            application=options.application,
+            workers=options.workers,
+            stop_seconds=options.stop_seconds,
+        )
+
+
+def _serve(address: Address, *, application: str, workers: int, stop_seconds: int) -> None:
+    Granian(
+        application,
+        address=address.host,
+        port=address.port,
+        interface=Interfaces.ASGINL,
+        http=HTTPModes.http1,
+        websockets=False,
+        workers=workers,
+        backlog=CONNECTIONS,
+        backpressure=CONNECTIONS,
+        http1_settings=HTTP1Settings(header_read_timeout=HEADER_SECONDS * 1000, max_buffer_size=BUFFER_BYTES),
+        workers_kill_timeout=stop_seconds,
+    ).serve()
+
+
+def _end_on_sigterm() -> None:
+    """Undo the handler of the main process. The worker installs its own when it is ready."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

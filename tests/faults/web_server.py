@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 import urllib.request
 from pathlib import Path
@@ -27,7 +26,7 @@ class Server:
             self.port = int(probe.getsockname()[1])
         self.url = f"http://127.0.0.1:{self.port}"
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "granian", *web.web_arguments(Address("127.0.0.1", self.port))],
+            web.web_command(Address("127.0.0.1", self.port)),
             cwd=ROOT,
             env={**os.environ, "DJANGO_SETTINGS_MODULE": "tenantadmin.settings", **environment},
             stdout=subprocess.DEVNULL,

@@ -16,7 +16,7 @@ from tenantadmin import embedded
 from tenantadmin.serve import announce
 from tenantadmin.serve.address import Address, AddressError, check_is_free
 from tenantadmin.serve.supervisor import Supervisor
-from tenantadmin.serve.web import web_arguments
+from tenantadmin.serve.web import web_command
 
 if TYPE_CHECKING:
     import argparse
@@ -85,15 +85,11 @@ def announcement(address: Address, stopping: threading.Event) -> str | None:
 def commands(address: Address) -> dict[str, list[str]]:
     """Return the command of each process by its name."""
     celery = [sys.executable, "-m", "celery", "-A", "tenantadmin.celery", "-q"]
-    beat_schedule = settings.VAR_DIR / "run" / "beat-schedule"
     return {
-        "web": [
-            *(sys.executable, "-m", "granian", *web_arguments(address)),
-            *("--working-dir", str(settings.BASE_DIR)),
-        ],
+        "web": web_command(address),
         "worker": [
             *(*celery, "worker", "--loglevel", "INFO", "--concurrency", str(TASKS_AT_ONCE)),
             *("--without-mingle", "--without-gossip"),
         ],
-        "beat": [*celery, "beat", "--loglevel", "INFO", "--pidfile", "", "--schedule", str(beat_schedule)],
+        "beat": [*celery, "beat", "--loglevel", "INFO", "--pidfile", ""],
     }
