@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, cast
 
 from allauth.account.adapter import get_adapter
 from django.conf import settings
 from django.contrib import messages
-from django.http import QueryDict
+from django.core.paginator import InvalidPage
+from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.urls import include, path
 from unfold.sites import UnfoldAdminSite
@@ -16,7 +18,7 @@ from accounts.staff.login import StaffLoginView
 from accounts.staff.sessions import has_proven_second_factor, second_factors
 
 if TYPE_CHECKING:
-    from django.http import HttpRequest, HttpResponse
+    from django.http import HttpRequest
     from django.urls import URLPattern, URLResolver
 
 
@@ -39,10 +41,23 @@ class StaffSite(UnfoldAdminSite):  # type: ignore[misc]  # django-unfold is not 
         # The colors are in our style sheet. Here they would become an inline style, which the policy forbids.
         return {**super().each_context(request), "colors": None}
 
+    def search(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """Answer the command palette. A page that does not exist is a 404, not a failure."""
+        page = request.GET.get("page", "1")
+        if not re.fullmatch("[0-9]{1,6}", page):
+            raise Http404("The page must be a number, from 1.")
+        try:
+            return cast("HttpResponse", super().search(request, extra_context))
+        except InvalidPage as error:
+            raise Http404("There are not so many pages of results.") from error
+
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """Show the ways in, or what a signed-in user still has to do."""
         if self.has_permission(request):
             return redirect("admin:index")
+        if request.headers.get("HX-Request"):
+            # A part of a page asked. The whole page is loaded again, and leads here.
+            return HttpResponse(headers={"HX-Refresh": "true"})
         if super().has_permission(request):
             return _ask_for_second_factor(request)
         context = {

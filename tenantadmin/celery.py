@@ -120,6 +120,11 @@ app.conf.beat_schedule = {
         "schedule": 60.0,
         "options": {"expires": 55},
     },
+    "refresh-outdated-days": {
+        "task": "analytics.tasks.refresh_outdated_days",
+        "schedule": 60.0,
+        "options": {"expires": 55},
+    },
     "delete-superseded-files": {
         "task": "analytics.tasks.clean_up",
         "schedule": 600.0,
@@ -132,8 +137,8 @@ app.conf.beat_schedule = {
     },
     "refresh-digests": {
         "task": "analytics.tasks.refresh_digests",
-        "schedule": 300.0,
-        "options": {"expires": 290},
+        "schedule": 60.0,
+        "options": {"expires": 55},
     },
     "mail-digests": {
         "task": "analytics.tasks.mail_digests",

@@ -44,8 +44,19 @@ def add_from_apps(result: dict[str, Any], generator: Any, **_: Any) -> dict[str,
     schemas = result["components"]["schemas"]
     schemas.update(rule_schemas())
     _accept_rules_as_read(result, schemas)
+    _allow_other_statuses(schemas)
     add_links(result["paths"], STEPS)
     return result
+
+
+def _allow_other_statuses(schemas: dict[str, Any]) -> None:
+    """Declare that a ``cacheStatus`` of the log may be any text: what the Gateway wrote is shown as it is."""
+    status = {"$ref": "#/components/schemas/CacheStatus"}
+    for schema in schemas.values():
+        for member in schema.get("properties", {}).values():
+            if member.get("allOf") == [status]:
+                del member["allOf"], member["nullable"]
+                member["anyOf"] = [status, {"type": "string", "nullable": True}]
 
 
 def _accept_rules_as_read(result: dict[str, Any], schemas: dict[str, Any]) -> None:

@@ -14,16 +14,14 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from django.conf import settings
-from django.core.cache import cache
 from django.db import connection
 from prometheus_client import REGISTRY, CollectorRegistry, start_http_server
 from prometheus_client.metrics_core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 
-from analytics.models import Build
-from analytics.tasks import BEAT_SEEN
+from analytics.service_state import beat_age, count_running_builds
 from logs.pending import pending_state
-from tenantadmin.core.queues import QUEUES, queue_length
+from tenantadmin.core.queues import read_queues
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -58,8 +56,8 @@ class StateCollector:
         lengths = GaugeMetricFamily(
             "tenantadmin_queue_length", "Tasks that no worker has taken yet", labels=["queue"]
         )
-        for name in QUEUES:
-            lengths.add_metric([name], queue_length(name))
+        for queue in read_queues():
+            lengths.add_metric([queue.name], queue.length)
         yield lengths
 
     def _builds(self) -> Iterator[Metric]:
@@ -71,16 +69,17 @@ class StateCollector:
         yield GaugeMetricFamily(
             "tenantadmin_failing_builds", "Pending builds that failed several times", value=state.failing
         )
-        running = Build.objects.filter(state=Build.State.RUNNING).count()
-        yield GaugeMetricFamily("tenantadmin_running_builds", "Builds under way", value=running)
+        yield GaugeMetricFamily(
+            "tenantadmin_running_builds", "Builds under way", value=count_running_builds()
+        )
 
     def _beat(self) -> Iterator[Metric]:
-        seen = cache.get(BEAT_SEEN)
-        if seen is not None:
+        age = beat_age()
+        if age is not None:
             yield GaugeMetricFamily(
                 "tenantadmin_beat_age_seconds",
                 "Time since a worker last ran a job of beat",
-                value=max(0.0, time.time() - seen),
+                value=age,
             )
 
 

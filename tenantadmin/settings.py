@@ -218,7 +218,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "tenantadmin.http.pages.PageUsers",
-    "accounts.staff.sessions.staff_sessions",
+    "accounts.staff.sessions.StaffSessions",
     "tenantadmin.http.pages.PageMessages",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
@@ -485,6 +485,8 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 3600}
 # A worker that stops waits so many seconds for its tasks, then returns them to the queue.
 CELERY_WORKER_SOFT_SHUTDOWN_TIMEOUT = 3.0
 CELERY_TIMEZONE = "UTC"
+# Beat's own default is the working directory, which an image does not let it write.
+CELERY_BEAT_SCHEDULE_FILENAME = str(VAR_DIR / "beat-schedule")
 # A worker serves all queues unless it is told which: `celery worker --queues replays`.
 CELERY_TASK_QUEUES: dict[str, dict[str, str]] = {name: {} for name in queues.QUEUES}
 CELERY_TASK_ROUTES = {
@@ -494,6 +496,7 @@ CELERY_TASK_ROUTES = {
     "analytics.tasks.queue_builds": {"queue": queues.FINDING},
     "analytics.tasks.sweep_logs": {"queue": queues.FINDING},
     "analytics.tasks.refresh_tenant": {"queue": queues.FINDING},
+    "analytics.tasks.refresh_outdated_days": {"queue": queues.FINDING},
     "analytics.tasks.receive_object_events": {"queue": queues.FINDING},
     "analytics.tasks.refresh_day": {"queue": queues.BUILDING},
     "analytics.tasks.refresh_periods": {"queue": queues.BUILDING},

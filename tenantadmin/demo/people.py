@@ -16,6 +16,7 @@ from accounts.tenants.lifecycle import create_tenant
 from rules.ruleset import read_ruleset
 from rules.write import write_ruleset
 from tenantadmin.core.timestamps import from_epoch_ms
+from tenantadmin.demo.advice import advised_summary
 from tosapp.active import active_terms
 from tosapp.publishing import publish
 
@@ -93,6 +94,7 @@ def ensure_tenant(profile: Profile, *, account_id: UUID, users: DemoUsers, first
 def publish_rules(tenant_id: UUID, publication: Publication, *, actor: str) -> None:
     """Write a ruleset of the demo's history, unless somebody has written one since."""
     stored = read_ruleset(tenant_id)
+    advised = publication.advised
     changed_at = from_epoch_ms(publication.at)
     if stored.seq == publication.seq - 1 and stored.modified_at < changed_at:
         write_ruleset(
@@ -100,6 +102,7 @@ def publish_rules(tenant_id: UUID, publication: Publication, *, actor: str) -> N
             document={"rules": list(publication.rules)},
             actor=actor,
             restored_from=publication.restored_from,
+            summary=None if advised is None else advised_summary(tenant_id, advised),
             changed_at=changed_at,
         )
 

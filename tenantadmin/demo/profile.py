@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -11,7 +11,7 @@ from logs.layout import day_start_ms
 from tenantadmin.demo.statements import Persona
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import date
 
     from tenantadmin.demo.statements import Statement
@@ -57,6 +57,28 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     rule: dict[str, Any]
 
 
+class Advised(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A recommendation that was accepted or dismissed: ``decided`` minutes after the first day's beginning.
+
+    It replaces the rule with the id of ``rule``, or adds it after all others.
+    """
+
+    state: Literal["accepted", "dismissed"]
+    decided: Annotated[int, msgspec.Meta(ge=0)]
+    kind: Literal["cache", "ttl"]
+    subject: str
+    title: str
+    why: tuple[str, ...]
+    rule: dict[str, Any]
+    reason: str = ""
+
+    def apply(self, rules: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
+        """Return the rules with the recommendation."""
+        if any(rule["id"] == self.rule["id"] for rule in rules):
+            return tuple(self.rule if rule["id"] == self.rule["id"] else rule for rule in rules)
+        return (*rules, self.rule)
+
+
 @dataclass(frozen=True, slots=True)
 class Publication:
     """A ruleset that was published at a time (epoch ms). ``seq`` is its revision."""
@@ -65,6 +87,7 @@ class Publication:
     at: int
     rules: tuple[Mapping[str, Any], ...]
     restored_from: int | None = None
+    advised: Advised | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +101,7 @@ class Profile:
         rules: the rules of its ruleset, as documents.
         mistake: a change of the ruleset that did not last.
         draft: a draft of the next ruleset.
+        advice: recommendations that were decided, in order of time; a mistake was restored before.
         probes: statements that the Gateway answers itself.
         statements: the other statements.
         consumers: who sends the statements.
@@ -89,6 +113,7 @@ class Profile:
     rules: tuple[Mapping[str, Any], ...] = field(repr=False)
     mistake: Mistake | None = field(repr=False)
     draft: Draft | None = field(repr=False)
+    advice: tuple[Advised, ...] = field(repr=False)
     probes: tuple[str, ...] = field(repr=False)
     statements: tuple[Statement, ...] = field(repr=False)
     consumers: tuple[Consumer, ...] = field(repr=False)
@@ -105,17 +130,21 @@ class Profile:
     def publications(self, first_day: date) -> tuple[Publication, ...]:
         """Return the history of the ruleset, oldest first, if the logs begin with ``first_day``."""
         start = day_start_ms(first_day)
-        first = Publication(1, start - _WRITTEN_BEFORE_MS, self.rules)
-        if self.mistake is None:
-            return (first,)
-        published, restored = (
-            start + minute * _MINUTE_MS for minute in (self.mistake.published, self.mistake.restored)
-        )
-        return (
-            first,
-            Publication(2, published, (self.mistake.rule, *self.rules)),
-            Publication(3, restored, self.rules, restored_from=first.seq),
-        )
+        found = [Publication(1, start - _WRITTEN_BEFORE_MS, self.rules)]
+        if self.mistake is not None:
+            published, restored = (
+                start + minute * _MINUTE_MS for minute in (self.mistake.published, self.mistake.restored)
+            )
+            found += [
+                Publication(2, published, (self.mistake.rule, *self.rules)),
+                Publication(3, restored, self.rules, restored_from=1),
+            ]
+        for advised in self.advice:
+            if advised.state == "accepted":
+                rules = advised.apply(found[-1].rules)
+                at = start + advised.decided * _MINUTE_MS
+                found.append(Publication(found[-1].seq + 1, at, rules, advised=advised))
+        return tuple(found)
 
     @property
     def host(self) -> str:

@@ -12,7 +12,7 @@ from accounts.models.billing import Plan
 from accounts.serializers.tenants import WritableConfig
 from rules.json_text import join_pointer
 from rules.lint import GrosslyMalformed, lint_ruleset
-from tenantadmin.demo.profile import Consumer, Draft, Mistake, Profile
+from tenantadmin.demo.profile import Advised, Consumer, Draft, Mistake, Profile
 from tenantadmin.demo.statements import Statement
 from tenantadmin.http.handler import validation_details
 
@@ -34,15 +34,19 @@ class Person(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Owner(Person, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The owner of the demo's account and tenants. ``tenants`` are the names of their folders."""
+    """The owner of the demo's account and tenants. ``tenants`` are the names of their folders.
+
+    ``domain`` was registered and never verified.
+    """
 
     account: str
+    domain: str
     plan: Plan
     tenants: Annotated[tuple[str, ...], _AtLeastOne]
 
 
 class Stranger(Person, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The owner of another account, which has a tenant without rules and logs."""
+    """The owner of another account, which has a tenant without rules, whose log has stopped."""
 
     account: str
     plan: Plan
@@ -64,6 +68,14 @@ class _ProfileFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     consumers: Annotated[tuple[Consumer, ...], _AtLeastOne]
     mistake: Mistake | None = None
     draft: Draft | None = None
+    advice: tuple[Advised, ...] = ()
+
+    def __post_init__(self) -> None:
+        times = [one.decided for one in self.advice]
+        if times != sorted(times):
+            raise ValueError("the advice is in order of time")
+        if self.mistake is not None and times and times[0] <= self.mistake.restored:
+            raise ValueError("advice is decided after the mistake was restored")
 
 
 class _StatementsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -98,6 +110,8 @@ def _read_profile(folder: Path) -> Profile:
     for change in (profile.mistake, profile.draft):
         if change is not None:
             _lint({"rules": [change.rule, *rules]}, path)
+    for advised in profile.advice:
+        _lint({"rules": list(advised.apply(rules))}, path)
     path = folder / "statements.toml"
     file = _read(path, _StatementsFile)
     without_statement = {consumer.persona for consumer in profile.consumers}.difference(
@@ -112,6 +126,7 @@ def _read_profile(folder: Path) -> Profile:
         rules=rules,
         mistake=profile.mistake,
         draft=profile.draft,
+        advice=profile.advice,
         probes=file.probes,
         statements=file.statements,
         consumers=profile.consumers,

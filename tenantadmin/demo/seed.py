@@ -17,12 +17,15 @@ from django.core.files.base import ContentFile
 from django.db import connection
 
 from accounts.models import Account
+from analytics.advice.mining import queue_mining
 from analytics.replay.runs import queue_replay
 from logs.layout import day_start_ms
 from rules.drafts import create_draft, list_drafts
 from rules.ruleset import read_ruleset
 from tenantadmin.demo.access import ensure_access
+from tenantadmin.demo.advice import DemoAdvice
 from tenantadmin.demo.generate import SEED
+from tenantadmin.demo.incidents import ensure_incidents
 from tenantadmin.demo.markers import ensure_markers
 from tenantadmin.demo.people import (
     ensure_account,
@@ -110,6 +113,7 @@ def seed_demo(
             record = _seed_documents(record, demo, today=today, days=days, share=share)
             _write_record(store, record)
             yield from _seed_logs(store, record, demo.profiles, owner=demo.people.owner)
+            ensure_incidents(store, demo, account_id=UUID(record.account_id), last_day=record.last_day)
             record = replace(record, complete=True)
             _write_record(store, record)
         names = [profile.name for profile in demo.profiles]
@@ -156,16 +160,21 @@ def _seed_logs(
             entries=entries,
         )
         markers = []
-        for day in write_logs(store, plan):
+        advice = DemoAdvice(plan)
+        for offset, day in enumerate(write_logs(store, plan)):
             markers += day.markers
-            yield Step(profile.name, day.entries)
+            advice.keep(offset, day.rows)
+            yield Step(profile.name, len(day.rows))
         ensure_markers(plan.tenant_id, markers)
         end = day_start_ms(record.last_day + timedelta(days=1))
         for publication in profile.publications(plan.first_day):
             if publication.at < end:
                 publish_rules(plan.tenant_id, publication, actor=owner.email)
+        advice.ensure(actor=owner.email)
         if profile.draft is not None:
             _ensure_replay(plan, profile.draft, actor=owner.email)
+        # A worker searches when the logs are compacted, and then measures what was accepted.
+        queue_mining(tenant_id=plan.tenant_id, actor=owner.email)
 
 
 def _ensure_replay(plan: LogPlan, draft: Draft, *, actor: str) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from datetime import date
     from uuid import UUID
 
-    from tenantadmin.demo.generate import GeneratedMarker, Hour
+    from tenantadmin.demo.generate import Entry, GeneratedMarker, Hour
     from tenantadmin.demo.profile import Profile
     from tenantadmin.objectstore import ObjectStore
 
@@ -47,9 +47,9 @@ class LogPlan:
 
 @dataclass(slots=True)
 class WrittenDay:
-    """The number of entries of a day, and the markers that they caused."""
+    """The entries of a day, and the markers that they caused."""
 
-    entries: int = 0
+    rows: list[Entry] = field(default_factory=list)
     markers: list[GeneratedMarker] = field(default_factory=list)
 
 
@@ -76,7 +76,7 @@ def write_logs(store: ObjectStore, plan: LogPlan) -> Iterator[WrittenDay]:
             pending = []
             for _ in range(_HOURS_OF_A_DAY):
                 hour = next(hours)
-                day.entries += len(hour.entries)
+                day.rows += hour.entries
                 day.markers += hour.markers
                 pending += [
                     pool.submit(store.save, key, ContentFile(content))

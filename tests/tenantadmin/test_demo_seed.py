@@ -19,17 +19,21 @@ from msgspec import structs
 from accounts.access.credentials import InvalidGrant, exchange_pat
 from accounts.access.rights import authenticate_token
 from accounts.access.scopes import Scope
-from accounts.models import Account, Membership, PersonalAccessToken, Revision, Tenant, User
+from accounts.models import Account, Domain, Membership, PersonalAccessToken, Revision, Tenant, User
 from accounts.models.billing import Plan
 from accounts.tenants.config import read_config
 from accounts.tenants.lifecycle import create_tenant
-from analytics.models import ReplayRun
+from analytics.advice.effects import measure_tenant_effects, read_effect
+from analytics.advice.mining import run_mining
+from analytics.models import Build, Mining, Recommendation, ReplayRun, TenantHealth
+from analytics.summaries.days import find_stale_days, rebuild_day
 from logs.layout import parse_raw_key
+from logs.models import QuarantinedEntry
 from rules.marker_lists import MarkerFilter, list_markers
 from rules.markers import read_marker
 from rules.models import Marker, RuleDraft
 from rules.ruleset import read_ruleset
-from tenantadmin.core.timestamps import from_epoch_ms
+from tenantadmin.core.timestamps import from_epoch_ms, now
 from tenantadmin.demo import people
 from tenantadmin.demo.access import demo_file
 from tenantadmin.demo.generate import generate
@@ -82,7 +86,17 @@ def objects(store: ObjectStore) -> dict[str, bytes]:
 
 
 def raw_logs(store: ObjectStore) -> dict[str, bytes]:
-    return {key: content for key, content in objects(store).items() if parse_raw_key(key)}
+    """Return the logs of the demo's tenants, without that of the stranger's."""
+    strangers = str(strangers_tenant().pk)
+    return {
+        key: content
+        for key, content in objects(store).items()
+        if parse_raw_key(key) and not key.startswith(strangers)
+    }
+
+
+def strangers_tenant() -> Tenant:
+    return Tenant.objects.get(memberships__user__email=PEOPLE.stranger.email)
 
 
 def expected_logs(*, first_day: date) -> dict[str, bytes]:
@@ -107,7 +121,7 @@ def rows() -> dict[str, list[Any]]:
         model.__name__: list(model.objects.order_by("pk").values())
         for model in (
             *(Account, Tenant, User, Membership, PersonalAccessToken, Revision, Marker, RuleDraft),
-            ReplayRun,
+            *(ReplayRun, Domain, Build),
         )
     }
 
@@ -236,6 +250,40 @@ def test_a_draft_waits_with_a_queued_replay(store: ObjectStore) -> None:
     assert (run.first_day, run.last_day) == (date(2026, 11, 19), date(2026, 11, 20))
 
 
+@pytest.mark.django_db(transaction=True)
+def test_recommendations_of_each_state(store: ObjectStore) -> None:
+    """One was accepted, and what it did is measured; one was dismissed; a search finds open ones.
+
+    That the demo has digests with findings and without is in tests/analytics/digest/test_sixty.py.
+    """
+    one = replace(DEMO, profiles=DEMO.profiles[1:])
+    assert sum(1 for _ in seed_demo(store, one, today=now().date(), days=22, share=0.2)) == 22
+    product = UUID(demo()["tenants"][0]["tenantId"])
+    assert Mining.objects.get(pk=product).state == "queued"
+    dismissed, accepted = Recommendation.objects.order_by("decided_at")
+    assert (accepted.state, accepted.title) == ("accepted", "Cache events.searches for 12 hours")
+    assert (dismissed.state, dismissed.kind, bool(dismissed.reason)) == ("dismissed", "ttl", True)
+    assert accepted.predicted["gain"]["hits"]["high"] > 0
+    assert accepted.evidence[0]["rows"]
+    ruleset = read_ruleset(product)
+    assert (ruleset.seq, ruleset.rules[-1]["id"]) == (accepted.accepted_seq, "cache-events-searches")
+    revision = Revision.objects.get(kind="rules", tenant_id=product, seq=ruleset.seq)
+    assert revision.summary["recommendation"] == {
+        "recommendationId": str(accepted.pk),
+        "title": accepted.title,
+    }
+    for day in find_stale_days(store, tenant=product, first=accepted.last_day - timedelta(days=1)):
+        rebuild_day(store, tenant=product, day=day)
+    run_mining(store, tenant_id=product)
+    found = Recommendation.objects.filter(state="open")
+    assert "cache" in set(found.values_list("kind", flat=True))
+    assert not found.filter(fingerprint__in=[accepted.fingerprint, dismissed.fingerprint]).exists()
+    measure_tenant_effects(store, tenant_id=product)
+    effect = read_effect(tenant_id=product, recommendation_id=accepted.pk)
+    assert effect.result is not None
+    assert (effect.state, effect.result["hits"]["measured"] > 0) == ("measuring", True)
+
+
 def test_users_have_their_roles_and_the_stranger_has_another_tenant(store: ObjectStore) -> None:
     seed(store)
     assert dict(User.objects.values_list("email", "role")) == {
@@ -244,9 +292,28 @@ def test_users_have_their_roles_and_the_stranger_has_another_tenant(store: Objec
         PEOPLE.member.email: "user",
         PEOPLE.stranger.email: "user",
     }
-    strangers = Tenant.objects.get(memberships__user__email=PEOPLE.stranger.email)
+    strangers = strangers_tenant()
     assert strangers.name == "Elsewhere sandbox"
     assert strangers.account.owners.get().email == PEOPLE.stranger.email
+
+
+def test_staff_find_an_incident_of_each_kind(store: ObjectStore) -> None:
+    """Those of rules, results and their readers are in the logs: a mistake, a stale risk, a leak."""
+    seed(store)
+    tenant = strangers_tenant()
+    retail = UUID(demo()["tenants"][0]["tenantId"])
+    waiting = Domain.objects.get(verified_at=None)
+    assert (waiting.name, waiting.account.name) == ("data.meridian.example", "Meridian Goods")
+    failed = Build.objects.get(state="failed")
+    assert (failed.tenant_id, failed.period) == (tenant.pk, "2026-11-17")
+    call_command("rebuild", stdout=StringIO())
+    late = TenantHealth.objects.get(pk=tenant.pk)
+    assert (late.last_day, late.quarantined) == (date(2026, 11, 17), 1)
+    assert TenantHealth.objects.get(pk=retail).last_day == date(2026, 11, 20)
+    quarantined = QuarantinedEntry.objects.get()
+    assert (quarantined.tenant_id, quarantined.day) == (tenant.pk, date(2026, 11, 17))
+    assert RETAIL.mistake is not None
+    assert any(b'"BLOCKED"' in content for content in raw_logs(store).values())
 
 
 def test_the_admin_publishes_terms_which_the_pat_need_not_accept(store: ObjectStore) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.db import connection
 
+from tenantadmin.core.probes import CACHE_SECONDS
 from tenantadmin.http import health
 from tests.objects import use_store
 
@@ -112,11 +113,11 @@ def test_a_check_that_hangs_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_result_is_cached(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr("tenantadmin.http.health.monotonic", lambda: now[0])
+    monkeypatch.setattr("tenantadmin.core.probes.monotonic", lambda: now[0])
     results = iter([False, True])
     readiness = health.Readiness({health.RedisUnreachable: lambda: next(results)})
     assert [readiness.find_failure(), readiness.find_failure()] == [health.RedisUnreachable] * 2
-    now[0] += health.CACHE_SECONDS
+    now[0] += CACHE_SECONDS
     assert [readiness.find_failure(), readiness.find_failure()] == [None, None]
 
 

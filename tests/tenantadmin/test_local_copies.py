@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
+import shutil
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
 
 import pytest
+from prometheus_client import REGISTRY
 
-from tenantadmin.objectstore import LocalStore, ObjectNotFound, open_store
+from tenantadmin.objectstore import LocalStore, ObjectNotFound, StoreError, open_store
 from tenantadmin.objectstore.local_copies import LocalCopies
 from tests.objects import save_object
 from tests.s3 import s3_endpoint, s3_url  # noqa: F401  # fixtures
@@ -115,3 +118,76 @@ def test_unfinished_copies_of_dead_processes_are_removed(tmp_path: Path) -> None
 
     paths(LocalCopies(cache, max_bytes=1), "a")
     assert sorted(path.name for path in cache.iterdir()) == [".alive", "a", "gone"]
+
+
+class FullDisk:
+    """A full disk: a copy fails while the files in ``directory`` have ``size`` bytes or more."""
+
+    def __init__(self, directory: Path, *, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._directory, self._size = directory, size
+        self._copy = shutil.copyfileobj
+        monkeypatch.setattr("tenantadmin.objectstore.local_copies.shutil.copyfileobj", self._copy_if_room)
+
+    def _copy_if_room(self, body: BinaryIO, out: BinaryIO, length: int) -> None:
+        used = sum(path.stat().st_size for path in self._directory.rglob("*") if path.is_file())
+        if used >= self._size:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self._copy(body, out, length)
+
+
+def test_a_full_disk_removes_half_of_the_copies_until_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copies = LocalCopies(tmp_path / "cache", max_bytes=1000)
+    for age, path in enumerate(reversed(paths(copies, *"abcdefgh"))):
+        os.utime(path, (age, age))
+    assert copies.full_at is None
+    FullDisk(tmp_path / "cache", size=3, monkeypatch=monkeypatch)
+
+    (path,) = paths(copies, "i")
+    assert path.read_bytes() == b"i"
+    # Eight bytes, then four, then two; the most recently used ones are left.
+    assert sorted(path.name for path in (tmp_path / "cache").iterdir()) == ["a", "b", "i"]
+    assert copies.full_at is not None
+
+
+def test_copies_of_half_a_minute_stay_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copies = LocalCopies(tmp_path / "cache", max_bytes=1000)
+    for path, age in zip(paths(copies, *"abcd"), (20, 40, 20, 40), strict=True):
+        os.utime(path, (time.time() - age,) * 2)
+    FullDisk(tmp_path / "cache", size=4, monkeypatch=monkeypatch)
+
+    paths(copies, "e")
+    assert sorted(path.name for path in (tmp_path / "cache").iterdir()) == ["a", "c", "e"]
+
+
+def test_a_full_disk_whose_copies_are_all_in_use_is_an_error_that_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copies = LocalCopies(tmp_path / "cache", max_bytes=1000)
+    paths(copies, "a")
+    FullDisk(tmp_path / "cache", size=1, monkeypatch=monkeypatch)
+    before = full_disks()
+
+    with pytest.raises(
+        StoreError, match=f"^cannot copy 'b': the disk of {tmp_path}/cache is full, and every copy"
+    ):
+        paths(copies, "b")
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == ["a"]
+    assert full_disks() == before + 1
+
+
+def full_disks() -> float:
+    return REGISTRY.get_sample_value("tenantadmin_full_disks_total") or 0.0
+
+
+def test_other_errors_of_the_disk_remove_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copies = LocalCopies(tmp_path / "cache", max_bytes=1000)
+    (path,) = paths(copies, "a")
+    os.utime(path, (0, 0))
+    monkeypatch.setattr("shutil.copyfileobj", lambda *_: (_ for _ in ()).throw(OSError(errno.EIO, "broken")))
+
+    with pytest.raises(OSError, match="broken"):
+        paths(copies, "b")
+    assert path.exists()
+    assert copies.full_at is None

@@ -17,6 +17,7 @@ from tenantadmin import celery
 from tenantadmin.core.log_lines import JsonLine, logging_config
 from tenantadmin.core.request_context import clear_description, current_description, describe_request
 from tenantadmin.core.request_ids import begin_request, current_request_id
+from tenantadmin.management.commands.serve import CHILD_ENVIRONMENT
 from tests import factories
 from tests.conftest import ApiClient
 
@@ -155,6 +156,8 @@ def test_workers_and_beat_write_json_too_and_say_that_they_are_alive(
             "LOG_FORMAT": "json",
             "LOG_LEVEL": "DEBUG",
             "VAR_DIR": str(tmp_path),
+            # As in `serve`: Celery warns root in lines of its own.
+            "PYTHONWARNINGS": CHILD_ENVIRONMENT["PYTHONWARNINGS"],
         },
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,

@@ -169,6 +169,29 @@ def test_a_port_in_use_is_noticed_and_free_again_at_once() -> None:
     check_is_free(address)
 
 
+def test_another_system_than_linux_is_told_the_way_by_a_container(tmp_path: Path) -> None:
+    makefile = Path(__file__).parents[2] / "Makefile"
+    (tmp_path / "requirements.txt").touch()
+    uname = tmp_path / "uname"
+    uname.write_text("#!/bin/sh\necho Darwin\n")
+    uname.chmod(0o755)
+    made = subprocess.run(
+        # The tests may run under make, and a make under make says which directory it enters.
+        ["make", "--no-print-directory", "-f", makefile, "run"],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        check=False,
+    )
+    assert made.returncode == 2
+    assert made.stdout.startswith(
+        "This service runs on Linux alone; elsewhere in a container: docker run --rm "
+    )
+    assert made.stdout.endswith(' -v "$PWD":/app -w /app python:3.12 make run\n')
+
+
 def test_an_address_of_another_machine_is_refused() -> None:
     # TEST-NET-1, which no machine has.
     with pytest.raises(AddressError, match=r"^Cannot listen on 192\.0\.2\.1, port 8000: cannot assign"):
