@@ -17,7 +17,7 @@ export NODE_EXTRA_CA_CERTS ?= $(firstword $(SSL_CERT_FILE) $(wildcard /etc/ssl/c
 NODE := .cache/clients
 
 .DEFAULT_GOAL := help
-.PHONY: help run test coverage mutants lint bench fuzz contract clients lock clean
+.PHONY: help run test browser coverage mutants lint bench fuzz contract screenshots clients lock clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile | expand -t 14
@@ -25,8 +25,11 @@ help: ## Say what can be made
 run: .venv/run.stamp ## Run the whole service with demo data, on PORT (default 8000)
 	@exec $(BIN)/python manage.py serve --demo
 
-test: .venv/dev.stamp ## Run all tests, in parallel
-	@$(BIN)/pytest -n logical --dist worksteal $(ARGS)
+test: .venv/dev.stamp ## Run the tests, in parallel; those in a browser and of generated clients have targets of their own
+	@$(BIN)/pytest -n logical --dist worksteal --ignore=tests/browser --ignore=tests/clients $(ARGS)
+
+browser: .venv/dev.stamp ## Run the tests of pages in a browser, in parallel; needs Chromium, and tsc for their types
+	@$(BIN)/pytest tests/browser -n logical --dist worksteal $(ARGS)
 
 coverage: ## The same, and what they do not cover; takes a quarter longer
 	@$(MAKE) --no-print-directory test ARGS="--cov --cov-report=term $(ARGS)"
@@ -50,6 +53,9 @@ bench: .venv/dev.stamp ## Run the benchmarks
 
 fuzz: .venv/dev.stamp ## Fuzz the service against its contract, by other requests in every run
 	@FUZZ_EXAMPLES=$${FUZZ_EXAMPLES:-60} $(BIN)/pytest tests/contract -n logical -q $(ARGS)
+
+screenshots: .venv/dev.stamp ## Take the pictures of the documentation anew, from the demo; needs a Chromium
+	@$(BIN)/python -m tests.browser.screenshots
 
 contract: .venv/dev.stamp ## Write the published contract from the code
 	DJANGO_DEBUG=true $(BIN)/python manage.py spectacular --format openapi-json --fail-on-warn --file tenantadmin/http/openapi.json
@@ -81,6 +87,9 @@ clean: ## Remove what was set up, and caches; the data in var stay
 
 # A virtual environment with uv in it where the index has it; pip does the work otherwise, more slowly.
 .venv/base.stamp:
+	@test "$$(uname -s)" = Linux || { echo "This service runs on Linux alone; elsewhere in a container:" \
+		'docker run --rm -it -p 8000:8000 -e HOST=0.0.0.0 -e VAR_DIR=/var/lib/tenantadmin' \
+		'-v tenantadmin:/var/lib/tenantadmin -v "$$PWD":/app -w /app python:3.12 make run'; exit 1; }
 	@test -w . || { echo "$(CURDIR) cannot be written: clone into a folder of yours."; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "Python 3.11 or newer is needed, and $(PYTHON) is not: make PYTHON=/path/to/python3.11 …"; exit 1; }

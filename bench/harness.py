@@ -9,7 +9,6 @@ import shutil
 import socket
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from rich.table import Table
 from tenantadmin import embedded
 from tenantadmin.conf.secrets import new_secret_key, new_signing_key
 from tenantadmin.serve.address import Address
-from tenantadmin.serve.web import web_arguments
+from tenantadmin.serve.web import web_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -81,7 +80,7 @@ def granian(*, workers: int = 1, threads: int = 4) -> Iterator[int]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     server = subprocess.Popen(
-        [sys.executable, "-m", "granian", *web_arguments(Address("127.0.0.1", port), workers=workers)],
+        web_command(Address("127.0.0.1", port), workers=workers),
         cwd=ROOT,
         env={**os.environ, "WEB_THREADS": str(threads)},
         stdout=subprocess.DEVNULL,

@@ -150,6 +150,16 @@ def test_its_enumerations_have_names(contract: dict[str, Any]) -> None:
     assert schemas["CacheStatus"]["enum"] == list(CACHE_STATUSES)
 
 
+@pytest.mark.parametrize("schema", ["QueryRecord", "LoggedRequest"])
+def test_a_status_of_the_log_may_be_another_text(contract: dict[str, Any], schema: str) -> None:
+    """The service does not change what the Gateway wrote."""
+    status = contract["components"]["schemas"][schema]["properties"]["cacheStatus"]
+    assert status["anyOf"] == [
+        {"$ref": "#/components/schemas/CacheStatus"},
+        {"type": "string", "nullable": True},
+    ]
+
+
 def test_null_is_declared_beside_a_type(contract: dict[str, Any]) -> None:
     """OpenAPI 3.0.3 does not define it otherwise, and generators of clients take it in different ways."""
 

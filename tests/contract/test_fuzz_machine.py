@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tests.contract.fuzzing import Request
 
 #: Lives in one area, and the most requests that a life may have.
-LIVES: Final = 6
+LIVES: Final = 4
 STEPS: Final = 30
 #: What a life is about, by tag. In the whole contract at once its requests would hardly ever meet.
 AREAS: Final = {
