@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from tests import factories
+
 SLOW_CLIENTS = 1000
 ROUNDS = 3
+FRONT_ROUNDS = 7
 _DECLARED = b"POST /oauth/token HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\n{"
 _CHUNKED = b"POST /oauth/token HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"
 
@@ -35,15 +38,52 @@ def main() -> None:
             rows = [
                 compare(port, directory, "GET /users/{self}", f"/users/{world.owner.email}", token),
             ]
+        with harness.granian() as port, harness.granian_wsgi() as wsgi_port:
+            fronts = compare_fronts(port, wsgi_port, world, token)
         with harness.granian(workers=2, threads=32) as port:
             path = f"/users/{world.owner.email}"
             slow = compare_slow(port, path, {"Authorization": f"Bearer {token}"})
     harness.show("One granian worker, four kept-alive connections", harness.RATE_COLUMNS, rows)
     harness.show(
+        "The front beside granian's own WSGI, one worker each, in turn",
+        ["request", "front /s", "WSGI /s", "ratio"],
+        fronts,
+    )
+    harness.show(
         f"{SLOW_CLIENTS:,} slow clients of one address, two granian workers, one other client (medians)",
         ["request", "calm p50 ms", "slow p50 ms", "calm p95 ms", "slow p95 ms", "ratio of p95"],
         [slow],
     )
+
+
+def compare_fronts(front: int, wsgi: int, world: factories.World, token: str) -> list[list[object]]:
+    """Send the same requests to both ports in turn. Return a row per request, with medians."""
+    headers = {"Authorization": f"Bearer {token}"}
+    rules = f"/config/tenants/{world.tenant.id}/rules"
+    connection = http.client.HTTPConnection("127.0.0.1", front)
+    connection.request("GET", rules, headers=headers)
+    response = connection.getresponse()
+    response.read()
+    requests = {
+        "the bare view": (harness.get_request("/bare/body"), 200),
+        "GET /users/{self}": (harness.get_request(f"/users/{world.owner.email}", headers), 200),
+        "rules by entity tag": (
+            harness.get_request(rules, {**headers, "If-None-Match": response.headers["ETag"]}),
+            304,
+        ),
+    }
+    rows: list[list[object]] = []
+    for title, (request, expected) in requests.items():
+        pairs = []
+        for _ in range(FRONT_ROUNDS):
+            of_front, of_wsgi = (
+                harness.measure_rate(port, request, expect=expected, seconds=2).per_second
+                for port in (front, wsgi)
+            )
+            pairs.append((of_front, of_wsgi))
+        ratio = statistics.median(of_front / of_wsgi for of_front, of_wsgi in pairs)
+        rows.append([title, *(statistics.median(rates) for rates in zip(*pairs, strict=True)), ratio])
+    return rows
 
 
 def compare_slow(port: int, path: str, headers: dict[str, str]) -> list[object]:

@@ -9,6 +9,7 @@ import shutil
 import socket
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from tenantadmin.serve.web import web_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
 ROOT = Path(__file__).resolve().parent.parent
 console = Console()
@@ -73,18 +75,41 @@ def environment() -> Iterator[Path]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-@contextlib.contextmanager
-def granian(*, workers: int = 1, threads: int = 4) -> Iterator[int]:
-    """Serve the application as in production. Yield the port."""
+def granian(*, workers: int = 1, threads: int = 4) -> AbstractContextManager[int]:
+    """Serve the application as in production. Yields the port."""
+    port = _free_port()
+    return _serve(port, web_command(Address("127.0.0.1", port), workers=workers), threads=threads)
+
+
+def granian_wsgi(*, threads: int = 4) -> AbstractContextManager[int]:
+    """Serve Django's WSGI application by granian itself, with one worker. Yields the port."""
+    port = _free_port()
+    command = [
+        sys.executable,
+        "-m",
+        "granian",
+        "--interface",
+        "wsgi",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+    ]
+    command += ["--blocking-threads", str(threads), "--http", "1", "--no-ws", "tenantadmin.wsgi:application"]
+    return _serve(port, command, threads=threads)
+
+
+def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    server = subprocess.Popen(
-        web_command(Address("127.0.0.1", port), workers=workers),
-        cwd=ROOT,
-        env={**os.environ, "WEB_THREADS": str(threads)},
-        stdout=subprocess.DEVNULL,
-    )
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextlib.contextmanager
+def _serve(port: int, command: Sequence[str], *, threads: int) -> Iterator[int]:
+    environment = {**os.environ, "WEB_THREADS": str(threads)}
+    server = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
     try:
         _wait_for(port, server)
         yield port

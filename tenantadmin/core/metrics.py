@@ -9,12 +9,14 @@ import os
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from prometheus_client import Counter, Histogram
 
 _SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30, 60, 120, 300)
+_lock: Final = Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +33,14 @@ class _Metrics:
     full_disks: Counter
 
 
-@cache
 def _metrics() -> _Metrics:
+    # The first requests of a process come in several threads, and a metric can be registered only once.
+    with _lock:
+        return _make_metrics()
+
+
+@cache
+def _make_metrics() -> _Metrics:
     # prometheus_client reads its environment when it is imported, and the settings write it.
     from prometheus_client import Counter, Histogram  # noqa: PLC0415
 

@@ -6,6 +6,8 @@ import time
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from django.db import transaction
+
 from logs.models import PendingBuild
 from tenantadmin.core.timestamps import now
 
@@ -27,7 +29,11 @@ def pending_days() -> list[date | None]:
 def build_pending(worker: Child) -> None:
     """Let the worker send the tasks of all pending builds, as soon as they are due, until none is left."""
     while PendingBuild.objects.exists():
-        PendingBuild.objects.filter(due_at__lte=now() + timedelta(minutes=2)).update(due_at=now())
+        with transaction.atomic():
+            # Without those that a worker is changing: it may wait for others of them.
+            free = PendingBuild.objects.select_for_update(skip_locked=True)
+            due = list(free.filter(due_at__lte=now() + timedelta(minutes=2)).values_list("pk", flat=True))
+            PendingBuild.objects.filter(pk__in=due).update(due_at=now())
         worker.send("queue")
         read_until(worker, "analytics.tasks.queue_builds SUCCESS")
         time.sleep(0.2)

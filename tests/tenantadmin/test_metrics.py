@@ -105,6 +105,23 @@ def test_the_age_of_beat_is_that_of_its_last_job() -> None:
     assert 50 <= names["tenantadmin_beat_age_seconds"] < 60
 
 
+def test_the_first_requests_of_a_process_are_counted_at_once() -> None:
+    code = (
+        "import sys; from concurrent.futures import ThreadPoolExecutor; from threading import Barrier\n"
+        "from tenantadmin.core.metrics import count_query\n"
+        "import prometheus_client as prometheus\n"
+        "sys.setswitchinterval(1e-6); barrier = Barrier(8)\n"
+        "def count(_): barrier.wait(); count_query(outcome='ok', seconds=1)\n"
+        "with ThreadPoolExecutor(8) as pool: list(pool.map(count, range(8)))\n"
+        "print(prometheus.REGISTRY.get_sample_value('tenantadmin_queries_total', {'outcome': 'ok'}))"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "PROMETHEUS_MULTIPROC_DIR"}
+    answer = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert answer.stdout == "8.0\n", answer.stderr
+
+
 def test_the_processes_of_a_container_share_an_address(tmp_path: Path) -> None:
     """Two processes count; one serves the sum. When it is killed, the other takes over."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
