@@ -453,6 +453,17 @@ def test_row_groups_have_equal_sizes_and_separate_time_ranges(
     assert {compression for *_, compression in found} == {"ZSTD"}
 
 
+def test_a_look_up_by_log_id_skips_row_groups_without_it(day: Day, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "ROW_GROUP_ROWS", 40)
+    day.put({"00/a.json": lines(*[entry(number, logId=f"log-{number}") for number in range(100)])})
+    with duckdb.connect() as connection:
+        found = connection.execute(
+            "SELECT bloom_filter_excludes FROM parquet_bloom_probe(?, 'logId', 'log-50') ORDER BY row_group_id",
+            [str(day.build().file)],
+        ).fetchall()
+    assert found == [(True,), (False,), (True,)]
+
+
 def test_json_columns_are_text_whether_the_entry_has_text_or_a_value(day: Day) -> None:
     day.put(
         {
