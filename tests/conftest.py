@@ -80,6 +80,14 @@ def _emptied_between_tests() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _not_durable() -> Iterator[None]:
+    """Do not wait for the disk. What a test writes need not survive a crash of the machine."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _fresh_rights() -> Iterator[None]:
     """Clear cached rights before and after each test."""

@@ -76,15 +76,18 @@ def test_a_public_operation_looks_at_no_token(operation: Operation, stage: Stage
 @pytest.mark.parametrize(
     "operation",
     # Identity providers and mail programs add parameters of their own to where they send a browser.
-    [operation for operation in OPERATIONS if operation.name not in {"finishSignIn", "showMagicLink"}],
+    [
+        operation
+        for operation in OPERATIONS
+        if operation.name not in {"finishSignIn", "showMagicLink"}
+        and (operation in PUBLIC or EXPECTED[operation.label])
+    ],
     ids=lambda operation: operation.label,
 )
 def test_an_unknown_query_parameter_is_a_400(operation: Operation, stage: Stage) -> None:
-    for caller in sorted(EXPECTED.get(operation.label, {"anonymous"})):
-        answer = send(operation, stage, caller, query="x=1")
-        assert (answer.status_code, answer.json()["message"]) == (400, "A query parameter is not known."), (
-            caller
-        )
+    caller = "anonymous" if operation in PUBLIC else min(EXPECTED[operation.label])
+    answer = send(operation, stage, caller, query="x=1")
+    assert (answer.status_code, answer.json()["message"]) == (400, "A query parameter is not known.")
 
 
 def test_the_table_names_every_operation() -> None:
