@@ -9,16 +9,16 @@ FIRST_MS: Final = -62_135_596_800_000
 LAST_MS: Final = 253_402_300_799_999
 
 
-def mean(total: int | None, count: int) -> int:
+def mean(total: int, count: int) -> int:
     """Return ``total / count`` rounded half up; 0 if ``count`` is 0."""
     return mean_or_none(total, count) or 0
 
 
-def mean_or_none(total: int | None, count: int) -> int | None:
+def mean_or_none(total: int, count: int) -> int | None:
     """Return ``total / count`` rounded half up; None if ``count`` is 0."""
     if not count:
         return None
-    return (2 * (total or 0) + count) // (2 * count)
+    return (2 * total + count) // (2 * count)
 
 
 def rate(part: int, whole: int) -> float:

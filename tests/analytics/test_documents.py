@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import tempfile
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 
 from analytics.summaries.documents.month import month_document
-from analytics.summaries.documents.opportunities import LIST_LENGTH, opportunities_document
+from analytics.summaries.documents.opportunities import opportunities_document
 from analytics.summaries.documents.rules import rules_document
 from analytics.summaries.documents.users import users_document
 from analytics.summaries.documents.year import daily_activity, first_activity_day, year_document
@@ -30,6 +31,7 @@ from tests.analytics.pipeline import (
     roll_day,
     store_files,
 )
+from tests.analytics.random_log import DAYS, random_entries
 
 Files = dict[date, dict[str, bytes]]
 
@@ -41,6 +43,17 @@ Files = dict[date, dict[str, bytes]]
 def test_every_document_equals_the_oracle(days: Files) -> None:
     with tempfile.TemporaryDirectory() as name:
         check_documents(days, Path(name))
+
+
+def test_documents_of_many_entries_equal_the_oracle(tmp_path: Path) -> None:
+    # Repeated statements in each list of opportunities, which the small files above seldom have.
+    chance = random.Random(1)  # noqa: S311  # reproducible, not secret
+    # The activity of 2026 begins 364 days before its last day.
+    before = date(2025, 5, 2), date(2025, 5, 3)
+    days = {day: {"00/a.json": json.dumps(random_entries(chance, day)).encode()} for day in (*before, *DAYS)}
+    check_documents(days, tmp_path)
+    rows = [row for day, files in days.items() for row in oracle.read_day(files, day)]
+    assert all(oracle.opportunities_document(rows).values())
 
 
 def check_documents(days: Files, directory: Path) -> None:
@@ -124,7 +137,9 @@ def test_suggested_actions_name_the_warehouse_time_that_they_save(tmp_path: Path
     asked = [
         ("often", "r1", ["MISS"] * 3 + ["HIT"] * 2, 300),
         ("rarely", None, ["MISS"] * 17 + ["HIT"] * 4, 10),
+        ("seldom", "r3", ["MISS"] * 17 + ["HIT"] * 4, 20),
         ("never", "r2", ["BYPASS", "PASSTHROUGH", "BYPASS"], 50),
+        ("unruled", None, ["PASSTHROUGH"] * 2, 7),
     ]
     entries = [
         {
@@ -152,14 +167,20 @@ def test_suggested_actions_name_the_warehouse_time_that_they_save(tmp_path: Path
             "and each further hit saves about 300 ms of warehouse time.",
             "rarely": "Raise the TTL of the rule that caches it, or invalidate it less often: it had 17 "
             "misses and 4 hits, and each further hit saves about 10 ms of warehouse time.",
+            "seldom": "Raise the TTL of rule r3, or invalidate it less often: it had 17 misses and 4 hits, "
+            "and each further hit saves about 20 ms of warehouse time.",
         },
         "highCostUncached": {
             "never": "Let rule r2 cache this statement: it ran 3 times on the warehouse without caching. "
             "If only the first execution did, that would save up to 100 ms.",
+            "unruled": "Add a rule that caches this statement: it ran 2 times on the warehouse without "
+            "caching. If only the first execution did, that would save up to 7 ms.",
         },
         "lowHitRate": {
             "rarely": "Widen the key or raise the TTL of the rule that caches it: only 4 of 21 executions "
             "were hits, and each further hit saves about 10 ms of warehouse time.",
+            "seldom": "Widen the key or raise the TTL of rule r3: only 4 of 21 executions were hits, and "
+            "each further hit saves about 20 ms of warehouse time.",
         },
     }
 
@@ -173,7 +194,7 @@ def test_of_statements_that_cost_the_same_those_of_the_lowest_hashes_are_listed(
             "cacheStatus": status,
             "warehouseExecutionTimeMs": 10,
         }
-        for number in range(LIST_LENGTH + 2)
+        for number in range(52)
         for status in ["BYPASS"] * 17 + ["MISS"] * 3
     ]
     store = store_files(tmp_path / "store", {day: {"00/a.json": json.dumps(entries).encode()}})
@@ -181,9 +202,29 @@ def test_of_statements_that_cost_the_same_those_of_the_lowest_hashes_are_listed(
     assert part is not None
     with opened(merge_year({day: part}, directory=tmp_path / "year")) as rollups:
         document = opportunities_document(rollups, text_file=lambda _: part[STATEMENTS])
-    hashes = sorted(oracle.md5(f"SELECT {number}") for number in range(LIST_LENGTH + 2))
+    hashes = sorted(oracle.md5(f"SELECT {number}") for number in range(52))
     listed = {name: [entry["queryHash"] for entry in own] for name, own in document.items()}
-    assert listed == dict.fromkeys(("repeatMisses", "highCostUncached", "lowHitRate"), hashes[:LIST_LENGTH])
+    assert listed == dict.fromkeys(("repeatMisses", "highCostUncached", "lowHitRate"), hashes[:50])
+
+
+def test_a_day_of_many_statements_lists_and_counts_each_once(tmp_path: Path) -> None:
+    day = date(2026, 3, 1)
+    # More than a row group of the rollups, with the last statements in hours of their own.
+    entries = [
+        {
+            "timestamp": day_start_ms(day) + (3_600_000 * (number // 4_000)),
+            "standardizedSql": f"SELECT {number}",
+            "userName": "Ana",
+        }
+        for number in range(8_200)
+    ]
+    files = {"00/a.json": json.dumps(entries).encode()}
+    _, part = roll_day(store_files(tmp_path / "store", {day: files}), day, directory=tmp_path / "built")
+    assert part is not None
+    expected = oracle.day_document(oracle.read_day(files, day))
+    assert [hour["queries"] for hour in expected["hourlyActivity"][:4]] == [4_000, 4_000, 200, 0]
+    for user in (None, "Ana"):
+        assert day_json(part, user=user) == expected
 
 
 def without_action(document: dict[str, Any]) -> dict[str, Any]:

@@ -54,7 +54,7 @@ _SUMS: Final = {
     "users": ("user_name", "count"),
 }
 #: The bit of each hour in a mask, as Arrow scalars. From Python numbers, each call would make them again.
-_BITS: Final = [pa.scalar(1 << hour, pa.int64()) for hour in range(24)]
+_BITS: Final = [pa.scalar(1 << hour) for hour in range(24)]
 _encode = msgspec.json.Encoder().encode
 
 
@@ -76,9 +76,7 @@ def day_document(day: DayTables) -> Iterator[bytes]:
         for start in range(0, table.num_rows, _BATCH):
             yield separator + _encode(_records(columns.slice(start, _BATCH)))[1:-1]
             separator = b","
-    totals = sum_hours(
-        by_hour, users=users, queries=sum(map(len, masks)), queries_by_hour=_count_hours(masks)
-    )
+    totals = sum_hours(by_hour, users=users, queries_by_hour=_count_hours(masks))
     whole = totals.whole
     rest = {
         "uniqueUsers": whole["users"],

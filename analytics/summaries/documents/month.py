@@ -17,13 +17,14 @@ def month_document(rollups: Rollups, *, month: int) -> dict[str, Any] | None:
     Users and statements are distinct over the whole month, also in each hour of day. An hour without entries
     has null for its split averages.
     """
-    totals = read_totals(rollups)
-    if totals.is_empty:
+    found = read_totals(rollups)
+    if found is None:
         return None
+    totals, queries = found
     whole = totals.whole
     return {
         "month": month,
-        "totalQueries": totals.queries,
+        "totalQueries": queries,
         "totalUsers": whole["users"],
         "totalCacheHits": whole["hits"],
         "totalCacheMisses": whole["misses"],

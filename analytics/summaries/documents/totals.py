@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 #: The source has one row per hour of day and user. Wide sums are DECIMAL; as HUGEINT they become Python ints.
 _SUMS: Final = """
     SELECT hour,
-        sum(entries)::BIGINT AS entries,
         sum(hits)::BIGINT AS hits,
         sum(misses)::BIGINT AS misses,
         coalesce(sum(hit_bytes), 0)::HUGEINT AS hit_bytes,
@@ -32,7 +31,7 @@ _SUMS: Final = """
     FROM <hours> GROUP BY hour
 """
 ADDITIVE: Final = (
-    *("entries", "hits", "misses", "hit_bytes", "other_bytes", "time_sum", "time_count"),
+    *("hits", "misses", "hit_bytes", "other_bytes", "time_sum", "time_count"),
     *("hit_time_sum", "hit_time_count", "miss_time_sum", "miss_time_count"),
 )
 
@@ -47,39 +46,35 @@ _USERS: Final = "SELECT count(DISTINCT user_name) AS users FROM <user_activity>"
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """The sums of a period and its distinct statements, over the whole period and by hour of day."""
+    """The sums of a period, over the whole period and by hour of day, and its distinct statements by hour."""
 
     whole: Mapping[str, Any]
     by_hour: Mapping[int, Mapping[str, Any]]
-    queries: int
     queries_by_hour: Sequence[int]
 
-    @property
-    def is_empty(self) -> bool:
-        """True if the period has no log entry."""
-        return not self.whole["entries"]
 
+def read_totals(rollups: Rollups) -> tuple[Totals, int] | None:
+    """Return the totals of the merged ``rollups`` of a month and its number of distinct statements.
 
-def read_totals(rollups: Rollups) -> Totals:
-    """Return the totals of the merged ``rollups`` of a month."""
+    Return None if there is no log entry.
+    """
     by_hour = {row["hour"]: row for row in rollups.rows(_SUMS)}
-    queries = {row["hour"]: row["queries"] for row in rollups.rows(_STATEMENTS)}
-    if rollups.is_tenant:
-        users = rollups.row(_USERS)["users"]
-    else:
-        users = max((row["users"] for row in by_hour.values()), default=0)
-    queries_by_hour = [queries.get(hour, 0) for hour in range(24)]
-    return sum_hours(by_hour, users=users, queries=queries.get(24, 0), queries_by_hour=queries_by_hour)
+    if not by_hour:
+        return None
+    users = rollups.row(_USERS)["users"] if rollups.is_tenant else 1
+    found = {row["hour"]: row["queries"] for row in rollups.rows(_STATEMENTS)}
+    *queries_by_hour, queries = (found.get(hour, 0) for hour in range(25))
+    return sum_hours(by_hour, users=users, queries_by_hour=queries_by_hour), queries
 
 
 def sum_hours(
-    by_hour: Mapping[int, Mapping[str, Any]], *, users: int, queries: int, queries_by_hour: Sequence[int]
+    by_hour: Mapping[int, Mapping[str, Any]], *, users: int, queries_by_hour: Sequence[int]
 ) -> Totals:
     """Return the totals of a period.
 
     Args:
         by_hour: the sums of each hour; hours without entries may be left out.
-        users, queries, queries_by_hour: distinct counts, which cannot be added up.
+        users, queries_by_hour: distinct counts, which cannot be added up.
     """
     measured = [row for row in by_hour.values() if row["time_count"]]
     whole = {
@@ -88,7 +83,7 @@ def sum_hours(
         "time_max": max((row["time_max"] for row in measured), default=0),
         "users": users,
     }
-    return Totals(whole, by_hour, queries, queries_by_hour)
+    return Totals(whole, by_hour, queries_by_hour)
 
 
 def averages(totals: Totals) -> dict[str, int]:
@@ -103,34 +98,28 @@ def averages(totals: Totals) -> dict[str, int]:
     }
 
 
-def hourly_activity(
-    totals: Totals, *, split_mean: Callable[[int | None, int], int | None]
-) -> list[dict[str, Any]]:
+def hourly_activity(totals: Totals, *, split_mean: Callable[[int, int], int | None]) -> list[dict[str, Any]]:
     """Return 24 entries by hour of day (UTC).
 
     Args:
         split_mean: computes the two split averages, and decides their value without data.
     """
+    without_entries = dict.fromkeys((*ADDITIVE, "users"), 0)
     activity = []
     for hour in range(24):
-        row = totals.by_hour.get(hour, {})
-        hits, misses = row.get("hits", 0), row.get("misses", 0)
+        row = totals.by_hour.get(hour, without_entries)
         activity.append(
             {
                 "hour": hour,
                 "queries": totals.queries_by_hour[hour],
-                "totalHits": hits + misses,
-                "cacheHits": hits,
-                "cacheMisses": misses,
-                "cachedBytes": row.get("hit_bytes", 0),
-                "passThroughBytes": row.get("other_bytes", 0),
-                "cacheHitAverageResponseTime": split_mean(
-                    row.get("hit_time_sum"), row.get("hit_time_count", 0)
-                ),
-                "cacheMissAverageResponseTime": split_mean(
-                    row.get("miss_time_sum"), row.get("miss_time_count", 0)
-                ),
-                "users": row.get("users", 0),
+                "totalHits": row["hits"] + row["misses"],
+                "cacheHits": row["hits"],
+                "cacheMisses": row["misses"],
+                "cachedBytes": row["hit_bytes"],
+                "passThroughBytes": row["other_bytes"],
+                "cacheHitAverageResponseTime": split_mean(row["hit_time_sum"], row["hit_time_count"]),
+                "cacheMissAverageResponseTime": split_mean(row["miss_time_sum"], row["miss_time_count"]),
+                "users": row["users"],
             }
         )
     return activity
