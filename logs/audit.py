@@ -11,6 +11,8 @@ from tenantadmin.core.request_ids import current_request_id
 if TYPE_CHECKING:
     from uuid import UUID
 
+    from logs.sql.protocol import QueryResult
+
 
 @dataclass(frozen=True, slots=True)
 class Reader:
@@ -46,15 +48,19 @@ def end_query(
     run: QueryRun,
     *,
     outcome: str,
-    duration_ms: int,
+    seconds: float,
     message: str = "",
-    rows: int | None = None,
-    nbytes: int | None = None,
+    result: QueryResult | None = None,
 ) -> None:
-    """Complete the audit row of a query: ``ok`` with rows and bytes, or the error's code and message."""
+    """Complete the audit row of a query: ``ok`` with its result, or the error's code and message."""
     # With the time, PostgreSQL looks into one partition.
     QueryRun.objects.filter(pk=run.pk, at=run.at).update(
-        outcome=outcome, duration_ms=duration_ms, message=_storable(message), rows=rows, bytes=nbytes
+        outcome=outcome,
+        duration_ms=round(seconds * 1000),
+        message=_storable(message),
+        rows=result and result.row_count,
+        bytes=result and result.nbytes,
+        from_kept_result=result is not None and result.is_kept,
     )
 
 

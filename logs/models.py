@@ -168,6 +168,8 @@ class QueryRun(MonthlyModel):
     duration_ms = models.PositiveBigIntegerField(null=True)
     rows = models.PositiveBigIntegerField(null=True)
     bytes = models.PositiveBigIntegerField(null=True)
+    #: The rows are those of an earlier run. See `logs.kept_results`.
+    from_kept_result = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         ordering = ("-at", "-id")

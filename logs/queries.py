@@ -12,6 +12,7 @@ from django.conf import settings
 
 from logs.audit import Reader, begin_query, end_query
 from logs.cancelling import WATCH
+from logs.kept_results import KeptResult
 from logs.sources import log_source
 from logs.sql.cancellation import Cancellation
 from logs.sql.errors import EngineUnavailable
@@ -48,12 +49,12 @@ def run_query(
     limits: Limits | None = None,
     disconnection: Disconnection | None = None,
 ) -> QueryResult:
-    """Run ``statement`` over the tenant's log. Record in the audit how it ended.
+    """Run ``statement`` over the tenant's log, or return its kept result. Record in the audit how it ended.
 
     If a file is gone because its day was built again meanwhile, the new files are read.
 
     Args:
-        source: the files to read; default: the current partitions.
+        source: the files to read, for which no result is kept; default: the current partitions.
         limits: default: those of the settings.
         disconnection: ends the query when the caller is gone.
 
@@ -63,36 +64,35 @@ def run_query(
     """
     run = begin_query(reader, tenant=tenant, statement=statement)
     started = time.monotonic()
-    outcome, message, rows, nbytes = InternalError.code, InternalError.message, None, None
+    outcome, message = InternalError.code, InternalError.message
+    result: QueryResult | None = None
+    limits = limits or query_limits()
     cancellation = Cancellation()
     disconnection = disconnection or Disconnection()
     try:
         with disconnection.calling(cancellation.cancel), WATCH.watching(run.pk, cancellation):
             execute = functools.partial(
-                get_engine().execute,
-                statement=statement,
-                limits=limits or query_limits(),
-                cancellation=cancellation,
+                get_engine().execute, statement=statement, limits=limits, cancellation=cancellation
             )
-            result = _read_log(store, tenant=tenant, source=source, execute=execute)
+            if source is not None:
+                result = execute(source=source)
+            else:
+                kept = KeptResult(tenant=tenant, statement=statement, limits=limits)
+                result = _read_log(store, tenant=tenant, execute=functools.partial(kept.find_or_run, execute))
     except ApiError as error:
         outcome, message = error.code, error.text
         raise
     else:
-        outcome, message, rows, nbytes = "ok", "", result.row_count, result.nbytes
+        outcome, message = "ok", ""
         return result
     finally:
-        duration_ms = round((time.monotonic() - started) * 1000)
-        count_query(outcome=outcome, seconds=time.monotonic() - started)
-        end_query(run, outcome=outcome, duration_ms=duration_ms, message=message, rows=rows, nbytes=nbytes)
+        seconds = time.monotonic() - started
+        count_query(outcome=outcome, seconds=seconds)
+        end_query(run, outcome=outcome, seconds=seconds, message=message, result=result)
 
 
-def _read_log(
-    store: ObjectStore, *, tenant: UUID, source: LogSource | None, execute: Callable[..., QueryResult]
-) -> QueryResult:
-    """Execute a query over ``source``, or over the current files: again if they were replaced meanwhile."""
-    if source is not None:
-        return execute(source=source)
+def _read_log(store: ObjectStore, *, tenant: UUID, execute: Callable[..., QueryResult]) -> QueryResult:
+    """Execute a query over the current files: again if they were replaced meanwhile."""
     current = log_source(store, tenant=tenant)
     for _ in range(_ATTEMPTS):
         try:

@@ -102,7 +102,10 @@ def built(world: factories.World, client: ApiClient) -> factories.World:
             *("PUT rules", "PUT", "/config/tenants/{}/rules"),
             [{"rules": [{**RULE, "ttlSeconds": seconds}]} for seconds in (120, 180)],
         ),
-        ("POST query", "POST", "/tenants/{}/query", [{"sql": "SELECT count(*) FROM proxy_logs"}] * 2),
+        (
+            *("POST query", "POST", "/tenants/{}/query"),
+            [{"sql": f"SELECT count(*) AS {name} FROM proxy_logs"} for name in "ab"],
+        ),
         ("A day summary", "GET", f"/tenants/{{}}/summaries/{DAY}", [None] * 2),
         (
             *("A marker", "POST", "/tenants/{}/invalidation-markers"),

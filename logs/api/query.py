@@ -57,6 +57,14 @@ _TRUNCATED: Final = OpenApiParameter(
     response=[200],
     description="`true` if a limit cut the answer.",
 )
+_CACHE: Final = OpenApiParameter(
+    "X-Result-Cache",
+    {"type": "string", "enum": ["hit", "miss"]},
+    OpenApiParameter.HEADER,
+    required=True,
+    response=[200],
+    description="`hit` if the rows are those of an earlier run of this statement over the same builds.",
+)
 #: A browser saves these under a name.
 _DOWNLOADS: Final[Mapping[str, Mapping[str, str]]] = {
     "text/csv": {"Content-Disposition": 'attachment; filename="proxy_logs.csv"'},
@@ -80,7 +88,7 @@ class QueryViewSet(AppViewSet):
             ),
             406: refusal(406),
         },
-        headers=[_ROW_COUNT, _TRUNCATED],
+        headers=[_ROW_COUNT, _TRUNCATED, _CACHE],
         examples=[
             OpenApiExample(
                 "Requests by status on one day",
@@ -116,6 +124,7 @@ class QueryViewSet(AppViewSet):
         headers = {
             "X-Row-Count": str(result.row_count),
             "X-Truncated": str(result.truncated).lower(),
+            "X-Result-Cache": "hit" if result.is_kept else "miss",
             "Vary": "Accept, Accept-Encoding",
             **_DOWNLOADS.get(media_type, {}),
         }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import json
+import secrets
 import select
 import signal
 import sys
@@ -21,7 +22,7 @@ import pyarrow as pa
 
 from logs import columns
 from logs.quoting import quote_name, quote_text, quote_texts
-from logs.sql import guard, sandbox, wire
+from logs.sql import guard, pruning, sandbox, wire
 from logs.sql.collecting import Failed, collect, serialize
 from logs.sql.messages import add_hint, character_offset, clean_message
 from logs.sql.view import (
@@ -183,12 +184,15 @@ class _Session:
             self._is_locked = True
             self.is_reusable = has_landlock and bool(request.files) and limits.idle_seconds > 0
         checked = guard.check(request.statement, self._connection)
-        files = needed_files(checked.tree, request.files, request.days)
+        days = pruning.days_read(checked.tree, sorted(set(request.days)))
+        files = needed_files(days, request.files, request.days)
         head = {"kind": "checked", "readsLog": checked.reads_log, "namesDay": checked.names_day}
         wire.write_all(self._descriptor, wire.encode({**head, "files": files} if request.wait else head))
         if request.wait:
             wire.read_head(self._descriptor)
-        return _answer(self._connection, self._view, request, [f"{self.folder}/{file}" for file in files])
+        paths = [f"{self.folder}/{file}" for file in files]
+        document, body = _answer(self._connection, self._view, request, paths)
+        return {**document, "days": days if checked.is_repeatable else None}, body
 
 
 # Restrictions ------------------------------------------------------------------------------------
@@ -204,6 +208,8 @@ def _restrict_process(connection: Any, limits: wire.ProcessLimits) -> None:
     sandbox.limit_files(open_files=_OPEN_FILES)
     sandbox.forbid_new_privileges()
     connection.execute(f"SET memory_limit = '{limits.memory_bytes}B'")
+    # All forks have the same state of the engine's random numbers.
+    connection.execute(f"SELECT setseed({secrets.SystemRandom().uniform(-1, 1)})")
     seconds = (limits.seconds + GRACE_SECONDS) * limits.threads + limits.earlier_seconds
     sandbox.limit_processor_time(seconds=int(seconds) + _STARTUP_SECONDS)
     sandbox.limit_memory(extra_bytes=limits.memory_bytes + _EXTRA_ADDRESS_SPACE)

@@ -122,6 +122,17 @@ SPECIAL_FORMS: Final = _names("unlist unnest")
 
 ALLOWED_FUNCTIONS: Final = OPERATORS | FUNCTIONS | SPECIAL_FORMS
 
+#: What DuckDB takes for the time if no column in scope has the name.
+TIME_KEYWORDS: Final = _names("current_date current_time current_timestamp localtime localtimestamp")
+
+#: Allowed functions whose values depend on the time or on chance.
+VOLATILE: Final = _names(
+    """
+    age ago current_date current_localtime current_localtimestamp gen_random_uuid get_current_time
+    get_current_timestamp now random reservoir_quantile today transaction_timestamp uuid uuidv4 uuidv7
+    """
+)
+
 #: Table functions that read only their arguments.
 ALLOWED_TABLE_FUNCTIONS: Final = _names("generate_series json_each json_tree range repeat repeat_row unnest")
 

@@ -69,12 +69,15 @@ class CheckedStatement:
         tree: its parse tree.
         reads_log: it reads proxy_logs.
         names_day: it contains a column named ``day``. Both are used in the message on a timeout.
+        is_repeatable: a right answer stays right while the log stays the same, because it depends neither on
+            the time nor on chance. There may be several right answers, as for LIMIT without an order.
     """
 
     text: str
     tree: dict[str, Any] = field(repr=False, compare=False)
     reads_log: bool
     names_day: bool
+    is_repeatable: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +100,7 @@ class _Findings:
 
     reads_log: bool = False
     names_day: bool = False
+    is_repeatable: bool = True
     column_names: set[str] = field(default_factory=set)
     implicit_calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
@@ -151,7 +155,13 @@ def check(statement: str, connection: Connection) -> CheckedStatement:
     except Refused as refusal:
         # Positions in the tree are offsets in bytes.
         raise Refused(refusal.message, position=character_offset(text, refusal.position)) from None
-    return CheckedStatement(statement, tree, reads_log=findings.reads_log, names_day=findings.names_day)
+    return CheckedStatement(
+        statement,
+        tree,
+        reads_log=findings.reads_log,
+        names_day=findings.names_day,
+        is_repeatable=findings.is_repeatable,
+    )
 
 
 def _too_long() -> str:
@@ -252,6 +262,7 @@ def _check_record(
     family: str, variant: str, record: dict[str, Any], scope: frozenset[str], findings: _Findings
 ) -> None:
     findings.column_names.update(fold(name) for name in _column_names(record))
+    findings.is_repeatable = findings.is_repeatable and not _is_volatile(family, variant, record)
     if family == "table" and variant == "BASE_TABLE":
         _check_table(record, scope, findings)
     elif variant == "TABLE_FUNCTION" and family == "table":
@@ -267,6 +278,16 @@ def _check_record(
             findings.implicit_calls.append((path[0], record))
     elif family == "type info" and variant == "UNBOUND_TYPE_INFO" and record.get("schema", "main") != "main":
         raise Refused(_TYPE_WITH_SCHEMA)
+
+
+def _is_volatile(family: str, variant: str, record: dict[str, Any]) -> bool:
+    """Return True if the value of a record depends on the time or on chance."""
+    if family == "expression" and variant in {"FUNCTION", "WINDOW"}:
+        return fold(record["function_name"]) in functions.VOLATILE
+    if family == "expression" and variant == "COLUMN_REF":
+        path = record["column_names"]
+        return len(path) == 1 and fold(path[0]) in functions.TIME_KEYWORDS
+    return family == "sample"
 
 
 def _column_names(record: dict[str, Any]) -> Iterator[str]:

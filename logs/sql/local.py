@@ -229,6 +229,7 @@ def _result(
         row_count=sum(batch.num_rows for batch in batches),
         truncated=bool(document["truncated"]),
         elapsed_ms=elapsed_ms,
+        days=None if document["days"] is None else tuple(map(str, document["days"])),
     )
 
 

@@ -22,6 +22,8 @@ class SqlOptions:
         queue: how many more queries may wait.
         warm: how many query processes are kept ready.
         leases: how long a process is kept for the tenant's next query.
+        kept_seconds: how long results are kept for the same query; 0 if they are not.
+        kept_bytes: how many bytes of results one tenant may have kept anew in that time.
         cache_bytes: the limit for local copies of a remote store's files.
         service_url: the SQL service that runs the queries; empty if this process runs them.
         service_secret: the secret that the SQL service and its callers share.
@@ -33,6 +35,8 @@ class SqlOptions:
     queue: int
     warm: int
     leases: LeaseOptions
+    kept_seconds: int
+    kept_bytes: int
     cache_bytes: int
     service_url: str
     service_secret: str
@@ -59,6 +63,8 @@ def options_from(values: Mapping[str, Any]) -> SqlOptions:
             processor_seconds=values["SQL_LEASE_PROCESSOR_SECONDS"],
             growth_bytes=values["SQL_LEASE_GROWTH_BYTES"],
         ),
+        kept_seconds=values["SQL_KEPT_RESULTS_SECONDS"],
+        kept_bytes=values["SQL_KEPT_RESULTS_BYTES"],
         cache_bytes=values["SQL_CACHE_BYTES"],
         service_url=values["SQL_SERVICE_URL"] or "",
         service_secret=values["SQL_SERVICE_SECRET"] or "",

@@ -93,6 +93,9 @@ class QueryResult:
     Attributes:
         batches: at least one; a result without rows has one batch without rows, which has the types.
         truncated: the limits of rows or bytes cut the result.
+        days: the days that the statement reads. The result stays right until one of them gets other files.
+            None if it may be wrong in a moment, because it depends on the time or on chance.
+        is_kept: it is the kept result of an earlier run.
     """
 
     columns: tuple[ResultColumn, ...]
@@ -100,6 +103,8 @@ class QueryResult:
     row_count: int
     truncated: bool
     elapsed_ms: int
+    days: tuple[str, ...] | None = None
+    is_kept: bool = False
 
     @property
     def nbytes(self) -> int:

@@ -80,6 +80,7 @@ def encode_result(result: QueryResult) -> bytes:
         "columns": [[column.name, column.type] for column in result.columns],
         "truncated": result.truncated,
         "elapsed_ms": result.elapsed_ms,
+        "days": result.days,
     }
     schema = result.batches[0].schema
     sink = pa.BufferOutputStream()
@@ -105,6 +106,7 @@ def decode_result(body: bytes) -> QueryResult:
             row_count=sum(batch.num_rows for batch in batches),
             truncated=bool(description["truncated"]),
             elapsed_ms=int(description["elapsed_ms"]),
+            days=None if description.get("days") is None else tuple(description["days"]),
         )
     except (pa.ArrowException, ValueError, KeyError, TypeError) as error:
         raise InvalidMessage(f"not a result: {error}") from None

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from logs import columns
 from logs.quoting import quote_name, quote_text
-from logs.sql import pruning
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,12 +62,11 @@ def _special_view(files: Sequence[str], days: Sequence[str]) -> str | None:
     return f"CREATE OR REPLACE VIEW proxy_logs AS SELECT {_NAMES}, {day} FROM {source}"  # noqa: S608
 
 
-def needed_files(tree: dict[str, Any], files: Sequence[str], days: Sequence[str]) -> list[str]:
-    """Return the files that the view must have for this statement.
+def needed_files(needed_days: Sequence[str], files: Sequence[str], days: Sequence[str]) -> list[str]:
+    """Return the files that the view must have for a statement that reads ``needed_days``.
 
     The fast view cannot have fewer than two files, so the result has at least two if there are two.
     """
-    needed_days = set(pruning.days_read(tree, days))
     needed = [file for file, day in zip(files, days, strict=True) if day in needed_days]
     others = (file for file, day in zip(files, days, strict=True) if day not in needed_days)
     while len(needed) < 2 and (other := next(others, None)):

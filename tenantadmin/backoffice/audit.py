@@ -338,6 +338,7 @@ def _of_query(row: Any) -> Entry:
     is_refused = row.outcome not in {"ok", "running"}
     spent = "" if row.duration_ms is None else f", {row.duration_ms} ms"
     rows = "" if row.rows is None else f", rows: {row.rows}"
+    kept = ", served from a kept result" if row.from_kept_result else ""
     return Entry(
         Source.QUERY,
         row,
@@ -345,7 +346,7 @@ def _of_query(row: Any) -> Entry:
         "SQL query",
         row.email,
         "",
-        f"{row.outcome}{rows}{spent}",
+        f"{row.outcome}{rows}{spent}{kept}",
         code=row.opening,
         reason=row.message,
         is_refused=is_refused,

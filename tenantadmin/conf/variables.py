@@ -125,6 +125,8 @@ VARIABLES: Final = (
     Variable("SQL_LEASE_IDLE_SECONDS", kinds.seconds(0.1, 3600), 60.0),
     Variable("SQL_LEASE_PROCESSOR_SECONDS", kinds.seconds(0.1, 3600), 10.0),
     Variable("SQL_LEASE_GROWTH_BYTES", kinds.whole(0, _MAX_BYTES), 256 << 20),
+    Variable("SQL_KEPT_RESULTS_SECONDS", kinds.whole(0, 86_400), 600),
+    Variable("SQL_KEPT_RESULTS_BYTES", kinds.whole(1, _MAX_BYTES), 4 << 20),
     Variable("SQL_SERVICE_URL", kinds.web_address),
     Variable("SQL_SERVICE_SECRET", kinds.shared_secret, secret=True),
     # Logging and metrics

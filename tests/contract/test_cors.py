@@ -52,6 +52,7 @@ def test_a_page_reads_the_headers_of_an_answer(world: factories.World) -> None:
         "Retry-After",
         "X-Row-Count",
         "X-Truncated",
+        "X-Result-Cache",
         "X-Tos-Hash",
         "Location",
     } <= exposed

@@ -159,7 +159,7 @@ def test_a_truncated_result_says_so(world: World, capsys: pytest.CaptureFixture[
     printed = capsys.readouterr()
     assert printed.out == "range\r\n0\r\n1\r\n"
     assert printed.err == "2 rows, truncated at the limit\n"
-    query(world, "SELECT * FROM range(3)")
+    query(world, "SELECT * FROM range(4)")
     assert re.search(r"^2 rows in \d+ ms, truncated at the limit$", capsys.readouterr().out, re.MULTILINE)
 
 

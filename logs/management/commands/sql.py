@@ -49,7 +49,8 @@ class Command(BaseCommand):
         truncated = ", truncated at the limit" if result.truncated else ""
         if format == "table":
             print_result(console, result)
-            console.print(f"{rows} in {result.elapsed_ms} ms{truncated}", style="dim", soft_wrap=True)
+            kept = ", kept from an earlier run" if result.is_kept else ""
+            console.print(f"{rows} in {result.elapsed_ms} ms{kept}{truncated}", style="dim", soft_wrap=True)
             return
         _write(console, _WRITERS[format](result))
         if truncated:

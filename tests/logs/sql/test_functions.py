@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import duckdb
 import pytest
 
@@ -29,6 +31,26 @@ def test_duckdb_has_no_new_kinds_of_functions() -> None:
     kinds = {kind for (kind,) in duckdb.execute("SELECT function_type FROM duckdb_functions()").fetchall()}
     # Pragmas are statements, which the guard refuses.
     assert kinds == {"scalar", "macro", "aggregate", "table", "table_macro", "pragma"}
+
+
+def test_functions_that_duckdb_calls_volatile_are() -> None:
+    rows = duckdb.execute(
+        "SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE stability <> 'CONSISTENT'"
+    ).fetchall()
+    # It has no value.
+    allowed = functions.ALLOWED_FUNCTIONS - {"error"}
+    assert {name for (name,) in rows} & allowed <= functions.VOLATILE <= allowed
+
+
+def test_macros_of_volatile_functions_are_volatile() -> None:
+    rows = duckdb.execute(
+        "SELECT DISTINCT lower(function_name), lower(macro_definition) FROM duckdb_functions()"
+        " WHERE function_type = 'macro'"
+    ).fetchall()
+    words = functions.VOLATILE | functions.TIME_KEYWORDS
+    found = {name for name, text in rows if words & set(re.findall(r"\w+", text))}
+    assert found & functions.ALLOWED_FUNCTIONS <= functions.VOLATILE
+    assert "ago" in found
 
 
 @pytest.mark.parametrize(

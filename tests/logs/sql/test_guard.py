@@ -182,6 +182,35 @@ def test_a_checked_statement_says_whether_it_reads_the_log_and_names_the_day(
     assert (checked.reads_log, checked.names_day) == (reads_log, names_day)
 
 
+@pytest.mark.parametrize(
+    ("statement", "is_repeatable"),
+    [
+        ("SELECT day, count(*) FROM proxy_logs GROUP BY 1 LIMIT 1", True),
+        (
+            "SELECT p.now, p.current_date, 'random()' AS random FROM (SELECT 1 AS now, 2 AS current_date) p",
+            True,
+        ),
+        ("SELECT list_transform([1], lambda x: x + 1), sum(1) OVER ()", True),
+        ("SELECT Random()", False),
+        ("SELECT main.now()", False),
+        ("SELECT CURRENT_DATE", False),
+        ("SELECT localtime", False),
+        ("SELECT 1 ORDER BY uuid()", False),
+        ("SELECT list_transform([1], lambda x: x + random())", False),
+        ("SELECT sum(random()) OVER ()", False),
+        ("WITH a AS (SELECT today() AS d) SELECT 1 FROM a", False),
+        ("SELECT (SELECT current_timestamp)", False),
+        ("SELECT * FROM range(CAST(random() AS BIGINT))", False),
+        ("SELECT 1 LIMIT random() * 10", False),
+        ("SELECT reservoir_quantile(i, 0.5) FROM range(9) r(i)", False),
+        ("SELECT * FROM proxy_logs TABLESAMPLE 1 ROWS", False),
+        ("SELECT * FROM proxy_logs USING SAMPLE reservoir(10 ROWS) REPEATABLE (42)", False),
+    ],
+)
+def test_a_checked_statement_says_whether_its_answer_lasts(statement: str, is_repeatable: bool) -> None:
+    assert guard.check(statement, _connection).is_repeatable is is_repeatable
+
+
 def test_deep_nesting_is_refused_without_advice_about_settings() -> None:
     statement = "SELECT " + "abs(" * 3_000 + "1" + ")" * 3_000
     assert "SET" not in _refusal(statement).message
