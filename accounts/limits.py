@@ -22,7 +22,6 @@ from redis import ConnectionPool, Redis, RedisError
 from tenantadmin.core.errors import InternalError, RateLimited
 
 logger = logging.getLogger(__name__)
-_TIMEOUT_SECONDS = 2.0
 _FREE_TRIES: Final = 5
 _MAX_WAIT_SECONDS: Final = 900
 _FORGET_SECONDS: Final = 3600
@@ -106,12 +105,10 @@ def storage() -> Any:
 
 @lru_cache(maxsize=8)
 def _storage(url: str, namespace: str) -> Any:
-    pool = ConnectionPool.from_url(
-        url, socket_timeout=_TIMEOUT_SECONDS, socket_connect_timeout=_TIMEOUT_SECONDS
-    )
+    pool = ConnectionPool.from_url(url, **settings.REDIS_OPTIONS)
     return RedisStorage("redis://", connection_pool=pool, wrap_exceptions=True, key_prefix=namespace)
 
 
 @lru_cache(maxsize=8)
 def _redis(url: str) -> Redis:
-    return Redis.from_url(url, socket_timeout=_TIMEOUT_SECONDS, socket_connect_timeout=_TIMEOUT_SECONDS)
+    return Redis.from_url(url, **settings.REDIS_OPTIONS)

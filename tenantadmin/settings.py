@@ -13,6 +13,9 @@ from urllib.parse import urlsplit
 
 from csp.constants import NONE, SELF, UNSAFE_EVAL
 from environ import Env
+from redis.backoff import NoBackoff
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.retry import Retry
 
 from logs.sql.options import options_from
 from tenantadmin import embedded
@@ -302,12 +305,18 @@ SECURE_HSTS_SECONDS = env["HSTS_SECONDS"]
 # domain decides about subdomains and preload lists.
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W008", "security.W021"]
 
+#: No request waits longer than this for the cache or for rate limits. A connection that the server has closed
+#: is opened again once; by default, redis-py also repeats a command that timed out, three times.
+REDIS_OPTIONS = {
+    "socket_timeout": 2.0,
+    "socket_connect_timeout": 2.0,
+    "retry": Retry(NoBackoff(), 1, (RedisConnectionError,)),
+}
 CACHES = {
     "default": {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",
         "LOCATION": REDIS_URL,
-        # A cache only saves work, so nothing should wait for it for long.
-        "OPTIONS": {"socket_timeout": 2.0, "socket_connect_timeout": 2.0},
+        "OPTIONS": REDIS_OPTIONS,
     }
 }
 
@@ -481,7 +490,13 @@ CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 3600}
+# A worker asks for tasks with a timeout of a second, so a longer silence means that Redis hangs. A request
+# that publishes a task does not wait longer either.
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    "visibility_timeout": 3600,
+    "socket_timeout": 5.0,
+    "socket_connect_timeout": 5.0,
+}
 # A worker that stops waits so many seconds for its tasks, then returns them to the queue.
 CELERY_WORKER_SOFT_SHUTDOWN_TIMEOUT = 3.0
 CELERY_TIMEZONE = "UTC"

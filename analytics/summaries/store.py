@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tenantadmin.objectstore import ObjectStore
 
 #: A larger document is an object of its own, and is never in memory as a whole.
-INLINE_BYTES: Final = 1 << 20
+INLINE_BYTES: Final = 16 << 10
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import socket
+import socketserver
+import threading
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from accounts.limits import count_use
+from accounts.limits import claim_try, count_use, storage
 from tenantadmin.core.errors import InternalError, RateLimited
 from tests.accounts.support import at_once
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 LIMIT = "5 per 15 minutes"
 
@@ -51,3 +57,47 @@ def test_without_redis_nothing_is_let_through(settings: Any, tmp_path: Any) -> N
     settings.REDIS_URL = f"unix://{tmp_path}/nobody.sock"
     with pytest.raises(InternalError):
         count_use(limit=LIMIT, kind="test", key="ada")
+
+
+class SilentRedis(socketserver.ThreadingTCPServer):
+    """A server that reads what it is sent and never answers."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), socketserver.BaseRequestHandler)
+        self.connections = 0
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        self.connections += 1
+        while request.recv(1024):
+            pass
+
+
+@pytest.fixture
+def silent_redis(settings: Any) -> Iterator[SilentRedis]:
+    with SilentRedis() as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        settings.REDIS_URL = f"redis://127.0.0.1:{server.server_address[1]}"
+        settings.REDIS_OPTIONS = {**settings.REDIS_OPTIONS, "socket_timeout": 0.2}
+        yield server
+        server.shutdown()
+
+
+@pytest.mark.parametrize("use", [partial(count_use, limit=LIMIT), claim_try])
+def test_a_redis_that_does_not_answer_is_asked_once(
+    silent_redis: SilentRedis, use: Callable[..., None]
+) -> None:
+    with pytest.raises(InternalError):
+        use(kind="test", key="ada")
+    assert silent_redis.connections == 1
+
+
+def test_a_connection_that_redis_closed_is_opened_again() -> None:
+    """As after a restart of Redis."""
+    count_use(limit=LIMIT, kind="test", key="ada")
+    pool = storage().storage.connection_pool
+    connection = pool.get_connection()
+    connection._sock.shutdown(socket.SHUT_RDWR)
+    pool.release(connection)
+    assert outcome(LIMIT, "ada") == "ok"
