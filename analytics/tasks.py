@@ -8,7 +8,8 @@ from __future__ import annotations
 import logging
 from contextlib import suppress
 from datetime import date, timedelta
-from typing import Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from celery import Task, shared_task
@@ -26,6 +27,7 @@ from analytics.replay.execution import fail_lost_replays, find_queued_tenants, r
 from analytics.replay.runs import delete_old_replays
 from analytics.service_state import note_beat
 from analytics.summaries.builds import delete_old_builds, end_killed_builds
+from analytics.summaries.by_hours import build_part
 from analytics.summaries.damage import LostRollups
 from analytics.summaries.days import find_stale_days, mark_outdated_days, rebuild_day
 from analytics.summaries.periods import periods_showing
@@ -48,6 +50,9 @@ from logs.sweep import take_next
 from tenantadmin.core.queues import BUILDING, queue_length
 from tenantadmin.objectstore import StoreError, default_store
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 logger = logging.getLogger(__name__)
 
 #: Seconds between two runs of `queue_builds`, `sweep_logs` and `receive_object_events`.
@@ -64,6 +69,8 @@ REPAIR_DELAY: Final = timedelta(seconds=60)
 WATCH_SECONDS: Final = 30
 #: A digest that no worker makes within so many seconds is sent again.
 DIGEST_SECONDS: Final = 300
+#: A task for a part of a day that no worker begins within so many seconds is not needed any more.
+PART_SECONDS: Final = 3_600
 #: An unfinished write that began longer ago was killed.
 LONGEST_WRITE: Final = timedelta(days=1)
 
@@ -128,10 +135,24 @@ def refresh_day(tenant: str, day: str) -> None:
     if read_mark(**which) is None:
         return  # an earlier task has done it
     try:
-        if rebuild_day(default_store(), **which):
+        if rebuild_day(default_store(), **which, spread=partial(_spread, tenant, day)):
             logger.info("Rebuilt %s of tenant %s", day, tenant)
     except Busy:
         postpone(**which)
+
+
+def _spread(tenant: str, day: str, stage: str, parts: Mapping[int, str]) -> None:
+    """Send a task for each part. The build of the day goes on with what no task has begun."""
+    for number, before in parts.items():
+        build_day_part.apply_async((tenant, day, stage, number, before), expires=PART_SECONDS)
+
+
+@shared_task
+def build_day_part(tenant: str, day: str, stage: str, number: int, before: str) -> None:
+    """Build a part of a large day. If this fails, the build of the day does it."""
+    which: Any = {"tenant": UUID(tenant), "day": date.fromisoformat(day)}
+    with suppress(Busy):
+        build_part(default_store(), **which, stage=stage, number=number, before=before)
 
 
 @shared_task

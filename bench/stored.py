@@ -31,8 +31,8 @@ def read_day_file(*, tenant: UUID, day: date) -> tuple[list[str], list[tuple[Any
     with duckdb.connect() as connection:
         attach_store(connection, store)
         rows = connection.execute(
-            f"SELECT {selected}, _hour FROM read_parquet(?, file_row_number = true) ORDER BY file_row_number",
-            [store.uri(partition.file)],
+            f"SELECT {selected}, _hour FROM read_parquet(?)",
+            [[store.uri(key) for key in partition.files]],
         ).fetchall()
     return [*names, "hour"], rows
 

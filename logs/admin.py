@@ -7,6 +7,7 @@ from django.db.models.functions import Left
 
 from accounts.staff.names import NamingAdmin
 from logs.models import (
+    DayPart,
     LogRead,
     LogSweep,
     Partition,
@@ -57,6 +58,15 @@ class PartitionAdmin(NamingAdmin):
         *("day", "tenant_id", "rows", "bytes"),
         *("objects_read", "duplicates", "quarantined", "built_at"),
     )
+    ordering = ("-day", "-pk")
+    list_filter = ("day",)
+    search_fields = ("day",)
+    search_help_text = BY_TENANT_OR_DAY
+
+
+@admin.register(DayPart)
+class DayPartAdmin(NamingAdmin):
+    list_display = ("day", "tenant_id", "stage", "number", "bytes", "built_at")
     ordering = ("-day", "-pk")
     list_filter = ("day",)
     search_fields = ("day",)

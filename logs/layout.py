@@ -70,6 +70,11 @@ def compacted_prefix(tenant: UUID, day: date) -> str:
     return f"{tenant}/compacted/day={day.isoformat()}/"
 
 
+def parts_prefix(tenant: UUID, day: date) -> str:
+    """Return the prefix of the files of a day that is built by hours. Queries read those of its spans."""
+    return f"{tenant}/compacted/hours/day={day.isoformat()}/"
+
+
 def rollup_prefix(tenant: UUID, day: date) -> str:
     """Return the prefix of a day's rollup files."""
     return f"{tenant}/rollups/day={day.isoformat()}/"

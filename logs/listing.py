@@ -68,10 +68,11 @@ class UnlistedDay:
     day: date
 
 
-def list_day(store: ObjectStore, *, tenant: UUID, day: date) -> DayListing:
-    """List the raw objects of one day: those whose names are ``HH/<file>.json``."""
+def list_day(store: ObjectStore, *, tenant: UUID, day: date, hour: int | None = None) -> DayListing:
+    """List the raw objects of one day, or of one hour of it: those whose names are ``HH/<file>.json``."""
     is_raw = _raw_object_test(tenant, day)
-    objects = [entry for entry in store.list(day_prefix(tenant, day)) if is_raw(entry.key)]
+    prefix = day_prefix(tenant, day) if hour is None else f"{day_prefix(tenant, day)}{hour:02}/"
+    objects = [entry for entry in store.list(prefix) if is_raw(entry.key)]
     return describe_day(sorted(objects, key=_key), tenant=tenant, day=day)
 
 
@@ -101,7 +102,7 @@ def describe_day(objects: Sequence[Entry], *, tenant: UUID, day: date) -> DayLis
         digest = hashlib.sha256(f"layout {LAYOUT_VERSION}\n{described}".encode())
         hours[hour] = HourObjects(own, digest.hexdigest(), sum(entry.size for entry in own))
         first = end
-    return DayListing(tenant, day, hours, _day_digest(hours))
+    return DayListing(tenant, day, hours, day_digest({hour: own.digest for hour, own in hours.items()}))
 
 
 def mark_as_changed(listing: DayListing, hours: Collection[int]) -> DayListing:
@@ -112,11 +113,13 @@ def mark_as_changed(listing: DayListing, hours: Collection[int]) -> DayListing:
         hour: replace(objects, digest="") if hour in hours else objects
         for hour, objects in listing.hours.items()
     }
-    return replace(listing, hours=marked, digest=_day_digest(marked))
+    digests = {hour: objects.digest for hour, objects in marked.items()}
+    return replace(listing, hours=marked, digest=day_digest(digests))
 
 
-def _day_digest(hours: Mapping[int, HourObjects]) -> str:
-    described = "".join(f"{hour} {objects.digest}\n" for hour, objects in hours.items())
+def day_digest(hours: Mapping[int, str]) -> str:
+    """Return the digest of a day from those of its hours."""
+    described = "".join(f"{hour} {digest}\n" for hour, digest in hours.items())
     return hashlib.sha256(f"layout {LAYOUT_VERSION}\n{described}".encode()).hexdigest()
 
 

@@ -28,6 +28,8 @@ class Partition(models.Model):
     build = models.CharField(max_length=32)
     #: Key of the Parquet file; empty if the day has no valid entry.
     file = models.CharField(max_length=1024, blank=True)
+    #: The keys of the files that follow it, in the order of the rows, of a day that is built by hours.
+    more_files = models.JSONField(default=list, db_default=[])
     rows = models.PositiveBigIntegerField()
     bytes = models.PositiveBigIntegerField()
     objects_read = models.PositiveBigIntegerField()
@@ -44,6 +46,50 @@ class Partition(models.Model):
 
     def __str__(self) -> str:
         return f"{self.tenant_id} {self.day}"
+
+    @property
+    def files(self) -> list[str]:
+        """The keys of all files, in the order of the rows."""
+        return [self.file, *self.more_files] if self.file else []
+
+
+class DayPart(models.Model):
+    """A part of a large day, which any worker can build. The next build of the day uses it if it is current.
+
+    An hour has the rows of the objects under its prefix. The repeats say which hours share a ``logId``. A
+    span has rows that follow each other in the day, and their groups (`analytics.summaries.by_hours`).
+    """
+
+    class Stage(models.TextChoices):
+        HOUR = "hour"
+        REPEATS = "repeats"
+        SPAN = "span"
+
+    tenant_id = models.UUIDField()
+    day = models.DateField()
+    stage = models.CharField(max_length=8, choices=Stage.choices)
+    #: The hour (0 to 23), or the span (0 to 25); 0 for the repeats.
+    number = models.PositiveSmallIntegerField()
+    build = models.CharField(max_length=32)
+    #: Digest over what it was made of.
+    source = models.CharField(max_length=64)
+    #: Name to object key. A span may name the file of its hour.
+    files = models.JSONField()
+    #: Of all its files.
+    bytes = models.PositiveBigIntegerField()
+    #: What the next stage needs to know.
+    facts = models.JSONField()
+    built_at = models.DateTimeField(default=now)
+
+    class Meta:
+        ordering = ("tenant_id", "-day", "stage", "number")
+        constraints = (
+            models.UniqueConstraint(fields=["tenant_id", "day", "stage", "number"], name="day_part_unique"),
+        )
+        indexes = (models.Index(fields=["-day", "-id"], name="day_part_newest"),)
+
+    def __str__(self) -> str:
+        return f"{self.stage} {self.number} of {self.day} of {self.tenant_id}"
 
 
 class QuarantinedEntry(models.Model):

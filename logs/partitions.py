@@ -10,11 +10,12 @@ from django.db import transaction
 
 from logs.compaction.previous import HourState, PreviousBuild
 from logs.compaction.rows import Quarantined
-from logs.models import Partition, QuarantinedEntry, SupersededFile
+from logs.layout import parts_prefix
+from logs.models import DayPart, Partition, QuarantinedEntry, SupersededFile
 from tenantadmin.core.timestamps import now
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import date
     from uuid import UUID
 
@@ -33,10 +34,11 @@ _DELETE_BATCH: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class BuiltPartition:
-    """A finished build of a day that is not published yet."""
+    """A finished build of a day that is not published yet. ``files`` are in the order of the rows."""
 
     name: str
-    file: str
+    files: Sequence[str]
+    objects_read: int
     rows: int
     bytes: int
     duplicates: int
@@ -52,24 +54,25 @@ def publish_partition(listing: DayListing, built: BuiltPartition) -> None:
     tenant, day = listing.tenant, listing.day
     with transaction.atomic():
         before = Partition.objects.filter(tenant_id=tenant, day=day).first()
-        if before is not None and before.file and before.file != built.file:
-            supersede([before.file])
+        replaced = set() if before is None else {before.file, *before.more_files} - {"", *built.files}
         Partition.objects.update_or_create(
             tenant_id=tenant,
             day=day,
             defaults={
                 "listing_digest": listing.digest,
                 "build": built.name,
-                "file": built.file,
+                "file": next(iter(built.files), ""),
+                "more_files": built.files[1:],
                 "rows": built.rows,
                 "bytes": built.bytes,
-                "objects_read": listing.count,
+                "objects_read": built.objects_read,
                 "duplicates": built.duplicates,
                 "quarantined": len(built.quarantined),
                 "hours": {str(hour): asdict(state) for hour, state in built.hours.items()},
                 "built_at": now(),
             },
         )
+        supersede_replaced(replaced, tenant=tenant, day=day)
         QuarantinedEntry.objects.filter(tenant_id=tenant, day=day).delete()
         QuarantinedEntry.objects.bulk_create(
             (
@@ -111,9 +114,21 @@ def previous_build(*, tenant: UUID, day: date) -> PreviousBuild | None:
 def withdraw_partition(*, tenant: UUID, day: date) -> None:
     """Remove the partition of a day that has no raw objects any more."""
     with transaction.atomic():
-        supersede(partitions_with_file(tenant=tenant).filter(day=day).values_list("file", flat=True))
+        files = {key for row in partitions_with_file(tenant=tenant).filter(day=day) for key in row.files}
         Partition.objects.filter(tenant_id=tenant, day=day).delete()
+        supersede_replaced(files, tenant=tenant, day=day)
         QuarantinedEntry.objects.filter(tenant_id=tenant, day=day).delete()
+
+
+def supersede_replaced(keys: Collection[str], *, tenant: UUID, day: date) -> None:
+    """Supersede those of ``keys`` that the day and its parts do not name any more."""
+    if any(key.startswith(parts_prefix(tenant, day)) for key in keys):
+        parts = DayPart.objects.filter(tenant_id=tenant, day=day).values_list("files", flat=True)
+        partitions = Partition.objects.filter(tenant_id=tenant, day=day)
+        keys = set(keys).difference(
+            *(files.values() for files in parts), *(partition.files for partition in partitions)
+        )
+    supersede(keys)
 
 
 def supersede(keys: Iterable[str]) -> None:

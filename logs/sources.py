@@ -1,4 +1,4 @@
-"""What a query over a tenant's ``proxy_logs`` reads: the current file of every day."""
+"""What a query over a tenant's ``proxy_logs`` reads: the current files of every day."""
 
 from __future__ import annotations
 
@@ -19,15 +19,18 @@ if TYPE_CHECKING:
 
 #: Not through the ORM: every query reads this, and a tenant has hundreds of days.
 _FILES: Final = (
-    f"SELECT day::text, file FROM {Partition._meta.db_table}"  # noqa: S608  # the table's name is not input
-    " WHERE tenant_id = %s AND file <> '' ORDER BY day"
+    "SELECT day::text, key FROM (SELECT day, file AS key, 0 AS place"  # noqa: S608  # the table's name is not input
+    f" FROM {Partition._meta.db_table} WHERE tenant_id = %(tenant)s AND file <> '' UNION ALL"
+    f" SELECT day, more.key, more.place FROM {Partition._meta.db_table},"
+    " jsonb_array_elements_text(more_files) WITH ORDINALITY AS more(key, place)"
+    " WHERE tenant_id = %(tenant)s AND more_files <> '[]') AS files ORDER BY day, place"
 )
 
 
 def log_source(store: ObjectStore, *, tenant: UUID) -> LogSource:
     """Return the current files of all days, oldest first. A query reads these to its end."""
     with connection.cursor() as cursor:
-        cursor.execute(_FILES, [tenant])
+        cursor.execute(_FILES, {"tenant": tenant})
         files = cursor.fetchall()
     return make_source(store, copies=local_copies(), tenant=str(tenant), files=files)
 

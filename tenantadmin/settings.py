@@ -457,6 +457,8 @@ LOG_SWEEP_SECONDS: float = env["LOG_SWEEP_SECONDS"] or (60 if DEBUG else 86_400)
 OBJECT_EVENTS_QUEUE_URL: str | None = env["OBJECT_EVENTS_QUEUE_URL"]
 #: How long the admin site shows builds of days, months and years. Each minute may add some per tenant.
 BUILD_LIFETIME = timedelta(days=env["BUILD_DAYS"])
+#: A day whose raw objects have more bytes is built by hours.
+BUILD_BY_HOURS_BYTES: int = env["BUILD_BY_HOURS_BYTES"]
 
 # --- Replays ----------------------------------------------------------------------------------
 
@@ -514,6 +516,7 @@ CELERY_TASK_ROUTES = {
     "analytics.tasks.refresh_outdated_days": {"queue": queues.FINDING},
     "analytics.tasks.receive_object_events": {"queue": queues.FINDING},
     "analytics.tasks.refresh_day": {"queue": queues.BUILDING},
+    "analytics.tasks.build_day_part": {"queue": queues.BUILDING},
     "analytics.tasks.refresh_periods": {"queue": queues.BUILDING},
     "analytics.tasks.refresh_digests": {"queue": queues.FINDING},
     "analytics.tasks.refresh_digest": {"queue": queues.BUILDING},

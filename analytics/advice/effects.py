@@ -151,14 +151,15 @@ def _compute(
     last_before = period.first - timedelta(days=2)  # the day of the change is neither before nor after
     first_before = last_before - timedelta(days=period.days - 1)
     days = partitions_with_file(tenant=found.tenant_id).filter(day__range=(first_before, last_before))
-    files = [DayFile(day, store.uri(key)) for day, key in days.values_list("day", "file")]
+    found_days = list(days.defer("hours"))
+    files = [DayFile(day.day, store.uri(key)) for day in found_days for key in day.files]
     with replay_engine(store) as engine, limit.on(engine.connection):
         return measure_effect(
             engine.connection,
             job,
             predicted=found.predicted["gain"],
             predicted_days=(found.last_day - found.first_day).days + 1,
-            before=files if len(files) == period.days else (),
+            before=files if len(found_days) == period.days else (),
             report=lambda _: limit.check(),
         )
 

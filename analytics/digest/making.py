@@ -155,7 +155,7 @@ def _read_days(tenant: UUID, period: DigestPeriod | None = None) -> list[LogDay]
     rows = partitions_with_file(tenant=tenant)
     if period is not None:
         rows = rows.filter(day__range=(days_before(period.first, LOOK_BACK_DAYS), period.last))
-    return [LogDay(*row) for row in rows.values_list("day", "build", "file")]
+    return [LogDay(row.day, row.build, row.files) for row in rows.defer("hours")]
 
 
 def _source(period: DigestPeriod, days: Iterable[LogDay]) -> str:

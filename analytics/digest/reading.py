@@ -25,11 +25,11 @@ _BATCH: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class LogDay:
-    """A day with entries: its build, and the key of its Parquet file."""
+    """A day with entries: its build, and the keys of its Parquet files."""
 
     day: date
     build: str
-    file: str
+    files: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,5 +68,5 @@ def open_log(store: ObjectStore, days: Sequence[LogDay]) -> Iterator[DigestLog]:
         duckdb.Error: so, too, if it fails during a query.
     """
     with new_engine(store) as engine:
-        LogView(engine.connection).make_tolerant([store.uri(day.file) for day in days])
+        LogView(engine.connection).make_tolerant([store.uri(key) for day in days for key in day.files])
         yield DigestLog(engine.connection, [day.day for day in days])

@@ -156,13 +156,13 @@ class _Builds:
     """The builds that the document and the queries read. Equal if nothing was replaced.
 
     Attributes:
-        partitions: day, object key and build of each day with entries.
+        partitions: day, object keys and build of each day with entries.
         source: what identifies the builds of the document.
         is_current: the document was made of the builds of ``partitions``.
         built_at: of a stored document.
     """
 
-    partitions: tuple[tuple[date, str, str], ...]
+    partitions: tuple[tuple[date, tuple[str, ...], str], ...]
     source: str | UserSource
     is_current: bool
     built_at: dt.datetime | None = None
@@ -206,15 +206,14 @@ def _read_builds(key: DocumentKey) -> _Builds:
     """Raises `NotFound` if the document does not exist."""
     first, last = key.activity_days if key.kind is Kind.YEAR else key.days
     days = partitions_with_file(tenant=key.tenant).filter(day__range=(first, last))
-    partitions = days.values_list("day", "file", "build")
+    files = tuple((row.day, tuple(row.files), row.build) for row in days.defer("hours"))
     if key.user is not None:
-        return _read_user_builds(key, tuple(partitions))
+        return _read_user_builds(key, files)
     stored = SummaryDocument.objects.filter(tenant_id=key.tenant, kind=key.kind, period=key.period)
     row = stored.values_list("source", "etag", "built_at").first()
     if row is None:
         raise _no_entry()
     source, etag, built_at = row
-    files = tuple(partitions)
     if key.kind is Kind.DAY:
         is_current = [source] == [build for _, _, build in files]
     else:
@@ -222,7 +221,7 @@ def _read_builds(key: DocumentKey) -> _Builds:
     return _Builds(files, f"{source} {etag}", is_current, built_at)
 
 
-def _read_user_builds(key: DocumentKey, partitions: tuple[tuple[date, str, str], ...]) -> _Builds:
+def _read_user_builds(key: DocumentKey, partitions: tuple[tuple[date, tuple[str, ...], str], ...]) -> _Builds:
     source = find_user_source(tenant=key.tenant, user=key.user or "", period=key.period)
     if source is None:
         raise _no_entry()
@@ -279,7 +278,7 @@ def _run_queries(
         store,
         copies=local_copies(),
         tenant=str(key.tenant),
-        files=[(day.isoformat(), file) for day, file, _ in builds.partitions],
+        files=[(day.isoformat(), file) for day, files, _ in builds.partitions for file in files],
         has_positions=True,
     )
     limits = replace(query_limits(), seconds=_QUERY_SECONDS, max_rows=_MAX_ROWS, max_bytes=_MAX_RESULT_BYTES)

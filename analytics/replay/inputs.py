@@ -42,8 +42,8 @@ class Input:
     """The whole input of a replay at one moment."""
 
     request: Request
-    #: Day, build, key and rows of each partition.
-    partitions: Sequence[tuple[date, str, str, int]]
+    #: Day, build, keys and rows of each partition.
+    partitions: Sequence[tuple[date, str, Sequence[str], int]]
     current: Sequence[Mapping[str, Any]]
     in_force: Sequence[tuple[int, Sequence[Mapping[str, Any]]]]
     changes: Sequence[int]
@@ -66,7 +66,7 @@ class Input:
     def as_job(self, store: ObjectStore) -> Job:
         request = self.request
         return Job(
-            files=[DayFile(day, store.uri(key)) for day, _, key, _ in self.partitions],
+            files=[DayFile(day, store.uri(key)) for day, _, keys, _ in self.partitions for key in keys],
             first_day=request.first_day,
             last_day=request.last_day,
             subject=read_rules(request.rules),
@@ -107,7 +107,7 @@ def collect_input(request: Request) -> Input:
     days = partitions_with_file(tenant=request.tenant_id).filter(day__range=(first, request.last_day))
     return Input(
         request,
-        partitions=list(days.values_list("day", "build", "file", "rows")),
+        partitions=[(day.day, day.build, day.files, day.rows) for day in days.defer("hours")],
         current=current,
         in_force=_find_rulesets_in_force(request.tenant_id, changes, current=current, start=start),
         changes=[epoch_ms(changed_at) for _, changed_at in changes if changed_at >= start],

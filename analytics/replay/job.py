@@ -43,7 +43,7 @@ class Gateway:
 
 @dataclass(frozen=True, slots=True)
 class DayFile:
-    """The Parquet file of a day."""
+    """A Parquet file of a day. A day may have several, one after the other."""
 
     day: date
     file: str

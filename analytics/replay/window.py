@@ -6,6 +6,8 @@ Section "Rows", "Time" and "Key" of the definition (docs/replay.md).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from analytics.replay.identity import load_identities
@@ -70,7 +72,9 @@ def load_requests(
         columns: the columns that the rules read.
         changes: the times of ruleset writes (epoch ms).
     """
-    contents = [_look_into(connection, file, columns) for file in files]
+    contents = [
+        _look_into(connection, day, list(own), columns) for day, own in groupby(files, key=attrgetter("day"))
+    ]
     left_out = [content.day for content in contents if content.has_empty_column]
     kept = [file for file in files if file.day not in left_out]
     _make_log_view(connection, kept, first_day=first_day)
@@ -119,12 +123,14 @@ class _Content:
     has_empty_column: bool
 
 
-def _look_into(connection: DuckDBPyConnection, file: DayFile, columns: Collection[str]) -> _Content:
+def _look_into(
+    connection: DuckDBPyConnection, day: date, files: Sequence[DayFile], columns: Collection[str]
+) -> _Content:
     counts = "".join(f", count({quote_name(name)}) FILTER ({_IS_DECIDABLE})" for name in sorted(columns))
     rows, decidable, *filled = connection.execute(
-        f"SELECT count(*), count(*) FILTER ({_IS_DECIDABLE}){counts} FROM {_source([file])}"  # noqa: S608
+        f"SELECT count(*), count(*) FILTER ({_IS_DECIDABLE}){counts} FROM {_source(files)}"  # noqa: S608
     ).fetchall()[0]
-    return _Content(file.day, rows - decidable, decidable > 0 and not all(filled))
+    return _Content(day, rows - decidable, decidable > 0 and not all(filled))
 
 
 def _make_log_view(connection: DuckDBPyConnection, files: Sequence[DayFile], *, first_day: date) -> None:

@@ -103,10 +103,7 @@ def _published_builds(tenant: UUID) -> list[tuple[PublishedBuild, int]]:
     return [
         *((PublishedBuild(day, build, files.values()), size) for day, build, files, size in days),
         *((PublishedBuild(period, build, files.values()), size) for period, build, files, size in merged),
-        *(
-            (PublishedBuild(day, build, [file]), size)
-            for day, build, file, size in logs.values_list("day", "build", "file", "bytes")
-        ),
+        *((PublishedBuild(log.day, log.build, log.files), log.bytes) for log in logs.defer("hours")),
         *(
             (PublishedBuild(date.fromisoformat(period) if kind == Kind.DAY else period, source, [file]), size)
             for kind, period, source, file, size in documents.values_list(

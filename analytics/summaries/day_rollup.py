@@ -6,6 +6,7 @@ Arrow groups by the dictionary codes of texts. DuckDB, which groups by the texts
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from datetime import date
     from pathlib import Path
 
-    from analytics.summaries.grouping import Array, Measures
+    from analytics.summaries.grouping import Array, Measures, TextDictionary
 
 #: The columns of the log that are read, besides the statements.
 _COLUMNS: Final = (
@@ -89,7 +90,7 @@ _STORED_MEASURES: Final[Measures] = {"stored_elements": ("", ROWS), "stored_size
 
 _USER, _SQL, _RULE, _KEY = "userName", "standardizedSql", "matchedRule", "cacheKey"
 #: The keys and measures of user x statement x hour, rule x statement, hour x user, and user x cache key.
-_GROUPINGS: Final = (
+GROUPINGS: Final = (
     ((_USER, _SQL, HOUR_COLUMN), _STATEMENT_MEASURES),
     ((_RULE, _SQL), _RULE_MEASURES),
     ((HOUR_COLUMN, _USER), _HOUR_MEASURES),
@@ -103,30 +104,113 @@ _THREADS: Final = 2
 
 def write_rollups(log: Path, *, day: date, directory: Path) -> Mapping[str, Path]:
     """Roll up the day's file ``log`` into ``directory``: one Parquet file for each table in `TABLES`."""
+    with open_rows(log) as rows, ThreadPoolExecutor(_THREADS) as pool:
+        return write_day_tables(group_rows(rows, pool), day=day, directory=directory, pool=pool)
+
+
+@dataclass(frozen=True, slots=True)
+class DayGroups:
+    """The groups of a day's rows. Texts are codes.
+
+    Attributes:
+        tables: those of `GROUPINGS`.
+        texts: the dictionary of each key column, except that of statements.
+        statements: the texts of statements by code.
+        digests: their MD5.
+        at: returns columns of the rows with given numbers, as `DayRows.at`.
+    """
+
+    tables: Sequence[pa.Table]
+    texts: Mapping[str, TextDictionary]
+    statements: Array
+    digests: Array
+    at: Callable[[Array, Sequence[str]], pa.Table]
+
+
+def open_rows(log: Path) -> DayRows:
+    """Open a file of the log with the columns that rollups read."""
+    return DayRows(log, columns=_COLUMNS)
+
+
+def group_rows(rows: DayRows, pool: ThreadPoolExecutor) -> DayGroups:
+    """Group the rows of a file."""
+    grouped_parts: list[list[pa.Table]] = []
+    for part in rows.parts():
+        measured = _add_measures(rows, part)
+        stored = measured.filter(measured["stored"])
+        sources = [measured, measured, measured, stored]
+        groups = pool.map(lambda source, grouping: _group_part(source, *grouping), sources, GROUPINGS)
+        grouped_parts.append(list(groups))
+    tables = combine_groups(list(zip(*grouped_parts, strict=True)))
+    return DayGroups(tables, rows.texts, rows.statements.texts(), rows.statements.digests, rows.at)
+
+
+def combine_groups(parts: Sequence[Sequence[pa.Table]]) -> list[pa.Table]:
+    """Combine the groups of several ranges of rows: for each of `GROUPINGS`, the tables of all ranges."""
+    return [
+        tables[0] if len(tables) == 1 else regroup(pa.concat_tables(tables), *grouping)
+        for tables, grouping in zip(parts, GROUPINGS, strict=True)
+    ]
+
+
+def write_day_tables(
+    groups: DayGroups, *, day: date, directory: Path, pool: ThreadPoolExecutor
+) -> Mapping[str, Path]:
+    """Write one Parquet file for each table in `TABLES` to ``directory``."""
     targets = {name: directory / f"{name}.parquet" for name in TABLES}
-    with DayRows(log, columns=_COLUMNS) as rows, ThreadPoolExecutor(_THREADS) as pool:
-        tables = _Day(rows, day, pool).tables()
-        list(pool.map(lambda name: write_table(tables[name](), targets[name]), tables))
+    tables = _Day(groups, day).tables()
+    list(pool.map(lambda name: write_table(tables[name](), targets[name]), tables))
     return targets
 
 
-class _Day:
-    """The groups of a day's rows, from which its tables are made. Texts are dictionary codes."""
+def _add_measures(rows: DayRows, part: pa.Table) -> pa.Table:
+    """Return the columns from which measures are computed. A value is null if its row does not count."""
+    columns = {name: part[name].combine_chunks() for name in part.column_names}
+    statuses = rows.texts["cacheStatus"]
 
-    def __init__(self, rows: DayRows, day: date, pool: ThreadPoolExecutor) -> None:
-        self._rows, self._day = rows, day
-        grouped_parts: list[list[pa.Table]] = []
-        for part in rows.parts():
-            measured = self._add_measures(part)
-            stored = measured.filter(measured["stored"])
-            sources = [measured, measured, measured, stored]
-            groups = pool.map(lambda source, grouping: _group_part(source, *grouping), sources, _GROUPINGS)
-            grouped_parts.append(list(groups))
-        self._user_statements, self._rule_statements, self._hours, self._stored_keys = (
-            _combine_parts(parts, *grouping)
-            for parts, grouping in zip(zip(*grouped_parts, strict=True), _GROUPINGS, strict=True)
-        )
-        self._texts, self._digests = rows.statements.texts(), rows.statements.digests
+    def has_status(name: str) -> Array:
+        return pc.fill_null(pc.equal(columns["cacheStatus"], statuses.code(name)), fill_value=False)
+
+    def positive(name: str) -> Array:
+        return pc.if_else(pc.greater(columns[name], 0), columns[name], None)
+
+    hit, miss = has_status("HIT"), has_status("MISS")
+    bypass, passthrough = has_status("BYPASS"), has_status("PASSTHROUGH")
+    uncached = pc.or_(bypass, passthrough)
+    counted_miss = pc.or_(miss, uncached)
+    stored = pc.and_(miss, pc.is_valid(columns[_KEY]))
+    time_ms, warehouse = positive("responseTimeMs"), columns["warehouseExecutionTimeMs"]
+    time, size = _widen(time_ms), _widen(positive("responseSize"))
+    return pa.table(
+        {
+            **{name: columns[name] for name in (_USER, _SQL, _RULE, _KEY, HOUR_COLUMN, "timestamp", "row")},
+            "hit": hit,
+            "miss": miss,
+            "bypass": bypass,
+            "passthrough": passthrough,
+            "counted_miss": counted_miss,
+            "stored": stored,
+            "kept": pc.or_(hit, stored),
+            "time_ms": time_ms,
+            "time": time,
+            "warehouse": warehouse,
+            "hit_time": pc.if_else(hit, time, None),
+            "miss_time": pc.if_else(counted_miss, time, None),
+            "miss_warehouse": pc.if_else(miss, warehouse, None),
+            "uncached_warehouse": pc.if_else(uncached, warehouse, None),
+            "hit_size": pc.if_else(hit, size, None),
+            "other_size": pc.if_else(hit, None, size),
+        }
+    )
+
+
+class _Day:
+    """Makes a day's tables of its groups."""
+
+    def __init__(self, groups: DayGroups, day: date) -> None:
+        self._rows, self._day = groups, day
+        self._user_statements, self._rule_statements, self._hours, self._stored_keys = groups.tables
+        self._texts, self._digests = groups.statements, groups.digests
 
     def tables(self) -> dict[str, Callable[[], pa.Table]]:
         """Return functions that make the tables with sorted rows. The slowest ones are first."""
@@ -137,49 +221,6 @@ class _Day:
             RULES: self._rule_table,
             HOURS: self._hour_table,
         }
-
-    def _add_measures(self, part: pa.Table) -> pa.Table:
-        """Return the columns from which measures are computed. A value is null if its row does not count."""
-        columns = {name: part[name].combine_chunks() for name in part.column_names}
-        statuses = self._rows.texts["cacheStatus"]
-
-        def has_status(name: str) -> Array:
-            return pc.fill_null(pc.equal(columns["cacheStatus"], statuses.code(name)), fill_value=False)
-
-        def positive(name: str) -> Array:
-            return pc.if_else(pc.greater(columns[name], 0), columns[name], None)
-
-        hit, miss = has_status("HIT"), has_status("MISS")
-        bypass, passthrough = has_status("BYPASS"), has_status("PASSTHROUGH")
-        uncached = pc.or_(bypass, passthrough)
-        counted_miss = pc.or_(miss, uncached)
-        stored = pc.and_(miss, pc.is_valid(columns[_KEY]))
-        time_ms, warehouse = positive("responseTimeMs"), columns["warehouseExecutionTimeMs"]
-        time, size = _widen(time_ms), _widen(positive("responseSize"))
-        return pa.table(
-            {
-                **{
-                    name: columns[name]
-                    for name in (_USER, _SQL, _RULE, _KEY, HOUR_COLUMN, "timestamp", "row")
-                },
-                "hit": hit,
-                "miss": miss,
-                "bypass": bypass,
-                "passthrough": passthrough,
-                "counted_miss": counted_miss,
-                "stored": stored,
-                "kept": pc.or_(hit, stored),
-                "time_ms": time_ms,
-                "time": time,
-                "warehouse": warehouse,
-                "hit_time": pc.if_else(hit, time, None),
-                "miss_time": pc.if_else(counted_miss, time, None),
-                "miss_warehouse": pc.if_else(miss, warehouse, None),
-                "uncached_warehouse": pc.if_else(uncached, warehouse, None),
-                "hit_size": pc.if_else(hit, size, None),
-                "other_size": pc.if_else(hit, None, size),
-            }
-        )
 
     def _statement_table(self) -> pa.Table:
         hourly = regroup(_drop_nulls(self._user_statements, _SQL), (_SQL, HOUR_COLUMN), _STATEMENT_MEASURES)
@@ -294,11 +335,6 @@ def _group_part(table: pa.Table, keys: Sequence[str], measures: Measures) -> pa.
     groups = group(table, keys, measures)
     wide = {name: groups[name].cast(WIDE) for name in measures if TYPES.get(name) == WIDE}
     return _with_columns(groups, wide)
-
-
-def _combine_parts(parts: Sequence[pa.Table], keys: Sequence[str], measures: Measures) -> pa.Table:
-    """Combine the groups of all parts of the rows."""
-    return parts[0] if len(parts) == 1 else regroup(pa.concat_tables(parts), keys, measures)
 
 
 def _combine_hours(table: pa.Table, keys: Sequence[str]) -> pa.Table:

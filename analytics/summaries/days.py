@@ -7,14 +7,17 @@ build may be killed at any point and run again.
 from __future__ import annotations
 
 import uuid
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
 
 from analytics.models import DayRollup, Kind, SummaryDocument
 from analytics.summaries.builds import locked_period, recorded_build
+from analytics.summaries.by_hours import compact_by_hours
 from analytics.summaries.day_rollup import write_rollups
 from analytics.summaries.day_tables import DayTables
 from analytics.summaries.documents.day import day_document
@@ -22,10 +25,10 @@ from analytics.summaries.files import remove_orphans, scratch_directory, upload
 from analytics.summaries.health import DayCounts, count_day, update_health
 from analytics.summaries.rollup_schema import NO_VERSION, ROLLUP_VERSION
 from analytics.summaries.store import WrittenDocument, save_document, withdraw_documents, write_document
-from logs.compaction.build import CompactedDay, compact_day
+from logs.compaction.build import CompactedDay, LargeDay, compact_day
 from logs.layout import compacted_prefix, partition_key, rollup_key, rollup_prefix
 from logs.listing import DayListing, UnlistedDay, find_days, has_objects, list_day
-from logs.models import Partition, PendingBuild
+from logs.models import DayPart, Partition, PendingBuild
 from logs.partitions import (
     BuiltPartition,
     previous_build,
@@ -33,14 +36,16 @@ from logs.partitions import (
     supersede,
     withdraw_partition,
 )
+from logs.parts import drop_parts
 from logs.pending import finish_day, mark_days, read_mark
 from tenantadmin.core.timestamps import now
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from datetime import date
     from pathlib import Path
 
+    from analytics.summaries.by_hours import Spread
     from tenantadmin.objectstore import ObjectStore
 
 
@@ -83,14 +88,19 @@ def find_stale_days(
     ]
 
 
-def rebuild_day(store: ObjectStore, *, tenant: uuid.UUID, day: date, wait: bool = False) -> bool:
+def rebuild_day(
+    store: ObjectStore, *, tenant: uuid.UUID, day: date, wait: bool = False, spread: Spread | None = None
+) -> bool:
     """Bring one day's partition, rollups and summary up to date with its raw objects.
 
     If the day was pending, it no longer is, and the periods that contain it are. Returns True if it rebuilt
     the day, False if the day was current.
 
+    Args:
+        spread: asks other workers to build parts of a large day.
+
     Raises:
-        Busy: another worker is building this day, and ``wait`` is false.
+        Busy: another worker is building this day, and ``wait`` is false; or a large day changed meanwhile.
         StoreError: the object store failed.
     """
     with locked_period(tenant=tenant, period=day.isoformat(), wait=wait):
@@ -100,7 +110,7 @@ def rebuild_day(store: ObjectStore, *, tenant: uuid.UUID, day: date, wait: bool 
         if changes is not None:
             with recorded_build(tenant=tenant, period=day.isoformat()) as record:
                 _remove_orphans(store, tenant=tenant, day=day)
-                record.rows = _build(store, changes)
+                record.rows = _build(store, changes, spread=spread)
         finish_day(tenant=tenant, day=day, mark=mark)
         return changes is not None
 
@@ -113,6 +123,7 @@ def mark_days_stale(*, tenant: uuid.UUID, first: date, last: date) -> list[date]
     days = Partition.objects.filter(tenant_id=tenant, day__range=(first, last))
     # An empty digest is that of no listing, and without hours no entry is taken from the build before.
     days.update(listing_digest="", hours={})
+    DayPart.objects.filter(tenant_id=tenant, day__range=(first, last)).update(source="")
     return sorted(days.values_list("day", flat=True))
 
 
@@ -160,66 +171,104 @@ def _find_changes(
     return None if is_current else listing
 
 
-def _build(store: ObjectStore, changes: DayListing | UnlistedDay) -> int:
+def _build(store: ObjectStore, changes: DayListing | UnlistedDay, *, spread: Spread | None) -> int:
     """Build a day's files and document, publish them in one transaction, and return the number of rows."""
-    tenant, day = changes.tenant, changes.day
-    name = uuid.uuid4().hex
+    limit = settings.BUILD_BY_HOURS_BYTES
     with scratch_directory() as scratch:
         # DuckDB reads the day from the path.
-        directory = scratch / f"day={day.isoformat()}"
+        directory = scratch / f"day={changes.day.isoformat()}"
         directory.mkdir()
-        compacted = compact_day(
-            store, changes, directory=directory, previous=previous_build(tenant=tenant, day=day)
-        )
-        if compacted.file is None:
-            with transaction.atomic():
-                _withdraw_rollup(tenant=tenant, day=day)
-                _publish_without_rows(compacted, name=name)
-                update_health(tenant)
-            return 0
-        rollup = _roll_up(compacted.file, day=day)
-        file = partition_key(tenant, day, build=name)
-        keys = {table: rollup_key(tenant, day, build=name, table=table) for table in rollup.files}
-        document_key = "" if rollup.document.path is None else f"{rollup_prefix(tenant, day)}{name}.json"
-        upload(store, {file: compacted.file, **{keys[table]: path for table, path in rollup.files.items()}})
-        if rollup.document.path is not None:
-            upload(store, {document_key: rollup.document.path})
-        built = BuiltPartition(
-            name=name,
-            file=file,
-            rows=compacted.rows,
-            bytes=compacted.file.stat().st_size,
-            duplicates=compacted.duplicates,
-            quarantined=compacted.quarantined,
-            hours=compacted.hours,
-        )
-        with transaction.atomic():
-            publish_partition(compacted.listing, built)
-            _publish_rollup(compacted.listing, name=name, rollup=rollup, keys=keys, document_key=document_key)
-            update_health(tenant)
-    return compacted.rows
+        if isinstance(changes, DayListing) and changes.size > limit:
+            return _build_by_hours(store, changes, directory=directory, spread=spread)
+        previous = previous_build(tenant=changes.tenant, day=changes.day)
+        try:
+            compacted = compact_day(store, changes, directory=directory, previous=previous, max_bytes=limit)
+        except LargeDay:
+            listing = list_day(store, tenant=changes.tenant, day=changes.day)
+            return _build_by_hours(store, listing, directory=directory, spread=spread)
+        return _publish_file(store, compacted)
 
 
-def _publish_without_rows(compacted: CompactedDay, *, name: str) -> None:
-    listing = compacted.listing
-    if not listing.hours:
-        withdraw_partition(tenant=listing.tenant, day=listing.day)
-        return
-    empty = BuiltPartition(
+def _publish_file(store: ObjectStore, compacted: CompactedDay) -> int:
+    """Publish a day that is one file."""
+    tenant, day = compacted.listing.tenant, compacted.listing.day
+    name = uuid.uuid4().hex
+    file = "" if compacted.file is None else partition_key(tenant, day, build=name)
+    built = BuiltPartition(
         name=name,
-        file="",
-        rows=0,
-        bytes=0,
-        duplicates=0,
+        files=[file] if file else [],
+        objects_read=compacted.listing.count,
+        rows=compacted.rows,
+        bytes=0 if compacted.file is None else compacted.file.stat().st_size,
+        duplicates=compacted.duplicates,
         quarantined=compacted.quarantined,
         hours=compacted.hours,
     )
-    publish_partition(listing, empty)
+    rollup = None
+    if compacted.file is not None:
+        directory = compacted.file.parent
+        rollup = _documented(write_rollups(compacted.file, day=day, directory=directory), directory=directory)
+        upload(store, {file: compacted.file})
+    with _published(store, compacted.listing, built, rollup):
+        _drop_parts(tenant=tenant, day=day)
+    return built.rows
 
 
-def _roll_up(log: Path, *, day: date) -> _BuiltRollup:
-    directory = log.parent
-    files = write_rollups(log, day=day, directory=directory)
+def _build_by_hours(
+    store: ObjectStore, listing: DayListing, *, directory: Path, spread: Spread | None
+) -> int:
+    hourly = compact_by_hours(store, listing, directory=directory, spread=spread)
+    built = BuiltPartition(
+        name=uuid.uuid4().hex,
+        files=hourly.files,
+        objects_read=hourly.objects_read,
+        rows=hourly.rows,
+        bytes=hourly.bytes,
+        duplicates=hourly.duplicates,
+        quarantined=hourly.quarantined,
+        hours={},
+    )
+    rollup = _documented(hourly.rollups, directory=directory) if hourly.rollups else None
+    with _published(store, hourly.listing, built, rollup):
+        hourly.require_current()
+    return built.rows
+
+
+@contextmanager
+def _published(
+    store: ObjectStore, listing: DayListing, built: BuiltPartition, rollup: _BuiltRollup | None
+) -> Iterator[None]:
+    """Upload the rollups, and publish a build in one transaction, which begins with what the caller does."""
+    tenant, day, name = listing.tenant, listing.day, built.name
+    keys: dict[str, str] = {}
+    document_key = ""
+    if rollup is not None:
+        keys = {table: rollup_key(tenant, day, build=name, table=table) for table in rollup.files}
+        upload(store, {keys[table]: path for table, path in rollup.files.items()})
+        if rollup.document.path is not None:
+            document_key = f"{rollup_prefix(tenant, day)}{name}.json"
+            upload(store, {document_key: rollup.document.path})
+    with transaction.atomic():
+        yield
+        if rollup is not None:
+            publish_partition(listing, built)
+            _publish_rollup(listing, name=name, rollup=rollup, keys=keys, document_key=document_key)
+        else:
+            _withdraw_rollup(tenant=tenant, day=day)
+            if listing.hours:
+                publish_partition(listing, built)
+            else:
+                withdraw_partition(tenant=tenant, day=day)
+        update_health(tenant)
+
+
+def _drop_parts(*, tenant: uuid.UUID, day: date) -> None:
+    """Drop the parts of a day that is not built by hours any more."""
+    if parts := {part.pk: part for part in DayPart.objects.filter(tenant_id=tenant, day=day)}:
+        drop_parts(parts)
+
+
+def _documented(files: Mapping[str, Path], *, directory: Path) -> _BuiltRollup:
     document = write_document(day_document(DayTables(files)), spill=directory / "document.json")
     return _BuiltRollup(files, document, count_day(files))
 

@@ -154,10 +154,15 @@ def has_outdated_days(*, tenant: UUID, period: str) -> bool:
 
 
 def outdated_day_log(*, tenant: UUID, day: date) -> str:
-    """Return the key of the Parquet file to roll up an outdated day from; empty if the file is too old."""
+    """Return the key of the Parquet file to roll up an outdated day from.
+
+    Empty if the file is too old, or if the day has several, which takes too long for a request.
+    """
     versions = Q(version__gte=FIRST_LOG_VERSION) | Q(version=NO_VERSION)
     rollups = DayRollup.objects.filter(versions, tenant_id=tenant, day=day)
-    logs = Partition.objects.filter(tenant_id=tenant, day=day, build__in=rollups.values("build"))
+    logs = Partition.objects.filter(
+        tenant_id=tenant, day=day, build__in=rollups.values("build"), more_files=[]
+    )
     return logs.values_list("file", flat=True).first() or ""
 
 

@@ -65,6 +65,7 @@ def compact_day(
     *,
     directory: Path,
     previous: PreviousBuild | None = None,
+    max_bytes: int | None = None,
 ) -> CompactedDay:
     """Compact a day's objects into ``directory``, which the caller makes and removes.
 
@@ -72,20 +73,27 @@ def compact_day(
     object is gone or changed since the listing, its hour counts as changed in the next comparison.
 
     Raises:
+        LargeDay: an unlisted day has objects of more than ``max_bytes``.
         StoreError: an object could not be read, or the directory could not be written.
     """
     try:
         if isinstance(day, UnlistedDay):
-            return _compact_unlisted(store, day, directory=directory)
+            return _compact_unlisted(store, day, directory=directory, max_bytes=max_bytes)
         return _compact_listed(store, day, directory=directory, previous=previous)
     except OSError as error:
         raise StoreError(f"cannot build {day.day} in {directory}: {error}") from error
 
 
-def _compact_unlisted(store: ObjectStore, day: UnlistedDay, *, directory: Path) -> CompactedDay:
+class LargeDay(Exception):
+    """The day is too large for one file."""
+
+
+def _compact_unlisted(
+    store: ObjectStore, day: UnlistedDay, *, directory: Path, max_bytes: int | None
+) -> CompactedDay:
     objects: list[Entry] = []
     quarantined: list[Quarantined] = []
-    batches = read_day(store, tenant=day.tenant, day=day.day, objects=objects)
+    batches = _limited(read_day(store, tenant=day.tenant, day=day.day, objects=objects), max_bytes)
     rows = _collect(read_rows(batches, day=day.day, quarantined=quarantined), directory)
     with ThreadPoolExecutor(1) as pool:
         # Writing leaves the interpreter lock to this Python code most of the time.
@@ -93,6 +101,15 @@ def _compact_unlisted(store: ObjectStore, day: UnlistedDay, *, directory: Path) 
         written = _write(rows, reused=None, directory=directory)
     listing = describing.result()
     return _compacted_day(listing, written, quarantined, previous=None, read_hours=listing.hours.keys())
+
+
+def _limited(batches: Iterable[Batch], max_bytes: int | None) -> Iterator[Batch]:
+    size = 0
+    for batch in batches:
+        size += sum(entry.size for entry in batch.entries)
+        if max_bytes is not None and size > max_bytes:
+            raise LargeDay
+        yield batch
 
 
 def _compact_listed(

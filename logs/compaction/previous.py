@@ -88,10 +88,10 @@ def write_reused_rows(
         with store.open(previous.file) as stream, copy.open("wb") as out:
             shutil.copyfileobj(stream, out, 1 << 20)
         with pa.OSFile(str(target), "wb") as sink, pa.ipc.new_file(sink, SCHEMA) as writer:
-            for batch in _read_batches(copy, rows=previous.rows):
+            for batch in read_batches(copy, rows=previous.rows):
                 is_reused = pc.invert(pc.is_in(batch.column(PREFIX_HOUR_COLUMN), excluded))
                 writer.write_batch(batch.filter(is_reused))
-    except (ObjectNotFound, _UnusableFile) as error:
+    except (ObjectNotFound, UnusableFile) as error:
         _log.warning("Cannot reuse the file %s, reading the whole day instead: %s", previous.file, error)
         target.unlink(missing_ok=True)
         return None
@@ -100,31 +100,38 @@ def write_reused_rows(
     return target
 
 
-class _UnusableFile(Exception):
+class UnusableFile(Exception):
     """The file is damaged, or another version of this code wrote it with other columns."""
 
 
-def _read_batches(path: Path, *, rows: int) -> Iterator[pa.RecordBatch]:
-    """Yield all rows of a day's file, and check the checksums of its pages.
+def read_batches(path: Path, *, rows: int, groups: list[int] | None = None) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a day's or an hour's file, and check the checksums of its pages.
+
+    Args:
+        rows: the number of rows of the file.
+        groups: read these row groups only; default: all.
 
     Raises:
-        _UnusableFile: the file is damaged, or has other columns or another number of rows.
+        UnusableFile: the file is damaged, or has other columns or another number of rows.
         OSError: the disk failed.
     """
     count = 0
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as parquet:
             if not parquet.schema_arrow.equals(SCHEMA):
-                raise _UnusableFile("it has other columns")
-            for batch in parquet.iter_batches(_BATCH_ROWS):
+                raise UnusableFile("it has other columns")
+            if groups is not None:
+                rows += sum(parquet.metadata.row_group(number).num_rows for number in groups)
+                rows -= parquet.metadata.num_rows
+            for batch in parquet.iter_batches(_BATCH_ROWS, row_groups=groups):
                 count += batch.num_rows
                 yield batch
     except OSError as error:
         # Arrow also raises OSError, without errno, for most data that it cannot decode.
         if error.errno is not None:
             raise
-        raise _UnusableFile(str(error)) from error
+        raise UnusableFile(str(error)) from error
     except (pa.ArrowException, ValueError) as error:
-        raise _UnusableFile(str(error)) from error
+        raise UnusableFile(str(error)) from error
     if count != rows:
-        raise _UnusableFile(f"it has {count} rows, not {rows}")
+        raise UnusableFile(f"it has {count} rows, not {rows}")

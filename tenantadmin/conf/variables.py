@@ -96,6 +96,7 @@ VARIABLES: Final = (
     Variable("LOG_SWEEP_SECONDS", kinds.seconds(10, 30 * 86_400)),
     Variable("OBJECT_EVENTS_QUEUE_URL", kinds.web_address),
     Variable("BUILD_DAYS", kinds.whole(1, _CENTURY_DAYS), 7),
+    Variable("BUILD_BY_HOURS_BYTES", kinds.whole(1, _MAX_BYTES), 8 << 30),
     # Replays
     Variable("REPLAY_MAX_DAYS", kinds.whole(1, 366), 31),
     Variable("REPLAY_MAX_ROWS", kinds.whole(1, 1_000_000_000), 20_000_000),

@@ -1,0 +1,360 @@
+"""Build a large day by its hours, on several workers. The rows and documents are those of one file.
+
+In three stages: each hour's objects become a file; these files are searched for entries that an earlier hour
+has too; the rows of each span of the day become a file and groups. Finished parts are rows (`DayPart`), so a
+build that was killed goes on, and a new object builds its hour again and what follows from it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import duckdb
+import pyarrow as pa
+
+from analytics.summaries.day_rollup import group_rows, open_rows, write_day_tables
+from analytics.summaries.engine import new_engine
+from analytics.summaries.files import scratch_directory, upload
+from analytics.summaries.hour_groups import merge_groups, save_groups
+from analytics.summaries.rollup_schema import ROLLUP_VERSION
+from logs.compaction.build import compact_day
+from logs.compaction.previous import UnusableFile
+from logs.compaction.rows import Quarantined
+from logs.compaction.spans import HourFile, find_spans, read_dropped, write_repeats, write_span
+from logs.listing import day_digest, list_day
+from logs.locks import Busy
+from logs.models import DayPart
+from logs.parts import drop_parts, lock_files, lock_part, mark_damaged, part_key, read_parts, save_part
+from tenantadmin.arrow import pc
+from tenantadmin.objectstore import LocalStore, ObjectNotFound, StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from datetime import date
+
+    from logs.listing import DayListing
+    from tenantadmin.objectstore import ObjectStore
+
+    #: Asks other workers to build parts of a stage: by number, the builds that they replace.
+    Spread = Callable[[str, Mapping[int, str]], None]
+
+HOUR, REPEATS, SPAN = DayPart.Stage.HOUR, DayPart.Stage.REPEATS, DayPart.Stage.SPAN
+#: The names of a part's files.
+_LOG: Final = "parquet"
+_GROUPS: Final = "groups.arrow"
+_THREADS: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class HourlyDay:
+    """A day that was built by hours and is not published yet.
+
+    Attributes:
+        listing: with the digest of the objects that the hours were made of.
+        files: the keys of the spans' Parquet files, in the order of the rows.
+        rollups: a local file for each table of the rollups; nothing if there are no rows.
+        spans: the builds of the spans.
+    """
+
+    listing: DayListing
+    files: Sequence[str]
+    bytes: int
+    rows: int
+    objects_read: int
+    duplicates: int
+    quarantined: Sequence[Quarantined]
+    rollups: Mapping[str, Path]
+    spans: Mapping[int, str]
+
+    def require_current(self) -> None:
+        """Until the transaction ends, keep the files.
+
+        Raises:
+            Busy: another worker has replaced some.
+        """
+        which: Any = {"tenant": self.listing.tenant, "day": self.listing.day}
+        lock_files(**which)
+        if {number: part.build for number, part in read_parts(**which, stage=SPAN).items()} != self.spans:
+            raise Busy(f"parts of {self.listing.day} were built again")
+
+
+def compact_by_hours(
+    store: ObjectStore, listing: DayListing, *, directory: Path, spread: Spread | None
+) -> HourlyDay:
+    """Build the stale parts of a day, and its rollups in ``directory``. The caller holds the day's lock.
+
+    Args:
+        spread: asks other workers to help. This one builds what no other has begun.
+
+    Raises:
+        Busy: the objects or parts were changed meanwhile; try again.
+        StoreError: the store failed, or stored parts are damaged and will be built again.
+    """
+    mark_damaged(store, tenant=listing.tenant, day=listing.day)
+    with _damage_noted(listing):
+        wanted = {hour: objects.digest for hour, objects in listing.hours.items()}
+        hours = _build_stage(store, listing, HOUR, wanted, spread=spread)
+        repeats = _find_repeats(store, listing, hours)
+        numbers = sorted({int(span) for part in hours.values() for span in part.facts["spans"]})
+        sources = {number: _span_source(number, hours, repeats) for number in numbers}
+        spans = _build_stage(store, listing, SPAN, sources, spread=spread)
+        if any(part.source != sources[number] for number, part in spans.items()):
+            raise Busy(f"parts of {listing.day} were built again")
+        filled = [part for part in spans.values() if part.files]
+        rollups: Mapping[str, Path] = {}
+        if filled:
+            parts = [
+                (_local_file(store, part.files[_GROUPS], directory=directory), part.facts["rows"])
+                for part in filled
+            ]
+            with ThreadPoolExecutor(_THREADS) as pool:
+                rollups = write_day_tables(
+                    merge_groups(parts), day=listing.day, directory=directory, pool=pool
+                )
+    facts = [part.facts for part in hours.values()]
+    return HourlyDay(
+        replace(listing, digest=day_digest({hour: part.source for hour, part in hours.items()})),
+        [part.files[_LOG] for part in filled],
+        sum(part.facts["bytes"] for part in filled),
+        sum(part.facts["rows"] for part in filled),
+        sum(fact["objects"] for fact in facts),
+        sum(fact["duplicates"] for fact in facts) + sum(count for count, _ in _dropped(repeats).values()),
+        [Quarantined(*item) for fact in facts for item in fact["quarantined"]],
+        rollups,
+        {number: part.build for number, part in spans.items()},
+    )
+
+
+def build_part(
+    store: ObjectStore,
+    *,
+    tenant: uuid.UUID,
+    day: date,
+    stage: str,
+    number: int,
+    before: str,
+    wait: bool = False,
+) -> None:
+    """Build an hour or a span, unless another worker has done so.
+
+    Args:
+        before: the build that it replaces; empty if there is none.
+
+    Raises:
+        Busy: another worker is building it, and ``wait`` is false.
+        StoreError: the object store failed.
+    """
+    which: Any = {"tenant": tenant, "day": day, "stage": stage}
+    with lock_part(**which, number=number, wait=wait):
+        previous = read_parts(**which).get(number)
+        if before != ("" if previous is None else previous.build):
+            return
+        part = DayPart(tenant_id=tenant, day=day, stage=stage, number=number, build=uuid.uuid4().hex)
+        with scratch_directory() as directory:
+            build = _build_hour if stage == HOUR else _build_span
+            build(store, part, previous="" if previous is None else previous.source, directory=directory)
+
+
+def _build_stage(
+    store: ObjectStore,
+    listing: DayListing,
+    stage: str,
+    wanted: Mapping[int, str],
+    *,
+    spread: Spread | None,
+) -> dict[int, DayPart]:
+    """Build the parts whose sources are not those in ``wanted``. Return all, in order."""
+    which: Any = {"tenant": listing.tenant, "day": listing.day, "stage": stage}
+    parts = read_parts(**which)
+    drop_parts({number: part for number, part in parts.items() if number not in wanted})
+    stale = {
+        number: parts[number].build if number in parts else ""
+        for number, source in wanted.items()
+        if number not in parts or parts[number].source != source
+    }
+    if spread is not None and len(stale) > 1:
+        spread(stage, stale)
+    busy = []
+    # Other workers begin with the first ones.
+    for number in reversed(stale):
+        try:
+            build_part(store, **which, number=number, before=stale[number])
+        except Busy:
+            busy.append(number)
+    for number in busy:
+        # If the other worker has died, this one builds the part.
+        build_part(store, **which, number=number, before=stale[number], wait=True)
+    parts = read_parts(**which)
+    if parts.keys() != wanted.keys() or any(parts[number].build == stale[number] for number in stale):
+        raise Busy(f"the objects of {listing.day} changed while they were listed")
+    return parts
+
+
+def _build_hour(store: ObjectStore, part: DayPart, *, previous: str, directory: Path) -> None:
+    listing = list_day(store, tenant=part.tenant_id, day=part.day, hour=part.number)
+    if not listing.hours or listing.hours[part.number].digest == previous:
+        return
+    compacted = compact_day(store, listing, directory=directory)
+    spans = {}
+    files = {}
+    if compacted.file is not None:
+        files[_LOG] = compacted.file
+        spans = find_spans(compacted.file, rows=compacted.rows, day=part.day, hour=part.number)
+    part.source = compacted.listing.hours[part.number].digest
+    part.facts = {
+        "objects": compacted.listing.count,
+        "rows": compacted.rows,
+        "duplicates": compacted.duplicates,
+        # PostgreSQL's JSON has no NUL.
+        "quarantined": [
+            (item.key, item.position, item.reason.replace("\0", "�")) for item in compacted.quarantined
+        ],
+        "spans": {str(number): asdict(span) for number, span in spans.items()},
+    }
+    _store_part(store, part, files)
+
+
+def _build_span(store: ObjectStore, part: DayPart, *, previous: str, directory: Path) -> None:
+    which: Any = {"tenant": part.tenant_id, "day": part.day}
+    hours = read_parts(**which, stage=HOUR)
+    repeats = read_parts(**which, stage=REPEATS).get(0)
+    part.source = _span_source(part.number, hours, repeats)
+    if part.source == previous:
+        return
+    own = {hour: item for hour, item in hours.items() if str(part.number) in item.facts["spans"]}
+    part.facts = {"rows": 0, "bytes": 0}
+    files: dict[str, Path] = {}
+    kept: dict[str, str] = {}
+    log = None
+    first, *others = own.values()
+    if not others and len(first.facts["spans"]) == 1 and str(first.number) not in _dropped(repeats):
+        # The hour's file is just what the span needs.
+        log = _local_file(store, first.files[_LOG], directory=directory)
+        kept[_LOG], rows = first.files[_LOG], first.facts["rows"]
+    else:
+        dropped = _read_dropped(store, repeats, directory=directory)
+        sources = [
+            HourFile(
+                _local_file(store, item.files[_LOG], directory=directory),
+                item.facts["rows"],
+                dropped.get(hour),
+            )
+            for hour, item in own.items()
+        ]
+        written = write_span(sources, span=part.number, day=part.day, directory=directory)
+        if written is not None:
+            log, rows = written.path, written.rows
+            files[_LOG] = log
+    if log is not None:
+        files[_GROUPS] = directory / _GROUPS
+        with open_rows(log) as opened, ThreadPoolExecutor(_THREADS) as pool:
+            save_groups(group_rows(opened, pool), files[_GROUPS])
+        part.facts = {"rows": rows, "bytes": log.stat().st_size}
+    _store_part(store, part, files, kept=kept)
+
+
+def _store_part(
+    store: ObjectStore, part: DayPart, files: Mapping[str, Path], *, kept: Mapping[str, str] | None = None
+) -> None:
+    """Upload the files of a part and save its row. ``kept`` are files of another part that it names too."""
+    keys = {name: part_key(part, name) for name in files}
+    upload(store, {keys[name]: path for name, path in files.items()})
+    part.files = {**keys, **(kept or {})}
+    part.bytes = sum(path.stat().st_size for path in files.values())
+    if kept:
+        part.bytes += part.facts["bytes"]
+    save_part(part)
+
+
+def _span_source(number: int, hours: Mapping[int, DayPart], repeats: DayPart | None) -> str:
+    digest = hashlib.sha256(f"rollups {ROLLUP_VERSION}\n".encode())
+    for hour, part in hours.items():
+        span = part.facts["spans"].get(str(number))
+        if span is not None:
+            _, dropped = _dropped(repeats).get(str(hour), (0, ""))
+            digest.update(f"{hour} {span['digest'] or part.build} {dropped}\n".encode())
+    return digest.hexdigest()
+
+
+def _find_repeats(store: ObjectStore, listing: DayListing, hours: Mapping[int, DayPart]) -> DayPart | None:
+    """Find the entries that an earlier hour has too. Only hours that changed are compared with all others."""
+    which: Any = {"tenant": listing.tenant, "day": listing.day, "stage": REPEATS}
+    previous = read_parts(**which).get(0)
+    if previous is not None and not previous.source:
+        previous = None
+    filled = {hour: part for hour, part in hours.items() if part.files}
+    builds = {str(hour): part.build for hour, part in filled.items()}
+    known: Mapping[str, str] = {} if previous is None else previous.facts["builds"]
+    if previous is not None and known == builds:
+        return previous
+    changed = {hour for hour in filled if known.get(str(hour)) != builds[str(hour)]}
+    gone = {int(hour) for hour, build in known.items() if builds.get(hour) != build}
+    part = DayPart(tenant_id=listing.tenant, day=listing.day, stage=REPEATS, number=0)
+    part.build = part.source = uuid.uuid4().hex
+    part.facts = {"builds": builds, "dropped": {}}
+    with new_engine(store) as engine:
+        target = engine.directory / "repeats.parquet"
+        write_repeats(
+            engine.connection,
+            changed={hour: store.uri(filled[hour].files[_LOG]) for hour in changed},
+            unchanged=[store.uri(item.files[_LOG]) for hour, item in filled.items() if hour not in changed],
+            before=(store.uri(previous.files[_LOG]), gone)
+            if previous is not None and previous.files
+            else None,
+            target=target,
+        )
+        dropped = read_dropped(target)
+        for hour, ids in _by_hour(dropped).items():
+            digest = hashlib.sha256(json.dumps(ids.to_pylist()).encode())
+            part.facts["dropped"][str(hour)] = (len(ids), digest.hexdigest())
+        _store_part(store, part, {_LOG: target} if dropped.num_rows else {})
+    return part
+
+
+def _dropped(repeats: DayPart | None) -> Mapping[str, tuple[int, str]]:
+    """Return by hour how many of its rows the day does not have, and a digest over their ``logId``s."""
+    return {} if repeats is None else repeats.facts["dropped"]
+
+
+def _read_dropped(store: ObjectStore, repeats: DayPart | None, *, directory: Path) -> dict[int, Any]:
+    if repeats is None or not repeats.files:
+        return {}
+    return _by_hour(read_dropped(_local_file(store, repeats.files[_LOG], directory=directory)))
+
+
+def _by_hour(dropped: pa.Table) -> dict[int, Any]:
+    """Return the ``logId``s by hour."""
+    hours: Any = dropped["hour"].unique().to_pylist()
+    return {hour: dropped["logId"].filter(pc.equal(dropped["hour"], hour)).combine_chunks() for hour in hours}
+
+
+def _local_file(store: ObjectStore, key: str, *, directory: Path) -> Path:
+    """Return the path of an object on this machine: its own, or that of a copy in ``directory``."""
+    if isinstance(store, LocalStore):
+        return Path(store.uri(key))
+    target = directory / key.rpartition("/")[2]
+    with store.open(key) as stream, target.open("wb") as out:
+        shutil.copyfileobj(stream, out, 1 << 20)
+    return target
+
+
+@contextmanager
+def _damage_noted(listing: DayListing) -> Iterator[None]:
+    """If stored parts are damaged, make all parts stale.
+
+    Raises:
+        StoreError: they are, or the disk failed.
+    """
+    try:
+        yield
+    except (ObjectNotFound, UnusableFile, duckdb.InvalidInputException, pa.ArrowException) as error:
+        DayPart.objects.filter(tenant_id=listing.tenant, day=listing.day).update(source="")
+        raise StoreError(f"parts of {listing.day} are damaged: {error}") from error
