@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('logs', '0008_lists_at_scale'),
+        ('logs', '0009_kept_results'),
     ]
 
     operations = [
