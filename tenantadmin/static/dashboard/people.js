@@ -5,39 +5,58 @@ import { setScopeRule } from "./pats.js";
 
 /**
  * @typedef {{id: string, name: string, role: string, modifiedAt: string}} Tenant
- * @typedef {{email: string, name: string, role: string, tenants: Tenant[]}} Person
+ * @typedef {{email: string, name: string, role: string, roles: Map<string, string>}} Person by tenant: its role there
  * @typedef {"write" | "people" | "owner" | "member"} Right
  */
 
 /** @type {Promise<Person> | null} */
 let reading = null;
+/** @type {Promise<Tenant[]> | null} */
+let listing = null;
 /** @type {Person | null} */
 let known = null;
+/** @type {Tenant[]} */
+let list = [];
 
-/** Read the user once; both requests at a time. */
+/** Read the user once. */
 export function person() {
-  reading ??= read().catch((error) => {
+  reading ??= readPerson().catch((error) => {
     reading = null;
     throw error;
   });
   return reading;
 }
 
-export function forgetPerson() {
-  reading = known = null;
+/** Read the list of the user's tenants once. */
+export function tenants() {
+  listing ??= readTenants().catch((error) => {
+    listing = null;
+    throw error;
+  });
+  return listing;
 }
 
-async function read() {
-  const [user, manifest] = await Promise.all([
-    call("GET /users/{email}", { email: "me" }), call("GET /config/tenants/manifest", {}),
-  ]);
+/** The tenants, if they were read. */
+export const listed = () => list;
+
+export function forgetPerson() {
+  reading = listing = known = null;
+  list = [];
+}
+
+async function readPerson() {
+  const user = await call("GET /users/{email}", { email: "me" });
   const roles = new Map(user.tenants.map((entry) => [entry.tenantId, entry.role]));
-  const tenants = manifest._links.items.map((item) => ({
-    id: item.name, name: item.tenantName, modifiedAt: item.modifiedAt, role: roles.get(item.name) ?? "granted",
-  }));
-  tenants.sort((x, y) => x.name.localeCompare(y.name));
-  known = { email: user.email, name: user.displayName || user.email, role: user.roles.primary, tenants };
+  known = { email: user.email, name: user.displayName || user.email, role: user.roles.primary, roles };
   return known;
+}
+
+async function readTenants() {
+  const [{ roles }, manifest] = await Promise.all([person(), call("GET /config/tenants/manifest", {})]);
+  list = manifest._links.items.map((item) => ({
+    id: item.name, name: item.tenantName, modifiedAt: item.modifiedAt, role: roles.get(item.name) ?? "granted",
+  })).sort((x, y) => x.name.localeCompare(y.name));
+  return list;
 }
 
 /**
@@ -48,7 +67,7 @@ async function read() {
  */
 export function can(tenant, right) {
   if (!known) return false;
-  const role = known.tenants.find((entry) => entry.id === tenant)?.role ?? "";
+  const role = known.roles.get(tenant) ?? "";
   const rank = { member: 1, admin: 2, owner: 3 }[role] ?? 0;
   if (right === "member") return rank > 0;
   if (right === "people") return rank > 1 || known.role === "admin";

@@ -2,12 +2,11 @@
 
 import { ApiError, SignedOut, mustAcceptTerms, signOut } from "./api.js";
 import { fill, h, icon } from "./dom.js";
-import { can, forgetPerson, person } from "./people.js";
+import { can, forgetPerson, listed, person, tenants } from "./people.js";
 import { NotLoaded, go, to } from "./router.js";
 import { session } from "./session.js";
 import { a, button, empty, failure, notify, select, sentence, skeleton } from "./ui.js";
 
-/** @typedef {import("./people.js").Person} Person */
 /** @typedef {import("./people.js").Right} Right */
 
 /** @type {[string, [string, import("./dom.js").Icon, string, Right?][]][]} */
@@ -53,7 +52,13 @@ export const shell = {
     try {
       if (!isPlain) await drawSide(context, route);
       const node = route ? await load() : empty("There is no such page.", a("#/", "To the tenants"));
-      if (!context.signal.aborted) fill(view, node);
+      if (context.signal.aborted) return;
+      fill(view, node);
+      if (!isPlain && !listed().length) {
+        // The names of tenants, which no page waits for.
+        await tenants();
+        await drawSide(context, route);
+      }
     } catch (error) {
       if (context.signal.aborted) return;
       if (error instanceof SignedOut) return askToSignIn();
@@ -90,7 +95,7 @@ async function drawSide(context, route) {
   fill(side,
     h("div", { class: "brand" }, h("a", { href: "#/" }, h("span", { class: "mark", "aria-hidden": "true" }), "Gateway"), toggle),
     h("div", { class: "side-body" },
-      context.tenant ? tenantMenu(who, context.tenant, page) : null,
+      context.tenant ? tenantMenu(context.tenant, page) : null,
       h("nav", { "aria-label": "Pages" },
         context.tenant ? SECTIONS.map(([name, entries]) => section(name, entries, context.tenant, page))
           : h("ul", null, link("#/", "tenants", "Tenants", page === "" && route?.pattern === "/"))),
@@ -121,20 +126,27 @@ const link = (href, sign, text, isNow) =>
   h("li", null, h("a", { href, "aria-current": isNow && "page" }, icon(sign), h("span", null, text)));
 
 /**
- * @param {Person} who
  * @param {string} tenant
  * @param {string} page
  */
-function tenantMenu(who, tenant, page) {
-  const choices = who.tenants.map((entry) => /** @type {[string, string]} */ ([entry.id, entry.name]));
-  if (!who.tenants.some((entry) => entry.id === tenant)) choices.push([tenant, tenant.slice(0, 8)]);
-  choices.push(["", "All tenants…"]);
-  const chosen = select("tenant", choices, tenant, { "aria-label": "Tenant" });
-  chosen.addEventListener("change", () => {
-    if (!chosen.value) return go("/");
-    location.hash = to(chosen.value, page || "overview");
+function tenantMenu(tenant, page) {
+  const menu = select("tenant", choices(tenant), tenant, { "aria-label": "Tenant" });
+  menu.addEventListener("change", () => {
+    if (!menu.value) return go("/");
+    location.hash = to(menu.value, page || "overview");
   });
-  return h("div", { class: "tenant" }, chosen);
+  return h("div", { class: "tenant" }, menu);
+}
+
+/**
+ * Values and names of the menu of tenants.
+ * @param {string} tenant
+ * @returns {[string, string][]}
+ */
+function choices(tenant) {
+  const names = new Map(listed().map((entry) => [entry.id, entry.name]));
+  if (!names.has(tenant)) names.set(tenant, tenant.slice(0, 8));
+  return [...names, ["", "All tenants…"]];
 }
 
 async function leave() {

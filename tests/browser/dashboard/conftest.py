@@ -1,5 +1,7 @@
 """The demo's data of two days, its people and one of each other role, and the dashboard on two origins.
 
+Each test runs on the service's own origin and, by CORS, on another.
+
 All is made once for the tests of this folder. They share it: a test leaves what others count as it found it.
 """
 

@@ -18,10 +18,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.browser
 
 
-def test_digests_come_by_mail_as_often_as_chosen(
-    demo: Demo, own_origin: str, open_as: Callable[..., Any]
-) -> None:
-    with open_as(demo.guest, own_origin, "/account") as dashboard:
+def test_digests_come_by_mail_as_often_as_chosen(demo: Demo, home: str, open_as: Callable[..., Any]) -> None:
+    with open_as(demo.guest, home, "/account") as dashboard:
         page = dashboard.page
         choice = f"[aria-label='Mails about {demo.name}']"
         assert page.input_value(choice) == "off"
@@ -36,10 +34,8 @@ def test_digests_come_by_mail_as_often_as_chosen(
         page.wait_for_selector(f".notice:has-text('No more mails about {demo.name}.')")
 
 
-def test_a_token_is_made_shown_once_and_revoked(
-    demo: Demo, own_origin: str, open_as: Callable[..., Any]
-) -> None:
-    with open_as(demo.member, own_origin, "/account") as dashboard:
+def test_a_token_is_made_shown_once_and_revoked(demo: Demo, home: str, open_as: Callable[..., Any]) -> None:
+    with open_as(demo.member, home, "/account") as dashboard:
         page = dashboard.page
         page.click("text=New token")
         page.fill("dialog input[name=name]", "for Excel")
@@ -58,9 +54,9 @@ def test_a_token_is_made_shown_once_and_revoked(
 
 
 def test_signing_out_everywhere_ends_the_other_sessions_too(
-    demo: Demo, own_origin: str, open_as: Callable[..., Any]
+    demo: Demo, home: str, open_as: Callable[..., Any]
 ) -> None:
-    with open_as(demo.admin, own_origin) as elsewhere, open_as(demo.admin, own_origin, "/account") as here:
+    with open_as(demo.admin, home) as elsewhere, open_as(demo.admin, home, "/account") as here:
         here.page.click("text=Sign out everywhere")
         here.page.click("dialog .danger")
         here.page.wait_for_selector("text=Mail me a sign-in link")

@@ -23,7 +23,7 @@ from tests.browser.dashboard.watching import edit, watched_dashboard
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Route
 
     from tests.browser.dashboard.demo import Demo
 
@@ -57,11 +57,12 @@ def newest_link(folder: str) -> str:
 
 
 def test_from_the_sign_in_to_a_parquet_file(
-    demo: Demo, browser: Browser, service: str, other_origin: str, settings: Any, tmp_path: Path
+    demo: Demo, browser: Browser, service: str, home: str, settings: Any, tmp_path: Path
 ) -> None:
     settings.EMAIL_BACKEND, settings.EMAIL_FILE_PATH = PRIVATE_FILES, str(tmp_path / "mail")
-    home = other_origin
-    newcomer = factories.make_user("newcomer@example.org")
+    # Each origin has a newcomer of its own, who publishes another number.
+    number = len(home)
+    newcomer = factories.make_user(f"newcomer-{number}@example.org")
     Membership.objects.create(user=newcomer, tenant_id=demo.tenant, role="owner")
     with watched_dashboard(browser, home=home, api=service) as dashboard, running_replays(demo.tenant):
         page = dashboard.page
@@ -80,7 +81,7 @@ def test_from_the_sign_in_to_a_parquet_file(
 
         page.click("nav >> text=Drafts and replay")
         page.click("text=New draft")
-        edit(page, lambda text: re.sub(r'"ttlSeconds": \d+', '"ttlSeconds": 601', text, count=1))
+        edit(page, lambda text: re.sub(r'"ttlSeconds": \d+', f'"ttlSeconds": {600 + number}', text, count=1))
         page.click("main >> text=Replay >> nth=0")
         page.fill("dialog input[name=from]", demo.last_day.isoformat())
         page.fill("dialog input[name=to]", demo.last_day.isoformat())
@@ -90,7 +91,7 @@ def test_from_the_sign_in_to_a_parquet_file(
         page.click("text=the draft")
         page.click("text=Review and publish")
         page.wait_for_selector("dialog td.now")
-        assert "601" in page.locator("dialog td.now").all_inner_texts()
+        assert str(600 + number) in page.locator("dialog td.now").all_inner_texts()
         page.click("dialog .primary")
         page.wait_for_selector("text=The draft is gone.")
 
@@ -123,9 +124,9 @@ def test_signing_out_ends_the_session_and_its_token(
 
 
 def test_an_access_token_is_renewed_before_it_expires(
-    demo: Demo, own_origin: str, open_as: Callable[..., Any]
+    demo: Demo, home: str, open_as: Callable[..., Any]
 ) -> None:
-    with open_as(demo.owner, own_origin) as dashboard:
+    with open_as(demo.owner, home) as dashboard:
         page = dashboard.page
         page.evaluate(
             "() => { const key = 'dashboard.session'; const held = JSON.parse(sessionStorage.getItem(key));"
@@ -137,35 +138,38 @@ def test_an_access_token_is_renewed_before_it_expires(
         assert dashboard.asked == ["POST /oauth/token", "GET /users/me", "GET /config/tenants/manifest"]
 
 
-def test_an_access_token_that_ends_in_the_middle_is_renewed(
-    demo: Demo, own_origin: str, open_as: Callable[..., Any]
+def test_calls_that_are_refused_together_share_one_new_token(
+    demo: Demo, home: str, open_as: Callable[..., Any]
 ) -> None:
-    with open_as(demo.owner, own_origin) as dashboard:
-        page = dashboard.page
-        page.evaluate(
-            "() => { const key = 'dashboard.session'; const held = JSON.parse(sessionStorage.getItem(key));"
-            " sessionStorage.setItem(key, JSON.stringify({...held, access: held.access.slice(0, -2)})); }"
-        )
+    refused: list[str] = []
+
+    def refuse_once(route: Route) -> None:
+        if (url := route.request.url) in refused:
+            return route.continue_()
+        refused.append(url)
+        return route.fulfill(status=401, json={"error": "invalid_token", "message": "It has ended."})
+
+    with open_as(demo.owner, home) as dashboard:
+        dashboard.page.route("**/users/me/*", refuse_once)
         del dashboard.asked[:]
-        page.reload()
-        page.wait_for_selector("tbody tr")
-        both = ["GET /users/me", "GET /config/tenants/manifest"]
-        # The two that are refused share one new token.
-        assert dashboard.asked[:3] == [*both, "POST /oauth/token"]
-        assert sorted(dashboard.asked[3:]) == sorted(both)
+        dashboard.go("/account")
+        dashboard.page.wait_for_selector("text=Personal access tokens")
+    parts = [f"GET /users/me/{name}" for name in ("digests", "sessions", "tokens")]
+    assert sorted(dashboard.asked[:3]) == sorted(dashboard.asked[4:]) == parts
+    assert dashboard.asked[3] == "POST /oauth/token"
 
 
 def test_a_failure_has_one_sentence_and_the_request(
-    demo: Demo, own_origin: str, open_as: Callable[..., Any]
+    demo: Demo, home: str, open_as: Callable[..., Any]
 ) -> None:
-    with open_as(demo.owner, own_origin, f"/t/{demo.tenant}/replays/{demo.tenant}") as dashboard:
+    with open_as(demo.owner, home, f"/t/{demo.tenant}/replays/{demo.tenant}") as dashboard:
         alert = dashboard.page.locator("[role=alert]")
         alert.wait_for()
         assert re.search(r"^[A-Z].*\.\n+Request [A-Za-z0-9]+\n+Try again$", alert.inner_text())
 
 
-def test_a_busy_service_is_asked_again(demo: Demo, own_origin: str, open_as: Callable[..., Any]) -> None:
-    with open_as(demo.owner, own_origin) as dashboard:
+def test_a_busy_service_is_asked_again(demo: Demo, home: str, open_as: Callable[..., Any]) -> None:
+    with open_as(demo.owner, home) as dashboard:
         page = dashboard.page
         page.evaluate(
             "() => { const real = fetch; const refusals = [429, 503]; globalThis.refusals = refusals;"

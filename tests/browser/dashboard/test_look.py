@@ -31,11 +31,11 @@ CONTRAST = {"runOnly": ["color-contrast"], "resultTypes": ["violations"]}
 
 
 def test_every_page_is_accessible_in_light_and_dark_and_fits_a_phone(
-    demo: Demo, own_origin: str, open_as: Callable[..., Any]
+    demo: Demo, home: str, open_as: Callable[..., Any]
 ) -> None:
     found: dict[str, list[str]] = {}
     wide: list[str] = []
-    with open_as(demo.owner, own_origin) as dashboard:
+    with open_as(demo.owner, home) as dashboard:
         page = dashboard.page
 
         def check(path: str, options: dict[str, Any]) -> None:
@@ -65,8 +65,8 @@ def test_every_page_is_accessible_in_light_and_dark_and_fits_a_phone(
     assert wide == []
 
 
-def test_the_keyboard_reaches_a_rule(demo: Demo, own_origin: str, open_as: Callable[..., Any]) -> None:
-    with open_as(demo.owner, own_origin, f"/t/{demo.tenant}/overview") as dashboard:
+def test_the_keyboard_reaches_a_rule(demo: Demo, home: str, open_as: Callable[..., Any]) -> None:
+    with open_as(demo.owner, home, f"/t/{demo.tenant}/overview") as dashboard:
         page = dashboard.page
         page.focus("nav[aria-label=Pages] a:has-text('Rules') >> nth=0")
         page.keyboard.press("Enter")
@@ -80,20 +80,22 @@ def test_the_keyboard_reaches_a_rule(demo: Demo, own_origin: str, open_as: Calla
         assert page.locator(".rule[open]").count() == 1
 
 
-def test_the_first_view_is_small(demo: Demo, own_origin: str, open_as: Callable[..., Any]) -> None:
+def test_the_first_view_is_small(demo: Demo, home: str, open_as: Callable[..., Any]) -> None:
     loaded: list[str] = []
-    with open_as(demo.owner, own_origin) as dashboard:
+    with open_as(demo.owner, home) as dashboard:
         page = dashboard.page
         page.on("request", lambda request: loaded.append(request.url))
         page.goto("about:blank")
         del dashboard.asked[:]
         dashboard.go(f"/t/{demo.tenant}/overview")
         page.wait_for_selector(".chart[data-drawn]")
+        page.wait_for_selector(f"aside option:text('{demo.name}')", state="attached")
     month = f"{demo.last_day:%Y/%m}"
     asked = [it.replace(demo.tenant, "T").partition("?")[0] for it in dashboard.asked]
-    assert sorted(asked[:2]) == ["GET /config/tenants/manifest", "GET /users/me"]
-    assert asked[2:4] == ["POST /users/me/tokens", "POST /oauth/token"]
-    assert sorted(asked[4:]) == [f"GET /tenants/T/summaries/{month}", "GET /tenants/T/timeline"]
+    assert asked[:3] == ["GET /users/me", "POST /users/me/tokens", "POST /oauth/token"]
+    assert sorted(asked[3:5]) == [f"GET /tenants/T/summaries/{month}", "GET /tenants/T/timeline"]
+    # The names of the other tenants come when the page is there.
+    assert asked[5:] == ["GET /config/tenants/manifest"]
     assert len(loaded) == len(set(loaded))
     files = [urlsplit(url).path for url in loaded if "/static/" in url]
     ours = [path.partition("/static/dashboard/")[2] for path in files if "/static/dashboard/" in path]

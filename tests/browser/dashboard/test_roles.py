@@ -42,12 +42,12 @@ OFFERED = {
 
 @pytest.mark.parametrize("role", OFFERED)
 def test_a_role_is_offered_what_it_may_do(
-    role: str, demo: Demo, other_origin: str, open_as: Callable[..., Any]
+    role: str, demo: Demo, home: str, open_as: Callable[..., Any]
 ) -> None:
     pages, changes = OFFERED[role]
     refused: list[str] = []
     offered: set[str] = set()
-    with open_as(getattr(demo, role), other_origin, f"/t/{demo.tenant}/overview") as dashboard:
+    with open_as(getattr(demo, role), home, f"/t/{demo.tenant}/overview") as dashboard:
         page = dashboard.page
         page.on("response", lambda answer: refused.append(answer.url) if answer.status >= 400 else None)
         names = page.locator("nav[aria-label=Pages] a").all_inner_texts()
@@ -75,10 +75,8 @@ def words(page: Page) -> set[str]:
     return set(page.locator("main .button").all_inner_texts())
 
 
-def test_members_are_added_promoted_and_removed(
-    demo: Demo, own_origin: str, open_as: Callable[..., Any]
-) -> None:
-    with open_as(demo.owner, own_origin, f"/t/{demo.tenant}/members") as dashboard:
+def test_members_are_added_promoted_and_removed(demo: Demo, home: str, open_as: Callable[..., Any]) -> None:
+    with open_as(demo.owner, home, f"/t/{demo.tenant}/members") as dashboard:
         page = dashboard.page
         row = "tr:has-text('stranger@elsewhere.example')"
         assert page.locator(row).count() == 0

@@ -3,7 +3,7 @@
 import { call, signOut } from "../api.js";
 import { h } from "../dom.js";
 import * as f from "../format.js";
-import { forgetPerson, person } from "../people.js";
+import { forgetPerson, person, tenants } from "../people.js";
 import { go } from "../router.js";
 import { ask, badge, button, field, input, notify, panel, select, sentence, table } from "../ui.js";
 
@@ -15,11 +15,11 @@ const FREQUENCIES = /** @type {[Contract.DigestFrequency, string][]} */ ([["off"
 /** @type {import("../router.js").Show} */
 export async function show({ reload }) {
   const email = "me";
-  const [who, { digests }, { tokens }, { sessions }] = await Promise.all([
-    person(), call("GET /users/{email}/digests", { email }),
+  const [who, all, { digests }, { tokens }, { sessions }] = await Promise.all([
+    person(), tenants(), call("GET /users/{email}/digests", { email }),
     call("GET /users/{email}/tokens", { email }), call("GET /users/{email}/sessions", { email }),
   ]);
-  const names = new Map(who.tenants.map((entry) => [entry.id, entry.name]));
+  const names = new Map(all.map((entry) => [entry.id, entry.name]));
   const revoke = async (/** @type {Contract.Pat} */ token) => {
     const done = await ask({ title: `Revoke “${token.name}”?`, body: "What uses it stops working within seconds.", action: "Revoke", danger: true,
       run: () => call("DELETE /users/{email}/tokens/{pat_id}", { email: "me", pat_id: token.id }) });
@@ -48,7 +48,7 @@ export async function show({ reload }) {
       { head: "Tenant", cell: (row) => h("strong", null, row.tenantName), sort: (row) => row.tenantName },
       { head: "Mails", number: true, cell: (row) => frequency(row) },
     ], digests, { label: "Digests by mail" }) : h("p", { class: "pad muted" }, "There is no tenant whose digests you may read.")),
-    panel("Personal access tokens", button("New token", () => create(who, reload), "small"), tokens.length ? table([
+    panel("Personal access tokens", button("New token", () => create(all, reload), "small"), tokens.length ? table([
       { head: "Name", cell: (row) => [h("strong", null, row.name), " ", h("code", { class: "muted small" }, `${row.prefix}…`)], sort: (row) => row.name },
       { head: "Scopes", cell: (row) => row.scopes.map((/** @type {string} */ scope) => [badge(scope), " "]) },
       { head: "Tenants", cell: (row) => row.tenants.map((/** @type {string} */ id) => names.get(id) ?? id).join(", ") || f.NONE },
@@ -90,12 +90,12 @@ const browser = (agent) => {
 };
 
 /**
- * @param {import("../people.js").Person} who
+ * @param {import("../people.js").Tenant[]} all
  * @param {() => void} reload
  */
-async function create(who, reload) {
+async function create(all, reload) {
   const name = input("name", "", { maxlength: 100, placeholder: "What it is for" });
-  const tenant = select("tenant", who.tenants.map((entry) => [entry.id, entry.name]), who.tenants[0]?.id ?? "");
+  const tenant = select("tenant", all.map((entry) => [entry.id, entry.name]), all[0]?.id ?? "");
   const days = select("days", [["30", "30 days"], ["90", "90 days"], ["365", "a year"]], "90");
   const boxes = SCOPES.map((scope) => /** @type {HTMLInputElement} */ (h("input", { type: "checkbox", name: scope, checked: scope === "config:read" })));
   /** @type {string} */

@@ -15,12 +15,11 @@ const AT_ONCE = 6;
 export async function show({ tenant, reload }) {
   const [members, who] = await Promise.all([load(tenant), person()]);
   const isOwner = can(tenant, "owner");
-  const owned = new Set(who.tenants.filter((entry) => can(entry.id, "owner")).map((entry) => entry.id));
 
   /** @param {Member} member @param {Contract.MembershipRole} [role] none to remove */
   const write = async (member, role) => {
     // Entries of tenants that the caller does not own stay as they are, and must not be sent.
-    const others = member.all.filter((one) => one.tenantId !== tenant && owned.has(one.tenantId));
+    const others = member.all.filter((one) => one.tenantId !== tenant && can(one.tenantId, "owner"));
     const body = role ? [...others, { tenantId: tenant, role }] : others;
     member.all = await call("PUT /users/{email}/tenants", { email: member.email, body });
   };

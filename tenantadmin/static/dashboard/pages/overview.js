@@ -4,7 +4,6 @@ import { ApiError, call } from "../api.js";
 import { chart, loadCharts } from "../charts.js";
 import { h } from "../dom.js";
 import * as f from "../format.js";
-import { person } from "../people.js";
 import { go, to } from "../router.js";
 import { a, badge, empty, panel, table } from "../ui.js";
 
@@ -19,7 +18,7 @@ export async function show(context) {
   loadCharts().catch(() => {});
   try {
     const node = await (period.length === 4 ? year : period.length === 7 ? month : day)(context, period);
-    return h("div", null, await head(tenant, period), node);
+    return h("div", null, head(tenant, period), node);
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 404) throw error;
     const last = context.query.has("period") ? "" : await lastMonth(tenant, period.slice(0, 4));
@@ -27,7 +26,7 @@ export async function show(context) {
       go(`/t/${tenant}/overview?period=${last}`);
       return h("div", null);
     }
-    return h("div", null, await head(tenant, period), empty(`There are no requests in ${f.periodName(period)}.`,
+    return h("div", null, head(tenant, period), empty(`There are no requests in ${f.periodName(period)}.`,
       h("p", { class: "muted" }, "Summaries appear some minutes after the Gateway has written logs.")));
   }
 }
@@ -56,15 +55,13 @@ async function lastMonth(tenant, thisYear) {
  * @param {string} tenant
  * @param {string} period
  */
-async function head(tenant, period) {
-  const who = await person();
-  const name = who.tenants.find((entry) => entry.id === tenant)?.name ?? tenant;
+function head(tenant, period) {
   const today = f.isoDay(new Date());
   const levels = [["Year", period.slice(0, 4)], ["Month", period.length >= 7 ? period.slice(0, 7) : `${period}-${today.slice(5, 7)}`],
     ["Day", period.length === 10 ? period : period.length === 7 && !f.yesterday().startsWith(period) ? `${period}-01` : f.yesterday()]];
   const step = (/** @type {number} */ by) => to(tenant, "overview", { period: shift(period, by) });
   return h("header", { class: "page-head" },
-    h("div", null, h("h1", null, name), h("p", { class: "muted" }, f.periodName(period), " · days and hours in UTC")),
+    h("div", null, h("h1", null, f.periodName(period)), h("p", { class: "muted" }, "Days and hours are in UTC.")),
     h("div", { class: "row" },
       h("nav", { class: "segments", "aria-label": "Length of the period" }, levels.map(([text, value]) =>
         h("a", { href: to(tenant, "overview", { period: value }), "aria-current": value.length === period.length && "page" }, text))),

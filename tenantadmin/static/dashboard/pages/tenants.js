@@ -2,13 +2,13 @@
 
 import { h } from "../dom.js";
 import { ago, count } from "../format.js";
-import { person } from "../people.js";
+import { person, tenants } from "../people.js";
 import { go, to } from "../router.js";
 import { a, badge, empty, input, panel, table } from "../ui.js";
 
 /** @type {import("../router.js").Show} */
 export async function show() {
-  const who = await person();
+  const [who, all] = await Promise.all([person(), tenants()]);
   const columns = [
     { head: "Tenant", cell: (/** @type {any} */ row) => a(to(row.id, "overview"), h("strong", null, row.name)),
       sort: (/** @type {any} */ row) => row.name },
@@ -19,7 +19,7 @@ export async function show() {
       sort: (/** @type {any} */ row) => Date.parse(row.modifiedAt) },
   ];
   return h("div", null, h("header", { class: "page-head" }, h("h1", null, "Tenants")),
-    who.tenants.length ? panel(count(who.tenants.length, "tenant"), null, table(columns, who.tenants, { label: "Tenants" }))
+    all.length ? panel(count(all.length, "tenant"), null, table(columns, all, { label: "Tenants" }))
       : empty("You are in no tenant yet.", h("p", { class: "muted" }, "Ask an owner to add your address, ", h("strong", null, who.email), ".")),
     who.role === "admin" && byId());
 }
