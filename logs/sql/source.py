@@ -46,9 +46,12 @@ def make_source(
         def fetch(paths: Sequence[str]) -> None:
             copies.paths(store, [key_of[path] for path in paths])
 
+    paths_of: dict[str, list[str]] = {}
+    for (day, _), path in zip(files, paths, strict=True):
+        paths_of.setdefault(day, []).append(path)
     return LogSource(
         tenant_id=tenant,
-        days=tuple(DayFiles(day, (path,)) for (day, _), path in zip(files, paths, strict=True)),
+        days=tuple(DayFiles(day, tuple(own)) for day, own in paths_of.items()),
         fetch=fetch,
         keys=tuple(keys),
         has_positions=has_positions,
