@@ -145,7 +145,7 @@ def _span_of(timestamp: int, day: date) -> int:
 def _digest(batches: Sequence[pa.RecordBatch]) -> str:
     sink = pa.BufferOutputStream()
     # As Parquet, because Arrow's own format has some bits of the rows beside a slice.
-    pq.write_table(pa.Table.from_batches(batches), sink, compression="NONE", use_dictionary=False)
+    pq.write_table(pa.Table.from_batches(batches), sink, compression="none", use_dictionary=False)
     return hashlib.sha256(sink.getvalue()).hexdigest()
 
 
