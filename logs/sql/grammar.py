@@ -58,7 +58,6 @@ GRAMMAR: Final[dict[tuple[str, str], Fields]] = {
         "setop_all": _P,
         "left": "node",
         "right": "node",
-        "children": "node",
     },
     ("node", "RECURSIVE_CTE_NODE"): {
         **_NODE,
@@ -78,7 +77,7 @@ GRAMMAR: Final[dict[tuple[str, str], Fields]] = {
     ("modifier", "DISTINCT_MODIFIER"): {"type": _P, "distinct_on_targets": "expression"},
     ("modifier", "ORDER_MODIFIER"): {"type": _P, "orders": "order"},
     ("order", ""): {"type": _P, "null_order": _P, "expression": "expression"},
-    ("sample", ""): {"sample_size": _P, "is_percentage": _P, "method": _P, "seed": _P, "repeatable": _P},
+    ("sample", ""): {"sample_size": _P, "is_percentage": _P, "method": _P, "seed": _P},
     # Table references
     ("table", "BASE_TABLE"): {
         **_TABLE,
@@ -104,7 +103,7 @@ GRAMMAR: Final[dict[tuple[str, str], Fields]] = {
         "column_name_alias": _P,
         "with_ordinality": _P,
     },
-    ("table", "EXPRESSION_LIST"): {**_TABLE, "values": "expression", "expected_names": _P},
+    ("table", "EXPRESSION_LIST"): {**_TABLE, "values": "expression"},
     ("table", "EMPTY"): {**_TABLE},
     ("table", "PIVOT"): {
         **_TABLE,
@@ -120,7 +119,6 @@ GRAMMAR: Final[dict[tuple[str, str], Fields]] = {
     ("pivot entry", ""): {
         "values": _P,
         "alias": _P,
-        "expr": "expression",
         "star_expr": "expression",
     },
     ("table call", ""): {
@@ -130,7 +128,6 @@ GRAMMAR: Final[dict[tuple[str, str], Fields]] = {
         "catalog": _P,
         "children": "expression",
         "order_bys": "modifier",
-        "is_operator": _P,
     },
     # Expressions
     ("expression", "BETWEEN"): {
@@ -158,7 +155,7 @@ GRAMMAR: Final[dict[tuple[str, str], Fields]] = {
         "distinct": _P,
         "is_operator": _P,
     },
-    ("expression", "LAMBDA"): {**_EXPRESSION, "lhs": "expression", "expr": "expression", "syntax_type": _P},
+    ("expression", "LAMBDA"): {**_EXPRESSION, "lhs": "expression", "expr": "expression"},
     ("expression", "OPERATOR"): {**_EXPRESSION, "children": "expression"},
     ("expression", "POSITIONAL_REFERENCE"): {**_EXPRESSION, "index": _P},
     ("expression", "STAR"): {
@@ -169,7 +166,6 @@ GRAMMAR: Final[dict[tuple[str, str], Fields]] = {
         "replace_list": "replacement",
         "rename_list": _P,
         "columns": _P,
-        "unpacked": _P,
         "expr": "expression",
     },
     ("replacement", ""): {"key": _P, "value": "expression"},
@@ -202,17 +198,16 @@ GRAMMAR: Final[dict[tuple[str, str], Fields]] = {
     },
     # Types
     ("type", ""): {"id": _P, "type_info": "type info"},
-    ("type info", "ARRAY_TYPE_INFO"): {"type": _P, "child_type": "type", "size": _P, "alias": _P},
-    ("type info", "DECIMAL_TYPE_INFO"): {"type": _P, "width": _P, "scale": _P, "alias": _P},
+    ("type info", "ARRAY_TYPE_INFO"): {"type": _P, "child_type": "type", "size": _P},
+    ("type info", "DECIMAL_TYPE_INFO"): {"type": _P, "width": _P, "scale": _P},
     ("type info", "GENERIC_TYPE_INFO"): {"type": _P, "alias": _P},
-    ("type info", "LIST_TYPE_INFO"): {"type": _P, "child_type": "type", "alias": _P},
-    ("type info", "STRUCT_TYPE_INFO"): {"type": _P, "child_types": "named type", "alias": _P},
+    ("type info", "LIST_TYPE_INFO"): {"type": _P, "child_type": "type"},
+    ("type info", "STRUCT_TYPE_INFO"): {"type": _P, "child_types": "named type"},
     ("type info", "UNBOUND_TYPE_INFO"): {
         "type": _P,
         "name": _P,
         "schema": _P,
         "user_type_modifiers": _P,
-        "alias": _P,
     },
     ("named type", ""): {"first": _P, "second": "type"},
 }

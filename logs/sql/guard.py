@@ -114,8 +114,6 @@ def check_text(statement: str) -> bytes:
     """
     if not statement.strip():
         raise Refused("The statement is empty. Send one SELECT over proxy_logs.")
-    if len(statement) > MAX_STATEMENT_BYTES:
-        raise Refused(_too_long())
     nul = statement.find("\0")
     if nul >= 0:
         raise Refused("The statement contains a NUL character. Remove it.", position=nul)
@@ -127,7 +125,7 @@ def check_text(statement: str) -> bytes:
             position=error.start,
         ) from None
     if len(text) > MAX_STATEMENT_BYTES:
-        raise Refused(_too_long())
+        raise Refused(f"The statement is longer than {MAX_STATEMENT_BYTES} bytes. Shorten it.")
     return text
 
 
@@ -162,10 +160,6 @@ def check(statement: str, connection: Connection) -> CheckedStatement:
         names_day=findings.names_day,
         is_repeatable=findings.is_repeatable,
     )
-
-
-def _too_long() -> str:
-    return f"The statement is longer than {MAX_STATEMENT_BYTES} bytes. Shorten it."
 
 
 def _single_statement(document: dict[str, Any], text: bytes) -> dict[str, Any]:
@@ -218,7 +212,7 @@ def _walk(statement: dict[str, Any]) -> _Findings:
             pending.extend(_visit_record(visit, findings))
     for name, record in findings.implicit_calls:
         if name not in findings.column_names:
-            raise _refused_function(name, record, is_table_function=False)
+            raise _refused_function(name, record)
     return findings
 
 
@@ -270,7 +264,7 @@ def _check_record(
     elif family == "expression" and variant in {"FUNCTION", "WINDOW"}:
         name = fold(record["function_name"])
         if name not in functions.ALLOWED_FUNCTIONS:
-            raise _refused_function(name, record, is_table_function=False)
+            raise _refused_function(name, record)
     elif family == "expression" and variant == "COLUMN_REF":
         path = [fold(part) for part in record["column_names"]]
         findings.names_day = findings.names_day or path[-1] == columns.DAY
@@ -335,7 +329,7 @@ def _check_table_function(record: dict[str, Any]) -> None:
         )
 
 
-def _refused_function(name: str, record: dict[str, Any], *, is_table_function: bool) -> Refused:
+def _refused_function(name: str, record: dict[str, Any], *, is_table_function: bool = False) -> Refused:
     kind = "table function" if is_table_function else "function"
     allowed = functions.ALLOWED_TABLE_FUNCTIONS if is_table_function else functions.ALLOWED_FUNCTIONS
     reason = functions.refusal_reason(name, is_table_function=is_table_function)
@@ -373,4 +367,4 @@ def _refused_form(form: str, record: dict[str, Any]) -> Refused:
 
 
 def _nearest(name: str, known: Iterable[str]) -> str | None:
-    return next(iter(difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.7)), None)
+    return next(iter(difflib.get_close_matches(name, sorted(known), cutoff=0.7)), None)

@@ -125,3 +125,18 @@ SELECT day FROM proxy_logs WHERE day = (SELECT max(day) FROM proxy_logs) LIMIT 1
 SELECT u.user FROM (SELECT 1 AS user) u
 SELECT 1;;
 WITH u(user) AS (SELECT 1) SELECT user FROM u
+--# Forms that few write
+(SELECT 1 UNION SELECT 2) ORDER BY 1 LIMIT 1
+WITH a AS (SELECT 1) FROM a UNION SELECT 2
+SELECT day FROM proxy_logs LIMIT 10% OFFSET 1
+SELECT a, b FROM proxy_logs AS p(a, b) LIMIT 1
+SELECT a FROM (SELECT day FROM proxy_logs) t(a) TABLESAMPLE 10%
+SELECT * FROM proxy_logs PIVOT (count(*) FOR cacheStatus IN ('HIT') GROUP BY day) AS p(a, b)
+SELECT * FROM main.range(3) a, system.main.range(2) b
+SELECT main.abs(1), system.main.abs(1), main.count(*) OVER (), system.main.count(*) OVER ()
+SELECT count(*) FILTER (WHERE statusCode = 200) OVER (PARTITION BY day) FROM proxy_logs
+SELECT [1, 2]::INT[2], NULL::STRUCT(a DECIMAL(4, 1)[2]), 1::main."INTEGER", 'POINT(1 2)'::GEOMETRY
+--# Columns with the names of functions that may not be called
+SELECT user FROM (SELECT 1) t(user)
+SELECT user FROM (UNPIVOT (SELECT 1 AS a) ON a INTO NAME user VALUE v)
+SELECT user FROM (SELECT * RENAME (day AS user) FROM proxy_logs)

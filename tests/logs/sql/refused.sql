@@ -85,6 +85,9 @@ SELECT * FROM "read_blob"('x')
 SELECT * FROM main.read_text('x')
 SELECT * FROM system.main.glob('*')
 SELECT * FROM other.range(3)
+SELECT * FROM other.main.range(3)
+SELECT * FROM main.system.range(3)
+SELECT * FROM IFNULL(1, 2)
 SELECT * FROM query('SELECT 1')
 SELECT * FROM query_table('proxy_logs')
 SELECT * FROM histogram('proxy_logs', day)
@@ -107,7 +110,11 @@ SELECT json_serialize_sql('SELECT 1')
 SELECT json_serialize_plan('SELECT 1')
 SELECT ('/etc/passwd').read_text()
 SELECT version()
+SELECT current_catalog
+SELECT current_role
+SELECT current_schema
 SELECT current_user
+SELECT session_user
 SELECT user
 SELECT main.current_setting('threads')
 SELECT write_log('x')

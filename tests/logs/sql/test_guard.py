@@ -19,6 +19,8 @@ _BACKQUOTES = """Backquotes are not quotes here. Quote a name that needs it with
 _PIVOT = "PIVOT needs its values listed: PIVOT … ON column IN ('a', 'b')."
 
 
+_TABLES = "a query reads proxy_logs, its own subqueries and WITH names defined before their use."
+_FORM = "The statement uses a form of SQL that is not allowed here"
 _SYMMETRIC = "BETWEEN SYMMETRIC is not supported. Write BETWEEN least(a, b) AND greatest(a, b)."
 _NESTED_ENUM = (
     "A type with values, such as ENUM('a', 'b'), is not supported inside another type. Cast the values alone:"
@@ -97,10 +99,31 @@ and may not be called.""",
         ),
         (
             "SELECT * FROM proxy_log",
-            """There is no table "proxy_log" here: a query reads proxy_logs, its own subqueries \
-and WITH names defined before their use. Did you mean "proxy_logs"?""",
+            f'There is no table "proxy_log" here: {_TABLES} Did you mean "proxy_logs"?',
             14,
         ),
+        (
+            "WITH RECURSIVE ns AS (SELECT 1 UNION ALL SELECT 1 FROM memory.main.ns) FROM ns",
+            f'There is no table "memory.main.ns" here: {_TABLES} Did you mean "ns"?',
+            55,
+        ),
+        (
+            'WITH RECURSIVE numbers AS (SELECT 1 UNION ALL SELECT 1 FROM "recurring.number") FROM numbers',
+            f'There is no table "recurring.number" here: {_TABLES}',
+            60,
+        ),
+        ("SELECT qqqq(1)", 'There is no function "qqqq" that a query may call.', 7),
+        # "abs" is its nearest, but not near enough.
+        ("SELECT abxx(1)", 'There is no function "abxx" that a query may call.', 7),
+        (
+            "SELECT 'é', current_user",
+            'The function "current_user" reads settings, the session or the catalog and may not be called.',
+            12,
+        ),
+        ("SELECT 'é' FROM IFNULL(1, 2)", f"{_FORM} (TABLE_FUNCTION).", 16),
+        ("SELECT 'é', sum(x) EXPORT_STATE FROM range(3) t(x)", f"{_FORM} (FUNCTION export_state).", 12),
+        ("VALUES (DEFAULT)", "DEFAULT has no meaning in a query.", None),
+        ("SELECT FROM LIMIT 5", 'The statement cannot be parsed: syntax error at or near "LIMIT".', 12),
         (
             "DESCRIBE proxy_logs",
             "DESCRIBE, SHOW and SUMMARIZE are not allowed. The columns are listed in the documentation.",
@@ -129,7 +152,56 @@ and WITH names defined before their use. Did you mean "proxy_logs"?""",
 )
 def test_a_refusal_has_a_message_and_the_position(statement: str, message: str, position: int | None) -> None:
     refusal = _refusal(statement)
-    assert (refusal.message, refusal.position) == (message, position)
+    assert (refusal.message, str(refusal), refusal.position) == (message, message, position)
+
+
+@pytest.mark.parametrize(
+    ("statement", "message", "position"),
+    [
+        (" \n", "The statement is empty. Send one SELECT over proxy_logs.", None),
+        ("\0SELECT '\0'", "The statement contains a NUL character. Remove it.", 0),
+        ("SELECT 'é\ud800'", "The statement contains an unpaired surrogate. Remove it.", 9),
+        ("é" * 32_769, "The statement is longer than 65536 bytes. Shorten it.", None),
+    ],
+)
+def test_a_text_that_is_no_statement_is_refused_before_it_is_parsed(
+    statement: str, message: str, position: int | None
+) -> None:
+    with pytest.raises(guard.Refused) as caught:
+        guard.check_text(statement)
+    assert (caught.value.message, caught.value.position) == (message, position)
+
+
+def test_a_text_may_have_65536_bytes() -> None:
+    assert guard.check_text("é" * 32_768) == ("é" * 32_768).encode()
+
+
+class _Parser:
+    """A connection to a DuckDB whose parser answers as given."""
+
+    def __init__(self, answer: str) -> None:
+        self._answer = answer
+
+    def execute(self, query: str, parameters: list[str], /) -> _Parser:
+        return self
+
+    def fetchone(self) -> tuple[str]:
+        return (self._answer,)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        # The depth that Python can read depends on its release.
+        ("[" * 200_000 + "]" * 200_000, "The statement is nested too deeply. Flatten it."),
+        ('{"statements": [{"node": 1}]}', f"{_FORM}."),
+        ('{"statements": [{"node": {"type": "NEW_NODE"}}]}', f"{_FORM} (NEW_NODE)."),
+    ],
+)
+def test_a_tree_that_cannot_be_read_is_refused(answer: str, message: str) -> None:
+    with pytest.raises(guard.Refused) as caught:
+        guard.check("SELECT 1", _Parser(answer))
+    assert caught.value.message == message
 
 
 _SEND_ONE_SELECT = "Send one SELECT, or WITH … SELECT, over proxy_logs."
@@ -180,6 +252,7 @@ def test_a_checked_statement_says_whether_it_reads_the_log_and_names_the_day(
 ) -> None:
     checked = guard.check(statement, _connection)
     assert (checked.reads_log, checked.names_day) == (reads_log, names_day)
+    assert checked.tree["node"]["type"] == "SELECT_NODE"
 
 
 @pytest.mark.parametrize(
