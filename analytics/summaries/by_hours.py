@@ -28,7 +28,14 @@ from analytics.summaries.rollup_schema import ROLLUP_VERSION
 from logs.compaction.build import compact_day
 from logs.compaction.previous import UnusableFile
 from logs.compaction.rows import Quarantined
-from logs.compaction.spans import HourFile, find_spans, read_dropped, write_repeats, write_span
+from logs.compaction.spans import (
+    HourFile,
+    find_spans,
+    read_dropped,
+    span_bounds,
+    write_repeats,
+    write_span,
+)
 from logs.listing import day_digest, list_day
 from logs.locks import Busy
 from logs.models import DayPart
@@ -202,12 +209,12 @@ def _build_hour(store: ObjectStore, part: DayPart, *, previous: str, directory: 
     listing = list_day(store, tenant=part.tenant_id, day=part.day, hour=part.number)
     if not listing.hours or listing.hours[part.number].digest == previous:
         return
-    compacted = compact_day(store, listing, directory=directory)
+    compacted = compact_day(store, listing, directory=directory, bounds=span_bounds(part.day))
     spans = {}
     files = {}
     if compacted.file is not None:
         files[_LOG] = compacted.file
-        spans = find_spans(compacted.file, rows=compacted.rows, day=part.day, hour=part.number)
+        spans = find_spans(compacted.file, day=part.day, hour=part.number)
     part.source = compacted.listing.hours[part.number].digest
     part.facts = {
         "objects": compacted.listing.count,

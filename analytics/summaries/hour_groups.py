@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from analytics.summaries.day_rollup import GROUPINGS, DayGroups, combine_groups
 from analytics.summaries.grouping import TextDictionary, look_up
+from logs.compaction.engine import HOUR_COLUMN
 from tenantadmin.arrow import pc
 
 if TYPE_CHECKING:
@@ -105,11 +106,24 @@ def merge_groups(parts: Sequence[tuple[Path, int]]) -> DayGroups:
         return pa.table(look_up(table, "row", rows, names=columns))
 
     return DayGroups(
-        combine_groups(list(zip(*grouped, strict=True))),
+        _combine(list(zip(*grouped, strict=True))),
         texts,
         statements["text"].combine_chunks().take(first),
         values[_SQL],
         at,
+    )
+
+
+def _combine(parts: Sequence[Sequence[pa.Table]]) -> list[pa.Table]:
+    """Combine the groups of all parts. Groups by hour are only joined, if no two parts share an hour."""
+    hours = [table[HOUR_COLUMN].unique() for table in parts[0]]
+    if sum(map(len, hours)) > len(pa.concat_tables(parts[0])[HOUR_COLUMN].unique()):
+        return combine_groups(parts)
+    return combine_groups(
+        [
+            [pa.concat_tables(tables)] if HOUR_COLUMN in keys else tables
+            for tables, (keys, _) in zip(parts, GROUPINGS, strict=True)
+        ]
     )
 
 

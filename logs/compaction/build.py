@@ -23,7 +23,7 @@ from logs.listing import UnlistedDay, describe_day, mark_as_changed, read_day
 from tenantadmin.objectstore.keys import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from logs.compaction.rows import Quarantined
@@ -66,11 +66,15 @@ def compact_day(
     directory: Path,
     previous: PreviousBuild | None = None,
     max_bytes: int | None = None,
+    bounds: Sequence[int] = (),
 ) -> CompactedDay:
     """Compact a day's objects into ``directory``, which the caller makes and removes.
 
     The rows depend only on the objects' names and bytes: ``previous`` saves reading unchanged hours. If an
     object is gone or changed since the listing, its hour counts as changed in the next comparison.
+
+    Args:
+        bounds: see `write_day`; of a listed day alone.
 
     Raises:
         LargeDay: an unlisted day has objects of more than ``max_bytes``.
@@ -79,7 +83,7 @@ def compact_day(
     try:
         if isinstance(day, UnlistedDay):
             return _compact_unlisted(store, day, directory=directory, max_bytes=max_bytes)
-        return _compact_listed(store, day, directory=directory, previous=previous)
+        return _compact_listed(store, day, directory=directory, previous=previous, bounds=bounds)
     except OSError as error:
         raise StoreError(f"cannot build {day.day} in {directory}: {error}") from error
 
@@ -94,7 +98,7 @@ def _compact_unlisted(
     objects: list[Entry] = []
     quarantined: list[Quarantined] = []
     batches = _limited(read_day(store, tenant=day.tenant, day=day.day, objects=objects), max_bytes)
-    rows = _collect(read_rows(batches, day=day.day, quarantined=quarantined), directory)
+    rows = collect_rows(read_rows(batches, day=day.day, quarantined=quarantined), directory)
     with ThreadPoolExecutor(1) as pool:
         # Writing leaves the interpreter lock to this Python code most of the time.
         describing = pool.submit(describe_day, objects, tenant=day.tenant, day=day.day)
@@ -113,7 +117,12 @@ def _limited(batches: Iterable[Batch], max_bytes: int | None) -> Iterator[Batch]
 
 
 def _compact_listed(
-    store: ObjectStore, listing: DayListing, *, directory: Path, previous: PreviousBuild | None
+    store: ObjectStore,
+    listing: DayListing,
+    *,
+    directory: Path,
+    previous: PreviousBuild | None,
+    bounds: Sequence[int],
 ) -> CompactedDay:
     read_hours: AbstractSet[int] = listing.hours.keys()
     reused = None
@@ -127,8 +136,8 @@ def _compact_listed(
     differing_hours: set[int] = set()
     batches = _find_differences(wanted, store.read_many(wanted), hours=differing_hours)
     quarantined: list[Quarantined] = []
-    rows = _collect(read_rows(batches, day=listing.day, quarantined=quarantined), directory)
-    written = _write(rows, reused=reused, directory=directory)
+    rows = collect_rows(read_rows(batches, day=listing.day, quarantined=quarantined), directory)
+    written = _write(rows, reused=reused, directory=directory, bounds=bounds)
     listing = mark_as_changed(listing, differing_hours)
     return _compacted_day(listing, written, quarantined, previous=previous, read_hours=read_hours)
 
@@ -150,15 +159,17 @@ def _find_differences(
     hours.update(map(hour_of, missing))
 
 
-def _write(rows: list[pa.RecordBatch] | Path, *, reused: Path | None, directory: Path) -> WrittenFile | None:
-    written = write_day(rows, reused=reused, target=directory / "day.parquet")
+def _write(
+    rows: list[pa.RecordBatch] | Path, *, reused: Path | None, directory: Path, bounds: Sequence[int] = ()
+) -> WrittenFile | None:
+    written = write_day(rows, reused=reused, target=directory / "day.parquet", bounds=bounds)
     for source in (reused, rows):
         if isinstance(source, Path):
             source.unlink()
     return written
 
 
-def _collect(batches: Iterator[pa.RecordBatch], directory: Path) -> list[pa.RecordBatch] | Path:
+def collect_rows(batches: Iterator[pa.RecordBatch], directory: Path) -> list[pa.RecordBatch] | Path:
     """Return all batches, in memory if they fit, else as an Arrow file in ``directory``."""
     in_memory: deque[pa.RecordBatch] = deque()
     size = 0

@@ -7,16 +7,18 @@ file has the rows whose timestamps are in one hour. There are 26 spans: before t
 from __future__ import annotations
 
 import hashlib
-from bisect import bisect_left
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from logs.compaction.build import collect_rows
 from logs.compaction.convert import SCHEMA
 from logs.compaction.engine import PREFIX_HOUR_COLUMN
-from logs.compaction.previous import read_batches
+from logs.compaction.previous import UnusableFile, read_batches
 from logs.compaction.writer import write_day
 from logs.layout import HOUR_MS, day_start_ms
 from logs.quoting import quote_text, quote_texts
@@ -59,23 +61,21 @@ def own_span(hour: int) -> int:
     return hour + 1
 
 
-def find_spans(path: Path, *, rows: int, day: date, hour: int) -> dict[int, Span]:
-    """Return the spans of the rows of an hour's file.
+def span_bounds(day: date) -> list[int]:
+    """Return the timestamps at which one span ends and the next begins."""
+    return [day_start_ms(day) + hour * HOUR_MS for hour in range(SPANS - 1)]
 
-    Raises:
-        UnusableFile: the file is damaged.
-    """
-    counts: dict[int, int] = {}
-    strays: dict[int, list[pa.RecordBatch]] = {}
-    for batch in read_batches(path, rows=rows):
-        for span, part in _split(batch, day):
-            counts[span] = counts.get(span, 0) + part.num_rows
-            if span != own_span(hour) and counts[span] <= _MAX_DIGESTED:
-                strays.setdefault(span, []).append(part)
-    return {
-        span: Span(count, _digest(strays[span]) if span in strays and count <= _MAX_DIGESTED else "")
-        for span, count in sorted(counts.items())
-    }
+
+def find_spans(path: Path, *, day: date, hour: int) -> dict[int, Span]:
+    """Return the spans of the rows of an hour's file, which was written with `span_bounds`."""
+    spans = {}
+    with pq.ParquetFile(path) as parquet:
+        for span, groups in groupby(_spans_of_groups(parquet.metadata, day), key=itemgetter(0)):
+            numbers = [number for _, number in groups]
+            rows = sum(parquet.metadata.row_group(number).num_rows for number in numbers)
+            has_digest = span != own_span(hour) and rows <= _MAX_DIGESTED
+            spans[span] = Span(rows, _digest(parquet.read_row_groups(numbers)) if has_digest else "")
+    return spans
 
 
 def write_span(hours: Sequence[HourFile], *, span: int, day: date, directory: Path) -> WrittenFile | None:
@@ -85,67 +85,46 @@ def write_span(hours: Sequence[HourFile], *, span: int, day: date, directory: Pa
 
     Args:
         hours: the files with rows in the span, in the order of hours.
+
+    Raises:
+        UnusableFile: a file is damaged.
     """
-    source = directory / "span.arrow"
-    with pa.OSFile(str(source), "wb") as sink, pa.ipc.new_file(sink, SCHEMA) as writer:
-        for hour in hours:
-            for batch in _read_span(hour, span=span, day=day):
-                writer.write_batch(batch)
-    written = write_day([], reused=source, target=directory / "day.parquet")
-    source.unlink()
+    rows = collect_rows(
+        (batch for hour in hours for batch in _read_span(hour, span=span, day=day)), directory
+    )
+    written = write_day([], reused=rows, target=directory / "day.parquet")
+    if not isinstance(rows, list):
+        rows.unlink()
     return written
 
 
 def _read_span(hour: HourFile, *, span: int, day: date) -> Iterator[pa.RecordBatch]:
-    with pq.ParquetFile(hour.path) as parquet:
-        groups = [
-            number
-            for number in range(parquet.num_row_groups)
-            if _may_have(parquet.metadata.row_group(number), span=span, day=day)
-        ]
+    try:
+        metadata = pq.read_metadata(hour.path)
+    except pa.ArrowException as error:
+        raise UnusableFile(str(error)) from error
+    groups = [number for found, number in _spans_of_groups(metadata, day) if found == span]
     for batch in read_batches(hour.path, rows=hour.rows, groups=groups):
-        for number, part in _split(batch, day):
-            if number != span:
-                continue
-            if hour.dropped is None:
-                yield part
-            else:
-                is_dropped = pc.is_in(part.column("logId"), value_set=hour.dropped)
-                yield part.filter(pc.invert(is_dropped))
+        if hour.dropped is None:
+            yield batch
+        else:
+            yield batch.filter(pc.invert(pc.is_in(batch.column("logId"), value_set=hour.dropped)))
 
 
-def _may_have(group: pq.RowGroupMetaData, *, span: int, day: date) -> bool:
-    """Return False if the statistics of a row group show that it has no row in the span."""
-    statistics: Any = group.column(SCHEMA.get_field_index("timestamp")).statistics
-    if statistics is None or not statistics.has_min_max or statistics.null_count:
-        return True
-    return _span_of(statistics.min, day) <= span <= _span_of(statistics.max, day)
+def _spans_of_groups(metadata: pq.FileMetaData, day: date) -> Iterator[tuple[int, int]]:
+    """Yield the span and the number of each row group. All rows of a row group are in one span."""
+    for number in range(metadata.num_row_groups):
+        column = metadata.row_group(number).column(SCHEMA.get_field_index("timestamp"))
+        statistics: Any = column.statistics
+        # Rows without a timestamp are at 0.
+        timestamp = statistics.min if statistics.has_min_max else 0
+        yield min(max((timestamp - day_start_ms(day)) // HOUR_MS + 1, 0), SPANS - 1), number
 
 
-def _split(batch: pa.RecordBatch, day: date) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield the rows of each span. The batch is in the order of a day's file."""
-    if not batch.num_rows:
-        return
-    times = pc.fill_null(batch.column("timestamp"), 0)
-    first, last = _span_of(times[0].as_py(), day), _span_of(times[-1].as_py(), day)
-    values = [times[0].as_py()] if first == last else times.to_pylist()
-    start = 0
-    for span in range(first, last):
-        end = bisect_left(values, day_start_ms(day) + span * HOUR_MS)
-        if end > start:
-            yield span, batch.slice(start, end - start)
-        start = end
-    yield last, batch.slice(start)
-
-
-def _span_of(timestamp: int, day: date) -> int:
-    return min(max((timestamp - day_start_ms(day)) // HOUR_MS + 1, 0), SPANS - 1)
-
-
-def _digest(batches: Sequence[pa.RecordBatch]) -> str:
+def _digest(table: pa.Table) -> str:
     sink = pa.BufferOutputStream()
     # As Parquet, because Arrow's own format has some bits of the rows beside a slice.
-    pq.write_table(pa.Table.from_batches(batches), sink, compression="none", use_dictionary=False)
+    pq.write_table(table, sink, compression="none", use_dictionary=False)
     return hashlib.sha256(sink.getvalue()).hexdigest()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -19,7 +19,7 @@ from logs.compaction.engine import PREFIX_HOUR_COLUMN, ROW_GROUP_ROWS
 from tenantadmin.arrow import arange, pc
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     #: Rows in an Arrow file, or in memory.
@@ -55,7 +55,9 @@ class WrittenFile:
     duplicates: Mapping[tuple[int, int], int]
 
 
-def write_day(source: RowSource, *, reused: Path | None, target: Path) -> WrittenFile | None:
+def write_day(
+    source: RowSource, *, reused: RowSource | None, target: Path, bounds: Sequence[int] = ()
+) -> WrittenFile | None:
     """Write all rows to the Parquet file ``target``. Return None if there are no rows.
 
     Of rows with the same non-null ``logId``, the first is kept. Rows are sorted so that the contract's
@@ -64,7 +66,8 @@ def write_day(source: RowSource, *, reused: Path | None, target: Path) -> Writte
 
     Args:
         source: new rows (`SCHEMA`) in the order of their objects' keys and positions.
-        reused: an Arrow file with rows of other hours' prefixes, in the order of the previous day's file.
+        reused: rows of other hours' prefixes, in the order of the previous day's file.
+        bounds: timestamps in order. No row group has rows on both sides of one.
 
     Raises:
         OSError: ``target`` could not be written.
@@ -81,8 +84,7 @@ def write_day(source: RowSource, *, reused: Path | None, target: Path) -> Writte
         keys, sort_keys=[("timestamp", "ascending"), ("logId", "ascending"), ("position", "descending")]
     )
     places = keys.select(["batch", "row"]).take(order)
-    groups = -(-places.num_rows // ROW_GROUP_ROWS)
-    size = -(-places.num_rows // groups)
+    groups = list(_row_groups(places.num_rows, [_count_before(keys, bound) for bound in bounds]))
     with pq.ParquetWriter(
         target,
         SCHEMA,
@@ -90,15 +92,28 @@ def write_day(source: RowSource, *, reused: Path | None, target: Path) -> Writte
         compression_level=1,
         # The type stubs do not allow a list here.
         use_dictionary=[name for name in SCHEMA.names if name not in _COLUMNS_WITHOUT_DICTIONARY],  # type: ignore[arg-type]
-        bloom_filter_options={_LOOK_UP_COLUMN: {"ndv": size}},
+        bloom_filter_options={_LOOK_UP_COLUMN: {"ndv": max(size for _, size in groups)}},
         store_schema=False,
         # A rebuild checks them before it reuses rows.
         write_page_checksum=True,
     ) as writer:
-        for start in range(0, places.num_rows, size):
+        for start, size in groups:
             group = places.slice(start, size)
             writer.write_table(_take_in_steps(rows, group), row_group_size=size)
     return WrittenFile(target, places.num_rows, duplicates)
+
+
+def _count_before(keys: pa.Table, bound: int) -> int:
+    return int(pc.sum(pc.less(keys["timestamp"], bound)).as_py())
+
+
+def _row_groups(rows: int, cuts: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield the first row and the number of rows of each row group. Between cuts they are of one size."""
+    for first, end in pairwise([0, *cuts, rows]):
+        if first < end:
+            size = -(-(end - first) // -(-(end - first) // ROW_GROUP_ROWS))
+            for start in range(first, end, size):
+                yield start, min(size, end - start)
 
 
 class _Rows:
