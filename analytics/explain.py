@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 #: How far back the stores of a key are searched.
 HISTORY_DAYS: Final = 7
 _HISTORY_MS: Final = HISTORY_DAYS * 86_400_000
+#: A longer statement is found by its hash.
+_MAX_QUOTED_BYTES: Final = 16 << 10
 #: The statuses that rules decide.
 _DECIDED: Final = frozenset(
     {"HIT", "MISS", "BYPASS", "PASSTHROUGH", "BLOCKED", "HOLD", "ERROR", "INVALIDATION_ERROR"}
@@ -177,19 +179,28 @@ def _earlier_entries(entry: Mapping[str, Any], *, day: dt.date) -> str:
     """
     first = day - dt.timedelta(days=min(HISTORY_DAYS, day.toordinal() - 1))
     timestamp = int(entry["timestamp"])
-    # A hash, because a statement may be longer than a query may be.
-    statement = md5((entry["standardizedSql"] or "").encode(), usedforsecurity=False).hexdigest()
     is_own = f"queryHash IS NOT DISTINCT FROM {quote_value(entry['queryHash'])}"
     return (
         f"SELECT {_ENTRY_COLUMNS} FROM proxy_logs"  # noqa: S608  # quoted values
         f" WHERE day BETWEEN '{first}' AND '{day}'"
         f" AND timestamp BETWEEN {timestamp - _HISTORY_MS} AND {timestamp - 1}"
-        f" AND cacheStatus IN ('MISS', 'ERROR') AND md5(coalesce(standardizedSql, '')) = '{statement}'"
+        f" AND cacheStatus IN ('MISS', 'ERROR') AND {_has_statement(entry['standardizedSql'])}"
         f" AND matchedRule IS NOT DISTINCT FROM {quote_value(entry['matchedRule'])}"
         " QUALIFY row_number() OVER"
         f" (PARTITION BY {is_own}, cacheStatus ORDER BY timestamp DESC, logId) = 1"
         " ORDER BY timestamp DESC, logId"
     )
+
+
+def _has_statement(statement: str | None) -> str:
+    """Return the SQL condition for entries of this statement."""
+    if statement is None:
+        return "standardizedSql IS NULL"
+    text = statement.encode()
+    if len(text) <= _MAX_QUOTED_BYTES:
+        return f"standardizedSql = {quote_value(statement)}"
+    # Slower, but a statement may be longer than a query may be.
+    return f"md5(standardizedSql) = '{md5(text, usedforsecurity=False).hexdigest()}'"
 
 
 def _find_restart(

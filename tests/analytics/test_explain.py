@@ -196,6 +196,20 @@ def test_the_nearest_entry_of_the_same_statement_is_named(explain: Callable[...,
     }
 
 
+@pytest.mark.parametrize(
+    "statement", [None, "", "SELECT 'it''s' \\ \0 ?", "SELECT " + "é" * 9_000, "SELECT " + "a" * 70_000]
+)
+def test_the_statement_may_be_any_text(explain: Callable[..., Any], statement: str | None) -> None:
+    """It may be absent, hold quotes and NUL, or be longer than a query may be."""
+    entries = [
+        entry("s", 1, queryHash="same", standardizedSql=statement),
+        entry("o", 2, queryHash="other", standardizedSql="SELECT other"),
+        entry("x", 1000, missReason="no-cache-entry", standardizedSql=statement),
+    ]
+    miss = explain(*entries)["miss"]
+    assert (miss["reason"], miss["nearest"]["logId"]) == ("no-cache-entry", "s")
+
+
 def test_an_unknown_entry_is_a_404_and_audited(world: World, explain: Callable[..., Any]) -> None:
     assert explain(entry("y", 0), status=404)["message"] == "The day has no log entry with this logId."
     assert QueryRun.objects.filter(email=world.member.email).count() == 1
