@@ -278,6 +278,8 @@ def _find_functions(files: Collection[str]) -> dict[tuple[str, str], list[Functi
     """All functions of the files by their qualified name; several where a property has a setter."""
     paths = {str(Path(file).resolve()): file for file in files}
     found: dict[tuple[str, str], list[FunctionType]] = defaultdict(list)
+    # Objects that tests/conftest.py froze are not listed.
+    gc.unfreeze()
     for thing in gc.get_objects():
         if isinstance(thing, FunctionType) and thing.__code__.co_filename in paths:
             found[paths[thing.__code__.co_filename], thing.__code__.co_qualname].append(thing)
