@@ -390,27 +390,74 @@ def test_by_keyboard_alone(chromium: str, service: str, world: factories.World, 
         assert clicks.count == 0
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+#: Numbers what a page offers to a keyboard, and returns how many there are.
+_NUMBER_CONTROLS = """() => {
+    const of = ".page :is(a[href], button, input, select, textarea, summary, [tabindex='0'])";
+    const offered = [...document.querySelectorAll(of)].filter((it) =>
+        it.checkVisibility({visibilityProperty: true}) && it.getClientRects().length && it.tabIndex >= 0
+        && !it.disabled && !(it.type === "radio" && !it.checked));
+    offered.forEach((it, number) => { it.dataset.number = number; });
+    return offered.map((it) => it.outerHTML.slice(0, 120));
+}"""
+#: The number of what has the focus, and whether one sees that.
+_FOCUSED = """() => {
+    const it = document.activeElement, style = getComputedStyle(it);
+    const isSeen = style.outlineStyle !== "none" || style.boxShadow !== "none" || it.closest(".ace_editor");
+    return [it.dataset.number ?? "", Boolean(isSeen)];
+}"""
+
+
+def test_the_keyboard_reaches_all_that_a_page_offers_and_shows_where_it_is(
+    chromium: str, service: str, world: factories.World, tenant: Tenant
+) -> None:
+    missed: dict[str, list[str]] = {}
+    pages = [reverse(f"admin:{name}") for name in ("index", "system", "terms-edit", "audit")]
+    pages += [reverse(f"admin:{name}", args=[tenant.pk]) for _, name in TABS]
+    pages += [reverse("admin:tenant-rules-trace", args=[tenant.pk])]
+    with signed_in(chromium, service, world) as (page, _):
+        for path in pages:
+            page.goto(f"{service}{path}")
+            page.wait_for_load_state("load")
+            offered = page.evaluate(_NUMBER_CONTROLS)
+            # Behind the navigation, which all pages share.
+            page.evaluate(
+                "() => { const it = document.querySelector('.page'); it.tabIndex = -1; it.focus(); }"
+            )
+            seen = set()
+            for _step in range(len(offered) + 20):
+                page.keyboard.press("Tab")
+                number, is_seen = page.evaluate(_FOCUSED)
+                if number and is_seen:
+                    seen.add(int(number))
+                if len(seen) == len(offered):
+                    break
+            if lost := [html for number, html in enumerate(offered) if number not in seen]:
+                missed[path] = lost
+    assert missed == {}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious(
-    chromium: str, service: str, world: factories.World, tenant: Tenant, scheme: str, width: int
+    chromium: str, service: str, world: factories.World, tenant: Tenant, scheme: str
 ) -> None:
     publish("# Terms\n\n1. Be *kind*.", actor="admin@example.org")
-    size = {"width": width, "height": 900}
     addresses = [reverse(f"admin:{name}") for name in ("index", "system", "terms", "terms-edit", "audit")]
     addresses += [reverse(f"admin:{name}", args=[tenant.pk]) for _, name in TABS]
     addresses += [reverse("admin:tenant-rules-trace", args=[tenant.pk]), "/admin/accounts/tenant/"]
-    found: dict[str, list[str]] = {}
-    with signed_in(chromium, service, world, viewport=size, color_scheme=scheme) as (page, _):
+    found: dict[tuple[str, int], list[str]] = {}
+    with signed_in(chromium, service, world, color_scheme=scheme) as (page, _):
         for address in addresses:
             page.goto(f"{service}{address}")
             page.wait_for_load_state("load")
-            serious = [
-                f"{it['id']}: {it['nodes'][0]['html'][:150]}"
-                for it in Axe().run(page).response["violations"]
-                if it["impact"] in {"serious", "critical"}
-            ]
-            if serious:
-                found[address] = serious
+            for width in (1280, 390):
+                page.set_viewport_size({"width": width, "height": 900})
+                serious = [
+                    f"{it['id']}: {it['nodes'][0]['html'][:150]}"
+                    for it in Axe().run(page).response["violations"]
+                    if it["impact"] in {"serious", "critical"}
+                ]
+                if serious:
+                    found[address, width] = serious
     assert found == {}
 
 
