@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import shutil
 import tempfile
 import time
 from pathlib import Path
@@ -314,6 +315,18 @@ def test_damaged_parts_are_made_again(store: LocalStore) -> None:
     put(store, "00/new.json", entry(7, logId="newer"))
     rebuild(store)
     assert_as_one_file(store)
+
+
+def test_after_a_restore_all_parts_are_made_again(store: LocalStore, object_store: Path) -> None:
+    put_hours(store)
+    call_command("rebuild", tenant=TENANT)
+    shutil.rmtree(object_store / str(TENANT) / "compacted")
+    shutil.rmtree(object_store / str(TENANT) / "rollups")
+
+    call_command("rebuild", tenant=TENANT)
+
+    assert_as_one_file(store)
+    assert find_stale_days(store, tenant=TENANT) == []
 
 
 def test_what_a_killed_worker_left_is_removed(store: LocalStore) -> None:

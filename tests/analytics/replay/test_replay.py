@@ -291,6 +291,19 @@ def test_days_without_data_or_with_a_column_of_nulls_are_left_out(
     assert result["caveats"] == ["writes-past-gateway-invisible", "days-left-out", "cold-start"]
 
 
+def test_a_day_of_several_files_is_one_day(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    rules = read_rules([{"id": "r", "conditions": {"userName": {"exists": True}}}])
+    # The first file alone lacks a column that the rules read.
+    rows = [make_row(at=0), make_row(at=5_000, userName="ann"), make_row(at=9_000, userName="ann")]
+    (whole,) = write_days(rows, tmp_path / "whole")
+    parts = [file for at in range(3) for file in write_days(rows[at : at + 1], tmp_path / str(at))]
+    one, several = (
+        replay(connection, Job(files, DAYS[0], DAYS[0], rules, rules)) for files in ([whole], parts)
+    )
+    assert several == one
+    assert several["rows"]["decidable"] == 3
+
+
 def test_a_replay_without_any_data_counts_nothing(connection: duckdb.DuckDBPyConnection) -> None:
     rules = read_rules([{"id": "r", "conditions": {"tables": {"containsAny": ["a"]}}}])
     result = replay(connection, Job([], DAYS[0], DAYS[0], rules, ()))
