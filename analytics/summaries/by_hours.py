@@ -303,7 +303,11 @@ def _find_repeats(store: ObjectStore, listing: DayListing, hours: Mapping[int, D
     if previous is not None and known == builds:
         return previous
     changed = {hour for hour in filled if known.get(str(hour)) != builds[str(hour)]}
-    gone = {int(hour) for hour, build in known.items() if builds.get(hour) != build}
+    replaced = [
+        filled[hour].files[_LOG].replace(builds[str(hour)], known[str(hour)])
+        for hour in changed
+        if str(hour) in known
+    ]
     part = DayPart(tenant_id=listing.tenant, day=listing.day, stage=REPEATS, number=0)
     part.build = part.source = uuid.uuid4().hex
     part.facts = {"builds": builds, "dropped": {}}
@@ -311,11 +315,13 @@ def _find_repeats(store: ObjectStore, listing: DayListing, hours: Mapping[int, D
         target = engine.directory / "repeats.parquet"
         write_repeats(
             engine.connection,
-            changed={hour: store.uri(filled[hour].files[_LOG]) for hour in changed},
-            unchanged=[store.uri(item.files[_LOG]) for hour, item in filled.items() if hour not in changed],
-            before=(store.uri(previous.files[_LOG]), gone)
-            if previous is not None and previous.files
-            else None,
+            changed=[store.uri(filled[hour].files[_LOG]) for hour in changed],
+            # They are kept for some minutes.
+            replaced=[store.uri(key) for key in replaced if store.exists(key)],
+            unchanged={
+                hour: store.uri(item.files[_LOG]) for hour, item in filled.items() if hour not in changed
+            },
+            before=store.uri(previous.files[_LOG]) if previous is not None and previous.files else None,
             target=target,
         )
         dropped = read_dropped(target)

@@ -21,7 +21,7 @@ from logs.compaction.engine import PREFIX_HOUR_COLUMN
 from logs.compaction.previous import UnusableFile, read_batches
 from logs.compaction.writer import write_day
 from logs.layout import HOUR_MS, day_start_ms
-from logs.quoting import quote_text, quote_texts
+from logs.quoting import quote_text, quote_texts, quote_value
 from tenantadmin.arrow import pc
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 SPANS: Final = 26
 #: Rows of an hour in one other span whose digest is computed. Of more rows, every build counts as a change.
 _MAX_DIGESTED: Final = 50_000
+#: So many ``logId``s are looked for one by one.
+_MAX_LITERALS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,46 +133,61 @@ def _digest(table: pa.Table) -> str:
 def write_repeats(
     connection: DuckDBPyConnection,
     *,
-    changed: Mapping[int, str],
-    unchanged: Collection[str],
-    before: tuple[str, Collection[int]] | None,
+    changed: Collection[str],
+    replaced: Collection[str],
+    unchanged: Mapping[int, str],
+    before: str | None,
     target: Path,
 ) -> None:
     """Write which hours share a ``logId``: ``logId``, ``hour``, and ``kept``, the first of its hours.
 
     Args:
-        changed: the addresses of the files of the hours that changed since ``before``.
+        changed: the addresses of the files of the hours that changed.
+        replaced: those of the files that they replace, as far as these are there: what they have is not
+            looked for again.
         unchanged: those of the other hours.
-        before: the address of the file that this function wrote before, and the hours of its rows that do not
-            hold any more.
+        before: the address of the file that this function wrote for ``replaced`` and ``unchanged``.
     """
-
-    def ids(files: Collection[str]) -> str:
-        if not files:
-            return "SELECT NULL::VARCHAR AS logId, NULL::TINYINT AS hour WHERE false"
-        source = f"read_parquet({quote_texts(files)}, hive_partitioning = false)"
-        return f"SELECT logId, {PREFIX_HOUR_COLUMN} AS hour FROM {source} WHERE logId IS NOT NULL"  # noqa: S608
-
-    new = ids(changed.values())
-    old = ""
+    # All parts are quoted or numbers.
+    present = _ids([*changed, *unchanged.values()])
+    if replaced or unchanged:
+        connection.execute(f"CREATE TEMP TABLE added AS {_ids(changed)} EXCEPT {_ids(replaced)}")
+        present += f" AND logId IN ({_added(connection)})"
+    earlier = ""
     if before is not None:
-        address, hours = before
-        gone = f"WHERE hour NOT IN ({', '.join(map(str, sorted(hours)))})" if hours else ""
-        old = f"UNION SELECT logId, hour FROM read_parquet({quote_text(address)}) {gone}"  # noqa: S608
+        source = f"FROM read_parquet({quote_text(before)})"
+        hours = ", ".join(map(str, unchanged)) or "NULL"
+        earlier = (
+            f"UNION SELECT logId, hour {source} WHERE hour IN ({hours})"
+            f" UNION SELECT logId, hour {source} SEMI JOIN ({_ids(changed)}) USING (logId, hour)"
+        )
     connection.execute(
         f"""
         COPY (
-            WITH ids AS (
-                {new} UNION ALL
-                SELECT * FROM ({ids(unchanged)}) WHERE logId IN (SELECT logId FROM ({new}))
-            ),
+            WITH ids AS ({present}),
             repeated AS (SELECT logId FROM ids GROUP BY logId HAVING count(*) > 1)
             SELECT logId, hour, min(hour) OVER (PARTITION BY logId) AS kept
-            FROM (SELECT logId, hour FROM ids SEMI JOIN repeated USING (logId) {old})
+            FROM (SELECT logId, hour FROM ids SEMI JOIN repeated USING (logId) {earlier})
             ORDER BY hour, logId
         ) TO {quote_text(target)} (FORMAT parquet)
         """  # noqa: S608
     )
+
+
+def _ids(files: Collection[str]) -> str:
+    """Return a query of the ``logId``s of these files, with the hours of their objects' prefixes."""
+    if not files:
+        return "SELECT NULL::VARCHAR AS logId, NULL::TINYINT AS hour WHERE false"
+    source = f"read_parquet({quote_texts(files)}, hive_partitioning = false)"
+    return f"SELECT logId, {PREFIX_HOUR_COLUMN} AS hour FROM {source} WHERE logId IS NOT NULL"  # noqa: S608
+
+
+def _added(connection: DuckDBPyConnection) -> str:
+    """Return the SQL of the added ``logId``s. Only for literals does DuckDB look into Bloom filters."""
+    few = connection.execute(f"SELECT DISTINCT logId FROM added LIMIT {_MAX_LITERALS + 1}").fetchall()  # noqa: S608
+    if len(few) > _MAX_LITERALS:
+        return "SELECT logId FROM added"
+    return ", ".join(quote_value(log_id) for (log_id,) in few) or "NULL"
 
 
 def read_dropped(path: Path) -> pa.Table:
