@@ -266,7 +266,8 @@ STORAGES = {
     #: Raw logs, compacted logs, rollups and terms of service, on S3 or in files.
     "objects": storage_settings(env["OBJECT_STORE_URL"] or (VAR_DIR / "objects").as_uri()),
 }
-WHITENOISE_AUTOREFRESH = False
+# A file that is edited in development is sent as it is now.
+WHITENOISE_AUTOREFRESH = DEBUG
 WHITENOISE_ALLOW_ALL_ORIGINS = False
 WHITENOISE_USE_FINDERS = DEBUG
 if DEBUG:

@@ -24,7 +24,7 @@ class RulesetMoved(Conflict):
     def __init__(self, *, base: int, current: int) -> None:
         super().__init__(
             f"The rules are at revision {current}, and the recommendation is based on revision {base}. "
-            "Ask for recommendations again: POST to their list."
+            "Search for recommendations again."
         )
 
 

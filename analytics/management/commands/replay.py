@@ -102,10 +102,21 @@ class Command(BaseCommand):
         for rule in result["rules"]:
             table.add_row(visible(rule["ruleId"] or "(no rule)"), *_cells(rule, now.get(rule["ruleId"])))
         table.add_row("total", *_cells(result["total"], result["against"]["total"]))
+        self._write(table)
+        if calibration["causes"]:
+            causes = Table(title="Where the replay of the rules in force differs from the log")
+            for name in ("log", "replay", "why"):
+                causes.add_column(name)
+            causes.add_column("requests", justify="right")
+            for cause in calibration["causes"]:
+                causes.add_row(cause["logged"], cause["replayed"], cause["why"], str(cause["count"]))
+            self._write(causes)
+        self.stdout.write(f"Caveats: {', '.join(result['caveats'])}")
+
+    def _write(self, table: Table) -> None:
         text = StringIO()
         Console(file=text, highlight=False, markup=False).print(table)
         self.stdout.write(text.getvalue())
-        self.stdout.write(f"Caveats: {', '.join(result['caveats'])}")
 
 
 def _cells(counts: dict[str, Any], now: dict[str, Any] | None) -> list[str]:

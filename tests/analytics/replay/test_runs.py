@@ -534,6 +534,14 @@ def test_the_command_prints_a_table_or_json(tenant: UUID, tmp_path: Path) -> Non
     assert ReplayRun.objects.count() == 2
 
 
+def test_the_command_says_where_the_log_differs(tenant: UUID) -> None:
+    put_log(tenant, "b", (140, "MISS"), (150, "MISS"))
+    printed = replay_command(tenant)
+    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in printed.splitlines()]
+    assert ["MISS", "HIT", "other-cache-state", "1"] in cells
+    assert ["MISS", "HIT", "differed-before", "1"] in cells
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -24,6 +24,21 @@ const CAVEATS = {
   "calibration-poor": "The replay of the rules in force differs much from the log: do not trust these figures.",
 };
 
+/** @type {Record<string, string>} */
+const CAUSES = {
+  "other-rule": "The log names another rule than the one that decides.",
+  "not-executed": "The Gateway failed before it looked for a result.",
+  "gateway-never-stale": "The rules allow stale results, and this Gateway never serves one.",
+  "stale-result": "The replay serves a stale result, and the Gateway did not.",
+  "gateway-declines": "The Gateway or the replay declined to use the cache.",
+  "literals-hidden": "The log hides the literals of the statement.",
+  "cached-before": "The Gateway's result is older than the days that were replayed.",
+  "differed-before": "An earlier request for the same result differs.",
+  "same-millisecond": "Another request for the same result came in the same millisecond.",
+  "other-cache-state": "The cache held something else.",
+  unexplained: "For another reason.",
+};
+
 /** @type {import("../router.js").Show} */
 export async function show(context) {
   const { tenant, params: { replay } } = context;
@@ -105,6 +120,7 @@ function result(tenant, run) {
     ]),
     panel("By rule", h("span", { class: "muted small" }, "in brackets: under the rules in force, where it differs"), byRule(tenant, run)),
     h("div", { class: "columns" }, moved(tenant, run), publishCost(run)),
+    calibration.causes.length && panel("Where the log and the replay of its own rules differ", null, causes(calibration)),
     panel("What to keep in mind", null, h("ul", { class: "pad prose" }, (run.caveats ?? []).map((code) => h("li", null, CAVEATS[code] ?? code)),
       run.window.daysLeftOut?.map((day) => h("li", null, `${f.periodName(day)} was left out.`)))),
   ];
@@ -147,6 +163,15 @@ function moved(tenant, run) {
     { head: "Requests", number: true, cell: (row) => f.number(row.count), sort: (row) => row.count },
     { head: "For instance", cell: (row) => row.examples.slice(0, 1).map((/** @type {string} */ id) => h("code", { class: "small" }, id)) },
   ], rows, { label: "Requests that end differently", limit: 10, sorted: 2 }) : h("p", { class: "pad muted" }, "Every request ends as before."));
+}
+
+/** @param {Contract.Calibration} calibration */
+function causes(calibration) {
+  return table([
+    { head: "Why", cell: (row) => CAUSES[row.why] ?? row.why },
+    { head: "Log", cell: (row) => badge(row.logged) }, { head: "Replay", cell: (row) => badge(row.replayed, "info") },
+    { head: "Requests", number: true, cell: (row) => f.number(row.count), sort: (row) => row.count },
+  ], calibration.causes, { label: "Causes of differences", limit: 10, sorted: 3 });
 }
 
 /** @param {Replay} run */
