@@ -6,7 +6,7 @@ import datetime as dt
 from typing import TYPE_CHECKING
 
 import pytest
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 
 from accounts.billing.accounts import create_account
 from accounts.models import Fqdn, Revision
@@ -277,6 +277,15 @@ def test_the_database_refuses_to_change_or_delete_history(world: factories.World
         with pytest.raises(IntegrityError, match="append-only"), transaction.atomic():
             change()
     assert rows.count() == 2
+
+
+def test_the_database_refuses_to_truncate_history(world: factories.World) -> None:
+    with connection.cursor() as cursor:
+        # PostgreSQL truncates no table whose foreign keys are still to be checked.
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        with pytest.raises(IntegrityError, match="history is append-only: TRUNCATE"), transaction.atomic():
+            cursor.execute("TRUNCATE accounts_revision CASCADE")
+    assert Revision.objects.filter(tenant_id=world.tenant.pk).count() == 2
 
 
 def test_the_same_revision_number_cannot_stand_twice(world: factories.World) -> None:
