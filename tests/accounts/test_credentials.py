@@ -12,6 +12,8 @@ from accounts.access.credentials import (
     InvalidGrant,
     create_pat,
     create_refresh_token,
+    digest_of,
+    end_links,
     end_pat,
     end_refresh_token,
     exchange_pat,
@@ -21,7 +23,7 @@ from accounts.access.credentials import (
 )
 from accounts.access.rights import rights_of
 from accounts.access.scopes import Scope
-from accounts.models import Event, PermissionGrant, PersonalAccessToken, RefreshToken, User
+from accounts.models import Event, MagicLink, PermissionGrant, PersonalAccessToken, RefreshToken, User
 from tenantadmin.core.timestamps import format_timestamp, now
 from tests import factories
 
@@ -86,6 +88,22 @@ def test_each_wildcard_token_that_ended_with_a_role_is_recorded(world: factories
             exchange_pat(text)
     reason = "The owner of this wildcard token is no longer a platform admin."
     assert refused() == [(admin.email, reason)] * 2
+
+
+def test_only_the_open_links_of_an_address_are_used_up(world: factories.World) -> None:
+    long_ago = now() - dt.timedelta(days=1)
+    for name, email, used_at in (
+        ("open", "member@example.org", None),
+        ("used", "member@example.org", long_ago),
+        ("other", "stranger@example.org", None),
+    ):
+        MagicLink.objects.create(
+            digest=digest_of(name), email=email, return_to="/", expires_at=now(), used_at=used_at
+        )
+    end_links("member@example.org")
+    used = {bytes(link.digest): link.used_at for link in MagicLink.objects.all()}
+    assert used.pop(digest_of("open")) is not None
+    assert used == {digest_of("used"): long_ago, digest_of("other"): None}
 
 
 def test_a_refresh_token_of_an_inactive_user_is_refused(world: factories.World) -> None:
