@@ -69,7 +69,8 @@ def measure(directory: Path, *, entries: int, runs: int) -> list[list[object]]:
     whole = build(ONE)
     new, hours = [], []
     for number in range(runs):
-        line = next(iter(raw_logs.make_lines(day=DAY, entries=1, seed=100 + number)))[2]
+        lines = raw_logs.make_lines(day=DAY, entries=48, seed=100 + number)
+        line = next(line for hour, _, line in lines if hour == NEW_HOUR)
         for tenant in (ONE, HOUR):
             _write(root, tenant, f"{NEW_HOUR:02}/new-{number}.json", line)
         new.append(build(ONE))
