@@ -135,7 +135,7 @@ SELECT * FROM proxy_logs PIVOT (count(*) FOR cacheStatus IN ('HIT') GROUP BY day
 SELECT * FROM main.range(3) a, system.main.range(2) b
 SELECT main.abs(1), system.main.abs(1), main.count(*) OVER (), system.main.count(*) OVER ()
 SELECT count(*) FILTER (WHERE statusCode = 200) OVER (PARTITION BY day) FROM proxy_logs
-SELECT [1, 2]::INT[2], NULL::STRUCT(a DECIMAL(4, 1)[2]), 1::main."INTEGER", 'POINT(1 2)'::GEOMETRY
+SELECT [1, 2]::INT[2], NULL::STRUCT(a DECIMAL(4, 1)[2]), 'POINT(1 2)'::GEOMETRY
 --# Columns with the names of functions that may not be called
 SELECT user FROM (SELECT 1) t(user)
 SELECT user FROM (UNPIVOT (SELECT 1 AS a) ON a INTO NAME user VALUE v)

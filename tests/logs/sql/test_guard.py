@@ -40,6 +40,10 @@ def test_queries_are_allowed(statement: str) -> None:
     assert guard.check(statement, _connection).text == statement
 
 
+def test_an_unknown_type_is_left_to_the_engine() -> None:
+    assert guard.check("SELECT 1::main.kind", _connection).reads_log is False
+
+
 @pytest.mark.parametrize("statement", REFUSED)
 def test_other_statements_are_refused(statement: str) -> None:
     assert _refusal(statement).message
