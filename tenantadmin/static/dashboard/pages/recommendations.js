@@ -62,7 +62,7 @@ function card(context, one) {
     h("div", { class: "pad stack" },
       h("ul", { class: "prose" }, one.why.map((line) => h("li", null, line))),
       h("dl", { class: "facts" }, h("dt", null, "Predicted"), h("dd", null, `${range(gain.savedMs, f.duration)} in the warehouse saved, ${range(gain.hits, f.number)} hits, from ${f.periodName(one.basedOn.window.from)} to ${f.periodName(one.basedOn.window.to)}`),
-        gain.risk.high !== 0 && [h("dt", null, "Hits at risk"), h("dd", null, `${gain.risk.low} to ${gain.risk.high}`)],
+        gain.risk.high !== 0 && [h("dt", null, "Hits at risk"), h("dd", null, gain.risk.low === gain.risk.high ? f.number(gain.risk.low) : `${f.number(gain.risk.low)} to ${f.number(gain.risk.high)}`)],
         one.decidedAt && [h("dt", null, "Decided"), h("dd", null, `${one.decidedBy ?? ""} ${f.ago(one.decidedAt)}${one.reason ? `: ${one.reason}` : ""}`)]),
       h("details", null, h("summary", { class: "muted small" }, "The rules, and the evidence"),
         h("pre", { class: "code", tabindex: 0 }, JSON.stringify(one.rules, null, 2)),

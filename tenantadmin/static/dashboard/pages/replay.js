@@ -121,8 +121,9 @@ function result(tenant, run) {
     panel("By rule", h("span", { class: "muted small" }, "in brackets: under the rules in force, where it differs"), byRule(tenant, run)),
     h("div", { class: "columns" }, moved(tenant, run), publishCost(run)),
     calibration.causes.length && panel("Where the log and the replay of its own rules differ", null, causes(calibration)),
-    panel("What to keep in mind", null, h("ul", { class: "pad prose" }, (run.caveats ?? []).map((code) => h("li", null, CAVEATS[code] ?? code)),
-      run.window.daysLeftOut?.map((day) => h("li", null, `${f.periodName(day)} was left out.`)))),
+    panel("What to keep in mind", null, h("div", { class: "pad prose" }, h("ul", null,
+      (run.caveats ?? []).map((code) => h("li", null, CAVEATS[code] ?? code)),
+      run.window.daysLeftOut?.map((day) => h("li", null, `${f.periodName(day)} was left out.`))))),
   ];
 }
 
