@@ -79,9 +79,15 @@ def too_much_for_lists(user: User, terms: Sequence[str]) -> Iterator[str]:
 
 
 def too_much_for_pages(staff: Client, tenant: Tenant) -> Iterator[str]:
-    addresses = [reverse(f"admin:{name}") for name in ("index", "system", "terms")]
+    addresses = [reverse(f"admin:{name}") for name in ("index", "system", "terms", "audit")]
     addresses += [reverse(f"admin:{name}", args=[tenant.pk]) for _, name in TABS]
-    for address in [*addresses, "/admin/search/?s=nothing&extended=1"]:
+    addresses += [
+        reverse("admin:account", args=[tenant.account_id]),
+        reverse("admin:person", args=[tenant.memberships.values_list("user_id", flat=True)[0]]),
+        f"{reverse('admin:fqdns')}?q=nothing.example",
+        "/admin/search/?s=nothing&extended=1",
+    ]
+    for address in addresses:
         cache.clear()
         with CaptureQueriesContext(connection) as captured:
             assert staff.get(address).status_code == 200, address

@@ -20,7 +20,7 @@ from django.urls import reverse
 from accounts.models import Domain, Fqdn, Membership, User
 from analytics.models import DayRollup, TenantHealth
 from logs.models import Partition, QuarantinedEntry, QueryRun
-from rules.models import Marker, Ruleset
+from rules.models import Marker, RuleDraft, Ruleset
 from rules.write import write_ruleset
 from tenantadmin.backoffice.tabs import TABS
 from tenantadmin.core.timestamps import now
@@ -390,6 +390,21 @@ def test_by_keyboard_alone(chromium: str, service: str, world: factories.World, 
         assert clicks.count == 0
 
 
+def pages_of(world: factories.World, tenant: Tenant) -> list[str]:
+    """Return the addresses of the pages."""
+    draft = RuleDraft.objects.create(tenant=tenant, name="Longer", rules=[RULE], base_seq=2)
+    names = ("index", "system", "terms-edit", "audit", "people")
+    return [
+        *(reverse(f"admin:{name}") for name in names),
+        *(reverse(f"admin:{name}", args=[tenant.pk]) for _, name in TABS),
+        reverse("admin:tenant-rules-trace", args=[tenant.pk]),
+        reverse("admin:tenant-draft", args=[tenant.pk, draft.pk]),
+        reverse("admin:account", args=[world.account.pk]),
+        reverse("admin:person", args=[world.member.pk]),
+        f"{reverse('admin:fqdns')}?q=db.acme.example",
+    ]
+
+
 #: Numbers what a page offers to a keyboard, and returns how many there are.
 _NUMBER_CONTROLS = """() => {
     const of = ".page :is(a[href], button, input, select, textarea, summary, [tabindex='0'])";
@@ -411,9 +426,7 @@ def test_the_keyboard_reaches_all_that_a_page_offers_and_shows_where_it_is(
     chromium: str, service: str, world: factories.World, tenant: Tenant
 ) -> None:
     missed: dict[str, list[str]] = {}
-    pages = [reverse(f"admin:{name}") for name in ("index", "system", "terms-edit", "audit")]
-    pages += [reverse(f"admin:{name}", args=[tenant.pk]) for _, name in TABS]
-    pages += [reverse("admin:tenant-rules-trace", args=[tenant.pk])]
+    pages = pages_of(world, tenant)
     with signed_in(chromium, service, world) as (page, _):
         for path in pages:
             page.goto(f"{service}{path}")
@@ -441,9 +454,7 @@ def test_axe_finds_nothing_serious(
     chromium: str, service: str, world: factories.World, tenant: Tenant, scheme: str
 ) -> None:
     publish("# Terms\n\n1. Be *kind*.", actor="admin@example.org")
-    addresses = [reverse(f"admin:{name}") for name in ("index", "system", "terms", "terms-edit", "audit")]
-    addresses += [reverse(f"admin:{name}", args=[tenant.pk]) for _, name in TABS]
-    addresses += [reverse("admin:tenant-rules-trace", args=[tenant.pk]), "/admin/accounts/tenant/"]
+    addresses = [*pages_of(world, tenant), reverse("admin:terms"), "/admin/accounts/tenant/"]
     found: dict[tuple[str, int], list[str]] = {}
     with signed_in(chromium, service, world, color_scheme=scheme) as (page, _):
         for address in addresses:
