@@ -281,7 +281,8 @@ def _find_functions(files: Collection[str]) -> dict[tuple[str, str], list[Functi
     # Objects that tests/conftest.py froze are not listed.
     gc.unfreeze()
     for thing in gc.get_objects():
-        if isinstance(thing, FunctionType) and thing.__code__.co_filename in paths:
+        # Not isinstance: that asks a weak proxy for the class of what may be gone.
+        if type(thing) is FunctionType and thing.__code__.co_filename in paths:
             found[paths[thing.__code__.co_filename], thing.__code__.co_qualname].append(thing)
     for functions in found.values():
         functions.sort(key=lambda function: function.__code__.co_firstlineno)
