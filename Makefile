@@ -15,21 +15,29 @@ export npm_config_cache := $(CURDIR)/.cache/npm
 export NODE_EXTRA_CA_CERTS ?= $(firstword $(SSL_CERT_FILE) $(wildcard /etc/ssl/certs/ca-certificates.crt))
 
 NODE := .cache/clients
+SPARK := .cache/spark
 
 .DEFAULT_GOAL := help
-.PHONY: help run test browser coverage mutants lint bench fuzz contract screenshots clients lock clean
+.PHONY: help run test test-sail test-spark browser coverage mutants lint bench fuzz contract screenshots clients lock clean
 
 help: ## Say what can be made
-	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 14
 
 run: .venv/run.stamp ## Run the whole service with demo data, on PORT (default 8000)
 	@exec $(BIN)/python manage.py serve --demo
 
 test: .venv/dev.stamp ## Run the tests, in parallel; those in a browser and of generated clients have targets of their own
-	@$(BIN)/pytest -n logical --dist worksteal --ignore=tests/browser --ignore=tests/clients $(ARGS)
+	@$(BIN)/pytest -n logical --dist worksteal --ignore=tests/browser --ignore=tests/clients --ignore=tests/logs/sql/test_spark.py $(ARGS)
 
 browser: .venv/dev.stamp ## Run the tests of pages in a browser, in parallel; needs Chromium, and tsc for their types
 	@$(BIN)/pytest tests/browser -n logical --dist worksteal $(ARGS)
+
+test-sail: $(SPARK)/stamp ## Compare SQL on Spark Connect with DuckDB, on Sail, which is installed for it
+	@RUST_LOG=error $(SPARK)/bin/python -m pytest tests/logs/sql/test_spark.py -q -m "not apache" -p no:cacheprovider $(ARGS)
+
+test-spark: $(SPARK)/stamp ## The same on the Apache Spark that TEST_SPARK_URL names: sc://localhost:15002
+	@test -n "$$TEST_SPARK_URL" || { echo "Set TEST_SPARK_URL. docs/scaling.md says how to start a server."; exit 1; }
+	@$(SPARK)/bin/python -m pytest tests/logs/sql/test_spark.py -q -p no:cacheprovider $(ARGS)
 
 coverage: ## The same, and what they do not cover; takes a quarter longer
 	@$(MAKE) --no-print-directory test ARGS="--cov --cov-report=term $(ARGS)"
@@ -44,7 +52,7 @@ lint: .venv/dev.stamp ## Check style, types, imports, requirements, and that mig
 	$(BIN)/lint-imports
 	$(BIN)/deptry .
 	@# Once more with the tests, which may import the development requirements.
-	$(BIN)/deptry . --exclude '\.venv' --non-dev-dependency-groups dev
+	$(BIN)/deptry . --exclude '\.venv' --non-dev-dependency-groups dev,sail
 	@# The database is not running, and is not needed for this.
 	DJANGO_DEBUG=true $(BIN)/python -W 'ignore:Got an error checking a consistent migration history' manage.py makemigrations --check
 
@@ -72,9 +80,15 @@ $(NODE)/stamp: tests/clients/scripts/package.json
 	@npm install --prefix $(NODE) --no-package-lock --no-audit --no-fund --silent --fetch-retries 1
 	@touch $@
 
-lock: .venv/dev.stamp ## Resolve the requirements of pyproject.toml into the two locked files
+$(SPARK)/stamp: requirements-dev.txt requirements-spark.txt .venv/base.stamp
+	@$(PYTHON) -m venv $(SPARK)
+	@$(call install,requirements-dev.txt requirements-spark.txt,$(SPARK)/bin/python)
+	@touch $@
+
+lock: .venv/dev.stamp ## Resolve the requirements of pyproject.toml into the locked files
 	$(BIN)/uv pip compile $(LOCK_OPTIONS) -o requirements.txt pyproject.toml
 	$(BIN)/uv pip compile $(LOCK_OPTIONS) --group dev -c requirements.txt -o requirements-dev.txt pyproject.toml
+	$(BIN)/uv pip compile $(LOCK_OPTIONS) --extra spark --group sail -c requirements-dev.txt -o requirements-spark.txt pyproject.toml
 
 LOCK_OPTIONS := --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
@@ -111,12 +125,13 @@ clean: ## Remove what was set up, and caches; the data in var stay
 	@$(call install,requirements-dev.txt)
 	@touch .venv/run.stamp $@
 
-# pip's index is uv's too. uv is kept, although the service does not require it.
+# Files of requirements, and into which Python if not that of .venv. pip's index is uv's too. uv is kept, although
+# the service does not require it.
 define install
 echo "Installing $(1)"; \
 index="$${UV_DEFAULT_INDEX:-$${PIP_INDEX_URL:-$$($(BIN)/python -m pip config get global.index-url 2>/dev/null)}}"; \
 { test -x $(BIN)/uv && $${index:+env UV_DEFAULT_INDEX="$$index"} \
-	$(BIN)/uv pip sync --quiet --require-hashes --python $(BIN)/python $(1) .venv/uv.txt; } || \
-{ echo "Trying again with pip"; $(BIN)/python -m pip install --quiet --require-hashes --no-deps -r $(1); }; \
+	$(BIN)/uv pip sync --quiet --require-hashes --python $(or $(2),$(BIN)/python) $(1) .venv/uv.txt; } || \
+{ echo "Trying again with pip"; $(or $(2),$(BIN)/python) -m pip install --quiet --require-hashes --no-deps $(addprefix -r ,$(1)); }; \
 rm -rf "$(UV_CACHE_DIR)"
 endef

@@ -61,6 +61,7 @@ def end_query(
         rows=result and result.row_count,
         bytes=result and result.nbytes,
         from_kept_result=result is not None and result.is_kept,
+        engine=result.engine if result else "",
     )
 
 

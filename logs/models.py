@@ -216,6 +216,8 @@ class QueryRun(MonthlyModel):
     bytes = models.PositiveBigIntegerField(null=True)
     #: The rows are those of an earlier run. See `logs.kept_results`.
     from_kept_result = models.BooleanField(default=False, db_default=False)
+    #: The engine that made the rows; empty if there are none.
+    engine = models.CharField(max_length=10, blank=True, default="", db_default="")
 
     class Meta:
         ordering = ("-at", "-id")

@@ -15,6 +15,7 @@ from logs.cancelling import WATCH
 from logs.kept_results import KeptResult
 from logs.sources import log_source
 from logs.sql.cancellation import Cancellation
+from logs.sql.choosing import engine_from
 from logs.sql.errors import EngineUnavailable
 from logs.sql.local import LocalEngine
 from logs.sql.remote import RemoteEngine
@@ -131,7 +132,7 @@ def get_engine() -> Engine:
             if options.service_url:
                 _engine = RemoteEngine(url=options.service_url, secret=options.service_secret)
             else:
-                _engine = LocalEngine.from_options(options)
+                _engine = engine_from(options, LocalEngine.from_options(options))
         return _engine
 
 

@@ -68,7 +68,7 @@ CORS_ALLOW_HEADERS = [
 ]
 CORS_EXPOSE_HEADERS = [
     *("ETag", "X-Request-Id", "Retry-After", "Location"),
-    *("X-Row-Count", "X-Truncated", "X-Result-Cache", "X-Tos-Hash", "Content-Disposition"),
+    *("X-Row-Count", "X-Truncated", "X-Result-Cache", "X-Engine", "X-Tos-Hash", "Content-Disposition"),
 ]
 #: Networks of proxies whose X-Forwarded-For is trusted.
 TRUSTED_PROXIES: list[str] = env["TRUSTED_PROXIES"]

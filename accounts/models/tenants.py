@@ -52,6 +52,14 @@ class Tenant(models.Model):
         return self.name
 
 
+class SqlEngine(models.TextChoices):
+    """Which engine runs a tenant's queries. ``auto`` decides by the bytes that a query reads."""
+
+    DUCKDB = "duckdb", "DuckDB"
+    SPARK = "spark", "Spark"
+    AUTO = "auto", "Spark if a query reads much"
+
+
 class TenantConfig(models.Model):
     """The configuration document of a live tenant; deletion removes the row and keeps its history."""
 
@@ -60,6 +68,10 @@ class TenantConfig(models.Model):
     document = models.JSONField()
     seq = models.PositiveIntegerField(default=0, editable=False)
     modified_at = models.DateTimeField(default=now, editable=False)
+    #: Staff choose it; it is no part of the document.
+    sql_engine = models.CharField(
+        max_length=10, choices=SqlEngine, default=SqlEngine.DUCKDB, db_default=SqlEngine.DUCKDB
+    )
 
     class Meta:
         verbose_name = "tenant configuration"

@@ -65,6 +65,14 @@ _CACHE: Final = OpenApiParameter(
     response=[200],
     description="`hit` if the rows are those of an earlier run of this statement over the same builds.",
 )
+_ENGINE: Final = OpenApiParameter(
+    "X-Engine",
+    {"type": "string", "enum": ["duckdb", "spark"]},
+    OpenApiParameter.HEADER,
+    required=True,
+    response=[200],
+    description="The engine that made the rows.",
+)
 #: A browser saves these under a name.
 _DOWNLOADS: Final[Mapping[str, Mapping[str, str]]] = {
     "text/csv": {"Content-Disposition": 'attachment; filename="proxy_logs.csv"'},
@@ -88,7 +96,7 @@ class QueryViewSet(AppViewSet):
             ),
             406: refusal(406),
         },
-        headers=[_ROW_COUNT, _TRUNCATED, _CACHE],
+        headers=[_ROW_COUNT, _TRUNCATED, _CACHE, _ENGINE],
         examples=[
             OpenApiExample(
                 "Requests by status on one day",
@@ -125,6 +133,7 @@ class QueryViewSet(AppViewSet):
             "X-Row-Count": str(result.row_count),
             "X-Truncated": str(result.truncated).lower(),
             "X-Result-Cache": "hit" if result.is_kept else "miss",
+            "X-Engine": result.engine,
             "Vary": "Accept, Accept-Encoding",
             **_DOWNLOADS.get(media_type, {}),
         }

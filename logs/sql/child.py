@@ -14,6 +14,7 @@ import signal
 import sys
 import tempfile
 import traceback
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,9 +23,10 @@ import pyarrow as pa
 
 from logs import columns
 from logs.quoting import quote_name, quote_text, quote_texts
-from logs.sql import guard, pruning, sandbox, wire
+from logs.sql import guard, pruning, sandbox, spark_sql, wire
 from logs.sql.collecting import Failed, collect, serialize
 from logs.sql.messages import add_hint, character_offset, clean_message
+from logs.sql.spark_scope import NotTranslated
 from logs.sql.view import (
     EMPTY_VIEW,
     FAST_VIEW,
@@ -185,6 +187,8 @@ class _Session:
             self.is_reusable = has_landlock and bool(request.files) and limits.idle_seconds > 0
         checked = guard.check(request.statement, self._connection)
         days = pruning.days_read(checked.tree, sorted(set(request.days)))
+        if request.translate:
+            return self._translate(request, checked, days)
         files = needed_files(days, request.files, request.days)
         head = {"kind": "checked", "readsLog": checked.reads_log, "namesDay": checked.names_day}
         wire.write_all(self._descriptor, wire.encode({**head, "files": files} if request.wait else head))
@@ -193,6 +197,30 @@ class _Session:
         paths = [f"{self.folder}/{file}" for file in files]
         document, body = _answer(self._connection, self._view, request, paths)
         return {**document, "days": days if checked.is_repeatable else None}, body
+
+    def _translate(
+        self, request: wire.Request, checked: guard.CheckedStatement, days: Sequence[str]
+    ) -> tuple[dict[str, Any], memoryview]:
+        """Answer with the statement for Spark. The body is DuckDB's result over no rows, for its types."""
+        common = {"reads": days, "days": days if checked.is_repeatable else None}
+        try:
+            translation = spark_sql.translate(checked.tree)
+        except NotTranslated as missing:
+            offset = character_offset(request.statement.encode(), missing.position)
+            head = {"kind": "not translated", "what": missing.what, "position": offset}
+            return {**head, **common}, memoryview(b"")
+        self._view.make([], [])
+        document, body = _run(self._connection, replace(request, max_rows=0))
+        types = [type_ for _, type_ in document["columns"]]
+        if types != list(translation.types):
+            return {
+                "kind": "not translated",
+                "what": "a column's type",
+                "position": None,
+                **common,
+            }, memoryview(b"")
+        head = {"kind": "translated", "sql": translation.sql, "relations": translation.relations}
+        return {**document, **head, **common}, body
 
 
 # Restrictions ------------------------------------------------------------------------------------

@@ -35,8 +35,10 @@ class Exchange:
         deadline: float,
         limits: Limits,
         cancellation: Cancellation | None,
+        translate: bool = False,
     ) -> None:
         self._process = process
+        self._translate = translate
         self._priority = priority
         self._deadline = deadline
         self._limits = limits
@@ -70,6 +72,7 @@ class Exchange:
             max_rows=self._limits.max_rows,
             max_bytes=self._limits.max_bytes,
             max_columns=self._limits.max_columns,
+            translate=self._translate,
         )
         channel = self._process.channel
         try:

@@ -12,7 +12,7 @@ import logging
 import os
 import re
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
 
@@ -25,7 +25,7 @@ from logs.sql.long_queries import LongQueryQueues
 from logs.sql.messages import with_position
 from logs.sql.pool import PoolBroken, ProcessPool
 from logs.sql.priority import QueryPriority
-from logs.sql.protocol import Limits, LogSource, QueryResult, ResultColumn
+from logs.sql.protocol import Limits, LogSource, NotTranslated, QueryResult, ResultColumn, Translated
 from logs.sql.semaphore import FairSemaphore, QueueFull, SlotCancelled, SlotTimeout
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from logs.sql.process import QueryProcess
 
 logger = logging.getLogger(__name__)
+
+Answer = TypeVar("Answer")
 
 #: A quoted name in a DuckDB type.
 _QUOTED_NAME: Final = re.compile(r'"((?:[^"]|"")*)"')
@@ -96,6 +98,28 @@ class LocalEngine:
         cancellation: Cancellation | None = None,
     ) -> QueryResult:
         """See `protocol.Engine.execute`. The time limit includes the wait for a slot."""
+        return self._exchange(source, statement, limits, cancellation, read=_result)
+
+    def translate(
+        self, *, source: LogSource, statement: str, limits: Limits, cancellation: Cancellation | None = None
+    ) -> Translated | NotTranslated:
+        """Check a statement as `execute` does, and translate it for Spark instead of running it.
+
+        Raises:
+            ApiError: as `execute`.
+        """
+        return self._exchange(source, statement, limits, cancellation, read=read_translation, translate=True)
+
+    def _exchange(
+        self,
+        source: LogSource,
+        statement: str,
+        limits: Limits,
+        cancellation: Cancellation | None,
+        *,
+        read: Callable[..., Answer],
+        translate: bool = False,
+    ) -> Answer:
         started = time.monotonic()
         deadline = started + limits.seconds
         try:
@@ -103,11 +127,13 @@ class LocalEngine:
         except guard.Refused as refusal:
             raise QueryRejected(with_position(refusal.message, statement, refusal.position)) from None
         is_cancelled = cancellation.is_cancelled if cancellation else None
-        exchange = functools.partial(Exchange, deadline=deadline, limits=limits, cancellation=cancellation)
+        exchange = functools.partial(
+            Exchange, deadline=deadline, limits=limits, cancellation=cancellation, translate=translate
+        )
         try:
             with self._semaphore.slot(source.tenant_id, deadline=deadline, is_cancelled=is_cancelled):
                 run = functools.partial(
-                    self._run, source, statement, limits=limits, exchange=exchange, started=started
+                    self._run, source, statement, limits=limits, exchange=exchange, started=started, read=read
                 )
                 try:
                     return run()
@@ -136,8 +162,9 @@ class LocalEngine:
         limits: Limits,
         exchange: Callable[[QueryProcess, QueryPriority], Exchange],
         started: float,
+        read: Callable[..., Answer],
         fresh: bool = False,
-    ) -> QueryResult:
+    ) -> Answer:
         process_limits = self._process_limits(limits)
         key = LeaseKey.of(source, process_limits)
         lease = None if fresh else self._pool.leases.take(key)
@@ -155,7 +182,7 @@ class LocalEngine:
             elapsed_ms = round((time.monotonic() - started) * 1000)
             is_ordinary = document["kind"] in wire.ORDINARY_KINDS
             is_reusable = is_ordinary and document["isReusable"] is True and not priority.is_lowered
-            return _result(document, body, statement=statement, limits=limits, elapsed_ms=elapsed_ms)
+            return read(document, body, statement=statement, limits=limits, elapsed_ms=elapsed_ms)
         except EngineUnavailable:  # the result is not what its types say
             is_reusable = False
             raise
@@ -195,8 +222,41 @@ class LocalEngine:
 def _result(
     document: dict[str, Any], body: bytearray, *, statement: str, limits: Limits, elapsed_ms: int
 ) -> QueryResult:
+    _raise_error(document, statement=statement, limits=limits)
+    columns, batches = _read_rows(document, body)
+    return QueryResult(
+        columns=columns,
+        batches=batches,
+        row_count=sum(batch.num_rows for batch in batches),
+        truncated=bool(document["truncated"]),
+        elapsed_ms=elapsed_ms,
+        days=None if document["days"] is None else tuple(map(str, document["days"])),
+    )
+
+
+def read_translation(
+    document: dict[str, Any], body: bytearray, *, statement: str, limits: Limits, **_: Any
+) -> Translated | NotTranslated:
+    """Return what a query process answered to a request for a translation."""
+    _raise_error(document, statement=statement, limits=limits)
+    days = tuple(map(str, document["reads"]))
+    if document["kind"] == "not translated":
+        return NotTranslated(with_position(str(document["what"]), statement, document["position"]), days)
+    columns, batches = _read_rows(document, body)
+    return Translated(
+        sql=str(document["sql"]),
+        relations=int(document["relations"]),
+        columns=columns,
+        schema=batches[0].schema,
+        reads=days,
+        is_repeatable=document["days"] is not None,
+    )
+
+
+def _raise_error(document: dict[str, Any], *, statement: str, limits: Limits) -> None:
+    """Raise the error that a query process answered with, if it did."""
     match document["kind"]:
-        case "result":
+        case "result" | "translated" | "not translated":
             pass
         case "rejected":
             raise QueryRejected(with_position(document["message"], statement, document["position"]))
@@ -212,6 +272,11 @@ def _result(
             raise EngineUnavailable
         case _:
             raise crashed(limits)
+
+
+def _read_rows(
+    document: dict[str, Any], body: bytearray
+) -> tuple[tuple[ResultColumn, ...], tuple[pa.RecordBatch, ...]]:
     for name, type_ in document["columns"]:
         _refuse_nul_in_names(name, type_)
     try:
@@ -221,16 +286,10 @@ def _result(
         logger.exception("A query process sent an invalid result")
         raise EngineUnavailable from None
     names = unique_names(name for name, _ in document["columns"])
-    return QueryResult(
-        columns=tuple(
-            ResultColumn(name, type_) for name, (_, type_) in zip(names, document["columns"], strict=True)
-        ),
-        batches=batches,
-        row_count=sum(batch.num_rows for batch in batches),
-        truncated=bool(document["truncated"]),
-        elapsed_ms=elapsed_ms,
-        days=None if document["days"] is None else tuple(map(str, document["days"])),
+    columns = tuple(
+        ResultColumn(name, type_) for name, (_, type_) in zip(names, document["columns"], strict=True)
     )
+    return columns, batches
 
 
 def _refuse_nul_in_names(column: str, type_: str) -> None:

@@ -25,6 +25,9 @@ class SqlOptions:
         kept_seconds: how long results are kept for the same query; 0 if they are not.
         kept_bytes: how many bytes of results one tenant may have kept anew in that time.
         cache_bytes: the limit for local copies of a remote store's files.
+        spark_url: the Spark Connect server of the second engine; empty if there is none.
+        spark_root: where Spark finds the object store.
+        spark_from_bytes: so much of a log is too large for this machine.
         service_url: the SQL service that runs the queries; empty if this process runs them.
         service_secret: the secret that the SQL service and its callers share.
     """
@@ -38,6 +41,9 @@ class SqlOptions:
     kept_seconds: int
     kept_bytes: int
     cache_bytes: int
+    spark_url: str
+    spark_root: str
+    spark_from_bytes: int
     service_url: str
     service_secret: str
 
@@ -66,6 +72,9 @@ def options_from(values: Mapping[str, Any]) -> SqlOptions:
         kept_seconds=values["SQL_KEPT_RESULTS_SECONDS"],
         kept_bytes=values["SQL_KEPT_RESULTS_BYTES"],
         cache_bytes=values["SQL_CACHE_BYTES"],
+        spark_url=values["SQL_SPARK_URL"] or "",
+        spark_root=(values["OBJECT_STORE_URL"] or "").replace("s3://", "s3a://", 1).rstrip("/"),
+        spark_from_bytes=values["SQL_SPARK_FROM_BYTES"],
         service_url=values["SQL_SERVICE_URL"] or "",
         service_secret=values["SQL_SERVICE_SECRET"] or "",
     )

@@ -36,6 +36,8 @@ class LogSource:
         keys: the object keys of the files, in order, for an engine that has its own copies.
         has_positions: ``proxy_logs`` also has the columns ``_hour`` (the hour under which an entry counts)
             and ``_row`` (its place in the day), for statements of the service itself.
+        sizes: the bytes of each day's files, in the order of ``days``, if they are known.
+        engine: which engine the staff chose for the tenant: ``duckdb``, ``spark`` or ``auto``.
 
     Raises:
         ValueError: a path is not absolute or has odd segments, or is not of its day or of the tenant
@@ -47,6 +49,8 @@ class LogSource:
     fetch: Callable[[Sequence[str]], None] | None = None
     keys: tuple[str, ...] = ()
     has_positions: bool = False
+    sizes: tuple[int, ...] = ()
+    engine: str = "duckdb"
 
     def __post_init__(self) -> None:
         for day in self.days:
@@ -96,6 +100,7 @@ class QueryResult:
         days: the days that the statement reads. The result stays right until one of them gets other files.
             None if it may be wrong in a moment, because it depends on the time or on chance.
         is_kept: it is the kept result of an earlier run.
+        engine: which engine made the rows, ``duckdb`` or ``spark``.
     """
 
     columns: tuple[ResultColumn, ...]
@@ -105,11 +110,38 @@ class QueryResult:
     elapsed_ms: int
     days: tuple[str, ...] | None = None
     is_kept: bool = False
+    engine: str = "duckdb"
 
     @property
     def nbytes(self) -> int:
         """The bytes of the result in memory, for the audit."""
         return sum(batch.nbytes for batch in self.batches)
+
+
+@dataclass(frozen=True, slots=True)
+class Translated:
+    """A statement for Spark, with the names and types that DuckDB gives to its columns.
+
+    Attributes:
+        relations: how many tables and subqueries its plan has.
+        reads: the days that it may read.
+        is_repeatable: it depends neither on the time nor on chance.
+    """
+
+    sql: str
+    relations: int
+    columns: tuple[ResultColumn, ...]
+    schema: pa.Schema
+    reads: tuple[str, ...]
+    is_repeatable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NotTranslated:
+    """A statement that only DuckDB runs: what in it, and the days that it may read."""
+
+    what: str
+    reads: tuple[str, ...]
 
 
 class Engine(Protocol):

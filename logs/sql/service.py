@@ -22,6 +22,7 @@ from prometheus_client import REGISTRY, CollectorRegistry, Gauge, start_http_ser
 
 from logs.sql import transfer
 from logs.sql.cancellation import Cancellation
+from logs.sql.choosing import engine_from
 from logs.sql.errors import EngineUnavailable, QueryCancelled
 from logs.sql.local import LocalEngine
 from logs.sql.options import options_from
@@ -38,7 +39,7 @@ from tenantadmin.objectstore.local_copies import LocalCopies
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from logs.sql.protocol import QueryResult
+    from logs.sql.protocol import Engine, QueryResult
 
     Receive = Callable[[], Awaitable[dict[str, Any]]]
     Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -62,9 +63,17 @@ class SqlService:
     """
 
     def __init__(
-        self, *, engine: LocalEngine, store: ObjectStore, copies: LocalCopies, secret: str, threads: int
+        self,
+        *,
+        engine: Engine,
+        running: Callable[[], int],
+        store: ObjectStore,
+        copies: LocalCopies,
+        secret: str,
+        threads: int,
     ) -> None:
         self._engine = engine
+        self._running = running
         self._store = store
         self._copies = copies
         self._credentials = f"Bearer {secret}".encode()
@@ -83,7 +92,7 @@ class SqlService:
 
     def _health(self) -> bytes:
         full_at = self._copies.full_at
-        health = {"running": self._engine.running, "diskFullAt": full_at and format_timestamp(full_at)}
+        health = {"running": self._running(), "diskFullAt": full_at and format_timestamp(full_at)}
         return json.dumps(health).encode()
 
     async def _execute(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
@@ -139,6 +148,8 @@ class SqlService:
             tenant=query.tenant,
             files=query.files,
             has_positions=query.has_positions,
+            sizes=query.sizes,
+            engine=query.engine,
         )
         return self._engine.execute(
             source=source, statement=query.statement, limits=query.limits, cancellation=cancellation
@@ -193,10 +204,12 @@ def make_application(environ: Mapping[str, str]) -> SqlService:
     is_json = values["LOG_FORMAT"] == "JSON" or (values["LOG_FORMAT"] is None and not values["DJANGO_DEBUG"])
     logging.config.dictConfig(logging_config(level=values["LOG_LEVEL"], is_json=is_json))
     engine = LocalEngine.from_options(options)
+    choosing = engine_from(options, engine)
     if values["METRICS_ADDRESS"]:
         _serve_metrics(*values["METRICS_ADDRESS"], engine=engine)
     return SqlService(
-        engine=engine,
+        engine=choosing,
+        running=lambda: engine.running,
         store=open_store(values["OBJECT_STORE_URL"]),
         copies=LocalCopies(
             (values["VAR_DIR"] or Path("var").resolve()) / "cache", max_bytes=options.cache_bytes

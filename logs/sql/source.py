@@ -22,6 +22,8 @@ def make_source(
     tenant: str,
     files: Sequence[tuple[str, str]],
     has_positions: bool = False,
+    sizes: Sequence[int] = (),
+    engine: str = "duckdb",
 ) -> LogSource:
     """Return the log of ``tenant``, whose files are at local paths.
 
@@ -30,7 +32,7 @@ def make_source(
     Args:
         copies: fetches and keeps those copies.
         files: pairs of a day (``YYYY-MM-DD``) and an object key, oldest day first.
-        has_positions: see `LogSource`.
+        has_positions, sizes, engine: see `LogSource`.
 
     Raises:
         InvalidKey: a key cannot be the key of an object.
@@ -55,4 +57,6 @@ def make_source(
         fetch=fetch,
         keys=tuple(keys),
         has_positions=has_positions,
+        sizes=tuple(sizes),
+        engine=engine,
     )

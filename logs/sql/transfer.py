@@ -46,13 +46,17 @@ class Query:
     statement: str
     limits: Limits
     has_positions: bool = False
+    sizes: tuple[int, ...] = ()
+    engine: str = "duckdb"
 
     @classmethod
     def over(cls, source: LogSource, statement: str, limits: Limits) -> Query:
         """Return the query of ``statement`` over a source that has keys."""
         days = [day.day for day in source.days for _ in day.files]
         files = tuple(zip(days, source.keys, strict=True))
-        return cls(source.tenant_id, files, statement, limits, source.has_positions)
+        return cls(
+            source.tenant_id, files, statement, limits, source.has_positions, source.sizes, source.engine
+        )
 
 
 def encode_query(query: Query) -> bytes:
@@ -70,6 +74,8 @@ def decode_query(body: bytes) -> Query:
             str(document["statement"]),
             Limits(**document["limits"]),
             document.get("has_positions") is True,
+            tuple(map(int, document.get("sizes", ()))),
+            str(document.get("engine", "duckdb")),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise InvalidMessage(f"not a query: {error}") from None
@@ -81,6 +87,7 @@ def encode_result(result: QueryResult) -> bytes:
         "truncated": result.truncated,
         "elapsed_ms": result.elapsed_ms,
         "days": result.days,
+        "engine": result.engine,
     }
     schema = result.batches[0].schema
     sink = pa.BufferOutputStream()
@@ -107,6 +114,7 @@ def decode_result(body: bytes) -> QueryResult:
             truncated=bool(description["truncated"]),
             elapsed_ms=int(description["elapsed_ms"]),
             days=None if description.get("days") is None else tuple(description["days"]),
+            engine=str(description.get("engine", "duckdb")),
         )
     except (pa.ArrowException, ValueError, KeyError, TypeError) as error:
         raise InvalidMessage(f"not a result: {error}") from None

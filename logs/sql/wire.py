@@ -18,7 +18,7 @@ _CHUNK: Final = 1 << 20
 
 
 #: The kinds of answers after which a process may run another query.
-ORDINARY_KINDS: Final = frozenset({"result", "rejected", "failed"})
+ORDINARY_KINDS: Final = frozenset({"result", "rejected", "failed", "translated", "not translated"})
 
 
 class ConnectionEnded(Exception):
@@ -53,6 +53,7 @@ class ProcessLimits:
 class Request:
     """One query: the statement, the files below a folder, and the limits of its result.
 
+    If ``translate`` is true, the process answers with the statement for Spark, and reads no file.
     If ``wait`` is true, the process answers which files the statement needs. It continues when the service
     has sent another frame. ``has_positions`` is that of `protocol.LogSource`.
     """
@@ -67,6 +68,7 @@ class Request:
     max_rows: int
     max_bytes: int
     max_columns: int
+    translate: bool = False
 
     @property
     def paths(self) -> list[str]:
@@ -89,6 +91,7 @@ class Request:
             max_rows=document["max_rows"],
             max_bytes=document["max_bytes"],
             max_columns=document["max_columns"],
+            translate=document["translate"],
         )
 
 

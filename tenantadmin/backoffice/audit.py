@@ -339,6 +339,7 @@ def _of_query(row: Any) -> Entry:
     spent = "" if row.duration_ms is None else f", {row.duration_ms} ms"
     rows = "" if row.rows is None else f", rows: {row.rows}"
     kept = ", served from a kept result" if row.from_kept_result else ""
+    on_spark = ", on Spark" if row.engine == "spark" else ""
     return Entry(
         Source.QUERY,
         row,
@@ -346,7 +347,7 @@ def _of_query(row: Any) -> Entry:
         "SQL query",
         row.email,
         "",
-        f"{row.outcome}{rows}{spent}{kept}",
+        f"{row.outcome}{rows}{spent}{kept}{on_spark}",
         code=row.opening,
         reason=row.message,
         is_refused=is_refused,

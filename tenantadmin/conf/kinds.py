@@ -116,6 +116,13 @@ def _read_boolean(value: str) -> bool:
     return _BOOLEANS[value.lower()]
 
 
+def _read_spark_address(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme != "sc" or not parts.hostname or parts.query or parts.fragment:
+        raise ValueError
+    return value
+
+
 def _read_web_address(value: str) -> str:
     parts = urlsplit(value)
     if origin_of(value) is None or parts.query or parts.fragment or re.search(r"\s", value):
@@ -220,6 +227,9 @@ domain: Final = Kind(
 address: Final = Kind(_checked(ip_address), "an IP address")
 network: Final = Kind(
     _checked(lambda value: ip_network(value, strict=False)), "an IP address or a network such as 10.0.0.0/8"
+)
+spark_address: Final = Kind(
+    _read_spark_address, "an address such as sc://spark.example.com:15002/;use_ssl=true"
 )
 web_address: Final = Kind(_read_web_address, "an address such as https://tenants.example.com")
 origin: Final = Kind(_read_origin, "scheme and host, and the port if any, such as https://app.example.com")

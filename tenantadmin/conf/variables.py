@@ -128,6 +128,8 @@ VARIABLES: Final = (
     Variable("SQL_LEASE_GROWTH_BYTES", kinds.whole(0, _MAX_BYTES), 256 << 20),
     Variable("SQL_KEPT_RESULTS_SECONDS", kinds.whole(0, 86_400), 600),
     Variable("SQL_KEPT_RESULTS_BYTES", kinds.whole(1, _MAX_BYTES), 4 << 20),
+    Variable("SQL_SPARK_URL", kinds.spark_address, secret=True),
+    Variable("SQL_SPARK_FROM_BYTES", kinds.whole(0, 1 << 60), 50 << 30),
     Variable("SQL_SERVICE_URL", kinds.web_address),
     Variable("SQL_SERVICE_SECRET", kinds.shared_secret, secret=True),
     # Logging and metrics

@@ -58,6 +58,7 @@ def test_who_gets_which_page(staff: Client, world: factories.World, waiting: Dom
         "change": change_of(world.account),
         "check": domain_act(waiting, "check"),
         "verify": domain_act(waiting, "verify"),
+        "engine": reverse("admin:tenant-engine", args=[world.tenant.pk]),
     }
     require_roles(looks, acts, world, staff)
     waiting.refresh_from_db()
@@ -404,3 +405,17 @@ class TestConfig:
         world.tenant.save()
         assert "The tenant is deleted. Its history keeps the configuration." in shown(staff, address)
         assert staff.post(address, form).status_code == 404
+
+
+def test_the_engine_of_queries_is_chosen_with_a_reason(staff: Client, world: factories.World) -> None:
+    address = reverse("admin:tenant-engine", args=[world.tenant.pk])
+    staff.post(address, {"engine": "auto"})
+    assert TenantConfig.objects.get(pk=world.tenant.pk).sql_engine == "duckdb"
+    answer = staff.post(address, {"engine": "auto", "reason": "ticket 8"}, follow=True)
+    assert "The engine of queries is auto now." in answer.content.decode()
+    config = TenantConfig.objects.get(pk=world.tenant.pk)
+    assert (config.sql_engine, config.seq) == ("auto", 0)
+    event = Event.objects.get(kind="staff.acted")
+    after = event.after or {}
+    assert (event.reason, after["act"]) == ("ticket 8", "engine.chosen")
+    assert (after["engine"], after["engineBefore"]) == ("auto", "duckdb")

@@ -53,6 +53,7 @@ def test_a_page_reads_the_headers_of_an_answer(world: factories.World) -> None:
         "X-Row-Count",
         "X-Truncated",
         "X-Result-Cache",
+        "X-Engine",
         "X-Tos-Hash",
         "Location",
     } <= exposed

@@ -124,6 +124,7 @@ REFUSED = [
     ("SQL_TIMEOUT_SECONDS", "nan", "'nan': set it to a number of seconds from 0.1 to 3600."),
     ("SQL_MAX_ROWS", "-5", "'-5': set it to a number from 1 to 1000000000."),
     ("SQL_SERVICE_URL", "sql:8100", "'sql:8100': set it to an address"),
+    ("SQL_SPARK_URL", "http://spark:15002", "not valid (not shown): set it to an address such as sc://"),
     ("SQL_SERVICE_SECRET", "hush", "not valid (not shown): set it to 32 random characters or more"),
     ("SQL_SERVICE_SECRET", "x" * 40, "not valid (not shown): set it to 32 random characters or more"),
     ("MAGIC_LINK_EMAIL_LIMIT", "lots", "'lots': set it to a limit such as '5 per 15 minutes'."),
