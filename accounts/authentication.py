@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework.authentication import BaseAuthentication, get_authorization_header
-from rest_framework.permissions import SAFE_METHODS
 
 from accounts.access.credentials import PAT_PREFIX
 from accounts.access.rights import authenticate_token
@@ -17,7 +16,6 @@ from tenantadmin.core.errors import InvalidToken
 if TYPE_CHECKING:
     from typing import Any
 
-    from django.http import HttpRequest
     from rest_framework.request import Request
 
     from accounts.access.principal import Principal
@@ -27,21 +25,22 @@ class BearerAuthentication(BaseAuthentication):
     """Authenticates ``Authorization: Bearer <access token>``; the `Principal` becomes ``request.auth``."""
 
     def authenticate(self, request: Request) -> tuple[Principal, Principal] | None:
-        principal = read_bearer(request)
+        # Every view of the API is an `ApiViewSet`.
+        principal = read_bearer(request, is_write=not request.parser_context["view"].only_reads)
         return None if principal is None else (principal, principal)
 
     def authenticate_header(self, request: Request) -> str:  # noqa: ARG002
         return "Bearer"
 
 
-def read_bearer(request: HttpRequest | Request) -> Principal | None:
+def read_bearer(request: Request, *, is_write: bool) -> Principal | None:
     """Return the caller of a request, or None if it has no ``Authorization`` header.
 
     Raises:
         InvalidToken: the header does not contain a valid access token.
         TokenExpired: the access token has expired.
     """
-    kind, _, token = get_authorization_header(cast("Request", request)).partition(b" ")
+    kind, _, token = get_authorization_header(request).partition(b" ")
     if not kind:
         return None
     if kind.lower() != b"bearer" or not token:
@@ -53,7 +52,7 @@ def read_bearer(request: HttpRequest | Request) -> Principal | None:
             "with grant_type=pat_exchange."
         )
     try:
-        return authenticate_token(text, is_write=request.method not in SAFE_METHODS)
+        return authenticate_token(text, is_write=is_write)
     except InvalidToken as error:
         record_refused_token(subject=verified_subject(text), token=text, reason=error.text)
         raise

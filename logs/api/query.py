@@ -88,6 +88,7 @@ class QueryViewSet(AppViewSet):
     @operation(
         summary="One read-only statement over proxy_logs",
         budget=QUERY,
+        only_reads=True,
         body=QueryBody,
         parsers=(AnyTextJsonParser,),
         responses={

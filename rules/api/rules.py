@@ -72,6 +72,7 @@ class RulesetViewSet(AppViewSet):
     @operation(
         summary="Replace a tenant's rules",
         budget=LINT,
+        only_reads=True,
         query=ConfirmParameters,
         headers=[IF_MATCH, ETAG],
         document=TenantRulesBody,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from drf_spectacular.utils import extend_schema
+from rest_framework.permissions import SAFE_METHODS
 from rest_framework.viewsets import ViewSet
 
 from tenantadmin.core.errors import BadRequest, Detail, ValidationFailed
@@ -44,6 +45,7 @@ class Operation:
         any_query: ignore unknown query parameters, on pages for people.
         parsers: parsers to use instead of those in the settings.
         budget: the time of a request counts against this budget of the caller.
+        only_reads: it changes nothing, although it is not a GET.
     """
 
     summary: str
@@ -53,6 +55,7 @@ class Operation:
     any_query: bool = False
     parsers: tuple[type[BaseParser], ...] | None = None
     budget: Budget | None = None
+    only_reads: bool = False
 
 
 def operation(
@@ -68,6 +71,7 @@ def operation(
     document: Any = None,
     parsers: tuple[type[BaseParser], ...] | None = None,
     budget: Budget | None = None,
+    only_reads: bool = False,
     examples: Sequence[OpenApiExample] = (),
 ) -> Callable[[Action], Action]:
     """Declare an action of an `ApiViewSet` as an operation of the contract.
@@ -87,6 +91,7 @@ def operation(
             any_query=any_query,
             parsers=parsers,
             budget=budget,
+            only_reads=only_reads,
         )
         describe = extend_schema(
             description=description or None,
@@ -139,6 +144,12 @@ class ApiViewSet(ViewSet):
             return None
         action = self.action_map.get((request.method or "").lower())
         return None if action is None else getattr(self, action).operation
+
+    @property
+    def only_reads(self) -> bool:
+        """True if the request cannot change anything."""
+        declared = self.current_operation
+        return self.request.method in SAFE_METHODS or (declared is not None and declared.only_reads)
 
     def get_parsers(self) -> list[BaseParser]:
         declared = self.current_operation

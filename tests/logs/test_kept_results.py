@@ -9,10 +9,14 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from cachetools import TTLCache
 from django.core.cache import cache
 from django.core.management import call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from redis import RedisError
 
+from accounts.access import rights
 from logs import kept_results, queries
 from logs.audit import Reader
 from logs.layout import day_start_ms
@@ -68,6 +72,19 @@ def ask(
 
 def rows(answer: tuple[str, bytes]) -> tuple[str, list[Any]]:
     return answer[0], json.loads(answer[1])["rows"]
+
+
+def test_a_known_caller_needs_three_database_queries(
+    built: World, member: ApiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The audit before and after, and the days. A query only reads, so cached rights are enough."""
+    monkeypatch.setattr(rights, "_principal_cache", TTLCache(maxsize=8, ttl=60))
+    ask(member, built.tenant.pk, COUNT)
+    for statement in (COUNT, COUNT_SECOND):
+        with CaptureQueriesContext(connection) as captured:
+            ask(member, built.tenant.pk, statement)
+        tables = [query["sql"].split('"')[1] for query in captured if '"' in query["sql"]]
+        assert (len(captured), tables[0], tables[-1]) == (3, "logs_queryrun", "logs_queryrun")
 
 
 def test_a_repeated_query_needs_no_engine_and_is_audited(
