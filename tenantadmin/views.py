@@ -32,6 +32,8 @@ class DocsView(SpectacularSwaggerSplitView):
     A sign-in may lead here with tokens in the query: no address of the page is sent to others.
     """
 
+    authentication_classes = ()  # The page is the same for everybody, and bearer tokens are for the API.
+
     def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
         answer: Response = super().finalize_response(request, response, *args, **kwargs)
         answer["Referrer-Policy"] = "no-referrer"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from io import StringIO
 from itertools import count
 from typing import TYPE_CHECKING, Any, cast
@@ -23,6 +23,7 @@ from accounts.models import Account, Domain, Membership, PersonalAccessToken, Re
 from accounts.models.billing import Plan
 from accounts.tenants.config import read_config
 from accounts.tenants.lifecycle import create_tenant
+from analytics.advice import effects, mining
 from analytics.advice.effects import measure_tenant_effects, read_effect
 from analytics.advice.mining import run_mining
 from analytics.models import Build, Mining, Recommendation, ReplayRun, TenantHealth
@@ -33,8 +34,8 @@ from rules.marker_lists import MarkerFilter, list_markers
 from rules.markers import read_marker
 from rules.models import Marker, RuleDraft
 from rules.ruleset import read_ruleset
-from tenantadmin.core.timestamps import from_epoch_ms, now
-from tenantadmin.demo import people
+from tenantadmin.core.timestamps import from_epoch_ms
+from tenantadmin.demo import people, writer
 from tenantadmin.demo.access import demo_file
 from tenantadmin.demo.generate import generate
 from tenantadmin.demo.reading import FOLDER, DemoDataError, read_demo
@@ -251,13 +252,20 @@ def test_a_draft_waits_with_a_queued_replay(store: ObjectStore) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_recommendations_of_each_state(store: ObjectStore) -> None:
+def test_recommendations_of_each_state(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """One was accepted, and what it did is measured; one was dismissed; a search finds open ones.
 
     That the demo has digests with findings and without is in tests/analytics/digest/test_sixty.py.
     """
+    # The day and the tenant's id choose the logs, so both are the same in each run.
+    monkeypatch.setattr(
+        writer, "generate", lambda *args, **kwargs: generate(*args, **kwargs | {"tenant_id": "t"})
+    )
+    morning = datetime.combine(TODAY, time(), tzinfo=UTC)
+    for module in (mining, effects):  # their windows end yesterday
+        monkeypatch.setattr(module, "now", lambda: morning)
     one = replace(DEMO, profiles=DEMO.profiles[1:])
-    assert sum(1 for _ in seed_demo(store, one, today=now().date(), days=22, share=0.2)) == 22
+    assert sum(1 for _ in seed_demo(store, one, today=TODAY, days=22, share=0.2)) == 22
     product = UUID(demo()["tenants"][0]["tenantId"])
     assert Mining.objects.get(pk=product).state == "queued"
     dismissed, accepted = Recommendation.objects.order_by("decided_at")
