@@ -14,6 +14,7 @@ from accounts.models import Revision
 from accounts.models.history import RevisionKind
 from tenantadmin.core.errors import NotFound
 from tenantadmin.core.timestamps import format_timestamp
+from tenantadmin.database.plans import planned_with_values
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -131,11 +132,12 @@ def read_changes(
     rows = Revision.objects.filter(readable, asked.as_q()).defer("document")
     if cursor is not None:
         rows = older_than(rows, cursor, time="changed_at")
-    return _page(
-        rows.order_by("-changed_at", "-pk"),
-        limit,
-        lambda change: [change.changed_at.isoformat(), change.pk],
-    )
+    with planned_with_values():
+        return _page(
+            rows.order_by("-changed_at", "-pk"),
+            limit,
+            lambda change: [change.changed_at.isoformat(), change.pk],
+        )
 
 
 def read_revision(history: DocumentHistory, seq: int) -> Revision:

@@ -17,7 +17,7 @@ from bench.bench_admin import fill, write_rules
 if TYPE_CHECKING:
     from tests.factories import World
 
-#: Rounds of a page and the empty one, in turn. With few, the percentile is a garbage collection.
+#: Rounds of a page and the empty one, in turn. PostgreSQL may change its plan after the fifth.
 _ROUNDS = 60
 _LISTS = ("accounts_tenant", "accounts_revision", "rules_marker", "accounts_tenantconfig", "rules_ruleset")
 

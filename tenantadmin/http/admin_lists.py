@@ -19,6 +19,8 @@ from django.db.models import F, Func, Value
 from django.db.models.lookups import GreaterThan, LessThan
 from unfold.views import ChangeList
 
+from tenantadmin.database.plans import planned_with_values
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -96,7 +98,8 @@ class LightList(_ChangeList):
         cursor = request.GET.get(PAGE_VAR)
         if cursor:
             rows = _behind(rows, ordering, cursor)
-        found = list(rows[: self.list_per_page + 1])
+        with planned_with_values():
+            found = list(rows[: self.list_per_page + 1])
         shown = found[: self.list_per_page]
         self.model_admin.prepare(shown)
         self.result_list: Any = shown
