@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import json
 import secrets
-import select
 import signal
 import sys
 import tempfile
@@ -36,7 +35,7 @@ from logs.sql.view import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
 #: The service ends a process at the deadline. If it does not, the kernel does so this many seconds later.
 GRACE_SECONDS: Final = 1.0
@@ -49,9 +48,6 @@ _RECURSION_LIMIT: Final = 20_000
 
 #: Processor seconds that a process may use before its query starts.
 _STARTUP_SECONDS: Final = 2
-
-#: A process that has waited this many seconds for its query warms up.
-_IDLE_SECONDS: Final = 0.05
 
 _OPEN_FILES: Final = 1024
 _BATCH_ROWS: Final = 2048
@@ -99,18 +95,12 @@ def connect() -> Any:
     return connection
 
 
-def warm_up(connection: Any) -> Iterator[None]:
-    """Run everything that a query runs, without data. Yield between the steps.
-
-    Before the fork, this loads code and data into memory that the forks share. After it, this gives a query
-    process its own copies of the pages that a query writes to, before anybody waits for it.
-    """
+def warm_up(connection: Any) -> None:
+    """Run everything that a query runs, without data: it loads code and data into memory that forks share."""
     guard.check("SELECT day, count(*) FROM proxy_logs WHERE day = 'x' GROUP BY 1", connection)
     set_files(connection, ["x"])
-    yield
     # Without GROUP BY, which would clear megabytes for a hash table.
     result = connection.execute("SELECT 'x' || i AS t, i + 1 AS n FROM range(3) r(i) WHERE i > 0")
-    yield
     _result_types(result)
     serialize(*collect(result.to_arrow_reader(_BATCH_ROWS), max_rows=2, max_bytes=1000)[:2])
 
@@ -122,7 +112,6 @@ def serve(descriptor: int, connection: Any, limits: wire.ProcessLimits) -> None:
     anything but a result, a refusal and an ordinary error.
     """
     _restrict_process(connection, limits)
-    _warm_up_when_idle(descriptor, connection)
     session: _Session | None = None
     while (request := _read_request(descriptor)) is not None:
         # The default action of SIGALRM ends the process, whatever DuckDB is doing.
@@ -244,21 +233,6 @@ def _restrict_process(connection: Any, limits: wire.ProcessLimits) -> None:
     program = sandbox.compile_filter()
     if program is not None:
         sandbox.refuse_system_calls(program)
-
-
-def _warm_up_when_idle(descriptor: int, connection: Any) -> None:
-    """Warm up if no request comes for a while, so that it does not delay a query."""
-    if not _has_request(descriptor, within=_IDLE_SECONDS):
-        for _ in warm_up(connection):
-            if _has_request(descriptor, within=0):
-                break
-
-
-def _has_request(descriptor: int, *, within: float) -> bool:
-    """Wait up to ``within`` seconds; return True if a request has come or the service has closed."""
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
-    return bool(poll.poll(within * 1000))
 
 
 def _lock_engine(

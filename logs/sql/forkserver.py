@@ -29,8 +29,7 @@ def main(control_descriptor: int) -> None:
     """
     control = socket.socket(fileno=control_descriptor)
     connection = child.connect()
-    for _ in child.warm_up(connection):
-        pass
+    child.warm_up(connection)
     gc.collect()
     # A process that runs one query needs no garbage collection. It would only copy shared pages of memory.
     gc.disable()

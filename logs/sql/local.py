@@ -192,7 +192,6 @@ class LocalEngine:
                 self._pool.leases.give_back(lease)
             else:
                 lease.process.end()
-            self._pool.refill()
 
     def _process_limits(self, limits: Limits) -> wire.ProcessLimits:
         return wire.ProcessLimits(

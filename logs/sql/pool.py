@@ -35,12 +35,8 @@ _PROGRAM: Final = (
 _ENVIRONMENT: Final = {
     "LANG": "C.UTF-8",
     "TZ": "UTC",
-    # Use large pages and one heap, and keep freed memory: a query of 100 ms then has 1,000 page faults, not
-    # 16,000. One heap per thread would also reserve address space, which the memory limit counts.
-    "GLIBC_TUNABLES": (
-        "glibc.malloc.hugetlb=1:glibc.malloc.arena_max=1:glibc.malloc.mmap_threshold=33554432"
-        ":glibc.malloc.trim_threshold=1073741824"
-    ),
+    # One heap: one for each thread would reserve address space, which the memory limit counts.
+    "GLIBC_TUNABLES": "glibc.malloc.arena_max=1",
     "ARROW_DEFAULT_MEMORY_POOL": "system",
     # Resolve the libraries' functions here, once, and not in every query process.
     "LD_BIND_NOW": "1",
@@ -57,8 +53,7 @@ class PoolBroken(Exception):
 class ProcessPool:
     """Keeps ``warm`` query processes ready, which have put ``limits`` on themselves.
 
-    A background thread replaces processes that were taken. It starts at `refill`, so that it does not slow
-    down the query, or as soon as at most half of the processes are left.
+    A background thread replaces processes that were taken.
     """
 
     def __init__(self, *, warm: int, limits: ProcessLimits, leases: LeaseOptions | None = None) -> None:
@@ -101,14 +96,8 @@ class ProcessPool:
                     target=self._refill_forever, name="sql-processes", daemon=True
                 )
                 self._refill_thread.start()
-            if len(self._idle) * 2 <= self._warm:
-                self._needs_refill.notify()
-        return process
-
-    def refill(self) -> None:
-        """Replace the processes that were taken, in the background."""
-        with self._lock:
             self._needs_refill.notify()
+        return process
 
     @property
     def ready(self) -> int:

@@ -13,13 +13,14 @@ if TYPE_CHECKING:
     from logs.sql.process import QueryProcess
 
 #: Processor seconds of each step. First, short queries run before this one. Then it joins the queue of the
-#: tenant's long queries. Last, it leaves that queue and runs only when nothing else needs the processor.
+#: tenant's long queries. Last, it leaves that queue, and the others run before it.
 _LOW_PRIORITY_SECONDS: Final = 0.15
 _QUEUE_SECONDS: Final = 0.5
-_IDLE_PRIORITY_SECONDS: Final = 6.0
+_LOWEST_PRIORITY_SECONDS: Final = 6.0
 
-#: The ``nice`` value of a query that is no longer short.
-_NICE: Final = 10
+#: The ``nice`` values of a query that is no longer short, and of one that has left the queue.
+_LOW: Final = 10
+_LOWEST: Final = 19
 
 #: Minimum seconds between two updates.
 _UPDATE_SECONDS: Final = 0.02
@@ -44,9 +45,9 @@ class QueryPriority:
         self.is_lowered = False
         self._leave_queue: Callable[[], None] = lambda: long_queries.remove(tenant, process)
         self._steps: list[tuple[float, Callable[[], None]]] = [
-            (_LOW_PRIORITY_SECONDS, lambda: process.lower_priority(_NICE)),
+            (_LOW_PRIORITY_SECONDS, lambda: process.lower_priority(_LOW)),
             (_QUEUE_SECONDS, lambda: long_queries.add(tenant, process)),
-            (_IDLE_PRIORITY_SECONDS, self._run_when_idle),
+            (_LOWEST_PRIORITY_SECONDS, self._run_after_others),
         ]
         self.next_update_at = 0.0
         self.update()
@@ -63,8 +64,8 @@ class QueryPriority:
         """Let the next long query run. Call this before the process ends, however the query ended."""
         self._leave_queue()
 
-    def _run_when_idle(self) -> None:
-        self._process.lower_priority(None)
+    def _run_after_others(self) -> None:
+        self._process.lower_priority(_LOWEST)
         self._leave_queue()
 
     def _seconds_to_next_step(self, used: float) -> float:

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from logs.sql import scheduling
-
 if TYPE_CHECKING:
     import socket
 
@@ -46,17 +44,11 @@ class QueryProcess:
         poll.register(self.pidfd, select.POLLIN)
         return not poll.poll(0)
 
-    def lower_priority(self, nice: int | None) -> None:
-        """Set the ``nice`` value of all threads. None lets them run only when the processor is idle.
-
-        Threads that start later inherit it.
-        """
+    def lower_priority(self, nice: int) -> None:
+        """Set the ``nice`` value of all threads. Threads that start later inherit it."""
         with suppress(ProcessLookupError, PermissionError, FileNotFoundError):
             for thread in Path(f"/proc/{self.pid}/task").iterdir():
-                if nice is None:
-                    os.sched_setscheduler(int(thread.name), os.SCHED_IDLE, os.sched_param(0))
-                else:
-                    scheduling.lower_thread_priority(int(thread.name), nice=nice)
+                os.setpriority(os.PRIO_PROCESS, int(thread.name), nice)
 
     def pause(self) -> None:
         """Stop the process until `resume`."""

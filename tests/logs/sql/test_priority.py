@@ -23,7 +23,7 @@ class Process:
     def used_seconds(self) -> float:
         return self.used
 
-    def lower_priority(self, nice: int | None) -> None:
+    def lower_priority(self, nice: int) -> None:
         self.calls.append(nice)
 
     def pause(self) -> None:
@@ -48,7 +48,7 @@ def test_the_priority_falls_in_steps_by_the_time_used() -> None:
     assert process.calls == [10]
     process.used = 6.0
     priority.update()
-    assert process.calls == [10, None]
+    assert process.calls == [10, 19]
     assert priority.next_update_at == math.inf
 
 
@@ -64,7 +64,7 @@ def test_the_time_of_earlier_queries_does_not_count() -> None:
     assert (process.calls, priority.is_lowered) == ([10], True)
 
 
-def test_long_queries_run_one_after_another_and_then_at_idle_priority() -> None:
+def test_long_queries_run_one_after_another_and_then_at_the_lowest_priority() -> None:
     queues = LongQueryQueues(width=1)
     endless, long = Process(), Process()
     of_endless, of_long = _priority(endless, queues), _priority(long, queues)
@@ -74,10 +74,10 @@ def test_long_queries_run_one_after_another_and_then_at_idle_priority() -> None:
     assert (endless.calls, long.calls) == ([10], [10, "pause"])
     endless.used = 6.0
     of_endless.update()
-    assert (endless.calls, long.calls) == ([10, None], [10, "pause", "resume"])
+    assert (endless.calls, long.calls) == ([10, 19], [10, "pause", "resume"])
     of_long.end()
     of_endless.end()
-    assert (endless.calls, long.calls) == ([10, None], [10, "pause", "resume"])
+    assert (endless.calls, long.calls) == ([10, 19], [10, "pause", "resume"])
 
 
 def test_the_next_update_is_due_when_a_step_may_be() -> None:
