@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Final
 
+from cachetools import LRUCache
 from django.conf import settings
 from django.db import connection
 
@@ -18,31 +20,54 @@ if TYPE_CHECKING:
     from logs.sql.protocol import LogSource
     from tenantadmin.objectstore import ObjectStore
 
-#: Not through the ORM: every query reads this, and a tenant has hundreds of days.
-_FILES: Final = (
-    "SELECT day::text, key, bytes,"  # noqa: S608  # the tables' names are not input
+# Not through the ORM: every query reads these, and a tenant has hundreds of days.
+#: Changes with each file, because a build gives its files new names.
+_STATE: Final = (
+    "SELECT md5(string_agg(file || more_files::text, ',' ORDER BY day)),"  # noqa: S608  # the tables' names are not input
     f" (SELECT sql_engine FROM {TenantConfig._meta.db_table} WHERE tenant_id = %(tenant)s)"
-    " FROM (SELECT day, file AS key, 0 AS place, bytes"  # the table's name is not input
-    f" FROM {Partition._meta.db_table} WHERE tenant_id = %(tenant)s AND file <> '' UNION ALL"
+    f" FROM {Partition._meta.db_table} WHERE tenant_id = %(tenant)s"
+)
+_FILES: Final = (
+    "SELECT day::text, key, bytes"  # noqa: S608  # the table's name is not input
+    f" FROM (SELECT day, file AS key, 0 AS place, bytes FROM {Partition._meta.db_table}"
+    " WHERE tenant_id = %(tenant)s AND file <> '' UNION ALL"
     f" SELECT day, more.key, more.place, bytes FROM {Partition._meta.db_table},"
     " jsonb_array_elements_text(more_files) WITH ORDINALITY AS more(key, place)"
     " WHERE tenant_id = %(tenant)s AND more_files <> '[]') AS files ORDER BY day, place"
 )
 
+#: The days of all sources that a process remembers, about 1 KB each.
+_REMEMBERED_DAYS: Final = 20_000
+
+_sources: LRUCache[tuple[ObjectStore, UUID], tuple[object, LogSource]] = LRUCache(
+    _REMEMBERED_DAYS, getsizeof=lambda entry: len(entry[1].days) + 1
+)
+_sources_lock: Final = threading.Lock()
+
 
 def log_source(store: ObjectStore, *, tenant: UUID) -> LogSource:
     """Return the current files of all days, oldest first. A query reads these to its end."""
     with connection.cursor() as cursor:
+        cursor.execute(_STATE, {"tenant": tenant})
+        state = cursor.fetchone()
+        with _sources_lock:
+            remembered, source = _sources.get((store, tenant), (None, None))
+        if source is not None and remembered == state:
+            return source
         cursor.execute(_FILES, {"tenant": tenant})
         rows = cursor.fetchall()
-    return make_source(
+    source = make_source(
         store,
         copies=local_copies(),
         tenant=str(tenant),
-        files=[(day, key) for day, key, *_ in rows],
-        sizes=tuple({day: size for day, _, size, _ in rows}.values()),
-        engine=rows[0][-1] or SqlEngine.DUCKDB if rows else SqlEngine.DUCKDB,
+        files=[(day, key) for day, key, _ in rows],
+        sizes=tuple({day: size for day, _, size in rows}.values()),
+        engine=(rows and state[1]) or SqlEngine.DUCKDB,
     )
+    if len(source.days) < _REMEMBERED_DAYS:
+        with _sources_lock:
+            _sources[store, tenant] = state, source
+    return source
 
 
 def local_copies() -> LocalCopies:

@@ -76,7 +76,7 @@ class Request:
         return [f"{self.folder}/{file}" for file in self.files]
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return {name: getattr(self, name) for name in self.__slots__}
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Request:
