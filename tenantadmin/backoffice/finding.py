@@ -1,4 +1,4 @@
-"""What the command palette finds: tenants first, then people and accounts."""
+"""What the command palette finds: tenants first, then people, accounts and domains."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.db.models import Q
 from django.urls import reverse
 from unfold.dataclasses import SearchResult
 
-from accounts.models import Account, Tenant, User
+from accounts.models import Account, Domain, Tenant, User
 from accounts.staff.finding import tenants_matching
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ def find_for_palette(_request: HttpRequest, term: str) -> list[Any]:
     tenants = Tenant.objects.filter(tenants_matching(term)).select_related("account")[:_MAX_FOUND]
     users = User.objects.filter(email__startswith=term.lower())[:_MAX_FOUND]
     accounts = Account.objects.filter(_by_id(term) | Q(name__istartswith=term))[:_MAX_FOUND]
+    domains = Domain.objects.filter(name=term.lower()).select_related("account")[:_MAX_FOUND]
     return [
         *(
             SearchResult(
@@ -54,6 +55,16 @@ def find_for_palette(_request: HttpRequest, term: str) -> list[Any]:
                 icon="business_center",
             )
             for account in accounts
+        ),
+        *(
+            SearchResult(
+                title=domain.name,
+                description=f"Domain of {domain.account.name}"
+                + ("" if domain.verified_at else ", not verified"),
+                link=reverse("admin:account", args=[domain.account_id]) + "#domains",
+                icon="language",
+            )
+            for domain in domains
         ),
     ]
 

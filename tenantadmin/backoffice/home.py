@@ -30,7 +30,7 @@ _CHANGED_FOR: Final = dt.timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The lists of Home, the most urgent row first, and the names of the tenants in them."""
+    """The lists of Home, the most urgent row first, and the names of the tenants and accounts in them."""
 
     drops: Sequence[TenantHealth]
     late: Sequence[TenantHealth]
@@ -75,7 +75,10 @@ def read_home() -> Home:
         .order_by("-created_at")[:_ROWS]
     )
     rows: list[Any] = [*drops, *late, *stale, *quarantined, *failed, *changes]
-    names = tenant_names(row.tenant_id for row in rows if row.tenant_id)
+    names = {
+        **tenant_names(row.tenant_id for row in rows if row.tenant_id),
+        **account_names(change.account_id for change in changes if not change.tenant_id),
+    }
     return Home(drops, late, stale, quarantined, failed, changes, domains, names)
 
 
@@ -102,3 +105,8 @@ def find_without_owner() -> WithoutOwner:
 def tenant_names(ids: Iterable[UUID]) -> Mapping[UUID, str]:
     """Return the names of tenants by their ids, in one query."""
     return dict(Tenant.objects.filter(pk__in=set(ids)).values_list("pk", "name"))
+
+
+def account_names(ids: Iterable[UUID]) -> Mapping[UUID, str]:
+    """Return the names of accounts by their ids, in one query."""
+    return dict(Account.objects.filter(pk__in=set(ids)).values_list("pk", "name"))

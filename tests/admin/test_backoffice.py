@@ -227,6 +227,13 @@ class TestHome:
         for name in ("tenant", "tenant-builds", "tenant-history"):
             assert f'href="{to(name, tenant)}' in html
 
+    def test_changes_name_their_account(self, staff: Client, tenant: Tenant) -> None:
+        Revision.objects.create(
+            kind="account", account_id=tenant.account_id, seq=0, action="create", user="x", document={}
+        )
+        html = staff.get("/admin/").content.decode()
+        assert f'href="{reverse("admin:account", args=[tenant.account_id])}">Acme</a>' in html
+
     def test_small_drops_and_few_requests_are_noise(self, staff: Client, db: None) -> None:
         common = {"rate_7": 0.1, "rate_28": 0.5, "last_day": now().date()}
         TenantHealth.objects.create(tenant_id=uuid4(), drop=0.4, requests_7=99, **common)
@@ -457,6 +464,14 @@ class TestRules:
         assert "adds new" in page(support, address)
         assert support.post(address, {"replay": "yes"}).status_code == 302
         assert "queued" in text_of(support.get(address, {"part": "replays"}).content.decode())
+        caveats = ["literals-hidden", "days-left-out"]
+        bounds = {"low": 0, "high": 1}
+        total = {"requests": 1, "hits": bounds, "savedMs": bounds}
+        ReplayRun.objects.update(state="done", result={"total": total, "caveats": caveats})
+        assert (
+            "The log hides literals of some statements, so hits have bounds. Some days were left out."
+            in text_of(support.get(address, {"part": "replays"}).content.decode())
+        )
         assert support.post(address, {"reason": "x"}).status_code == 403
         assert staff.post(address, {"reason": "x"}).status_code == 302
         assert [rule["id"] for rule in Ruleset.objects.get(pk=tenant.pk).rules] == ["new"]

@@ -45,7 +45,7 @@ def propose(current: Current) -> list[Proposal]:
                     rule.id,
                     f"Do not share results of {rule.name} that depend on who asks",
                     (
-                        f"{len(statements)} statements call a function of the user or session.",
+                        f"Statements that call a function of the user or session: {len(statements)}.",
                         f"{served} requests for them shared a cached result with up to {users} users.",
                         "With the bypass each user gets their own result.",
                     ),

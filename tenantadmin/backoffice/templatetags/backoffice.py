@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from django import template
 from django.conf import settings
@@ -18,6 +18,23 @@ if TYPE_CHECKING:
     from django.utils.safestring import SafeString
 
 register = template.Library()
+
+#: What each code of what limits a replay's result means; docs/replay.md has the same list.
+_CAVEATS: Final = {
+    "writes-past-gateway-invisible": "Writes past the Gateway are not in the log: the risk may be higher.",
+    "literals-hidden": "The log hides literals of some statements, so hits have bounds.",
+    "gateway-unknown": "What the Gateway declines by itself could not be learned: the bounds are wider.",
+    "days-left-out": "Some days were left out.",
+    "cold-start": "The days before the window have no data: the cache starts cold.",
+    "calibration-fair": "The replay of the rules in force differs a little from the log.",
+    "calibration-poor": "The replay of the rules in force differs much from the log: do not trust this.",
+}
+
+
+@register.filter
+def caveat(code: str) -> str:
+    """Say in words what a code of a replay's caveats means; an unknown code is shown as it is."""
+    return _CAVEATS.get(code, code)
 
 
 @register.filter
