@@ -505,6 +505,9 @@ class TestHistory:
         shown = text_of(html)
         assert "The warm cache is lost." in shown
         assert '− "id": "orders",' in shown
+        same = "says the same as the live one: there is nothing to restore."
+        assert same not in shown
+        assert f"Revision 1 {same}" in page(staff, to("tenant-restore", tenant, kind="rules", seq=1))
         etag = re.findall(r'name="etag" value="([^"]+)"', html)[0].replace("&quot;", '"')
         assert staff.post(address, {"etag": etag, "reason": "x"}).status_code == 302
         assert Ruleset.objects.get(pk=tenant.pk).rules == []

@@ -528,6 +528,7 @@ class TestSessions:
         assert not world.member.is_active
         refused = client.post(reverse("account_reauthenticate"), {"password": "wrong", "next": address})
         assert refused.status_code == 200
+        assert "It goes on after this." in refused.content.decode()
         client.post(reverse("account_reauthenticate"), {"password": PASSWORD, "next": address})
         world.member.refresh_from_db()
         assert world.member.is_active
