@@ -80,6 +80,10 @@ def main() -> None:
                 scopes=ALL_SCOPES,
                 tenants=frozenset(rights.memberships),
                 accounts=frozenset(),
+                has_wildcard=False,
+                session=None,
+                personal_access_token=None,
+                tos_required=False,
             )
             return Principal(claims=claims, rights=rights)
 

@@ -6,7 +6,7 @@ credential.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -44,11 +44,11 @@ class Claims:
     #: The epoch of the user when the token was minted.
     epoch: UUID
     #: True if the token names all tenants or all accounts by ``*``.
-    has_wildcard: bool = False
+    has_wildcard: bool
     #: The session or the PAT that the token was minted from; the other is None.
-    session: int | None = None
-    personal_access_token: int | None = None
-    tos_required: bool = False
+    session: int | None
+    personal_access_token: int | None
+    tos_required: bool
 
     @property
     def is_sign_in(self) -> bool:
@@ -63,14 +63,14 @@ class Rights:
     user_id: int
     email: str
     role: str
-    memberships: Mapping[UUID, str] = field(default_factory=dict)
-    owned_accounts: frozenset[UUID] = frozenset()
+    memberships: Mapping[UUID, str]
+    owned_accounts: frozenset[UUID]
     #: Scopes from grants that are neither expired nor revoked.
-    granted: Reach = field(default_factory=Reach)
+    granted: Reach
     #: Scopes granted to the user itself (``roles.scopes``).
-    extra_scopes: frozenset[Scope] = frozenset()
+    extra_scopes: frozenset[Scope]
     #: ``[{methods, path}]`` of the PAT behind the token; empty means every endpoint.
-    endpoints: tuple[Mapping[str, Any], ...] = ()
+    endpoints: tuple[Mapping[str, Any], ...]
 
     @property
     def is_platform_admin(self) -> bool:
