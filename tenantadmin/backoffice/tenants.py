@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,15 +14,20 @@ from accounts.models.history import RevisionKind
 from analytics.models import DayRollup, Kind, TenantHealth
 from analytics.summaries.store import read_document
 from tenantadmin.core.timestamps import now
+from tenantadmin.objectstore import StoreError, default_store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from uuid import UUID
 
+logger = logging.getLogger(__name__)
+
 #: Lengths of the period that the page offers, in days.
 RANGES: Final = (7, 28, 90, 365)
 DEFAULT_RANGE: Final = 28
 _STATEMENTS: Final = 10
+#: The largest document that the page reads.
+_MAX_DOCUMENT_BYTES: Final = 1 << 20
 _CHANGES: Final = 10
 
 
@@ -86,9 +92,20 @@ def read_overview(tenant_id: UUID, *, days: int) -> Overview:
 
 
 def _document(tenant_id: UUID, kind: Kind, period: str) -> dict[str, Any]:
-    """Return a summary document, or an empty one if there is none, or if it is too large for its row."""
+    """Return a summary document, or an empty one if there is none, or none that a page can read."""
     stored = read_document(tenant=tenant_id, kind=kind, period=period)
-    document: dict[str, Any] = orjson.loads(stored.body) if stored and stored.body else {}
+    if stored is None or stored.bytes > _MAX_DOCUMENT_BYTES:
+        return {}
+    body = stored.body
+    try:
+        if stored.file:
+            with default_store().open(stored.file) as file:
+                body = file.read()
+    except StoreError as error:
+        # The rest of the page does not need the object store.
+        logger.warning("The document %s of %s cannot be read: %s", kind, period, error)
+        return {}
+    document: dict[str, Any] = orjson.loads(body)
     return document
 
 

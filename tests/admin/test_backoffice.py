@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+import orjson
 import pytest
 from django.core.cache import cache
 from django.db import connection
@@ -18,19 +19,25 @@ from accounts.models import Domain, Event, Fqdn, Membership, Revision, Tenant, U
 from accounts.staff.access import end_expired_access
 from accounts.staff.finding import tenants_matching
 from accounts.staff.roles import set_support
-from analytics.models import Build, ReplayRun, TenantHealth
+from analytics.models import Build, ReplayRun, SummaryDocument, TenantHealth
 from logs.models import Partition, QuarantinedEntry
 from rules.drafts import create_draft
 from rules.models import Marker, RuleDraft, Ruleset
 from rules.ruleset import read_ruleset
 from rules.write import write_ruleset
+from tenantadmin.backoffice import tenants
 from tenantadmin.backoffice.json_lines import find_lines, line_of
 from tenantadmin.backoffice.tabs import TABS
 from tenantadmin.core.timestamps import now
+from tenantadmin.objectstore import default_store
 from tests import factories
 from tests.admin.acting import act
 from tests.admin.reading import text_of
 from tests.conftest import ApiClient
+from tests.objects import save_object, use_store
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 RULE: dict[str, Any] = {
     "id": "orders",
@@ -326,6 +333,34 @@ class TestTenant:
     def test_another_range_is_the_default(self, staff: Client, tenant: Tenant, days: str) -> None:
         html = staff.get(to("tenant", tenant), {"days": days}).content.decode()
         assert 'href="?days=28" aria-current="true"' in html
+
+    @pytest.mark.parametrize("limit", [1 << 20, 10], ids=["read", "too large"])
+    def test_top_statements_are_those_of_a_document_in_an_object(
+        self,
+        staff: Client,
+        tenant: Tenant,
+        limit: int,
+        settings: Any,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        use_store(settings, tmp_path.as_uri())
+        statement = {"statement": "SELECT * FROM sales.orders", "count": 1297, "cacheHits": 12}
+        document = orjson.dumps({"queries": [statement]})
+        row = SummaryDocument.objects.create(
+            tenant_id=tenant.pk,
+            kind="day",
+            period=now().date().isoformat(),
+            body=b"",
+            file="day.json",
+            bytes=len(document),
+        )
+        monkeypatch.setattr(tenants, "_MAX_DOCUMENT_BYTES", limit)
+        # Without the object, the rest of the page is there.
+        assert "none that this page can read" in page(staff, to("tenant", tenant))
+        save_object(default_store(), row.file, document)
+        shown = page(staff, to("tenant", tenant))
+        assert ("SELECT * FROM sales.orders" in shown) == (limit > len(document))
 
     def test_a_tenant_that_never_was(self, staff: Client, db: None) -> None:
         answer = staff.get(reverse("admin:tenant", args=[uuid4()]))
