@@ -17,7 +17,7 @@ import duckdb
 from analytics.models import Kind, SummaryDocument
 from analytics.published.documents import Comparison, assemble, compare, queries_of
 from analytics.summaries.periods import HISTORY, merged_digest, period_bounds, source_digest
-from analytics.summaries.store import day_builds, read_merged_rollups
+from analytics.summaries.store import day_builds, read_document, read_merged_rollups
 from analytics.summaries.userdocs import find_user_source, user_document
 from logs.models import Partition
 from logs.partitions import partitions_with_file
@@ -241,15 +241,13 @@ def _read_document(store: ObjectStore, key: DocumentKey, builds: _Builds) -> Any
         BadRequest: it is too large.
     """
     if isinstance(builds.source, str):
-        stored = SummaryDocument.objects.filter(tenant_id=key.tenant, kind=key.kind, period=key.period)
-        row = stored.values_list("body", "file", "bytes").first()
-        if row is None:
+        stored = read_document(tenant=key.tenant, kind=key.kind, period=key.period)
+        if stored is None:
             raise _no_entry()
-        body, file, size = row
-        _require_size(size)
-        if not file:
-            return json.loads(bytes(body))
-        with store.open(file) as stream:
+        _require_size(stored.bytes)
+        if not stored.file:
+            return json.loads(stored.body)
+        with store.open(stored.file) as stream:
             return json.load(stream)
     document = user_document(store, builds.source)
     if document is None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import timedelta
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from analytics.replay.calibration import calibrate, find_moved
@@ -39,6 +40,18 @@ _SIMPLE_COUNTS: Final = (
     "markers",
 )
 _BOUNDED: Final = frozenset({"hits", "savedMs"})
+
+
+class Caveat(StrEnum):
+    """What limits a result. Its words stand in docs/replay.md, on the staff's page and in the dashboard."""
+
+    WRITES_PAST_GATEWAY = "writes-past-gateway-invisible"
+    LITERALS_HIDDEN = "literals-hidden"
+    GATEWAY_UNKNOWN = "gateway-unknown"
+    DAYS_LEFT_OUT = "days-left-out"
+    COLD_START = "cold-start"
+    CALIBRATION_FAIR = "calibration-fair"
+    CALIBRATION_POOR = "calibration-poor"
 
 
 def replay(
@@ -185,13 +198,14 @@ def _bounds(runs: list[Counts], rule_ids: Sequence[str | None], name: str) -> di
 def find_caveats(job: Job, loaded: Loaded, grade: str, *, is_gateway_unknown: bool) -> list[str]:
     """Return the codes of what limits the result. Contract: docs/replay.md."""
     caveats = {
-        "writes-past-gateway-invisible": True,
-        "literals-hidden": loaded.open > 0,
-        "gateway-unknown": is_gateway_unknown,
-        "days-left-out": bool(_find_days_left_out(job, loaded)),
-        "cold-start": not any(
+        Caveat.WRITES_PAST_GATEWAY: True,
+        Caveat.LITERALS_HIDDEN: loaded.open > 0,
+        Caveat.GATEWAY_UNKNOWN: is_gateway_unknown,
+        Caveat.DAYS_LEFT_OUT: bool(_find_days_left_out(job, loaded)),
+        Caveat.COLD_START: not any(
             file.day < job.first_day and file.day not in loaded.days_left_out for file in job.files
         ),
-        f"calibration-{grade}": grade != "good",
+        Caveat.CALIBRATION_FAIR: grade == "fair",
+        Caveat.CALIBRATION_POOR: grade == "poor",
     }
-    return [code for code, applies in caveats.items() if applies]
+    return [caveat.value for caveat, applies in caveats.items() if applies]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django.http import StreamingHttpResponse
 from django.urls import reverse
@@ -41,37 +41,25 @@ _FORMS: Final[Mapping[str, Callable[[QueryResult], Iterator[bytes]]]] = {
     "application/x-ndjson": ndjson_pieces,
     _PARQUET: parquet_pieces,
 }
-_ROW_COUNT: Final = OpenApiParameter(
-    "X-Row-Count",
-    {"type": "integer", "minimum": 0},
-    OpenApiParameter.HEADER,
-    required=True,
-    response=[200],
-    description="The rows of the answer.",
-)
-_TRUNCATED: Final = OpenApiParameter(
-    "X-Truncated",
-    {"type": "string", "enum": ["true", "false"]},
-    OpenApiParameter.HEADER,
-    required=True,
-    response=[200],
-    description="`true` if a limit cut the answer.",
-)
-_CACHE: Final = OpenApiParameter(
-    "X-Result-Cache",
-    {"type": "string", "enum": ["hit", "miss"]},
-    OpenApiParameter.HEADER,
-    required=True,
-    response=[200],
-    description="`hit` if the rows are those of an earlier run of this statement over the same builds.",
-)
-_ENGINE: Final = OpenApiParameter(
-    "X-Engine",
-    {"type": "string", "enum": ["duckdb", "spark"]},
-    OpenApiParameter.HEADER,
-    required=True,
-    response=[200],
-    description="The engine that made the rows.",
+
+
+def _header(name: str, schema: dict[str, Any], description: str) -> OpenApiParameter:
+    return OpenApiParameter(
+        name, schema, OpenApiParameter.HEADER, required=True, response=[200], description=description
+    )
+
+
+_HEADERS: Final = (
+    _header("X-Row-Count", {"type": "integer", "minimum": 0}, "The rows of the answer."),
+    _header(
+        "X-Truncated", {"type": "string", "enum": ["true", "false"]}, "`true` if a limit cut the answer."
+    ),
+    _header(
+        "X-Result-Cache",
+        {"type": "string", "enum": ["hit", "miss"]},
+        "`hit` if the rows are those of an earlier run of this statement over the same builds.",
+    ),
+    _header("X-Engine", {"type": "string", "enum": ["duckdb", "spark"]}, "The engine that made the rows."),
 )
 #: A browser saves these under a name.
 _DOWNLOADS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -97,7 +85,7 @@ class QueryViewSet(AppViewSet):
             ),
             406: refusal(406),
         },
-        headers=[_ROW_COUNT, _TRUNCATED, _CACHE, _ENGINE],
+        headers=_HEADERS,
         examples=[
             OpenApiExample(
                 "Requests by status on one day",

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from logs.sql import guard, wire
 from logs.sql.arrays import as_integers, empty_batch, with_plain_booleans
-from logs.sql.errors import EngineUnavailable, QueryCancelled, QueryFailed, QueryRejected, QueryTimeout
+from logs.sql.errors import EngineUnavailable, QueryFailed, QueryRejected
 from logs.sql.exchange import Exchange, ProcessDiedBeforeReply, crashed
 from logs.sql.leases import Lease, LeaseKey, LeaseOptions
 from logs.sql.long_queries import LongQueryQueues
@@ -26,7 +26,7 @@ from logs.sql.messages import with_position
 from logs.sql.pool import PoolBroken, ProcessPool
 from logs.sql.priority import QueryPriority
 from logs.sql.protocol import Limits, LogSource, NotTranslated, QueryResult, ResultColumn, Translated
-from logs.sql.semaphore import FairSemaphore, QueueFull, SlotCancelled, SlotTimeout
+from logs.sql.semaphore import FairSemaphore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -142,14 +142,6 @@ class LocalEngine:
                     return run(fresh=True)
         except ProcessDiedBeforeReply:
             raise crashed(limits) from None
-        except SlotTimeout:
-            raise QueryTimeout(
-                f"No query could start within {limits.seconds:g} seconds: too many are running. Try again."
-            ) from None
-        except SlotCancelled:
-            raise QueryCancelled from None
-        except QueueFull:
-            raise QueryTimeout("Too many queries are waiting for their turn already. Try again.") from None
         except PoolBroken as broken:
             logger.exception("No query process could be started")
             raise EngineUnavailable from broken

@@ -1,4 +1,4 @@
-"""Share a fixed number of slots fairly between tenants. Imports no Django."""
+"""Share a fixed number of slots for queries fairly between tenants. Imports no Django."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from collections import Counter, deque
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from logs.sql.errors import QueryCancelled, QueryTimeout
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -17,16 +19,16 @@ if TYPE_CHECKING:
 _CANCEL_CHECK_SECONDS: Final = 0.25
 
 
-class SlotTimeout(Exception):
+class SlotTimeout(QueryTimeout):
     """No slot became free before the deadline."""
 
-
-class SlotCancelled(Exception):
-    """The caller cancelled while it waited."""
+    message = "No query could start within its time limit: too many are running. Try again."
 
 
-class QueueFull(Exception):
+class QueueFull(QueryTimeout):
     """The maximum number of callers are waiting already."""
+
+    message = "Too many queries are waiting for their turn already. Try again."
 
 
 class FairSemaphore:
@@ -77,7 +79,7 @@ class FairSemaphore:
         Raises:
             QueueFull: the caller would have to wait, and the queue is full.
             SlotTimeout: no slot was free before ``deadline``, a time of the semaphore's clock.
-            SlotCancelled: ``is_cancelled`` returned True. It is called every 0.25 seconds.
+            QueryCancelled: ``is_cancelled`` returned True. It is called every 0.25 seconds.
         """
         self._acquire(tenant, deadline, is_cancelled)
         try:
@@ -96,7 +98,7 @@ class FairSemaphore:
             while ticket not in self._granted:
                 if is_cancelled and is_cancelled():
                     self._remove_waiting(tenant, ticket)
-                    raise SlotCancelled
+                    raise QueryCancelled
                 left = deadline - self._clock()
                 if left <= 0:
                     self._remove_waiting(tenant, ticket)

@@ -23,7 +23,7 @@ from logs.sql.collecting import collect
 from logs.sql.errors import EngineUnavailable, QueryCancelled, QueryFailed, QueryTimeout
 from logs.sql.names import LOG_VIEW
 from logs.sql.protocol import QueryResult
-from logs.sql.semaphore import FairSemaphore, QueueFull, SlotCancelled, SlotTimeout
+from logs.sql.semaphore import FairSemaphore
 from logs.sql.spark_values import SPARK_TYPES
 
 if TYPE_CHECKING:
@@ -95,16 +95,9 @@ class SparkEngine:
                 f" Days times tables may be {MAX_DAY_READS} on several machines. Narrow the days it reads."
             )
         is_cancelled = cancellation.is_cancelled if cancellation else None
-        try:
-            with self._semaphore.slot(source.tenant_id, deadline=deadline, is_cancelled=is_cancelled):
-                reading = _Reading(self._url, plan, self._files(source, plan.reads), limits)
-                return reading.result(deadline=deadline, cancellation=cancellation)
-        except SlotTimeout:
-            raise QueryTimeout("Too many queries are running. Try again.") from None
-        except SlotCancelled:
-            raise QueryCancelled from None
-        except QueueFull:
-            raise QueryTimeout("Too many queries are waiting for their turn already. Try again.") from None
+        with self._semaphore.slot(source.tenant_id, deadline=deadline, is_cancelled=is_cancelled):
+            reading = _Reading(self._url, plan, self._files(source, plan.reads), limits)
+            return reading.result(deadline=deadline, cancellation=cancellation)
 
     def _files(self, source: LogSource, reads: tuple[str, ...]) -> dict[str, list[str]]:
         """Return where Spark finds the files of each day that is read."""

@@ -76,6 +76,7 @@ class Request:
         return [f"{self.folder}/{file}" for file in self.files]
 
     def as_json(self) -> dict[str, Any]:
+        # `dataclasses.asdict` would copy each path of a long history.
         return {name: getattr(self, name) for name in self.__slots__}
 
     @classmethod

@@ -10,21 +10,22 @@ import os
 import random
 from collections import Counter
 from itertools import product
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pytest
 
 from analytics.replay.job import DayFile, Gateway, Job, Marker, Ruleset
-from analytics.replay.replay import replay
+from analytics.replay.replay import Caveat, replay
 from logs.layout import DAY_MS
 from rules.language import Action, read_rules
+from tenantadmin.backoffice.templatetags.backoffice import caveat
 from tests.analytics.replay.judge import Judgement, judge
 from tests.analytics.replay.streams import DAYS, START, make_row, random_rows, random_rules, write_days
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from rules.language import Rule
 
@@ -37,6 +38,7 @@ SIMPLE = (
     *("staleHits", "revalidations", "spentMs", "hitBytes", "fired", "markers"),
 )
 WINDOW = DAYS[1]
+ROOT = Path(__file__).parents[3]
 COUNTED = {WINDOW.isoformat()}
 
 
@@ -268,6 +270,13 @@ def test_a_gateway_that_never_serves_stale_results_is_a_cause_by_itself(
     result = replay(connection, Job(write_days(rows, tmp_path), DAYS[0], DAYS[0], rules, rules))
     causes = {cause["logged"]: (cause["count"], cause["why"]) for cause in result["calibration"]["causes"]}
     assert (causes["MISS"], causes["HOLD"]) == ((misses, why), (1, why))
+
+
+@pytest.mark.parametrize("code", Caveat)
+def test_each_caveat_has_words_wherever_it_is_shown(code: Caveat) -> None:
+    assert f"`{code}`" in (ROOT / "docs/replay.md").read_text()
+    assert f'"{code}": "' in (ROOT / "tenantadmin/static/dashboard/pages/replay.js").read_text()
+    assert caveat(code) != code
 
 
 def test_days_without_data_or_with_a_column_of_nulls_are_left_out(
