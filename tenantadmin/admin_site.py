@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, cast
 
 from allauth.account.adapter import get_adapter
 from django.conf import settings
 from django.contrib import messages
-from django.core.paginator import InvalidPage
-from django.http import Http404, HttpResponse, QueryDict
+from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.urls import include, path
 from unfold.sites import UnfoldAdminSite
@@ -40,16 +38,6 @@ class StaffSite(UnfoldAdminSite):  # type: ignore[misc]  # django-unfold is not 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         # The colors are in our style sheet. Here they would become an inline style, which the policy forbids.
         return {**super().each_context(request), "colors": None}
-
-    def search(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """Answer the command palette. A page that does not exist is a 404, not a failure."""
-        page = request.GET.get("page", "1")
-        if not re.fullmatch("[0-9]{1,6}", page):
-            raise Http404("The page must be a number, from 1.")
-        try:
-            return cast("HttpResponse", super().search(request, extra_context))
-        except InvalidPage as error:
-            raise Http404("There are not so many pages of results.") from error
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """Show the ways in, or what a signed-in user still has to do."""

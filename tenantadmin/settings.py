@@ -333,7 +333,6 @@ UNFOLD = {
     "SHOW_BACK_BUTTON": False,
     "STYLES": ["tenantadmin.backoffice.navigation.stylesheet"],
     "ACCOUNT": {"navigation": "tenantadmin.backoffice.navigation.account_links"},
-    "COMMAND": {"search_callback": "tenantadmin.backoffice.finding.find_for_palette"},
     "SIDEBAR": {
         "show_search": True,
         "command_search": True,

@@ -1,4 +1,4 @@
-"""What the command palette finds: tenants first, then people, accounts and domains."""
+"""What the command palette finds: tenants first, then people, accounts, domains and lists."""
 
 from __future__ import annotations
 
@@ -13,17 +13,22 @@ from accounts.models import Account, Domain, Tenant, User
 from accounts.staff.finding import tenants_matching
 
 if TYPE_CHECKING:
-    from django.http import HttpRequest
+    from collections.abc import Mapping, Sequence
 
 #: Results of each kind.
 _MAX_FOUND: Final = 10
 
 
-def find_for_palette(_request: HttpRequest, term: str) -> list[Any]:
-    """Return the results for ``term``, as django-unfold takes them."""
-    term = term.strip().replace("\0", "")
+def find_for_palette(term: str, app_list: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """Return the results for ``term``, as django-unfold's template takes them.
+
+    Args:
+        app_list: the lists of records that the caller may open, as `AdminSite.get_app_list` gives them.
+    """
+    term = term.replace("\0", "")
     if not term:
         return []
+    lists = [model for app in app_list for model in app["models"] if term.lower() in model["name"].lower()]
     tenants = Tenant.objects.filter(tenants_matching(term)).select_related("account")[:_MAX_FOUND]
     users = User.objects.filter(email__startswith=term.lower())[:_MAX_FOUND]
     accounts = Account.objects.filter(_by_id(term) | Q(name__istartswith=term))[:_MAX_FOUND]
@@ -65,6 +70,10 @@ def find_for_palette(_request: HttpRequest, term: str) -> list[Any]:
                 icon="language",
             )
             for domain in domains
+        ),
+        *(
+            SearchResult(title=model["name"], description="All records", link=model["admin_url"], icon="tag")
+            for model in lists
         ),
     ]
 

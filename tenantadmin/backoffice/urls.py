@@ -15,6 +15,7 @@ from tenantadmin.backoffice.pages import (
     home,
     insights,
     markers,
+    palette,
     people,
     rules,
     sql,
@@ -33,6 +34,7 @@ _PERSON = "people/<int:person>/"
 urlpatterns = [
     home.HomePage.at("", "index"),
     path("records/", admin.site.admin_view(admin.site.index), name="all_records"),
+    path("search/", admin.site.admin_view(palette.palette), name="search"),
     system.SystemPage.at("system/", "system"),
     terms.TermsPage.at("terms/", "terms"),
     terms.TermsEditPage.at("terms/edit/", "terms-edit"),

@@ -147,3 +147,14 @@ def test_accounts_show_how_many_tenants_they_have(staff: Client, world: factorie
     factories.make_account("Without")
     listed = staff.get(address_of(Account)).content.decode()
     assert [text for _, text in cells(listed, "tenant_count")] == ["2", "1", "0"]
+
+
+def test_an_empty_list_says_whether_a_search_made_it_so(staff: Client) -> None:
+    empty = staff.get(address_of(Event)).content.decode()
+    assert "No record yet" in empty
+    assert "Show all" not in empty
+    for query in ({"q": "nothing"}, {"kind__exact": EventKind.USER_CREATED}):
+        searched = staff.get(address_of(Event), query).content.decode()
+        assert "No record matches" in searched
+        assert "Show all" in searched
+        assert "Create a new" not in empty + searched

@@ -379,6 +379,9 @@ def test_by_keyboard_alone(chromium: str, service: str, world: factories.World, 
     with signed_in(chromium, service, world) as (page, clicks):
         page.keyboard.press("Control+k")
         page.wait_for_selector("#search-input-command:focus")
+        page.keyboard.type("Nobody")
+        page.wait_for_selector("#command-results >> text=Nothing matches “Nobody”")
+        page.keyboard.press("Escape")
         page.keyboard.type("Warehouse")
         page.wait_for_selector("#command-results a[href*='/admin/tenants/']")
         page.keyboard.press("ArrowDown")
