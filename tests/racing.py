@@ -100,10 +100,13 @@ def result_unless_blocked(future: Future[T]) -> T:
 
 
 def _is_any_blocked() -> bool:
+    """Return True if a session waits for an open transaction, and not only for its turn to extend a file."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT count(*) FROM pg_stat_activity "
-            "WHERE datname = current_database() AND wait_event_type = 'Lock'"
+            "SELECT count(*) FROM pg_stat_activity AS waiting JOIN pg_stat_activity AS holder "
+            "ON holder.pid = ANY (pg_blocking_pids(waiting.pid)) "
+            "WHERE waiting.datname = current_database() AND waiting.wait_event_type = 'Lock' "
+            "AND holder.state = 'idle in transaction'"
         )
         row = cursor.fetchone()
     return bool(row and row[0])
