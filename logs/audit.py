@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from logs.models import LogRead, QueryRun
-from tenantadmin.core.request_ids import current_request_id
+from tenantadmin.core.request_context import current_request_id
 
 if TYPE_CHECKING:
     from uuid import UUID

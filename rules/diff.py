@@ -1,9 +1,9 @@
-"""Compare two revisions of a ruleset. Contract: "Change history"."""
+"""Compare two revisions of a ruleset, and summarize what changed. Contract: Change history."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from accounts.diff import FieldChange, diff_documents
 
@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rules.json_text import JsonObject
+
+#: The maximum number of ids of each kind in a summary, to keep pages of history small. Counts are complete.
+_MAX_NAMES: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +59,26 @@ def diff_rules(*, before: Sequence[JsonObject], after: Sequence[JsonObject]) -> 
         removed=tuple(rule for rule_id, rule in old.items() if rule_id not in new),
         changed=tuple(change for change in compared if change.fields),
     )
+
+
+def summarize_rules(*, before: Sequence[JsonObject], after: Sequence[JsonObject]) -> dict[str, Any]:
+    """Return the ``summary`` of a revision: counts and ids.
+
+    Its shape: ``{rules, added, removed, changed, reordered, names: {added, removed, changed}}``.
+    """
+    diff = diff_rules(before=before, after=after)
+    names = {
+        "added": [str(rule["id"]) for rule in diff.added],
+        "removed": [str(rule["id"]) for rule in diff.removed],
+        "changed": [change.rule_id for change in diff.changed],
+    }
+    old_ids = {rule["id"] for rule in before}
+    new_ids = {rule["id"] for rule in after}
+    kept_before = [rule["id"] for rule in before if rule["id"] in new_ids]
+    kept_after = [rule["id"] for rule in after if rule["id"] in old_ids]
+    return {
+        "rules": len(after),
+        **{kind: len(ids) for kind, ids in names.items()},
+        "reordered": kept_before != kept_after,
+        "names": {kind: ids[:_MAX_NAMES] for kind, ids in names.items() if ids},
+    }

@@ -12,8 +12,8 @@ from accounts.history import append_revision
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.tenants.documents import read_row, remove_row
 from accounts.tenants.errors import TenantNotFound
+from rules.diff import summarize_rules
 from rules.models import RuleDraft, Ruleset
-from rules.summary import summarize_rules
 from tenantadmin.core.rendering import dump_json, strong_etag
 from tenantadmin.core.timestamps import format_timestamp
 from tenantadmin.database.prepared import PreparedQuery

@@ -11,13 +11,13 @@ from accounts.models.history import RevisionAction, RevisionKind
 from accounts.tenants.errors import TenantNotFound, database_refusals
 from accounts.tenants.plans import limits_of, require_within
 from accounts.tenants.stamps import stamp_tenant
+from rules.diff import summarize_rules
 from rules.errors import RulesetRejected, malformed_ruleset
 from rules.json_text import read_integer
 from rules.lint import GrosslyMalformed, LintResult, lint_ruleset, lint_write
 from rules.markers import active_marker_targets
 from rules.models import Ruleset
 from rules.ruleset import RulesetState, cache_bust, read_ruleset
-from rules.summary import summarize_rules
 from tenantadmin.core.errors import Conflict, Detail, ValidationFailed
 
 if TYPE_CHECKING:

@@ -23,8 +23,12 @@ from django.utils.module_loading import import_string
 
 from tenantadmin import alive, telemetry
 from tenantadmin.core.metrics import count_task, observe_wait
-from tenantadmin.core.request_context import clear_description, describe_request
-from tenantadmin.core.request_ids import begin_request, current_request_id
+from tenantadmin.core.request_context import (
+    begin_request,
+    clear_description,
+    current_request_id,
+    describe_request,
+)
 from tenantadmin.database.limits import limit_connections
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tenantadmin.settings")

@@ -14,7 +14,7 @@ from django.db import transaction
 from accounts.events import record_event
 from accounts.models.events import EventKind
 from tenantadmin.core.request_context import describe_request
-from tenantadmin.http.pages import ForPages
+from tenantadmin.http.middleware import ForPages
 
 if TYPE_CHECKING:
     from django.http import HttpRequest

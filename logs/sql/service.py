@@ -31,7 +31,7 @@ from tenantadmin.conf.reading import ConfigurationError, read_secret_files, read
 from tenantadmin.core import metrics
 from tenantadmin.core.errors import ApiError
 from tenantadmin.core.log_lines import logging_config
-from tenantadmin.core.request_ids import HEADER, begin_request
+from tenantadmin.core.request_context import REQUEST_ID_HEADER, begin_request
 from tenantadmin.core.timestamps import format_timestamp
 from tenantadmin.objectstore import InvalidKey, ObjectStore, open_store
 from tenantadmin.objectstore.local_copies import LocalCopies
@@ -106,7 +106,7 @@ class SqlService:
             return
         cancellation = Cancellation()
         loop = asyncio.get_running_loop()
-        request_id = dict(scope["headers"]).get(HEADER.lower().encode(), b"").decode("latin-1")
+        request_id = dict(scope["headers"]).get(REQUEST_ID_HEADER.lower().encode(), b"").decode("latin-1")
         running: asyncio.Future[Any] = loop.run_in_executor(
             self._threads, self._run, request_id, body, cancellation
         )

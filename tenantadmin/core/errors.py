@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from tenantadmin.core.request_ids import current_request_id
+from tenantadmin.core.request_context import current_request_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pythonjsonlogger.core import RESERVED_ATTRS
 from pythonjsonlogger.json import JsonFormatter
 
-from tenantadmin.core.request_context import current_description
-from tenantadmin.core.request_ids import current_request_id
+from tenantadmin.core.request_context import current_description, current_request_id
 from tenantadmin.core.timestamps import format_timestamp
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def logging_config(*, level: str, is_json: bool) -> dict[str, Any]:
     return {
         "version": 1,
         "disable_existing_loggers": False,
-        "filters": {"request_id": {"()": "tenantadmin.core.request_ids.RequestIdFilter"}},
+        "filters": {"request_id": {"()": "tenantadmin.core.request_context.RequestIdFilter"}},
         "formatters": {
             "json": {"()": "tenantadmin.core.log_lines.JsonLine"},
             "line": {"format": "{asctime} {levelname} {name} [{request_id}] {message}", "style": "{"},

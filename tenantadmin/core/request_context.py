@@ -1,17 +1,45 @@
-"""What is known about the current request: for recorded events, and for lines of the log."""
+"""What is known about the current request: for its response, recorded events, and lines of the log."""
 
 from __future__ import annotations
 
+import logging
+import re
+import uuid
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+REQUEST_ID_HEADER: Final = "X-Request-Id"
+_ACCEPTED_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
+
+_request_id: ContextVar[str] = ContextVar("request_id", default="-")
 _address: ContextVar[Callable[[], str]] = ContextVar("client_address", default=str)
 _description: ContextVar[dict[str, str]] = ContextVar("description", default={})  # noqa: B039  # never changed
 _reason: ContextVar[str] = ContextVar("reason", default="")
+
+
+def current_request_id() -> str:
+    """Return the id of the current request, or ``-`` outside a request."""
+    return _request_id.get()
+
+
+def begin_request(proposed: str | None) -> str:
+    """Set and return the id of the request: the caller's id if it is acceptable, otherwise a new one."""
+    is_accepted = proposed is not None and _ACCEPTED_ID.fullmatch(proposed)
+    request_id = proposed if is_accepted and proposed else uuid.uuid4().hex
+    _request_id.set(request_id)
+    return request_id
+
+
+class RequestIdFilter(logging.Filter):
+    """Adds ``request_id`` to every log record."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.request_id = current_request_id()
+        return True
 
 
 def current_address() -> str:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from tenantadmin.core.errors import ApiError
 
 #: Keys of the WSGI environment: the request's `Disconnection`, and the `ApiError` to answer if the body was
 #: not received.
@@ -56,9 +55,3 @@ def disconnection_of(environ: Mapping[str, Any]) -> Disconnection:
     """Return the `Disconnection` of a request; one that never happens if the server does not watch."""
     disconnection = environ.get(DISCONNECTION_KEY)
     return disconnection if isinstance(disconnection, Disconnection) else Disconnection()
-
-
-def refusal_of(environ: Mapping[str, Any]) -> ApiError | None:
-    """Return the error to answer because the body was not received, None if it was."""
-    refusal: ApiError | None = environ.get(REFUSAL_KEY)
-    return refusal

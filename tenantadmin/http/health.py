@@ -1,9 +1,4 @@
-"""Health checks for the platform that runs the process. They are not part of the contract.
-
-``GET /health`` checks nothing: the process answers. ``GET /health/ready`` answers 503 if the database, Redis
-or the object store cannot be reached. The middleware runs before all checks of a request, as probes send any
-``Host`` and no token.
-"""
+"""Whether the process is ready: it reaches the database, Redis and the object store."""
 
 from __future__ import annotations
 
@@ -14,19 +9,13 @@ import psycopg
 import redis
 from django.conf import settings
 from django.db import connection
-from django.http import HttpResponse
 
 from tenantadmin.core.errors import ApiError
 from tenantadmin.core.probes import Probes
-from tenantadmin.core.rendering import dump_json
-from tenantadmin.http.middleware import error_response
 from tenantadmin.objectstore import StoreError, default_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-    from django.http import HttpRequest
-    from django.http.response import HttpResponseBase
 
 logger = logging.getLogger(__name__)
 
@@ -117,24 +106,3 @@ readiness = Readiness(
         ObjectStoreUnreachable: is_store_reachable,
     }
 )
-
-
-def health(
-    get_response: Callable[[HttpRequest], HttpResponseBase],
-) -> Callable[[HttpRequest], HttpResponseBase]:
-    """Answer health checks (middleware)."""
-
-    def middleware(request: HttpRequest) -> HttpResponseBase:
-        if request.path_info not in {"/health", "/health/ready"} or request.method not in {"GET", "HEAD"}:
-            return get_response(request)
-        failure = readiness.find_failure() if request.path_info == "/health/ready" else None
-        if failure is not None:
-            response = error_response(failure())
-        else:
-            response = HttpResponse(dump_json({"status": "ok"}), content_type="application/json")
-        response["Cache-Control"] = "no-store"
-        # Django's middleware that sets it runs after this one.
-        response["Content-Length"] = str(len(response.content))
-        return response
-
-    return middleware

@@ -25,7 +25,7 @@ from accounts.signin.flow import Device, Identity, complete_sign_in
 from accounts.signin.state import PendingSignIn, new_browser_id, save_pending
 from accounts.tasks import remove_tombstones
 from accounts.tenants.lifecycle import delete_tenant
-from tenantadmin.core import request_ids
+from tenantadmin.core import request_context
 from tenantadmin.core.request_context import set_address
 from tenantadmin.core.timestamps import now
 from tests import factories
@@ -467,7 +467,7 @@ class TestCommands:
     def test_create_admin(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("sys.stdin", io.StringIO())
         # As in a process that answers no requests.
-        request_ids._current.set("-")
+        request_context._request_id.set("-")
         set_address(str)
         out = io.StringIO()
         for _ in range(2):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tenantadmin.core.errors import BadRequest, RequestTimeout, ServiceBusy
-from tenantadmin.core.serving import disconnection_of, refusal_of
+from tenantadmin.core.serving import REFUSAL_KEY, disconnection_of
 from tenantadmin.front.application import Front
 from tenantadmin.front.bodies import BodyLimits, BodyReceiver, BodyTooLarge
 from tenantadmin.front.environ import make_environ
@@ -237,7 +237,7 @@ def ask(front: Front, client: Client, *headers: tuple[bytes, bytes]) -> None:
 
 
 def echo(environ: dict[str, Any]) -> list[bytes]:
-    refusal = refusal_of(environ)
+    refusal = environ.get(REFUSAL_KEY)
     text = refusal.code.encode() if refusal else environ["wsgi.input"].read()
     return [environ.get("CONTENT_LENGTH", "-").encode(), b" ", text]
 

@@ -113,7 +113,7 @@ class TestErrorBody:
         ]
 
     def test_every_log_line_goes_through_the_handler_that_adds_the_id(self) -> None:
-        ids = "tenantadmin.core.request_ids.RequestIdFilter"
+        ids = "tenantadmin.core.request_context.RequestIdFilter"
         assert logging.getLogger("django").handlers == []
         configured: Any = settings.LOGGING
         assert configured["handlers"]["stderr"]["filters"] == ["request_id"]

@@ -12,7 +12,7 @@ import pytest
 from django.db import connection
 
 from tenantadmin.core.probes import CACHE_SECONDS
-from tenantadmin.http import health
+from tenantadmin.http import health, middleware
 from tests.objects import use_store
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def _empty_cache(monkeypatch: pytest.MonkeyPatch) -> None:
         health.RedisUnreachable: health.is_redis_reachable,
         health.ObjectStoreUnreachable: health.is_store_reachable,
     }
-    monkeypatch.setattr(health, "readiness", health.Readiness(checks))
+    monkeypatch.setattr(middleware, "readiness", health.Readiness(checks))
 
 
 @pytest.fixture

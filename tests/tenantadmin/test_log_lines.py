@@ -15,8 +15,13 @@ import pytest
 
 from tenantadmin import celery
 from tenantadmin.core.log_lines import JsonLine, logging_config
-from tenantadmin.core.request_context import clear_description, current_description, describe_request
-from tenantadmin.core.request_ids import begin_request, current_request_id
+from tenantadmin.core.request_context import (
+    begin_request,
+    clear_description,
+    current_description,
+    current_request_id,
+    describe_request,
+)
 from tenantadmin.management.commands.serve import CHILD_ENVIRONMENT
 from tests import factories
 from tests.conftest import ApiClient
