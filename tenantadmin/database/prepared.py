@@ -24,6 +24,8 @@ _TIMED_OUT: Final = b"57014"
 class PreparedQuery:
     """A query for at most one row. In the SQL, ``%s`` is a parameter; there is no other percent sign.
 
+    Parameters are sent as text, or as NULL if they are None.
+
     It falls back to Django's cursor inside a transaction, while queries are logged or wrapped
     (``connection.execute_wrappers``), and after any failure but a timeout, so that the caller gets Django's
     exceptions.
@@ -41,20 +43,21 @@ class PreparedQuery:
         Raises:
             django.db.Error: the errors of Django's cursor.
         """
+        texts = [None if value is None else str(value) for value in parameters]
         wrapper = cast("DatabaseWrapper", connections[DEFAULT_DB_ALIAS])
         if not (wrapper.in_atomic_block or wrapper.execute_wrappers or wrapper.queries_logged):
             wrapper.close_if_health_check_failed()
             wrapper.ensure_connection()
-            result = self._execute(wrapper, [str(value).encode() for value in parameters])
+            result = self._execute(wrapper, texts)
             if result is not None:
                 wrapper.transformer.set_pgresult(result)
                 return wrapper.transformer.load_row(0, tuple) if result.ntuples else None
         with wrapper.cursor() as cursor:
-            cursor.execute(self._sql, [str(value) for value in parameters])
+            cursor.execute(self._sql, texts)
             row: tuple[Any, ...] | None = cursor.fetchone()
             return row
 
-    def _execute(self, wrapper: DatabaseWrapper, values: list[bytes]) -> pq.abc.PGresult | None:
+    def _execute(self, wrapper: DatabaseWrapper, texts: list[str | None]) -> pq.abc.PGresult | None:
         """Return the result, or None if the query failed or cannot be sent this way.
 
         Raises:
@@ -63,7 +66,8 @@ class PreparedQuery:
         server = wrapper.connection.pgconn
         if server.transaction_status != pq.TransactionStatus.IDLE:
             return None
-        if any(b"\0" in value for value in values):
+        values = [None if text is None else text.encode() for text in texts]
+        if any(b"\0" in value for value in values if value):
             return None  # libpq would cut the value at the NUL
         name = wrapper.statements.get(self)
         if name is None:

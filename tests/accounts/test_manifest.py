@@ -160,7 +160,7 @@ class TestManifest:
     ) -> None:
         for number in range(5):
             create_tenant(account_id=world.account.pk, document={"tenantName": f"T{number}"}, actor=ACTOR)
-        with django_assert_num_queries(6):  # two for the caller, horizon, newest, state, rows
+        with django_assert_num_queries(5):  # the caller, horizon, newest, state, rows
             assert len(names(poll(gateway))) == 7
 
 

@@ -284,7 +284,7 @@ class TestTimeline:
 @pytest.mark.parametrize(
     ("report", "database_queries", "log_queries"),
     # One of the queries reads the list of files, because it changed.
-    [("reports/stale", 9, 2), ("reports/leaks", 9, 2), ("timeline", 8, 1)],
+    [("reports/stale", 8, 2), ("reports/leaks", 8, 2), ("timeline", 7, 1)],
 )
 def test_the_number_of_queries_does_not_depend_on_the_log(
     world: World, report: str, database_queries: int, log_queries: int

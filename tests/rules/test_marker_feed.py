@@ -191,7 +191,7 @@ class TestFeed:
         for number in range(5):
             make(world.tenant.pk, f"m{number}")
         gateway.get(FEED)
-        with django_assert_num_queries(6):  # two for the caller, the open transactions, newest, state, rows
+        with django_assert_num_queries(5):  # the caller, the open transactions, newest, state, rows
             assert len(poll(gateway)["markers"]) == 5
 
     @pytest.mark.parametrize("query", ["since=yesterday", "since=2026-11-21T00:00:00", "status=active"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -40,6 +41,13 @@ def people() -> Iterator[None]:
 def test_repeated_calls_return_the_row() -> None:
     assert [QUERY.fetch_one("hi", "Ada") for _ in range(3)] == [ADA] * 3
     assert QUERY.fetch_one("hi", "Grace") is None
+
+
+@pytest.mark.parametrize("is_atomic", [False, True])
+def test_none_is_null(is_atomic: bool) -> None:
+    with transaction.atomic() if is_atomic else nullcontext():
+        assert QUERY.fetch_one(None, "Ada") == ("Ada", BORN, None)
+        assert QUERY.fetch_one("hi", None) is None
 
 
 def test_a_transaction_sees_its_own_writes() -> None:
