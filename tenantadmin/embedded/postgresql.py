@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 #: The whole environment of the server: it does not get the caller's locale or PG* variables.
 ENVIRONMENT = {"LC_ALL": "C", "TZ": "UTC", "PATH": os.defpath}
-#: Settings for tests, which do not keep the data: the server does not wait for the disk.
-_NOT_DURABLE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+#: Settings for tests, which do not keep the data: the server does not wait for the disk, and vacuums nothing.
+_NOT_DURABLE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "autovacuum": "off"}
 
 
 def prepare_data(layout: Layout, *, identity: Identity, durable: bool) -> None:

@@ -123,10 +123,10 @@ def service(var_dir: Path, free_port: int) -> Iterator[Service]:
 
 @pytest.mark.parametrize("name", PROCESSES)
 def test_a_killed_process_is_named_and_stops_the_rest(service: Service, name: str) -> None:
-    if name in {"web", "worker"}:
+    if name == "web":
         service.wait_until_ready()
     else:
-        # The others while those two have not yet begun to answer.
+        # The others while the service starts.
         service.read_until(r"Redis runs \(pid=")
     os.kill(service.pid_of(name), signal.SIGKILL)
     assert service.wait() == 1
