@@ -420,5 +420,5 @@ class TestPreview:
             client.post(f"{address}/w/invalidations/preview")
         with CaptureQueriesContext(connection) as of_one:
             client.post(f"{address}/r/invalidations/preview")
-        assert (len(of_two), len(of_one)) == (17, 10)
+        assert (len(of_two), len(of_one)) == (16, 9)
         assert not Marker.objects.exists()
