@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from logs.models import LogRead, QueryRun
 from tenantadmin.core.request_context import current_request_id
+from tenantadmin.database.prepared import PreparedQuery
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from logs.sql.protocol import QueryResult
+
+#: Its commit does not wait for the disk. With the time, PostgreSQL looks into one partition.
+_END_QUERY: Final = PreparedQuery("""
+    WITH commits AS (SELECT set_config('synchronous_commit', 'off', true))
+  UPDATE logs_queryrun
+     SET outcome = %s, duration_ms = %s::bigint, message = %s, rows = %s::bigint, bytes = %s::bigint,
+         from_kept_result = %s::boolean, engine = %s
+    FROM commits
+   WHERE id = %s::bigint AND at = %s::timestamptz
+  RETURNING id
+""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +65,15 @@ def end_query(
     result: QueryResult | None = None,
 ) -> None:
     """Complete the audit row of a query: ``ok`` with its result, or the error's code and message."""
-    # With the time, PostgreSQL looks into one partition.
-    QueryRun.objects.filter(pk=run.pk, at=run.at).update(
-        outcome=outcome,
-        duration_ms=round(seconds * 1000),
-        message=_storable(message),
-        rows=result and result.row_count,
-        bytes=result and result.nbytes,
-        from_kept_result=result is not None and result.is_kept,
-        engine=result.engine if result else "",
+    # Inserted already, so if a crash of the database loses this, the row only lacks how the query ended.
+    _END_QUERY.fetch_one(
+        *(outcome, round(seconds * 1000), _storable(message)),
+        *(
+            (result.row_count, result.nbytes, result.is_kept, result.engine)
+            if result
+            else (None, None, False, "")
+        ),
+        *(run.pk, run.at),
     )
 
 
