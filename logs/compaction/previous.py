@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -104,6 +105,24 @@ class UnusableFile(Exception):
     """The file is damaged, or another version of this code wrote it with other columns."""
 
 
+@contextmanager
+def refusing_damage() -> Iterator[None]:
+    """Raise `UnusableFile` if Arrow cannot read a Parquet file.
+
+    Raises:
+        OSError: the disk failed.
+    """
+    try:
+        yield
+    except OSError as error:
+        # Arrow also raises OSError, without errno, for most data that it cannot decode.
+        if error.errno is not None:
+            raise
+        raise UnusableFile(str(error)) from error
+    except (pa.ArrowException, ValueError) as error:
+        raise UnusableFile(str(error)) from error
+
+
 def read_batches(path: Path, *, rows: int, groups: list[int] | None = None) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a day's or an hour's file, and check the checksums of its pages.
 
@@ -116,22 +135,14 @@ def read_batches(path: Path, *, rows: int, groups: list[int] | None = None) -> I
         OSError: the disk failed.
     """
     count = 0
-    try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as parquet:
-            if not parquet.schema_arrow.equals(SCHEMA):
-                raise UnusableFile("it has other columns")
-            if groups is not None:
-                rows += sum(parquet.metadata.row_group(number).num_rows for number in groups)
-                rows -= parquet.metadata.num_rows
-            for batch in parquet.iter_batches(_BATCH_ROWS, row_groups=groups):
-                count += batch.num_rows
-                yield batch
-    except OSError as error:
-        # Arrow also raises OSError, without errno, for most data that it cannot decode.
-        if error.errno is not None:
-            raise
-        raise UnusableFile(str(error)) from error
-    except (pa.ArrowException, ValueError) as error:
-        raise UnusableFile(str(error)) from error
+    with refusing_damage(), pq.ParquetFile(path, page_checksum_verification=True) as parquet:
+        if not parquet.schema_arrow.equals(SCHEMA):
+            raise UnusableFile("it has other columns")
+        if groups is not None:
+            rows += sum(parquet.metadata.row_group(number).num_rows for number in groups)
+            rows -= parquet.metadata.num_rows
+        for batch in parquet.iter_batches(_BATCH_ROWS, row_groups=groups):
+            count += batch.num_rows
+            yield batch
     if count != rows:
         raise UnusableFile(f"it has {count} rows, not {rows}")

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from logs.compaction.build import collect_rows
 from logs.compaction.convert import SCHEMA
 from logs.compaction.engine import PREFIX_HOUR_COLUMN
-from logs.compaction.previous import UnusableFile, read_batches
+from logs.compaction.previous import read_batches, refusing_damage
 from logs.compaction.writer import write_day
 from logs.layout import HOUR_MS, day_start_ms
 from logs.quoting import quote_text, quote_texts, quote_value
@@ -101,10 +101,8 @@ def write_span(hours: Sequence[HourFile], *, span: int, day: date, directory: Pa
 
 
 def _read_span(hour: HourFile, *, span: int, day: date) -> Iterator[pa.RecordBatch]:
-    try:
+    with refusing_damage():
         metadata = pq.read_metadata(hour.path)
-    except pa.ArrowException as error:
-        raise UnusableFile(str(error)) from error
     groups = [number for found, number in _spans_of_groups(metadata, day) if found == span]
     for batch in read_batches(hour.path, rows=hour.rows, groups=groups):
         if hour.dropped is None:
