@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -50,8 +51,8 @@ class CompactedDay:
     rows: int
     quarantined: tuple[Quarantined, ...]
     listing: DayListing
-    hours: Mapping[int, HourState] = field(default_factory=dict)
-    read_count: int = 0
+    hours: Mapping[int, HourState]
+    read_count: int
 
     @property
     def duplicates(self) -> int:
@@ -124,7 +125,7 @@ def _compact_listed(
     previous: PreviousBuild | None,
     bounds: Sequence[int],
 ) -> CompactedDay:
-    read_hours: AbstractSet[int] = listing.hours.keys()
+    read_hours: AbstractSet[int]
     reused = None
     if previous is not None:
         read_hours = hours_to_read(listing, previous)
@@ -199,7 +200,8 @@ def _compacted_day(
 ) -> CompactedDay:
     if previous is not None:
         quarantined += [item for item in previous.quarantined if hour_of(item.key) not in read_hours]
-    quarantined.sort(key=lambda item: (item.key, -1 if item.position is None else item.position))
+    # Those of one object are in the order of their positions.
+    quarantined.sort(key=attrgetter("key"))
     return CompactedDay(
         None if written is None else written.path,
         0 if written is None else written.rows,

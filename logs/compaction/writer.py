@@ -162,8 +162,8 @@ class _Rows:
             return pa.Table.from_batches(slices).combine_chunks()
         numbers = sorted(pc.unique(places["batch"]).to_pylist())
         starts = list(accumulate((self.sizes[number] for number in numbers), initial=0))[:-1]
-        index = pc.index_in(places["batch"], value_set=pa.array(numbers, pa.int64()))
-        start = pa.array(starts, pa.int64()).take(index)
+        index = pc.index_in(places["batch"], value_set=pa.array(numbers))
+        start = pa.array(starts).take(index)
         batches = [self.batch(number) for number in numbers]
         return pa.Table.from_batches(batches).take(pc.add(start, places["row"]))
 
@@ -178,7 +178,7 @@ def _runs(places: pa.Table) -> list[tuple[int, int, int]]:
     """Return the runs of neighbouring rows in ``places``: (number of the batch, first row, row count)."""
     batches: Any = places["batch"].combine_chunks()
     rows: Any = places["row"].combine_chunks()
-    continues = pc.and_(pc.equal(pc.pairwise_diff(batches, 1), 0), pc.equal(pc.pairwise_diff(rows, 1), 1))
+    continues = pc.and_(pc.equal(pc.pairwise_diff(batches), 0), pc.equal(pc.pairwise_diff(rows), 1))
     first = pc.indices_nonzero(pc.invert(pc.fill_null(continues, False)))  # noqa: FBT003
     starts = first.to_pylist()
     ends = [*starts[1:], places.num_rows]
@@ -206,7 +206,7 @@ def _sort_keys(rows: _Rows, *, first_reused: int) -> pa.Table:
             batch.column("timestamp"),
             batch.column("logId").cast(pa.large_string()),
             batch.column(PREFIX_HOUR_COLUMN),
-            pa.repeat(pa.scalar(number, pa.int64()), batch.num_rows),
+            pa.repeat(number, batch.num_rows),
             row_numbers,
             # In the previous file, of tied rows the first by object key is the last.
             pc.negate(order) if number >= first_reused else order,
@@ -236,7 +236,7 @@ def _drop_duplicates(keys: pa.Table) -> tuple[pa.Table, dict[tuple[int, int], in
         return keys, {}
     # Codes are given in order of appearance, so a new ``logId`` has a higher code than all rows before.
     code = pc.fill_null(codes.indices.cast(pa.int64()), -1)
-    highest_before = pa.concat_arrays([pa.array([-1], pa.int64()), pc.cumulative_max(code)[:-1]])
+    highest_before = pa.concat_arrays([pa.array([-1]), pc.cumulative_max(code)[:-1]])
     is_first = pc.greater(code, highest_before)
     is_kept = pc.or_(is_first, pc.equal(code, -1))
     is_dropped = pc.invert(is_kept)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from logs.columns import COLUMNS
 from logs.compaction import build, previous, rows, writer
-from logs.compaction.build import CompactedDay, compact_day
+from logs.compaction.build import CompactedDay, LargeDay, compact_day
 from logs.compaction.previous import PreviousBuild
 from logs.layout import day_prefix, day_start_ms
 from logs.listing import UnlistedDay, list_day
@@ -370,6 +370,62 @@ def test_quarantined_entries_of_reused_hours_stay_listed(day: Day) -> None:
         ("03/bad.json", None),
         ("05/bad.json", 0),
     ]
+
+
+def test_quarantined_entries_are_listed_by_key_and_position(day: Day) -> None:
+    day.put({f"{hour:02}/a.json": lines(entry(hour)) for hour in range(24)})
+    day.put({"03/b.json": b"[7, {}, 8]", "05/b.json": b"7\n" * 12, "05/c.json": b""})
+    day.rebuild()
+    day.put({"04/b.json": b"[{}, 7]", "03/c.json": b"7\n{}\n7"})
+    assert [(item.key[-9:-5], item.position) for item in day.rebuild().quarantined] == [
+        ("03/b", 0),
+        ("03/b", 2),
+        ("03/c", 0),
+        ("03/c", 2),
+        ("04/b", 1),
+        *(("05/b", position) for position in range(12)),
+        ("05/c", None),
+    ]
+
+
+def test_a_day_of_more_bytes_than_asked_for_is_not_built(day: Day, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tenantadmin.objectstore.batch.BATCH_OBJECTS", 2)
+    day.put({f"{hour:02}/a.json": b"{}" for hour in range(5)})
+
+    def build_up_to(max_bytes: int | None) -> CompactedDay:
+        unlisted = UnlistedDay(TENANT, DAY)
+        return compact_day(day.store, unlisted, directory=day.root, max_bytes=max_bytes)
+
+    assert build_up_to(None).rows == 5
+    assert build_up_to(10).rows == 5
+    for max_bytes in (9, 0):
+        with pytest.raises(LargeDay):
+            build_up_to(max_bytes)
+
+
+def test_no_row_group_has_rows_on_both_sides_of_a_bound(day: Day) -> None:
+    day.put({"00/a.json": lines(*[entry(number) for number in range(10)])})
+    listing = list_day(day.store, tenant=TENANT, day=DAY)
+    built = compact_day(day.store, listing, directory=day.root, bounds=[START + 3, START + 7])
+    metadata = pq.read_metadata(built.file)
+    assert [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)] == [3, 4, 3]
+
+
+@pytest.mark.parametrize(("max_bytes", "in_memory"), [(24, True), (23, False), (15, False), (0, False)])
+def test_rows_that_do_not_fit_into_memory_go_into_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, max_bytes: int, in_memory: bool
+) -> None:
+    monkeypatch.setattr(build, "SCHEMA", pa.schema([("number", pa.int64())]))
+    monkeypatch.setattr(build, "_MAX_BYTES_IN_MEMORY", max_bytes)
+    batches = [pa.record_batch({"number": [number]}) for number in (7, 8, 9)]
+
+    found = build.collect_rows(iter(batches), tmp_path)
+
+    if isinstance(found, list):
+        assert found == batches
+    else:
+        assert pa.ipc.open_file(found).read_all() == pa.Table.from_batches(batches)
+    assert isinstance(found, list) == in_memory
 
 
 # --- Limits of chunks, batches and row groups -------------------------------------------------
