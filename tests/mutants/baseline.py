@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 #: Seconds that tests may take: a multiple of what they took, and a constant.
 _TIMES: Final = 5
-_SECONDS: Final = 20
+_SECONDS: Final = 10
 #: How likely a test in the file named for the module, and any other, notices a mutant, if each mutant of the
 #: function that it noticed counts 1. And the seconds below which all tests are equally quick.
 _LIKELY: Final = 1.0

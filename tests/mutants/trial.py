@@ -267,7 +267,7 @@ def _try_warm(
     def run() -> int:
         for function, own in zip(live, code, strict=True):
             function.__code__ = own
-        return _run_items([items[test] for test in selected])
+        return _run_items([items[test] for test in selected], limit=baseline.limit)
 
     outcome = _outcome(_run_forked(run, limit=baseline.limit(selected)))
     baseline.note(mutant, failed.take())
@@ -318,9 +318,18 @@ def _passes(item: pytest.Item, following: pytest.Item | None) -> bool:
     return not failures
 
 
-def _run_items(items: Sequence[pytest.Item]) -> int:
-    """0 if all pass; the rest is not run after the first that fails."""
-    return 0 if all(_passes(item, following) for item, following in _pairs(items)) else 1
+def _run_items(
+    items: Sequence[pytest.Item], *, limit: Callable[[list[str]], float] | None = None
+) -> int:
+    """0 if all pass; the rest is not run after the first that fails. ``limit`` ends one that hangs."""
+    for item, following in _pairs(items):
+        failed.put(item.nodeid)
+        if limit is not None:
+            signal.setitimer(signal.ITIMER_REAL, limit([item.nodeid]))
+        if not _passes(item, following):
+            return 1
+    failed.take()
+    return 0
 
 
 _TIMED_OUT: Final = -1
@@ -342,7 +351,8 @@ def _run_forked(run: Callable[[], int], *, limit: float | None = None, log: Path
         while True:
             done, status = os.waitpid(process, os.WNOHANG)
             if done:
-                return max(1, os.waitstatus_to_exitcode(status)) if status else 0
+                code = os.waitstatus_to_exitcode(status)
+                return _TIMED_OUT if code == -signal.SIGALRM else max(1, code) if code else 0
             if limit is not None and time.monotonic() - began > limit:
                 return _TIMED_OUT
             time.sleep(0.01)
