@@ -84,7 +84,7 @@ def write_reused_rows(
         OSError, StoreError: the disk or the store failed. The previous file may still be good.
     """
     copy, target = directory / "previous.parquet", directory / "reused.arrow"
-    excluded = pa.array(sorted(except_hours), pa.int8())
+    excluded = pa.array(sorted(except_hours))
     try:
         with store.open(previous.file) as stream, copy.open("wb") as out:
             shutil.copyfileobj(stream, out, 1 << 20)

@@ -26,7 +26,9 @@ from tenantadmin.objectstore.batch import in_batches
 from tests.analytics import raw
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+
+    from tenantadmin.objectstore import Batch
 
 
 DAY = raw.DAYS[1]
@@ -242,6 +244,21 @@ def test_objects_that_are_read_together_are_checked_separately(bodies: list[byte
 
 
 @pytest.mark.parametrize(
+    "bodies",
+    [
+        [b'{"userName": "a"}\n{"statusCode": "1"}\n{"userName": "b"}\n7\n'],
+        [b"7\n{}\n7\n{}"],
+        [b'{"userName": "a"}\n{"userName": "b"}', b'{"userName": "c"}'],
+        [b'{"userName": "a"}', b'{"userName": "b"}\n{"statusCode": "1"}\n{"userName": "c"}'],
+    ],
+)
+@pytest.mark.parametrize("array", [1, 2, 256])
+def test_entries_of_one_or_two_objects_are_checked_separately(bodies: list[bytes], array: int) -> None:
+    files = {f"{number}.json": body for number, body in enumerate(bodies)}
+    assert read(files, array=array) == read_one_by_one(files)
+
+
+@pytest.mark.parametrize(
     "body",
     [
         b'{"x": NaN}',
@@ -300,6 +317,45 @@ def test_a_few_entries_do_not_keep_large_quarantined_objects_in_memory(
 
     assert (len(found), len(quarantined)) == (6, 6)
     assert conversions == [3, 3]
+
+
+@pytest.mark.parametrize(("chunk", "counts"), [(55, [5, 5, 2]), (56, [6, 6])])
+def test_a_chunk_ends_with_the_entry_that_fills_it(
+    conversions: list[int], chunk: int, counts: list[int]
+) -> None:
+    # Arrow counts 11 bytes: two of the entry, a line break and an offset.
+    read({f"{number:02}.json": b"{}" for number in range(12)}, chunk=chunk, array=1)
+    assert conversions == counts
+
+
+@pytest.mark.parametrize(("chunk", "counts"), [(1_003, [2, 2, 2, 2, 1]), (1_505, [4, 4, 1])])
+def test_a_chunk_ends_if_its_batches_have_twice_as_many_bytes(
+    monkeypatch: pytest.MonkeyPatch, conversions: list[int], chunk: int, counts: list[int]
+) -> None:
+    monkeypatch.setattr(batch, "BATCH_OBJECTS", 2)
+    # A batch has 1,003 bytes: two and 1,000, and a line break between them.
+    read(
+        {f"{number:02}.json": b"{}" if number % 2 == 0 else b"x" * 1_000 for number in range(18)},
+        chunk=chunk,
+        array=1,
+    )
+    assert conversions == counts
+
+
+def test_rows_are_given_while_later_objects_are_not_read_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "_CHUNK_BYTES", 1)
+    monkeypatch.setattr(rows, "_MAX_WAITING", 2)
+    taken: list[int] = []
+
+    def batches() -> Iterator[Batch]:
+        for hour in range(9):
+            taken.append(hour)
+            yield from in_batches([(Entry(f"{day_prefix(UUID(int=1), DAY)}{hour:02}/a.json", 2, ""), b"{}")])
+
+    found = read_rows(batches(), day=DAY, quarantined=[])
+    read_before = [(next(found).column("_prefix_hour").to_pylist(), len(taken)) for _ in range(9)]
+    assert read_before == [([hour], min(hour + 3, 9)) for hour in range(9)]
+    assert next(found, None) is None
 
 
 def test_an_entry_may_have_the_maximum_size() -> None:
