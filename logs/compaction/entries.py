@@ -336,7 +336,7 @@ def _explain_broken_value(body: bytes) -> str:
     error = _json_error(body) or ""
     match = _ERROR_OFFSET.search(error)
     end = int(match[1]) if match else len(body.rstrip(_WHITESPACE))
-    line = body.count(b"\n", 0, end) + 1
+    line = body[:end].count(b"\n") + 1
     error = _ERROR_OFFSET.sub(r" at byte \1 of the file", error)
     return f"line {line} is not JSON: {error}"
 
@@ -345,6 +345,6 @@ def _explain_not_utf8(body: bytes) -> str:
     try:
         body.decode()
     except UnicodeDecodeError as error:
-        line = body.count(b"\n", 0, error.start) + 1
+        line = body[: error.start].count(b"\n") + 1
         return f"line {line} is not JSON: not UTF-8 at byte {error.start} of the file"
     raise AssertionError("the caller found that it is not UTF-8")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from logs.columns import COLUMNS, Column, SqlType
 from logs.compaction import entries
-from logs.compaction.entries import BadFile, find_errors, find_invalid, split
+from logs.compaction.entries import BadFile, Lines, find_errors, find_invalid, split
 from tenantadmin.objectstore.batch import starts_of
 
 INVALID: dict[SqlType, list[Any]] = {
@@ -50,6 +50,7 @@ def entries_of(body: bytes) -> list[bytes]:
         (b'{"timestamp":1}\n\n{"timestamp":2}\r\n', [b'{"timestamp":1}', b'{"timestamp":2}\r']),
         (b'[{"timestamp":1},\n {"timestamp":2}]', [b'{"timestamp":1}', b'{"timestamp":2}']),
         (b"[]", []),
+        (b' [{"timestamp":1}]', [b'{"timestamp":1}']),
         (b'{"statement": ["anything", {}], "userName": null}', None),
         (b'{"tables": ["a"], "parameterValues": "[1]"}', None),
         (b'{"tables": 5, "parameterValues": {"a": [null]}}', None),
@@ -64,6 +65,9 @@ def test_one_object_lines_and_arrays_are_accepted(body: bytes, lines: list[bytes
     [
         (b"", "the file is empty"),
         (b" \n\r\n", "the file is empty"),
+        (b"\x0b", "line 1 is not JSON: invalid character (byte 0)"),
+        (b"{}\n\x0c\n{}", "line 2 is not JSON: invalid character (byte 0)"),
+        (b"\xff{}", "line 1 is not JSON: not UTF-8 at byte 0 of the file"),
         (b'{"userName": "a"', "line 1 is not JSON: Input data was truncated"),
         (b'{}\n{"a": }\n', "line 2 is not JSON: invalid character (byte 6)"),
         (b'{}\n\n{"userName": 5, "a": [}\n', "line 3 is not JSON: invalid character (byte 22)"),
@@ -77,6 +81,7 @@ def test_one_object_lines_and_arrays_are_accepted(body: bytes, lines: list[bytes
             "line 5 is not JSON: trailing comma in array at byte 23 of the file",
         ),
         (b'[\n{"a": 1}\n{"b": 2}\n]', "line 3 is not JSON: expected ',' or ']' at byte 11 of the file"),
+        (b' [\n{"a": 1}\n{"b": 2}\n]', "line 3 is not JSON: expected ',' or ']' at byte 12 of the file"),
         (b'{\n "a": 1,\n', "line 2 is not JSON: Input data was truncated"),
         (b'{"a": 1,\n{"b": 2}\n', "line 1 is not JSON: Input data was truncated"),
         (b'{"b": 2}\n{"a": 1,\n', "line 2 is not JSON: Input data was truncated"),
@@ -168,6 +173,44 @@ PARTS = [
     '{"a":"}',
     '"}',
 ]
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ['{"a":[{},', "{}]}{}"],
+        ['{"a":[{},', "{}]}{} "],
+        ['{"a":[{} ,', "{}]}{} "],
+        ['{"a":[{},\n', "{}]}{}\n"],
+        ['{"a":[1,', '2]}{"b":3}'],
+        ['{}{"a":"}', '{"}'],
+        ["{}", "{}{}", '{"a":[{},', "{}]}"],
+        ["[{}", "{}]"],
+        ["{}", "", "{}{}"],
+        ["{}\n{}", ""],
+    ],
+)
+def test_texts_with_as_many_values_as_texts_are_invalid_if_a_value_spans_two(texts: list[str]) -> None:
+    bodies = [text.encode() for text in texts]
+    found = find_invalid(b"\n".join(bodies), starts_of(map(len, bodies)))
+    assert found == [index for index, text in enumerate(texts) if text != "{}"]
+
+
+def test_a_file_whose_lines_are_entries_is_not_copied() -> None:
+    for body in (b"{}", b"{}\n", b'{}\n{"timestamp": 1}', b"{}\r\n{}\n"):
+        assert isinstance(split(body).values, Lines)
+    for body in (b"[{}]", b"{}\n\n{}", b"{\n}"):
+        assert not isinstance(split(body).values, Lines)
+
+
+def test_lines_are_a_sequence() -> None:
+    found = split(b'{}\n{"a":1}\n{"b":2}\n').values
+    assert len(found) == 3
+    assert list(map(bytes, found)) == [b"{}", b'{"a":1}', b'{"b":2}']
+    assert list(map(bytes, found[1:])) == [b'{"a":1}', b'{"b":2}']
+    assert bytes(found[-1]) == b'{"b":2}'
+    with pytest.raises(IndexError):
+        found[3]
 
 
 @settings(max_examples=500, deadline=None)
