@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import duckdb
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from logs.columns import COLUMNS
 from logs.compaction import entries, rows
-from logs.compaction.convert import Chunk, Converter
+from logs.compaction.convert import Chunk, Converter, connect
 from logs.compaction.entries import BadFile, find_errors, split
 from logs.compaction.rows import Quarantined, read_rows
 from logs.layout import HOUR_MS, day_prefix, day_start_ms
@@ -356,6 +357,28 @@ def test_rows_are_given_while_later_objects_are_not_read_yet(monkeypatch: pytest
     read_before = [(next(found).column("_prefix_hour").to_pylist(), len(taken)) for _ in range(9)]
     assert read_before == [([hour], min(hour + 3, 9)) for hour in range(9)]
     assert next(found, None) is None
+
+
+def test_a_chunk_must_have_one_hour_for_each_entry() -> None:
+    with connect() as engine:
+        converter = Converter(engine, day=DAY)
+        texts = pa.array(["{}", "{}"], pa.large_string())
+        assert converter.convert(Chunk([texts], bytes([3, 4]))).column("_hour").to_pylist() == [3, 4]
+        with pytest.raises(AssertionError, match="3 entries gave 2 rows"):
+            converter.convert(Chunk([texts], bytes(3)))
+
+
+def test_columns_that_are_never_null_are_0_where_they_are_missing() -> None:
+    found, _ = read({"a.json": b"{}"})
+    never_null = {column.name for column in COLUMNS if column.never_null}
+    assert never_null
+    assert found == [
+        {
+            **{column.name: 0 if column.name in never_null else None for column in COLUMNS},
+            "_hour": 0,
+            "_prefix_hour": 0,
+        }
+    ]
 
 
 def test_an_entry_may_have_the_maximum_size() -> None:
