@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import duckdb
-import pyarrow as pa
 
 from analytics.summaries.day_rollup import group_rows, open_rows, write_day_tables
 from analytics.summaries.engine import new_engine
@@ -26,7 +25,7 @@ from analytics.summaries.files import scratch_directory, upload
 from analytics.summaries.hour_groups import merge_groups, save_groups
 from analytics.summaries.rollup_schema import ROLLUP_VERSION
 from logs.compaction.build import compact_day
-from logs.compaction.previous import UnusableFile
+from logs.compaction.previous import UnusableFile, refusing_damage
 from logs.compaction.rows import Quarantined
 from logs.compaction.spans import (
     HourFile,
@@ -46,6 +45,8 @@ from tenantadmin.objectstore import LocalStore, ObjectNotFound, StoreError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from datetime import date
+
+    import pyarrow as pa
 
     from logs.listing import DayListing
     from tenantadmin.objectstore import ObjectStore
@@ -158,6 +159,7 @@ def build_part(
     Raises:
         Busy: another worker is building it, and ``wait`` is false.
         StoreError: the object store failed.
+        UnusableFile: a file of another part is damaged.
     """
     which: Any = {"tenant": tenant, "day": day, "stage": stage}
     with lock_part(**which, number=number, wait=wait):
@@ -165,7 +167,7 @@ def build_part(
         if before != ("" if previous is None else previous.build):
             return
         part = DayPart(tenant_id=tenant, day=day, stage=stage, number=number, build=uuid.uuid4().hex)
-        with scratch_directory() as directory:
+        with scratch_directory() as directory, refusing_damage():
             build = _build_hour if stage == HOUR else _build_span
             build(store, part, previous="" if previous is None else previous.source, directory=directory)
 
@@ -367,7 +369,11 @@ def _damage_noted(listing: DayListing) -> Iterator[None]:
         StoreError: they are, or the disk failed.
     """
     try:
-        yield
-    except (ObjectNotFound, UnusableFile, duckdb.InvalidInputException, pa.ArrowException) as error:
+        with refusing_damage():
+            yield
+    except (ObjectNotFound, UnusableFile, duckdb.Error) as error:
+        # DuckDB has no class of its own for most files that it cannot decode.
+        if isinstance(error, duckdb.DatabaseError) and not isinstance(error, duckdb.InvalidInputException):
+            raise
         DayPart.objects.filter(tenant_id=listing.tenant, day=listing.day).update(source="")
         raise StoreError(f"parts of {listing.day} are damaged: {error}") from error

@@ -107,7 +107,7 @@ class UnusableFile(Exception):
 
 @contextmanager
 def refusing_damage() -> Iterator[None]:
-    """Raise `UnusableFile` if Arrow cannot read a Parquet file.
+    """Raise `UnusableFile` if Arrow cannot read a file.
 
     Raises:
         OSError: the disk failed.

@@ -51,7 +51,7 @@ from tests.analytics.random_log import random_entries
 from tests.objects import read_object, save_object
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from tests.factories import World
 
@@ -313,6 +313,45 @@ def test_damaged_parts_are_made_again(store: LocalStore) -> None:
     store.delete(DayPart.objects.get(stage="hour", number=2).files["parquet"])
     store.delete(DayPart.objects.get(stage="span", number=1).files["groups.arrow"])
     put(store, "00/new.json", entry(7, logId="newer"))
+    rebuild(store)
+    assert_as_one_file(store)
+
+
+def flip(body: bytes, at: int) -> bytes:
+    at %= len(body)
+    return body[:at] + bytes([body[at] ^ 0xFF]) + body[at + 1 :]
+
+
+@pytest.mark.parametrize(
+    ("stage", "number", "name", "damage"),
+    [
+        # DuckDB reads the footer for entries that an earlier hour has too.
+        ("hour", 1, "parquet", lambda body: flip(body, -9)),
+        # Arrow reads the rows of a file that has those of a span alone.
+        ("hour", 3, "parquet", lambda body: flip(body, 5)),
+        ("span", 4, "groups.arrow", lambda body: bytes(len(body))),
+        ("span", 4, "groups.arrow", lambda body: flip(body, 8)),
+    ],
+)
+def test_parts_are_made_again_whatever_is_damaged(
+    store: LocalStore,
+    monkeypatch: pytest.MonkeyPatch,
+    stage: str,
+    number: int,
+    name: str,
+    damage: Callable[[bytes], bytes],
+) -> None:
+    put_hours(store)
+    put(store, "03/a.json", entry(3 * HOUR_MS, logId="own"))
+    rebuild(store)
+    key = DayPart.objects.get(stage=stage, number=number).files[name]
+    save_object(store, key, damage(read_object(store, key)))
+    put(store, "00/new.json", entry(6, logId="new"))
+    if stage == "hour":
+        monkeypatch.setattr("analytics.summaries.by_hours.ROLLUP_VERSION", -1)
+
+    with pytest.raises(StoreError, match="damaged"):
+        rebuild(store)
     rebuild(store)
     assert_as_one_file(store)
 
