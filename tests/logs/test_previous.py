@@ -85,7 +85,7 @@ def test_the_rows_of_a_file_are_read_in_batches(tmp_path: Path, monkeypatch: pyt
     path = tmp_path / "day.parquet"
     write(path, [*"abcdefghi"])
 
-    def read(*, rows: int, groups: list[int] | None = None) -> list[str]:
+    def read(*, rows: int, groups: list[int] | None = None) -> list[str | None]:
         batches = list(read_batches(path, rows=rows, groups=groups))
         assert max((batch.num_rows for batch in batches), default=0) <= 3
         return [name for batch in batches for name in batch.column("userName").to_pylist()]

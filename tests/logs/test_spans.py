@@ -49,7 +49,7 @@ def hour_file(path: Path, rows: Sequence[Mapping[str, Any]], *, hour: int = 7) -
     return HourFile(path, written.rows)
 
 
-def names_of(path: Path) -> list[str]:
+def names_of(path: Path) -> list[str | None]:
     return pq.read_table(path).column("userName").to_pylist()
 
 
@@ -63,7 +63,7 @@ def test_spans_begin_and_end_at_the_hours_of_the_day() -> None:
 
 def test_rows_of_an_hours_file_are_counted_by_span(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "ROW_GROUP_ROWS", 2)
-    moments = {
+    moments: dict[int, list[int | None]] = {
         0: [None, None, None, -START, -1],
         1: [0, HOUR_MS - 1],
         2: [HOUR_MS],
