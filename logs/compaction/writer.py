@@ -98,8 +98,8 @@ def write_day(
         write_page_checksum=True,
     ) as writer:
         for start, size in groups:
-            group = places.slice(start, size)
-            writer.write_table(_take_in_steps(rows, group), row_group_size=size)
+            # Each table becomes a row group.
+            writer.write_table(_take_in_steps(rows, places.slice(start, size)))
     return WrittenFile(target, places.num_rows, duplicates)
 
 

@@ -184,6 +184,8 @@ PARTS = [
         ['{"a":[{},\n', "{}]}{}\n"],
         ['{"a":[1,', '2]}{"b":3}'],
         ['{}{"a":"}', '{"}'],
+        [' {"a":[{}', ",{}]}{}"],
+        ['{"a":[{},', "{ }]}{}\n"],
         ["{}", "{}{}", '{"a":[{},', "{}]}"],
         ["[{}", "{}]"],
         ["{}", "", "{}{}"],
@@ -199,6 +201,9 @@ def test_texts_with_as_many_values_as_texts_are_invalid_if_a_value_spans_two(tex
 def test_a_file_whose_lines_are_entries_is_not_copied() -> None:
     for body in (b"{}", b"{}\n", b'{}\n{"timestamp": 1}', b"{}\r\n{}\n"):
         assert isinstance(split(body).values, Lines)
+    lines = split(b"{}\n{}").values
+    assert isinstance(lines, Lines)
+    assert list(lines.starts) == [0, 3, 6]
     for body in (b"[{}]", b"{}\n\n{}", b"{\n}"):
         assert not isinstance(split(body).values, Lines)
 
@@ -272,6 +277,15 @@ def test_large_and_small_files_are_checked_for_utf_8() -> None:
         with pytest.raises(BadFile) as caught:
             split(bad)
         assert str(caught.value) == reason
+
+
+def test_only_entries_over_the_limit_are_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entries, "MAX_ENTRY_BYTES", 18)
+    texts = [b'{"userName": "12"}', b'{"userName": "123"}', b"{}", b"7"]
+    assert find_errors(texts) == {
+        1: "an entry of 19 bytes; the limit is 18",
+        3: "Expected `object`, got `int`",
+    }
 
 
 def test_an_entry_over_16_mib_is_quarantined() -> None:
