@@ -68,6 +68,7 @@ def test_one_object_lines_and_arrays_are_accepted(body: bytes, lines: list[bytes
         (b"\x0b", "line 1 is not JSON: invalid character (byte 0)"),
         (b"{}\n\x0c\n{}", "line 2 is not JSON: invalid character (byte 0)"),
         (b"\xff{}", "line 1 is not JSON: not UTF-8 at byte 0 of the file"),
+        (b'{"other": "\xff"}\n{}\n', "line 1 is not JSON: not UTF-8 at byte 11 of the file"),
         (b'{"userName": "a"', "line 1 is not JSON: Input data was truncated"),
         (b'{}\n{"a": }\n', "line 2 is not JSON: invalid character (byte 6)"),
         (b'{}\n\n{"userName": 5, "a": [}\n', "line 3 is not JSON: invalid character (byte 22)"),
