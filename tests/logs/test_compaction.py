@@ -206,6 +206,32 @@ def test_a_reused_row_is_dropped_if_an_earlier_hour_gets_the_same_log_id(day: Da
     assert rows_of(day.rebuild()) == rows_of(day.build())
 
 
+def test_a_reused_hour_keeps_what_is_known_of_its_duplicates(day: Day) -> None:
+    day.put({f"{hour:02}/a.json": lines(entry(hour, logId=f"{hour}")) for hour in range(24)})
+    day.put({"05/x.json": lines(entry(5, logId="2"), entry(5, logId="3"), entry(5, logId="5"))})
+    day.rebuild()
+    # It gets one more when an earlier hour has an entry of its own.
+    for name, log_id, expected in (("09/b.json", "9 b", (3, (2, 3))), ("01/b.json", "5", (4, (1, 2, 3)))):
+        day.put({name: lines(entry(9, logId=log_id))})
+        day.store.reads.clear()
+        built = day.rebuild()
+        assert day.store.reads == [f"{name[:2]}/a.json", name]
+        assert (built.hours[5].duplicates, built.hours[5].superseded_by) == expected
+        assert built.hours[5].digest == built.listing.hours[5].digest
+        assert (built.hours[4].duplicates, built.hours[4].superseded_by) == (0, ())
+        assert built.duplicates == expected[0]
+
+
+def test_a_rebuild_gives_the_same_rows_if_they_do_not_fit_into_memory(
+    day: Day, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build, "_MAX_BYTES_IN_MEMORY", 0)
+    day.put({f"{hour:02}/a.json": lines(entry(hour, userName=f"u{hour}")) for hour in range(24)})
+    day.rebuild()
+    day.put({"07/b.json": lines(entry(7, userName="late"))})
+    assert rows_of(day.rebuild()) == rows_of(day.build())
+
+
 def flip(body: bytes, at: int) -> bytes:
     return body[:at] + bytes([body[at] ^ 1]) + body[at + 1 :]
 
