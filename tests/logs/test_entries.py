@@ -280,6 +280,14 @@ def test_large_and_small_files_are_checked_for_utf_8() -> None:
         assert str(caught.value) == reason
 
 
+def test_a_value_that_is_not_json_is_explained() -> None:
+    texts = [b'{"timestamp": 1.}', b"{}", b'{"userName": "\\q"}']
+    assert find_errors(texts) == {
+        0: "JSON is malformed: invalid number (byte 16)",
+        2: "JSON is malformed: invalid escape character in string (byte 16)",
+    }
+
+
 def test_only_entries_over_the_limit_are_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entries, "MAX_ENTRY_BYTES", 18)
     texts = [b'{"userName": "12"}', b'{"userName": "123"}', b"{}", b"7"]
