@@ -199,6 +199,13 @@ def test_texts_with_as_many_values_as_texts_are_invalid_if_a_value_spans_two(tex
     assert found == [index for index, text in enumerate(texts) if text != "{}"]
 
 
+def test_texts_of_later_blocks_must_be_one_value_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entries, "_BLOCK_BYTES", 1)
+    for count in range(2, 6):
+        bodies = [b"{}", b"{}" * count, b"{}" * count, b"{}"]
+        assert find_invalid(b"\n".join(bodies), starts_of(map(len, bodies))) == [1, 2]
+
+
 def test_a_file_whose_lines_are_entries_is_not_copied() -> None:
     for body in (b"{}", b"{}\n", b'{}\n{"timestamp": 1}', b"{}\r\n{}\n"):
         assert isinstance(split(body).values, Lines)
