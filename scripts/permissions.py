@@ -87,7 +87,7 @@ def signed_in(policy: Policy) -> str:
         Level.ACCOUNT: "account owner, platform admin",
         Level.USER: "see the last column",
         Level.SELF: "the user itself",
-    }.get(policy.level, "nobody")
+    }[policy.level]
 
 
 def _pat(policy: Policy) -> str:

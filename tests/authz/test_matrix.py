@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.db import transaction
 
 from accounts.access.policy import POLICIES, Level
-from scripts.permissions import permissions_markdown
 from tests.authz.callers import GONE, Stage, set_stage
 from tests.authz.expected import EXPECTED
 from tests.authz.requests import Operation, bodies, operations
@@ -93,10 +91,3 @@ def test_an_unknown_query_parameter_is_a_400(operation: Operation, stage: Stage)
 def test_the_table_names_every_operation() -> None:
     assert {operation.label for operation in PROTECTED} == set(EXPECTED)
     assert {operation.name for operation in OPERATIONS} == set(POLICIES)
-
-
-def test_the_documentation_is_current() -> None:
-    page = Path(__file__).parents[2] / "docs" / "permissions.md"
-    assert page.read_text() == permissions_markdown(), (
-        "run: python -m scripts.permissions > docs/permissions.md"
-    )
