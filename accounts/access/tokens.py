@@ -61,7 +61,7 @@ class KeySet:
 
 
 @cache
-def load_keys(private_pem: str, previous_pems: str, next_pems: str = "") -> KeySet:
+def load_keys(private_pem: str, previous_pems: str, next_pems: str) -> KeySet:
     """Return the key set of a private key, and of the previous and the next public keys, all PEM.
 
     Raises:

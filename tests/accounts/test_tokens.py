@@ -1,0 +1,285 @@
+"""Access tokens and the keys that sign them. Contract: Authentication, 3; GET /.well-known/jwks.json.
+
+tests/accounts/test_tokens_forged.py tampers with tokens, tests/accounts/test_rotation.py changes the keys.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from typing import Any, Final
+from uuid import UUID
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from django.core.exceptions import ImproperlyConfigured
+from rest_framework_simplejwt.exceptions import TokenBackendError
+
+from accounts.access.principal import Claims
+from accounts.access.scopes import Scope
+from accounts.access.tokens import (
+    AccessToken,
+    KeySet,
+    current_keys,
+    load_keys,
+    mint_access_token,
+    thumbprint,
+    verified_subject,
+    verify_access_token,
+)
+from tenantadmin.conf.secrets import new_signing_key, read_signing_key
+from tenantadmin.core.errors import InvalidToken, TokenExpired
+
+EPOCH: Final = UUID(int=7)
+TENANT, ACCOUNT = UUID(int=1), UUID(int=2)
+ADA: Final = "ada@example.org"
+#: The elliptic key of RFC 7517, appendix A.1, and its thumbprint.
+X: Final = "MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4"
+Y: Final = "4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM"
+THUMBPRINT: Final = "cn-I_WNMClehiVp51i_0VpOENW1upEerA8sEam5hn-s"
+
+
+def mint(**changes: Any) -> str:
+    plain = {"subject": ADA, "epoch": EPOCH, "role": "user", "scopes": (), "tenants": (), "accounts": ()}
+    return mint_access_token(**{**plain, **changes})
+
+
+def payload_of(text: str) -> dict[str, Any]:
+    return jwt.decode(text, options={"verify_signature": False})
+
+
+def sign(payload: dict[str, Any], *, key: Any = None, **header: Any) -> str:
+    keys = current_keys()
+    headers = {"kid": keys.signing_kid, **header}
+    return jwt.encode(payload, key or keys.signing_key, algorithm="ES256", headers=headers)
+
+
+def public_pem(private_pem: str) -> str:
+    public = read_signing_key(private_pem).public_key()
+    return public.public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    ).decode()
+
+
+def kid_of(private_pem: str) -> str:
+    return thumbprint(read_signing_key(private_pem).public_key())
+
+
+def known_key() -> ec.EllipticCurvePublicKey:
+    x, y = (int.from_bytes(base64.urlsafe_b64decode(f"{number}="), "big") for number in (X, Y))
+    return ec.EllipticCurvePublicNumbers(x, y, ec.SECP256R1()).public_key()
+
+
+def another_key() -> ec.EllipticCurvePrivateKey:
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+def test_a_key_is_published_with_its_thumbprint_as_its_id() -> None:
+    key = known_key()
+    assert thumbprint(key) == THUMBPRINT
+    keys = KeySet("x", another_key(), {THUMBPRINT: key})
+    assert keys.as_jwks() == {
+        "keys": [
+            {"kty": "EC", "crv": "P-256", "x": X, "y": Y, "kid": THUMBPRINT, "use": "sig", "alg": "ES256"}
+        ]
+    }
+
+
+def test_the_signing_key_comes_first_then_the_previous_and_the_next_ones(settings: Any) -> None:
+    private, *others = [new_signing_key() for _ in range(3)]
+    settings.JWT_PRIVATE_KEY = private
+    settings.JWT_PREVIOUS_PUBLIC_KEYS, settings.JWT_NEXT_PUBLIC_KEYS = map(public_pem, others)
+    keys = current_keys()
+    assert keys.signing_kid == kid_of(private)
+    assert thumbprint(keys.signing_key.public_key()) == kid_of(private)
+    assert list(keys.public_keys) == [kid_of(pem) for pem in (private, *others)]
+    assert [thumbprint(key) for key in keys.public_keys.values()] == list(keys.public_keys)
+
+
+def test_a_key_that_is_none_is_a_fault_of_the_configuration() -> None:
+    with pytest.raises(ImproperlyConfigured) as caught:
+        load_keys("x", "", "")
+    variables = "JWT_PRIVATE_KEY, JWT_PREVIOUS_PUBLIC_KEYS or JWT_NEXT_PUBLIC_KEYS"
+    assert str(caught.value) == f"A key of {variables} is not a private key in PEM."
+
+
+def test_a_token_says_who_signed_in_and_for_whom_it_is() -> None:
+    text = mint(
+        role="admin",
+        scopes=[Scope.USERS_READ, Scope.CONFIG_READ],
+        tenants=["b", "a"],
+        accounts=["d", "c"],
+        session=3,
+        tos_required=True,
+    )
+    header = jwt.get_unverified_header(text)
+    assert header == {"alg": "ES256", "typ": "JWT", "kid": current_keys().signing_kid}
+    payload = payload_of(text)
+    assert payload.pop("exp") - payload.pop("iat") == 3600
+    assert len(payload.pop("jti")) == 32
+    assert payload == {
+        "iss": "http://testserver",
+        "aud": "tenant-admin",
+        "typ": "access",
+        "sub": ADA,
+        "epoch": str(EPOCH),
+        "role": "admin",
+        "scope": "config:read users:read",
+        "tenants": ["a", "b"],
+        "accounts": ["c", "d"],
+        "sid": 3,
+        "tos_required": True,
+    }
+
+
+def test_what_is_minted_is_verified() -> None:
+    text = mint(
+        role="guest",
+        scopes=[Scope.USERS_READ, Scope.CONFIG_READ],
+        tenants=[str(TENANT)],
+        accounts=[str(ACCOUNT)],
+        session=3,
+    )
+    payload = payload_of(text)
+    assert verify_access_token(text) == Claims(
+        subject=ADA,
+        token_id=payload["jti"],
+        expires_at=payload["exp"],
+        role="guest",
+        scopes=frozenset({Scope.USERS_READ, Scope.CONFIG_READ}),
+        tenants=frozenset({TENANT}),
+        accounts=frozenset({ACCOUNT}),
+        epoch=EPOCH,
+        has_wildcard=False,
+        session=3,
+        personal_access_token=None,
+        tos_required=False,
+    )
+    assert "tos_required" not in payload
+
+
+def test_a_token_is_of_a_session_or_of_a_pat() -> None:
+    of_session = verify_access_token(mint(session=3, tos_required=True))
+    assert (of_session.session, of_session.personal_access_token, of_session.is_sign_in) == (3, None, True)
+    assert of_session.tos_required
+    text = mint(personal_access_token=5)
+    assert "sid" not in payload_of(text)
+    of_pat = verify_access_token(text)
+    assert (of_pat.session, of_pat.personal_access_token, of_pat.is_sign_in) == (None, 5, False)
+    both = verify_access_token(mint(personal_access_token=5, session=3))
+    assert (both.session, both.personal_access_token) == (None, 5)
+    with pytest.raises(InvalidToken):
+        verify_access_token(mint())
+
+
+@pytest.mark.parametrize("field", ["tenants", "accounts"])
+def test_a_wildcard_is_no_id(field: str) -> None:
+    claims = verify_access_token(mint(session=3, **{field: ["*", str(TENANT)]}))
+    assert claims.has_wildcard
+    assert getattr(claims, field) == {TENANT}
+    assert len(claims.tenants | claims.accounts) == 1
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"sub": 7},
+        {"role": None},
+        {"scope": "x"},
+        {"tenants": 7},
+        {"tenants": ["x"]},
+        {"accounts": [7]},
+        {"epoch": "x"},
+        {"sid": "3"},
+        {"sid": True},
+        {"pat": "5"},
+        {"pat": None},
+        {"iss": "x"},
+        {"aud": "x"},
+        {"typ": "refresh"},
+    ],
+)
+def test_a_claim_that_does_not_hold_makes_the_token_invalid(changes: dict[str, Any]) -> None:
+    payload = payload_of(mint(session=3))
+    assert verify_access_token(sign(payload)).subject == ADA
+    with pytest.raises(InvalidToken):
+        verify_access_token(sign({**payload, **changes}))
+
+
+@pytest.mark.parametrize(
+    "claim", ["sub", "jti", "exp", "role", "scope", "tenants", "accounts", "epoch", "sid"]
+)
+def test_a_claim_that_is_missing_makes_the_token_invalid(claim: str) -> None:
+    payload = payload_of(mint(session=3))
+    del payload[claim]
+    with pytest.raises(InvalidToken):
+        verify_access_token(sign(payload))
+
+
+def test_only_the_term_that_is_true_demands_the_terms() -> None:
+    payload = payload_of(mint(session=3))
+    for value, is_required in ((True, True), (False, False), (1, False), ("true", False)):
+        assert verify_access_token(sign({**payload, "tos_required": value})).tos_required is is_required
+
+
+def test_an_expired_token_is_told_from_one_that_is_not_valid() -> None:
+    payload = payload_of(mint(session=3))
+    with pytest.raises(TokenExpired):
+        verify_access_token(sign({**payload, "exp": int(time.time()) - 1}))
+    for text in ("x", "a.b.c", sign(payload, kid="x"), sign(payload, key=another_key())):
+        with pytest.raises(InvalidToken):
+            verify_access_token(text)
+
+
+def test_another_hosts_clock_may_be_ahead() -> None:
+    ahead = {**payload_of(mint(session=3)), "iat": int(time.time()) + 60}
+    assert verify_access_token(sign(ahead)).subject == ADA
+    assert verified_subject(sign(ahead)) == ADA
+
+
+def backend_of_tokens() -> Any:
+    """Return simplejwt's backend. Its types want a token where it takes the text."""
+    return AccessToken().token_backend
+
+
+def test_the_backend_verifies_unless_told_otherwise() -> None:
+    payload = payload_of(mint(session=3))
+    forged = sign(payload, key=another_key())
+    backend = backend_of_tokens()
+    assert backend.decode(forged, verify=False) == payload
+    for text in (forged, sign(payload, kid="x")):
+        with pytest.raises(TokenBackendError):
+            backend.decode(text)
+
+
+def test_a_key_that_is_not_published_verifies_nothing() -> None:
+    text = sign(payload_of(mint(session=3)), kid="x")
+    with pytest.raises(TokenBackendError, match=r"^Token is signed with an unknown key$"):
+        backend_of_tokens().get_verifying_key(text)
+
+
+def test_a_refused_token_that_the_service_signed_has_a_subject() -> None:
+    payload = payload_of(mint(session=3))
+    for changes in ({}, {"exp": 1}, {"aud": "x"}, {"iss": "x"}):
+        assert verified_subject(sign({**payload, **changes})) == ADA
+    for text in (
+        "x",
+        sign(payload, kid="x"),
+        sign(payload, key=another_key()),
+        sign({**payload, "sub": 7}),
+        sign({name: value for name, value in payload.items() if name != "sub"}),
+        f"{sign(payload)}x",
+    ):
+        assert verified_subject(text) == ""
+
+
+@pytest.mark.parametrize("kid", [7, None, ["x"], {}])
+def test_a_key_id_that_is_no_text_is_refused(kid: object) -> None:
+    header = json.dumps({"alg": "ES256", "kid": kid}).encode()
+    text = ".".join([base64.urlsafe_b64encode(header).rstrip(b"=").decode(), *mint().split(".")[1:]])
+    with pytest.raises(InvalidToken):
+        verify_access_token(text)
+    assert verified_subject(text) == ""
