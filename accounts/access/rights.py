@@ -27,9 +27,7 @@ from tenantadmin.core.errors import InvalidToken
 from tenantadmin.core.timestamps import now
 from tenantadmin.database.prepared import PreparedQuery
 
-_principal_cache: TTLCache[str, Principal] = TTLCache(
-    maxsize=4096, ttl=settings.PRINCIPAL_CACHE_SECONDS, timer=time.monotonic
-)
+_principal_cache: TTLCache[str, Principal] = TTLCache(maxsize=4096, ttl=settings.PRINCIPAL_CACHE_SECONDS)
 _cache_lock = threading.Lock()
 
 #: A user, and all that decides what it may do. A Gateway polls more seldom than rights are cached, so most
