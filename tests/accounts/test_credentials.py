@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import jwt
 import pytest
+from django.db import OperationalError, connection, transaction
 
+from accounts.access import credentials
 from accounts.access.credentials import (
     InvalidGrant,
     create_pat,
@@ -18,14 +21,17 @@ from accounts.access.credentials import (
     end_refresh_token,
     exchange_pat,
     exchange_refresh_token,
+    lock_sign_in,
     revoke,
     sign_in_scopes,
+    sign_out_everywhere,
 )
 from accounts.access.rights import rights_of
 from accounts.access.scopes import Scope
 from accounts.models import Event, MagicLink, PermissionGrant, PersonalAccessToken, RefreshToken, User
 from tenantadmin.core.timestamps import format_timestamp, now
 from tests import factories
+from tests.accounts.support import at_once
 
 if TYPE_CHECKING:
     from accounts.access.credentials import IssuedToken
@@ -111,6 +117,49 @@ def test_a_refresh_token_of_an_inactive_user_is_refused(world: factories.World) 
     User.objects.filter(pk=world.member.pk).update(is_active=False)
     with pytest.raises(InvalidGrant):
         exchange_refresh_token(text)
+
+
+def test_a_use_is_written_when_the_last_one_is_a_minute_old(
+    world: factories.World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, text = create_refresh_token(user=world.member)
+    began = now()
+    for seconds, written in ((0, 0), (59.9, 0), (60, 60), (119.9, 60), (121, 121)):
+        moment = began + dt.timedelta(seconds=seconds)
+        monkeypatch.setattr(credentials, "now", lambda moment=moment: moment)
+        exchange_refresh_token(text)
+        used = RefreshToken.objects.get(pk=session.pk).last_used_at
+        assert used == began + dt.timedelta(seconds=written), seconds
+
+
+def test_signing_out_everywhere_ends_the_sessions_that_last(world: factories.World) -> None:
+    lasting, expired, ended = (create_refresh_token(user=world.member)[0] for _ in range(3))
+    RefreshToken.objects.filter(pk=expired.pk).update(expires_at=now())
+    end_refresh_token(ended, actor="a@example.org")
+    create_refresh_token(user=world.owner)
+    epoch = world.member.epoch
+    assert sign_out_everywhere(world.member, actor="b@example.org") == 1
+    assert world.member.epoch != epoch
+    events = Event.objects.filter(kind="session.ended").order_by("pk")
+    assert list(events.values_list("actor", "before__session")) == [
+        ("a@example.org", ended.pk),
+        ("b@example.org", lasting.pk),
+    ]
+
+
+def test_sign_ins_of_one_address_wait_for_each_other(db: None) -> None:
+    def can_lock(email: str) -> bool:
+        try:
+            with transaction.atomic(), connection.cursor() as cursor:
+                cursor.execute("SET LOCAL lock_timeout = '50ms'")
+                lock_sign_in(email)
+        except OperationalError:
+            return False
+        return True
+
+    lock_sign_in("ada@example.org")
+    calls = [partial(can_lock, email) for email in ("ada@example.org", "bob@example.org")]
+    assert at_once(calls) == [False, True]
 
 
 def test_a_credential_ends_once(world: factories.World) -> None:
