@@ -21,7 +21,7 @@ import tempfile
 import time
 from collections import defaultdict
 from enum import StrEnum
-from functools import partial
+from functools import _lru_cache_wrapper, partial
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Final, NoReturn
@@ -190,8 +190,10 @@ class _Warm:
             raise session.Failed("Tests could not be collected")
         items = {item.nodeid: item for item in session.items}
         _set_up_database(session.items)
+        files = {mutant.file for mutant in self._mutants}
+        _clear_caches(files)
         baseline = self._measure(session.items)
-        functions = _find_functions({mutant.file for mutant in self._mutants})
+        functions = _find_functions(files)
         gc.collect()
         gc.freeze()
         outcomes = []
@@ -287,6 +289,17 @@ def _find_functions(files: Collection[str]) -> dict[tuple[str, str], list[Functi
     for functions in found.values():
         functions.sort(key=lambda function: function.__code__.co_firstlineno)
     return found
+
+
+def _clear_caches(files: Collection[str]) -> None:
+    """Forget what cached functions of the files have returned: where that is used, no mutant of them runs."""
+    paths = {str(Path(file).resolve()) for file in files}
+    gc.unfreeze()
+    for thing in gc.get_objects():
+        if type(thing) is _lru_cache_wrapper:
+            code = getattr(thing.__wrapped__, "__code__", None)
+            if code is not None and code.co_filename in paths:
+                thing.cache_clear()
 
 
 def _find_code(code: CodeType, function: str) -> list[CodeType]:
