@@ -28,8 +28,10 @@ help: ## Say what can be made
 run: .venv/run.stamp ## Run the whole service with demo data, on PORT (default 8000)
 	@exec $(BIN)/python manage.py serve --demo
 
+# Some tests wait for deadlines, so there are more workers than processors.
 test: .venv/dev.stamp ## Run the tests, in parallel; those in a browser and of generated clients have targets of their own
-	@$(BIN)/pytest -n logical --dist worksteal --ignore=tests/browser --ignore=tests/clients --ignore=tests/logs/sql/test_spark.py $(ARGS)
+	@$(BIN)/pytest -n $$(( ($$(nproc) * 3 + 1) / 2 )) --dist worksteal \
+		--ignore=tests/browser --ignore=tests/clients --ignore=tests/logs/sql/test_spark.py $(ARGS)
 
 browser: .venv/dev.stamp ## Run the tests of pages in a browser, in parallel; needs Chromium, and tsc for their types
 	@$(BIN)/pytest tests/browser -n logical --dist worksteal $(ARGS)

@@ -5,23 +5,17 @@ tests/accounts/test_access.py compares many more callers, with rows in the datab
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
-from uuid import UUID
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from accounts.access.principal import Claims, Principal, Rights
+from accounts.access.principal import Claims, Principal
 from accounts.access.reach import Reach
 from accounts.access.scopes import Scope
+from tests.accounts.callers import ACCOUNT, ACCOUNT_OF, ELSEWHERE, FOREIGN, HERE, SIBLING, claims, pat, rights
 
 if TYPE_CHECKING:
     from accounts.access.reach import Access
-
-#: Two tenants of one account, and one of another.
-HERE, SIBLING, FOREIGN = (UUID(int=number) for number in (1, 2, 3))
-ACCOUNT, ELSEWHERE = (UUID(int=number) for number in (11, 12))
-ACCOUNT_OF: Final = {HERE: ACCOUNT, SIBLING: ACCOUNT, FOREIGN: ELSEWHERE}
 
 
 def of(*names: str) -> frozenset[Scope]:
@@ -39,45 +33,6 @@ TENANT_ADMIN: Final = MEMBER | of(
 OWNER: Final = TENANT_ADMIN | of("users:write")
 ACCOUNT_OWNER: Final = of("config:read", "config:write")
 NONE: Final = of()
-
-
-def claims(*scopes: Scope, **changes: Any) -> Claims:
-    """Return the claims of a token from signing in, but for the ``changes``."""
-    plain = Claims(
-        subject="ada@example.org",
-        token_id="x",
-        expires_at=0,
-        role="user",
-        scopes=frozenset(scopes),
-        tenants=frozenset(),
-        accounts=frozenset(),
-        epoch=UUID(int=9),
-        has_wildcard=False,
-        session=1,
-        personal_access_token=None,
-        tos_required=False,
-    )
-    return replace(plain, **changes)
-
-
-def pat(*scopes: Scope, **changes: Any) -> Claims:
-    """Return the claims of a token minted from a PAT with these scopes, all if none is given."""
-    return claims(*(scopes or Scope), session=None, personal_access_token=1, **changes)
-
-
-def rights(role: str = "user", **changes: Any) -> Rights:
-    """Return the rights of a user who has none, but for the ``changes``."""
-    none = Rights(
-        user_id=1,
-        email="ada@example.org",
-        role=role,
-        memberships={},
-        owned_accounts=frozenset(),
-        granted=Reach(),
-        extra_scopes=frozenset(),
-        endpoints=(),
-    )
-    return replace(none, **changes)
 
 
 def on_tenants(access: Access) -> tuple[frozenset[Scope], ...]:

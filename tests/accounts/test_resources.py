@@ -16,7 +16,7 @@ from accounts.access.resources import (
 )
 from accounts.access.scopes import Scope
 from tenantadmin.core.errors import Forbidden
-from tests.accounts.test_principal import ACCOUNT, ELSEWHERE, HERE, SIBLING, claims, pat, rights
+from tests.accounts.callers import ACCOUNT, ELSEWHERE, HERE, SIBLING, claims, pat, rights
 
 if TYPE_CHECKING:
     from uuid import UUID

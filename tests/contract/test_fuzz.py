@@ -28,7 +28,7 @@ def test_every_answer_is_in_the_contract(
     for operation in OPERATIONS[tag]:
         for mode in fuzzing.modes(operation):
 
-            @fuzzing.fuzz_settings(examples=3)
+            @fuzzing.fuzz_settings(examples=2)
             @given(case=fuzzing.cases(operation, mode, seed), token=tokens)
             def fuzz(case: Request, token: str | None) -> None:
                 nonlocal sent
