@@ -101,11 +101,6 @@ def clear_principal_cache() -> None:
         _principal_cache.clear()
 
 
-def not_ended() -> Q:
-    """Return the filter for memberships that last, or whose end is to come."""
-    return Q(ends_at__isnull=True) | Q(ends_at__gt=now())
-
-
 def in_force() -> Q:
     """Return the filter for grants and credentials that are neither revoked nor expired."""
     return Q(revoked_at__isnull=True) & (Q(expires_at__isnull=True) | Q(expires_at__gt=now()))

@@ -168,6 +168,12 @@ def test_a_token_is_good_for_an_active_user_of_its_address_and_epoch(
     assert list(map(is_good, texts)) == [False, False]
 
 
+def test_a_deleted_user_has_no_rights(world: factories.World) -> None:
+    User.objects.filter(pk=world.stranger.pk).delete()
+    with pytest.raises(User.DoesNotExist):
+        rights_of(world.stranger)
+
+
 class TestTheCache:
     """Rights are read once in a few seconds, and for a write of a person each time."""
 

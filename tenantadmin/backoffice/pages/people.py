@@ -9,7 +9,6 @@ from django import forms
 from django.http import HttpResponseRedirect
 from django.urls import reverse
 
-from accounts.access.rights import not_ended
 from accounts.deletion import owned_alone
 from accounts.emails import normalize_email
 from accounts.events import record_event
@@ -41,6 +40,7 @@ from tenantadmin.backoffice.rights import (
     rights_on,
 )
 from tenantadmin.core.errors import Conflict, NotFound
+from tenantadmin.core.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -152,7 +152,7 @@ class PeoplePage(TenantRights, RightsPage):
         return {
             "rights": self.rights(limit=MAX_ROWS),
             "has_access": Membership.objects.filter(
-                not_ended(), tenant=self.tenant, user__email=self.actor, ends_at__isnull=False
+                tenant=self.tenant, user__email=self.actor, ends_at__gt=now()
             ).exists(),
             "events": Event.objects.filter(tenant_id=self.tenant.pk).order_by("-at", "-id")[:_EVENTS],
         }
