@@ -74,7 +74,7 @@ class CheckedStatement:
     """
 
     text: str
-    tree: dict[str, Any] = field(repr=False, compare=False)
+    tree: dict[str, Any]
     reads_log: bool
     names_day: bool
     is_repeatable: bool

@@ -91,6 +91,7 @@ def test_a_space_of_unicode_separates_words_and_keeps_offsets(space: str) -> Non
         ("`a`", 0),
         ("SELECT 'é`', `a`", 14),
         ("SELECT 1+`a`", 9),
+        ("SELECT 1+``", 9),
         ("SELECT 1 <=>`a`", 12),
         ("SELECT 1 +/*`*/ `a`", 16),
         ("SELECT 1 +--`\n`a`", 14),
