@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     from logs.sql.protocol import QueryResult
 
-#: Its commit does not wait for the disk. With the time, PostgreSQL looks into one partition.
+#: Its commit does not wait for the disk: if the database crashes, the row is there and lacks how the query
+#: ended. The condition on the time lets PostgreSQL look into one partition.
 _END_QUERY: Final = PreparedQuery("""
     WITH commits AS (SELECT set_config('synchronous_commit', 'off', true))
   UPDATE logs_queryrun
@@ -65,16 +66,12 @@ def end_query(
     result: QueryResult | None = None,
 ) -> None:
     """Complete the audit row of a query: ``ok`` with its result, or the error's code and message."""
-    # Inserted already, so if a crash of the database loses this, the row only lacks how the query ended.
-    _END_QUERY.fetch_one(
-        *(outcome, round(seconds * 1000), _storable(message)),
-        *(
-            (result.row_count, result.nbytes, result.is_kept, result.engine)
-            if result
-            else (None, None, False, "")
-        ),
-        *(run.pk, run.at),
+    made = (
+        (result.row_count, result.nbytes, result.is_kept, result.engine)
+        if result
+        else (None, None, False, "")
     )
+    _END_QUERY.fetch_one(outcome, round(seconds * 1000), _storable(message), *made, run.pk, run.at)
 
 
 def _storable(text: str) -> str:

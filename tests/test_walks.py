@@ -52,7 +52,7 @@ def files_entered(walk: Callable[[], Any]) -> list[str]:
         if event == "call" and frame.f_code.co_name != "<module>":
             entered[frame.f_code.co_filename] = None
 
-    # What the collector of garbage calls belongs to earlier tests.
+    # Finalizers of earlier tests' objects, which the garbage collector calls, do not count.
     gc.collect()
     gc.disable()
     sys.setprofile(note)

@@ -30,25 +30,26 @@ from tenantadmin.database.prepared import PreparedQuery
 _principal_cache: TTLCache[str, Principal] = TTLCache(maxsize=4096, ttl=settings.PRINCIPAL_CACHE_SECONDS)
 _cache_lock = threading.Lock()
 
-#: A user, and all that decides what it may do. A Gateway polls more seldom than rights are cached, so most
-#: polls ask for this, and the ORM takes longer to build the query than PostgreSQL to answer it.
-_RIGHTS: Final = """
+#: As `in_force`, in SQL: of a grant, a PAT or a session.
+_IN_FORCE: Final = "revoked_at IS NULL AND (expires_at IS NULL OR expires_at > asked.at)"
+#: A user, and all that decides what it may do. Most Gateways poll less often than every
+#: `PRINCIPAL_CACHE_SECONDS`, so most polls run this. The ORM would take longer to build the query than
+#: PostgreSQL takes to answer it.
+_RIGHTS: Final = f"""
     SELECT u.id, u.email, u.role, u.scopes,
-           (SELECT coalesce(json_object_agg(m.tenant_id, m.role), '{}'::json)
+           (SELECT coalesce(json_object_agg(m.tenant_id, m.role), '{{}}'::json)
               FROM accounts_membership m
              WHERE m.user_id = u.id AND (m.ends_at IS NULL OR m.ends_at > asked.at)),
            ARRAY(SELECT o.account_id FROM accounts_account_owners o WHERE o.user_id = u.id),
            (SELECT coalesce(json_agg(json_build_array(g.resource, g.resource_id, g.permissions)), '[]'::json)
               FROM accounts_permissiongrant g
-             WHERE g.grantee_id = u.id AND g.revoked_at IS NULL
-                   AND (g.expires_at IS NULL OR g.expires_at > asked.at)),
+             WHERE g.grantee_id = u.id AND {_IN_FORCE}),
            (SELECT p.endpoints::json
               FROM accounts_personalaccesstoken p
-             WHERE p.id = asked.pat AND p.owner_id = u.id AND p.revoked_at IS NULL
-                   AND (p.expires_at IS NULL OR p.expires_at > asked.at))
+             WHERE p.id = asked.pat AND p.owner_id = u.id AND {_IN_FORCE})
       FROM accounts_user u,
            (SELECT %s::timestamptz AS at, %s::bigint AS session, %s::bigint AS pat) AS asked
-"""
+"""  # noqa: S608 - all parts are constants
 #: The place of the PAT's endpoints in a row. They are None if the PAT has ended.
 _ENDPOINTS: Final = -1
 _RIGHTS_OF_USER: Final = PreparedQuery(f"{_RIGHTS} WHERE u.id = %s::bigint")
@@ -57,8 +58,7 @@ _RIGHTS_OF_TOKEN: Final = PreparedQuery(f"""
      WHERE u.email = %s AND u.epoch = %s::uuid AND u.is_active
            AND (asked.session IS NULL
                 OR EXISTS (SELECT FROM accounts_refreshtoken r
-                            WHERE r.id = asked.session AND r.user_id = u.id AND r.revoked_at IS NULL
-                                  AND (r.expires_at IS NULL OR r.expires_at > asked.at)))
+                            WHERE r.id = asked.session AND r.user_id = u.id AND {_IN_FORCE}))
 """)
 
 
