@@ -16,6 +16,7 @@ from django.conf import settings
 from django.core.cache import cache
 from django.test import Client
 from django.urls import reverse
+from playwright.sync_api import expect
 
 from accounts.models import Domain, Fqdn, Membership, User
 from analytics.models import DayRollup, TenantHealth
@@ -152,7 +153,7 @@ def test_find_a_tenant_and_see_how_it_does(
         assert clicks.count <= 2
         assert page.url == f"{service}/admin/tenants/{tenant.pk}/"
         assert page.inner_text(".figure .value") == "46.0 %"
-        assert page.evaluate("Chart.getChart('days').data.labels.length") == 28
+        page.wait_for_function("Chart.getChart('days')?.data.labels.length === 28")
 
 
 def test_stale_data_is_invalidated(
@@ -273,7 +274,7 @@ def test_sql_is_run_and_downloaded(
         page.evaluate(edit, "SELECT 'day' AS d")
         page.wait_for_selector("#no-day >> text=names no day")
         page.evaluate(edit, f"SELECT userName FROM proxy_logs WHERE day = '{DAY}' ORDER BY ALL")
-        assert page.is_hidden("#no-day")
+        expect(page.locator("#no-day")).to_be_hidden()
         clicks.click("button:has-text('Run')")
         page.wait_for_selector("#result >> text=2 rows")
         assert page.locator("#result td").all_inner_texts() == ["ana", "bea"]
@@ -313,6 +314,7 @@ def test_who_may_do_what_and_who_left_is_offboarded(
         clicks.find_other("owner@example.org", "/admin/people/")
         clicks.click("text=Offboard")
         heirs = page.locator("form input[type=text][required]:not([name=reason])")
+        expect(heirs).to_have_count(2)
         assert [it.input_value() for it in heirs.all()] == ["tenant-admin@example.org"] * 2
         page.fill("[name=reason]", "left the company")
         clicks.click("button.button:has-text('Offboard')")

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import DEFAULT_OPTIONS, Axe
+from playwright.sync_api import expect
 
 from tests.browser.dashboard.contract_types import MODULES
 
@@ -60,7 +61,7 @@ def test_every_page_is_accessible_in_light_and_dark_and_fits_a_phone(
         page.click("[aria-label=Menu]")
         page.click("nav >> text=Statements")
         page.wait_for_selector("h1:has-text('Statements')")
-        assert not page.is_visible("nav[aria-label=Pages]")
+        expect(page.locator("nav[aria-label=Pages]")).to_be_hidden()
     assert found == {}
     assert wide == []
 
@@ -71,13 +72,13 @@ def test_the_keyboard_reaches_a_rule(demo: Demo, home: str, open_as: Callable[..
         page.focus("nav[aria-label=Pages] a:has-text('Rules') >> nth=0")
         page.keyboard.press("Enter")
         page.wait_for_selector(".rule")
-        assert page.evaluate("document.activeElement.id") == "view"
+        expect(page.locator("#view")).to_be_focused()
         for _ in range(12):
             page.keyboard.press("Tab")
             if page.evaluate("document.activeElement.matches('.rule > summary')"):
                 break
         page.keyboard.press("Enter")
-        assert page.locator(".rule[open]").count() == 1
+        expect(page.locator(".rule[open]")).to_have_count(1)
 
 
 def test_the_first_view_is_small(demo: Demo, home: str, open_as: Callable[..., Any]) -> None:
