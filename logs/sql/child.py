@@ -40,8 +40,9 @@ if TYPE_CHECKING:
 #: The service ends a process at the deadline. If it does not, the kernel does so this many seconds later.
 GRACE_SECONDS: Final = 1.0
 
-#: Address space besides the query's memory: thread stacks, allocator reserves, the serialized result.
+#: Address space besides the query's memory: stacks, the serialized result, and a heap for each thread.
 _EXTRA_ADDRESS_SPACE: Final = 384 << 20
+_HEAP_BYTES: Final = 64 << 20
 
 #: Enough to read any parse tree that DuckDB's parser accepts.
 _RECURSION_LIMIT: Final = 20_000
@@ -229,7 +230,8 @@ def _restrict_process(connection: Any, limits: wire.ProcessLimits) -> None:
     connection.execute(f"SELECT setseed({secrets.SystemRandom().uniform(-1, 1)})")
     seconds = (limits.seconds + GRACE_SECONDS) * limits.threads + limits.earlier_seconds
     sandbox.limit_processor_time(seconds=int(seconds) + _STARTUP_SECONDS)
-    sandbox.limit_memory(extra_bytes=limits.memory_bytes + _EXTRA_ADDRESS_SPACE)
+    extra = _EXTRA_ADDRESS_SPACE + _HEAP_BYTES * limits.threads
+    sandbox.limit_memory(extra_bytes=limits.memory_bytes + extra)
     program = sandbox.compile_filter()
     if program is not None:
         sandbox.refuse_system_calls(program)
