@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections import deque
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -48,9 +49,18 @@ def opened_page(browser: Browser, **context: Any) -> Iterator[Page]:
     page = browser.new_page(**context)
     try:
         problems: list[str] = []
+        answers: deque[str] = deque(maxlen=20)
         page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error: problems.append(str(error)))
-        yield page
+        page.on("response", lambda answer: answers.append(f"{answer.status} {answer.url}"))
+        page.on("requestfailed", lambda request: answers.append(f"{request.failure} {request.url}"))
+        try:
+            yield page
+        except Exception as error:
+            for said in (f"Last answers: {list(answers)}", f"Reported: {problems}"):
+                error.add_note(said)
+            error.add_note(f"{page.url} shows:\n{page.inner_text('body')[:4000]}")
+            raise
         # A violation of the Content-Security-Policy is one.
         unexpected = [it for it in problems if not it.startswith(_ANSWERED)]
         assert not unexpected, unexpected
