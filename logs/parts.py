@@ -71,16 +71,18 @@ def drop_parts(parts: Mapping[Any, DayPart]) -> None:
 
 
 def mark_damaged(store: ObjectStore, *, tenant: UUID, day: date) -> None:
-    """Make the parts stale whose files are missing or have another size. Remove what killed builds left.
-
-    The caller holds the day's lock.
-    """
+    """Make the parts stale whose files are missing or have another size. The caller holds the day's lock."""
     stored = {entry.key: entry.size for entry in store.list(parts_prefix(tenant, day))}
     for part in DayPart.objects.filter(tenant_id=tenant, day=day):
         if part.bytes != sum(stored.get(key, 0) for key in part.files.values()):
             part.source = ""
             part.save(update_fields=["source"])
-    for key in stored.keys() - _named(tenant, day):
+
+
+def remove_unnamed(store: ObjectStore, *, tenant: UUID, day: date) -> None:
+    """Delete what killed builds of parts left. The caller holds the day's lock."""
+    stored = {entry.key for entry in store.list(parts_prefix(tenant, day))}
+    for key in stored and stored - _named(tenant, day):
         stage_and_number = key.rpartition("/")[2].partition("-")[0]
         stage, number = stage_and_number[:-2], int(stage_and_number[-2:])
         # A worker may be about to name it.

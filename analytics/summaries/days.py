@@ -36,7 +36,7 @@ from logs.partitions import (
     supersede,
     withdraw_partition,
 )
-from logs.parts import drop_parts
+from logs.parts import drop_parts, remove_unnamed
 from logs.pending import finish_day, mark_days, read_mark
 from tenantadmin.core.timestamps import now
 
@@ -320,3 +320,4 @@ def _remove_orphans(store: ObjectStore, *, tenant: uuid.UUID, day: date) -> None
     used.update(documents.values_list("file", flat=True))
     for prefix in (compacted_prefix(tenant, day), rollup_prefix(tenant, day)):
         remove_orphans(store, prefix=prefix, used=used)
+    remove_unnamed(store, tenant=tenant, day=day)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -56,6 +57,13 @@ class ChoosingEngine:
     ) -> QueryResult:
         """See `protocol.Engine.execute`."""
         started = time.monotonic()
+        run_on_duckdb = functools.partial(
+            self._local.execute,
+            statement=statement,
+            limits=limits,
+            cancellation=cancellation,
+            started=started,
+        )
         is_large = sum(source.sizes) >= self._from_bytes
         may_use_spark = source.engine == "spark" or (source.engine == "auto" and is_large)
         if may_use_spark and not source.has_positions:
@@ -65,6 +73,8 @@ class ChoosingEngine:
             is_large = self._size(source, plan.reads) >= self._from_bytes
             if isinstance(plan, NotTranslated):
                 if is_large:
+                    # Over no rows, DuckDB says what is wrong with the statement itself.
+                    run_on_duckdb(source=replace(source, days=(), keys=(), sizes=(), fetch=None))
                     raise QueryRejected(
                         f"This query reads too much for one machine, and cannot run on several: {plan.what}."
                         " Narrow the days it reads, or write it without that."
@@ -78,9 +88,7 @@ class ChoosingEngine:
                     cancellation=cancellation,
                 )
                 return replace(result, elapsed_ms=round((time.monotonic() - started) * 1000))
-        return self._local.execute(
-            source=source, statement=statement, limits=limits, cancellation=cancellation
-        )
+        return run_on_duckdb(source=source)
 
     def _size(self, source: LogSource, days: tuple[str, ...]) -> int:
         read = set(days)

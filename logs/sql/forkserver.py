@@ -10,7 +10,6 @@ import gc
 import os
 import select
 import socket
-import sys
 from contextlib import suppress
 
 from logs.sql import child, sandbox, wire
@@ -31,7 +30,7 @@ def main(control_descriptor: int) -> None:
     connection = child.connect()
     child.warm_up(connection)
     gc.collect()
-    # A process that runs one query needs no garbage collection. It would only copy shared pages of memory.
+    # A query process ends before it needs garbage collection, which would only copy shared pages of memory.
     gc.disable()
     gc.freeze()
     poll = select.poll()
@@ -59,7 +58,7 @@ def main(control_descriptor: int) -> None:
 
 
 def _run_child(descriptor: int, connection: object, limits: wire.ProcessLimits) -> None:
-    """Serve one query, then exit: this function does not return."""
+    """Serve the queries of one tenant, then exit: this function does not return."""
     status = 1
     try:
         sandbox.die_with_parent()
@@ -76,7 +75,3 @@ def _reap_children() -> None:
     with suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]))

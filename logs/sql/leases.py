@@ -113,7 +113,7 @@ class Leases:
             lease.idle_since = self._clock()
             self._idle.append(lease)
             of_tenant = [idle for idle in self._idle if idle.key and idle.key.tenant == lease.key.tenant]
-            if len(of_tenant) > self._options.processes // 2:
+            if len(of_tenant) > max(1, self._options.processes // 2):
                 self._end(of_tenant[0])
             elif len(self._idle) > self._options.processes:
                 self._end(self._idle[0])

@@ -96,9 +96,13 @@ class LocalEngine:
         statement: str,
         limits: Limits,
         cancellation: Cancellation | None = None,
+        started: float | None = None,
     ) -> QueryResult:
-        """See `protocol.Engine.execute`. The time limit includes the wait for a slot."""
-        return self._exchange(source, statement, limits, cancellation, read=_result)
+        """See `protocol.Engine.execute`. The time limit includes the wait for a slot.
+
+        ``started`` is when the query began, by `time.monotonic`, if that was before this call.
+        """
+        return self._exchange(source, statement, limits, cancellation, read=_result, started=started)
 
     def translate(
         self, *, source: LogSource, statement: str, limits: Limits, cancellation: Cancellation | None = None
@@ -118,9 +122,10 @@ class LocalEngine:
         cancellation: Cancellation | None,
         *,
         read: Callable[..., Answer],
+        started: float | None = None,
         translate: bool = False,
     ) -> Answer:
-        started = time.monotonic()
+        started = time.monotonic() if started is None else started
         deadline = started + limits.seconds
         try:
             guard.check_text(statement)

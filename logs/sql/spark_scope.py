@@ -29,6 +29,8 @@ class Value:
     is_aggregate: bool = False
     is_window: bool = False
     is_constant: bool = False
+    #: An aggregate with nothing beside it.
+    is_only_aggregate: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +42,9 @@ class Relation:
 
 
 def only(record: dict[str, Any], *known: str) -> None:
-    """Refuse a record with a field that its rule does not read."""
-    for name in record:
-        if name not in {"type", "class", "alias", "query_location", *known}:
+    """Refuse a record with a field that its rule does not read, unless the field is an empty list."""
+    for name, value in record.items():
+        if value not in ([], {}) and name not in {"type", "class", "alias", "query_location", *known}:
             raise NotTranslated(
                 f"{record.get('type', 'record')} {name}", position=record.get("query_location")
             )

@@ -7,7 +7,6 @@ are DuckDB's, and are followed through the statement, because most differences c
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -99,13 +98,12 @@ class _Translator:
         source, relations = self._table(node["from_table"], ctes)
         scope = Scope(relations)
         selected: list[tuple[str, Value]] = []
+        aliases: dict[str, Value] = {}
         for record in node["select_list"]:
-            selected += self._selected(record, scope)
-        aliases = {
-            fold(record["alias"]): self._selected(record, scope)[0][1]
-            for record in node["select_list"]
-            if record.get("alias")
-        }
+            columns_of_record = self._selected(record, scope)
+            selected += columns_of_record
+            if record.get("alias"):
+                aliases[fold(record["alias"])] = columns_of_record[0][1]
         named = Scope(relations, aliases)
         text = f" FROM {source}" if source else ""
         if "where_clause" in node:
@@ -118,23 +116,27 @@ class _Translator:
             if having.type != "BOOLEAN" or having.is_window:
                 raise NotTranslated("HAVING")
             text += f" HAVING {having.sql}"
-        modifiers = _Modifiers.of(node.get("modifiers", ()))
-        outputs = [f"{value.sql} AS c{i}" for i, (_, value) in enumerate(selected)]
+        values = [value for _, value in selected]
+        sql = self._ordered(values, text, _Modifiers.of(node.get("modifiers", ())), named)
+        return _Query(sql, tuple((name, value.type) for name, value in selected))
+
+    def _ordered(self, selected: Sequence[Value], text: str, modifiers: _Modifiers, scope: Scope) -> str:
+        """Return the statement that selects these values from ``text``, in order, and cuts the rows."""
+        outputs = [f"{value.sql} AS c{i}" for i, value in enumerate(selected)]
         names = [f"c{i}" for i in range(len(selected))]
-        keys = self._order_keys(modifiers.orders, named, [value for _, value in selected])
-        hidden = [key for key, _ in keys if key not in {value.sql for _, value in selected}]
+        place = {value.sql: f"c{i}" for i, value in reversed(list(enumerate(selected)))}
+        keys = self._order_keys(modifiers.orders, scope, selected)
+        hidden = dict.fromkeys(key for key, _ in keys if key not in place)
         if modifiers.is_distinct and hidden:
             raise NotTranslated("DISTINCT with ORDER BY of another expression")
-        place = {value.sql: f"c{i}" for i, (_, value) in reversed(list(enumerate(selected)))}
-        for key in hidden:
-            if key not in place:
-                place[key] = f"o{len(place)}"
-                outputs.append(f"{key} AS {place[key]}")
+        for number, key in enumerate(hidden):
+            place[key] = f"o{number}"
+            outputs.append(f"{key} AS {place[key]}")
         sql = f"SELECT {'DISTINCT ' if modifiers.is_distinct else ''}{', '.join(outputs)}{text}"
         if keys:
             order = ", ".join(f"{place[key]} {direction}" for key, direction in keys)
             sql = f"SELECT {', '.join(names)} FROM ({sql}) ORDER BY {order}"  # noqa: S608 - no part is text of the query
-        return _Query(sql + modifiers.limit, tuple((name, value.type) for name, value in selected))
+        return sql + modifiers.limit
 
     def _selected(self, record: dict[str, Any], scope: Scope) -> list[tuple[str, Value]]:
         if record["class"] == "STAR":
@@ -155,12 +157,13 @@ class _Translator:
             groups = [value for value in selected if not value.is_aggregate]
         else:
             records = node.get("group_expressions", [])
-            if node.get("group_sets", []) not in ([], [list(range(len(records)))]):
+            # Of ROLLUP there are several, and of GROUP BY () an empty one.
+            if node.get("group_sets", []) != ([list(range(len(records)))] if records else []):
                 raise NotTranslated("GROUPING SETS")
             groups = [self._key(record, scope, selected) for record in records]
         if any(group.is_aggregate or group.is_window or group.is_constant for group in groups):
             raise NotTranslated("GROUP BY of a constant or of an aggregate")
-        if any(value.is_aggregate and not value.is_window and is_all and _mixes(value) for value in selected):
+        if is_all and any(value.is_aggregate and not value.is_only_aggregate for value in selected):
             raise NotTranslated("GROUP BY ALL of such an expression")
         return groups
 
@@ -233,6 +236,8 @@ class _Translator:
 
     def _over(self, query: _Query, alias: str, renamed: Sequence[str]) -> tuple[str, tuple[Relation, ...]]:
         relation = self._next_relation()
+        if len(renamed) > len(query.columns):
+            raise NotTranslated("more names than columns")
         names = [*renamed, *(name for name, _ in query.columns[len(renamed) :])]
         values = tuple(
             (name, Value(f"{relation}.c{i}", type_))
@@ -282,7 +287,7 @@ class _Modifiers:
                     only(modifier, "limit", "offset")
                     for name in ("limit", "offset"):
                         if name in modifier:
-                            limit += f" {name.upper()} {count_of(modifier[name])}"
+                            limit += f" {name.upper()} {count_of(modifier[name], what=name.upper())}"
                 case other:
                     raise NotTranslated(other)
         return cls(tuple(orders), limit, is_distinct)
@@ -296,8 +301,3 @@ def _may_differ(node: Any) -> bool:
         return False
     is_unsure = node.get("type") == "LIMIT_MODIFIER" or node.get("class") == "WINDOW"
     return is_unsure or any(_may_differ(value) for value in node.values())
-
-
-def _mixes(value: Value) -> bool:
-    """Return True if an expression may have columns beside its aggregate."""
-    return not re.match(r"(count|sum|min|max)\(", value.sql)

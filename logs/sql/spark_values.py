@@ -69,13 +69,14 @@ def _all(records: Sequence[dict[str, Any]], scope: Scope) -> list[Value]:
     return [expression(record, scope) for record in records]
 
 
-def count_of(record: dict[str, Any]) -> int:
+def count_of(record: dict[str, Any], *, what: str) -> int:
+    """Return the constant number of ``what``, such as LIMIT. Raises `NotTranslated`."""
     value = record.get("value") if record["class"] == "CONSTANT" else None
     if value is None or value["is_null"] or value["type"]["id"] not in {"INTEGER", "BIGINT"}:
-        raise fail("LIMIT of an expression", record)
+        raise fail(f"{what} of an expression", record)
     count = int(value["value"])
     if not 0 <= count <= _MAX_LIMIT:
-        raise fail("LIMIT of that size", record)
+        raise fail(f"{what} of that size", record)
     return count
 
 
@@ -285,7 +286,7 @@ def _aggregate(name: str, record: dict[str, Any], scope: Scope) -> Value:
     if "filter" in record:
         rows = condition(record["filter"], scope, what="FILTER")
         sql += f" FILTER (WHERE {rows.sql})"
-    return Value(sql, type_, is_aggregate=True)
+    return Value(sql, type_, is_aggregate=True, is_only_aggregate=True)
 
 
 def _window(record: dict[str, Any], scope: Scope) -> Value:
@@ -298,7 +299,8 @@ def _window(record: dict[str, Any], scope: Scope) -> Value:
     if name in _RANKS and not children and "offset_expr" not in record:
         call, type_ = f"{name}()", "BIGINT"
     elif name in {"lag", "lead"} and len(children) == 1 and children[0].type in SPARK_TYPES:
-        offset = count_of(record["offset_expr"]) if "offset_expr" in record else 1
+        what = f"the offset of {name}"
+        offset = count_of(record["offset_expr"], what=what) if "offset_expr" in record else 1
         call, type_ = f"{name}({children[0].sql}, {offset})", children[0].type
     else:
         raise fail(f'window function "{name}"', record)

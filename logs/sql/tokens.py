@@ -1,4 +1,4 @@
-"""Look at the tokens of a refused statement, to say what is wrong. The guard decides by the parse tree.
+"""Look at the tokens of a statement: find backquotes, and say what is wrong with a refused statement.
 
 Contract: "SQL over the log". DuckDB's lexer tells words from text, names and comments; it runs nothing.
 """

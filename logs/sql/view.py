@@ -67,8 +67,9 @@ def needed_files(needed_days: Sequence[str], files: Sequence[str], days: Sequenc
 
     The fast view cannot have fewer than two files, so the result has at least two if there are two.
     """
-    needed = [file for file, day in zip(files, days, strict=True) if day in needed_days]
-    others = (file for file, day in zip(files, days, strict=True) if day not in needed_days)
+    wanted = set(needed_days)
+    needed = [file for file, day in zip(files, days, strict=True) if day in wanted]
+    others = (file for file, day in zip(files, days, strict=True) if day not in wanted)
     while len(needed) < 2 and (other := next(others, None)):
         needed.append(other)
     return needed

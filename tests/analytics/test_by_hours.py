@@ -368,8 +368,12 @@ def test_after_a_restore_all_parts_are_made_again(store: LocalStore, object_stor
     assert find_stale_days(store, tenant=TENANT) == []
 
 
-def test_what_a_killed_worker_left_is_removed(store: LocalStore) -> None:
+@pytest.mark.parametrize("by_hours", [True, False])
+def test_what_a_killed_worker_left_is_removed(store: LocalStore, settings: Any, by_hours: bool) -> None:
     put_hours(store)
+    if not by_hours:
+        # It was lower when the worker was killed.
+        settings.BUILD_BY_HOURS_BYTES = 1 << 30
     save_object(store, f"{parts_prefix(TENANT, DAY)}hour01-{'0' * 32}.parquet", b"left")
     rebuild(store)
     assert_as_one_file(store)

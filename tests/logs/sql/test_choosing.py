@@ -6,8 +6,9 @@ import os
 import random
 import subprocess
 import sys
+import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -15,12 +16,13 @@ from accounts.models import TenantConfig
 from logs.models import Partition, QueryRun
 from logs.sources import log_source
 from logs.sql.choosing import ChoosingEngine
-from logs.sql.errors import QueryRejected
+from logs.sql.errors import QueryFailed, QueryRejected, QueryTimeout
 from logs.sql.protocol import Limits, LogSource, NotTranslated, QueryResult, Translated
 from tenantadmin.objectstore import default_store
 from tests import factories
 from tests.conftest import ApiClient
 from tests.logs.sql.spark_statements import OVERFLOWS, STATEMENTS, generate
+from tests.logs.sql.statements import REFUSED
 from tests.logs.sql.support import write_day
 
 if TYPE_CHECKING:
@@ -45,6 +47,18 @@ class Spark:
         self.plans.append(plan)
         result = self._engine.execute(source=source, statement=COUNT, limits=limits)
         return replace(result, engine="spark")
+
+
+class SlowTranslation:
+    """The engine of this machine, whose translations take 1.5 seconds."""
+
+    def __init__(self, engine: LocalEngine) -> None:
+        self.execute = engine.execute
+        self._engine = engine
+
+    def translate(self, **arguments: Any) -> Translated | NotTranslated:
+        time.sleep(1.5)
+        return self._engine.translate(**arguments)
 
 
 @pytest.fixture
@@ -109,15 +123,39 @@ def test_what_is_too_large_and_not_translated_is_refused_by_name(
     assert spark.plans == []
 
 
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("SELECT userNam FROM proxy_logs", 'Candidate bindings: "userName"'),
+        ("SELECT day FROM proxy_logs GROUP BY 7", "GROUP BY term out of range"),
+        ("SELECT * FROM (SELECT day FROM proxy_logs) t(x, y)", "has 1 columns available but 2 columns"),
+    ],
+)
+def test_a_wrong_statement_over_much_is_told_what_is_wrong(
+    engine: LocalEngine, spark: Spark, log: LogSource, statement: str, message: str
+) -> None:
+    with pytest.raises(QueryFailed, match=message):
+        engine_of(engine, spark, replace(log, engine="auto"), statement, from_bytes=1)
+
+
+def test_the_time_of_the_translation_counts(engine: LocalEngine, spark: Any, log: LogSource) -> None:
+    """A query that waited for its translation has the rest of its time, and says how long it took in all."""
+    slow = cast("LocalEngine", SlowTranslation(engine))
+    chosen = ChoosingEngine(local=slow, spark=spark, from_bytes=1 << 40)
+    source = replace(log, engine="spark")
+    statement = "SELECT sum(hash(i)) FROM range(1000000000000) t(i)"
+    started = time.monotonic()
+    with pytest.raises(QueryTimeout, match="longer than 2 seconds"):
+        chosen.execute(source=source, statement=statement, limits=replace(LIMITS, seconds=2))
+    assert 2 <= time.monotonic() - started < 3.4
+    assert chosen.execute(source=source, statement="SELECT 1", limits=LIMITS).elapsed_ms >= 1500
+
+
 def test_what_the_guard_refuses_never_reaches_spark(
     engine: LocalEngine, spark: Spark, log: LogSource
 ) -> None:
     source = replace(log, engine="spark")
-    for statement in (
-        "SELECT * FROM read_text('/etc/passwd')",
-        "SELECT getenv('HOME')",
-        "COPY proxy_logs TO 'x'",
-    ):
+    for statement in REFUSED:
         with pytest.raises(QueryRejected):
             engine_of(engine, spark, source, statement)
     assert spark.plans == []
@@ -159,6 +197,15 @@ def test_what_is_generated_is_translated(engine: LocalEngine, log: LogSource) ->
         ),
         ("SELECT logId FROM proxy_logs WHERE userName LIKE 'a\\%'", ""),
         (f"SELECT count(*) FROM {', '.join(f'proxy_logs t{i}' for i in range(9))}", "more than 8 tables"),
+        ("SELECT day, count(*) FROM proxy_logs GROUP BY ROLLUP(day)", "GROUPING SETS"),
+        ("SELECT day, count(*) FROM proxy_logs GROUP BY CUBE(day, cacheStatus)", "GROUPING SETS"),
+        ("SELECT day, count(*) FROM proxy_logs GROUP BY GROUPING SETS ((day), ())", "GROUPING SETS"),
+        ("SELECT count(*) FROM proxy_logs GROUP BY GROUPING SETS ((), ())", "GROUPING SETS"),
+        ("SELECT 1 AS a FROM proxy_logs GROUP BY ()", "GROUPING SETS"),
+        ("WITH t(x, y) AS (SELECT day FROM proxy_logs) SELECT * FROM t", "more names"),
+        ("SELECT * FROM (SELECT day FROM proxy_logs) t(x, y)", "more names"),
+        ("SELECT lag(day, -1) OVER (ORDER BY logId) FROM proxy_logs", "the offset of lag"),
+        ("SELECT statusCode + count(*) AS d FROM proxy_logs GROUP BY ALL", "GROUP BY ALL"),
     ],
 )
 def test_what_is_not_known_is_not_translated(
