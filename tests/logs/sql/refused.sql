@@ -160,3 +160,4 @@ SELECT * INTO t FROM proxy_logs
 SELECT * FROM (EXPLAIN SELECT 1)
 WITH a AS (SELECT 1) SELECT * FROM main.a
 WITH a AS (SELECT 1) SELECT * FROM memory.main.a
+SELECT setseed(0.5)
