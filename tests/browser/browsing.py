@@ -17,8 +17,11 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, Page, Request
 
-#: What Chromium says of an answer such as 401, which tests assert themselves.
-_ANSWERED: Final = "Failed to load resource: the server responded with a status of 4"
+#: What Chromium and htmx say of an answer such as 401, which tests assert themselves.
+_ANSWERED: Final = (
+    "Failed to load resource: the server responded with a status of 4",
+    "Response Status Error Code 4",
+)
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 

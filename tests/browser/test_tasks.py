@@ -64,11 +64,15 @@ class Clicks:
 
     def find_other(self, said: str, path: str) -> None:
         """Open the palette, and the first result below ``path``."""
+        self.search(said)
+        self.click(f"#command-results a[href*='{path}']")
+
+    def search(self, said: str) -> None:
+        """Open the palette and type."""
         self.click("text=Search apps and models")
         # Letters before that would be lost.
         self.page.wait_for_selector("#search-input-command:focus")
         self.page.keyboard.type(said)
-        self.click(f"#command-results a[href*='{path}']")
 
     def open_tab(self, name: str) -> None:
         self.click(f".tabs >> text={name}")
@@ -393,6 +397,22 @@ def test_by_keyboard_alone(chromium: str, service: str, world: factories.World, 
         page.keyboard.press("Enter")
         page.wait_for_url(f"{service}/admin/tenants/{tenant.pk}/rules/")
         assert clicks.count == 0
+
+
+def test_what_could_not_be_loaded_says_so(
+    chromium: str, service: str, world: factories.World, tenant: Tenant
+) -> None:
+    with signed_in(chromium, service, world) as (page, clicks):
+        page.route("**/admin/search/**", lambda route: route.fulfill(status=404))
+        clicks.search("Wareh")
+        page.wait_for_selector("#command-results >> text=This could not be loaded.")
+        page.unroute("**/admin/search/**")
+        page.keyboard.type("ouse")
+        page.wait_for_selector("#command-results a[href*='/admin/tenants/']")
+        expect(page.locator("text=This could not be loaded.")).to_have_count(0)
+        page.route("**?part=check", lambda route: route.fulfill(status=404))
+        page.goto(f"{service}/admin/tenants/{tenant.pk}/rules/")
+        page.wait_for_selector("#check >> text=This could not be loaded.")
 
 
 def pages_of(world: factories.World, tenant: Tenant) -> list[str]:

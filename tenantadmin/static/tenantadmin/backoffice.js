@@ -112,6 +112,21 @@ function drawCharts(root) {
 document.addEventListener("DOMContentLoaded", () => drawCharts(document));
 document.addEventListener("htmx:load", (event) => drawCharts(event.target));
 
+// --- What could not be loaded ---
+
+function sayFailed(place) {
+    place.querySelector(":scope > .not-loaded")?.remove();
+    const note = document.createElement("p");
+    note.className = "problem not-loaded";
+    note.role = "alert";
+    note.textContent = "This could not be loaded. Try again, or load the page again.";
+    place.prepend(note);
+}
+
+for (const name of ["htmx:responseError", "htmx:sendError"]) {
+    document.addEventListener(name, (event) => sayFailed(event.detail.target));
+}
+
 // --- Copying ---
 
 document.addEventListener("click", async (event) => {
@@ -207,12 +222,13 @@ function watchRules(form) {
         const body = new FormData(form);
         try {
             const answer = await fetch(form.dataset.check, { method: "POST", body });
-            if (turn !== asked || !answer.ok) return;
+            if (turn !== asked) return;
+            if (!answer.ok) throw new Error(answer.statusText);
             const found = await answer.json();
             editor.session.setAnnotations(found.marks);
             shown.innerHTML = found.html;
         } catch {
-            // The next change checks again.
+            if (turn === asked) sayFailed(shown);
         }
     }
     editor.session.on("change", () => {
