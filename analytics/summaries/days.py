@@ -115,16 +115,23 @@ def rebuild_day(
         return changes is not None
 
 
-def mark_days_stale(*, tenant: uuid.UUID, first: date, last: date) -> list[date]:
-    """Make the next build of these days read all their raw objects again; return the days that are built.
+def mark_days_stale(store: ObjectStore, *, tenant: uuid.UUID, first: date, last: date) -> list[date]:
+    """Record that days must be built again from all raw objects; return those that have a log, in order.
 
-    Until then their documents stay as they are.
+    Until they are built their documents stay as they are.
+
+    Raises:
+        StoreError: the store failed.
     """
     days = Partition.objects.filter(tenant_id=tenant, day__range=(first, last))
     # An empty digest is that of no listing, and without hours no entry is taken from the build before.
     days.update(listing_digest="", hours={})
     DayPart.objects.filter(tenant_id=tenant, day__range=(first, last)).update(source="")
-    return sorted(days.values_list("day", flat=True))
+    # A day whose first build failed has objects alone.
+    present = find_days(store, tenant=tenant, first=first, last=last)
+    marked = sorted({*days.values_list("day", flat=True), *present})
+    mark_days(tenant=tenant, days=marked)
+    return marked
 
 
 def mark_outdated_days(*, limit: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 from uuid import uuid4
 
 import orjson
@@ -19,7 +20,8 @@ from accounts.staff.access import end_expired_access
 from accounts.staff.finding import tenants_matching
 from accounts.staff.roles import set_support
 from analytics.models import Build, ReplayRun, SummaryDocument, TenantHealth
-from logs.models import Partition, QuarantinedEntry
+from analytics.tasks import refresh_day
+from logs.models import Partition, PendingBuild, QuarantinedEntry
 from rules.drafts import create_draft
 from rules.models import Marker, RuleDraft, Ruleset
 from rules.ruleset import read_ruleset
@@ -28,7 +30,7 @@ from tenantadmin.backoffice import tenants
 from tenantadmin.backoffice.json_lines import find_lines, line_of
 from tenantadmin.backoffice.tabs import TABS
 from tenantadmin.core.timestamps import now
-from tenantadmin.objectstore import default_store
+from tenantadmin.objectstore import LocalStore, StoreError, default_store
 from tests import factories
 from tests.admin.acting import act
 from tests.admin.reading import text_of
@@ -610,35 +612,91 @@ class TestBuilds:
         assert 'hx-trigger="every 4s"' in part
 
     def test_days_are_built_again(
-        self, support: Client, tenant: Tenant, django_capture_on_commit_callbacks: Any
+        self, support: Client, tenant: Tenant, object_store: Path, django_capture_on_commit_callbacks: Any
     ) -> None:
-        row = Partition.objects.create(
-            tenant_id=tenant.pk,
-            day="2026-03-01",
-            listing_digest="d",
-            build="b",
-            file="f",
-            rows=1,
-            bytes=1,
-            objects_read=1,
-            duplicates=0,
-            quarantined=0,
-            hours={"0": {}},
-        )
-        form = {"first": "2026-02-28", "last": "2026-03-01", "reason": "ticket 3"}
+        row = make_partition(tenant, "2026-03-01", hours={"0": {}})
+        # The first build of this day failed.
+        save_object(default_store(), f"{tenant.pk}/logs/2026/02/27/00/a.json", b"{}")
+        form = {"first": "2026-02-26", "last": "2026-03-01", "reason": "ticket 3"}
         with django_capture_on_commit_callbacks() as tasks:
-            assert support.post(to("tenant-rebuild", tenant), form).status_code == 302
+            answer = support.post(to("tenant-rebuild", tenant), form, follow=True)
+        shown = text_of(answer.content.decode())
+        assert "2 days will be built again. 2 of the chosen days have no log." in shown
+        assert "2026-02-27 waits marked" in shown
+        assert "2026-03-01 waits marked" in shown
         assert len(tasks) == 2
         row.refresh_from_db()
         assert (row.listing_digest, row.hours, row.file) == ("", {}, "f")
         event = Event.objects.get(kind="staff.acted")
-        assert event.after == {"act": "days.rebuilt", "first": "2026-02-28", "last": "2026-03-01"}
+        assert event.after == {
+            "act": "days.rebuilt",
+            "first": "2026-02-26",
+            "last": "2026-03-01",
+            "days": ["2026-02-27", "2026-03-01"],
+        }
+
+    def test_they_are_built_at_once(
+        self, support: Client, tenant: Tenant, object_store: Path, django_capture_on_commit_callbacks: Any
+    ) -> None:
+        save_object(default_store(), f"{tenant.pk}/logs/2026/03/01/00/a.json", b"{}")
+        form = {"first": "2026-03-01", "last": "2026-03-01", "reason": "ticket 3"}
+        with django_capture_on_commit_callbacks() as tasks:
+            support.post(to("tenant-rebuild", tenant), form)
+        assert tasks
+        refresh_day(str(tenant.pk), "2026-03-01")
+        assert Build.objects.get(period="2026-03-01").state == "done"
+        assert list(PendingBuild.objects.values_list("day", flat=True)) == [None]
+        assert "months and years waits" in page(support, to("tenant-builds", tenant))
 
     @pytest.mark.parametrize("last", ["2026-01-31", "2026-03-31", "never"])
     def test_of_a_few_days_only(self, support: Client, tenant: Tenant, last: str) -> None:
         form = {"first": "2026-02-01", "last": last, "reason": "x"}
         assert support.post(to("tenant-rebuild", tenant), form).status_code == 400
         assert not Event.objects.filter(kind="staff.acted").exists()
+
+    @pytest.mark.parametrize("day", ["2030-11-20", "0001-01-01", "9999-12-31"])
+    def test_days_without_log_are_not_built(
+        self, support: Client, tenant: Tenant, object_store: Path, day: str
+    ) -> None:
+        answer = support.post(to("tenant-rebuild", tenant), {"first": day, "last": day, "reason": "x"})
+        assert answer.status_code == 400
+        assert f"There is no log of {day} to {day}." in answer.content.decode()
+        assert not PendingBuild.objects.exists()
+        assert not Event.objects.filter(kind="staff.acted").exists()
+
+    def test_nothing_is_built_of_a_deleted_tenant(
+        self, support: Client, tenant: Tenant, object_store: Path
+    ) -> None:
+        make_partition(tenant, "2026-03-01")
+        Tenant.objects.filter(pk=tenant.pk).update(deleted_at=now())
+        form = {"first": "2026-03-01", "last": "2026-03-01", "reason": "x"}
+        assert support.post(to("tenant-rebuild", tenant), form).status_code == 404
+        assert "Build days again" not in page(support, to("tenant-builds", tenant))
+        assert not PendingBuild.objects.exists()
+
+    def test_the_store_does_not_answer(self, support: Client, tenant: Tenant) -> None:
+        form = {"first": "2026-03-01", "last": "2026-03-01", "reason": "x"}
+        with patch.object(LocalStore, "listdir", side_effect=StoreError("no answer")):
+            answer = support.post(to("tenant-rebuild", tenant), form)
+        assert answer.status_code == 503
+        assert "The object store cannot be reached." in answer.content.decode()
+        assert not PendingBuild.objects.exists()
+
+
+def make_partition(tenant: Tenant, day: str, **more: Any) -> Partition:
+    return Partition.objects.create(
+        tenant_id=tenant.pk,
+        day=day,
+        listing_digest="d",
+        build="b",
+        file="f",
+        rows=1,
+        bytes=1,
+        objects_read=1,
+        duplicates=0,
+        quarantined=0,
+        **more,
+    )
 
 
 def test_lines_of_a_text() -> None:

@@ -38,7 +38,7 @@ from logs.compaction.build import compact_day
 from logs.compaction.convert import SCHEMA
 from logs.layout import HOUR_MS, day_prefix, day_start_ms, parts_prefix
 from logs.listing import list_day
-from logs.models import DayPart, Partition, QuarantinedEntry, SupersededFile
+from logs.models import DayPart, Partition, PendingBuild, QuarantinedEntry, SupersededFile
 from logs.parts import lock_part
 from logs.pending import mark_days
 from logs.sources import log_source
@@ -404,7 +404,8 @@ def test_staff_have_all_objects_read_again(store: LocalStore) -> None:
     rebuild(store)
     before = builds()
 
-    assert mark_days_stale(tenant=TENANT, first=DAY, last=DAY) == [DAY]
+    assert mark_days_stale(store, tenant=TENANT, first=DAY, last=DAY) == [DAY]
+    assert list(PendingBuild.objects.values_list("tenant_id", "day")) == [(TENANT, DAY)]
     rebuild(store)
 
     assert not set(before.values()) & {build for (stage, _), build in builds().items() if stage == "hour"}

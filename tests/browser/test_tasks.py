@@ -222,6 +222,7 @@ def test_a_quarantined_day_is_built_again(
         page.fill("[name=reason]", "mended at the source")
         clicks.click("button.button:has-text('Build again')")
         page.wait_for_selector("text=1 day will be built again.")
+        page.wait_for_selector("#builds >> text=waits")
         assert clicks.count <= 3
     assert Partition.objects.get().listing_digest == ""
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django import forms
 from django.db import transaction
 from django.db.models import Count, Max
 
+from accounts.tenants.listing import require_live_tenant
 from analytics.models import Build, TenantHealth
 from analytics.summaries.days import mark_days_stale
 from analytics.tasks import refresh_day
-from logs.models import Partition, QuarantinedEntry
+from logs.models import Partition, PendingBuild, QuarantinedEntry
 from tenantadmin.backoffice.pages.base import PART, ReasonForm, TenantActPage, TenantPage
 from tenantadmin.core.errors import BadRequest
 from tenantadmin.core.timestamps import now
+from tenantadmin.http.health import ObjectStoreUnreachable
+from tenantadmin.objectstore import StoreError, default_store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +27,7 @@ MAX_DAYS: Final = 31
 
 
 class BuildsPage(TenantPage):
-    """Running and ended builds, which the page polls; days; quarantine by day and reason."""
+    """Pending, running and ended builds, which the page polls; days; quarantine by day and reason."""
 
     title = "Builds"
     template_name = "backoffice/tenant/builds.html"
@@ -33,8 +35,10 @@ class BuildsPage(TenantPage):
 
     def read(self) -> Mapping[str, Any]:
         tenant_id = self.tenant.pk
-        builds = list(Build.objects.filter(tenant_id=tenant_id)[:_ROWS])
-        shown: dict[str, Any] = {"builds": builds, "now": now()}
+        shown: dict[str, Any] = {
+            "pending": PendingBuild.objects.filter(tenant_id=tenant_id).order_by("day")[:_ROWS],
+            "builds": Build.objects.filter(tenant_id=tenant_id)[:_ROWS],
+        }
         if self.request.GET.get(PART) == "builds":
             return shown
         quarantine = QuarantinedEntry.objects.filter(tenant_id=tenant_id).values("day", "reason")
@@ -78,19 +82,30 @@ class RebuildPage(TenantActPage):
         length = (last - first).days + 1
         if not 1 <= length <= MAX_DAYS:
             raise BadRequest(f"Choose 1 to {MAX_DAYS} days; these are {length}.")
-        mark_days_stale(tenant=self.tenant.pk, first=first, last=last)
-        days = [first + dt.timedelta(days=number) for number in range(length)]
+        require_live_tenant(self.tenant.pk)
+        try:
+            days = mark_days_stale(default_store(), tenant=self.tenant.pk, first=first, last=last)
+        except StoreError as error:
+            raise ObjectStoreUnreachable from error
+        if not days:
+            raise BadRequest(f"There is no log of {first} to {last}.")
         tenant = str(self.tenant.pk)
         for day in days:
-            # Without a broker, beat finds the days: they are stale.
+            # Without a broker, beat finds the days: they are pending.
             transaction.on_commit(
                 lambda day=day: refresh_day.delay(tenant, day.isoformat()),  # type: ignore[misc]
                 robust=True,
             )
-        return f"{length} day{'s' if length > 1 else ''} will be built again.", {
+        return _say_days(len(days), without_log=length - len(days)), {
             "first": first.isoformat(),
             "last": last.isoformat(),
+            "days": [day.isoformat() for day in days],
         }
 
     def done_at(self) -> str:
         return self.to("tenant-builds")
+
+
+def _say_days(count: int, *, without_log: int) -> str:
+    said = "1 day will be built again." if count == 1 else f"{count} days will be built again."
+    return f"{said} {without_log} of the chosen days have no log." if without_log else said
