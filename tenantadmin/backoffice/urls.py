@@ -67,6 +67,10 @@ urlpatterns = [
     sql.SqlPage.at(f"{_TENANT}sql/", "tenant-sql"),
     sql.CancelQueryPage.at(f"{_TENANT}sql/running/<int:run>/cancel/", "tenant-sql-cancel"),
     builds.BuildsPage.at(f"{_TENANT}builds/", "tenant-builds"),
+    builds.QuarantinePage.at(f"{_TENANT}builds/quarantine/<slug:day>/", "tenant-quarantine"),
+    builds.QuarantinedEntryPage.at(
+        f"{_TENANT}builds/quarantine/entries/<int:entry>/", "tenant-quarantined-entry"
+    ),
     builds.RebuildPage.at(f"{_TENANT}builds/again/", "tenant-rebuild"),
     accounts.AccountPage.at(_ACCOUNT, "account"),
     accounts.ChangeAccountPage.at(f"{_ACCOUNT}change/", "account-change"),

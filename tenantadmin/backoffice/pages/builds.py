@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django import forms
 from django.db import transaction
 from django.db.models import Count, Max
 
+from accounts.cursors import cut_page
 from accounts.tenants.listing import require_live_tenant
 from analytics.models import Build, TenantHealth
 from analytics.summaries.days import mark_days_stale
 from analytics.tasks import refresh_day
 from logs.models import Partition, PendingBuild, QuarantinedEntry
+from logs.quarantine import read_quarantined
 from tenantadmin.backoffice.pages.base import PART, ReasonForm, TenantActPage, TenantPage
-from tenantadmin.core.errors import BadRequest
+from tenantadmin.core.errors import BadRequest, NotFound
 from tenantadmin.core.timestamps import now
 from tenantadmin.http.health import ObjectStoreUnreachable
 from tenantadmin.objectstore import StoreError, default_store
@@ -22,7 +25,11 @@ from tenantadmin.objectstore import StoreError, default_store
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from tenantadmin.backoffice.pages.base import Trail
+
 _ROWS: Final = 30
+#: Entries in quarantine on one page.
+_ENTRIES: Final = 100
 MAX_DAYS: Final = 31
 
 
@@ -51,6 +58,49 @@ class BuildsPage(TenantPage):
             )[:100],
             "has_quarantine": bool(quarantine[:1]),
         }
+
+
+class QuarantinePage(TenantPage):
+    """The entries of a day that are in quarantine, without their bytes."""
+
+    title = "Quarantine"
+    template_name = "backoffice/tenant/quarantine.html"
+
+    def trail(self) -> Trail:
+        return [*super().trail(), ("Builds", self.to("tenant-builds"))]
+
+    def read(self) -> Mapping[str, Any]:
+        try:
+            day = dt.date.fromisoformat(self.kwargs["day"])
+        except ValueError:
+            raise NotFound("There is no such day.") from None
+        entries = QuarantinedEntry.objects.filter(tenant_id=self.tenant.pk, day=day).order_by("pk")
+        after = self.request.GET.get("after", "")
+        if after.isdecimal():
+            entries = entries.filter(pk__gt=int(after[:18]))
+        shown, more = cut_page(entries, _ENTRIES)
+        return {"day": day, "entries": shown, "after": shown[-1].pk if more else None}
+
+
+class QuarantinedEntryPage(TenantPage):
+    """The raw bytes of one entry, for those with access. The audit has a row of each look."""
+
+    title = "Entry in quarantine"
+    template_name = "backoffice/tenant/quarantined_entry.html"
+
+    def trail(self) -> Trail:
+        return [*super().trail(), ("Builds", self.to("tenant-builds"))]
+
+    def read(self) -> Mapping[str, Any]:
+        self.require_access()
+        entry = QuarantinedEntry.objects.filter(tenant_id=self.tenant.pk, pk=self.kwargs["entry"]).first()
+        if entry is None:
+            raise NotFound("This entry is not in quarantine any more.")
+        try:
+            raw = read_quarantined(default_store(), entry, reader=self.reader)
+        except StoreError as error:
+            raise ObjectStoreUnreachable from error
+        return {"entry": entry, "raw": raw}
 
 
 class RebuildForm(ReasonForm):
