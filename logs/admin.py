@@ -17,6 +17,7 @@ from logs.models import (
     SavedQuery,
     SupersededFile,
 )
+from logs.pending import ATTEMPTS_TO_WAIT_FOR
 from tenantadmin.http.admin import ReadOnlyAdmin, shortened
 
 if TYPE_CHECKING:
@@ -88,9 +89,23 @@ class SupersededFileAdmin(ReadOnlyAdmin):
     search_fields = ("key__startswith",)
 
 
+class FailingFilter(admin.SimpleListFilter):
+    """Pending builds that failed several times."""
+
+    title = "attempts"
+    parameter_name = "failing"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:  # noqa: ARG002
+        return [("yes", "Failed several times")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:  # noqa: ARG002
+        return queryset.filter(attempts__gt=ATTEMPTS_TO_WAIT_FOR) if self.value() == "yes" else queryset
+
+
 @admin.register(PendingBuild)
 class PendingBuildAdmin(NamingAdmin):
     list_display = ("marked_at", "tenant_id", "day", "due_at", "attempts")
+    list_filter = (FailingFilter,)
     search_fields = ("tenant_id",)
 
 

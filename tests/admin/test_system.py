@@ -13,6 +13,7 @@ import pytest
 from django.core.cache import cache
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
 from redis import Redis
 
 from analytics.models import Build, Mining, ReplayRun
@@ -24,7 +25,7 @@ from tenantadmin.core.probes import CACHE_SECONDS, Probes
 from tenantadmin.core.queues import BUILDING, QUEUES, QueueState, read_queues
 from tenantadmin.core.timestamps import now
 from tenantadmin.http import health
-from tests.admin.reading import text_of
+from tests.admin.reading import cells, text_of
 from tests.admin.rows import make_row
 
 if TYPE_CHECKING:
@@ -79,6 +80,14 @@ class TestJobs:
         assert "Warehouse running 25.0 %" in shown
         assert "Warehouse queued 0.0 %" in shown
         assert "Service 0.1.0 Contract " in shown
+
+    def test_those_that_failed_several_times_are_a_list(self, staff: Client, world: factories.World) -> None:
+        for month, attempts in ((1, 3), (2, 4)):
+            day = dt.date(2026, month, 1)
+            PendingBuild.objects.create(tenant_id=world.tenant.pk, day=day, attempts=attempts)
+        address = f"{reverse('admin:logs_pendingbuild_changelist')}?failing=yes"
+        assert f'<a href="{address}">list</a>' in staff.get(PAGE).content.decode()
+        assert cells(staff.get(address).content.decode(), "attempts") == [("attempts", "4")]
 
     def test_queries_do_not_grow_with_the_jobs(self, staff: Client, world: factories.World) -> None:
         counts = []
