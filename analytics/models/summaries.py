@@ -157,6 +157,7 @@ class Build(models.Model):
         indexes = (
             models.Index(fields=["-started_at"], name="build_failed", condition=models.Q(state="failed")),
             models.Index(fields=["tenant_id", "-started_at"], name="build_of_tenant"),
+            models.Index(fields=["tenant_id", "period", "-started_at"], name="build_of_period"),
             models.Index(
                 fields=["tenant_id", "period"],
                 name="build_running",

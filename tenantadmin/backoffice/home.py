@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from uuid import UUID
 
+    from django.db.models import QuerySet
+
 _ROWS: Final = 10
 #: A fall of the hit rate by fewer points, or of fewer requests, is noise.
 _LEAST_DROP: Final = 0.02
@@ -51,7 +53,9 @@ def read_home() -> Home:
     """Return the lists of Home, in a constant number of queries, each by an index."""
     at = now()
     today = at.date()
-    health = TenantHealth.objects
+    # Logs and builds outlive their tenant.
+    is_live = Exists(Tenant.objects.filter(pk=OuterRef("tenant_id"), deleted_at__isnull=True))
+    health = TenantHealth.objects.filter(is_live)
     fallen = health.filter(drop__gte=_LEAST_DROP, requests_7__gte=_LEAST_REQUESTS)
     # As in the index.
     drops = list(fallen.order_by(F("drop").desc(nulls_last=True), "tenant_id")[:_ROWS])
@@ -63,7 +67,8 @@ def read_home() -> Home:
     )
     stale = list(health.filter(stale_days__gt=0).order_by("tenant_id")[:_ROWS])
     quarantined = list(health.filter(quarantined__gt=0).order_by("tenant_id")[:_ROWS])
-    failed = list(Build.objects.filter(state=Build.State.FAILED, started_at__gte=at - _FAILED_FOR)[:_ROWS])
+    failures = Build.objects.filter(state=Build.State.FAILED, started_at__gte=at - _FAILED_FOR)
+    failed = list(failures.filter(is_live, ~Exists(_later_end()))[:_ROWS])
     changes = list(
         Revision.objects.filter(changed_at__gte=at - _CHANGED_FOR)
         .defer("document")
@@ -80,6 +85,16 @@ def read_home() -> Home:
         **account_names(change.account_id for change in changes if not change.tenant_id),
     }
     return Home(drops, late, stale, quarantined, failed, changes, domains, names)
+
+
+def _later_end() -> QuerySet[Build]:
+    """Return a subquery: later builds of the same period that have ended. The last one is what counts."""
+    return Build.objects.filter(
+        tenant_id=OuterRef("tenant_id"),
+        period=OuterRef("period"),
+        started_at__gt=OuterRef("started_at"),
+        state__in=[Build.State.DONE, Build.State.FAILED],
+    )
 
 
 @dataclass(frozen=True, slots=True)

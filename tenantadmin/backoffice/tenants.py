@@ -136,5 +136,7 @@ def chart_of(overview: Overview, *, history: str) -> dict[str, Any]:
                 "href": f"{history}?kind={change.kind}&to={change.seq}",
             }
             for change in overview.changes
+            # The log of today, or of more days, is still to come.
+            if change.changed_at.date() <= overview.last
         ],
     }

@@ -237,6 +237,63 @@ class TestHome:
         for name in ("tenant", "tenant-builds", "tenant-history"):
             assert f'href="{to(name, tenant)}' in html
 
+    def test_what_was_mended_is_left_out(self, staff: Client, tenant: Tenant) -> None:
+        at = now() - dt.timedelta(hours=1)
+        for number, (period, state) in enumerate(
+            [
+                ("2026-03-01", "failed"),
+                ("2026-03-01", "done"),
+                ("2026-03-02", "done"),
+                ("2026-03-02", "failed"),
+            ]
+        ):
+            Build.objects.create(
+                tenant_id=tenant.pk,
+                period=period,
+                state=state,
+                error=f"error {number}",
+                started_at=at + dt.timedelta(minutes=number),
+            )
+        # One that runs has not mended it yet.
+        Build.objects.create(tenant_id=tenant.pk, period="2026-03-02")
+        # That of another tenant mends nothing.
+        Build.objects.create(tenant_id=uuid4(), period="2026-03-02", state="done")
+        shown = page(staff, "/admin/")
+        assert "Warehouse 2026-03-02 failed error 3" in shown
+        assert "error 0" not in shown
+
+    def test_the_last_failure_of_a_period_is_enough(self, staff: Client, tenant: Tenant) -> None:
+        for minutes in (2, 1):
+            Build.objects.create(
+                tenant_id=tenant.pk,
+                period="2026",
+                state="failed",
+                started_at=now() - dt.timedelta(minutes=minutes),
+                error=f"{minutes} minutes ago",
+            )
+        shown = page(staff, "/admin/")
+        assert "1 minutes ago" in shown
+        assert "2 minutes ago" not in shown
+
+    def test_deleted_tenants_need_nobody(self, staff: Client, tenant: Tenant) -> None:
+        for tenant_id in (tenant.pk, uuid4()):
+            TenantHealth.objects.create(
+                tenant_id=tenant_id,
+                last_day=now().date() - dt.timedelta(days=3),
+                drop=0.1,
+                requests_7=1000,
+                stale_days=2,
+                quarantined=5,
+            )
+            Build.objects.create(tenant_id=tenant_id, period="2026", state="failed")
+        assert "All is calm" not in page(staff, "/admin/")
+        Tenant.objects.filter(pk=tenant.pk).update(deleted_at=now())
+        assert "All is calm" in page(staff, "/admin/")
+
+    def test_a_change_leads_to_its_difference(self, staff: Client, tenant: Tenant) -> None:
+        html = staff.get("/admin/").content.decode()
+        assert f'href="{to("tenant-history", tenant)}?kind=rules&amp;to=1"' in html
+
     def test_changes_name_their_account(self, staff: Client, tenant: Tenant) -> None:
         Revision.objects.create(
             kind="account", account_id=tenant.account_id, seq=0, action="create", user="x", document={}
@@ -244,10 +301,11 @@ class TestHome:
         html = staff.get("/admin/").content.decode()
         assert f'href="{reverse("admin:account", args=[tenant.account_id])}">Acme</a>' in html
 
-    def test_small_drops_and_few_requests_are_noise(self, staff: Client, db: None) -> None:
+    def test_small_drops_and_few_requests_are_noise(self, staff: Client, world: factories.World) -> None:
         common = {"rate_7": 0.1, "rate_28": 0.5, "last_day": now().date()}
-        TenantHealth.objects.create(tenant_id=uuid4(), drop=0.4, requests_7=99, **common)
-        TenantHealth.objects.create(tenant_id=uuid4(), drop=0.019, requests_7=1000, **common)
+        other = factories.make_tenant(world.account, "Other")
+        TenantHealth.objects.create(tenant_id=world.tenant.pk, drop=0.4, requests_7=99, **common)
+        TenantHealth.objects.create(tenant_id=other.pk, drop=0.019, requests_7=1000, **common)
         assert "No tenant's hit rate fell" in page(staff, "/admin/")
 
     def test_what_nobody_owns_is_loaded_behind(self, staff: Client, world: factories.World) -> None:
@@ -261,9 +319,12 @@ class TestHome:
 
     def test_queries_do_not_grow_with_the_rows(self, staff: Client, world: factories.World) -> None:
         def fill() -> None:
+            name = str(uuid4())
+            tenant = Tenant.objects.create(account=world.account, name=name, name_key=name)
             TenantHealth.objects.create(
-                tenant_id=uuid4(), drop=0.3, requests_7=500, stale_days=1, quarantined=1
+                tenant_id=tenant.pk, drop=0.3, requests_7=500, stale_days=1, quarantined=1
             )
+            Build.objects.create(tenant_id=tenant.pk, period="2026", state="failed")
             Domain.objects.create(account=world.account, name=f"d{uuid4()}.example", challenge="c")
 
         fill()
@@ -323,6 +384,18 @@ class TestTenant:
         assert f"Warehouse {tenant.pk} Acme team live" in shown
         assert "No day of this period is built." in shown
         assert "rules 1 update owner@example.org" in shown
+
+    def test_the_chart_has_lines_up_to_its_last_day(self, staff: Client, tenant: Tenant) -> None:
+        today = now().date()
+        health = TenantHealth.objects.create(tenant_id=tenant.pk, last_day=today)
+        at = {"history": "/history/"}
+        marks = tenants.chart_of(tenants.read_overview(tenant.pk, days=7), **at)["marks"]
+        assert {mark["at"] for mark in marks} == {today.isoformat()}
+        assert marks[0]["text"] == "rules 1: update by owner@example.org"
+        health.last_day = today - dt.timedelta(days=1)
+        health.save()
+        assert tenants.chart_of(tenants.read_overview(tenant.pk, days=7), **at)["marks"] == []
+        assert "rules 1 update owner@example.org" in page(staff, to("tenant", tenant))
 
     @pytest.mark.parametrize("days", ["7", "365"])
     def test_the_range_is_chosen(self, staff: Client, tenant: Tenant, days: str) -> None:
