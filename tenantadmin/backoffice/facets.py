@@ -58,7 +58,7 @@ _MOST_FIRST: Final = "GROUP BY ALL\nORDER BY requests DESC\nLIMIT 200"
 
 @dataclass(frozen=True, slots=True)
 class Facets:
-    """What to look at. An empty text means: any."""
+    """What to look at. An empty text means: any. ``statement`` is the MD5 of one, in lower-case hex."""
 
     first: dt.date
     last: dt.date
@@ -66,6 +66,7 @@ class Facets:
     status: str = ""
     rule: str = ""
     table: str = ""
+    statement: str = ""
     show: Show = Show.ENTRIES
 
 
@@ -77,6 +78,8 @@ def write_sql(facets: Facets) -> str:
     if facets.table:
         # The column holds a JSON array of names.
         conditions.append(f"contains(tables, {quote_text(json.dumps(facets.table, ensure_ascii=False))})")
+    if facets.statement:
+        conditions.append(f"md5(standardizedSql) = {quote_text(facets.statement)}")
     where = "\n  AND ".join(conditions)
     end = _ENDS.get(facets.show, _MOST_FIRST)
     return f"SELECT {_SELECTED[facets.show]}\nFROM proxy_logs\nWHERE {where}\n{end}"

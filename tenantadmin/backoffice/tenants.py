@@ -1,18 +1,19 @@
-"""The overview of one tenant: figures, days for the chart, rules, statements, changes."""
+"""The overview of one tenant: figures, days for the chart, changes; rules and statements of its range."""
 
 from __future__ import annotations
 
 import datetime as dt
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
+import duckdb
 
 from accounts.models import Fqdn, Revision
 from accounts.models.history import RevisionKind
-from analytics.models import DayRollup, Kind, TenantHealth
-from analytics.summaries.store import read_document
+from analytics.models import DayRollup, TenantHealth
+from analytics.summaries.engine import shared_engine
+from analytics.summaries.ranges import find_range, rules_of, statements_of
 from tenantadmin.core.timestamps import now
 from tenantadmin.objectstore import StoreError, default_store
 
@@ -26,38 +27,27 @@ logger = logging.getLogger(__name__)
 RANGES: Final = (7, 28, 90, 365)
 DEFAULT_RANGE: Final = 28
 _STATEMENTS: Final = 10
-#: The largest document that the page reads.
-_MAX_DOCUMENT_BYTES: Final = 1 << 20
 _CHANGES: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Overview:
-    """What the page of a tenant shows of ``days`` days that end with ``last``."""
+class Range:
+    """Some days that end with a last one, and as many days before them. Both ends are included."""
 
     days: int
     first: dt.date
     last: dt.date
-    health: TenantHealth | None
-    counts: Sequence[DayRollup]
-    changes: Sequence[Revision]
-    fqdns: Sequence[Fqdn]
-    #: Rule effectiveness of the year of ``last``, as its document.
-    rules: Sequence[dict[str, Any]] = field(default=())
-    #: The heaviest statements of ``last``, as its document.
-    statements: Sequence[dict[str, Any]] = field(default=())
+    before_first: dt.date
+    before_last: dt.date
 
-    @property
-    def hits(self) -> int:
-        return sum(day.hits or 0 for day in self.counts)
 
-    @property
-    def misses(self) -> int:
-        return sum(day.misses or 0 for day in self.counts)
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """The sums of some days; all are 0 without log entries."""
 
-    @property
-    def warehouse_ms(self) -> int:
-        return sum(day.warehouse_ms or 0 for day in self.counts)
+    hits: int
+    misses: int
+    warehouse_ms: int
 
     @property
     def rate(self) -> float | None:
@@ -65,48 +55,103 @@ class Overview:
         return self.hits / requests if requests else None
 
 
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """What the page of a tenant shows of a range. ``before`` is None without a day in the range before."""
+
+    range: Range
+    health: TenantHealth | None
+    counts: Sequence[DayRollup]
+    sums: Sums
+    before: Sums | None
+    changes: Sequence[Revision]
+    fqdns: Sequence[Fqdn]
+
+    @property
+    def rate_change(self) -> float | None:
+        """The hit rate less that of the range before, as a share."""
+        before = None if self.before is None else self.before.rate
+        return None if before is None or self.sums.rate is None else self.sums.rate - before
+
+    @property
+    def change(self) -> Sums | None:
+        """The sums less those of the range before."""
+        before = self.before
+        return before and Sums(
+            self.sums.hits - before.hits,
+            self.sums.misses - before.misses,
+            self.sums.warehouse_ms - before.warehouse_ms,
+        )
+
+
+def range_of(last: dt.date, *, days: int) -> Range:
+    """Return the range of ``days`` days that end with ``last``. The calendar begins in the year 1."""
+
+    def back(number: int) -> dt.date:
+        return dt.date.fromordinal(max(1, last.toordinal() - number))
+
+    return Range(days, back(days - 1), last, back(2 * days - 1), back(days))
+
+
 def read_overview(tenant_id: UUID, *, days: int) -> Overview:
     """Return the overview of the last ``days`` days with log entries, or up to today without any."""
     health = TenantHealth.objects.filter(pk=tenant_id).first()
-    last = (health.last_day if health else None) or now().date()
-    first = dt.date.fromordinal(max(1, last.toordinal() - days + 1))
-    start = dt.datetime.combine(first, dt.time(), dt.UTC)
+    chosen = range_of((health.last_day if health else None) or now().date(), days=days)
+    start = dt.datetime.combine(chosen.first, dt.time(), dt.UTC)
     changes = Revision.objects.filter(
         kind__in=[RevisionKind.RULES, RevisionKind.CONFIG], tenant_id=tenant_id, changed_at__gte=start
     ).defer("document")
+    rows = (
+        DayRollup.objects.filter(tenant_id=tenant_id, day__range=(chosen.before_first, chosen.last))
+        .only("day", "hits", "misses", "warehouse_ms")
+        .order_by("day")
+    )
+    counts = [row for row in rows if row.day >= chosen.first]
+    before = [row for row in rows if row.day < chosen.first]
     return Overview(
-        days=days,
-        first=first,
-        last=last,
+        range=chosen,
         health=health,
-        counts=list(
-            DayRollup.objects.filter(tenant_id=tenant_id, day__range=(first, last))
-            .only("day", "hits", "misses", "warehouse_ms")
-            .order_by("day")
-        ),
+        counts=counts,
+        sums=_sum_of(counts),
+        before=_sum_of(before) if before else None,
         changes=list(changes.order_by("-changed_at", "-pk")[:_CHANGES]),
         fqdns=list(Fqdn.objects.filter(tenant_id=tenant_id)),
-        rules=_document(tenant_id, Kind.RULES, str(last.year)).get("rules", ()),
-        statements=_document(tenant_id, Kind.DAY, last.isoformat()).get("queries", ())[:_STATEMENTS],
     )
 
 
-def _document(tenant_id: UUID, kind: Kind, period: str) -> dict[str, Any]:
-    """Return a summary document, or an empty one if there is none, or none that a page can read."""
-    stored = read_document(tenant=tenant_id, kind=kind, period=period)
-    if stored is None or stored.bytes > _MAX_DOCUMENT_BYTES:
-        return {}
-    body = stored.body
+def _sum_of(days: Sequence[DayRollup]) -> Sums:
+    return Sums(
+        sum(day.hits or 0 for day in days),
+        sum(day.misses or 0 for day in days),
+        sum(day.warehouse_ms or 0 for day in days),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RangeParts:
+    """What the rollups of a range have: its rules, each with the range before, and its top statements."""
+
+    rules: Sequence[tuple[dict[str, Any], dict[str, Any] | None]]
+    statements: Sequence[dict[str, Any]]
+
+
+def read_range(tenant_id: UUID, chosen: Range) -> RangeParts | None:
+    """Return the rules and statements of a range, or None if its rollups cannot be read.
+
+    The page loads them behind itself: they are in the object store.
+    """
+    own = find_range(tenant=tenant_id, first=chosen.first, last=chosen.last)
+    before = find_range(tenant=tenant_id, first=chosen.before_first, last=chosen.before_last)
+    store = default_store()
     try:
-        if stored.file:
-            with default_store().open(stored.file) as file:
-                body = file.read()
-    except StoreError as error:
-        # The rest of the page does not need the object store.
-        logger.warning("The document %s of %s cannot be read: %s", kind, period, error)
-        return {}
-    document: dict[str, Any] = orjson.loads(body)
-    return document
+        with shared_engine(store) as engine:
+            earlier = {rule["ruleId"]: rule for rule in rules_of(engine.connection, store, before)}
+            rules = rules_of(engine.connection, store, own)
+            statements = statements_of(engine.connection, store, own, most=_STATEMENTS)
+    except (StoreError, duckdb.Error) as error:
+        logger.warning("The rollups of %s to %s cannot be read: %s", chosen.first, chosen.last, error)
+        return None
+    return RangeParts([(rule, earlier.get(rule["ruleId"])) for rule in rules], statements)
 
 
 def chart_of(overview: Overview, *, history: str) -> dict[str, Any]:
@@ -115,7 +160,7 @@ def chart_of(overview: Overview, *, history: str) -> dict[str, Any]:
     ``history`` is the address of the tenant's history, to which a line leads.
     """
     by_day = {day.day: day for day in overview.counts}
-    labels = [overview.first + dt.timedelta(days=number) for number in range(overview.days)]
+    labels = [overview.range.first + dt.timedelta(days=number) for number in range(overview.range.days)]
     counts = [(by_day[day].hits or 0, by_day[day].misses or 0) if day in by_day else (0, 0) for day in labels]
     return {
         "labels": [day.isoformat() for day in labels],
@@ -137,6 +182,6 @@ def chart_of(overview: Overview, *, history: str) -> dict[str, Any]:
             }
             for change in overview.changes
             # The log of today, or of more days, is still to come.
-            if change.changed_at.date() <= overview.last
+            if change.changed_at.date() <= overview.range.last
         ],
     }

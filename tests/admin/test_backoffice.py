@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from html import unescape
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 from uuid import uuid4
 
 import orjson
 import pytest
+from django.core.management import call_command
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -19,9 +21,10 @@ from accounts.models import Domain, Event, Fqdn, Membership, Revision, Tenant, U
 from accounts.staff.access import end_expired_access
 from accounts.staff.finding import tenants_matching
 from accounts.staff.roles import set_support
-from analytics.models import Build, ReplayRun, SummaryDocument, TenantHealth
+from analytics.models import Build, DayRollup, ReplayRun, TenantHealth
 from analytics.tasks import refresh_day
 from logs import quarantine
+from logs.layout import day_start_ms
 from logs.models import LogRead, Partition, PendingBuild, QuarantinedEntry
 from rules.drafts import create_draft
 from rules.models import Marker, RuleDraft, Ruleset
@@ -34,9 +37,10 @@ from tenantadmin.core.timestamps import now
 from tenantadmin.objectstore import LocalStore, ObjectNotFound, StoreError, default_store
 from tests import factories
 from tests.admin.acting import act
+from tests.admin.logs import DAY, ENTRY, put_log
 from tests.admin.reading import text_of
 from tests.conftest import ApiClient
-from tests.objects import save_object, use_store
+from tests.objects import save_object
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -407,33 +411,81 @@ class TestTenant:
         html = staff.get(to("tenant", tenant), {"days": days}).content.decode()
         assert 'href="?days=28" aria-current="true"' in html
 
-    @pytest.mark.parametrize("limit", [1 << 20, 10], ids=["read", "too large"])
-    def test_top_statements_are_those_of_a_document_in_an_object(
-        self,
-        staff: Client,
-        tenant: Tenant,
-        limit: int,
-        settings: Any,
-        tmp_path: Path,
-        monkeypatch: pytest.MonkeyPatch,
+    def test_figures_change_against_the_days_before(self, staff: Client, tenant: Tenant) -> None:
+        last = dt.date(2026, 3, 28)
+        TenantHealth.objects.create(tenant_id=tenant.pk, last_day=last)
+        for age, hits, misses in ((0, 60, 40), (6, 0, 0), (7, 90, 10), (13, 0, 100), (14, 1000, 1000)):
+            DayRollup.objects.create(
+                tenant_id=tenant.pk,
+                day=last - dt.timedelta(days=age),
+                build="b",
+                version=1,
+                files={},
+                bytes=1,
+                hits=hits,
+                misses=misses,
+                warehouse_ms=10 * misses,
+            )
+        shown = page(staff, to("tenant", tenant), days=7)
+        assert "2026-03-22 to 2026-03-28, UTC, against 2026-03-15 to 2026-03-21" in shown
+        assert "Hit rate 60.0 % +15.0 points;" in shown
+        assert "Hits 60 −30 Misses 40 −70 Warehouse time 400 ms −700 ms" in shown
+        assert "there is no log of the 365 days before" in page(staff, to("tenant", tenant), days=365)
+
+    def test_every_figure_links_to_its_requests(self, staff: Client, tenant: Tenant) -> None:
+        put_log(tenant, ENTRY, {**ENTRY, "cacheStatus": "MISS"})
+        html = staff.get(to("tenant", tenant), {"days": 7}).content.decode()
+        sql = to("tenant-sql", tenant)
+        figures = re.findall(r'<div class="value"><a href="([^"]+)"', html)
+        assert figures == [
+            f"{sql}?first=2026-02-23&amp;last=2026-03-01&amp;{more}"
+            for more in (
+                "show=statuses",
+                "status=HIT&amp;show=statements",
+                "show=statuses",
+                "show=statements",
+            )
+        ]
+        assert f'<a href="{sql}?first=2026-03-01&amp;last=2026-03-01&amp;show=statuses">1</a>' in html
+
+    def test_the_range_chooses_rules_and_statements(
+        self, staff: Client, access: Client, tenant: Tenant, object_store: Path
     ) -> None:
-        use_store(settings, tmp_path.as_uri())
-        statement = {"statement": "SELECT * FROM sales.orders", "count": 1297, "cacheHits": 12}
-        document = orjson.dumps({"queries": [statement]})
-        row = SummaryDocument.objects.create(
-            tenant_id=tenant.pk,
-            kind="day",
-            period=now().date().isoformat(),
-            body=b"",
-            file="day.json",
-            bytes=len(document),
-        )
-        monkeypatch.setattr(tenants, "_MAX_DOCUMENT_BYTES", limit)
-        # Without the object, the rest of the page is there.
-        assert "none that this page can read" in page(staff, to("tenant", tenant))
-        save_object(default_store(), row.file, document)
-        shown = page(staff, to("tenant", tenant))
-        assert ("SELECT * FROM sales.orders" in shown) == (limit > len(document))
+        decided = {**ENTRY, "matchedRule": "orders", "matchedRuleName": "Orders"}
+        put_log(tenant, decided, {**decided, "cacheStatus": "MISS"}, {**decided, "cacheStatus": "MISS"})
+        earlier = {**decided, "timestamp": day_start_ms(DAY - dt.timedelta(days=7)), "logId": "earlier"}
+        key = f"{tenant.pk}/logs/{DAY - dt.timedelta(days=7):%Y/%m/%d}/00/a.json"
+        save_object(default_store(), key, orjson.dumps(earlier))
+        call_command("rebuild", tenant=tenant.pk)
+        html = staff.get(to("tenant", tenant), {"days": 7}).content.decode()
+        assert 'hx-get="?part=range&amp;days=7"' in html
+        part = staff.get(f"{to('tenant', tenant)}?days=7&part=range").content.decode()
+        shown = text_of(part)
+        assert "Rules 2026-02-23 to 2026-03-01, and change against 2026-02-16 to 2026-02-22" in shown
+        assert "Orders orders 3 +2 33.3 % -66.7 points" in shown
+        assert "Top statements 2026-02-23 to 2026-03-01" in shown
+        assert "SELECT <b> orders 3 1" in shown
+        longer = text_of(staff.get(f"{to('tenant', tenant)}?days=28&part=range").content.decode())
+        assert "Orders orders 4 new 50.0 %" in longer
+        # The number of a statement leads to SQL that counts the same requests.
+        href = unescape(re.findall(rf'href="({to("tenant-sql", tenant)}\?sql=[^"]+)"', part)[0])
+        sql = re.findall(r"<textarea[^>]*>(.*?)</textarea>", access.get(href).content.decode(), re.DOTALL)[0]
+        answer = access.post(to("tenant-sql", tenant), {"statement": unescape(sql).strip()})
+        assert "HIT null 1 1 0" in text_of(answer.content.decode())
+        assert "MISS null 2 0 2" in text_of(answer.content.decode())
+
+    def test_a_range_that_cannot_be_read(self, staff: Client, tenant: Tenant, object_store: Path) -> None:
+        put_log(tenant, ENTRY)
+        for files in DayRollup.objects.values_list("files", flat=True):
+            for key in files.values():
+                default_store().delete(key)
+        shown = text_of(staff.get(to("tenant", tenant), {"part": "range"}).content.decode())
+        assert "The rules and statements of 2026-02-02 to 2026-03-01 cannot be read now." in shown
+
+    def test_a_range_without_log(self, staff: Client, tenant: Tenant) -> None:
+        shown = text_of(staff.get(to("tenant", tenant), {"part": "range"}).content.decode())
+        assert "No rule decided a request of these days." in shown
+        assert "No day of these is built." in shown
 
     def test_a_tenant_that_never_was(self, staff: Client, db: None) -> None:
         answer = staff.get(reverse("admin:tenant", args=[uuid4()]))

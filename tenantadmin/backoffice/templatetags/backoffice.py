@@ -159,6 +159,12 @@ def named(names: Mapping[Any, tuple[str, str]], key: Any) -> tuple[str, str] | N
 
 
 @register.filter
+def less(value: float | None, other: float | None) -> float | None:
+    """Return the difference of two numbers, or None if one is missing."""
+    return None if value is None or other is None else value - other
+
+
+@register.filter
 def negated(value: float | None) -> float | None:
     return None if value is None else -value
 

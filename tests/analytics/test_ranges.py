@@ -1,0 +1,78 @@
+"""Rules and statements of a range of days are those of the oracle, whole months and single days alike."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from datetime import date
+from typing import Any
+
+import pytest
+
+from analytics.models import DayRollup
+from analytics.summaries.engine import shared_engine
+from analytics.summaries.ranges import find_range, rules_of, statements_of
+from tenantadmin.objectstore import default_store
+from tests.analytics import oracle
+from tests.analytics.builds import put, rebuild_all, rows_of
+from tests.analytics.pipeline import TENANT
+from tests.analytics.random_log import random_entries
+
+pytestmark = pytest.mark.django_db
+DAYS = [date(2026, 1, 31), date(2026, 2, 1), date(2026, 2, 28), date(2026, 3, 1), date(2026, 3, 2)]
+
+
+@pytest.fixture(autouse=True)
+def log() -> None:
+    chance = random.Random(5)  # noqa: S311  # reproducible, not secret
+    for day in DAYS:
+        put("00/a.json", *random_entries(chance, day), day=day)
+    rebuild_all()
+
+
+def read(first: date, last: date, *, most: int = 3) -> tuple[list[Any], list[Any]]:
+    found = find_range(tenant=TENANT, first=first, last=last)
+    store = default_store()
+    with shared_engine(store) as engine:
+        return (
+            rules_of(engine.connection, store, found),
+            statements_of(engine.connection, store, found, most=most),
+        )
+
+
+def without_statements(rules: list[Any]) -> list[Any]:
+    return [{**rule, "queriesMatched": None} for rule in rules]
+
+
+@pytest.mark.parametrize(
+    ("first", "last"),
+    [(DAYS[0], DAYS[-1]), (DAYS[1], DAYS[3]), (DAYS[3], DAYS[3]), (date(2026, 2, 1), date(2026, 2, 28))],
+)
+def test_they_are_those_of_the_oracle(first: date, last: date) -> None:
+    rules, statements = read(first, last)
+    rows = rows_of(*(day for day in DAYS if first <= day <= last))
+    assert without_statements(rules) == without_statements(oracle.rules_document(rows)["rules"])
+    hits = Counter(row["standardizedSql"] for row in oracle.hits(rows))
+    requests = hits + Counter(row["standardizedSql"] for row in oracle.misses(rows))
+    del requests[None]
+    assert [row["requests"] for row in statements] == [count for _, count in requests.most_common(3)]
+    for row in statements:
+        assert (row["requests"], row["hits"]) == (requests[row["sql"]], hits[row["sql"]])
+        own = [each for each in rows if each["standardizedSql"] == row["sql"]]
+        assert row["rule"] == oracle.latest(own)["matchedRule"]
+
+
+def test_a_whole_month_is_one_part() -> None:
+    found = find_range(tenant=TENANT, first=DAYS[0], last=DAYS[-1])
+    assert len(found.parts) == 4
+    assert sorted(found.days) == DAYS
+
+
+def test_days_of_another_version_are_left_out() -> None:
+    DayRollup.objects.filter(day=DAYS[3]).update(version=1)
+    rules, _ = read(DAYS[3], DAYS[4])
+    assert without_statements(rules) == without_statements(oracle.rules_document(rows_of(DAYS[4]))["rules"])
+
+
+def test_without_a_log_there_is_nothing() -> None:
+    assert read(date(2025, 1, 1), date(2025, 1, 31)) == ([], [])
