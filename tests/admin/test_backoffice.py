@@ -7,6 +7,7 @@ import re
 from html import unescape
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
+from urllib.parse import unquote_plus
 from uuid import uuid4
 
 import orjson
@@ -688,6 +689,12 @@ class TestMarkers:
     def test_the_blast_radius_comes_before_the_reason(self, support: Client, tenant: Tenant) -> None:
         shown = page(support, to("tenant-invalidate", tenant), rule="orders")
         assert "orders 0 0 B 0 ms 0, 0, 0, 0" in shown
+        # Each number leads to its SQL.
+        html = support.get(to("tenant-invalidate", tenant), {"rule": "orders"}).content.decode()
+        links = re.findall(rf'href="{to("tenant-sql", tenant)}\?sql=([^"]+)"', html)
+        assert len(links) == 4
+        assert unquote_plus(links[0]).startswith("SELECT\n    count(*) AS entries,")
+        assert unquote_plus(links[3]).startswith("SELECT day, count(DISTINCT cacheKey) AS keys")
         assert not Marker.objects.exists()
 
     def test_support_invalidates_with_a_reason(self, support: Client, tenant: Tenant) -> None:

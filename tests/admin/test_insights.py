@@ -10,10 +10,11 @@ from uuid import uuid4
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
 
 from accounts.models import Event, Membership, Revision, Tenant
 from accounts.tenants.lifecycle import delete_tenant
-from analytics.models import Digest, Effect, Mining, Recommendation, TenantHealth
+from analytics.models import Digest, Effect, Mining, Recommendation, ReplayRun, TenantHealth
 from logs.models import QueryRun
 from rules.models import RuleDraft, Ruleset
 from rules.write import write_ruleset
@@ -22,6 +23,7 @@ from tenantadmin.core.timestamps import now
 from tests.admin.advice import RULE, recommend
 from tests.admin.logs import DAY, put_log, to
 from tests.admin.reading import text_of
+from tests.admin.rows import make_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,6 +82,20 @@ class TestRecommendations:
             assert to(f"tenant-advice-{act}", tenant, recommendation=found.pk) in html
         # Without access the SQL is to read, not to run.
         assert "Open in SQL" not in page
+
+    def test_predicted_figures_link_to_their_replay_or_the_evidence(
+        self, staff: Client, tenant: Tenant
+    ) -> None:
+        found = recommend(tenant)
+        html = staff.get(to("tenant-insights", tenant)).content.decode()
+        assert html.count(f'<a href="#evidence-{found.pk}">') == 3
+        assert f'id="evidence-{found.pk}"' in html
+        found.replay = make_row(ReplayRun, tenant_id=tenant.pk, state="done")
+        found.save()
+        replay = reverse("admin:analytics_replayrun_change", args=[found.replay.pk])
+        html = staff.get(to("tenant-insights", tenant)).content.decode()
+        assert html.count(f'<a href="{replay}">') == 3
+        assert staff.get(replay).status_code == 200
 
     def test_support_looks_and_searches_but_does_not_decide(
         self, support: Client, tenant: Tenant, django_capture_on_commit_callbacks: Any

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 from uuid import uuid4
 
 from django import forms
@@ -63,7 +64,16 @@ class InvalidatePage(TenantActPage):
     def read(self) -> Mapping[str, Any]:
         rule = self.request.POST.get("rule") or self.request.GET.get("rule", "")
         log = LogReader(default_store(), self.tenant.pk, self.reader)
-        return {"rule_id": rule, "preview": preview_invalidation(log, rule_id=rule, now=now())}
+        preview = preview_invalidation(log, rule_id=rule, now=now())
+        sql = {
+            query["name"]: f"{self.to('tenant-sql')}?{urlencode({'sql': query['sql']})}"
+            for query in preview["queries"]
+        }
+        targets = [
+            (target, sql[f"{target['ruleId']} live"], sql[f"{target['ruleId']} sameHour"])
+            for target in preview["targets"]
+        ]
+        return {"rule_id": rule, "preview": preview, "targets": targets}
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         # What invalidates other rules has no results of its own.
