@@ -1,4 +1,5 @@
-"""What staff find in the demo: a log that stopped, an object that nobody can read, a failed build, a domain.
+"""What staff find in the demo: a hit rate that fell, a log that stopped, an object that nobody can read, a
+failed build, a domain.
 
 The other incidents are in the logs themselves: blocked statements, a mistake in the rules that was restored,
 results that were served although a write made them stale, and a leak.
@@ -6,6 +7,7 @@ results that were served although a write made them stale, and a leak.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +19,10 @@ from analytics.models import Build
 from logs.layout import day_start_ms, logs_prefix
 from tenantadmin.core.timestamps import now
 from tenantadmin.demo.generate import SEED
+from tenantadmin.demo.markers import ensure_markers
+from tenantadmin.demo.people import publish_rules
+from tenantadmin.demo.profile import Mistake
+from tenantadmin.demo.statements import Persona
 from tenantadmin.demo.writer import LogPlan, write_logs
 
 if TYPE_CHECKING:
@@ -28,13 +34,24 @@ if TYPE_CHECKING:
 
 #: The log of the stranger's tenant ends so many days before the others.
 _LATE_DAYS: Final = 3
-_ENTRIES: Final = 40
+_ENTRIES_PER_DAY: Final = 100
+#: Its last days were under a rule that sends every read past the cache, which nobody has removed.
+_FALLEN_DAYS: Final = 5
+_DAY_MINUTES: Final = 1440
+_PAST_THE_CACHE: Final = {
+    "id": "try-without-cache",
+    "name": "Try without the cache",
+    "action": "bypass",
+    "conditions": {"isReadOnly": True},
+}
 #: What a Gateway leaves if it is killed while it writes.
 _CUT: Final = b'{"logId": "5f0c", "timestamp": 17'
 _ERROR: Final = "StoreError: the object store did not answer within 60 s"
 
 
-def ensure_incidents(store: ObjectStore, demo: Demo, *, account_id: UUID, last_day: date) -> None:
+def ensure_incidents(
+    store: ObjectStore, demo: Demo, *, account_id: UUID, first_day: date, last_day: date
+) -> None:
     """Make the incidents. Those that exist do not change.
 
     Raises:
@@ -43,14 +60,30 @@ def ensure_incidents(store: ObjectStore, demo: Demo, *, account_id: UUID, last_d
     owner, stranger = demo.people.owner, demo.people.stranger
     tenant = Tenant.objects.get(name=stranger.tenant, account__owners__email=stranger.email)
     day = last_day - timedelta(days=_LATE_DAYS)
-    plan = LogPlan(demo.profiles[0], tenant.pk, first_day=day, days=1, seed=SEED, entries=_ENTRIES)
-    for _ in write_logs(store, plan):
-        pass
+    days = max((day - first_day).days + 1, 1)
+    published = max(days - _FALLEN_DAYS, 0) * _DAY_MINUTES
+    mistake = Mistake(published=published, restored=days * _DAY_MINUTES, rule=_PAST_THE_CACHE)
+    profile = demo.profiles[0]
+    # Dashboards ask for the same results again, so that a small log has a hit rate that can fall.
+    boards = tuple(one for one in profile.consumers if one.persona is Persona.DASHBOARD)
+    plan = LogPlan(
+        replace(profile, mistake=mistake, advice=(), consumers=boards),
+        tenant.pk,
+        first_day=day - timedelta(days=days - 1),
+        days=days,
+        seed=SEED,
+        entries=_ENTRIES_PER_DAY * days,
+    )
+    markers = [marker for written in write_logs(store, plan) for marker in written.markers]
+    for publication in plan.profile.publications(plan.first_day)[:2]:
+        publish_rules(tenant.pk, publication, actor=stranger.email)
+    ensure_markers(tenant.pk, markers)
     hour = f"{logs_prefix(tenant.pk)}{day:%Y/%m/%d}/12/"
     store.save(f"{hour}{day_start_ms(day) + 43_200_000}-cut.json", ContentFile(_CUT))
+    # The build of a day that has a log would be done again.
     Build.objects.get_or_create(
         tenant_id=tenant.pk,
-        period=day.isoformat(),
+        period=(day + timedelta(days=1)).isoformat(),
         state=Build.State.FAILED,
         defaults={"error": _ERROR, "finished_at": now()},
     )

@@ -17,6 +17,7 @@ from rules.ruleset import read_ruleset
 from rules.write import write_ruleset
 from tenantadmin.core.timestamps import from_epoch_ms
 from tenantadmin.demo.advice import advised_summary
+from tenantadmin.demo.profile import Profile
 from tosapp.active import active_terms
 from tosapp.publishing import publish
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from accounts.models.billing import Plan
-    from tenantadmin.demo.profile import Profile, Publication
+    from tenantadmin.demo.profile import Publication
     from tenantadmin.demo.reading import People, Person
 
 
@@ -107,14 +108,18 @@ def publish_rules(tenant_id: UUID, publication: Publication, *, actor: str) -> N
         )
 
 
-def ensure_strangers_tenant(name: str, *, account_id: UUID, users: DemoUsers) -> None:
-    """Create the stranger's own tenant, which the users of the demo's account cannot see."""
+def ensure_strangers_tenant(name: str, *, account_id: UUID, users: DemoUsers, first_day: date) -> None:
+    """Create the stranger's own tenant, which the users of the demo's account cannot see.
+
+    It is older than its logs, which begin with ``first_day``.
+    """
     if _find_tenant(name, account_id=account_id) is None:
         create_tenant(
             account_id=account_id,
             document={"tenantName": name},
             actor=users.stranger.email,
             owner=users.stranger,
+            created_at=from_epoch_ms(Profile.created_at(first_day)),
         )
 
 

@@ -113,7 +113,13 @@ def seed_demo(
             record = _seed_documents(record, demo, today=today, days=days, share=share)
             _write_record(store, record)
             yield from _seed_logs(store, record, demo.profiles, owner=demo.people.owner)
-            ensure_incidents(store, demo, account_id=UUID(record.account_id), last_day=record.last_day)
+            ensure_incidents(
+                store,
+                demo,
+                account_id=UUID(record.account_id),
+                first_day=date.fromisoformat(record.first_day),
+                last_day=record.last_day,
+            )
             record = replace(record, complete=True)
             _write_record(store, record)
         names = [profile.name for profile in demo.profiles]
@@ -129,8 +135,8 @@ def _seed_documents(
     owner, stranger = demo.people.owner, demo.people.stranger
     account_id = ensure_account(owner.account, owner=users.owner, plan=owner.plan, actor=users.admin)
     other_id = ensure_account(stranger.account, owner=users.stranger, plan=stranger.plan, actor=users.admin)
-    ensure_strangers_tenant(stranger.tenant, account_id=other_id, users=users)
     first_day = today - timedelta(days=days) if record is None else date.fromisoformat(record.first_day)
+    ensure_strangers_tenant(stranger.tenant, account_id=other_id, users=users, first_day=first_day)
     tenant_ids = tuple(
         str(ensure_tenant(profile, account_id=account_id, users=users, first_day=first_day))
         for profile in demo.profiles

@@ -26,7 +26,7 @@ from accounts.tenants.lifecycle import create_tenant
 from analytics.advice import effects, mining
 from analytics.advice.effects import measure_tenant_effects, read_effect
 from analytics.advice.mining import run_mining
-from analytics.models import Build, Mining, Recommendation, ReplayRun, TenantHealth
+from analytics.models import Build, DayRollup, Mining, Recommendation, ReplayRun, TenantHealth
 from analytics.summaries.days import find_stale_days, rebuild_day
 from logs.layout import parse_raw_key
 from logs.models import QuarantinedEntry
@@ -34,6 +34,7 @@ from rules.marker_lists import MarkerFilter, list_markers
 from rules.markers import read_marker
 from rules.models import Marker, RuleDraft
 from rules.ruleset import read_ruleset
+from tenantadmin.backoffice.home import read_home
 from tenantadmin.core.timestamps import from_epoch_ms
 from tenantadmin.demo import people, writer
 from tenantadmin.demo.access import demo_file
@@ -313,7 +314,7 @@ def test_staff_find_an_incident_of_each_kind(store: ObjectStore) -> None:
     waiting = Domain.objects.get(verified_at=None)
     assert (waiting.name, waiting.account.name) == ("data.meridian.example", "Meridian Goods")
     failed = Build.objects.get(state="failed")
-    assert (failed.tenant_id, failed.period) == (tenant.pk, "2026-11-17")
+    assert (failed.tenant_id, failed.period) == (tenant.pk, "2026-11-18")
     call_command("rebuild", stdout=StringIO())
     late = TenantHealth.objects.get(pk=tenant.pk)
     assert (late.last_day, late.quarantined) == (date(2026, 11, 17), 1)
@@ -322,6 +323,27 @@ def test_staff_find_an_incident_of_each_kind(store: ObjectStore) -> None:
     assert (quarantined.tenant_id, quarantined.day) == (tenant.pk, date(2026, 11, 17))
     assert RETAIL.mistake is not None
     assert any(b'"BLOCKED"' in content for content in raw_logs(store).values())
+
+
+def test_a_hit_rate_fell_and_its_cause_can_be_restored(store: ObjectStore) -> None:
+    for _ in seed_demo(store, DEMO, today=TODAY, days=21, share=0.01):
+        pass
+    tenant = strangers_tenant()
+    call_command("rebuild", tenant=tenant.pk, stdout=StringIO())
+    drops = read_home().drops
+    assert [row.tenant_id for row in drops] == [tenant.pk]
+    assert drops[0].requests_7 > 600
+    assert read_ruleset(tenant.pk).rules[0]["id"] == "try-without-cache"
+    changes = Revision.objects.filter(kind="rules", tenant_id=tenant.pk).order_by("seq")
+    assert list(changes.values_list("seq", "user", "changed_at__date")) == [
+        (0, PEOPLE.stranger.email, date(2026, 10, 30)),
+        (1, PEOPLE.stranger.email, date(2026, 10, 30)),
+        (2, PEOPLE.stranger.email, date(2026, 11, 13)),
+    ]
+    rates = list(
+        DayRollup.objects.filter(tenant_id=tenant.pk, day__gte="2026-11-13").values_list("hits", flat=True)
+    )
+    assert rates == [0] * 5
 
 
 def test_the_admin_publishes_terms_which_the_pat_need_not_accept(store: ObjectStore) -> None:
