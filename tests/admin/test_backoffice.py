@@ -115,6 +115,7 @@ class TestRoles:
 
     def test_neither_strangers_nor_owners_get_in(self, tenant: Tenant, world: factories.World) -> None:
         pages = {**every_page(tenant), **of_admins(tenant)}
+        pages["tenant-quarantined-entry"] = to("tenant-quarantined-entry", tenant, entry=1)
         for user in (None, world.owner, world.member, world.stranger):
             client = Client()
             if user is not None:
