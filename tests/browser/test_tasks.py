@@ -69,7 +69,7 @@ class Clicks:
 
     def search(self, said: str) -> None:
         """Open the palette and type."""
-        self.click("text=Search apps and models")
+        self.click("text=Tenant, person, account, domain")
         # Letters before that would be lost.
         self.page.wait_for_selector("#search-input-command:focus")
         self.page.keyboard.type(said)
@@ -388,6 +388,8 @@ def test_by_keyboard_alone(chromium: str, service: str, world: factories.World, 
         page.wait_for_selector("#search-input-command:focus")
         page.keyboard.type("Nobody")
         page.wait_for_selector("#command-results >> text=Nothing matches “Nobody”")
+        # There is nothing to open.
+        page.keyboard.press("Enter")
         page.keyboard.press("Escape")
         page.keyboard.type("Warehouse")
         page.wait_for_selector("#command-results a[href*='/admin/tenants/']")
@@ -414,6 +416,18 @@ def test_what_could_not_be_loaded_says_so(
         page.route("**?part=check", lambda route: route.fulfill(status=404))
         page.goto(f"{service}/admin/tenants/{tenant.pk}/rules/")
         page.wait_for_selector("#check >> text=This could not be loaded.")
+
+
+def test_enter_opens_the_first_result(
+    chromium: str, service: str, world: factories.World, tenant: Tenant
+) -> None:
+    with signed_in(chromium, service, world) as (page, _):
+        page.keyboard.press("Control+k")
+        page.wait_for_selector("#search-input-command:focus")
+        page.keyboard.type("Warehouse")
+        page.wait_for_selector("#command-results a[href*='/admin/tenants/']")
+        page.keyboard.press("Enter")
+        page.wait_for_url(f"{service}/admin/tenants/{tenant.pk}/")
 
 
 def pages_of(world: factories.World, tenant: Tenant) -> list[str]:

@@ -23,6 +23,18 @@ function showLocalTimes(root) {
 document.addEventListener("DOMContentLoaded", () => showLocalTimes(document));
 document.addEventListener("htmx:load", (event) => showLocalTimes(event.target));
 
+// --- Enter in the command palette opens the first result ---
+
+document.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.target.id !== "search-input-command") return;
+    // django-unfold opens the result that the arrows chose. Without one it fails, so it must not see the key.
+    if (document.querySelector("#command-results li.active")) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const first = document.querySelector("#command-results a");
+    if (first) window.location.assign(first.href);
+}, true);
+
 // --- What is wider than its place can be scrolled by keyboard ---
 
 function letKeyboardScroll(root) {
