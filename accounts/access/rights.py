@@ -106,6 +106,11 @@ def in_force() -> Q:
     return Q(revoked_at__isnull=True) & (Q(expires_at__isnull=True) | Q(expires_at__gt=now()))
 
 
+def has_not_ended() -> Q:
+    """Return the filter for memberships that last, or whose time is not over."""
+    return Q(ends_at__isnull=True) | Q(ends_at__gt=now())
+
+
 def read_rights(claims: Claims) -> Rights:
     """Read what the database allows the subject of ``claims`` now.
 

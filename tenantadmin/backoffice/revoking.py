@@ -22,7 +22,7 @@ from accounts.roles import has_other_active_admin, lock_admins, replace_roles
 from accounts.staff.access import end_access
 from accounts.staff.roles import set_support
 from accounts.tenants.errors import TenantNotFound
-from tenantadmin.backoffice.rights import RightKind, left_alone
+from tenantadmin.backoffice.rights import RightKind, left_alone, rights_of
 from tenantadmin.core.errors import NotFound, ValidationFailed
 from tenantadmin.http.admin_actions import Refused
 
@@ -142,6 +142,8 @@ def why_not_offboard(person: User, *, actor: str) -> str:
         return "This is you. Ask another platform admin."
     if person.is_platform_admin and not has_other_active_admin(person):
         return "This is the last active platform admin. Make somebody else one first."
+    if not person.is_active and not rights_of(person, limit=1).rows:
+        return "The person is inactive and has no right any more."
     return ""
 
 

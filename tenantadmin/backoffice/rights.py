@@ -15,7 +15,7 @@ from django.db.models import Exists, Max, OuterRef, Q
 from django.db.models.functions import Coalesce
 
 from accounts.access.principal import WILDCARD
-from accounts.access.rights import in_force
+from accounts.access.rights import has_not_ended, in_force
 from accounts.models import (
     Account,
     Membership,
@@ -168,7 +168,7 @@ def _collect(
         lists.append(staff.order_by("role", "email"))
     if ownerships is not None:
         lists.append(ownerships.select_related("user", "account").order_by("user__email", "pk"))
-    lists.append(memberships.select_related("user").order_by("user__email", "pk"))
+    lists.append(memberships.filter(has_not_ended()).select_related("user").order_by("user__email", "pk"))
     if grants is not None:
         lists.append(grants.filter(in_force()).select_related("grantee", "granted_by").order_by("pk"))
     lists.append(tokens.filter(in_force()).select_related("owner").order_by("owner__email", "pk"))

@@ -82,7 +82,7 @@ def every_page(tenant: Tenant) -> dict[str, str]:
     draft = create_draft(tenant_id=tenant.pk, document={}, actor="x@example.org")
     names = [name for _, name in TABS]
     more = (
-        *("tenant-access", "tenant-access-end", "tenant-rules-trace", "tenant-rebuild"),
+        *("tenant-access", "tenant-rules-trace", "tenant-rebuild"),
         *("tenant-digests", "tenant-reports", "tenant-verify"),
     )
     return {
@@ -193,10 +193,11 @@ class TestAccess:
 
     def test_it_is_given_back(self, support: Client, tenant: Tenant) -> None:
         address = to("tenant-access-end", tenant)
-        refused = support.post(address, {"reason": "done"})
-        assert refused.status_code == 409
-        assert "You have no limited access to this tenant." in refused.content.decode()
+        for refused in (support.get(address), support.post(address, {"reason": "done"})):
+            assert refused.status_code == 409
+            assert "You have no limited access to this tenant." in refused.content.decode()
         support.post(to("tenant-access", tenant), {"hours": 1, "reason": "x"})
+        assert "You are no longer a member of this tenant" in page(support, address)
         assert support.post(address, {"reason": "done"}).status_code == 302
         assert not Membership.objects.filter(user__email="support@example.org").exists()
 
@@ -212,6 +213,14 @@ class TestAccess:
         assert refused.status_code == 409
         membership = Membership.objects.get(user=user)
         assert (membership.role, membership.ends_at) == ("owner", None)
+
+    @pytest.mark.parametrize("name", ["tenant-access", "tenant-member", "tenant-engine", "tenant-rules-add"])
+    def test_a_deleted_tenant_has_no_form(self, staff: Client, tenant: Tenant, name: str) -> None:
+        assert staff.get(to(name, tenant)).status_code == 200
+        Tenant.objects.filter(pk=tenant.pk).update(deleted_at=now())
+        refused = staff.get(to(name, tenant))
+        assert refused.status_code == 404
+        assert "The tenant is deleted: nothing of it can be changed." in refused.content.decode()
 
 
 class TestHome:

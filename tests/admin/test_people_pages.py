@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import datetime as dt
 import io
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -121,6 +122,20 @@ class TestTables:
         assert by_person["member@example.org"] == moment
         assert by_person["owner@example.org"] is None
 
+    def test_access_whose_time_is_over_is_not_there(self, staff: Client, world: factories.World) -> None:
+        over = Membership.objects.create(
+            user=world.stranger, tenant=world.tenant, role="member", ends_at=now() - dt.timedelta(minutes=1)
+        )
+        assert "stranger@example.org" not in {it.person.email for it in rights_on(world.tenant).rows}
+        assert [it.on for it in rights_of(world.stranger).rows if it.kind == "membership"] == [
+            [world.stranger_tenant.pk]
+        ]
+        assert [it.kind for it in far_reaching_rights().rows] == ["role"]
+        over.ends_at = now() + dt.timedelta(hours=1)
+        over.save()
+        assert "stranger@example.org" in {it.person.email for it in rights_on(world.tenant).rows}
+        assert [it.kind for it in far_reaching_rights().rows] == ["role", "membership"]
+
     def test_what_has_ended_is_not_there(self, world: factories.World) -> None:
         pat = make_pat(world.member, tenants=[str(world.tenant.pk)])
         grant = make_grant(world.member, world.tenant, world.owner)
@@ -136,7 +151,9 @@ class TestTables:
     ) -> None:
         make_pat(world.platform_admin, accounts=["*"])
         support = factories.make_user("support@example.org", is_support=True)
-        Membership.objects.create(user=support, tenant=world.tenant, role="member", ends_at=now())
+        Membership.objects.create(
+            user=support, tenant=world.tenant, role="member", ends_at=now() + dt.timedelta(hours=1)
+        )
         rows = far_reaching_rights().rows
         assert [(it.kind, it.person.email, it.what) for it in rows][:3] == [
             ("role", "admin@example.org", "platform admin"),
@@ -243,7 +260,7 @@ class TestRevoking:
         pat = make_pat(world.tenant_admin, tenants=[str(tenant.pk)])
         grant = make_grant(world.stranger, tenant, world.owner)
         limited = Membership.objects.create(
-            user=world.platform_admin, tenant=tenant, role="member", ends_at=now()
+            user=world.platform_admin, tenant=tenant, role="member", ends_at=now() + dt.timedelta(hours=1)
         )
         member = Membership.objects.get(user=world.member)
         keys = [f"membership:{member.pk}", f"membership:{limited.pk}", f"grant:{grant.pk}", f"token:{pat.pk}"]
@@ -481,6 +498,19 @@ class TestOffboarding:
             "This is the last active platform admin."
         )
 
+    def test_who_is_offboarded_is_not_offered_it_again(self, staff: Client, world: factories.World) -> None:
+        address = of(world.member, "person-offboard")
+        User.objects.filter(pk=world.member.pk).update(is_active=False)
+        # Who is only deactivated still has rights to end.
+        assert address in staff.get(of(world.member)).content.decode()
+        assert staff.post(address, {"reason": "left"}).status_code == 302
+        assert address not in staff.get(of(world.member)).content.decode()
+        html = staff.get(address).content.decode()
+        assert "The person is inactive and has no right any more." in html
+        assert 'name="reason"' not in html
+        assert staff.post(address, {"reason": "left"}).status_code == 400
+        assert len(acts()) == 1
+
     def test_who_came_meanwhile_needs_an_heir_too(self, staff: Client, world: factories.World) -> None:
         """A tenant that the person got after the page was shown is not left without owner."""
         form = self.form(world)
@@ -524,3 +554,13 @@ class TestPerson:
         staff.post(take, {"hours": 1, "reason": "x"})
         html = staff.get(people_of(world.tenant)).content.decode()
         assert end in html
+
+    def test_a_lasting_member_is_offered_neither(self, staff: Client, world: factories.World) -> None:
+        take = reverse("admin:tenant-access", args=[world.tenant.pk])
+        end = reverse("admin:tenant-access-end", args=[world.tenant.pk])
+        Membership.objects.create(user=world.platform_admin, tenant=world.tenant, role="member")
+        html = staff.get(people_of(world.tenant)).content.decode()
+        assert take not in html
+        assert end not in html
+        assert "You are a member of this tenant already." in shown(staff, take, status=409)
+        assert "You have no limited access to this tenant." in shown(staff, end, status=409)

@@ -141,9 +141,20 @@ class NoLogAccess(Forbidden):
     message = "This is for members of the tenant. Take access for a limited time: see its page People."
 
 
-class TenantPage(StaffPage):
-    """A page of one tenant, deleted ones included, with the tabs of all its pages."""
+class DeletedTenant(TenantNotFound):
+    """The tenant is deleted."""
 
+    message = "The tenant is deleted: nothing of it can be changed."
+
+
+class TenantPage(StaffPage):
+    """A page of one tenant, deleted ones included, with the tabs of all its pages.
+
+    Attributes:
+        needs_live: whether a deleted tenant has no such page.
+    """
+
+    needs_live: ClassVar[bool] = False
     tenant: Tenant
 
     def prepare(self) -> None:
@@ -151,6 +162,8 @@ class TenantPage(StaffPage):
         if tenant is None:
             raise TenantNotFound
         self.tenant = tenant
+        if self.needs_live and tenant.deleted_at is not None:
+            raise DeletedTenant
 
     def heading(self) -> str:
         return f"{self.title}: {self.tenant.name}" if hasattr(self, "tenant") else self.title

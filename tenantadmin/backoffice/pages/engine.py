@@ -30,6 +30,7 @@ class EnginePage(TenantActPage):
         " rest; a query that reads too much for it is refused."
     )
     needs = StaffRole.ADMIN
+    needs_live = True
     form_class = EngineForm
 
     def initial(self) -> dict[str, Any]:

@@ -12,9 +12,10 @@ from django.urls import reverse
 from accounts.deletion import owned_alone
 from accounts.emails import normalize_email
 from accounts.events import record_event
-from accounts.models import Event, Membership, User
+from accounts.models import Event, User
 from accounts.models.events import EventKind
 from accounts.models.users import MembershipRole, StaffRole
+from accounts.staff.access import current_membership
 from tenantadmin.backoffice.csv_files import stream_csv
 from tenantadmin.backoffice.pages.base import (
     ActPage,
@@ -40,7 +41,6 @@ from tenantadmin.backoffice.rights import (
     rights_on,
 )
 from tenantadmin.core.errors import Conflict, NotFound
-from tenantadmin.core.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -151,9 +151,7 @@ class PeoplePage(TenantRights, RightsPage):
     def read(self) -> Mapping[str, Any]:
         return {
             "rights": self.rights(limit=MAX_ROWS),
-            "has_access": Membership.objects.filter(
-                tenant=self.tenant, user__email=self.actor, ends_at__gt=now()
-            ).exists(),
+            "membership": current_membership(self.user, tenant_id=self.tenant.pk),
             "events": Event.objects.filter(tenant_id=self.tenant.pk).order_by("-at", "-id")[:_EVENTS],
         }
 
@@ -178,6 +176,7 @@ class MemberPage(TenantActPage):
     button = "Save"
     is_dangerous = True
     needs: ClassVar[StaffRole] = StaffRole.ADMIN
+    needs_live = True
     form_class = MemberForm
     follows = "The user has this role in the tenant, and no other, within five seconds."
 

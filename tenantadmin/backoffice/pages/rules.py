@@ -174,6 +174,7 @@ class SimpleRulePage(TenantActPage):
     name = "rules.published"
     button = "Add"
     needs: ClassVar[StaffRole] = StaffRole.ADMIN
+    needs_live = True
     follows = "The rule caches reads of these tables. It is added behind the other rules, which decide first."
     form_class = SimpleRuleForm
 

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from django import forms
 
 from accounts.models import User
-from accounts.staff.access import MAX_HOURS, end_access, take_access
+from accounts.staff.access import MAX_HOURS, LastingMember, current_membership, end_access, take_access
 from tenantadmin.backoffice.facets import Facets, Show, write_sql
 from tenantadmin.backoffice.pages.base import PART, ReasonForm, TenantActPage, TenantPage
 from tenantadmin.backoffice.tenants import (
@@ -75,11 +75,18 @@ class AccessPage(TenantActPage):
     name = "access.taken"
     button = "Take access"
     is_dangerous = True
+    needs_live = True
     follows = (
         "You become a member of this tenant and may read its logs until the time is over. The tenant's "
         "owners see it among the members and in the events, with your reason."
     )
     form_class = AccessForm
+
+    def prepare(self) -> None:
+        super().prepare()
+        membership = current_membership(self.user, tenant_id=self.tenant.pk)
+        if membership is not None and membership.ends_at is None:
+            raise LastingMember
 
     def initial(self) -> dict[str, Any]:
         return {"hours": 1, **super().initial()}
@@ -109,6 +116,12 @@ class EndAccessPage(TenantActPage):
     name = "access.ended"
     button = "End access"
     follows = "You are no longer a member of this tenant, within five seconds."
+
+    def prepare(self) -> None:
+        super().prepare()
+        membership = current_membership(self.user, tenant_id=self.tenant.pk)
+        if membership is None or membership.ends_at is None:
+            raise NoAccess
 
     def act(self, _values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         user = User.objects.get(email=self.actor)
