@@ -22,6 +22,7 @@ from tenantadmin.http.admin_actions import ConfirmedAction, Refused, with_confir
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from django.db.models import QuerySet
     from django.http import HttpRequest
 
 _MAX_NAMES: Final = 10
@@ -68,25 +69,23 @@ def _end_support(request: HttpRequest, user: User) -> None:
         raise Refused("This user is not support.")
 
 
-def _warn_of_demotion(request: HttpRequest, user: User) -> list[str]:
-    if user.role != PrimaryRole.ADMIN:
-        return ["Is no platform admin: will be refused."]
-    return _warn_of_admin(request, user)
+def _no_demotion(_request: HttpRequest, user: User) -> str:
+    return "Is no platform admin" if user.role != PrimaryRole.ADMIN else _is_last_admin(user)
+
+
+def _no_deactivation(_request: HttpRequest, user: User) -> str:
+    return _is_last_admin(user) if user.is_active else "Is deactivated already"
 
 
 def _warn_of_deactivation(request: HttpRequest, user: User) -> list[str]:
-    if not user.is_active:
-        return ["Is deactivated already: will be refused."]
     return [*_warn_of_admin(request, user), *_warn_of_ownerships(user)]
 
 
-def _warn_of_activation(_request: HttpRequest, user: User) -> list[str]:
-    return ["Is active already: will be refused."] if user.is_active else []
+def _no_deletion(request: HttpRequest, user: User) -> str:
+    return "This is you" if user.pk == request.user.pk else _is_last_admin(user)
 
 
 def _warn_of_deletion(request: HttpRequest, user: User) -> list[str]:
-    if user.pk == request.user.pk:
-        return ["This is you: will be refused."]
     counts = User.objects.filter(pk=user.pk).aggregate(
         Memberships=Count("memberships", distinct=True),
         tokens=Count("personal_access_tokens", distinct=True),
@@ -99,12 +98,15 @@ def _warn_of_deletion(request: HttpRequest, user: User) -> list[str]:
     ]
 
 
+def _is_last_admin(user: User) -> str:
+    is_last = user.is_platform_admin and not has_other_active_admin(user)
+    return "Is the last active platform admin" if is_last else ""
+
+
 def _warn_of_admin(request: HttpRequest, user: User) -> list[str]:
     """Warn what else happens if ``user`` is an active platform admin and loses that role."""
     if not user.is_platform_admin:
         return []
-    if not has_other_active_admin(user):
-        return ["Is the last active platform admin: will be refused."]
     tokens = [f"{token.name} ({token})" for token in wildcard_tokens(user)]
     return [
         *(["This is you: you leave this site at once."] if user.pk == request.user.pk else []),
@@ -128,21 +130,15 @@ def _reset_second_factor(request: HttpRequest, user: User) -> None:
         raise Refused("This user has no second factor.")
 
 
-def _warn_of_reset(request: HttpRequest, user: User) -> list[str]:
+def _no_reset(request: HttpRequest, user: User) -> str:
     if user.pk == request.user.pk:
-        return ["This is you: will be refused."]
-    return [] if second_factors(user) else ["Has no second factor: will be refused."]
+        return "This is you"
+    return "" if second_factors(user) else "Has no second factor"
 
 
 def _unlink(request: HttpRequest, user: User) -> None:
     if not unlink_identity(user, actor=str(request.user)):
         raise Refused("No identity provider is linked.")
-
-
-def _warn_of_unlinking(_request: HttpRequest, user: User) -> list[str]:
-    if not user.identity_subject:
-        return ["No identity provider is linked: will be refused."]
-    return [f"Signs in through {user.identity_provider}."]
 
 
 def _verify(request: HttpRequest, domain: Domain) -> None:
@@ -157,16 +153,23 @@ def _verify(request: HttpRequest, domain: Domain) -> None:
     )
 
 
-def _warn_of_verification(_request: HttpRequest, domain: Domain) -> list[str]:
+def _others(domain: Domain) -> QuerySet[Domain]:
+    """Return the same name of other accounts."""
+    return Domain.objects.filter(name=domain.name).exclude(pk=domain.pk).select_related("account")
+
+
+def _no_verification(_request: HttpRequest, domain: Domain) -> str:
     if domain.verified_at is not None:
-        return ["Is verified already: will be refused."]
-    others = Domain.objects.filter(name=domain.name).exclude(pk=domain.pk).select_related("account")
-    taken = [it.account.name for it in others if it.verified_at is not None]
-    if taken:
-        return [f"Is verified for the account {taken[0]}: will be refused."]
+        return "Is verified already"
+    taken = _others(domain).filter(verified_at__isnull=False).first()
+    return f"Is verified for the account {taken.account.name}" if taken else ""
+
+
+def _warn_of_verification(_request: HttpRequest, domain: Domain) -> list[str]:
+    others = [other.account.name for other in _others(domain)]
     return [
         f"Goes to the account {domain.account.name} ({domain.account_id}).",
-        *([f"Also registered by {_join_names(it.account.name for it in others)}."] if others else []),
+        *([f"Also registered by {_join_names(others)}."] if others else []),
     ]
 
 
@@ -185,7 +188,8 @@ USER_ACTIONS: Final = (
             follows="A platform admin becomes a user, within five seconds for tokens that are out already. "
             "Personal access tokens with a wildcard are revoked.",
             do=_demote,
-            warn=_warn_of_demotion,
+            refusal=_no_demotion,
+            warn=_warn_of_admin,
         )
     ),
     with_confirmation(
@@ -196,7 +200,7 @@ USER_ACTIONS: Final = (
             follows="Support may enter this site: look at everything but logs, invalidate cached results and "
             "rebuild days. It gives no right in the API.",
             do=_make_support,
-            warn=lambda _, user: ["Is support already: will be refused."] if user.is_support else [],
+            refusal=lambda _, user: "Is support already" if user.is_support else "",
         )
     ),
     with_confirmation(
@@ -206,7 +210,7 @@ USER_ACTIONS: Final = (
             done="Support ended",
             follows="Who is no longer staff leaves this site at once.",
             do=_end_support,
-            warn=lambda _, user: [] if user.is_support else ["Is not support: will be refused."],
+            refusal=lambda _, user: "" if user.is_support else "Is not support",
         )
     ),
     with_confirmation(
@@ -218,6 +222,7 @@ USER_ACTIONS: Final = (
             "and sign-in links end for good, and so do personal access tokens with a wildcard. Other "
             "personal access tokens work again once the user is activated.",
             do=_deactivate,
+            refusal=_no_deactivation,
             warn=_warn_of_deactivation,
         )
     ),
@@ -229,7 +234,7 @@ USER_ACTIONS: Final = (
             follows="Who is activated may sign in again. Personal access tokens that have neither expired "
             "nor been revoked work again; sessions from before do not.",
             do=_activate,
-            warn=_warn_of_activation,
+            refusal=lambda _, user: "Is active already" if user.is_active else "",
         )
     ),
     with_confirmation(
@@ -240,7 +245,7 @@ USER_ACTIONS: Final = (
             follows="Passkeys, authenticator app and recovery codes are removed. The user is asked for a new "
             "second factor at once. Make sure that the person who asks is the user.",
             do=_reset_second_factor,
-            warn=_warn_of_reset,
+            refusal=_no_reset,
         )
     ),
     with_confirmation(
@@ -251,7 +256,8 @@ USER_ACTIONS: Final = (
             follows="The next identity provider that proves the user's address is linked. Make sure that the "
             "person who asks is the user.",
             do=_unlink,
-            warn=_warn_of_unlinking,
+            refusal=lambda _, user: "" if user.identity_subject else "No identity provider is linked",
+            warn=lambda _, user: [f"Signs in through {user.identity_provider}."],
         )
     ),
     with_confirmation(
@@ -261,6 +267,7 @@ USER_ACTIONS: Final = (
             done="Deleted",
             follows="A deleted user does not come back. The history of documents keeps the email.",
             do=_delete,
+            refusal=_no_deletion,
             warn=_warn_of_deletion,
             deletes=True,
         )
@@ -275,6 +282,7 @@ DOMAIN_ACTIONS: Final = (
             follows="The account's tenants may claim every FQDN in the domain, and no other account can "
             "verify it, though the DNS does not prove who controls it.",
             do=_verify,
+            refusal=_no_verification,
             warn=_warn_of_verification,
         )
     ),

@@ -16,6 +16,7 @@ from django.utils.text import Truncator
 from unfold.admin import ModelAdmin, TabularInline
 
 from tenantadmin.http import admin_search
+from tenantadmin.http.admin_actions import FROM_RECORD, is_offered
 from tenantadmin.http.admin_lists import LightList
 
 if TYPE_CHECKING:
@@ -153,7 +154,13 @@ class ReadOnlyAdmin(_ModelAdmin):
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
         context["revisions_address"] = self.revisions_address(context["original"])
-        context["staff_actions"] = [(name, title) for name, title in self.get_action_choices(request) if name]
+        titles = dict(self.get_action_choices(request))
+        context["staff_actions"] = [
+            (name, titles[name])
+            for name, (run, *_) in self.get_actions(request).items()
+            if is_offered(run, request, context["original"])
+        ]
+        context["from_record"] = FROM_RECORD
         context["action_checkbox_name"] = ACTION_CHECKBOX_NAME
         response: HttpResponse = super().render_change_form(request, context, *args, **kwargs)
         return response

@@ -10,7 +10,9 @@ from allauth.account.internal.flows.reauthentication import raise_if_reauthentic
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.db import transaction
+from django.http import HttpResponseRedirect
 from django.template.response import TemplateResponse
+from django.urls import reverse
 
 from tenantadmin.core.errors import ApiError
 from tenantadmin.core.request_context import acting_for
@@ -19,13 +21,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from django.db.models import QuerySet
-    from django.http import HttpRequest
+    from django.http import HttpRequest, HttpResponse
 
-    AdminAction = Callable[[Any, HttpRequest, QuerySet[Any]], TemplateResponse | None]
+    AdminAction = Callable[[Any, HttpRequest, QuerySet[Any]], HttpResponse | None]
 
 logger = logging.getLogger(__name__)
 #: Characters of a reason.
 MAX_REASON: Final = 500
+#: What the page of one row sends, so that the reader comes back to it.
+FROM_RECORD: Final = "from_record"
 #: A confirmation page lists the warnings of each row. Nobody would read more of them.
 _MAX_ROWS: Final = 100
 
@@ -41,8 +45,9 @@ class Refused(ApiError):
 class ConfirmedAction:
     """An action of the admin site with a confirmation page.
 
-    ``follows`` is the effect on every row. ``warn`` returns warnings for one row. ``do`` performs the action
-    on a row, or raises an `ApiError`, inside a transaction that records it too.
+    ``follows`` is the effect on every row. ``refusal`` returns why one row would be refused, and then the
+    page of that row does not offer the action; else an empty text, and ``warn`` returns warnings. ``do``
+    performs the action on a row, or raises an `ApiError`, inside a transaction that records it too.
     """
 
     name: str
@@ -50,6 +55,7 @@ class ConfirmedAction:
     done: str
     follows: str
     do: Callable[[HttpRequest, Any], None]
+    refusal: Callable[[HttpRequest, Any], str] = field(default=lambda _request, _row: "")
     warn: Callable[[HttpRequest, Any], list[str]] = field(default=lambda _request, _row: [])
     deletes: bool = False
 
@@ -61,7 +67,7 @@ def with_confirmation(action: ConfirmedAction) -> AdminAction:
     """
 
     @admin.action(description=action.title)
-    def run(model_admin: Any, request: HttpRequest, queryset: QuerySet[Any]) -> TemplateResponse | None:
+    def run(model_admin: Any, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
         raise_if_reauthentication_required(request, app="allauth.mfa")
         rows = list(queryset[: _MAX_ROWS + 1])
         if len(rows) > _MAX_ROWS:
@@ -76,10 +82,27 @@ def with_confirmation(action: ConfirmedAction) -> AdminAction:
         with acting_for(reason):
             for row in rows:
                 _run(model_admin, request, action, row)
-        return None
+        return _back_to_record(model_admin, request, queryset)
 
     run.__name__ = action.name
+    run.refusal = action.refusal  # type: ignore[attr-defined]  # read by `is_offered`
     return run
+
+
+def is_offered(run: AdminAction, request: HttpRequest, row: Any) -> bool:
+    """Return True unless the action ``run`` would be refused for ``row``."""
+    return not run.refusal(request, row)  # type: ignore[attr-defined]  # made by `with_confirmation`
+
+
+def _back_to_record(
+    model_admin: Any, request: HttpRequest, queryset: QuerySet[Any]
+) -> HttpResponseRedirect | None:
+    """Return the way to the page of the row where the reader began; None is the list."""
+    row = queryset.first() if FROM_RECORD in request.POST else None
+    if row is None:
+        return None
+    page = f"admin:{model_admin.opts.app_label}_{model_admin.opts.model_name}_change"
+    return HttpResponseRedirect(reverse(page, args=[row.pk]))
 
 
 def _ask(
@@ -89,13 +112,19 @@ def _ask(
         **model_admin.admin_site.each_context(request),
         "title": action.title,
         "action": action,
-        "rows": [(row, action.warn(request, row)) for row in rows],
+        "rows": [(row, _warnings(request, action, row)) for row in rows],
+        "from_record": FROM_RECORD if FROM_RECORD in request.POST else "",
         "opts": model_admin.opts,
         "action_checkbox_name": ACTION_CHECKBOX_NAME,
         "media": model_admin.media,
         "max_reason": MAX_REASON,
     }
     return TemplateResponse(request, "admin/confirm_action.html", context)
+
+
+def _warnings(request: HttpRequest, action: ConfirmedAction, row: Any) -> list[str]:
+    refusal = action.refusal(request, row)
+    return [f"{refusal}: will be refused."] if refusal else action.warn(request, row)
 
 
 def _run(model_admin: Any, request: HttpRequest, action: ConfirmedAction, row: Any) -> None:
@@ -132,10 +161,6 @@ def revocation(follows: str, end: Callable[..., bool]) -> AdminAction:
             done="Revoked",
             follows=f"What is revoked stays so. {follows}",
             do=revoke,
-            warn=_warn_of_revocation,
+            refusal=lambda _, row: "" if row.revoked_at is None else "Was revoked before",
         )
     )
-
-
-def _warn_of_revocation(_request: HttpRequest, row: Any) -> list[str]:
-    return ["Was revoked before: will be refused."] if row.revoked_at is not None else []

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.contrib.admin.models import LogEntry
@@ -259,13 +260,50 @@ def test_a_revocation_says_whose_grant_ends_and_what_will_be_refused(
     assert shown.count("will be refused") == 1
 
 
+def offered(html: str) -> list[str]:
+    """Return the actions that the page of a row offers."""
+    return re.findall('<button class="act" name="action" value="(\\w+)">', html)
+
+
+def test_a_page_offers_only_what_would_be_done(
+    staff: Client, second_admin: User, world: factories.World
+) -> None:
+    def of(user: User) -> list[str]:
+        return offered(staff.get(reverse("admin:accounts_user_change", args=[user.pk])).content.decode())
+
+    assert of(world.platform_admin) == ["demote", "make_support", "deactivate"]
+    gone = factories.make_user("gone@example.org", is_active=False, is_support=True, identity_subject="s")
+    assert of(gone) == ["end_support", "activate", "unlink", "delete"]
+    second_admin.is_active = False
+    second_admin.save()
+    assert of(world.platform_admin) == ["make_support"]
+
+
+def test_who_acts_on_a_page_comes_back_to_it(staff: Client, world: factories.World) -> None:
+    page = reverse("admin:accounts_user_change", args=[world.member.pk])
+    assert '<input type="hidden" name="from_record" value="yes">' in staff.get(page).content.decode()
+    listed = reverse("admin:accounts_user_changelist")
+
+    def post(name: str, **more: str) -> Any:
+        form = {"action": name, "_selected_action": [str(world.member.pk)], "from_record": "yes"}
+        return staff.post(listed, {**form, **more})
+
+    assert '<input type="hidden" name="from_record" value="yes">' in post("make_support").content.decode()
+    done = {"confirmed": "yes", "reason": "asked to"}
+    for name in ("make_support", "make_support"):
+        assert post(name, **done)["Location"] == page
+    shown = staff.get(page).content.decode()
+    assert "Made support: member@example.org." in shown
+    assert "Refused for member@example.org: This user is support already." in shown
+    assert post("delete", **done)["Location"] == listed
+
+
 def test_a_page_offers_what_its_list_does_and_shows_what_was_done(
     staff: Client, world: factories.World
 ) -> None:
     address = reverse("admin:accounts_user_change", args=[world.member.pk])
     shown = staff.get(address).content.decode()
-    for name in ("demote", "deactivate", "activate", "delete"):
-        assert f'<button class="act" name="action" value="{name}">' in shown
+    assert offered(shown) == ["make_support", "deactivate", "delete"]
     history = reverse("admin:accounts_user_history", args=[world.member.pk])
     assert f'href="{history}"' in shown
     assert "No actions on this site yet." in staff.get(history).content.decode()

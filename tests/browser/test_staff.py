@@ -165,7 +165,7 @@ def test_a_mailed_link(chromium: str, service: str, settings: Any, ada: User) ->
         page.click("button:has-text('Sign in')")
         assert is_on_the_first_page(page, service)
         page.goto(f"{service}/admin/accounts/user/{ada.pk}/change/")
-        page.click("text=Reset second factor")
+        page.click("text=Make support")
         page.wait_for_selector("#reason")
         page.goto(f"{service}/admin/accounts/user/")
         page.wait_for_selector("#result_list")
