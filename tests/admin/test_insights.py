@@ -75,7 +75,7 @@ class TestRecommendations:
         page = text_of(html)
         assert "Cache m.ads for a minute cache open 60 requests read m.ads." in page
         assert "Warehouse time saved +5.0 s Hits +40 to +60, likely +50" in page
-        assert f"by a replay of {DAY} to {DAY}, with the rules of revision 1" in page
+        assert f"by a replay of {DAY} to {DAY} with the rules of revision 1" in page
         assert "SELECT standardizedSql FROM proxy_logs" in page
         assert "SELECT &lt;b&gt;" in html
         for act in ("accept", "draft", "dismiss"):

@@ -18,12 +18,14 @@ from django.test import Client
 from django.urls import reverse
 from playwright.sync_api import expect
 
-from accounts.models import Domain, Fqdn, Membership, User
-from analytics.models import DayRollup, TenantHealth
+from accounts.models import Domain, Fqdn, Membership, Revision, User
+from analytics.models import Build, DayRollup, TenantHealth
 from logs.models import Partition, QuarantinedEntry, QueryRun
+from rules.markers import MANUAL, NewMarker, create_marker
 from rules.models import Marker, RuleDraft, Ruleset
 from rules.write import write_ruleset
 from tenantadmin.backoffice.tabs import TABS
+from tenantadmin.core.request_context import acting_for
 from tenantadmin.core.timestamps import now
 from tests import factories
 from tests.admin.advice import recommend
@@ -138,7 +140,8 @@ def signed_in(
     client = Client()
     client.force_login(world.platform_admin)
     cookie = client.cookies[settings.SESSION_COOKIE_NAME].value
-    with browsing(chromium) as page:
+    # The reader's own time beside UTC takes room.
+    with browsing(chromium, timezone_id="Europe/Berlin") as page:
         page.context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": cookie, "url": service}])
         if size := media.pop("viewport", None):
             page.set_viewport_size(size)
@@ -534,3 +537,72 @@ def test_a_narrow_window_in_both_color_schemes(
         page.goto(f"{service}/admin/")
         page.wait_for_selector("#without-owner >> text=Every tenant")
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+#: The panels of which a part is off to the side, and the days that are broken at a hyphen.
+_OFF_TO_THE_SIDE = """() => {
+    const nameOf = (it) => it.closest(".panel").querySelector("h2, summary")?.innerText ?? it.id;
+    const wide = [...document.querySelectorAll(".page :is(.panel, .wide)")]
+        .filter((it) => it.scrollWidth > it.clientWidth)
+        .map((it) => `${nameOf(it)}: ${it.scrollWidth} in ${it.clientWidth}`);
+    const broken = [];
+    for (const cell of document.querySelectorAll(".page .panel :is(th, td):not(:has(code))")) {
+        const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+        while (texts.nextNode()) {
+            for (const day of texts.currentNode.data.matchAll(/\\d{4}-\\d\\d-\\d\\d/g)) {
+                const range = document.createRange();
+                range.setStart(texts.currentNode, day.index);
+                range.setEnd(texts.currentNode, day.index + 10);
+                if (range.getClientRects().length > 1) broken.push(`${nameOf(cell)}: ${day[0]} is broken`);
+            }
+        }
+    }
+    return [...wide, ...broken];
+}"""
+
+
+def test_nothing_of_a_panel_is_off_to_the_side(
+    chromium: str, service: str, world: factories.World, tenant: Tenant
+) -> None:
+    actor = "administrator.of.everything@platform.example.org"
+    for text in ("Be kind.", "Be very kind."):
+        with acting_for("asked for by the legal department in ticket 1234"):
+            publish(f"# Terms\n\n{text}", actor=actor)
+    write_ruleset(tenant_id=tenant.pk, document={"rules": [RULE]}, actor=actor)
+    Revision.objects.create(
+        kind="account", account_id=world.account.pk, seq=1, user=actor, action="update", document={}
+    )
+    create_marker(
+        tenant.pk,
+        NewMarker(
+            marker_id="staff-0123456789ab",
+            target_rule_id="orders",
+            metadata={"reason": "a backfill of all orders of the year"},
+            invalidated_by={"ruleId": "orders", "triggeredBy": MANUAL},
+        ),
+    )
+    Build.objects.create(
+        tenant_id=tenant.pk, period=now().date().isoformat(), state="failed", error="no room"
+    )
+    Domain.objects.create(account=world.account, name="warehouse.acme.example", challenge="tenant-admin=abc")
+    rule = {"id": "ads", "conditions": {"isReadOnly": True}, "ttlSeconds": 60}
+    recommend(tenant, rules=[rule], patch=[{"op": "insert", "ruleId": "ads", "before": None, "rule": rule}])
+    pages = [
+        *pages_of(world, tenant),
+        reverse("admin:terms"),
+        reverse("admin:account-change", args=[world.account.pk]),
+        f"{reverse('admin:tenant-invalidate', args=[tenant.pk])}?rule=orders",
+    ]
+    found: dict[tuple[str, int], list[str]] = {}
+    with signed_in(chromium, service, world) as (page, _):
+        for width in (1280, 390):
+            page.set_viewport_size({"width": width, "height": 900})
+            for path in pages:
+                page.goto(f"{service}{path}")
+                page.wait_for_load_state("load")
+                page.evaluate(
+                    "document.querySelectorAll('.page details').forEach((it) => { it.open = true; })"
+                )
+                if off := page.evaluate(_OFF_TO_THE_SIDE):
+                    found[path, width] = off
+    assert found == {}
