@@ -182,7 +182,8 @@ class TestPreview:
         assert "This text is active already" in show(staff, EDIT)
 
     def test_an_empty_text(self, staff: Client) -> None:
-        assert "The document is empty after normalization." in self.preview(staff, " \r\n ")
+        for text in ("", " \r\n "):
+            assert "The document is empty after normalization." in self.preview(staff, text)
 
     def test_markdown_is_shown_and_nothing_of_it_runs(self) -> None:
         html = render_markdown(

@@ -96,7 +96,8 @@ class TermsEditPage(ActPage):
 
     def read(self) -> Mapping[str, Any]:
         """Preview the text that was sent, or the active one."""
-        text = self.request.POST.get("markdown") or self.initial()["markdown"]
+        sent = self.request.POST.get("markdown")
+        text = self.initial()["markdown"] if sent is None else sent
         try:
             return {"preview": preview_terms(text)}
         except ApiError as error:
