@@ -725,7 +725,11 @@ class TestMarkers:
         assert f"superseded {marker.marker_id}" in page(support, to("tenant-markers", tenant))
 
     def test_an_unknown_rule(self, support: Client, tenant: Tenant) -> None:
-        assert support.get(to("tenant-invalidate", tenant), {"rule": "none"}).status_code == 404
+        for query in ({"rule": "none"}, {}):
+            answer = support.get(to("tenant-invalidate", tenant), query)
+            assert answer.status_code == 404
+            back = f'<a class="button quiet" href="{to("tenant", tenant)}">Warehouse</a>'
+            assert back in answer.content.decode()
         assert (
             support.post(to("tenant-invalidate", tenant), {"rule": "none", "reason": "x"}).status_code == 404
         )
@@ -735,10 +739,13 @@ class TestMarkers:
         support.post(to("tenant-invalidate", tenant), {"rule": "orders", "reason": "x"})
         marker = Marker.objects.get()
         address = to("tenant-marker-remove", tenant, marker=marker.marker_id)
+        assert "Results from before the marker" in page(support, address)
         assert support.post(address, {"reason": "mistake"}).status_code == 302
         marker.refresh_from_db()
         assert marker.removed_at is not None
-        assert support.post(address, {"reason": "mistake"}).status_code == 404
+        for answer in (support.get(address), support.post(address, {"reason": "mistake"})):
+            assert answer.status_code == 404
+            assert 'name="reason"' not in answer.content.decode()
 
 
 class TestBuilds:

@@ -11,7 +11,15 @@ from django import forms
 from accounts.cursors import cut_page, older_than, write_cursor
 from analytics.reports.blast import preview_invalidation
 from analytics.reports.reading import LogReader
-from rules.markers import MANUAL, MarkerNotFound, NewMarker, create_marker, delete_marker, with_superseded
+from rules.markers import (
+    MANUAL,
+    MarkerNotFound,
+    NewMarker,
+    create_marker,
+    delete_marker,
+    read_marker,
+    with_superseded,
+)
 from rules.models import Marker
 from rules.ruleset import read_ruleset
 from tenantadmin.backoffice.pages.base import ReasonForm, TenantActPage, TenantPage
@@ -105,6 +113,9 @@ class RemoveMarkerPage(TenantActPage):
     name = "marker.removed"
     button = "Remove"
     follows = "Results from before the marker count as fresh again, if nothing else ended them."
+
+    def read(self) -> Mapping[str, Any]:
+        return {"marker": read_marker(self.tenant.pk, self.kwargs["marker"])}
 
     def act(self, _values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         marker: str = self.kwargs["marker"]
