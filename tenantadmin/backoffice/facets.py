@@ -42,16 +42,16 @@ _COUNTS: Final = """count(*) AS requests,
   count(*) FILTER (cacheStatus = 'MISS') AS misses,
   sum(warehouseExecutionTimeMs) AS warehouseMs"""
 _SELECTED: Final = {
-    Show.ENTRIES: """epoch_ms(timestamp) AS at, day, logId, userName, cacheStatus, missReason, matchedRule,
+    Show.ENTRIES: """epoch_ms(timestamp) AS atUtc, day, logId, userName, cacheStatus, missReason, matchedRule,
   warehouseExecutionTimeMs, standardizedSql""",
     Show.STATEMENTS: f"standardizedSql,\n  {_COUNTS}",
     Show.USERS: f"userName,\n  {_COUNTS}",
-    Show.HOURS: f"date_trunc('hour', epoch_ms(timestamp)) AS hour,\n  {_COUNTS}",
+    Show.HOURS: f"date_trunc('hour', epoch_ms(timestamp)) AS hourUtc,\n  {_COUNTS}",
     Show.STATUSES: f"cacheStatus, missReason,\n  {_COUNTS}",
 }
 _ENDS: Final = {
     Show.ENTRIES: "ORDER BY timestamp DESC\nLIMIT 200",
-    Show.HOURS: "GROUP BY ALL\nORDER BY hour",
+    Show.HOURS: "GROUP BY ALL\nORDER BY hourUtc",
 }
 _MOST_FIRST: Final = "GROUP BY ALL\nORDER BY requests DESC\nLIMIT 200"
 

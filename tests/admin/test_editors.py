@@ -123,6 +123,11 @@ class TestFacets:
         html = access.get(to("tenant-sql", tenant), query).content.decode()
         statement = statement_in(html)
         assert "AND userName = 'ana' AND cacheStatus = 'HIT' AND matchedRule = 'orders'" in statement
+        # Times are UTC, and the column says so.
+        assert ("AS atUtc" in statement, "AS hourUtc" in statement) == (
+            show is Show.ENTRIES,
+            show is Show.HOURS,
+        )
         answer = access.post(to("tenant-sql", tenant), {"statement": statement})
         expected = "1 row in" if show is Show.ENTRIES else "0 rows in"
         assert expected in text_of(answer.content.decode())

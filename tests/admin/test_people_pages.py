@@ -338,7 +338,9 @@ class TestRevoking:
         address = reverse("admin:tenant-revoke", args=[world.tenant.pk])
         answer = self.revoke(staff, address, *keys, f"membership:{elsewhere.pk}")
         assert answer.status_code == 409
-        assert "Nothing is chosen that is in force." in text_of(answer.content.decode())
+        for page in (answer, staff.get(address, {"right": keys})):
+            assert "Nothing is chosen that is in force." in text_of(page.content.decode())
+            assert f'<a href="{people_of(world.tenant)}">Go back</a> and choose' in page.content.decode()
         assert Membership.objects.filter(pk=elsewhere.pk).exists()
         assert acts() == []
 
@@ -408,8 +410,9 @@ class TestOffboarding:
         bearer = ApiClient(factories.sign_in(owner))
         assert bearer.get(f"/config/tenants/{world.tenant.pk}").status_code == 200
         text = shown(staff, address)
-        assert "New owner of the account Acme" in text
-        assert "New owner of the tenant Warehouse" in text
+        assert "New owner of the account Acme (email)" in text
+        assert "New owner of the tenant Warehouse (email)" in text
+        assert staff.get(address).content.decode().count('placeholder="Email of an active user"') == 2
         assert "Shared" not in text.partition("What ends")[0]
         answer = staff.post(address, self.form(world), follow=True)
         assert "Offboarded owner@example.org." in text_of(answer.content.decode())

@@ -539,6 +539,28 @@ def test_a_narrow_window_in_both_color_schemes(
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
+def test_lists_and_records_show_the_time_of_the_reader(
+    chromium: str, service: str, world: factories.World, tenant: Tenant
+) -> None:
+    moment = dt.datetime(2026, 11, 21, 2, 45, 7, tzinfo=dt.UTC)
+    revision = Revision.objects.create(
+        kind="account",
+        account_id=world.account.pk,
+        seq=1,
+        user="x@example.org",
+        action="update",
+        document={},
+        changed_at=moment,
+    )
+    with signed_in(chromium, service, world) as (page, _):
+        for path in ("changelist", "change"):
+            arguments = [revision.pk] if path == "change" else []
+            page.goto(f"{service}{reverse(f'admin:accounts_revision_{path}', args=arguments)}")
+            time = page.locator("time[datetime='2026-11-21T02:45:07Z']").first
+            assert time.inner_text() == "2026-11-21 02:45:07 UTC"
+            assert "3:45" in time.locator("xpath=following-sibling::span").inner_text()
+
+
 #: The panels of which a part is off to the side, and the days that are broken at a hyphen.
 _OFF_TO_THE_SIDE = """() => {
     const nameOf = (it) => it.closest(".panel").querySelector("h2, summary")?.innerText ?? it.id;

@@ -284,7 +284,10 @@ class OffboardPage(PersonScope, ActPage):
         ]
         fields: dict[str, forms.Field] = {
             str(key): forms.CharField(
-                label=f"New owner of the {name}", max_length=400, initial=heirs.get(key)
+                label=f"New owner of the {name} (email)",
+                max_length=400,
+                initial=heirs.get(key),
+                widget=forms.TextInput(attrs={"placeholder": "Email of an active user"}),
             )
             for key, name in owned
         }

@@ -59,7 +59,7 @@ class FacetForm(forms.Form):
     """What to look at, without writing SQL."""
 
     first = forms.DateField(label="First day (UTC)", widget=forms.DateInput(attrs={"type": "date"}))
-    last = forms.DateField(label="Last day", widget=forms.DateInput(attrs={"type": "date"}))
+    last = forms.DateField(label="Last day (UTC)", widget=forms.DateInput(attrs={"type": "date"}))
     show = forms.ChoiceField(choices=SHOWN, required=False)
     user = forms.CharField(required=False, max_length=1000, strip=False)
     status = forms.ChoiceField(

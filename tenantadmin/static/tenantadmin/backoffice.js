@@ -4,7 +4,25 @@ window.ace?.config.setDefaultValue("session", "useWorker", false);
 
 // What every page of the staff does: the reader's own time beside UTC, and charts.
 
+// Django's lists and records show a time as mere text.
+function markTimes(root) {
+    for (const place of root.querySelectorAll("#result_list :is(th, td), .readonly, .inline-group td")) {
+        const texts = document.createTreeWalker(place, NodeFilter.SHOW_TEXT);
+        while (texts.nextNode()) {
+            const text = texts.currentNode;
+            const [, day, clock] = /^\s*([\d-]{10}) ([\d:]{8}) UTC\s*$/.exec(text.data) ?? [];
+            if (!day || text.parentElement.localName === "time") continue;
+            const time = document.createElement("time");
+            time.className = "with-local";
+            time.dateTime = `${day}T${clock}Z`;
+            text.replaceWith(time);
+            time.append(text);
+        }
+    }
+}
+
 function showLocalTimes(root) {
+    markTimes(root);
     const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
     if (!zone || zone === "UTC") return;
     const format = new Intl.DateTimeFormat(undefined, { dateStyle: "short", timeStyle: "short" });
