@@ -6,7 +6,7 @@ window.ace?.config.setDefaultValue("session", "useWorker", false);
 
 // Django's lists and records show a time as mere text.
 function markTimes(root) {
-    for (const place of root.querySelectorAll("#result_list :is(th, td), .readonly, .inline-group td")) {
+    for (const place of root.querySelectorAll("#result_list :is(th, td), .readonly")) {
         const texts = document.createTreeWalker(place, NodeFilter.SHOW_TEXT);
         while (texts.nextNode()) {
             const text = texts.currentNode;
