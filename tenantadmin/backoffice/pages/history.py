@@ -17,6 +17,7 @@ from tenantadmin.backoffice.history import KINDS, blame_rules, compare, read_pag
 from tenantadmin.backoffice.pages.base import ReasonForm, TenantActPage, TenantPage
 from tenantadmin.backoffice.pages.rules import require_etag, split_ids
 from tenantadmin.backoffice.rules import check_text, rules_text
+from tenantadmin.backoffice.wording import CONFIRM_LABEL
 from tenantadmin.core.errors import NotFound
 
 if TYPE_CHECKING:
@@ -67,11 +68,7 @@ class RestoreForm(ReasonForm):
     """The state that the reader has seen, and removals to confirm."""
 
     etag = forms.CharField(widget=forms.HiddenInput, required=False)
-    confirm_deletes = forms.CharField(
-        label="Rules to remove although they have active markers",
-        required=False,
-        help_text="Ids, with commas.",
-    )
+    confirm_deletes = forms.CharField(label=CONFIRM_LABEL, required=False, help_text="Ids, with commas.")
     field_order = ("confirm_deletes", "reason")
 
 

@@ -10,12 +10,16 @@ from django import template
 from django.conf import settings
 from django.utils.html import format_html, json_script
 
+from tenantadmin.backoffice.wording import label_of, say
 from tenantadmin.core.timestamps import format_timestamp, from_epoch_ms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from django.utils.safestring import SafeString
+
+    from rules.models import RuleDraft
+    from tenantadmin.core.errors import ApiError
 
 register = template.Library()
 
@@ -37,6 +41,22 @@ def caveat(code: str) -> str:
     return _CAVEATS.get(code, code)
 
 
+@register.filter(name="say")
+def say_on_page(text: str) -> str:
+    """Return a message of the API as pages say it."""
+    return say(text)
+
+
+@register.filter
+def told_details(error: ApiError) -> list[tuple[str | None, str, str]]:
+    """Return the label, the place and the message of each detail that says more than the error itself."""
+    return [
+        (label_of(detail.path), detail.path, say(detail.message))
+        for detail in error.details
+        if detail.message != error.text
+    ]
+
+
 @register.filter
 def moment(value: dt.datetime | str | None) -> str:
     """Show a time in UTC. The page's script adds the reader's own time."""
@@ -45,6 +65,12 @@ def moment(value: dt.datetime | str | None) -> str:
     at = dt.datetime.fromisoformat(value) if isinstance(value, str) else value
     text = at.astimezone(dt.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     return format_html('<time class="with-local" datetime="{}">{}</time>', format_timestamp(at), text)
+
+
+@register.filter
+def draft_title(draft: RuleDraft) -> str:
+    """Return what a draft of rules is called."""
+    return f"Draft {draft.name}" if draft.name else f"Unnamed draft of {draft.created_at:%Y-%m-%d %H:%M} UTC"
 
 
 @register.filter
@@ -106,10 +132,19 @@ def bounds(value: Mapping[str, Any] | None, unit: str = "whole") -> str:
 
     ``unit`` is ``whole`` or ``duration`` (milliseconds).
     """
+    return _between(value, lambda number: change(number, unit))
+
+
+@register.filter
+def between(value: Mapping[str, Any], unit: str = "whole") -> str:
+    """Show a number that has bounds, as `bounds` does."""
+    return _between(value, duration if unit == "duration" else whole)
+
+
+def _between(value: Mapping[str, Any] | None, show: Callable[[float | None], str]) -> str:
     if value is None:
         return "-"
-    show = duration if unit == "duration" else whole
-    low, high, likely = (signed(value.get(name), show) for name in ("low", "high", "likely"))
+    low, high, likely = (show(value.get(name)) for name in ("low", "high", "likely"))
     if low == high:
         return low
     return f"{low} to {high}" + ("" if value.get("likely") is None else f", likely {likely}")

@@ -1,0 +1,42 @@
+"""What messages of the API say on the staff's pages, which have fields and buttons in place of parameters."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+#: The label of the field that confirms removals.
+CONFIRM_LABEL: Final = "Rules to remove although they have active markers"
+
+_PHRASES: Final = (
+    (re.compile(r"confirm with \?confirmDeletes=.*\."), f"name it in the field “{CONFIRM_LABEL}”."),
+    (
+        re.compile(r"Compare them, put the draft again with 'baseSeq' \d+, and publish that\."),
+        "Open the draft, rebase it, and publish it then.",
+    ),
+    (re.compile(r"'from' is later than 'to'\."), "The first day is later than the last."),
+)
+#: Members of requests, as fields of pages. A place in an editor's text has no label: its pointer says more.
+_LABELS: Final = {
+    "from": "First day",
+    "to": "Last day",
+    "until": "Until",
+    "seq": "Revision",
+    "baseSeq": "Revision",
+    "draftId": "Draft",
+    "owners": "Owners",
+    "email": "Email",
+    "domain": "Domain",
+}
+
+
+def say(text: str) -> str:
+    """Return a message of the API as pages say it."""
+    for pattern, phrase in _PHRASES:
+        text = pattern.sub(phrase, text)
+    return text
+
+
+def label_of(path: str) -> str | None:
+    """Return the label of the field that a place in a request (a JSON Pointer) is; None if it has none."""
+    return _LABELS.get(path.split("/")[1] if path.startswith("/") else path)

@@ -1,0 +1,60 @@
+"""Messages of the API on the staff's pages: in the words of their fields, each once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.urls import reverse
+
+from accounts.billing.accounts import read_account
+from tests.admin.logs import to
+from tests.admin.reading import text_of
+
+if TYPE_CHECKING:
+    from django.test import Client
+
+    from accounts.models import Tenant
+
+
+def problem_of(answer: Any) -> str:
+    """Return the text of the problem that a page shows, without the id of the request."""
+    assert answer.status_code == 400
+    html = answer.content.decode()
+    return text_of(
+        html.partition('<div class="notice bad" role="alert">')[2].partition('<p class="subtle">')[0]
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "message"),
+    [
+        ("2026-01-01", "2026-03-01", "A report covers at most 31 days, and these are 60."),
+        ("2026-03-02", "2026-03-01", "The first day is later than the last."),
+    ],
+)
+def test_days_of_a_report(staff: Client, tenant: Tenant, first: str, last: str, message: str) -> None:
+    answer = staff.get(to("tenant-reports", tenant), {"first": first, "last": last})
+    assert problem_of(answer) == message
+
+
+def test_a_revision_that_is_not_there(staff: Client, tenant: Tenant) -> None:
+    answer = staff.post(to("tenant-rules-trace", tenant), {"request": "{}", "seq": "99"})
+    assert problem_of(answer) == "The request is not valid. Revision: The rules have no revision 99."
+
+
+def test_owners_that_are_not_there(staff: Client, tenant: Tenant) -> None:
+    address = reverse("admin:account-change", args=[tenant.account_id])
+    etag = read_account(tenant.account_id).etag
+    sent = {"plan": "team", "owners": "nobody@example.org", "name": "Acme", "etag": etag, "reason": "x"}
+    problem = "The request is not valid. Owners: There is no user 'nobody@example.org'."
+    assert problem_of(staff.post(address, sent)) == problem
+
+
+def test_a_place_in_the_text_of_an_editor_is_named_by_its_pointer(staff: Client, tenant: Tenant) -> None:
+    html = staff.get(to("tenant-config", tenant)).content.decode()
+    fields = {
+        name: html.partition(f'name="{name}" value="')[2].partition('"')[0] for name in ("etag", "base_seq")
+    }
+    sent = {**fields, "etag": fields["etag"].replace("&quot;", '"'), "config": '{"fqdns": 1}', "reason": "x"}
+    assert "/fqdns : Send an array." in problem_of(staff.post(to("tenant-config", tenant), sent))
