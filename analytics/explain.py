@@ -98,7 +98,7 @@ def explain_logged(
     if not found:
         raise LoggedRequestNotFound
     entry = found[0]
-    moment = _moment(entry["timestamp"])
+    moment = time_of(entry["timestamp"])
     chosen = choose_rules(tenant, seq=seq, draft_id=draft_id, at=moment)
     miss = None
     if entry["cacheStatus"] == "MISS" and moment is not None:
@@ -106,7 +106,7 @@ def explain_logged(
     return LoggedExplanation(entry, chosen, explain(read_rules(chosen.rules), entry), miss)
 
 
-def _moment(timestamp: int | None) -> dt.datetime | None:
+def time_of(timestamp: int | None) -> dt.datetime | None:
     """Return a timestamp of the log (epoch ms); None if it is null or outside of the years 1 to 9999."""
     if timestamp is None:
         return None
@@ -211,7 +211,7 @@ def _find_restart(
         Revision.objects.filter(
             kind=RevisionKind.RULES,
             tenant_id=tenant,
-            changed_at__gt=_moment(stored["timestamp"]),
+            changed_at__gt=time_of(stored["timestamp"]),
             changed_at__lte=moment,
         )
         .order_by("-seq")
@@ -249,7 +249,7 @@ def _find_marker(
         Marker.objects.filter(
             tenant=tenant,
             target_rule_id=entry["matchedRule"] or "",
-            invalidated_at__gt=_moment(born),
+            invalidated_at__gt=time_of(born),
             invalidated_at__lte=moment,
         )
         .order_by("-invalidated_at", "-pk")
@@ -271,5 +271,5 @@ def _reference(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _show(timestamp: int) -> str | None:
-    moment = _moment(timestamp)
+    moment = time_of(timestamp)
     return None if moment is None else format_timestamp(moment)

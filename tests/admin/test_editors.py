@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+from html import unescape
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,9 +14,11 @@ from hypothesis import strategies as st
 from logs.models import QueryRun
 from rules.conditions.keys import CONDITION_KEYS
 from rules.drafts import create_draft
+from rules.write import write_ruleset
 from tenantadmin.backoffice.completion import rule_words, sql_words
 from tenantadmin.backoffice.facets import Facets, Show, names_day, write_sql
-from tests.admin.logs import DAY, ENTRY, RULE, put_log, statement_in, to
+from tenantadmin.backoffice.pages.trace import EXAMPLE
+from tests.admin.logs import DAY, ENTRY, RULE, START, put_log, statement_in, to
 from tests.admin.reading import text_of
 
 if TYPE_CHECKING:
@@ -39,9 +42,44 @@ class TestTrace:
         assert "orders decides: cache by revision 1" in page
         assert "The log says other , and these rules say orders ." in page
         assert "There was no stored result for this request." in page
-        assert "standardizedSql SELECT <b>" in page
+        assert "Time 2026-03-01 00:00:00 UTC Status MISS" in page
+        assert "Statement SELECT <b>" in page
         runs = QueryRun.objects.values_list("email", "outcome")
         assert set(runs) == {("support@example.org", "ok")}
+
+    def test_the_evidence_for_a_miss_has_plain_names_and_times(self, access: Client, tenant: Tenant) -> None:
+        stored: dict[str, Any] = {**ENTRY, "cacheStatus": "MISS", "matchedRule": "orders", "queryHash": "q"}
+        stored |= {"cacheTtlSeconds": 60, "warehouseExecutionTimeMs": 0}
+        late = {"timestamp": START + 90_000, "missReason": "ttl-expired"}
+        put_log(tenant, stored, {**stored, **late})
+        sent = {"log_id": "log-1", "day": DAY.isoformat()}
+        page = text_of(access.post(to("tenant-rules-trace", tenant), sent).content.decode())
+        assert (
+            "The stored result had expired. Found out from earlier requests no logId of the last store log-0 "
+            "Last store 2026-03-01 00:00:00 UTC Expired 2026-03-01 00:01:00 UTC Time to live (seconds) 60 "
+            "Time to live that would have made it a hit (seconds) 91"
+        ) in page
+
+    def test_the_example_has_every_condition_key(self, support: Client, tenant: Tenant) -> None:
+        assert list(EXAMPLE) == list(CONDITION_KEYS)
+        rule = {**RULE, "conditions": {**RULE["conditions"], "hasNonDeterministicFunctions": False}}
+        write_ruleset(tenant_id=tenant.pk, document={"rules": [rule]}, actor="owner@example.org")
+        address = to("tenant-rules-trace", tenant)
+        shown = re.search(
+            r"<textarea[^>]*>(.*?)</textarea>", support.get(address).content.decode(), re.DOTALL
+        )
+        assert shown is not None
+        answer = support.post(address, {"request": unescape(shown[1])})
+        assert "orders decides: cache" in text_of(answer.content.decode())
+
+    def test_unknown_keys_are_named(self, support: Client, tenant: Tenant) -> None:
+        address = to("tenant-rules-trace", tenant)
+        answer = support.post(address, {"request": '{"nokey": 1, "isReadOnly": true, "cacheStatus": "HIT"}'})
+        assert answer.status_code == 400
+        assert "These are neither condition keys nor columns of the log: nokey." in answer.content.decode()
+        # A row of the log may be pasted as it is.
+        row = {"request": '{"isReadOnly": true, "cacheStatus": "HIT"}'}
+        assert support.post(address, row).status_code == 200
 
     def test_what_is_not_in_the_log(self, access: Client, tenant: Tenant) -> None:
         put_log(tenant, ENTRY)

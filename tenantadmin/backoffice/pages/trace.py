@@ -9,13 +9,16 @@ from uuid import UUID
 
 from django import forms
 
-from analytics.explain import explain_logged
+from analytics.explain import explain_logged, time_of
+from logs.columns import BY_NAME
+from rules.conditions.keys import CONDITION_KEYS
 from rules.conditions.request import InvalidRequest
 from rules.drafts import list_drafts
 from rules.explain import explain
 from rules.in_force import choose_rules
 from rules.language import read_rules
 from tenantadmin.backoffice.pages.base import TenantPage
+from tenantadmin.backoffice.templatetags.backoffice import draft_title, moment
 from tenantadmin.core.errors import ApiError, ValidationFailed
 from tenantadmin.objectstore import default_store
 
@@ -27,7 +30,28 @@ if TYPE_CHECKING:
     from rules.models import RuleDraft
 
 _MAX_TEXT: Final = 1_000_000
-_EXAMPLE: Final = {"statementType": "SELECT", "isReadOnly": True, "tables": ["sales.orders"]}
+#: A read of one table, with every condition key.
+EXAMPLE: Final = {
+    "standardizedSql": "SELECT count(*) FROM sales.orders",
+    "statementType": "SELECT",
+    "tables": ["sales.orders"],
+    "tableCount": 1,
+    "isReadOnly": True,
+    "isDataChange": False,
+    "isDDL": False,
+    "hasParameters": False,
+    "hasNonDeterministicFunctions": False,
+    "cacheOverride": None,
+    "userName": "ana",
+    "clientIp": "192.0.2.10",
+    "userAgent": "psql",
+    "host": None,
+    "origin": None,
+    "referer": None,
+    "operationType": "EXECUTE_STATEMENT",
+    "adapterType": "snowflake",
+    "serverHostname": None,
+}
 #: Why a miss was one, for people.
 _REASONS: Final = {
     "restart": "The cache was left behind after the result was stored, as by a write of the rules.",
@@ -48,7 +72,7 @@ class ChosenRulesForm(forms.Form):
 
     def __init__(self, *args: Any, drafts: Iterable[RuleDraft], **options: Any) -> None:
         super().__init__(*args, **options)
-        names = [(str(draft.pk), draft.name or str(draft.pk)) for draft in drafts]
+        names = [(str(draft.pk), draft_title(draft)) for draft in drafts]
         self.fields["draft"].choices = [("", "none"), *names]  # type: ignore[attr-defined]  # of a choice
 
     def clean(self) -> dict[str, Any]:
@@ -64,7 +88,7 @@ class PastedForm(ChosenRulesForm):
     request = forms.CharField(
         label="Request",
         max_length=_MAX_TEXT,
-        widget=forms.Textarea(attrs={"rows": 8}),
+        widget=forms.Textarea(attrs={"rows": 22}),
         help_text="Condition keys and their values, such as statementType, tables, userName.",
     )
     field_order = ("request", "seq", "draft")
@@ -87,7 +111,7 @@ class TracePage(TenantPage):
     def read(self) -> Mapping[str, Any]:
         asked = {name: self.request.GET[name] for name in LoggedForm.base_fields if name in self.request.GET}
         return {
-            "pasted": PastedForm(initial={"request": json.dumps(_EXAMPLE, indent=2)}, drafts=self.drafts),
+            "pasted": PastedForm(initial={"request": json.dumps(EXAMPLE, indent=2)}, drafts=self.drafts),
             "logged": LoggedForm(initial=asked, drafts=self.drafts),
         }
 
@@ -133,18 +157,66 @@ class TracePage(TenantPage):
         return {
             "explained": explained,
             "why_miss": None if miss is None else _REASONS.get(miss["reason"], miss["reason"]),
-            "miss_facts": [] if miss is None else list(_facts(miss)),
+            "miss_facts": [] if miss is None else _facts(miss),
+            "logged_facts": _facts(explained["logged"]),
         }
 
 
-def _facts(miss: Mapping[str, Any], *, above: str = "") -> list[tuple[str, Any]]:
-    """Return the evidence for a miss as names and values."""
+#: What the names of facts of the log, and of the evidence for a miss, are called on the page.
+_FACTS: Final = {
+    "logId": "logId",
+    "timestamp": "Time",
+    "cacheStatus": "Status",
+    "missReason": "Reason of the miss",
+    "matchedRule": "Rule",
+    "matchedRuleName": "Name of the rule",
+    "cacheKey": "Key in the cache",
+    "cacheAgeSeconds": "Age of the result (seconds)",
+    "cacheTtlSeconds": "Time to live (seconds)",
+    "warehouseExecutionTimeMs": "Time in the warehouse (ms)",
+    "standardizedSql": "Statement",
+    "reconstructed": "Found out from earlier requests",
+    "revision.seq": "Revision of the rules",
+    "revision.changedAt": "The rules were written",
+    "cacheKeyVersion": "Version of the keys in the cache",
+    "lastStore.logId": "logId of the last store",
+    "lastStore.at": "Last store",
+    "expiredAt": "Expired",
+    "ttlSeconds": "Time to live (seconds)",
+    "ttlNeeded": "Time to live that would have made it a hit (seconds)",
+    "marker.markerId": "Marker",
+    "marker.invalidatedAt": "Invalidated",
+    "marker.invalidatedBy.ruleId": "Invalidated by the rule",
+    "marker.invalidatedBy.triggeredBy": "Invalidated by",
+    "marker.invalidatedBy.statement": "Statement that invalidated it",
+    "lastExecution.logId": "logId of the last execution, which failed",
+    "lastExecution.at": "Last execution, which failed",
+    "firstInDays": "Days without an earlier store",
+    "nearest.logId": "logId of the nearest request: the same statement, other values",
+    "nearest.at": "Nearest request",
+    "nearest.parameterValues": "Values of the nearest request",
+}
+
+
+def _show(name: str, value: Any) -> Any:
+    """Return a fact as people read it: times as on every page, True and False as words."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if name == "timestamp":
+        at = time_of(value)
+        return value if at is None else moment(at)
+    return moment(value) if name.endswith((".at", "At")) else value
+
+
+def _facts(said: Mapping[str, Any], *, above: str = "") -> list[tuple[str, Any]]:
+    """Return what the log says, or the evidence for a miss, as names and values. Nulls are left out."""
     found: list[tuple[str, Any]] = []
-    for name, value in miss.items():
+    for name, value in said.items():
         if isinstance(value, dict):
             found += _facts(value, above=f"{above}{name}.")
         elif name != "reason" and value is not None:
-            found.append((f"{above}{name}", value))
+            key = f"{above}{name}"
+            found.append((_FACTS.get(key, key), _show(key, value)))
     return found
 
 
@@ -155,4 +227,9 @@ def _parse_object(text: str) -> dict[str, Any]:
         raise ValidationFailed(f"The text is not JSON: {error}.") from error
     if not isinstance(value, dict):
         raise ValidationFailed("A request must be an object: { … }.")
+    unknown = sorted(value.keys() - CONDITION_KEYS.keys() - BY_NAME.keys())
+    if unknown:
+        raise ValidationFailed(
+            f"These are neither condition keys nor columns of the log: {', '.join(unknown)}."
+        )
     return value
