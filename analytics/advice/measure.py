@@ -101,7 +101,7 @@ class Measurer:
         subject = render_counts(counts, rules)
         total, against = subject["total"], self._against["total"]
         return Prediction(
-            {"total": total, "against": against, "gain": _gain(total, against)},
+            {"total": total, "against": against, "gain": gain_between(total, against)},
             {
                 **self.input,
                 "calibration": self.calibration,
@@ -135,7 +135,8 @@ class Measurer:
         return [dict(zip(names, row, strict=True)) for row in relation.fetchall()]
 
 
-def _gain(total: Mapping[str, Any], against: Mapping[str, Any]) -> dict[str, Any]:
+def gain_between(total: Mapping[str, Any], against: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the difference of two counts of replays: what ``total`` has more than ``against``."""
     return {
         **{name: _difference(total[name], against[name]) for name in ("hits", "savedMs")},
         **{name: total[name] - against[name] for name in ("misses", "spentMs", "hitBytes")},

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 from accounts.models.history import RevisionKind
 from accounts.revisions import DocumentHistory, read_pair
 from rules.diff import diff_rules
+from rules.language import complete_rule
 from rules.lint import GrosslyMalformed, lint_write
 from rules.markers import active_marker_targets
 from rules.ruleset import read_ruleset
 from tenantadmin.backoffice.difference import diff_texts
 from tenantadmin.backoffice.json_lines import find_lines, line_of
+from tenantadmin.backoffice.wording import say
 from tenantadmin.core.errors import ValidationFailed
 
 if TYPE_CHECKING:
@@ -79,8 +81,9 @@ class Checked:
     lines: Sequence[tuple[str, str]] = field(default=())
 
     @property
-    def errors(self) -> int:
-        return sum(mark.severity == "error" for mark in self.marks)
+    def blocking(self) -> int:
+        """How many errors no confirmation allows."""
+        return sum(mark.severity == "error" and mark.code != CONFIRMED_CODE for mark in self.marks)
 
 
 def check_text(tenant_id: UUID, text: str, *, confirmed: Collection[str] = ()) -> Checked:
@@ -111,8 +114,11 @@ def check_text(tenant_id: UUID, text: str, *, confirmed: Collection[str] = ()) -
             line=line_of(places, str(found["path"]).removeprefix("/rules")),
             severity=str(found["severity"]),
             code=str(found["code"]),
-            text=str(found["message"]),
-            suggestion=None if found.get("suggestion") is None else str(found["suggestion"]),
+            text=say(str(found["message"])),
+            # That of a removal is a parameter of the API; its text names the field.
+            suggestion=None
+            if found.get("suggestion") is None or found["code"] == CONFIRMED_CODE
+            else str(found["suggestion"]),
         )
         for found in findings
     ]
@@ -160,6 +166,41 @@ def compare_three(tenant_id: UUID, *, base_seq: int, rules: Sequence[Any]) -> Th
         current_seq=current.seq,
         etag=current.etag,
     )
+
+
+def rebase_draft(tenant_id: UUID, *, base_seq: int, rules: Sequence[Any]) -> list[dict[str, Any]]:
+    """Return the live rules with what valid ``rules`` change in the revision that they began from.
+
+    Raises:
+        TenantNotFound, RevisionNotFound: there is no such live tenant or revision.
+    """
+    base, _ = read_pair(DocumentHistory(RevisionKind.RULES, tenant_id), earlier=base_seq, later=base_seq)
+    return rebase_rules(base.get("rules", []), rules, read_ruleset(tenant_id).rules)
+
+
+def rebase_rules(
+    base: Sequence[Any], mine: Sequence[dict[str, Any]], theirs: Sequence[Any]
+) -> list[dict[str, Any]]:
+    """Return the live rules ``theirs`` with what ``mine`` changes in their common ``base``.
+
+    A rule that both changed is as in ``mine``. The order is that of the live rules, unless ``mine`` has
+    another one than ``base``; a rule that is in one of them alone follows the rule that it follows there.
+    All rules must be valid.
+    """
+    before, own, live = (_by_id([complete_rule(rule) for rule in side]) for side in (base, mine, theirs))
+    first, second = live, own
+    if [rule_id for rule_id in own if rule_id in before] != [rule_id for rule_id in before if rule_id in own]:
+        first, second = own, live
+    order = list(first)
+    place = 0
+    for rule_id in second:
+        if rule_id not in first:
+            order.insert(place, rule_id)
+        place = order.index(rule_id) + 1
+    merged = {
+        rule_id: (live if own.get(rule_id) == before.get(rule_id) else own).get(rule_id) for rule_id in order
+    }
+    return [rule for rule in merged.values() if rule is not None]
 
 
 def _changed(before: Sequence[Any], after: Sequence[Any]) -> set[str]:

@@ -10,6 +10,7 @@ from tenantadmin.backoffice.pages import (
     audit,
     builds,
     config,
+    drafts,
     engine,
     history,
     home,
@@ -26,6 +27,7 @@ from tenantadmin.backoffice.pages import (
 )
 
 _TENANT = "tenants/<uuid:tenant>/"
+_DRAFT = f"{_TENANT}rules/drafts/<uuid:draft>/"
 _ADVICE = f"{_TENANT}insights/<uuid:recommendation>/"
 _ACCOUNT = "accounts/<uuid:account>/"
 _DOMAIN = f"{_ACCOUNT}domains/<str:domain>/"
@@ -50,7 +52,9 @@ urlpatterns = [
     rules.RulesPage.at(f"{_TENANT}rules/", "tenant-rules"),
     rules.SimpleRulePage.at(f"{_TENANT}rules/add/", "tenant-rules-add"),
     trace.TracePage.at(f"{_TENANT}rules/trace/", "tenant-rules-trace"),
-    rules.DraftPage.at(f"{_TENANT}rules/drafts/<uuid:draft>/", "tenant-draft"),
+    drafts.DraftPage.at(_DRAFT, "tenant-draft"),
+    drafts.PublishPage.at(f"{_DRAFT}publish/", "tenant-draft-publish"),
+    drafts.DeletePage.at(f"{_DRAFT}delete/", "tenant-draft-delete"),
     history.HistoryPage.at(f"{_TENANT}history/", "tenant-history"),
     history.RestorePage.at(f"{_TENANT}history/<slug:kind>/<int:seq>/restore/", "tenant-restore"),
     markers.MarkersPage.at(f"{_TENANT}markers/", "tenant-markers"),

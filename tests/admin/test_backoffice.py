@@ -22,7 +22,7 @@ from accounts.models import Domain, Event, Fqdn, Membership, Revision, Tenant, U
 from accounts.staff.access import end_expired_access
 from accounts.staff.finding import tenants_matching
 from accounts.staff.roles import set_support
-from analytics.models import Build, DayRollup, ReplayRun, TenantHealth
+from analytics.models import Build, DayRollup, TenantHealth
 from analytics.tasks import refresh_day
 from logs import quarantine
 from logs.layout import day_start_ms
@@ -95,10 +95,13 @@ def every_page(tenant: Tenant) -> dict[str, str]:
 
 
 def of_admins(tenant: Tenant) -> dict[str, str]:
+    draft = create_draft(tenant_id=tenant.pk, document={}, actor="x@example.org")
     return {
         "terms-edit": reverse("admin:terms-edit"),
         "tenant-rules-add": to("tenant-rules-add", tenant),
         "tenant-restore": to("tenant-restore", tenant, kind="rules", seq=0),
+        "tenant-draft-publish": to("tenant-draft-publish", tenant, draft=draft.pk),
+        "tenant-draft-delete": to("tenant-draft-delete", tenant, draft=draft.pk),
     }
 
 
@@ -624,34 +627,6 @@ class TestRules:
         assert "No rule decides" in shown
         for wrong in ("[", "[]", '{"isReadOnly": "perhaps"}'):
             assert support.post(address, {"request": wrong}).status_code == 400
-
-    def test_a_draft_is_kept_tried_and_published(
-        self, staff: Client, support: Client, tenant: Tenant
-    ) -> None:
-        kept = staff.post(to("tenant-rules", tenant), {**self.form(tenant), "draft": "yes"})
-        draft = RuleDraft.objects.get()
-        address = to("tenant-draft", tenant, draft=draft.pk)
-        assert kept["Location"] == address
-        assert "adds new" in page(support, address)
-        assert support.post(address, {"replay": "yes"}).status_code == 302
-        assert "queued" in text_of(support.get(address, {"part": "replays"}).content.decode())
-        caveats = ["literals-hidden", "days-left-out"]
-        bounds = {"low": 0, "high": 1}
-        total = {"requests": 1, "hits": bounds, "savedMs": bounds}
-        ReplayRun.objects.update(state="done", result={"total": total, "caveats": caveats})
-        assert (
-            "The log hides literals of some statements, so hits have bounds. Some days were left out."
-            in text_of(support.get(address, {"part": "replays"}).content.decode())
-        )
-        assert support.post(address, {"reason": "x"}).status_code == 403
-        assert staff.post(address, {"reason": "x"}).status_code == 302
-        assert [rule["id"] for rule in Ruleset.objects.get(pk=tenant.pk).rules] == ["new"]
-        recorded = Event.objects.filter(tenant_id=tenant.pk, kind__regex=r"^(draft|replay)\.").order_by("id")
-        assert [(event.kind, event.subject) for event in recorded] == [
-            ("draft.created", str(draft.pk)),
-            ("replay.requested", str(ReplayRun.objects.get().pk)),
-        ]
-        assert recorded[0].reason == self.form(tenant)["reason"]
 
 
 class TestHistory:

@@ -442,6 +442,7 @@ def pages_of(world: factories.World, tenant: Tenant) -> list[str]:
         *(reverse(f"admin:{name}", args=[tenant.pk]) for _, name in TABS),
         reverse("admin:tenant-rules-trace", args=[tenant.pk]),
         reverse("admin:tenant-draft", args=[tenant.pk, draft.pk]),
+        reverse("admin:tenant-draft-publish", args=[tenant.pk, draft.pk]),
         reverse("admin:account", args=[world.account.pk]),
         reverse("admin:person", args=[world.member.pk]),
         f"{reverse('admin:fqdns')}?q=db.acme.example",

@@ -2,77 +2,58 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django import forms
-from django.db import transaction
-from django.http import HttpResponse, HttpResponseRedirect, JsonResponse
+from django.http import JsonResponse
 from django.template.loader import render_to_string
 
 from accounts.models.users import StaffRole
-from analytics.models import ReplayRun
-from analytics.replay.runs import list_replays, queue_replay, read_replay
 from analytics.reports.reading import LogReader
-from analytics.tasks import run_replay
-from rules.drafts import create_draft, diff_draft, draft_etag, find_draft, list_drafts, publish_draft
+from rules.drafts import create_draft, list_drafts
 from rules.ruleset import read_ruleset
 from rules.write import write_ruleset
 from tenantadmin.backoffice.completion import log_words, rule_words
 from tenantadmin.backoffice.editors import rules_editor
 from tenantadmin.backoffice.pages.base import PART, ReasonForm, TenantActPage, may
 from tenantadmin.backoffice.rules import check_text, compare_three, parse_rules, rules_text
-from tenantadmin.core.errors import ApiError, Conflict, Forbidden
-from tenantadmin.core.request_context import acting_for
-from tenantadmin.http.admin_actions import MAX_REASON
+from tenantadmin.backoffice.wording import CONFIRM_LABEL
+from tenantadmin.core.errors import Conflict, Forbidden
 from tenantadmin.objectstore import default_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from uuid import UUID
 
-    from django.http import HttpRequest
+    from django.http import HttpRequest, HttpResponse
 
-_REPLAY_DAYS: Final = 7
+    from tenantadmin.core.errors import ApiError
+
 #: The longest text of the editor. The API takes 1 MiB.
 _MAX_TEXT: Final = 1_000_000
 
 
-class RulesForm(ReasonForm):
-    """The text of the rules, and from which revision it began."""
+class RulesTextForm(ReasonForm):
+    """The text of rules, and from which state it began."""
 
     rules = forms.CharField(label="Rules", max_length=_MAX_TEXT, widget=rules_editor(), strip=False)
     etag = forms.CharField(widget=forms.HiddenInput)
     base_seq = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
+
+
+class RulesForm(RulesTextForm):
+    """The text of the live rules, and removals to confirm."""
+
     confirm_deletes = forms.CharField(
-        label="Rules to remove although they have active markers",
-        required=False,
-        help_text="Ids, with commas. The check names them.",
+        label=CONFIRM_LABEL, required=False, help_text="Ids, with commas. The check names them."
     )
     field_order = ("rules", "confirm_deletes", "reason")
 
 
-class RulesPage(TenantActPage):
-    """The editor: lint as one types, the difference, save, and both sides if somebody else saved first."""
+class RulesEditor(TenantActPage):
+    """A page with the editor of rules: lint as one types. Support looks, platform admins save."""
 
-    title = "Rules"
-    name = "rules.published"
     button = "Save"
-    template_name = "backoffice/tenant/rules.html"
-    form_class = RulesForm
-
-    def initial(self) -> dict[str, Any]:
-        stored = read_ruleset(self.tenant.pk)
-        return {"rules": rules_text(stored.rules), "etag": stored.etag, "base_seq": stored.seq}
-
-    def read(self) -> Mapping[str, Any]:
-        stored = read_ruleset(self.tenant.pk)
-        return {
-            "seq": stored.seq,
-            "modified_at": stored.modified_at,
-            "drafts": list_drafts(self.tenant.pk),
-            "words": rule_words(stored.rules),
-        }
 
     def post(self, request: HttpRequest, **more: Any) -> HttpResponse:
         if request.GET.get(PART) == "check":
@@ -81,8 +62,6 @@ class RulesPage(TenantActPage):
             return self._values()
         if not may(request, StaffRole.ADMIN):
             raise Forbidden("Support may look at rules and try them out. A platform admin saves them.")
-        if "draft" in request.POST:
-            return self._save_draft(request)
         return super().post(request, **more)
 
     def _check(self, request: HttpRequest) -> HttpResponse:
@@ -98,26 +77,63 @@ class RulesPage(TenantActPage):
         log = LogReader(default_store(), self.tenant.pk, self.reader)
         return JsonResponse({"words": log_words(log, last=self.last_day)})
 
-    def _save_draft(self, request: HttpRequest) -> HttpResponse:
-        rules = parse_rules(request.POST.get("rules", ""))
-        reason = request.POST.get("reason", "")[:MAX_REASON]
-        with acting_for(reason), transaction.atomic():
-            draft = create_draft(
-                tenant_id=self.tenant.pk,
-                document={"rules": rules, "name": reason[:100]},
-                actor=self.actor,
-            )
-        return HttpResponseRedirect(self.to("tenant-draft", draft=draft.pk))
+
+class RulesPage(RulesEditor):
+    """The live rules: save, keep as a draft, and both sides if somebody else saved first."""
+
+    title = "Rules"
+    template_name = "backoffice/tenant/rules.html"
+    form_class = RulesForm
+    #: The draft that was made.
+    draft_id: UUID | None = None
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return "draft.kept" if self.keeps_draft else "rules.published"
+
+    @property
+    def keeps_draft(self) -> bool:
+        """True if the text is kept as a draft, and not saved."""
+        return "draft" in self.request.POST
+
+    def initial(self) -> dict[str, Any]:
+        if self.tenant.deleted_at is not None:
+            return {}
+        stored = read_ruleset(self.tenant.pk)
+        return {"rules": rules_text(stored.rules), "etag": stored.etag, "base_seq": stored.seq}
+
+    def read(self) -> Mapping[str, Any]:
+        if self.tenant.deleted_at is not None:
+            return {}
+        stored = read_ruleset(self.tenant.pk)
+        return {
+            "seq": stored.seq,
+            "modified_at": stored.modified_at,
+            "drafts": list_drafts(self.tenant.pk),
+            "words": rule_words(stored.rules),
+        }
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        rules = parse_rules(values["rules"])
+        if self.keeps_draft:
+            return self._keep_draft(rules, values)
         written = write_ruleset(
             tenant_id=self.tenant.pk,
-            document={"rules": parse_rules(values["rules"])},
+            document={"rules": rules},
             actor=self.actor,
             confirm_deletes=split_ids(values["confirm_deletes"]),
             check_etag=require_etag(values["etag"]),
         )
         return f"Saved as revision {written.seq}.", {"seq": written.seq}
+
+    def _keep_draft(self, rules: list[Any], values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        draft = create_draft(
+            tenant_id=self.tenant.pk,
+            document={"rules": rules, "name": values["reason"][:100], "baseSeq": values["base_seq"]},
+            actor=self.actor,
+        )
+        self.draft_id = draft.pk
+        return "Kept as a draft. The live rules stay as they are.", {"draftId": str(draft.pk)}
 
     def refused(self, form: ReasonForm, error: ApiError) -> HttpResponse:
         values = form.cleaned_data
@@ -139,6 +155,8 @@ class RulesPage(TenantActPage):
         return self.show(self.template_name, content, status=error.status)
 
     def done_at(self) -> str:
+        if self.draft_id is not None:
+            return self.to("tenant-draft", draft=self.draft_id)
         return self.to("tenant-rules")
 
 
@@ -205,74 +223,6 @@ class SimpleRulePage(TenantActPage):
         for found in error.extra.get("errors", ()):
             form.add_error(None, f"{found['code']}: {found['message']}")
         return super().refused(form, error)
-
-    def done_at(self) -> str:
-        return self.to("tenant-rules")
-
-
-class DraftPage(TenantActPage):
-    """A draft: what it changes, replays of it, and publishing it."""
-
-    title = "Draft"
-    name = "draft.published"
-    button = "Publish"
-    template_name = "backoffice/tenant/draft.html"
-    parts: ClassVar[Mapping[str, str]] = {"replays": "backoffice/tenant/replays.html"}
-
-    def read(self) -> Mapping[str, Any]:
-        draft_id: UUID = self.kwargs["draft"]
-        runs = [
-            run for run in list_replays(tenant_id=self.tenant.pk) if run.subject == {"draftId": str(draft_id)}
-        ]
-        moving = any(run.state not in ReplayRun.FINISHED for run in runs)
-        runs = [
-            read_replay(tenant_id=self.tenant.pk, replay_id=run.pk)
-            if run.state == ReplayRun.State.DONE
-            else run
-            for run in runs[:3]
-        ]
-        shown = {"draft": find_draft(self.tenant.pk, draft_id), "runs": runs, "is_moving": moving}
-        if self.request.GET.get(PART) == "replays":
-            return shown
-        return {**shown, "diff": diff_draft(self.tenant.pk, draft_id)}
-
-    def get(self, request: HttpRequest, **more: Any) -> HttpResponse:
-        if request.GET.get(PART) in self.parts:
-            return self.show(self.parts[request.GET[PART]], self.read())
-        return super().get(request, **more)
-
-    def post(self, request: HttpRequest, **more: Any) -> HttpResponse:
-        if "replay" in request.POST:
-            return self._replay()
-        if not may(request, StaffRole.ADMIN):
-            raise Forbidden("Support may try a draft out. A platform admin publishes it.")
-        return super().post(request, **more)
-
-    def _replay(self) -> HttpResponse:
-        """Replay the draft over the last days with log entries."""
-        run = queue_replay(
-            tenant_id=self.tenant.pk,
-            draft_id=self.kwargs["draft"],
-            first_day=self.last_day - dt.timedelta(days=_REPLAY_DAYS - 1),
-            last_day=self.last_day,
-            warmup_days=1,
-            gateway={},
-            actor=self.actor,
-        )
-        if run.state == ReplayRun.State.QUEUED:
-            tenant = str(self.tenant.pk)
-            transaction.on_commit(lambda: run_replay.delay(tenant), robust=True)
-        return HttpResponseRedirect(self.request.path)
-
-    def act(self, _values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        draft = find_draft(self.tenant.pk, self.kwargs["draft"])
-        written = publish_draft(
-            tenant_id=self.tenant.pk,
-            draft_id=draft.pk,
-            actor=self.actor,
-            check_etag=require_etag(draft_etag(draft)),
-        )
-        return f"Published as revision {written.seq}.", {"seq": written.seq, "draftId": str(draft.pk)}
 
     def done_at(self) -> str:
         return self.to("tenant-rules")

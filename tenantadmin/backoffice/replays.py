@@ -1,0 +1,112 @@
+"""What replays of a draft of rules show: the live rules, the draft and the difference, side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db.models import Q
+
+from analytics.advice.measure import gain_between
+from analytics.models import ReplayRun
+from analytics.replay.runs import list_replays
+from logs.quoting import quote_text
+from rules.write import lint_document
+from tenantadmin.core.timestamps import now
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rules.models import RuleDraft
+
+_SHOWN: Final = 3
+_NOTHING: Final = {"low": 0, "likely": 0, "high": 0}
+#: The counts of a rule that a ruleset does not have.
+_NO_COUNTS: Final = {
+    **dict.fromkeys(("requests", "misses", "spentMs", "hitBytes"), 0),
+    **dict.fromkeys(("hits", "savedMs"), _NOTHING),
+    "risk": _NOTHING,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedRule:
+    """The counts of one rule, or of all, under the live rules and under the draft. No id: no rule decided."""
+
+    rule_id: str | None
+    now: Mapping[str, Any]
+    draft: Mapping[str, Any]
+
+    @property
+    def gain(self) -> dict[str, Any]:
+        """What the draft has more than the live rules."""
+        return gain_between(self.draft, self.now)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownReplay:
+    """A replay of a draft. ``is_current`` if the draft still says what was replayed."""
+
+    run: ReplayRun
+    is_current: bool
+
+    @property
+    def is_poor(self) -> bool:
+        """True if the replay of the rules in force differs much from the log."""
+        return self.run.result is not None and self.run.result["calibration"]["grade"] == "poor"
+
+    @property
+    def total(self) -> ComparedRule | None:
+        result = self.run.result
+        return None if result is None else ComparedRule(None, result["against"]["total"], result["total"])
+
+    @property
+    def rules(self) -> list[ComparedRule]:
+        """The rules of the draft, then those that it lacks."""
+        result = self.run.result or {"rules": [], "against": {"rules": []}}
+        live, draft = (
+            {counts["ruleId"]: counts for counts in side["rules"]} for side in (result["against"], result)
+        )
+        return [
+            ComparedRule(rule_id, live.get(rule_id, _NO_COUNTS), draft.get(rule_id, _NO_COUNTS))
+            for rule_id in {**draft, **live}
+        ]
+
+    @property
+    def cost_now(self) -> Mapping[str, Any]:
+        """What publishing costs in this hour of the day."""
+        hours: list[Mapping[str, Any]] = (self.run.result or {})["publishCost"]["byHour"]
+        return hours[now().hour]
+
+    @property
+    def moved(self) -> list[tuple[Mapping[str, Any], str]]:
+        """The requests that end otherwise, each with the SQL that reads its examples."""
+        days = f"day BETWEEN '{self.run.first_day}' AND '{self.run.last_day}'"
+        found = []
+        for moved in (self.run.result or {}).get("moved", ()):
+            ids = ", ".join(map(quote_text, moved["examples"]))
+            found.append((moved, f"SELECT * FROM proxy_logs WHERE {days} AND logId IN ({ids})"))  # noqa: S608
+        return found
+
+
+def replays_of_draft(draft: RuleDraft) -> list[ShownReplay]:
+    """Return the newest replays of a draft, those of the same rules under another name too."""
+    normalized = lint_document({"rules": draft.rules}).normalized
+    rules = None if normalized is None else list(normalized)
+    asked = Q(subject={"draftId": str(draft.pk)})
+    if rules is not None:
+        asked |= Q(rules=rules)
+    # Unlike lists of all replays, this reads what they found.
+    runs = list_replays(tenant_id=draft.tenant_id).filter(asked).defer(None)[:_SHOWN]
+    return [ShownReplay(run, is_current=run.rules == rules) for run in runs]
+
+
+def is_under_way(replays: Sequence[ShownReplay]) -> bool:
+    """Return True while one of the replays waits or runs."""
+    return any(shown.run.state in ReplayRun.UNDER_WAY for shown in replays)
+
+
+def warns(replays: Sequence[ShownReplay]) -> bool:
+    """Return True if the newest result of the draft as it is must not be trusted. Publishing asks then."""
+    done = [shown for shown in replays if shown.is_current and shown.run.state == ReplayRun.State.DONE]
+    return bool(done) and done[0].is_poor

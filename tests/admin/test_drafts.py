@@ -1,0 +1,415 @@
+"""Drafts of rules on the staff's pages: edit, rebase, replay, publish, delete."""
+
+from __future__ import annotations
+
+import json
+import re
+from html import unescape
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from accounts.models import Event
+from accounts.tenants.lifecycle import delete_tenant
+from analytics.models import ReplayRun
+from analytics.replay.execution import run_next
+from rules.drafts import create_draft
+from rules.models import RuleDraft, Ruleset
+from rules.ruleset import read_ruleset
+from rules.write import write_ruleset
+from tenantadmin.backoffice.rules import rebase_rules
+from tenantadmin.backoffice.templatetags.backoffice import between, draft_title
+from tenantadmin.objectstore import default_store
+from tests.admin.logs import DAY, ENTRY, RULE, START, put_log, to
+from tests.admin.reading import text_of
+from tests.admin.staff import shown
+
+if TYPE_CHECKING:
+    from django.test import Client
+
+    from accounts.models import Tenant
+
+ADS: dict[str, Any] = {"id": "ads", "conditions": {"tables": {"containsAny": ["m.ads"]}}, "ttlSeconds": 60}
+LONGER: dict[str, Any] = {**RULE, "ttlSeconds": 90}
+
+
+def draft_of(tenant: Tenant, *rules: dict[str, Any], name: str = "Try") -> RuleDraft:
+    return create_draft(
+        tenant_id=tenant.pk, document={"name": name, "rules": list(rules)}, actor="x@example.org"
+    )
+
+
+def write(tenant: Tenant, *rules: dict[str, Any]) -> None:
+    write_ruleset(tenant_id=tenant.pk, document={"rules": list(rules)}, actor="owner@example.org")
+
+
+def page_of(draft: RuleDraft, act: str = "") -> str:
+    return to(f"tenant-draft{act}", draft.tenant, draft=draft.pk)
+
+
+def fields_of(client: Client, address: str) -> dict[str, str]:
+    """Return the values of the form as a page shows it."""
+    html = client.get(address).content.decode()
+    fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', html))
+    if text := re.search(r'<textarea[^>]*name="rules"[^>]*>(.*?)</textarea>', html, re.DOTALL):
+        fields["rules"] = text[1]
+    return {"draft_name": "Try", **{name: unescape(value) for name, value in fields.items()}}
+
+
+def send(client: Client, address: str, **changes: Any) -> Any:
+    return client.post(address, {**fields_of(client, address), "reason": "ticket 4", **changes})
+
+
+def ids_of(tenant: Tenant) -> list[str]:
+    return [rule["id"] for rule in Ruleset.objects.get(pk=tenant.pk).rules]
+
+
+def acts() -> list[tuple[str, Any]]:
+    return [(event.reason, event.after) for event in Event.objects.filter(kind="staff.acted").order_by("id")]
+
+
+class TestKeeping:
+    def keep(self, staff: Client, tenant: Tenant, **changes: Any) -> Any:
+        return send(staff, to("tenant-rules", tenant), draft="yes", confirm_deletes="", **changes)
+
+    def test_a_draft_asks_for_a_reason_and_leaves_an_event(self, staff: Client, tenant: Tenant) -> None:
+        assert self.keep(staff, tenant, reason="").status_code == 400
+        assert not RuleDraft.objects.exists()
+        answer = self.keep(staff, tenant)
+        draft = RuleDraft.objects.get()
+        assert answer["Location"] == page_of(draft)
+        assert acts() == [("ticket 4", {"act": "draft.kept", "draftId": str(draft.pk)})]
+        assert (draft.name, draft.base_seq) == ("ticket 4", 1)
+
+    def test_a_text_that_is_not_json_stays(self, staff: Client, tenant: Tenant) -> None:
+        answer = self.keep(staff, tenant, rules='[{"id": "half')
+        assert answer.status_code == 400
+        assert "[{&quot;id&quot;: &quot;half" in answer.content.decode()
+        assert "The text is not JSON" in answer.content.decode()
+
+    def test_it_begins_from_what_the_reader_saw(self, staff: Client, tenant: Tenant) -> None:
+        fields = {**fields_of(staff, to("tenant-rules", tenant)), "draft": "yes", "reason": "x"}
+        write(tenant, RULE, ADS)
+        staff.post(to("tenant-rules", tenant), fields)
+        assert RuleDraft.objects.get().base_seq == 1
+
+    def test_a_draft_without_a_name_is_called_by_its_time(self, staff: Client, tenant: Tenant) -> None:
+        draft = draft_of(tenant, RULE, name="")
+        title = f"Unnamed draft of {draft.created_at:%Y-%m-%d %H:%M} UTC"
+        assert draft_title(draft) == title
+        for address in (to("tenant-rules", tenant), to("tenant-rules-trace", tenant), page_of(draft)):
+            assert title in shown(staff, address)
+
+    def test_the_rules_of_a_deleted_tenant(self, staff: Client, tenant: Tenant) -> None:
+        delete_tenant(tenant_id=tenant.pk, actor="owner@example.org")
+        assert "The tenant is deleted. Its history keeps the rules." in shown(
+            staff, to("tenant-rules", tenant)
+        )
+
+
+class TestEditing:
+    def test_saving(self, staff: Client, tenant: Tenant) -> None:
+        draft = draft_of(tenant, RULE, ADS)
+        assert "adds ads" in shown(staff, page_of(draft))
+        answer = send(staff, page_of(draft), rules=json.dumps([RULE]), draft_name="Less")
+        assert answer["Location"] == page_of(draft)
+        draft.refresh_from_db()
+        assert (draft.name, [rule["id"] for rule in draft.rules], draft.modified_by) == (
+            "Less",
+            ["orders"],
+            "admin@example.org",
+        )
+        assert acts() == [("ticket 4", {"act": "draft.saved", "draftId": str(draft.pk)})]
+        assert Event.objects.get(kind="draft.changed").reason == "ticket 4"
+        assert read_ruleset(tenant.pk).seq == 1
+
+    @pytest.mark.parametrize("changes", [{"reason": ""}, {"rules": "["}, {"rules": "{}"}])
+    def test_what_is_wrong_is_said_and_the_text_stays(
+        self, staff: Client, tenant: Tenant, changes: dict[str, str]
+    ) -> None:
+        draft = draft_of(tenant, RULE)
+        answer = send(staff, page_of(draft), **{"rules": '[{"id": "mine"}]', **changes})
+        assert answer.status_code == 400
+        text = changes.get("rules", "[{&quot;id&quot;: &quot;mine&quot;}]")
+        assert f"{text}</textarea>" in answer.content.decode().replace("\n", "")
+        assert acts() == []
+
+    def test_both_texts_if_somebody_saved_first(self, staff: Client, tenant: Tenant) -> None:
+        draft = draft_of(tenant, RULE)
+        fields = {**fields_of(staff, page_of(draft)), "reason": "x", "rules": json.dumps([LONGER])}
+        send(staff, page_of(draft), rules=json.dumps([ADS]))
+        answer = staff.post(page_of(draft), fields)
+        html = answer.content.decode()
+        assert answer.status_code == 409
+        assert "Somebody saved the draft first" in html
+        etag = unescape(re.findall(r'name="etag" value="([^"]+)"', html)[0])
+        assert staff.post(page_of(draft), {**fields, "etag": etag}).status_code == 302
+        draft.refresh_from_db()
+        assert draft.rules == [LONGER]
+
+    def test_lint_is_shown_and_stands_in_the_way(self, staff: Client, tenant: Tenant) -> None:
+        draft = draft_of(tenant, {**RULE, "ttlSeconds": -1})
+        text = shown(staff, page_of(draft))
+        assert "error line 11 out-of-range" in text
+        assert "It cannot be published now. Lint finds errors in the draft." in text
+        assert "It can be replayed when lint finds no error in it." in text
+        assert "Replay the last 7 days" not in text
+        assert page_of(draft, "-publish") not in staff.get(page_of(draft)).content.decode()
+        assert "Lint finds errors in the draft." in shown(staff, page_of(draft, "-publish"))
+        # A page that was open before.
+        answer = staff.post(page_of(draft), {"replay": "yes"})
+        assert answer.status_code == 400
+        assert "Draft: The draft has lint errors" in answer.content.decode()
+        assert "</textarea>" in answer.content.decode()
+
+    def test_lint_as_one_types(self, support: Client, tenant: Tenant) -> None:
+        draft = draft_of(tenant, RULE)
+        answer = support.post(f"{page_of(draft)}?part=check", {"rules": "["})
+        assert [mark["type"] for mark in answer.json()["marks"]] == ["error"]
+
+    def test_support_looks_and_replays(self, support: Client, staff: Client, tenant: Tenant) -> None:
+        draft = draft_of(tenant, RULE, ADS)
+        text = shown(support, page_of(draft))
+        assert "A platform admin saves." in text
+        assert "Reason or ticket" not in text
+        html = support.get(page_of(draft)).content.decode()
+        for act in ("-publish", "-delete"):
+            assert page_of(draft, act) not in html
+            assert support.get(page_of(draft, act)).status_code == 403
+            assert support.post(page_of(draft, act), fields_of(staff, page_of(draft, act))).status_code == 403
+        assert support.post(page_of(draft), fields_of(staff, page_of(draft))).status_code == 403
+        assert RuleDraft.objects.get().version == 0
+        assert support.post(page_of(draft), {"replay": "yes"}).status_code == 302
+
+    def test_deleting(self, staff: Client, tenant: Tenant) -> None:
+        draft = draft_of(tenant, RULE)
+        assert send(staff, page_of(draft, "-delete"), reason="").status_code == 400
+        answer = send(staff, page_of(draft, "-delete"))
+        assert answer["Location"] == to("tenant-rules", tenant)
+        assert not RuleDraft.objects.exists()
+        assert acts() == [("ticket 4", {"act": "draft.deleted", "draftId": str(draft.pk)})]
+        assert staff.get(page_of(draft)).status_code == 404
+
+
+class TestRebasing:
+    def test_the_changes_of_the_draft_come_on_top_of_the_live_rules(
+        self, staff: Client, tenant: Tenant
+    ) -> None:
+        draft = draft_of(tenant, LONGER)
+        write(tenant, RULE, ADS)
+        text = shown(staff, page_of(draft))
+        assert "The live rules are at revision 2 by now, and the draft began from revision 1." in text
+        assert "Compared with the live rules" not in text
+        assert "Rebase onto revision 2" in text
+        publish = page_of(draft, "-publish")
+        assert publish not in staff.get(page_of(draft)).content.decode()
+        assert "Rebase it first." in shown(staff, publish)
+        late = send(staff, publish, etag=fields_of(staff, page_of(draft))["etag"])
+        assert late.status_code == 409
+        assert "Open the draft, rebase it, and publish it then." in late.content.decode()
+        assert "baseSeq" not in late.content.decode()
+        # Nothing is written before the reader saves.
+        rebased = f"{page_of(draft)}?rebase=yes"
+        fields = fields_of(staff, rebased)
+        assert fields["base_seq"] == "2"
+        assert RuleDraft.objects.get().base_seq == 1
+        assert send(staff, rebased)["Location"] == page_of(draft)
+        assert "Compared with the live rules it adds 0, removes 0 and changes 1 rules." in shown(
+            staff, page_of(draft)
+        )
+        assert send(staff, publish)["Location"] == to("tenant-rules", tenant)
+        assert [(rule["id"], rule["ttlSeconds"]) for rule in read_ruleset(tenant.pk).rules] == [
+            ("orders", 90),
+            ("ads", 60),
+        ]
+
+    def test_what_both_sides_changed_is_named(self, staff: Client, tenant: Tenant) -> None:
+        draft = draft_of(tenant, LONGER)
+        write(tenant, {**RULE, "ttlSeconds": 10})
+        text = shown(staff, page_of(draft), rebase="yes")
+        assert "Both sides changed: orders" in text
+        assert "what both sides changed is as in the draft" in text
+
+    @pytest.mark.parametrize(
+        ("mine", "theirs", "rebased"),
+        [
+            ("a b c", "a b c", "a b c"),
+            ("a b", "a b c", "a b"),  # removed here
+            ("a b c", "a c", "a c"),  # removed there
+            ("a b c x", "y a b c", "y a b c x"),  # added on both sides
+            ("x a b c", "a y b c", "x a y b c"),
+            ("a x b c", "a y b c", "a x y b c"),
+            ("a b x c", "a c", "a x c"),  # what it followed is gone
+            ("c b a", "a b c y", "c y b a"),  # ordered here
+            ("a b c", "c b a", "c b a"),  # ordered there
+            ("a B c", "a b! c", "a B c"),  # changed on both sides
+            ("a b c", "a b! c", "a b! c"),
+            ("a c", "a b! c", "a c"),
+            ("a b! c", "a c", "a b! c"),
+        ],
+    )
+    def test_rules_are_merged(self, mine: str, theirs: str, rebased: str) -> None:
+        def rules(names: str) -> list[dict[str, Any]]:
+            return [{**RULE, "id": name.lower()[0], "name": name, "ttlSeconds": 60} for name in names.split()]
+
+        merged = rebase_rules(rules("a b c"), rules(mine), rules(theirs))
+        assert " ".join(rule["name"] for rule in merged) == rebased
+
+
+class TestPublishing:
+    def test_with_a_reason(self, staff: Client, tenant: Tenant) -> None:
+        draft = draft_of(tenant, RULE, ADS)
+        publish = page_of(draft, "-publish")
+        text = shown(staff, publish)
+        assert '+ "id": "ads",' in text
+        assert "Lint finds nothing." in text
+        assert "Rules to remove" not in text
+        assert send(staff, publish, reason="").status_code == 400
+        assert send(staff, publish)["Location"] == to("tenant-rules", tenant)
+        assert ids_of(tenant) == ["orders", "ads"]
+        assert acts() == [
+            ("ticket 4", {"act": "draft.published", "seq": 2, "draftId": str(draft.pk)}),
+        ]
+
+    def test_a_draft_that_changed_meanwhile_is_not_published(self, staff: Client, tenant: Tenant) -> None:
+        draft = draft_of(tenant, RULE, ADS)
+        fields = {**fields_of(staff, page_of(draft, "-publish")), "reason": "x"}
+        send(staff, page_of(draft), rules=json.dumps([]))
+        assert staff.post(page_of(draft, "-publish"), fields).status_code == 409
+        assert ids_of(tenant) == ["orders"]
+
+    def test_a_removed_rule_with_a_marker_is_confirmed(self, staff: Client, tenant: Tenant) -> None:
+        staff.post(to("tenant-invalidate", tenant), {"rule": "orders", "reason": "x"})
+        draft = draft_of(tenant, ADS)
+        publish = page_of(draft, "-publish")
+        for address in (page_of(draft), publish, to("tenant-restore", tenant, kind="rules", seq=0)):
+            text = shown(staff, address)
+            assert "name it in the field “Rules to remove although they have active markers”." in text
+            assert "confirmDeletes" not in text
+        assert "These rules have active markers." in shown(staff, publish)
+        assert send(staff, publish, confirm_deletes="").status_code == 400
+        assert ids_of(tenant) == ["orders"]
+        assert send(staff, publish, confirm_deletes="orders").status_code == 302
+        assert ids_of(tenant) == ["ads"]
+
+
+def replay(client: Client, draft: RuleDraft) -> ReplayRun:
+    """Replay a draft to its end."""
+    assert client.post(page_of(draft), {"replay": "yes"}).status_code == 302
+    run_next(default_store(), tenant_id=draft.tenant_id)
+    return ReplayRun.objects.get()
+
+
+@pytest.mark.django_db(transaction=True)
+class TestReplays:
+    @pytest.fixture
+    def draft(self, tenant: Tenant) -> RuleDraft:
+        """Two requests for the same a minute and a half apart: the longer TTL of the draft makes a hit."""
+        first: dict[str, Any] = {
+            **ENTRY,
+            "cacheStatus": "MISS",
+            "matchedRule": "orders",
+            "parameterValues": "[]",
+        }
+        first |= {"warehouseExecutionTimeMs": 2000, "statementType": "SELECT", "isReadOnly": True}
+        put_log(tenant, first, {**first, "timestamp": START + 80_000})
+        return draft_of(tenant, LONGER, ADS)
+
+    def test_the_live_rules_the_draft_and_the_difference(
+        self, access: Client, staff: Client, draft: RuleDraft
+    ) -> None:
+        run = replay(access, draft)
+        assert run.state == "done", run.error
+        text = text_of(access.get(page_of(draft), {"part": "replays"}).content.decode())
+        assert "Agreement with the log: 100.0 % of 2 requests good" in text
+        assert "All 2 0 1 +1 0 ms 2.0 s +2.0 s 0 0 0" in text
+        assert "orders 2 0 1 +1 0 ms 2.0 s +2.0 s 0 0 0" in text
+        assert "MISS HIT 1 log-1" in text
+        assert "In this hour that costs about" in text
+        html = access.get(page_of(draft)).content.decode()
+        assert "logId%20IN%20%28%27log-1%27%29" in html
+        assert f"day%20BETWEEN%20%27{run.first_day}%27%20AND%20%27{DAY}%27" in html
+        # Who may not read the log sees no ids of it.
+        assert "log-1" not in shown(staff, page_of(draft))
+
+    def test_a_rule_that_the_draft_removes_is_shown(self, access: Client, draft: RuleDraft) -> None:
+        RuleDraft.objects.update(rules=[ADS])
+        replay(access, draft)
+        text = shown(access, page_of(draft))
+        assert "no rule 2 0 0 0 0 ms 0 ms 0 ms 0 0 0" in text
+        assert "orders 0 0 0 0 0 ms 0 ms 0 ms 0 0 0" in text
+        assert "MISS PASSTHROUGH 2" in text
+
+    def test_a_replay_of_an_earlier_text_says_so(
+        self, access: Client, staff: Client, draft: RuleDraft
+    ) -> None:
+        replay(access, draft)
+        note = "of an earlier text of the draft"
+        assert note not in shown(access, page_of(draft))
+        send(staff, page_of(draft), rules=json.dumps([LONGER]))
+        assert note in shown(access, page_of(draft))
+
+    def test_a_replay_of_the_same_rules_is_shown_whoever_asked(
+        self, access: Client, draft: RuleDraft
+    ) -> None:
+        replay(access, draft)
+        ReplayRun.objects.update(subject={"digest": "a" * 64})
+        assert "Agreement with the log" in shown(access, page_of(draft))
+
+    def test_a_poor_calibration_is_a_banner_and_a_second_question(
+        self, access: Client, staff: Client, draft: RuleDraft
+    ) -> None:
+        warning = "The replay of the rules in force differs much from the log: do not trust this."
+        run = replay(access, draft)
+        publish = page_of(draft, "-publish")
+        assert warning not in shown(staff, page_of(draft)) + shown(staff, publish)
+        assert "despite_poor" not in staff.get(publish).content.decode()
+        result: Any = run.result
+        result["calibration"]["grade"] = "poor"
+        result["caveats"] = ["calibration-poor", "cold-start"]
+        run.save()
+        assert shown(staff, page_of(draft)).count(warning) == 1
+        assert warning in shown(staff, publish)
+        assert send(staff, publish).status_code == 400
+        assert ids_of(draft.tenant) == ["orders"]
+        assert send(staff, publish, despite_poor="on").status_code == 302
+        assert ids_of(draft.tenant) == ["orders", "ads"]
+
+    def test_one_that_waits_is_polled(self, support: Client, draft: RuleDraft) -> None:
+        support.post(page_of(draft), {"replay": "yes"})
+        part = support.get(page_of(draft), {"part": "replays"}).content.decode()
+        assert "<html" not in part
+        assert 'hx-trigger="every 2s"' in part
+        assert "queued" in part
+
+    def test_too_many(self, support: Client, draft: RuleDraft, settings: Any) -> None:
+        settings.REPLAY_QUEUE = 0
+        answer = support.post(page_of(draft), {"replay": "yes"})
+        assert answer.status_code == 429
+        assert "Too many replays of this tenant are waiting." in answer.content.decode()
+
+    def test_pages_cost_a_constant_number_of_queries(
+        self, access: Client, staff: Client, draft: RuleDraft
+    ) -> None:
+        run = replay(access, draft)
+        pages = (
+            (access, page_of(draft), 15),
+            (access, f"{page_of(draft)}?part=replays", 6),
+            (staff, page_of(draft, "-publish"), 11),
+        )
+        for digest in ("1", "2"):
+            for client, address, queries in pages:
+                with CaptureQueriesContext(connection) as captured:
+                    assert client.get(address).status_code == 200
+                assert len(captured) == queries, address
+            run.pk, run.digest = uuid4(), digest
+            run.save(force_insert=True)
+
+
+def test_a_number_with_bounds() -> None:
+    assert between({"low": 2, "likely": 3, "high": 4}) == "2 to 4, likely 3"
+    assert between({"low": 2, "likely": 2, "high": 2}) == "2"
+    assert between({"low": 2000, "high": 4000}, "duration") == "2.0 s to 4.0 s"
