@@ -19,11 +19,11 @@ from django.urls import reverse
 from playwright.sync_api import expect
 
 from accounts.models import Domain, Fqdn, Membership, Revision, User
-from analytics.models import Build, DayRollup, TenantHealth
+from analytics.models import Build, DayRollup, ReplayRun, TenantHealth
 from logs.models import Partition, QuarantinedEntry, QueryRun
 from rules.markers import MANUAL, NewMarker, create_marker
 from rules.models import Marker, RuleDraft, Ruleset
-from rules.write import write_ruleset
+from rules.write import lint_document, write_ruleset
 from tenantadmin.backoffice.tabs import TABS
 from tenantadmin.core.request_context import acting_for
 from tenantadmin.core.timestamps import now
@@ -213,6 +213,63 @@ def test_a_rule_is_edited_with_lint_as_one_types(
         page.wait_for_selector("text=Saved as revision 3.")
         assert clicks.count <= 4
     assert Ruleset.objects.get(pk=tenant.pk).rules[0]["ttlSeconds"] == 90
+
+
+def replayed(draft: RuleDraft) -> None:
+    """Store the result of a replay of a draft, with large numbers."""
+    bounds = {"low": 1_234_567, "likely": 2_345_678, "high": 3_456_789}
+    counts = {"requests": 9_876_543, "misses": 1, "spentMs": 1, "hitBytes": 1, "hits": bounds}
+    counts |= {"savedMs": bounds, "risk": {"low": 0, "high": 1_234}}
+    cost = {"hour": 3, "extraMisses": 1_000, "extraMs": 90_000}
+    result = {
+        "calibration": {"rows": 9_876_543, "share": 0.9, "grade": "poor"},
+        "total": counts,
+        "rules": [{"ruleId": "orders", **counts}],
+        "against": {"total": counts, "rules": []},
+        "moved": [{"from": "MISS", "to": "HIT", "count": 1_234_567, "examples": ["log-1"]}],
+        "publishCost": {"byHour": [cost] * 24, "best": cost},
+        "caveats": ["calibration-poor"],
+    }
+    ReplayRun.objects.create(
+        tenant_id=draft.tenant_id,
+        digest=str(draft.pk),
+        state="done",
+        subject={"draftId": str(draft.pk)},
+        rules=list(lint_document({"rules": draft.rules}).normalized or ()),
+        first_day=DAY,
+        last_day=DAY,
+        warmup_days=1,
+        result=result,
+    )
+
+
+def test_a_draft_of_earlier_rules_is_rebased_and_published(
+    chromium: str, service: str, world: factories.World, tenant: Tenant
+) -> None:
+    draft = RuleDraft.objects.create(
+        tenant=tenant, name="Longer", rules=[{**RULE, "ttlSeconds": 90}], base_seq=1
+    )
+    write_ruleset(
+        tenant_id=tenant.pk,
+        document={"rules": [RULE, {**RULE, "id": "items"}]},
+        actor="owner@example.org",
+    )
+    replayed(draft)
+    with signed_in(chromium, service, world) as (page, clicks):
+        clicks.find("Wareh")
+        clicks.open_tab("Rules")
+        clicks.click("text=Draft Longer")
+        clicks.click("text=Rebase onto revision 3")
+        page.wait_for_selector("#check .added >> text=90")
+        page.fill("[name=reason]", "ticket 4")
+        clicks.click("button.button:has-text('Save')")
+        clicks.click("a.button:has-text('Publish')")
+        page.fill("[name=reason]", "ticket 4")
+        clicks.click("button.button:has-text('Publish')")
+        page.wait_for_selector("text=Published as revision 4.")
+        assert clicks.count <= 8
+    rules = Ruleset.objects.get(pk=tenant.pk).rules
+    assert [(rule["id"], rule["ttlSeconds"]) for rule in rules] == [("orders", 90), ("items", 3600)]
 
 
 def test_a_quarantined_day_is_built_again(
@@ -436,6 +493,7 @@ def test_enter_opens_the_first_result(
 def pages_of(world: factories.World, tenant: Tenant) -> list[str]:
     """Return the addresses of the pages."""
     draft = RuleDraft.objects.create(tenant=tenant, name="Longer", rules=[RULE], base_seq=2)
+    replayed(draft)
     names = ("index", "system", "terms-edit", "audit", "people")
     return [
         *(reverse(f"admin:{name}") for name in names),
@@ -521,10 +579,18 @@ def test_a_narrow_window_in_both_color_schemes(
     chromium: str, service: str, world: factories.World, tenant: Tenant, scheme: str
 ) -> None:
     size = {"width": 390, "height": 844}
+    draft = RuleDraft.objects.create(tenant=tenant, name="Longer", rules=[RULE], base_seq=2)
+    replayed(draft)
     with signed_in(chromium, service, world, viewport=size, color_scheme=scheme) as (page, _):
         for path in (
             *("", "rules/", "history/?to=2", "markers/", "insights/", "insights/verify/", "sql/"),
-            *("builds/", "people/", "config/"),
+            *(
+                "builds/",
+                "people/",
+                "config/",
+                f"rules/drafts/{draft.pk}/",
+                f"rules/drafts/{draft.pk}/publish/",
+            ),
         ):
             page.goto(f"{service}/admin/tenants/{tenant.pk}/{path}")
             page.wait_for_selector(".tabs")
