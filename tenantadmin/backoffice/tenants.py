@@ -64,6 +64,8 @@ class Overview:
     counts: Sequence[DayRollup]
     sums: Sums
     before: Sums | None
+    #: The days of the range before that have a log.
+    days_before: int
     changes: Sequence[Revision]
     fqdns: Sequence[Fqdn]
 
@@ -114,6 +116,7 @@ def read_overview(tenant_id: UUID, *, days: int) -> Overview:
         counts=counts,
         sums=_sum_of(counts),
         before=_sum_of(before) if before else None,
+        days_before=len(before),
         changes=list(changes.order_by("-changed_at", "-pk")[:_CHANGES]),
         fqdns=list(Fqdn.objects.filter(tenant_id=tenant_id)),
     )

@@ -444,7 +444,11 @@ class TestTenant:
         assert "2026-03-22 to 2026-03-28, UTC, against 2026-03-15 to 2026-03-21" in shown
         assert "Hit rate 60.0 % +15.0 points;" in shown
         assert "Hits 60 −30 Misses 40 −70 Warehouse time 400 ms −700 ms" in shown
+        assert "of which only" not in shown
         assert "there is no log of the 365 days before" in page(staff, to("tenant", tenant), days=365)
+        DayRollup.objects.filter(day=last - dt.timedelta(days=13)).delete()
+        shown = page(staff, to("tenant", tenant), days=7)
+        assert "2026-03-15 to 2026-03-21, of which only 1 day has a log" in shown
 
     def test_every_figure_links_to_its_requests(self, staff: Client, tenant: Tenant) -> None:
         put_log(tenant, ENTRY, {**ENTRY, "cacheStatus": "MISS"})
