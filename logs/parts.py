@@ -80,9 +80,11 @@ def mark_damaged(store: ObjectStore, *, tenant: UUID, day: date) -> None:
 
 
 def remove_unnamed(store: ObjectStore, *, tenant: UUID, day: date) -> None:
-    """Delete what killed builds of parts left. The caller holds the day's lock."""
+    """Delete the files that no row names, which killed builds left. The caller holds the day's lock."""
     stored = {entry.key for entry in store.list(parts_prefix(tenant, day))}
-    for key in stored and stored - _named(tenant, day):
+    if not stored:
+        return
+    for key in stored - _named(tenant, day):
         stage_and_number = key.rpartition("/")[2].partition("-")[0]
         stage, number = stage_and_number[:-2], int(stage_and_number[-2:])
         # A worker may be about to name it.

@@ -41,7 +41,7 @@ _TWO_LIMITS_MESSAGE: Final = "errhint NOT IMPLEMENTED"
 _SYMMETRIC_MESSAGE: Final = "Expression type T_List"
 _NESTED_ENUM_MESSAGE: Final = "Cannot serialize non-constant type parameter"
 
-#: Empty lists stay: in the groups of ROLLUP, the empty one is that of all rows.
+#: Empty lists are kept, because ROLLUP has one among its group sets: the group of all rows.
 _SERIALIZE: Final = "SELECT json_serialize_sql($1::VARCHAR, skip_null := true, skip_default := true)"
 
 

@@ -157,7 +157,7 @@ class _Translator:
             groups = [value for value in selected if not value.is_aggregate]
         else:
             records = node.get("group_expressions", [])
-            # Of ROLLUP there are several, and of GROUP BY () an empty one.
+            # ROLLUP has several group sets, and GROUP BY () has an empty one.
             if node.get("group_sets", []) != ([list(range(len(records)))] if records else []):
                 raise NotTranslated("GROUPING SETS")
             groups = [self._key(record, scope, selected) for record in records]

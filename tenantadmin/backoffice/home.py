@@ -88,7 +88,7 @@ def read_home() -> Home:
 
 
 def _later_end() -> QuerySet[Build]:
-    """Return a subquery: later builds of the same period that have ended. The last one is what counts."""
+    """Return the later builds of the same period that have ended, as a subquery. Only the last one counts."""
     return Build.objects.filter(
         tenant_id=OuterRef("tenant_id"),
         period=OuterRef("period"),

@@ -24,8 +24,7 @@ _NOTHING: Final = {"low": 0, "likely": 0, "high": 0}
 #: The counts of a rule that a ruleset does not have.
 _NO_COUNTS: Final = {
     **dict.fromkeys(("requests", "misses", "spentMs", "hitBytes"), 0),
-    **dict.fromkeys(("hits", "savedMs"), _NOTHING),
-    "risk": _NOTHING,
+    **dict.fromkeys(("hits", "savedMs", "risk"), _NOTHING),
 }
 
 
@@ -107,6 +106,6 @@ def is_under_way(replays: Sequence[ShownReplay]) -> bool:
 
 
 def warns(replays: Sequence[ShownReplay]) -> bool:
-    """Return True if the newest result of the draft as it is must not be trusted. Publishing asks then."""
+    """Return True if the newest result of the present draft cannot be trusted. Publishing then asks again."""
     done = [shown for shown in replays if shown.is_current and shown.run.state == ReplayRun.State.DONE]
     return bool(done) and done[0].is_poor

@@ -157,8 +157,7 @@ def compare_three(tenant_id: UUID, *, base_seq: int, rules: Sequence[Any]) -> Th
         TenantNotFound, RevisionNotFound: there is no such live tenant or revision.
     """
     current = read_ruleset(tenant_id)
-    base, _ = read_pair(DocumentHistory(RevisionKind.RULES, tenant_id), earlier=base_seq, later=base_seq)
-    before = base.get("rules", [])
+    before = _rules_at(tenant_id, base_seq)
     return ThreeWay(
         theirs=diff_lines(before, current.rules),
         mine=diff_lines(before, rules),
@@ -174,8 +173,14 @@ def rebase_draft(tenant_id: UUID, *, base_seq: int, rules: Sequence[Any]) -> lis
     Raises:
         TenantNotFound, RevisionNotFound: there is no such live tenant or revision.
     """
-    base, _ = read_pair(DocumentHistory(RevisionKind.RULES, tenant_id), earlier=base_seq, later=base_seq)
-    return rebase_rules(base.get("rules", []), rules, read_ruleset(tenant_id).rules)
+    return rebase_rules(_rules_at(tenant_id, base_seq), rules, read_ruleset(tenant_id).rules)
+
+
+def _rules_at(tenant_id: UUID, seq: int) -> list[Any]:
+    """Return the rules of a revision."""
+    document, _ = read_pair(DocumentHistory(RevisionKind.RULES, tenant_id), earlier=seq, later=seq)
+    rules: list[Any] = document.get("rules", [])
+    return rules
 
 
 def rebase_rules(

@@ -49,7 +49,7 @@ _REPLAY_DAYS: Final = 7
 class OneDraftPage(TenantActPage):
     """A page of one draft."""
 
-    #: Whether the draft is no more, because the act published or deleted it.
+    #: True once the act has published or deleted the draft.
     is_gone: bool = False
 
     @cached_property

@@ -158,6 +158,15 @@ class TestLeases:
             processes.append(process)
         assert [process.ended for process in processes] == [True, False, False]
 
+    def test_a_single_process_is_kept(self, clock: Clock) -> None:
+        leases = Leases(dataclasses.replace(_OPTIONS, processes=1), clock=clock)
+        processes = []
+        for tenant in ("a", "a", "b"):
+            lease, process = _lease(_key(tenant))
+            leases.give_back(lease)
+            processes.append(process)
+        assert [process.ended for process in processes] == [True, True, False]
+
     def test_the_oldest_ends_if_there_are_too_many(self, leases: Leases) -> None:
         processes = []
         for tenant in ("a", "b", "a", "b", "c"):
