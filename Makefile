@@ -70,13 +70,13 @@ screenshots: .venv/dev.stamp ## Take the pictures of the documentation anew, fro
 	@$(BIN)/python -m tests.browser.screenshots
 
 contract: .venv/dev.stamp ## Write the published contract from the code
-	DJANGO_DEBUG=true $(BIN)/python manage.py spectacular --format openapi-json --fail-on-warn --file tenantadmin/http/openapi.json
+	DJANGO_DEBUG=true $(BIN)/python manage.py spectacular --format openapi-json --fail-on-warn --file tenantadmin/lib/http/openapi.json
 
 clients: .venv/dev.stamp $(NODE)/stamp ## Check the contract with linters, and clients that are generated from it; needs Node and npm
 	@REDOCLY_TELEMETRY=off REDOCLY_SUPPRESS_UPDATE_NOTICE=true $(NODE)/node_modules/.bin/redocly lint \
-		--max-problems 1000 --config tests/clients/scripts/redocly.yaml tenantadmin/http/openapi.json
+		--max-problems 1000 --config tests/clients/scripts/redocly.yaml tenantadmin/lib/http/openapi.json
 	@$(NODE)/node_modules/.bin/spectral lint --fail-severity warn \
-		--ruleset tests/clients/scripts/spectral.yaml tenantadmin/http/openapi.json
+		--ruleset tests/clients/scripts/spectral.yaml tenantadmin/lib/http/openapi.json
 	@$(BIN)/pytest tests/clients -q
 
 $(NODE)/stamp: tests/clients/scripts/package.json

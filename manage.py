@@ -76,7 +76,7 @@ def _execute(argv: Sequence[str]) -> None:
     try:
         execute_from_command_line(list(argv))
     except ProgrammingError as error:
-        from tenantadmin.database.unmigrated import NOT_MIGRATED, is_missing_migrations
+        from tenantadmin.lib.database.unmigrated import NOT_MIGRATED, is_missing_migrations
 
         # The error of a failed migration explains itself.
         if argv[1] == "migrate" or "--traceback" in argv or not is_missing_migrations(error):

@@ -33,8 +33,8 @@ from accounts.models.signin import MagicLink
 from accounts.staff.actions import DOMAIN_ACTIONS, USER_ACTIONS
 from accounts.staff.finding import tenants_matching
 from accounts.staff.names import NamingAdmin, revisions_address
-from tenantadmin.http.admin import ReadOnlyAdmin, ReadOnlyInline
-from tenantadmin.http.admin_actions import revocation
+from tenantadmin.lib.http.admin import ReadOnlyAdmin, ReadOnlyInline
+from tenantadmin.lib.http.admin_actions import revocation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,7 +11,7 @@ from accounts.access.credentials import PAT_PREFIX
 from accounts.access.rights import authenticate_token
 from accounts.access.tokens import verified_subject
 from accounts.events import record_refused_token
-from tenantadmin.core.errors import InvalidToken
+from tenantadmin.lib.core.errors import InvalidToken
 
 if TYPE_CHECKING:
     from typing import Any

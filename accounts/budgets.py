@@ -18,12 +18,12 @@ from limits.strategies import FixedWindowRateLimiter
 from redis import RedisError
 
 from accounts.limits import storage
-from tenantadmin.core.errors import RateLimited
+from tenantadmin.lib.core.errors import RateLimited
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tenantadmin.http.budgets import Budget
+    from tenantadmin.lib.http.budgets import Budget
 
 logger = logging.getLogger(__name__)
 #: Work is counted in tenths of a second. What takes less is free.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import register_converter
 
 from accounts.emails import has_lookalike, normalize_email
-from tenantadmin.core.hosts import normalize_fqdn
+from tenantadmin.lib.core.hosts import normalize_fqdn
 
 
 class EmailConverter:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.db.models import Model
 
-from tenantadmin.core.errors import BadRequest, Detail
+from tenantadmin.lib.core.errors import BadRequest, Detail
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

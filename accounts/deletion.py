@@ -17,7 +17,7 @@ from accounts.models import Account, Membership, Tenant, User
 from accounts.models.events import EventKind
 from accounts.models.users import MembershipRole
 from accounts.roles import has_other_active_admin, lock_admins, roles_of
-from tenantadmin.core.errors import Forbidden, NotFound
+from tenantadmin.lib.core.errors import Forbidden, NotFound
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tenantadmin.core.errors import Conflict, Detail, ValidationFailed
+from tenantadmin.lib.core.errors import Conflict, Detail, ValidationFailed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,8 +11,8 @@ from accounts.access.scopes import Scope
 from accounts.cursors import older_than, write_cursor
 from accounts.models import Event, User
 from accounts.models.users import MembershipRole
-from tenantadmin.core.timestamps import format_timestamp
-from tenantadmin.database.lateral import first_of_each, merge_first
+from tenantadmin.lib.core.timestamps import format_timestamp
+from tenantadmin.lib.database.lateral import first_of_each, merge_first
 
 if TYPE_CHECKING:
     import datetime as dt

@@ -16,9 +16,9 @@ from redis import RedisError
 
 from accounts.emails import check_email
 from accounts.models.events import Event, EventKind
-from tenantadmin.core.addresses import network_of
-from tenantadmin.core.errors import ApiError
-from tenantadmin.core.request_context import current_address, current_reason, current_request_id
+from tenantadmin.lib.core.addresses import network_of
+from tenantadmin.lib.core.errors import ApiError
+from tenantadmin.lib.core.request_context import current_address, current_reason, current_request_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -11,7 +11,7 @@ from accounts.events import record_event
 from accounts.models import PermissionGrant
 from accounts.models.billing import GrantResource
 from accounts.models.events import EventKind
-from tenantadmin.core.timestamps import format_timestamp, now
+from tenantadmin.lib.core.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
     from collections.abc import Collection

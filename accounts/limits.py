@@ -19,7 +19,7 @@ from limits.storage import RedisStorage
 from limits.strategies import MovingWindowRateLimiter
 from redis import ConnectionPool, Redis, RedisError
 
-from tenantadmin.core.errors import InternalError, RateLimited
+from tenantadmin.lib.core.errors import InternalError, RateLimited
 
 logger = logging.getLogger(__name__)
 _FREE_TRIES: Final = 5

@@ -15,8 +15,8 @@ from accounts.events import record_event
 from accounts.models import Membership, Tenant, User
 from accounts.models.events import EventKind
 from accounts.models.users import MembershipRole
-from tenantadmin.core.errors import Forbidden, NotFound, ValidationFailed
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.errors import Forbidden, NotFound, ValidationFailed
+from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

@@ -22,8 +22,8 @@ from accounts.access.scopes import NOT_IN_MEMBERS_PATS, PLATFORM_ADMIN_SCOPES
 from accounts.limits import count_use
 from accounts.models import Account, PersonalAccessToken, Tenant, User
 from accounts.users import require_self_or_admin
-from tenantadmin.core.errors import Forbidden, NotFound, ValidationFailed
-from tenantadmin.core.timestamps import format_timestamp, now
+from tenantadmin.lib.core.errors import Forbidden, NotFound, ValidationFailed
+from tenantadmin.lib.core.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,9 +12,9 @@ from accounts.access.scopes import Scope
 from accounts.cursors import cut_page, older_than, read_cursor, write_cursor
 from accounts.models import Revision
 from accounts.models.history import RevisionKind
-from tenantadmin.core.errors import NotFound
-from tenantadmin.core.timestamps import format_timestamp
-from tenantadmin.database.plans import planned_with_values
+from tenantadmin.lib.core.errors import NotFound
+from tenantadmin.lib.core.timestamps import format_timestamp
+from tenantadmin.lib.database.plans import planned_with_values
 
 if TYPE_CHECKING:
     import datetime as dt

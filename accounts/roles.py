@@ -18,8 +18,8 @@ from accounts.events import record_event
 from accounts.models import PersonalAccessToken, User
 from accounts.models.events import EventKind
 from accounts.models.users import PrimaryRole
-from tenantadmin.core.errors import Detail, NotFound, ValidationFailed
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.errors import Detail, NotFound, ValidationFailed
+from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

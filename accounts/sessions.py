@@ -17,8 +17,8 @@ from accounts.events import record_event
 from accounts.models import RefreshToken, User
 from accounts.models.events import EventKind
 from accounts.users import require_self_or_admin, unreadable
-from tenantadmin.core.errors import NotFound
-from tenantadmin.core.timestamps import format_timestamp, now
+from tenantadmin.lib.core.errors import NotFound
+from tenantadmin.lib.core.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
     from accounts.access.principal import Principal

@@ -9,7 +9,7 @@ from accounts.billing.fqdns import remove_old_fqdns
 from accounts.sessions import delete_ended_sessions
 from accounts.staff.access import end_expired_access
 from accounts.tenants.lifecycle import remove_old_tombstones
-from tenantadmin.database import months
+from tenantadmin.lib.database import months
 
 
 @shared_task

@@ -23,9 +23,9 @@ from accounts.memberships import (
 from accounts.models import Membership, User
 from accounts.models.events import EventKind
 from accounts.roles import Roles, apply_roles, lock_admins, replace_roles, roles_of
-from tenantadmin.core.errors import Forbidden, NotFound, ValidationFailed
-from tenantadmin.core.timestamps import format_timestamp, now
-from tenantadmin.database.prepared import PreparedQuery
+from tenantadmin.lib.core.errors import Forbidden, NotFound, ValidationFailed
+from tenantadmin.lib.core.timestamps import format_timestamp, now
+from tenantadmin.lib.database.prepared import PreparedQuery
 
 if TYPE_CHECKING:
     import datetime as dt

@@ -22,9 +22,9 @@ from accounts.access.rights import latest_rights
 from accounts.access.scopes import PAT_ONLY
 from accounts.budgets import require_budget, use_budget
 from accounts.models import Tenant
-from tenantadmin.core.errors import Forbidden, MethodNotAllowed, TosRequired, Unauthorized
-from tenantadmin.core.request_context import describe_request
-from tenantadmin.http.viewsets import ApiViewSet
+from tenantadmin.lib.core.errors import Forbidden, MethodNotAllowed, TosRequired, Unauthorized
+from tenantadmin.lib.core.request_context import describe_request
+from tenantadmin.lib.http.viewsets import ApiViewSet
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rest_framework.views import APIView
 
     from accounts.access.scopes import Scope
-    from tenantadmin.http.budgets import Budget
+    from tenantadmin.lib.http.budgets import Budget
 
 #: Means the caller in every ``/users/{email}`` path.
 ME: Final = "me"

@@ -24,13 +24,13 @@ from analytics.models import (
     TenantHealth,
 )
 from logs.pending import pending_days_of
-from tenantadmin.http.admin import ReadOnlyAdmin, shortened
+from tenantadmin.lib.http.admin import ReadOnlyAdmin, shortened
 
 if TYPE_CHECKING:
     from django.db.models import Field, QuerySet
     from django.http import HttpRequest
 
-    from tenantadmin.http.admin_lists import Shown
+    from tenantadmin.lib.http.admin_lists import Shown
 
 
 @admin.register(DayRollup)

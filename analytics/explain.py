@@ -18,15 +18,15 @@ from rules.explain import Explanation, explain
 from rules.in_force import ChosenRules, choose_rules
 from rules.language import read_rules
 from rules.models import Marker
-from tenantadmin.core.errors import NotFound
-from tenantadmin.core.timestamps import format_timestamp, from_epoch_ms
+from tenantadmin.lib.core.errors import NotFound
+from tenantadmin.lib.core.timestamps import format_timestamp, from_epoch_ms
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from uuid import UUID
 
     from logs.audit import Reader
-    from tenantadmin.objectstore import ObjectStore
+    from tenantadmin.lib.objectstore import ObjectStore
 
 #: How far back the stores of a key are searched.
 HISTORY_DAYS: Final = 7

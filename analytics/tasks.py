@@ -47,8 +47,8 @@ from logs.pending import (
     take_due,
 )
 from logs.sweep import take_next
-from tenantadmin.core.queues import BUILDING, queue_length
-from tenantadmin.objectstore import StoreError, default_store
+from tenantadmin.lib.core.queues import BUILDING, queue_length
+from tenantadmin.lib.objectstore import StoreError, default_store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

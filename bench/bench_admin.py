@@ -229,7 +229,7 @@ def measure_memory(world: World) -> None:
     from accounts.access.rights import authenticate_token  # noqa: PLC0415  # needs Django
     from accounts.api.tenants import manifest_items, tenant_items  # noqa: PLC0415
     from accounts.tenants.listing import ManifestQuery, list_tenants, read_manifest  # noqa: PLC0415
-    from tenantadmin.http.streaming import stream_links  # noqa: PLC0415
+    from tenantadmin.lib.http.streaming import stream_links  # noqa: PLC0415
     from tests import factories  # noqa: PLC0415
 
     wildcard = factories.pat_token(world.platform_admin, "config:read", tenants=["*"])

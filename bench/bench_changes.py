@@ -76,7 +76,7 @@ def _cycle() -> None:
 
 def _sweep() -> None:
     from logs.sweep import take_next  # noqa: PLC0415  # needs Django
-    from tenantadmin.objectstore import default_store  # noqa: PLC0415
+    from tenantadmin.lib.objectstore import default_store  # noqa: PLC0415
 
     take_next(default_store(), interval_seconds=60)
 

@@ -54,7 +54,7 @@ def measure(directory: Path, *, entries: int, runs: int) -> list[list[object]]:
     from django.conf import settings  # noqa: PLC0415  # needs Django
 
     from analytics.summaries.days import rebuild_day  # noqa: PLC0415
-    from tenantadmin.objectstore import default_store  # noqa: PLC0415
+    from tenantadmin.lib.objectstore import default_store  # noqa: PLC0415
 
     root = directory / "objects"
     write_logs(root, entries=entries)
@@ -117,7 +117,7 @@ def work(tenant: UUID) -> None:
     django.setup()
     from analytics.summaries.by_hours import build_part  # noqa: PLC0415
     from logs.locks import Busy  # noqa: PLC0415
-    from tenantadmin.objectstore import default_store  # noqa: PLC0415
+    from tenantadmin.lib.objectstore import default_store  # noqa: PLC0415
 
     store = default_store()
     print("ready", flush=True)

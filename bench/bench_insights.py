@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from uuid import UUID
 
-    from tenantadmin.objectstore import ObjectStore
+    from tenantadmin.lib.objectstore import ObjectStore
 
 _LAST: Final = date(2026, 3, 8)
 _DAYS: Final = 8
@@ -30,7 +30,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=15, help="runs of each step, in turn; the median counts")
     options = parser.parse_args()
     with harness.environment():
-        from tenantadmin.objectstore import default_store  # noqa: PLC0415  # needs Django
+        from tenantadmin.lib.objectstore import default_store  # noqa: PLC0415  # needs Django
 
         store = default_store()
         tenant = make_tenant(store, entries=options.entries)

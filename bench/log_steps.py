@@ -35,7 +35,7 @@ from logs.layout import DAY_MS, day_prefix
 from logs.listing import UnlistedDay, list_day
 from logs.models import Partition
 from logs.quoting import quote_text, quote_texts
-from tenantadmin.objectstore import LocalStore
+from tenantadmin.lib.objectstore import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -12,8 +12,8 @@ from analytics.summaries.store import read_document
 from analytics.summaries.userdocs import find_user_source, user_document
 from logs.columns import COLUMNS
 from logs.models import Partition
-from tenantadmin.objectstore import default_store
-from tenantadmin.objectstore.duck import attach_store
+from tenantadmin.lib.objectstore import default_store
+from tenantadmin.lib.objectstore.duck import attach_store
 
 if TYPE_CHECKING:
     from datetime import date

@@ -18,7 +18,7 @@ from logs.models import (
     SupersededFile,
 )
 from logs.pending import ATTEMPTS_TO_WAIT_FOR
-from tenantadmin.http.admin import ReadOnlyAdmin, shortened
+from tenantadmin.lib.http.admin import ReadOnlyAdmin, shortened
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from logs.models import LogRead, QueryRun
-from tenantadmin.core.request_context import current_request_id
-from tenantadmin.database.prepared import PreparedQuery
+from tenantadmin.lib.core.request_context import current_request_id
+from tenantadmin.lib.database.prepared import PreparedQuery
 
 if TYPE_CHECKING:
     from uuid import UUID

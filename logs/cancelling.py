@@ -17,8 +17,8 @@ from redis import RedisError
 
 from logs.models import QueryRun
 from logs.sql.errors import CancelledByStaff, QueryCancelled
-from tenantadmin.core.errors import NotFound, ServiceBusy
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.errors import NotFound, ServiceBusy
+from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from logs.sql.values import as_text, json_values
-from tenantadmin.terminal import visible
+from tenantadmin.lib.terminal import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

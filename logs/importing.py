@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Final
 from django.core.files.base import ContentFile
 
 from logs.layout import logs_prefix, parse_raw_key
-from tenantadmin.objectstore import ObjectNotFound
-from tenantadmin.objectstore.keys import is_key
+from tenantadmin.lib.objectstore import ObjectNotFound
+from tenantadmin.lib.objectstore.keys import is_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from uuid import UUID
 
-    from tenantadmin.objectstore import ObjectStore
+    from tenantadmin.lib.objectstore import ObjectStore
 
 _THREADS: Final = 16
 _BATCH: Final = 1024

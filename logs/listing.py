@@ -17,7 +17,7 @@ from logs.layout import HOUR_AND_FILE, day_prefix, hour_of, logs_prefix
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from tenantadmin.objectstore import Batch, Entry, ObjectStore
+    from tenantadmin.lib.objectstore import Batch, Entry, ObjectStore
 
 #: Part of every digest. Raise it if the same objects must give other rows: then every day is rebuilt.
 LAYOUT_VERSION: Final = 2

@@ -12,8 +12,8 @@ from uuid import uuid4
 from django.conf import settings
 from django.db import models
 
-from tenantadmin.core.timestamps import now
-from tenantadmin.database.months import MonthlyModel
+from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.database.months import MonthlyModel
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -22,8 +22,8 @@ from logs.layout import parse_raw_key
 from logs.listing import is_canonical_uuid
 from logs.pending import mark_days
 from logs.sweep import add_tenants
-from tenantadmin.objectstore import default_store
-from tenantadmin.objectstore.s3 import S3Store
+from tenantadmin.lib.objectstore import default_store
+from tenantadmin.lib.objectstore.s3 import S3Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -12,7 +12,7 @@ from logs.compaction.previous import HourState, PreviousBuild
 from logs.compaction.rows import Quarantined
 from logs.layout import parts_prefix
 from logs.models import DayPart, Partition, QuarantinedEntry, SupersededFile
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
     from logs.listing import DayListing
-    from tenantadmin.objectstore import ObjectStore
+    from tenantadmin.lib.objectstore import ObjectStore
 
 #: How long superseded files are kept. No query or summary that may still read one runs longer.
 GRACE: Final = timedelta(minutes=10)

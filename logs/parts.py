@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from datetime import date
     from uuid import UUID
 
-    from tenantadmin.objectstore import ObjectStore
+    from tenantadmin.lib.objectstore import ObjectStore
 
 
 def lock_part(

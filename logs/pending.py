@@ -15,7 +15,7 @@ from django.db.models import CharField, Count, Exists, Min, OuterRef, Q
 from django.db.models.functions import Cast
 
 from logs.models import Partition, PendingBuild
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

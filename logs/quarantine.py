@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 from logs.compaction.entries import BadFile, split
 from logs.tree import read_object
-from tenantadmin.core.errors import NotFound, PayloadTooLarge
+from tenantadmin.lib.core.errors import NotFound, PayloadTooLarge
 
 if TYPE_CHECKING:
     from logs.audit import Reader
     from logs.models import QuarantinedEntry
-    from tenantadmin.objectstore import ObjectStore
+    from tenantadmin.lib.objectstore import ObjectStore
 
 #: The largest object, in bytes, that is read to find an entry in it.
 MAX_OBJECT_BYTES: Final = 64 << 20

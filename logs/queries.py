@@ -20,17 +20,17 @@ from logs.sql.errors import EngineUnavailable
 from logs.sql.local import LocalEngine
 from logs.sql.remote import RemoteEngine
 from logs.sql.results import json_pieces
-from tenantadmin.core.errors import ApiError, InternalError, ServiceBusy
-from tenantadmin.core.metrics import count_query
-from tenantadmin.core.serving import Disconnection
-from tenantadmin.objectstore import ObjectNotFound
+from tenantadmin.lib.core.errors import ApiError, InternalError, ServiceBusy
+from tenantadmin.lib.core.metrics import count_query
+from tenantadmin.lib.core.serving import Disconnection
+from tenantadmin.lib.objectstore import ObjectNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from uuid import UUID
 
     from logs.sql.protocol import Engine, Limits, LogSource, QueryResult
-    from tenantadmin.objectstore import ObjectStore
+    from tenantadmin.lib.objectstore import ObjectStore
 
 
 #: How often a query is executed while days are built again.

@@ -12,8 +12,8 @@ from accounts.models.events import EventKind
 from logs.models import SavedQuery
 from logs.quoting import quote_value
 from logs.sql.guard import MAX_STATEMENT_BYTES
-from tenantadmin.core.errors import BadRequest, NotFound
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.errors import BadRequest, NotFound
+from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

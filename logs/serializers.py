@@ -12,7 +12,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from logs.notifications import day_of_prefix
-from tenantadmin.http.serializers import HalLinks, Link, StrictCharField, StrictSerializer
+from tenantadmin.lib.http.serializers import HalLinks, Link, StrictCharField, StrictSerializer
 
 
 class LogListing(serializers.Serializer[Any]):

@@ -12,13 +12,13 @@ from django.db import connection
 from accounts.models.tenants import SqlEngine, TenantConfig
 from logs.models import Partition
 from logs.sql.source import make_source
-from tenantadmin.objectstore.local_copies import LocalCopies
+from tenantadmin.lib.objectstore.local_copies import LocalCopies
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from logs.sql.protocol import LogSource
-    from tenantadmin.objectstore import ObjectStore
+    from tenantadmin.lib.objectstore import ObjectStore
 
 # Not through the ORM: every query reads these, and a tenant has hundreds of days.
 #: Changes with each file, because a build gives its files new names.

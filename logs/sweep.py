@@ -11,13 +11,13 @@ from django.db import transaction
 
 from logs.listing import find_tenants
 from logs.models import LogSweep
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from uuid import UUID
 
-    from tenantadmin.objectstore import ObjectStore
+    from tenantadmin.lib.objectstore import ObjectStore
 
 _BATCH: Final = 5_000
 

@@ -14,14 +14,14 @@ from typing import IO, TYPE_CHECKING, Final
 from logs.audit import Reader, record_read
 from logs.jsonvalue import is_one_value
 from logs.layout import logs_prefix, parse_raw_key
-from tenantadmin.core.errors import NotFound
-from tenantadmin.core.file_chunks import FileChunks
-from tenantadmin.objectstore import InvalidKey, ObjectNotFound
+from tenantadmin.lib.core.errors import NotFound
+from tenantadmin.lib.core.file_chunks import FileChunks
+from tenantadmin.lib.objectstore import InvalidKey, ObjectNotFound
 
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from tenantadmin.objectstore import ObjectStore
+    from tenantadmin.lib.objectstore import ObjectStore
 
 JSON: Final = "application/json"
 NDJSON: Final = "application/x-ndjson"

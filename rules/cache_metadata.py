@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 from accounts.cursors import cut_page, read_cursor, write_cursor
 from accounts.tenants.listing import require_live_tenant
 from rules.models import CacheMetadata
-from tenantadmin.core.errors import Detail, NotFound, ValidationFailed
-from tenantadmin.core.timestamps import format_timestamp, now
+from tenantadmin.lib.core.errors import Detail, NotFound, ValidationFailed
+from tenantadmin.lib.core.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -23,9 +23,9 @@ from rules.markers import active_marker_targets
 from rules.models import RuleDraft, Ruleset
 from rules.ruleset import RulesetState, read_ruleset
 from rules.write import write_ruleset
-from tenantadmin.core.errors import BadRequest, Conflict, NotFound, ValidationFailed
-from tenantadmin.core.rendering import strong_etag
-from tenantadmin.core.timestamps import format_timestamp, now
+from tenantadmin.lib.core.errors import BadRequest, Conflict, NotFound, ValidationFailed
+from tenantadmin.lib.core.rendering import strong_etag
+from tenantadmin.lib.core.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tenantadmin.core.errors import Detail, ValidationFailed
+from tenantadmin.lib.core.errors import Detail, ValidationFailed
 
 if TYPE_CHECKING:
     from rules.lint import GrosslyMalformed, LintResult

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from tenantadmin.core.errors import NotFound
+from tenantadmin.lib.core.errors import NotFound
 
 _CACHE_KEY: Final = re.compile(r"[A-Za-z0-9._-]{1,256}")
 

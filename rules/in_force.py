@@ -10,8 +10,8 @@ from accounts.revisions import DocumentHistory
 from rules.drafts import DraftNotFound, find_draft
 from rules.ruleset import read_ruleset
 from rules.write import lint_document
-from tenantadmin.core.errors import ValidationFailed
-from tenantadmin.core.timestamps import format_timestamp
+from tenantadmin.lib.core.errors import ValidationFailed
+from tenantadmin.lib.core.timestamps import format_timestamp
 
 if TYPE_CHECKING:
     import datetime as dt

@@ -16,8 +16,8 @@ from accounts.tenants.listing import require_live_tenant
 from accounts.tenants.stamps import newest_settled, settled_before
 from rules.markers import marker_as_json, with_superseded
 from rules.models import Marker
-from tenantadmin.core.rendering import strong_etag
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.rendering import strong_etag
+from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     import datetime as dt

@@ -19,8 +19,8 @@ from accounts.tenants.listing import require_live_tenant
 from accounts.tenants.stamps import new_stamp
 from rules.language import read_rule
 from rules.models import Marker, Ruleset
-from tenantadmin.core.errors import BadRequest, Detail, NotFound, ValidationFailed
-from tenantadmin.core.timestamps import format_timestamp, now
+from tenantadmin.lib.core.errors import BadRequest, Detail, NotFound, ValidationFailed
+from tenantadmin.lib.core.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
     import datetime as dt

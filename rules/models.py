@@ -8,7 +8,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 from accounts.models import Tenant
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.timestamps import now
 
 
 class Ruleset(models.Model):

@@ -14,9 +14,9 @@ from accounts.tenants.documents import read_row, remove_row
 from accounts.tenants.errors import TenantNotFound
 from rules.diff import summarize_rules
 from rules.models import RuleDraft, Ruleset
-from tenantadmin.core.rendering import dump_json, strong_etag
-from tenantadmin.core.timestamps import format_timestamp
-from tenantadmin.database.prepared import PreparedQuery
+from tenantadmin.lib.core.rendering import dump_json, strong_etag
+from tenantadmin.lib.core.timestamps import format_timestamp
+from tenantadmin.lib.database.prepared import PreparedQuery
 
 if TYPE_CHECKING:
     import datetime as dt

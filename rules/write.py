@@ -18,7 +18,7 @@ from rules.lint import GrosslyMalformed, LintResult, lint_ruleset, lint_write
 from rules.markers import active_marker_targets
 from rules.models import Ruleset
 from rules.ruleset import RulesetState, cache_bust, read_ruleset
-from tenantadmin.core.errors import Conflict, Detail, ValidationFailed
+from tenantadmin.lib.core.errors import Conflict, Detail, ValidationFailed
 
 if TYPE_CHECKING:
     import datetime as dt

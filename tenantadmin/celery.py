@@ -22,14 +22,14 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 from tenantadmin import alive, telemetry
-from tenantadmin.core.metrics import count_task, observe_wait
-from tenantadmin.core.request_context import (
+from tenantadmin.lib.core.metrics import count_task, observe_wait
+from tenantadmin.lib.core.request_context import (
     begin_request,
     clear_description,
     current_request_id,
     describe_request,
 )
-from tenantadmin.database.limits import limit_connections
+from tenantadmin.lib.database.limits import limit_connections
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tenantadmin.settings")
 

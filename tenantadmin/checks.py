@@ -8,7 +8,7 @@ import redis
 from django.conf import settings
 from django.core import checks, mail
 
-from tenantadmin.objectstore import StoreError, default_store
+from tenantadmin.lib.objectstore import StoreError, default_store
 
 _SECONDS: Final = 5
 

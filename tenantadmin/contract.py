@@ -9,8 +9,8 @@ from analytics.api.links import STEPS as ANALYTICS
 from logs.api.links import STEPS as LOGS
 from rules.api.links import STEPS as RULES
 from rules.contract import rule_schemas
-from tenantadmin.http import health  # noqa: F401  # the contract lists its errors
-from tenantadmin.http.links import add_links
+from tenantadmin.lib.http import health  # noqa: F401  # the contract lists its errors
+from tenantadmin.lib.http.links import add_links
 from tosapp.api.links import STEPS as TOS
 
 STEPS: Final = (*ACCOUNTS, *RULES, *LOGS, *TOS, *ANALYTICS)

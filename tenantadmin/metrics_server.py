@@ -21,7 +21,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 from analytics.service_state import beat_age, count_running_builds
 from logs.pending import pending_state
-from tenantadmin.core.queues import read_queues
+from tenantadmin.lib.core.queues import read_queues
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

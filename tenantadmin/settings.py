@@ -22,9 +22,9 @@ from tenantadmin import embedded
 from tenantadmin.conf.kinds import PRIVATE_FILES
 from tenantadmin.conf.reading import read_configuration
 from tenantadmin.conf.secrets import kept_secret, new_secret_key, new_signing_key
-from tenantadmin.core import queues
-from tenantadmin.core.log_lines import logging_config
-from tenantadmin.objectstore import storage_settings
+from tenantadmin.lib.core import queues
+from tenantadmin.lib.core.log_lines import logging_config
+from tenantadmin.lib.objectstore import storage_settings
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = read_configuration(os.environ)
@@ -77,7 +77,7 @@ _DATABASE = env["DATABASE_URL"] or Env.db_url_config(_EMBEDDED.database_url)
 DATABASES = {
     "default": {
         **_DATABASE,
-        "ENGINE": "tenantadmin.database",
+        "ENGINE": "tenantadmin.lib.database",
         "CONN_MAX_AGE": None,
         "CONN_HEALTH_CHECKS": True,
         "OPTIONS": {
@@ -208,21 +208,21 @@ INSTALLED_APPS = [
     "tenantadmin.apps.TenantadminConfig",
 ]
 MIDDLEWARE = [
-    "tenantadmin.http.middleware.request_id",
+    "tenantadmin.lib.http.middleware.request_id",
     "corsheaders.middleware.CorsMiddleware",
-    "tenantadmin.http.middleware.health",
-    "tenantadmin.http.middleware.security_headers",
-    "tenantadmin.http.middleware.body_limit",
-    "tenantadmin.http.middleware.json_errors",
+    "tenantadmin.lib.http.middleware.health",
+    "tenantadmin.lib.http.middleware.security_headers",
+    "tenantadmin.lib.http.middleware.body_limit",
+    "tenantadmin.lib.http.middleware.json_errors",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "tenantadmin.http.middleware.PageSessions",
+    "tenantadmin.lib.http.middleware.PageSessions",
     # Sets Content-Length. Without it, the server would send the body in chunks.
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
-    "tenantadmin.http.middleware.PageUsers",
+    "tenantadmin.lib.http.middleware.PageUsers",
     "accounts.staff.sessions.StaffSessions",
-    "tenantadmin.http.middleware.PageMessages",
+    "tenantadmin.lib.http.middleware.PageMessages",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
 ]
@@ -348,12 +348,12 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = MAX_BODY_BYTES
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.authentication.BearerAuthentication"],
-    "DEFAULT_PERMISSION_CLASSES": ["tenantadmin.http.defaults.DenyByDefault"],
-    "DEFAULT_RENDERER_CLASSES": ["tenantadmin.http.defaults.JsonRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["tenantadmin.http.parsers.StrictJsonParser"],
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "tenantadmin.http.defaults.OneRepresentation",
-    "DEFAULT_SCHEMA_CLASS": "tenantadmin.http.schema.ContractSchema",
-    "EXCEPTION_HANDLER": "tenantadmin.http.handler.exception_handler",
+    "DEFAULT_PERMISSION_CLASSES": ["tenantadmin.lib.http.defaults.DenyByDefault"],
+    "DEFAULT_RENDERER_CLASSES": ["tenantadmin.lib.http.defaults.JsonRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["tenantadmin.lib.http.parsers.StrictJsonParser"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "tenantadmin.lib.http.defaults.OneRepresentation",
+    "DEFAULT_SCHEMA_CLASS": "tenantadmin.lib.http.schema.ContractSchema",
+    "EXCEPTION_HANDLER": "tenantadmin.lib.http.handler.exception_handler",
     "UNAUTHENTICATED_USER": None,
 }
 SPECTACULAR_SETTINGS = {
@@ -374,7 +374,7 @@ SPECTACULAR_SETTINGS = {
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "tenantadmin.contract.add_from_apps",
-        "tenantadmin.http.finishing.finish_contract",
+        "tenantadmin.lib.http.finishing.finish_contract",
     ],
     "COMPONENT_SPLIT_PATCH": False,
     "ENUM_SUFFIX": "",

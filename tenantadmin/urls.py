@@ -22,6 +22,6 @@ urlpatterns = [
     path("", include("analytics.urls")),
 ]
 
-handler400 = "tenantadmin.http.middleware.answer_bad_request"
-handler404 = "tenantadmin.http.middleware.answer_not_found"
-handler500 = "tenantadmin.http.middleware.answer_failure"
+handler400 = "tenantadmin.lib.http.middleware.answer_bad_request"
+handler404 = "tenantadmin.lib.http.middleware.answer_not_found"
+handler500 = "tenantadmin.lib.http.middleware.answer_failure"

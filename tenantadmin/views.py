@@ -13,12 +13,12 @@ from drf_spectacular.views import SpectacularSwaggerSplitView
 
 from accounts.viewsets import AppViewSet
 from tenantadmin.conf.kinds import PRIVATE_FILES
-from tenantadmin.http.etags import not_modified
-from tenantadmin.http.negotiation import accepts_gzip
-from tenantadmin.http.parameters import ETAG, IF_NONE_MATCH
-from tenantadmin.http.published_contract import compressed_contract, published_contract
-from tenantadmin.http.schema import NOT_MODIFIED
-from tenantadmin.http.viewsets import operation
+from tenantadmin.lib.http.etags import not_modified
+from tenantadmin.lib.http.negotiation import accepts_gzip
+from tenantadmin.lib.http.parameters import ETAG, IF_NONE_MATCH
+from tenantadmin.lib.http.published_contract import compressed_contract, published_contract
+from tenantadmin.lib.http.schema import NOT_MODIFIED
+from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
     from django.http import HttpRequest

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.files.base import ContentFile
 
-from tenantadmin.objectstore import storage_settings
+from tenantadmin.lib.objectstore import storage_settings
 
 if TYPE_CHECKING:
     from django.core.files.storage import Storage

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from tenantadmin.http.viewsets import ApiViewSet
+from tenantadmin.lib.http.viewsets import ApiViewSet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,7 @@ import pytest
 
 from analytics import tasks
 from logs.pending import take_due
-from tenantadmin.objectstore import default_store
+from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.conftest import ApiClient
 from tests.objects import save_object

@@ -10,8 +10,8 @@ from django.db import transaction
 from accounts.events import record_event
 from accounts.models import User
 from accounts.models.events import EventKind
-from tenantadmin.core.errors import ApiError, Forbidden, InternalError
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.errors import ApiError, Forbidden, InternalError
+from tenantadmin.lib.core.timestamps import now
 from tosapp.active import active_terms
 from tosapp.models import Acknowledgement
 from tosapp.publishing import require_active, require_terms

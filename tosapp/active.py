@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 from django.conf import settings
 
-from tenantadmin.core.errors import ApiError
-from tenantadmin.objectstore import StoreError, default_store
+from tenantadmin.lib.core.errors import ApiError
+from tenantadmin.lib.objectstore import StoreError, default_store
 from tosapp.announcement import announced_hash
 from tosapp.store import read_current
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tenantadmin.objectstore import ObjectStore
+    from tenantadmin.lib.objectstore import ObjectStore
     from tosapp.normal import Terms
 
 logger = logging.getLogger(__name__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.contrib import admin
 
-from tenantadmin.http.admin import ReadOnlyAdmin
+from tenantadmin.lib.http.admin import ReadOnlyAdmin
 from tosapp.models import Acknowledgement
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 
 from accounts.models import User
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.timestamps import now
 
 
 class Acknowledgement(models.Model):

@@ -9,9 +9,9 @@ from django.db import connection, transaction
 
 from accounts.events import record_event
 from accounts.models.events import EventKind
-from tenantadmin.core.errors import BadRequest, Conflict, Detail, NotFound, ValidationFailed
-from tenantadmin.core.timestamps import now
-from tenantadmin.objectstore import default_store
+from tenantadmin.lib.core.errors import BadRequest, Conflict, Detail, NotFound, ValidationFailed
+from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.objectstore import default_store
 from tosapp.active import TosNotLoaded, active_terms
 from tosapp.announcement import announce
 from tosapp.normal import HASH, Terms, terms_of

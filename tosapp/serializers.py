@@ -10,7 +10,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from tenantadmin.http.serializers import StrictCharField, StrictSerializer, TimestampField
+from tenantadmin.lib.http.serializers import StrictCharField, StrictSerializer, TimestampField
 
 
 class TosDocument(StrictSerializer):

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Final
 
 from django.core.files.base import ContentFile
 
-from tenantadmin.core.timestamps import format_timestamp
-from tenantadmin.objectstore import ObjectNotFound
+from tenantadmin.lib.core.timestamps import format_timestamp
+from tenantadmin.lib.objectstore import ObjectNotFound
 from tosapp.normal import Terms, terms_of
 
 if TYPE_CHECKING:
     import datetime as dt
 
-    from tenantadmin.objectstore import ObjectStore
+    from tenantadmin.lib.objectstore import ObjectStore
 
 CURRENT: Final = "tos/current.md"
 AUDIT: Final = "tos/audit/"

@@ -23,8 +23,8 @@ from accounts.access.tokens import mint_access_token
 from accounts.events import record_event, record_refused_token
 from accounts.models import MagicLink, PersonalAccessToken, RefreshToken, User
 from accounts.models.events import EventKind
-from tenantadmin.core.errors import ApiError
-from tenantadmin.core.timestamps import format_timestamp, now
+from tenantadmin.lib.core.errors import ApiError
+from tenantadmin.lib.core.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

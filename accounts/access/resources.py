@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from accounts.access.scopes import Scope
-from tenantadmin.core.errors import Forbidden
+from tenantadmin.lib.core.errors import Forbidden
 
 if TYPE_CHECKING:
     from uuid import UUID

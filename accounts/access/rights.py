@@ -23,9 +23,9 @@ from accounts.access.tokens import verify_access_token
 from accounts.models import User
 from accounts.models.billing import GrantResource
 from accounts.models.users import PrimaryRole
-from tenantadmin.core.errors import InvalidToken
-from tenantadmin.core.timestamps import now
-from tenantadmin.database.prepared import PreparedQuery
+from tenantadmin.lib.core.errors import InvalidToken
+from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.database.prepared import PreparedQuery
 
 _principal_cache: TTLCache[str, Principal] = TTLCache(maxsize=4096, ttl=settings.PRINCIPAL_CACHE_SECONDS)
 _cache_lock = threading.Lock()

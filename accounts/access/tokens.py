@@ -29,7 +29,7 @@ from rest_framework_simplejwt.tokens import Token
 from accounts.access.principal import WILDCARD, Claims
 from accounts.access.scopes import Scope
 from tenantadmin.conf.secrets import read_public_keys, read_signing_key
-from tenantadmin.core.errors import InvalidToken, TokenExpired
+from tenantadmin.lib.core.errors import InvalidToken, TokenExpired
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -21,13 +21,13 @@ from accounts.billing.accounts import (
 from accounts.models.billing import Plan
 from accounts.serializers.billing import AccountBody, AccountCreate, AccountDocument, parse_account
 from accounts.viewsets import AppViewSet
-from tenantadmin.http.etags import not_modified, require_match
-from tenantadmin.http.hal import ANY_ID, hrefs, item
-from tenantadmin.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION
-from tenantadmin.http.schema import NOT_MODIFIED, STALE, refusal
-from tenantadmin.http.serializers import ItemList, Success
-from tenantadmin.http.streaming import stream_links
-from tenantadmin.http.viewsets import operation
+from tenantadmin.lib.http.etags import not_modified, require_match
+from tenantadmin.lib.http.hal import ANY_ID, hrefs, item
+from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION
+from tenantadmin.lib.http.schema import NOT_MODIFIED, STALE, refusal
+from tenantadmin.lib.http.serializers import ItemList, Success
+from tenantadmin.lib.http.streaming import stream_links
+from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
     from uuid import UUID

@@ -10,10 +10,10 @@ from rest_framework.response import Response
 from accounts.serializers.tenants import TenantConfigBody, TenantConfigDocument, parse_config
 from accounts.tenants.config import ConfigState, config_etag, read_config, write_config
 from accounts.viewsets import AppViewSet
-from tenantadmin.http.etags import not_modified, require_match
-from tenantadmin.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH
-from tenantadmin.http.schema import NOT_MODIFIED, refusal
-from tenantadmin.http.viewsets import operation
+from tenantadmin.lib.http.etags import not_modified, require_match
+from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH
+from tenantadmin.lib.http.schema import NOT_MODIFIED, refusal
+from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
     from uuid import UUID

@@ -18,11 +18,11 @@ from accounts.billing.domains import (
 )
 from accounts.serializers.billing import DomainCreate, DomainDocument, DomainVerify
 from accounts.viewsets import AppViewSet
-from tenantadmin.http.hal import hrefs, item, links
-from tenantadmin.http.parameters import LOCATION
-from tenantadmin.http.schema import refusal
-from tenantadmin.http.serializers import ItemList, Success
-from tenantadmin.http.viewsets import operation
+from tenantadmin.lib.http.hal import hrefs, item, links
+from tenantadmin.lib.http.parameters import LOCATION
+from tenantadmin.lib.http.schema import refusal
+from tenantadmin.lib.http.serializers import ItemList, Success
+from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
     from uuid import UUID

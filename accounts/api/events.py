@@ -12,8 +12,8 @@ from accounts.emails import normalize_email
 from accounts.event_pages import EventFilter, read_events
 from accounts.serializers.events import EventPage, EventParameters
 from accounts.viewsets import AppViewSet
-from tenantadmin.http.hal import link, next_page
-from tenantadmin.http.viewsets import operation
+from tenantadmin.lib.http.hal import link, next_page
+from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,10 +10,10 @@ from rest_framework.response import Response
 from accounts.billing.fqdns import fqdn_as_json, list_fqdns, read_fqdn
 from accounts.serializers.billing import FqdnDocument, FqdnParameters
 from accounts.viewsets import AppViewSet
-from tenantadmin.http.hal import hrefs, item
-from tenantadmin.http.serializers import ItemList
-from tenantadmin.http.streaming import stream_links
-from tenantadmin.http.viewsets import operation
+from tenantadmin.lib.http.hal import hrefs, item
+from tenantadmin.lib.http.serializers import ItemList
+from tenantadmin.lib.http.streaming import stream_links
+from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
     from django.http import StreamingHttpResponse

@@ -11,10 +11,10 @@ from rest_framework.response import Response
 from accounts.billing.grants import NewGrant, create_grant, grant_as_json, list_grants, revoke_grant
 from accounts.serializers.billing import GrantCreate, GrantDocument, GrantList
 from accounts.viewsets import AppViewSet
-from tenantadmin.http.hal import ANY_ID, hrefs, item
-from tenantadmin.http.serializers import Success
-from tenantadmin.http.streaming import stream_links
-from tenantadmin.http.viewsets import operation
+from tenantadmin.lib.http.hal import ANY_ID, hrefs, item
+from tenantadmin.lib.http.serializers import Success
+from tenantadmin.lib.http.streaming import stream_links
+from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
     from uuid import UUID

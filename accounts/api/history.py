@@ -34,12 +34,12 @@ from accounts.serializers.history import (
 from accounts.serializers.tenants import TenantConfigDocument, parse_config
 from accounts.tenants.restore import restore_config
 from accounts.viewsets import AppViewSet
-from tenantadmin.core.errors import BadRequest, Detail
-from tenantadmin.http.etags import require_match
-from tenantadmin.http.hal import item, link, links, next_page
-from tenantadmin.http.parameters import ETAG, IF_MATCH, SEQ
-from tenantadmin.http.schema import STALE
-from tenantadmin.http.viewsets import operation
+from tenantadmin.lib.core.errors import BadRequest, Detail
+from tenantadmin.lib.http.etags import require_match
+from tenantadmin.lib.http.hal import item, link, links, next_page
+from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, SEQ
+from tenantadmin.lib.http.schema import STALE
+from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
     import datetime as dt

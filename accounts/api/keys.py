@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from accounts.access.tokens import current_keys
 from accounts.serializers.oauth import JsonWebKeySet
 from accounts.viewsets import AppViewSet
-from tenantadmin.http.viewsets import operation
+from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
     from rest_framework.request import Request

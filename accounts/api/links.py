@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tenantadmin.http.links import BODY, ETAG, FIRST, PATH, Step
+from tenantadmin.lib.http.links import BODY, ETAG, FIRST, PATH, Step
 
 _ACCOUNT_READS: Final = ("getAccount", "listAccountHistory", "listDomains")
 _USER_READS: Final = ("getUser", "getRoles", "getMemberships", "listPersonalAccessTokens")

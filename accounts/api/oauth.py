@@ -22,11 +22,11 @@ from accounts.serializers.oauth import (
     TokenResponse,
 )
 from accounts.viewsets import AppViewSet
-from tenantadmin.core.errors import ApiError
-from tenantadmin.http.handler import as_api_error
-from tenantadmin.http.parsers import StrictFormParser, StrictJsonParser
-from tenantadmin.http.serializers import unknown_name_message
-from tenantadmin.http.viewsets import operation
+from tenantadmin.lib.core.errors import ApiError
+from tenantadmin.lib.http.handler import as_api_error
+from tenantadmin.lib.http.parsers import StrictFormParser, StrictJsonParser
+from tenantadmin.lib.http.serializers import unknown_name_message
+from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -12,10 +12,10 @@ from accounts.access.scopes import Scope
 from accounts.pats import PatRequest, create_own_pat, default_expiry, list_pats, revoke_pat
 from accounts.serializers.pats import NewPatDocument, PatBody, PatList
 from accounts.viewsets import AppViewSet
-from tenantadmin.http.hal import hrefs, item, links
-from tenantadmin.http.schema import refusal
-from tenantadmin.http.serializers import Success
-from tenantadmin.http.viewsets import operation
+from tenantadmin.lib.http.hal import hrefs, item, links
+from tenantadmin.lib.http.schema import refusal
+from tenantadmin.lib.http.serializers import Success
+from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
     from rest_framework.request import Request

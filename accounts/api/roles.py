@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from accounts.serializers.users import RolesBody, RolesPatch
 from accounts.users import read_roles, write_roles
 from accounts.viewsets import AppViewSet
-from tenantadmin.http.viewsets import operation
+from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
     from rest_framework.request import Request

@@ -10,9 +10,9 @@ from rest_framework.response import Response
 from accounts.serializers.sessions import SessionList
 from accounts.sessions import end_session, end_sessions, list_sessions
 from accounts.viewsets import AppViewSet
-from tenantadmin.http.hal import hrefs, item, links
-from tenantadmin.http.serializers import Success
-from tenantadmin.http.viewsets import operation
+from tenantadmin.lib.http.hal import hrefs, item, links
+from tenantadmin.lib.http.serializers import Success
+from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
     from rest_framework.request import Request

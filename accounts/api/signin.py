@@ -33,14 +33,14 @@ from accounts.signin.settings import return_address
 from accounts.signin.state import BROWSER_COOKIE, Purpose, bind_browser, is_browser_id, new_browser_id
 from accounts.staff.login import finish_at_provider
 from accounts.viewsets import AppViewSet
-from tenantadmin.core.addresses import client_address
-from tenantadmin.core.errors import BadRequest, Forbidden
-from tenantadmin.core.hosts import origin_of
-from tenantadmin.http.handler import as_api_error
-from tenantadmin.http.parameters import LOCATION
-from tenantadmin.http.parsers import StrictFormParser, StrictJsonParser
-from tenantadmin.http.schema import refusal
-from tenantadmin.http.viewsets import operation
+from tenantadmin.lib.core.addresses import client_address
+from tenantadmin.lib.core.errors import BadRequest, Forbidden
+from tenantadmin.lib.core.hosts import origin_of
+from tenantadmin.lib.http.handler import as_api_error
+from tenantadmin.lib.http.parameters import LOCATION
+from tenantadmin.lib.http.parsers import StrictFormParser, StrictJsonParser
+from tenantadmin.lib.http.schema import refusal
+from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
     from rest_framework.request import Request

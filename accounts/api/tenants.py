@@ -28,15 +28,15 @@ from accounts.tenants.listing import (
     require_live_tenant,
 )
 from accounts.viewsets import AppViewSet
-from tenantadmin.core.rendering import strong_etag
-from tenantadmin.core.timestamps import format_timestamp
-from tenantadmin.http.etags import not_modified
-from tenantadmin.http.hal import ANY_ID, hrefs, item, link
-from tenantadmin.http.parameters import ETAG, IF_NONE_MATCH, LOCATION
-from tenantadmin.http.schema import NOT_MODIFIED, refusal
-from tenantadmin.http.serializers import ItemList
-from tenantadmin.http.streaming import stream_links
-from tenantadmin.http.viewsets import operation
+from tenantadmin.lib.core.rendering import strong_etag
+from tenantadmin.lib.core.timestamps import format_timestamp
+from tenantadmin.lib.http.etags import not_modified
+from tenantadmin.lib.http.hal import ANY_ID, hrefs, item, link
+from tenantadmin.lib.http.parameters import ETAG, IF_NONE_MATCH, LOCATION
+from tenantadmin.lib.http.schema import NOT_MODIFIED, refusal
+from tenantadmin.lib.http.serializers import ItemList
+from tenantadmin.lib.http.streaming import stream_links
+from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

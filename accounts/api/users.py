@@ -21,10 +21,10 @@ from accounts.serializers.users import (
 )
 from accounts.users import UserChange, list_users, read_user, write_user
 from accounts.viewsets import AppViewSet
-from tenantadmin.core.errors import ValidationFailed
-from tenantadmin.http.hal import hrefs, links
-from tenantadmin.http.serializers import Success
-from tenantadmin.http.viewsets import operation
+from tenantadmin.lib.core.errors import ValidationFailed
+from tenantadmin.lib.http.hal import hrefs, links
+from tenantadmin.lib.http.serializers import Success
+from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -24,9 +24,9 @@ from accounts.models import Account, Tenant, User
 from accounts.models.billing import GrantResource, Plan
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.tenants.errors import AccountNotFound
-from tenantadmin.core.errors import Conflict, Detail, Forbidden, ValidationFailed
-from tenantadmin.core.rendering import strong_etag
-from tenantadmin.core.timestamps import format_timestamp, later_than, now
+from tenantadmin.lib.core.errors import Conflict, Detail, Forbidden, ValidationFailed
+from tenantadmin.lib.core.rendering import strong_etag
+from tenantadmin.lib.core.timestamps import format_timestamp, later_than, now
 
 if TYPE_CHECKING:
     import datetime as dt

@@ -9,7 +9,7 @@ import dns.exception
 import dns.resolver
 from django.conf import settings
 
-from tenantadmin.core.errors import BadRequest
+from tenantadmin.lib.core.errors import BadRequest
 
 if TYPE_CHECKING:
     from dns.rdtypes.ANY.TXT import TXT

@@ -14,9 +14,9 @@ from accounts.events import record_event
 from accounts.models import Account, Domain, Fqdn, Tenant
 from accounts.models.events import EventKind
 from accounts.tenants.errors import AccountNotFound
-from tenantadmin.core.errors import Forbidden, ValidationFailed
-from tenantadmin.core.hosts import lies_in
-from tenantadmin.core.timestamps import format_timestamp, now
+from tenantadmin.lib.core.errors import Forbidden, ValidationFailed
+from tenantadmin.lib.core.hosts import lies_in
+from tenantadmin.lib.core.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
     from uuid import UUID

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenantadmin.core.errors import ApiError, NotFound
+from tenantadmin.lib.core.errors import ApiError, NotFound
 
 
 class InUse(ApiError):

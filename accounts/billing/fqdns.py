@@ -10,7 +10,7 @@ from django.db.models import Q
 from accounts.access.scopes import Scope
 from accounts.billing.errors import FqdnNotFound
 from accounts.models import Fqdn, Tenant
-from tenantadmin.core.timestamps import format_timestamp, now
+from tenantadmin.lib.core.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,8 +17,8 @@ from accounts.models import Account, PermissionGrant, Tenant, User
 from accounts.models.billing import GrantResource
 from accounts.models.events import EventKind
 from accounts.models.users import MembershipRole
-from tenantadmin.core.errors import Detail, Forbidden, ValidationFailed
-from tenantadmin.core.timestamps import format_timestamp, now
+from tenantadmin.lib.core.errors import Detail, Forbidden, ValidationFailed
+from tenantadmin.lib.core.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
     import datetime as dt

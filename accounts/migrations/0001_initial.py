@@ -3,7 +3,7 @@
 import django.contrib.postgres.fields
 import django.db.models.deletion
 import django.db.models.functions.comparison
-import tenantadmin.core.timestamps
+import tenantadmin.lib.core.timestamps
 import uuid
 from django.conf import settings
 from django.db import migrations, models
@@ -23,7 +23,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('name', models.CharField(max_length=253, unique=True)),
                 ('tenant_id', models.UUIDField(db_index=True)),
-                ('claimed_at', models.DateTimeField(default=tenantadmin.core.timestamps.now)),
+                ('claimed_at', models.DateTimeField(default=tenantadmin.lib.core.timestamps.now)),
                 ('released_at', models.DateTimeField(blank=True, null=True)),
             ],
             options={
@@ -37,8 +37,8 @@ class Migration(migrations.Migration):
                 ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
                 ('name', models.CharField(max_length=100)),
                 ('name_key', models.CharField(editable=False, max_length=300)),
-                ('created_at', models.DateTimeField(default=tenantadmin.core.timestamps.now, editable=False)),
-                ('modified_at', models.DateTimeField(db_index=True, default=tenantadmin.core.timestamps.now, editable=False)),
+                ('created_at', models.DateTimeField(default=tenantadmin.lib.core.timestamps.now, editable=False)),
+                ('modified_at', models.DateTimeField(db_index=True, default=tenantadmin.lib.core.timestamps.now, editable=False)),
                 ('deleted_at', models.DateTimeField(blank=True, editable=False, null=True)),
             ],
             options={
@@ -60,8 +60,8 @@ class Migration(migrations.Migration):
                 ('email_verified', models.BooleanField(default=False)),
                 ('tos', models.CharField(blank=True, default='', max_length=32)),
                 ('is_active', models.BooleanField(default=True, verbose_name='active')),
-                ('created_at', models.DateTimeField(default=tenantadmin.core.timestamps.now, editable=False)),
-                ('modified_at', models.DateTimeField(default=tenantadmin.core.timestamps.now, editable=False)),
+                ('created_at', models.DateTimeField(default=tenantadmin.lib.core.timestamps.now, editable=False)),
+                ('modified_at', models.DateTimeField(default=tenantadmin.lib.core.timestamps.now, editable=False)),
             ],
             options={
                 'ordering': ('email',),
@@ -76,8 +76,8 @@ class Migration(migrations.Migration):
                 ('plan', models.CharField(choices=[('free', 'Free'), ('team', 'Team'), ('enterprise', 'Enterprise')], default='free', max_length=10)),
                 ('billing_email', models.EmailField(blank=True, default='', max_length=320)),
                 ('seq', models.PositiveIntegerField(default=0, editable=False)),
-                ('created_at', models.DateTimeField(default=tenantadmin.core.timestamps.now, editable=False)),
-                ('modified_at', models.DateTimeField(default=tenantadmin.core.timestamps.now, editable=False)),
+                ('created_at', models.DateTimeField(default=tenantadmin.lib.core.timestamps.now, editable=False)),
+                ('modified_at', models.DateTimeField(default=tenantadmin.lib.core.timestamps.now, editable=False)),
                 ('owners', models.ManyToManyField(related_name='owned_accounts', to=settings.AUTH_USER_MODEL)),
             ],
             options={
@@ -90,7 +90,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('digest', models.BinaryField(max_length=32, unique=True)),
                 ('prefix', models.CharField(editable=False, max_length=24)),
-                ('created_at', models.DateTimeField(default=tenantadmin.core.timestamps.now, editable=False)),
+                ('created_at', models.DateTimeField(default=tenantadmin.lib.core.timestamps.now, editable=False)),
                 ('expires_at', models.DateTimeField(blank=True, null=True)),
                 ('last_used_at', models.DateTimeField(blank=True, editable=False, null=True)),
                 ('revoked_at', models.DateTimeField(blank=True, null=True)),
@@ -111,7 +111,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('digest', models.BinaryField(max_length=32, unique=True)),
                 ('prefix', models.CharField(editable=False, max_length=24)),
-                ('created_at', models.DateTimeField(default=tenantadmin.core.timestamps.now, editable=False)),
+                ('created_at', models.DateTimeField(default=tenantadmin.lib.core.timestamps.now, editable=False)),
                 ('expires_at', models.DateTimeField(blank=True, null=True)),
                 ('last_used_at', models.DateTimeField(blank=True, editable=False, null=True)),
                 ('revoked_at', models.DateTimeField(blank=True, null=True)),
@@ -131,7 +131,7 @@ class Migration(migrations.Migration):
                 ('seq', models.PositiveIntegerField()),
                 ('action', models.CharField(choices=[('create', 'Create'), ('update', 'Update'), ('restore', 'Restore'), ('delete', 'Delete')], max_length=10)),
                 ('user', models.CharField(max_length=320)),
-                ('changed_at', models.DateTimeField(default=tenantadmin.core.timestamps.now)),
+                ('changed_at', models.DateTimeField(default=tenantadmin.lib.core.timestamps.now)),
                 ('restored_from', models.PositiveIntegerField(null=True)),
                 ('summary', models.JSONField(default=dict)),
                 ('document', models.JSONField(null=True)),
@@ -148,7 +148,7 @@ class Migration(migrations.Migration):
                 ('tenant', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='config', serialize=False, to='accounts.tenant')),
                 ('document', models.JSONField()),
                 ('seq', models.PositiveIntegerField(default=0, editable=False)),
-                ('modified_at', models.DateTimeField(default=tenantadmin.core.timestamps.now, editable=False)),
+                ('modified_at', models.DateTimeField(default=tenantadmin.lib.core.timestamps.now, editable=False)),
             ],
             options={
                 'verbose_name': 'tenant configuration',
@@ -178,7 +178,7 @@ class Migration(migrations.Migration):
                 ('name', models.CharField(max_length=253)),
                 ('challenge', models.CharField(max_length=64)),
                 ('verified_at', models.DateTimeField(blank=True, null=True)),
-                ('created_at', models.DateTimeField(default=tenantadmin.core.timestamps.now, editable=False)),
+                ('created_at', models.DateTimeField(default=tenantadmin.lib.core.timestamps.now, editable=False)),
                 ('account', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='domains', to='accounts.account')),
             ],
             options={
@@ -193,7 +193,7 @@ class Migration(migrations.Migration):
                 ('resource', models.CharField(choices=[('tenant', 'Tenant'), ('account', 'Account')], max_length=10)),
                 ('resource_id', models.UUIDField()),
                 ('permissions', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=40), size=None)),
-                ('created_at', models.DateTimeField(default=tenantadmin.core.timestamps.now, editable=False)),
+                ('created_at', models.DateTimeField(default=tenantadmin.lib.core.timestamps.now, editable=False)),
                 ('expires_at', models.DateTimeField(blank=True, null=True)),
                 ('revoked_at', models.DateTimeField(blank=True, null=True)),
                 ('granted_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),

@@ -2,7 +2,7 @@
 
 from django.db import migrations, models
 
-import tenantadmin.core.timestamps
+import tenantadmin.lib.core.timestamps
 
 
 class Migration(migrations.Migration):
@@ -23,7 +23,7 @@ class Migration(migrations.Migration):
                 ("digest", models.BinaryField(max_length=32, unique=True)),
                 ("email", models.EmailField(db_index=True, max_length=320)),
                 ("return_to", models.CharField(max_length=4096)),
-                ("created_at", models.DateTimeField(default=tenantadmin.core.timestamps.now, editable=False)),
+                ("created_at", models.DateTimeField(default=tenantadmin.lib.core.timestamps.now, editable=False)),
                 ("expires_at", models.DateTimeField(db_index=True)),
                 ("used_at", models.DateTimeField(blank=True, editable=False, null=True)),
             ],

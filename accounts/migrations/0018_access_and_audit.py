@@ -2,7 +2,7 @@
 
 import django.contrib.postgres.indexes
 import django.db.models.deletion
-import tenantadmin.core.timestamps
+import tenantadmin.lib.core.timestamps
 from django.conf import settings
 from django.db import migrations, models
 
@@ -20,7 +20,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('name', models.CharField(max_length=100)),
                 ('filters', models.JSONField(default=dict)),
-                ('created_at', models.DateTimeField(default=tenantadmin.core.timestamps.now, editable=False)),
+                ('created_at', models.DateTimeField(default=tenantadmin.lib.core.timestamps.now, editable=False)),
             ],
             options={
                 'ordering': ('name',),

@@ -10,7 +10,7 @@ from django.db import models
 from django.db.models.functions import Upper
 
 from accounts.models.users import User
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.timestamps import now
 
 
 class Plan(models.TextChoices):

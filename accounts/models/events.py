@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from django.db import models
 
-from tenantadmin.database.months import MonthlyModel
+from tenantadmin.lib.database.months import MonthlyModel
 
 
 class EventKind(models.TextChoices):

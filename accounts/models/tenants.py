@@ -8,7 +8,7 @@ import uuid
 from django.db import models
 
 from accounts.models.billing import Account
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.timestamps import now
 
 
 def fold_name(text: str) -> str:

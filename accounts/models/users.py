@@ -15,7 +15,7 @@ from django.db.models.functions import Upper
 from django.utils.crypto import salted_hmac
 
 from accounts.emails import normalize_email
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.timestamps import now
 
 
 class PrimaryRole(models.TextChoices):

@@ -12,7 +12,7 @@ from accounts.access.scopes import GRANTABLE
 from accounts.billing.accounts import SentAccount
 from accounts.models.billing import GrantResource, Plan
 from accounts.serializers.fields import EmailField, FqdnField, NameField
-from tenantadmin.http.serializers import (
+from tenantadmin.lib.http.serializers import (
     HalLinks,
     IgnoredField,
     JsonBooleanField,

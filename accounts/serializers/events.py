@@ -9,7 +9,13 @@ from rest_framework import serializers
 
 from accounts.models.events import EventKind
 from accounts.serializers.history import PageParameters
-from tenantadmin.http.serializers import Link, OneOfField, StrictCharField, StrictUuidField, TimestampField
+from tenantadmin.lib.http.serializers import (
+    Link,
+    OneOfField,
+    StrictCharField,
+    StrictUuidField,
+    TimestampField,
+)
 
 
 class EventParameters(PageParameters):

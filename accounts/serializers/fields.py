@@ -8,8 +8,8 @@ from rest_framework import serializers
 
 from accounts.emails import check_email
 from accounts.tenants.names import MAX_TENANT_NAME, normalize_tenant_name
-from tenantadmin.core.hosts import normalize_fqdn
-from tenantadmin.http.serializers import StrictCharField
+from tenantadmin.lib.core.hosts import normalize_fqdn
+from tenantadmin.lib.http.serializers import StrictCharField
 
 
 class EmailField(StrictCharField):

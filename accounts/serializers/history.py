@@ -9,7 +9,7 @@ from rest_framework import serializers
 
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.revisions import DEFAULT_LIMIT, MAX_LIMIT
-from tenantadmin.http.serializers import (
+from tenantadmin.lib.http.serializers import (
     Link,
     OneOfField,
     PageLinks,

@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from tenantadmin.http.serializers import StrictCharField
+from tenantadmin.lib.http.serializers import StrictCharField
 
 #: RFC 6749, 5.2.
 ERRORS = ["invalid_request", "invalid_grant", "unsupported_grant_type", "invalid_client"]

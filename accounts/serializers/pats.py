@@ -10,7 +10,7 @@ from rest_framework import serializers
 
 from accounts.access.principal import WILDCARD
 from accounts.serializers.users import SCOPES
-from tenantadmin.http.serializers import (
+from tenantadmin.lib.http.serializers import (
     HalLinks,
     OneOfField,
     StrictCharField,

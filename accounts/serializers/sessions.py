@@ -7,7 +7,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from tenantadmin.http.serializers import HalLinks
+from tenantadmin.lib.http.serializers import HalLinks
 
 
 class SessionDocument(serializers.Serializer[Any]):

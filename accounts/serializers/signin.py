@@ -12,7 +12,7 @@ from rest_framework import serializers
 from accounts.emails import MAX_EMAIL_LENGTH
 from accounts.serializers.fields import EmailField
 from accounts.signin.redirects import MAX_REDIRECT_LENGTH
-from tenantadmin.http.serializers import StrictCharField, StrictSerializer
+from tenantadmin.lib.http.serializers import StrictCharField, StrictSerializer
 
 _MAX_TOKEN = 4096
 

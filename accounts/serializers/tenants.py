@@ -11,7 +11,7 @@ from accounts.models.billing import Plan
 from accounts.serializers.fields import FqdnField, NameField
 from accounts.tenants.config import SentConfig
 from accounts.tenants.secrets import looks_like_secret
-from tenantadmin.http.serializers import (
+from tenantadmin.lib.http.serializers import (
     HalItem,
     HalLinks,
     IgnoredField,

@@ -13,7 +13,7 @@ from rest_framework import serializers
 from accounts.access.scopes import Scope
 from accounts.memberships import MembershipEntry
 from accounts.models.users import MembershipRole, PrimaryRole
-from tenantadmin.http.serializers import (
+from tenantadmin.lib.http.serializers import (
     HalLinks,
     IgnoredField,
     JsonBooleanField,

@@ -19,8 +19,8 @@ from accounts.models.events import EventKind
 from accounts.models.users import PrimaryRole
 from accounts.provisioning import provision_first_tenant
 from accounts.signin.settings import is_domain_permitted
-from tenantadmin.core.errors import Forbidden, Unauthorized
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.errors import Forbidden, Unauthorized
+from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     import datetime as dt

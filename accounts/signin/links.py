@@ -25,8 +25,8 @@ from accounts.models.events import EventKind
 from accounts.signin.flow import Device, Identity, SignIn, complete_sign_in, require_permitted
 from accounts.signin.redirects import with_parameters
 from accounts.signin.settings import return_address
-from tenantadmin.core.errors import ApiError, Unauthorized
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.errors import ApiError, Unauthorized
+from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     from accounts.models.signin import MagicLink as Link

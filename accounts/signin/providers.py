@@ -21,7 +21,7 @@ from django.core.exceptions import ImproperlyConfigured, PermissionDenied
 
 from accounts.signin.flow import Identity, SignInFailed
 from accounts.signin.state import PendingSignIn, Purpose, save_pending
-from tenantadmin.core.errors import ApiError
+from tenantadmin.lib.core.errors import ApiError
 
 if TYPE_CHECKING:
     from django.http import HttpRequest

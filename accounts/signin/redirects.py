@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
 
-from tenantadmin.core.hosts import origin_of
+from tenantadmin.lib.core.hosts import origin_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -17,8 +17,8 @@ from accounts.models import Membership
 from accounts.models.events import EventKind
 from accounts.models.users import MembershipRole
 from accounts.tenants.listing import require_live_tenant
-from tenantadmin.core.errors import BadRequest, Conflict
-from tenantadmin.core.timestamps import format_timestamp, now
+from tenantadmin.lib.core.errors import BadRequest, Conflict
+from tenantadmin.lib.core.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
     import datetime as dt

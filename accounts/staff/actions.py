@@ -17,7 +17,7 @@ from accounts.roles import has_other_active_admin, lock_admins, replace_roles, w
 from accounts.signin.flow import unlink_identity
 from accounts.staff.roles import set_support
 from accounts.staff.sessions import reset_second_factor, second_factors
-from tenantadmin.http.admin_actions import ConfirmedAction, Refused, with_confirmation
+from tenantadmin.lib.http.admin_actions import ConfirmedAction, Refused, with_confirmation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

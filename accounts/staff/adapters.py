@@ -18,7 +18,7 @@ from django.utils.crypto import salted_hmac
 from accounts.events import record_event
 from accounts.models.events import EventKind
 from accounts.staff.sessions import is_freshly_proven, second_factors, ways_used
-from tenantadmin.core.addresses import client_address
+from tenantadmin.lib.core.addresses import client_address
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse

@@ -38,8 +38,8 @@ from accounts.signin.providers import authorization_url
 from accounts.signin.state import Purpose, bind_browser, new_browser_id
 from accounts.staff.adapters import NOT_STAFF
 from accounts.staff.passwords import PasswordForm
-from tenantadmin.core.addresses import client_address
-from tenantadmin.core.errors import ApiError, Forbidden
+from tenantadmin.lib.core.addresses import client_address
+from tenantadmin.lib.core.errors import ApiError, Forbidden
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse

@@ -15,8 +15,8 @@ from django.utils.http import urlencode
 
 from accounts.models import Account, Tenant
 from accounts.staff.finding import tenants_matching
-from tenantadmin.http.admin import ReadOnlyAdmin
-from tenantadmin.http.admin_search import MAX_RELATED
+from tenantadmin.lib.http.admin import ReadOnlyAdmin
+from tenantadmin.lib.http.admin_search import MAX_RELATED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
     from django.utils.safestring import SafeString
 
-    from tenantadmin.http.admin_lists import Shown
+    from tenantadmin.lib.http.admin_lists import Shown
 
     #: Maps the id of a tenant or account to the address of its page and its name.
     Names = Mapping[UUID, tuple[str, str]]

@@ -12,8 +12,8 @@ from accounts.emails import normalize_email
 from accounts.events import known_address, record_refusal
 from accounts.limits import claim_try, count_use, forget_tries
 from accounts.models.events import EventKind
-from tenantadmin.core.addresses import client_address, network_of
-from tenantadmin.core.errors import ApiError, RateLimited
+from tenantadmin.lib.core.addresses import client_address, network_of
+from tenantadmin.lib.core.errors import ApiError, RateLimited
 
 if TYPE_CHECKING:
     from django.http import HttpRequest

@@ -13,8 +13,8 @@ from django.db import transaction
 
 from accounts.events import record_event
 from accounts.models.events import EventKind
-from tenantadmin.core.request_context import describe_request
-from tenantadmin.http.middleware import ForPages
+from tenantadmin.lib.core.request_context import describe_request
+from tenantadmin.lib.http.middleware import ForPages
 
 if TYPE_CHECKING:
     from django.http import HttpRequest

@@ -18,9 +18,9 @@ from accounts.tenants.errors import TenantNotFound, database_refusals
 from accounts.tenants.fqdns import FqdnChange, apply_fqdns, require_domains
 from accounts.tenants.plans import limits_of, require_within
 from accounts.tenants.stamps import stamp_tenant
-from tenantadmin.core.errors import Conflict
-from tenantadmin.core.rendering import strong_etag
-from tenantadmin.core.timestamps import format_timestamp
+from tenantadmin.lib.core.errors import Conflict
+from tenantadmin.lib.core.rendering import strong_etag
+from tenantadmin.lib.core.timestamps import format_timestamp
 
 if TYPE_CHECKING:
     import datetime as dt

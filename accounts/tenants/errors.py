@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from django.db import IntegrityError, OperationalError
 from psycopg.errors import DeadlockDetected
 
-from tenantadmin.core.errors import ApiError, Conflict, NotFound
+from tenantadmin.lib.core.errors import ApiError, Conflict, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,8 +14,8 @@ from django.db import connection
 
 from accounts.models import Domain, Fqdn
 from accounts.tenants.errors import FqdnConflict
-from tenantadmin.core.errors import Detail, ValidationFailed
-from tenantadmin.core.hosts import lies_in
+from tenantadmin.lib.core.errors import Detail, ValidationFailed
+from tenantadmin.lib.core.hosts import lies_in
 
 if TYPE_CHECKING:
     import datetime as dt

@@ -26,7 +26,7 @@ from accounts.tenants.errors import AccountNotFound, TenantNotFound, database_re
 from accounts.tenants.fqdns import FqdnChange, apply_fqdns, release_fqdns, require_domains
 from accounts.tenants.plans import limits_of, require_within
 from accounts.tenants.stamps import new_stamp, stamp_tenant
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     import datetime as dt

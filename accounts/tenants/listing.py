@@ -16,7 +16,7 @@ from accounts.models import Tenant
 from accounts.models.tenants import fold_name
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.stamps import newest_settled, settled_before
-from tenantadmin.core.rendering import strong_etag
+from tenantadmin.lib.core.rendering import strong_etag
 
 if TYPE_CHECKING:
     import datetime as dt

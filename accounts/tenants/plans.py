@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from tenantadmin.core.errors import Detail, PlanLimitExceeded
+from tenantadmin.lib.core.errors import Detail, PlanLimitExceeded
 
 
 @dataclass(frozen=True, slots=True)

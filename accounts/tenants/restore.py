@@ -8,7 +8,7 @@ from accounts.models.history import RevisionKind
 from accounts.revisions import DocumentHistory, read_revision
 from accounts.tenants.config import ConfigState, SentConfig, write_config
 from accounts.tenants.errors import FqdnConflict, TenantNameConflict, TenantNotFound
-from tenantadmin.core.errors import Detail, ValidationFailed
+from tenantadmin.lib.core.errors import Detail, ValidationFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

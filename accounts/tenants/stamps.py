@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.db import connection
 
-from tenantadmin.core.timestamps import format_timestamp
+from tenantadmin.lib.core.timestamps import format_timestamp
 
 if TYPE_CHECKING:
     import datetime as dt

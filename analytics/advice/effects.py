@@ -28,7 +28,7 @@ from analytics.summaries.engine import replay_engine
 from logs.locks import build_lock
 from logs.partitions import partitions_with_file
 from rules.language import read_rules
-from tenantadmin.core.timestamps import format_timestamp, now
+from tenantadmin.lib.core.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from accounts.models import Revision
     from analytics.replay.job import Job
-    from tenantadmin.objectstore import ObjectStore
+    from tenantadmin.lib.objectstore import ObjectStore
 
 logger = logging.getLogger(__name__)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenantadmin.core.errors import Conflict, NotFound
+from tenantadmin.lib.core.errors import Conflict, NotFound
 
 
 class RecommendationNotFound(NotFound):

@@ -30,14 +30,14 @@ from logs.locks import Busy, build_lock
 from logs.models import Partition
 from logs.partitions import GRACE, partitions_with_file
 from rules.ruleset import read_ruleset
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import date
     from uuid import UUID
 
-    from tenantadmin.objectstore import ObjectStore
+    from tenantadmin.lib.objectstore import ObjectStore
 
 logger = logging.getLogger(__name__)
 

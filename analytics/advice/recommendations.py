@@ -17,9 +17,9 @@ from rules.drafts import create_draft
 from rules.models import RuleDraft
 from rules.ruleset import read_ruleset
 from rules.write import write_ruleset
-from tenantadmin.core.errors import Conflict, ValidationFailed
-from tenantadmin.core.rendering import strong_etag
-from tenantadmin.core.timestamps import format_timestamp, now
+from tenantadmin.lib.core.errors import Conflict, ValidationFailed
+from tenantadmin.lib.core.rendering import strong_etag
+from tenantadmin.lib.core.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
     from collections.abc import Callable

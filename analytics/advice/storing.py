@@ -13,7 +13,7 @@ from analytics.advice.recommendations import State
 from analytics.models import Mining, Recommendation, ReplayRun
 from analytics.replay.evidence import replay_evidence
 from analytics.replay.runs import subject_of_rules
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,10 +9,10 @@ from rest_framework.response import Response
 
 from analytics.summaries.store import read_document, read_etag
 from analytics.summaries.userdocs import find_user_source, user_document
-from tenantadmin.core.errors import NotFound
-from tenantadmin.core.file_chunks import FileChunks
-from tenantadmin.http.etags import not_modified
-from tenantadmin.objectstore import default_store
+from tenantadmin.lib.core.errors import NotFound
+from tenantadmin.lib.core.file_chunks import FileChunks
+from tenantadmin.lib.http.etags import not_modified
+from tenantadmin.lib.objectstore import default_store
 
 if TYPE_CHECKING:
     from uuid import UUID

@@ -36,13 +36,13 @@ from analytics.serializers.digests import (
     UnsubscribeParameters,
 )
 from logs.parameters import DAY, MONTH, YEAR
-from tenantadmin.http.etags import not_modified
-from tenantadmin.http.hal import links
-from tenantadmin.http.negotiation import preferred_media_type
-from tenantadmin.http.parameters import ETAG, IF_NONE_MATCH
-from tenantadmin.http.parsers import StrictFormParser, StrictJsonParser
-from tenantadmin.http.schema import NOT_MODIFIED, refusal
-from tenantadmin.http.viewsets import operation
+from tenantadmin.lib.http.etags import not_modified
+from tenantadmin.lib.http.hal import links
+from tenantadmin.lib.http.negotiation import preferred_media_type
+from tenantadmin.lib.http.parameters import ETAG, IF_NONE_MATCH
+from tenantadmin.lib.http.parsers import StrictFormParser, StrictJsonParser
+from tenantadmin.lib.http.schema import NOT_MODIFIED, refusal
+from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
     from uuid import UUID

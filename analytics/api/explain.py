@@ -11,9 +11,9 @@ from accounts.viewsets import AppViewSet
 from analytics.explain import explain_logged
 from analytics.serializers.explain import ExplainLoggedBody, LoggedExplanationAnswer
 from logs.audit import Reader
-from tenantadmin.core.addresses import client_address
-from tenantadmin.http.viewsets import operation
-from tenantadmin.objectstore import default_store
+from tenantadmin.lib.core.addresses import client_address
+from tenantadmin.lib.http.viewsets import operation
+from tenantadmin.lib.objectstore import default_store
 
 if TYPE_CHECKING:
     from uuid import UUID

@@ -14,10 +14,10 @@ from analytics.published.queries import QUERIES
 from analytics.published.verify import DocumentKey, verify_document
 from analytics.serializers.published import PublishedQueries, VerificationAnswer, VerificationBody
 from logs.audit import Reader
-from tenantadmin.core.addresses import client_address
-from tenantadmin.http.schema import refusal
-from tenantadmin.http.viewsets import operation
-from tenantadmin.objectstore import default_store
+from tenantadmin.lib.core.addresses import client_address
+from tenantadmin.lib.http.schema import refusal
+from tenantadmin.lib.http.viewsets import operation
+from tenantadmin.lib.objectstore import default_store
 
 if TYPE_CHECKING:
     from uuid import UUID

@@ -36,11 +36,11 @@ from rules.api.drafts import draft_response
 from rules.api.rules import ruleset_response
 from rules.serializers.drafts import Draft
 from rules.serializers.rulesets import RulesetRefusal, TenantRules
-from tenantadmin.http.etags import not_modified, require_match
-from tenantadmin.http.hal import hrefs, item, links
-from tenantadmin.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH
-from tenantadmin.http.schema import NOT_MODIFIED, refusal
-from tenantadmin.http.viewsets import operation
+from tenantadmin.lib.http.etags import not_modified, require_match
+from tenantadmin.lib.http.hal import hrefs, item, links
+from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH
+from tenantadmin.lib.http.schema import NOT_MODIFIED, refusal
+from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
     from uuid import UUID

@@ -22,13 +22,13 @@ from analytics.replay.runs import (
 )
 from analytics.serializers.replays import Replay, ReplayBody, ReplayList
 from analytics.tasks import run_replay
-from tenantadmin.http.budgets import LINT
-from tenantadmin.http.etags import not_modified
-from tenantadmin.http.hal import hrefs, item, links
-from tenantadmin.http.parameters import ETAG, IF_NONE_MATCH, LOCATION
-from tenantadmin.http.schema import NOT_MODIFIED, refusal
-from tenantadmin.http.serializers import Success
-from tenantadmin.http.viewsets import operation
+from tenantadmin.lib.http.budgets import LINT
+from tenantadmin.lib.http.etags import not_modified
+from tenantadmin.lib.http.hal import hrefs, item, links
+from tenantadmin.lib.http.parameters import ETAG, IF_NONE_MATCH, LOCATION
+from tenantadmin.lib.http.schema import NOT_MODIFIED, refusal
+from tenantadmin.lib.http.serializers import Success
+from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
     from uuid import UUID

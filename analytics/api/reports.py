@@ -21,10 +21,10 @@ from analytics.serializers.reports import (
     TimelineParameters,
 )
 from logs.audit import Reader
-from tenantadmin.core.addresses import client_address
-from tenantadmin.core.timestamps import now
-from tenantadmin.http.viewsets import operation
-from tenantadmin.objectstore import default_store
+from tenantadmin.lib.core.addresses import client_address
+from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.http.viewsets import operation
+from tenantadmin.lib.objectstore import default_store
 
 if TYPE_CHECKING:
     from uuid import UUID

@@ -21,10 +21,10 @@ from analytics.serializers.summaries import (
 )
 from analytics.summaries.periods import HISTORY
 from logs.parameters import DAY, MONTH, YEAR
-from tenantadmin.core.errors import NotFound
-from tenantadmin.http.parameters import ETAG, IF_NONE_MATCH
-from tenantadmin.http.schema import NOT_MODIFIED
-from tenantadmin.http.viewsets import operation
+from tenantadmin.lib.core.errors import NotFound
+from tenantadmin.lib.http.parameters import ETAG, IF_NONE_MATCH
+from tenantadmin.lib.http.schema import NOT_MODIFIED
+from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -23,7 +23,7 @@ from django.utils.http import urlencode
 from analytics.digest.preferences import readable_tenants, unsubscribe_token
 from analytics.digest.rendering import as_html_sections, as_text, digest_title
 from analytics.models import Digest, DigestFrequency, DigestMail, DigestPreference
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet

@@ -27,8 +27,8 @@ from analytics.models import Digest, Recommendation, TenantHealth
 from logs.locks import build_lock
 from logs.partitions import partitions_with_file
 from rules.models import Marker
-from tenantadmin.core.rendering import dump_json, strong_etag
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.rendering import dump_json, strong_etag
+from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from typing import Any
     from uuid import UUID
 
-    from tenantadmin.objectstore import ObjectStore
+    from tenantadmin.lib.objectstore import ObjectStore
 
 logger = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from analytics.digest.language_model import (
 )
 from analytics.digest.rewriting import Refused, check_rewrite
 from analytics.models import ModelExchange
-from tenantadmin.core.timestamps import format_timestamp, now
+from tenantadmin.lib.core.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -16,7 +16,7 @@ from accounts.events import record_event
 from accounts.models import Tenant, User
 from accounts.models.events import EventKind
 from analytics.models import DigestFrequency, DigestPreference
-from tenantadmin.core.errors import BadRequest, NotFound
+from tenantadmin.lib.core.errors import BadRequest, NotFound
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
     from analytics.digest.facts import FactQuery
-    from tenantadmin.objectstore import ObjectStore
+    from tenantadmin.lib.objectstore import ObjectStore
 
 #: Facts that one statement reads.
 _BATCH: Final = 20

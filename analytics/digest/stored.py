@@ -9,10 +9,10 @@ from django.urls import reverse
 from accounts.models import Tenant
 from analytics.digest.rendering import as_markdown, as_text
 from analytics.models import Digest
-from tenantadmin.core.errors import NotFound
-from tenantadmin.core.rendering import strong_etag
-from tenantadmin.core.timestamps import format_timestamp
-from tenantadmin.http.hal import link
+from tenantadmin.lib.core.errors import NotFound
+from tenantadmin.lib.core.rendering import strong_etag
+from tenantadmin.lib.core.timestamps import format_timestamp
+from tenantadmin.lib.http.hal import link
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -8,7 +8,7 @@ from uuid import uuid4
 from django.db import models
 
 from analytics.models.replay import ReplayRun
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.timestamps import now
 
 
 class Mining(models.Model):

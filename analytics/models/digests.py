@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.timestamps import now
 
 
 class Digest(models.Model):

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from django.db import models
 
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.timestamps import now
 
 
 class ReplayRun(models.Model):

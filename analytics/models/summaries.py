@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.timestamps import now
 
 
 class DayRollup(models.Model):

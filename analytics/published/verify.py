@@ -25,9 +25,9 @@ from logs.queries import query_limits, rows_of, run_query
 from logs.sources import local_copies
 from logs.sql.errors import EngineUnavailable
 from logs.sql.source import make_source
-from tenantadmin.core.errors import BadRequest, Conflict, NotFound
-from tenantadmin.core.timestamps import format_timestamp, parse_timestamp
-from tenantadmin.objectstore import StoreError
+from tenantadmin.lib.core.errors import BadRequest, Conflict, NotFound
+from tenantadmin.lib.core.timestamps import format_timestamp, parse_timestamp
+from tenantadmin.lib.objectstore import StoreError
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from analytics.published.queries import PublishedQuery
     from analytics.summaries.userdocs import UserSource
     from logs.audit import Reader
-    from tenantadmin.objectstore import ObjectStore
+    from tenantadmin.lib.objectstore import ObjectStore
 
 #: A day of a million statements is too large to compare in one request.
 MAX_DOCUMENT_BYTES: Final = 64 << 20

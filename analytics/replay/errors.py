@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenantadmin.core.errors import NotFound, RateLimited, ValidationFailed
+from tenantadmin.lib.core.errors import NotFound, RateLimited, ValidationFailed
 
 
 class ReplayNotFound(NotFound):

@@ -20,13 +20,13 @@ from analytics.replay.priority import run_at_low_priority
 from analytics.replay.replay import replay
 from analytics.summaries.engine import replay_engine
 from logs.locks import Busy, build_lock
-from tenantadmin.core.errors import NotFound
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.errors import NotFound
+from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from tenantadmin.objectstore import ObjectStore
+    from tenantadmin.lib.objectstore import ObjectStore
 
 logger = logging.getLogger(__name__)
 

@@ -16,13 +16,13 @@ from logs.partitions import partitions_with_file
 from rules.language import read_rules
 from rules.models import Marker as StoredMarker
 from rules.ruleset import read_ruleset
-from tenantadmin.core.timestamps import epoch_ms, now
+from tenantadmin.lib.core.timestamps import epoch_ms, now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from uuid import UUID
 
-    from tenantadmin.objectstore import ObjectStore
+    from tenantadmin.lib.objectstore import ObjectStore
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from analytics.replay.arrays import registered
 from analytics.replay.chain import REVALIDATION, Lifetime, find_executions
 from analytics.replay.shapes import decide_shapes
-from tenantadmin.arrow import arange
+from tenantadmin.lib.arrow import arange
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

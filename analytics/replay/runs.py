@@ -24,9 +24,9 @@ from analytics.replay.inputs import Request, collect_input
 from rules.errors import RulesetRejected
 from rules.in_force import choose_rules
 from rules.write import lint_document
-from tenantadmin.core.errors import Detail, ValidationFailed
-from tenantadmin.core.rendering import strong_etag
-from tenantadmin.core.timestamps import format_timestamp, now
+from tenantadmin.lib.core.errors import Detail, ValidationFailed
+from tenantadmin.lib.core.rendering import strong_etag
+from tenantadmin.lib.core.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

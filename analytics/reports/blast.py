@@ -12,7 +12,7 @@ from rules.language import read_rules
 from rules.markers import RuleNotFound
 from rules.models import Marker
 from rules.ruleset import read_ruleset
-from tenantadmin.core.timestamps import epoch_ms, format_timestamp, from_epoch_ms
+from tenantadmin.lib.core.timestamps import epoch_ms, format_timestamp, from_epoch_ms
 
 if TYPE_CHECKING:
     from analytics.reports.reading import LogReader

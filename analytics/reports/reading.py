@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from logs.queries import query_rows
-from tenantadmin.core.errors import BadRequest, Detail
+from tenantadmin.lib.core.errors import BadRequest, Detail
 
 if TYPE_CHECKING:
     from datetime import date
     from uuid import UUID
 
     from logs.audit import Reader
-    from tenantadmin.objectstore import ObjectStore
+    from tenantadmin.lib.objectstore import ObjectStore
 
 #: A report covers at most this many days.
 MAX_DAYS: Final = 31

@@ -10,7 +10,7 @@ from accounts.models import Revision
 from accounts.models.history import RevisionKind
 from analytics.summaries.numbers import rate
 from rules.models import Marker
-from tenantadmin.core.timestamps import epoch_ms, format_timestamp
+from tenantadmin.lib.core.timestamps import epoch_ms, format_timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

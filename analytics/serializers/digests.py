@@ -11,7 +11,7 @@ from rest_framework import serializers
 from analytics.digest.facts import NameKind, Unit
 from analytics.models import DigestFrequency
 from analytics.models import ModelExchange as StoredExchange
-from tenantadmin.http.serializers import (
+from tenantadmin.lib.http.serializers import (
     ItemList,
     Link,
     OneOfField,

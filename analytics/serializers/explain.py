@@ -11,7 +11,7 @@ from rest_framework import serializers
 from analytics.serializers.summaries import _Whole
 from logs.columns import CACHE_STATUSES
 from rules.serializers.explain import ChosenRulesBody, RequestExplanation
-from tenantadmin.http.serializers import (
+from tenantadmin.lib.http.serializers import (
     DayField,
     StrictCharField,
 )

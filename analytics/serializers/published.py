@@ -12,7 +12,7 @@ from analytics.models import Kind
 from analytics.published.documents import MAX_DIFFERENCES
 from analytics.published.verify import InvalidKey, check_key
 from analytics.serializers.summaries import _Whole
-from tenantadmin.http.serializers import (
+from tenantadmin.lib.http.serializers import (
     OneOfField,
     StrictCharField,
     StrictSerializer,

@@ -22,7 +22,7 @@ from analytics.serializers.replays import (
 )
 from analytics.serializers.summaries import _Whole
 from rules.serializers.rulesets import Rule
-from tenantadmin.http.serializers import (
+from tenantadmin.lib.http.serializers import (
     DayField,
     ItemList,
     OneOfField,

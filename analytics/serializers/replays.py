@@ -12,7 +12,7 @@ from rest_framework import serializers
 from analytics.models import ReplayRun
 from analytics.serializers.summaries import _Whole
 from rules.serializers.rulesets import RuleBody
-from tenantadmin.http.serializers import (
+from tenantadmin.lib.http.serializers import (
     DayField,
     ItemList,
     JsonBooleanField,

@@ -11,7 +11,7 @@ from rest_framework import serializers
 from analytics.reports.reading import MAX_DAYS
 from analytics.reports.timeline import STEPS
 from analytics.serializers.summaries import _Whole
-from tenantadmin.http.serializers import (
+from tenantadmin.lib.http.serializers import (
     DayField,
     OneOfField,
     StrictSerializer,

@@ -9,8 +9,8 @@ from django.conf import settings
 
 from analytics.models import Build
 from logs.locks import Busy, build_lock
-from tenantadmin.core.metrics import count_build
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.metrics import count_build
+from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

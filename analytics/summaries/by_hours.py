@@ -39,8 +39,8 @@ from logs.listing import day_digest, list_day
 from logs.locks import Busy
 from logs.models import DayPart
 from logs.parts import drop_parts, lock_files, lock_part, mark_damaged, part_key, read_parts, save_part
-from tenantadmin.arrow import pc
-from tenantadmin.objectstore import LocalStore, ObjectNotFound, StoreError
+from tenantadmin.lib.arrow import pc
+from tenantadmin.lib.objectstore import LocalStore, ObjectNotFound, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from logs.listing import DayListing
-    from tenantadmin.objectstore import ObjectStore
+    from tenantadmin.lib.objectstore import ObjectStore
 
     #: Asks other workers to build parts of a stage: by number, the builds that they replace.
     Spread = Callable[[str, Mapping[int, str]], None]

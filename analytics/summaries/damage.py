@@ -21,14 +21,14 @@ from logs.compaction.engine import connect
 from logs.layout import logs_prefix
 from logs.partitions import partitions_with_file
 from logs.quoting import quote_text
-from tenantadmin.objectstore import ObjectNotFound, StoreError
+from tenantadmin.lib.objectstore import ObjectNotFound, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
     from pathlib import Path
     from uuid import UUID
 
-    from tenantadmin.objectstore import ObjectStore
+    from tenantadmin.lib.objectstore import ObjectStore
 
 _log = logging.getLogger(__name__)
 

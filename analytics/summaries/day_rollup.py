@@ -26,7 +26,7 @@ from analytics.summaries.rollup_schema import (
     write_table,
 )
 from logs.compaction.engine import HOUR_COLUMN
-from tenantadmin.arrow import pc
+from tenantadmin.lib.arrow import pc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

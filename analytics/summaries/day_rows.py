@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analytics.summaries.grouping import Array, StatementDictionary, TextDictionary
-from tenantadmin.arrow import arange, pc
+from tenantadmin.lib.arrow import arange, pc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from analytics.summaries.rollup_schema import HOURS, STATEMENTS, USERS
 from analytics.summaries.text_file import TextFile
-from tenantadmin.arrow import pc
+from tenantadmin.lib.arrow import pc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

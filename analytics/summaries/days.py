@@ -38,7 +38,7 @@ from logs.partitions import (
 )
 from logs.parts import drop_parts, remove_unnamed
 from logs.pending import finish_day, mark_days, read_mark
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from analytics.summaries.by_hours import Spread
-    from tenantadmin.objectstore import ObjectStore
+    from tenantadmin.lib.objectstore import ObjectStore
 
 
 @dataclass(frozen=True, slots=True)

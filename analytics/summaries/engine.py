@@ -15,7 +15,7 @@ from django.conf import settings
 
 from analytics.summaries.files import scratch_directory
 from logs.compaction.engine import connect
-from tenantadmin.objectstore.duck import attach_store
+from tenantadmin.lib.objectstore.duck import attach_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from duckdb import DuckDBPyConnection
 
-    from tenantadmin.objectstore import ObjectStore
+    from tenantadmin.lib.objectstore import ObjectStore
 
 #: The store's credentials are renewed after this time. Those of an AWS role last at least ten minutes.
 _CREDENTIAL_SECONDS: Final = 300

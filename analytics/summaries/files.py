@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Final
 import duckdb
 
 from logs.models import SupersededFile
-from tenantadmin.objectstore import StoreError
+from tenantadmin.lib.objectstore import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
     from uuid import UUID
 
-    from tenantadmin.objectstore import ObjectStore
+    from tenantadmin.lib.objectstore import ObjectStore
 
 
 _SCRATCH_PREFIX: Final = "tenantadmin-work-"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from tenantadmin.arrow import pc
+from tenantadmin.lib.arrow import pc
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -18,15 +18,15 @@ from analytics.summaries.rollups import Rollups
 from analytics.summaries.store import table_uris
 from logs.models import Partition
 from logs.partitions import partitions_with_file
-from tenantadmin.arrow import pc
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.arrow import pc
+from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
     from uuid import UUID
 
-    from tenantadmin.objectstore import ObjectStore
+    from tenantadmin.lib.objectstore import ObjectStore
 
 #: The windows of the hit rates, in days.
 WINDOWS: Final = (1, 7, 28)

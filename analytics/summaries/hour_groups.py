@@ -13,7 +13,7 @@ import pyarrow as pa
 from analytics.summaries.day_rollup import GROUPINGS, DayGroups, combine_groups
 from analytics.summaries.grouping import TextDictionary, look_up
 from logs.compaction.engine import HOUR_COLUMN
-from tenantadmin.arrow import pc
+from tenantadmin.lib.arrow import pc
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from duckdb import DuckDBPyConnection
 
-    from tenantadmin.objectstore import ObjectStore
+    from tenantadmin.lib.objectstore import ObjectStore
 
 _MOST_REQUESTS: Final = f"""
     SELECT replace(statement::VARCHAR, '-', '') AS hash,

@@ -51,15 +51,15 @@ from analytics.summaries.store import (
 )
 from logs.locks import Busy
 from logs.partitions import supersede
-from tenantadmin.core.timestamps import now
-from tenantadmin.objectstore import StoreError
+from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.objectstore import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from analytics.summaries.periods import DayBuild
-    from tenantadmin.objectstore import ObjectStore
+    from tenantadmin.lib.objectstore import ObjectStore
 
 #: The documents of a period, by the length of the period's text.
 _KINDS = {

@@ -13,7 +13,7 @@ from analytics.summaries.periods import HISTORY, DayBuild, period_bounds
 from analytics.summaries.rollup_schema import FIRST_LOG_VERSION, NO_VERSION, ROLLUP_VERSION
 from logs.models import Partition
 from logs.partitions import supersede
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from uuid import UUID
 
-    from tenantadmin.objectstore import ObjectStore
+    from tenantadmin.lib.objectstore import ObjectStore
 
 #: A larger document is an object of its own, and is never in memory as a whole.
 INLINE_BYTES: Final = 16 << 10

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, Self
 
 import pyarrow as pa
 
-from tenantadmin.arrow import pc
+from tenantadmin.lib.arrow import pc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -32,8 +32,8 @@ from analytics.summaries.store import (
     write_document,
 )
 from logs.sources import local_copies
-from tenantadmin.core.errors import ApiError
-from tenantadmin.core.rendering import strong_etag
+from tenantadmin.lib.core.errors import ApiError
+from tenantadmin.lib.core.rendering import strong_etag
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from duckdb import DuckDBPyConnection
 
-    from tenantadmin.objectstore import ObjectStore
+    from tenantadmin.lib.objectstore import ObjectStore
 
 _IN_UPGRADE: Final = "The service was upgraded and is rolling up this period again. Try again in a minute."
 

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from accounts.viewsets import AppViewSet
 from logs.notifications import notify
 from logs.serializers import LogNotification, NotedDays
-from tenantadmin.http.viewsets import operation
+from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
     from uuid import UUID

@@ -16,15 +16,15 @@ from logs.columns import COLUMNS, DAY_COLUMN
 from logs.queries import run_query
 from logs.serializers import QueryAnswer, QueryBody, QuerySchema
 from logs.sql.results import csv_pieces, json_pieces, ndjson_pieces, parquet_pieces
-from tenantadmin.core.addresses import client_address
-from tenantadmin.core.serving import disconnection_of
-from tenantadmin.http.budgets import QUERY
-from tenantadmin.http.hal import link
-from tenantadmin.http.negotiation import accepts_gzip, preferred_media_type
-from tenantadmin.http.parsers import AnyTextJsonParser
-from tenantadmin.http.schema import refusal
-from tenantadmin.http.viewsets import operation
-from tenantadmin.objectstore import default_store
+from tenantadmin.lib.core.addresses import client_address
+from tenantadmin.lib.core.serving import disconnection_of
+from tenantadmin.lib.http.budgets import QUERY
+from tenantadmin.lib.http.hal import link
+from tenantadmin.lib.http.negotiation import accepts_gzip, preferred_media_type
+from tenantadmin.lib.http.parsers import AnyTextJsonParser
+from tenantadmin.lib.http.schema import refusal
+from tenantadmin.lib.http.viewsets import operation
+from tenantadmin.lib.objectstore import default_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

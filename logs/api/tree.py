@@ -15,10 +15,10 @@ from logs.audit import Reader
 from logs.parameters import DAY, FILE, HOUR, MONTH, YEAR
 from logs.serializers import LogListing
 from logs.tree import JSON, NDJSON, OCTETS, list_names, read_object
-from tenantadmin.core.addresses import client_address
-from tenantadmin.http.hal import hrefs, item, links
-from tenantadmin.http.viewsets import operation
-from tenantadmin.objectstore import default_store
+from tenantadmin.lib.core.addresses import client_address
+from tenantadmin.lib.http.hal import hrefs, item, links
+from tenantadmin.lib.http.viewsets import operation
+from tenantadmin.lib.objectstore import default_store
 
 if TYPE_CHECKING:
     from uuid import UUID

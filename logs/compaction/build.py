@@ -21,7 +21,7 @@ from logs.compaction.rows import read_rows
 from logs.compaction.writer import WrittenFile, write_day
 from logs.layout import hour_of
 from logs.listing import UnlistedDay, describe_day, mark_as_changed, read_day
-from tenantadmin.objectstore.keys import StoreError
+from tenantadmin.lib.objectstore.keys import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from logs.compaction.rows import Quarantined
     from logs.listing import DayListing
-    from tenantadmin.objectstore import ObjectStore
-    from tenantadmin.objectstore.batch import Batch, Entry
+    from tenantadmin.lib.objectstore import ObjectStore
+    from tenantadmin.lib.objectstore.batch import Batch, Entry
 
 #: If the new rows take more bytes, they go into an Arrow file.
 _MAX_BYTES_IN_MEMORY: Final = 256 << 20

@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 
 from logs.compaction.convert import SCHEMA
 from logs.compaction.engine import PREFIX_HOUR_COLUMN
-from tenantadmin.arrow import pc
-from tenantadmin.objectstore.keys import ObjectNotFound
+from tenantadmin.lib.arrow import pc
+from tenantadmin.lib.objectstore.keys import ObjectNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from logs.compaction.rows import Quarantined
     from logs.listing import DayListing
-    from tenantadmin.objectstore import ObjectStore
+    from tenantadmin.lib.objectstore import ObjectStore
 
 _log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from logs.compaction.convert import Chunk, Converter, connect
 from logs.compaction.entries import BadFile, Lines, find_invalid, is_utf8, split
 from logs.layout import hour_of
-from tenantadmin.objectstore.batch import starts_of
+from tenantadmin.lib.objectstore.batch import starts_of
 
 if TYPE_CHECKING:
     from array import array
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from logs.compaction.entries import JsonBytes
-    from tenantadmin.objectstore.batch import Batch, Entry
+    from tenantadmin.lib.objectstore.batch import Batch, Entry
 
 #: Bytes of entries in a chunk. Each conversion has a fixed cost, so small chunks are slow.
 _CHUNK_BYTES: Final = 16 << 20

@@ -22,7 +22,7 @@ from logs.compaction.previous import read_batches, refusing_damage
 from logs.compaction.writer import write_day
 from logs.layout import HOUR_MS, day_start_ms
 from logs.quoting import quote_text, quote_texts, quote_value
-from tenantadmin.arrow import pc
+from tenantadmin.lib.arrow import pc
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from logs.compaction.convert import SCHEMA
 from logs.compaction.engine import PREFIX_HOUR_COLUMN, ROW_GROUP_ROWS
-from tenantadmin.arrow import arange, pc
+from tenantadmin.lib.arrow import arange, pc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,7 @@
 from django.db import migrations, models
 
-import tenantadmin.core.timestamps
-from tenantadmin.database.months import PartitionByMonth
+import tenantadmin.lib.core.timestamps
+from tenantadmin.lib.database.months import PartitionByMonth
 
 
 class Migration(migrations.Migration):
@@ -11,8 +11,8 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.AddField("queryrun", "message", models.TextField(blank=True, default="")),
-        migrations.AlterField("logread", "at", models.DateTimeField(default=tenantadmin.core.timestamps.now)),
-        migrations.AlterField("queryrun", "at", models.DateTimeField(default=tenantadmin.core.timestamps.now)),
+        migrations.AlterField("logread", "at", models.DateTimeField(default=tenantadmin.lib.core.timestamps.now)),
+        migrations.AlterField("queryrun", "at", models.DateTimeField(default=tenantadmin.lib.core.timestamps.now)),
         migrations.AddIndex("logread", models.Index(fields=["-at", "-id"], name="log_read_newest")),
         migrations.AddIndex("queryrun", models.Index(fields=["-at", "-id"], name="query_run_newest")),
         PartitionByMonth("logread"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenantadmin.core.errors import ApiError, InternalError
+from tenantadmin.lib.core.errors import ApiError, InternalError
 
 
 class QueryRejected(ApiError):

@@ -19,7 +19,7 @@ from urllib3.exceptions import HTTPError, ProtocolError, ReadTimeoutError
 from logs.sql import guard, transfer
 from logs.sql.errors import EngineUnavailable, QueryCancelled, QueryRejected, QueryTimeout
 from logs.sql.messages import with_position
-from tenantadmin.core.request_context import REQUEST_ID_HEADER, current_request_id
+from tenantadmin.lib.core.request_context import REQUEST_ID_HEADER, current_request_id
 
 if TYPE_CHECKING:
     from urllib3 import HTTPResponse

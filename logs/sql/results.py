@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from logs.sql.arrays import with_milliseconds
 from logs.sql.values import as_text, json_values
-from tenantadmin.core.spreadsheets import harmless
+from tenantadmin.lib.core.spreadsheets import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

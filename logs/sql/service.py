@@ -28,13 +28,13 @@ from logs.sql.local import LocalEngine
 from logs.sql.options import options_from
 from logs.sql.source import make_source
 from tenantadmin.conf.reading import ConfigurationError, read_secret_files, read_variables
-from tenantadmin.core import metrics
-from tenantadmin.core.errors import ApiError
-from tenantadmin.core.log_lines import logging_config
-from tenantadmin.core.request_context import REQUEST_ID_HEADER, begin_request
-from tenantadmin.core.timestamps import format_timestamp
-from tenantadmin.objectstore import InvalidKey, ObjectStore, open_store
-from tenantadmin.objectstore.local_copies import LocalCopies
+from tenantadmin.lib.core import metrics
+from tenantadmin.lib.core.errors import ApiError
+from tenantadmin.lib.core.log_lines import logging_config
+from tenantadmin.lib.core.request_context import REQUEST_ID_HEADER, begin_request
+from tenantadmin.lib.core.timestamps import format_timestamp
+from tenantadmin.lib.objectstore import InvalidKey, ObjectStore, open_store
+from tenantadmin.lib.objectstore.local_copies import LocalCopies
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from logs.sql.protocol import DayFiles, LogSource
-from tenantadmin.objectstore import LocalStore
-from tenantadmin.objectstore.keys import check_key
+from tenantadmin.lib.objectstore import LocalStore
+from tenantadmin.lib.objectstore.keys import check_key
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tenantadmin.objectstore import ObjectStore
-    from tenantadmin.objectstore.local_copies import LocalCopies
+    from tenantadmin.lib.objectstore import ObjectStore
+    from tenantadmin.lib.objectstore.local_copies import LocalCopies
 
 
 def make_source(

@@ -19,7 +19,7 @@ from logs.sql.protocol import Limits, LogSource, QueryResult, ResultColumn
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tenantadmin.core.errors import ApiError
+    from tenantadmin.lib.core.errors import ApiError
 
 PATH: Final = "/execute"
 RESULT_TYPE: Final = "application/vnd.apache.arrow.stream"

@@ -26,9 +26,9 @@ from rules.serializers.cache_metadata import (
     CacheMetadataBody,
     CacheMetadataDocument,
 )
-from tenantadmin.http.hal import hrefs, item, links, next_page
-from tenantadmin.http.serializers import ItemList, Success
-from tenantadmin.http.viewsets import operation
+from tenantadmin.lib.http.hal import hrefs, item, links, next_page
+from tenantadmin.lib.http.serializers import ItemList, Success
+from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
     from uuid import UUID

@@ -24,11 +24,11 @@ from rules.drafts import (
 )
 from rules.serializers.drafts import Draft, DraftBody, DraftDifference, DraftList, NewDraft
 from rules.serializers.rulesets import ConfirmParameters, RulesetRefusal, TenantRules
-from tenantadmin.http.etags import not_modified, require_match
-from tenantadmin.http.hal import item, link, links
-from tenantadmin.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION
-from tenantadmin.http.schema import NOT_MODIFIED, STALE, refusal
-from tenantadmin.http.viewsets import operation
+from tenantadmin.lib.http.etags import not_modified, require_match
+from tenantadmin.lib.http.hal import item, link, links
+from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION
+from tenantadmin.lib.http.schema import NOT_MODIFIED, STALE, refusal
+from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
     from uuid import UUID

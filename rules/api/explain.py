@@ -12,7 +12,7 @@ from rules.explain import explain
 from rules.in_force import choose_rules
 from rules.language import read_rules
 from rules.serializers.explain import ExplainRequestBody, RequestExplanation
-from tenantadmin.http.viewsets import operation
+from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
     from uuid import UUID

@@ -16,10 +16,10 @@ from rules.diff import diff_rules
 from rules.restore import restore_ruleset
 from rules.serializers.blame import BlameParameters, RulesBlame
 from rules.serializers.rulesets import ConfirmParameters, RulesDifference, RulesetRefusal, TenantRules
-from tenantadmin.http.etags import require_match
-from tenantadmin.http.parameters import ETAG, IF_MATCH, SEQ
-from tenantadmin.http.schema import STALE
-from tenantadmin.http.viewsets import operation
+from tenantadmin.lib.http.etags import require_match
+from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, SEQ
+from tenantadmin.lib.http.schema import STALE
+from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

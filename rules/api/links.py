@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tenantadmin.http.links import BODY, ETAG, FIRST, PATH, Step
+from tenantadmin.lib.http.links import BODY, ETAG, FIRST, PATH, Step
 
 _OF_TENANT: Final = ("getTenantRules", "replaceTenantRules", "listRulesHistory", "listMarkers")
 _OF_DRAFT: Final = ("getDraft", "diffDraft", "publishDraft", "deleteDraft")

@@ -30,13 +30,13 @@ from rules.serializers.markers import (
     MarkerSummary,
     MarkerUpdate,
 )
-from tenantadmin.http.etags import not_modified
-from tenantadmin.http.hal import hrefs, item, links
-from tenantadmin.http.parameters import ETAG, IF_NONE_MATCH, LOCATION
-from tenantadmin.http.schema import NOT_MODIFIED
-from tenantadmin.http.serializers import Success
-from tenantadmin.http.streaming import stream_documents
-from tenantadmin.http.viewsets import operation
+from tenantadmin.lib.http.etags import not_modified
+from tenantadmin.lib.http.hal import hrefs, item, links
+from tenantadmin.lib.http.parameters import ETAG, IF_NONE_MATCH, LOCATION
+from tenantadmin.lib.http.schema import NOT_MODIFIED
+from tenantadmin.lib.http.serializers import Success
+from tenantadmin.lib.http.streaming import stream_documents
+from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
     from uuid import UUID

@@ -19,11 +19,11 @@ from rules.serializers.rulesets import (
     TenantRulesBody,
 )
 from rules.write import lint_document, write_ruleset
-from tenantadmin.http.budgets import LINT
-from tenantadmin.http.etags import not_modified, require_match
-from tenantadmin.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH
-from tenantadmin.http.schema import ERROR_REF, NOT_MODIFIED, STALE
-from tenantadmin.http.viewsets import operation
+from tenantadmin.lib.http.budgets import LINT
+from tenantadmin.lib.http.etags import not_modified, require_match
+from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH
+from tenantadmin.lib.http.schema import ERROR_REF, NOT_MODIFIED, STALE
+from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
     from uuid import UUID

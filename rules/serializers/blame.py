@@ -9,7 +9,7 @@ from typing import Any
 from rest_framework import serializers
 
 from accounts.serializers.history import Change
-from tenantadmin.http.serializers import (
+from tenantadmin.lib.http.serializers import (
     StrictIntegerField,
     StrictSerializer,
 )

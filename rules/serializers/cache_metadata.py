@@ -10,7 +10,7 @@ from rest_framework import serializers
 
 from accounts.serializers.history import PageParameters
 from rules.serializers.markers import _RULE_ID
-from tenantadmin.http.serializers import (
+from tenantadmin.lib.http.serializers import (
     JsonIntegerField,
     PageLinks,
     StrictCharField,

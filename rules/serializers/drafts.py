@@ -11,7 +11,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from rules.serializers.rulesets import Rule, RuleDifference, RuleLintResult
-from tenantadmin.http.serializers import (
+from tenantadmin.lib.http.serializers import (
     IgnoredField,
     ItemList,
     JsonIntegerField,

@@ -13,7 +13,7 @@ from rest_framework import serializers
 from rules.conditions import CONDITION_KEYS, InvalidRequest, read_request
 from rules.explain import Outcome
 from rules.serializers.rulesets import ACTIONS
-from tenantadmin.http.serializers import (
+from tenantadmin.lib.http.serializers import (
     JsonIntegerField,
     StrictSerializer,
     StrictUuidField,

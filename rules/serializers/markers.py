@@ -9,7 +9,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
-from tenantadmin.http.serializers import (
+from tenantadmin.lib.http.serializers import (
     HalLinks,
     IgnoredField,
     ItemList,

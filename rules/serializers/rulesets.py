@@ -12,7 +12,7 @@ from rest_framework import serializers
 from accounts.serializers.history import DiffHead, FieldDifference
 from rules.language import Action
 from rules.lint import FINDING_KINDS, Severity
-from tenantadmin.http.serializers import (
+from tenantadmin.lib.http.serializers import (
     ErrorCodeField,
     ErrorDetailField,
     StrictCharField,

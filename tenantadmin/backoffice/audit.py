@@ -21,8 +21,8 @@ from accounts.models import Event, Revision, Tenant
 from accounts.models.events import EventKind
 from logs.models import LogRead, QueryRun
 from tenantadmin.backoffice.history import sentence
-from tenantadmin.core.errors import BadRequest
-from tenantadmin.database.lateral import first_of_each, merge_first
+from tenantadmin.lib.core.errors import BadRequest
+from tenantadmin.lib.database.lateral import first_of_each, merge_first
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-    from tenantadmin.database.lateral import Sql
+    from tenantadmin.lib.database.lateral import Sql
 
 #: The first characters of a statement, which may be a megabyte long.
 _STATEMENT: Final = 1000

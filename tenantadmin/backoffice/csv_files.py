@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from django.http import StreamingHttpResponse
 
-from tenantadmin.core.spreadsheets import harmless
-from tenantadmin.core.timestamps import format_timestamp
+from tenantadmin.lib.core.spreadsheets import harmless
+from tenantadmin.lib.core.timestamps import format_timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

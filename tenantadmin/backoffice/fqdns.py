@@ -11,9 +11,9 @@ from accounts.models import Domain, Fqdn, Tenant
 from accounts.staff.finding import tenants_matching
 from accounts.tenants.fqdns import domain_findings
 from accounts.tenants.plans import limits_of
-from tenantadmin.core.errors import BadRequest
-from tenantadmin.core.hosts import lies_in, normalize_fqdn
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.errors import BadRequest
+from tenantadmin.lib.core.hosts import lies_in, normalize_fqdn
+from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     import datetime as dt

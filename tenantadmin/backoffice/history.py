@@ -10,7 +10,7 @@ from accounts.models.history import RevisionKind
 from accounts.revisions import DocumentHistory, read_pair, read_timeline
 from rules.blaming import blame_ruleset
 from tenantadmin.backoffice.difference import diff_texts
-from tenantadmin.core.errors import NotFound
+from tenantadmin.lib.core.errors import NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,7 +11,7 @@ from django.db.models import Exists, F, OuterRef
 from accounts.models import Account, Domain, Membership, Revision, Tenant
 from accounts.models.users import MembershipRole
 from analytics.models import Build, TenantHealth
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -12,7 +12,7 @@ from analytics.models import ReplayRun
 from analytics.replay.runs import list_replays
 from logs.quoting import quote_text
 from rules.write import lint_document
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -23,8 +23,8 @@ from accounts.staff.access import end_access
 from accounts.staff.roles import set_support
 from accounts.tenants.errors import TenantNotFound
 from tenantadmin.backoffice.rights import RightKind, left_alone, rights_of
-from tenantadmin.core.errors import NotFound, ValidationFailed
-from tenantadmin.http.admin_actions import Refused
+from tenantadmin.lib.core.errors import NotFound, ValidationFailed
+from tenantadmin.lib.http.admin_actions import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -16,7 +16,7 @@ from rules.ruleset import read_ruleset
 from tenantadmin.backoffice.difference import diff_texts
 from tenantadmin.backoffice.json_lines import find_lines, line_of
 from tenantadmin.backoffice.wording import say
-from tenantadmin.core.errors import ValidationFailed
+from tenantadmin.lib.core.errors import ValidationFailed
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

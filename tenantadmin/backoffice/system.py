@@ -15,9 +15,9 @@ from django.db import connection
 from analytics.service_state import LongJobs, beat_age, count_running_builds, find_long_jobs
 from logs.pending import PendingState, pending_state
 from tenantadmin.backoffice.home import tenant_names
-from tenantadmin.core.probes import Probes
-from tenantadmin.core.queues import QueueState, find_workers, read_queues
-from tenantadmin.http import health
+from tenantadmin.lib.core.probes import Probes
+from tenantadmin.lib.core.queues import QueueState, find_workers, read_queues
+from tenantadmin.lib.http import health
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -14,8 +14,8 @@ from accounts.models.history import RevisionKind
 from analytics.models import DayRollup, TenantHealth
 from analytics.summaries.engine import shared_engine
 from analytics.summaries.ranges import find_range, rules_of, statements_of
-from tenantadmin.core.timestamps import now
-from tenantadmin.objectstore import StoreError, default_store
+from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.objectstore import StoreError, default_store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

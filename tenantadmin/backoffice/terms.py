@@ -14,8 +14,8 @@ from accounts.cursors import cut_page, read_cursor, write_cursor
 from accounts.models import Event, User
 from accounts.models.events import EventKind
 from tenantadmin.backoffice.difference import diff_texts
-from tenantadmin.core.errors import BadRequest
-from tenantadmin.core.timestamps import format_timestamp
+from tenantadmin.lib.core.errors import BadRequest
+from tenantadmin.lib.core.timestamps import format_timestamp
 from tosapp.active import active_terms
 from tosapp.models import Acknowledgement
 from tosapp.normal import HASH, Terms

@@ -20,8 +20,8 @@ from django.core.exceptions import ImproperlyConfigured, ValidationError
 from django.core.validators import validate_email
 
 from tenantadmin.conf.secrets import is_monotonous, read_public_keys, read_signing_key
-from tenantadmin.core.hosts import normalize_fqdn, origin_of
-from tenantadmin.objectstore import storage_settings
+from tenantadmin.lib.core.hosts import normalize_fqdn, origin_of
+from tenantadmin.lib.objectstore import storage_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -23,7 +23,7 @@ from logs.compaction.engine import HOUR_COLUMN, PREFIX_HOUR_COLUMN
 from logs.compaction.writer import write_day
 from logs.layout import day_start_ms
 from rules.language import complete_rule, read_rules
-from tenantadmin.core.timestamps import from_epoch_ms
+from tenantadmin.lib.core.timestamps import from_epoch_ms
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

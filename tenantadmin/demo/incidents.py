@@ -17,20 +17,20 @@ from accounts.billing.domains import register_domain
 from accounts.models import Domain, Tenant
 from analytics.models import Build
 from logs.layout import day_start_ms, logs_prefix
-from tenantadmin.core.timestamps import now
 from tenantadmin.demo.generate import SEED
 from tenantadmin.demo.markers import ensure_markers
 from tenantadmin.demo.people import publish_rules
 from tenantadmin.demo.profile import Mistake
 from tenantadmin.demo.statements import Persona
 from tenantadmin.demo.writer import LogPlan, write_logs
+from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     from datetime import date
     from uuid import UUID
 
     from tenantadmin.demo.reading import Demo
-    from tenantadmin.objectstore import ObjectStore
+    from tenantadmin.lib.objectstore import ObjectStore
 
 #: The log of the stranger's tenant ends so many days before the others.
 _LATE_DAYS: Final = 3

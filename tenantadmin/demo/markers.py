@@ -10,7 +10,7 @@ from rules.language import read_rules
 from rules.markers import CROSS_RULE, cross_rule_id, make_marker
 from rules.models import Marker
 from rules.ruleset import read_ruleset
-from tenantadmin.core.timestamps import from_epoch_ms, now
+from tenantadmin.lib.core.timestamps import from_epoch_ms, now
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -15,9 +15,9 @@ from accounts.models.users import MembershipRole, PrimaryRole
 from accounts.tenants.lifecycle import create_tenant
 from rules.ruleset import read_ruleset
 from rules.write import write_ruleset
-from tenantadmin.core.timestamps import from_epoch_ms
 from tenantadmin.demo.advice import advised_summary
 from tenantadmin.demo.profile import Profile
+from tenantadmin.lib.core.timestamps import from_epoch_ms
 from tosapp.active import active_terms
 from tosapp.publishing import publish
 

@@ -14,7 +14,7 @@ from rules.json_text import join_pointer
 from rules.lint import GrosslyMalformed, lint_ruleset
 from tenantadmin.demo.profile import Advised, Consumer, Draft, Mistake, Profile
 from tenantadmin.demo.statements import Statement
-from tenantadmin.http.handler import validation_details
+from tenantadmin.lib.http.handler import validation_details
 
 FOLDER: Final = Path(__file__).with_name("data")
 

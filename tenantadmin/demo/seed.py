@@ -38,14 +38,14 @@ from tenantadmin.demo.people import (
 from tenantadmin.demo.profile import PROFILE_DAYS
 from tenantadmin.demo.reading import DemoDataError
 from tenantadmin.demo.writer import LogPlan, write_logs
-from tenantadmin.objectstore import ObjectNotFound
+from tenantadmin.lib.objectstore import ObjectNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tenantadmin.demo.profile import Draft, Profile
     from tenantadmin.demo.reading import Demo, Person
-    from tenantadmin.objectstore import ObjectStore
+    from tenantadmin.lib.objectstore import ObjectStore
 
 RECORD_KEY: Final = "demo/seed.json"
 

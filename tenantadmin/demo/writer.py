@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tenantadmin.demo.generate import Entry, GeneratedMarker, Hour
     from tenantadmin.demo.profile import Profile
-    from tenantadmin.objectstore import ObjectStore
+    from tenantadmin.lib.objectstore import ObjectStore
 
 #: Threads that write objects. A write mostly waits for the disk or the network.
 _WRITERS: Final = 4

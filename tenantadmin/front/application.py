@@ -7,11 +7,11 @@ import io
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
-from tenantadmin.core.errors import ApiError
-from tenantadmin.core.serving import DISCONNECTION_KEY, REFUSAL_KEY, Disconnection
 from tenantadmin.front.bodies import BodyReceiver, BodyTooLarge
 from tenantadmin.front.environ import make_environ
 from tenantadmin.front.threads import Threads
+from tenantadmin.lib.core.errors import ApiError
+from tenantadmin.lib.core.serving import DISCONNECTION_KEY, REFUSAL_KEY, Disconnection
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable

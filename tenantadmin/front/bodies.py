@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tenantadmin.core.errors import BadRequest, RequestTimeout, ServiceBusy
+from tenantadmin.lib.core.errors import BadRequest, RequestTimeout, ServiceBusy
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator

@@ -18,8 +18,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tenantadmin.embedded.monitor import describe_end, die_with_parent
+from tenantadmin.lib.terminal import visible
 from tenantadmin.serve import reaper, web
-from tenantadmin.terminal import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

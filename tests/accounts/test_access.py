@@ -19,8 +19,8 @@ from accounts.access.credentials import create_pat, exchange_pat
 from accounts.access.rights import authenticate_token, clear_principal_cache
 from accounts.access.scopes import Scope
 from accounts.models import Account, Membership, PermissionGrant, PersonalAccessToken, Tenant, User
-from tenantadmin.core.errors import InvalidToken
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.errors import InvalidToken
+from tenantadmin.lib.core.timestamps import now
 from tests import factories
 
 if TYPE_CHECKING:

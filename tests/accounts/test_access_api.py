@@ -15,7 +15,7 @@ from accounts.access.rights import authenticate_token
 from accounts.access.scopes import MEMBERSHIP_SCOPES, PAT_ONLY, Scope
 from accounts.access.tokens import mint_access_token
 from accounts.models import Membership, PermissionGrant, PersonalAccessToken, User
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.timestamps import now
 from tests import factories
 from tests.conftest import ApiClient
 from tests.streams import body_of

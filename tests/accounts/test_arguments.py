@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 from accounts.management.arguments import tenant_id
 from accounts.models import Tenant
 from accounts.tenants.lifecycle import remove_old_tombstones
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     from typing import Any

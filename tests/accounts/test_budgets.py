@@ -9,8 +9,8 @@ import pytest
 
 from accounts.budgets import require_budget, use_budget
 from rules.api.rules import RulesetViewSet
-from tenantadmin.core.errors import RateLimited
-from tenantadmin.http.budgets import LINT, QUERY
+from tenantadmin.lib.core.errors import RateLimited
+from tenantadmin.lib.http.budgets import LINT, QUERY
 from tests import factories
 from tests.conftest import ApiClient
 

@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command
 from accounts.access.credentials import exchange_pat
 from accounts.models import PersonalAccessToken, User
 from accounts.signin.flow import Device, Identity, complete_sign_in
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.timestamps import now
 from tests.conftest import ApiClient
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import pytest
 
 from accounts.models import Domain, Fqdn, Revision, Tenant
 from accounts.tenants.lifecycle import delete_tenant
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.timestamps import now
 from tests import factories
 from tests.conftest import ApiClient
 

@@ -29,7 +29,7 @@ from accounts.access.credentials import (
 from accounts.access.rights import rights_of
 from accounts.access.scopes import Scope
 from accounts.models import Event, MagicLink, PermissionGrant, PersonalAccessToken, RefreshToken, User
-from tenantadmin.core.timestamps import format_timestamp, now
+from tenantadmin.lib.core.timestamps import format_timestamp, now
 from tests import factories
 from tests.accounts.support import at_once
 

@@ -11,7 +11,7 @@ from dnslib.server import BaseResolver, DNSServer
 
 from accounts.billing.fqdns import remove_old_fqdns
 from accounts.models import Domain, Fqdn
-from tenantadmin.core.timestamps import format_timestamp, now
+from tenantadmin.lib.core.timestamps import format_timestamp, now
 from tests import factories
 from tests.accounts.support import configure
 from tests.conftest import ApiClient

@@ -20,8 +20,8 @@ from accounts.access.tokens import mint_access_token
 from accounts.deletion import delete_user
 from accounts.models import MagicLink, User
 from accounts.roles import replace_roles
-from tenantadmin.core.errors import InvalidToken
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.errors import InvalidToken
+from tenantadmin.lib.core.timestamps import now
 from tests import factories
 from tests.accounts.support import signed_in
 from tests.conftest import ApiClient

@@ -25,9 +25,9 @@ from accounts.signin.flow import Device, Identity, complete_sign_in
 from accounts.signin.state import PendingSignIn, new_browser_id, save_pending
 from accounts.tasks import remove_tombstones
 from accounts.tenants.lifecycle import delete_tenant
-from tenantadmin.core import request_context
-from tenantadmin.core.request_context import set_address
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core import request_context
+from tenantadmin.lib.core.request_context import set_address
+from tenantadmin.lib.core.timestamps import now
 from tests import factories
 from tests.accounts.support import signed_in
 from tests.conftest import ApiClient

@@ -17,7 +17,7 @@ from accounts.event_pages import EventFilter, read_events
 from accounts.events import record_event
 from accounts.models import Event, Membership, Tenant, User
 from accounts.models.events import EventKind
-from tenantadmin.core.timestamps import format_timestamp, now
+from tenantadmin.lib.core.timestamps import format_timestamp, now
 from tests import factories
 from tests.accounts.support import signed_in
 from tests.conftest import ApiClient

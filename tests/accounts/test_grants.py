@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from accounts.models import PermissionGrant
-from tenantadmin.core.timestamps import format_timestamp, now
+from tenantadmin.lib.core.timestamps import format_timestamp, now
 from tests import factories
 from tests.conftest import ApiClient
 from tests.streams import body_of

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from accounts.limits import claim_try, count_use, storage
-from tenantadmin.core.errors import InternalError, RateLimited
+from tenantadmin.lib.core.errors import InternalError, RateLimited
 from tests.accounts.support import at_once
 
 if TYPE_CHECKING:

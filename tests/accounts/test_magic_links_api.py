@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from accounts.models import Account, MagicLink, Membership, RefreshToken, Tenant, User
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.timestamps import now
 from tests.accounts.mailbox import Inbox, running_inbox
 from tests.accounts.support import at_once
 from tests.conftest import ApiClient

@@ -13,7 +13,7 @@ from accounts.models import Tenant
 from accounts.tenants.lifecycle import create_tenant, delete_tenant
 from accounts.tenants.stamps import stamp_tenant
 from rules.write import write_ruleset
-from tenantadmin.core.timestamps import format_timestamp
+from tenantadmin.lib.core.timestamps import format_timestamp
 from tests import factories
 from tests.accounts.support import configure
 from tests.conftest import ApiClient

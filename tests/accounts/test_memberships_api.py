@@ -8,7 +8,7 @@ import pytest
 
 from accounts.access.scopes import GRANTABLE
 from accounts.models import Membership, PermissionGrant, Tenant, User
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.timestamps import now
 from tests import factories
 from tests.accounts.support import at_once, signed_in
 from tests.conftest import ApiClient

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from accounts.models import Membership, PersonalAccessToken, User
-from tenantadmin.core.timestamps import format_timestamp, now
+from tenantadmin.lib.core.timestamps import format_timestamp, now
 from tests import factories
 from tests.accounts.support import at_once, signed_in
 from tests.conftest import ApiClient

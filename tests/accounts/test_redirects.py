@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from accounts.signin.redirects import resolve_redirect, with_parameters
-from tenantadmin.core.hosts import origin_of
+from tenantadmin.lib.core.hosts import origin_of
 
 DASHBOARD = "https://dash.example.org"
 ALLOWED = ("https://app.example.org", "http://localhost:3000", "other.example.org:8443")

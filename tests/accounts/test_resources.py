@@ -15,7 +15,7 @@ from accounts.access.resources import (
     require_tenant_owner,
 )
 from accounts.access.scopes import Scope
-from tenantadmin.core.errors import Forbidden
+from tenantadmin.lib.core.errors import Forbidden
 from tests.accounts.callers import ACCOUNT, ELSEWHERE, HERE, SIBLING, claims, pat, rights
 
 if TYPE_CHECKING:

@@ -28,8 +28,8 @@ from accounts.access.rights import (
 from accounts.access.scopes import Scope
 from accounts.access.tokens import mint_access_token, verify_access_token
 from accounts.models import Membership, PermissionGrant, PersonalAccessToken, RefreshToken, User
-from tenantadmin.core.errors import InvalidToken
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.errors import InvalidToken
+from tenantadmin.lib.core.timestamps import now
 from tests import factories
 
 pytestmark = pytest.mark.django_db

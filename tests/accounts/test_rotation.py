@@ -23,7 +23,7 @@ import sys, uuid
 import django
 django.setup()
 from accounts.access.tokens import mint_access_token, verify_access_token
-from tenantadmin.core.errors import InvalidToken
+from tenantadmin.lib.core.errors import InvalidToken
 epoch, of = uuid.uuid4(), dict(subject="a@example.org", role="user", scopes=[], tenants=[], accounts=[])
 print(mint_access_token(epoch=epoch, session=1, **of), flush=True)
 for line in sys.stdin:

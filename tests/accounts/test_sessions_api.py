@@ -11,7 +11,7 @@ from accounts.access.credentials import create_pat, create_refresh_token, digest
 from accounts.access.scopes import Scope
 from accounts.models import MagicLink, RefreshToken, User
 from accounts.tasks import remove_ended_sessions
-from tenantadmin.core.timestamps import format_timestamp, now
+from tenantadmin.lib.core.timestamps import format_timestamp, now
 from tests.accounts.support import signed_in
 from tests.conftest import ApiClient
 

@@ -17,7 +17,7 @@ from django.test import Client
 
 from accounts.models import Account, MagicLink, RefreshToken, Tenant, User
 from tenantadmin.conf.providers import read_providers
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.timestamps import now
 from tests.accounts.issuer import Issuer, running_issuer
 from tests.accounts.support import at_once
 from tests.conftest import ApiClient

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from accounts.models.tenants import tenant_name_key
 from accounts.tenants.names import normalize_tenant_name
-from tenantadmin.core.hosts import lies_in, normalize_fqdn
+from tenantadmin.lib.core.hosts import lies_in, normalize_fqdn
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from accounts.tenants.config import read_config
 from accounts.tenants.errors import FqdnConflict, TenantNameConflict, TenantNotFound
 from accounts.tenants.lifecycle import create_tenant, delete_tenant
 from accounts.tenants.restore import restore_config
-from tenantadmin.core.errors import Conflict, PlanLimitExceeded
+from tenantadmin.lib.core.errors import Conflict, PlanLimitExceeded
 from tests import factories
 from tests.accounts.support import configure
 from tests.racing import all_at_once, run_behind

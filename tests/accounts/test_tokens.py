@@ -31,7 +31,7 @@ from accounts.access.tokens import (
     verify_access_token,
 )
 from tenantadmin.conf.secrets import new_signing_key, read_signing_key
-from tenantadmin.core.errors import InvalidToken, TokenExpired
+from tenantadmin.lib.core.errors import InvalidToken, TokenExpired
 
 EPOCH: Final = UUID(int=7)
 TENANT, ACCOUNT = UUID(int=1), UUID(int=2)

@@ -11,7 +11,7 @@ import pytest
 from accounts.access.credentials import create_pat, create_refresh_token
 from accounts.access.scopes import Scope
 from accounts.models import PersonalAccessToken, RefreshToken
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.timestamps import now
 from tests.conftest import ApiClient
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from accounts.access.scopes import Scope
 from accounts.access.tokens import current_keys, verify_access_token
 from accounts.models import RefreshToken, User
 from tenantadmin.conf.secrets import new_signing_key
-from tenantadmin.core.errors import InvalidToken
+from tenantadmin.lib.core.errors import InvalidToken
 from tests import factories
 from tests.conftest import ApiClient
 

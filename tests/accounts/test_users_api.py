@@ -12,7 +12,7 @@ import pytest
 from accounts.access.credentials import create_pat
 from accounts.access.scopes import Scope
 from accounts.models import Membership, PersonalAccessToken, User
-from tenantadmin.core.timestamps import format_timestamp, now
+from tenantadmin.lib.core.timestamps import format_timestamp, now
 from tests import factories
 from tests.accounts.support import at_once, signed_in
 from tests.conftest import ApiClient

@@ -11,7 +11,7 @@ from django.test import Client
 from accounts.models import Membership, User
 from analytics.models import TenantHealth
 from rules.write import write_ruleset
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.timestamps import now
 from tests import factories
 from tests.admin.logs import DAY, RULE
 

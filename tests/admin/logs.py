@@ -11,7 +11,7 @@ from django.core.management import call_command
 from django.urls import reverse
 
 from logs.layout import day_start_ms
-from tenantadmin.objectstore import default_store
+from tenantadmin.lib.objectstore import default_store
 from tests.admin.reading import text_of
 from tests.objects import save_object
 

@@ -16,7 +16,7 @@ from django.urls import reverse
 from accounts.billing.dns import ChallengeNotMet
 from accounts.models import Account, Domain, Event, Fqdn, Revision, TenantConfig
 from accounts.tenants.config import read_config
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.timestamps import now
 from tests import factories
 from tests.admin.reading import text_of
 from tests.admin.staff import require_roles, shown, support_client

@@ -14,7 +14,7 @@ from django.urls import reverse
 from accounts.access.credentials import create_pat, create_refresh_token, exchange_pat
 from accounts.access.scopes import Scope
 from accounts.models import Domain, Event, PermissionGrant, PersonalAccessToken, RefreshToken, User
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.timestamps import now
 from tests import factories
 from tests.admin.acting import act
 from tests.admin.rows import make_row

@@ -23,8 +23,8 @@ from tenantadmin.backoffice.audit import (
     read_audit,
     walk_audit,
 )
-from tenantadmin.core.errors import BadRequest
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.errors import BadRequest
+from tenantadmin.lib.core.timestamps import now
 from tests.admin.staff import require_roles, shown, signed_in, support_client
 
 if TYPE_CHECKING:

@@ -34,8 +34,8 @@ from rules.write import write_ruleset
 from tenantadmin.backoffice import tenants
 from tenantadmin.backoffice.json_lines import find_lines, line_of
 from tenantadmin.backoffice.tabs import TABS
-from tenantadmin.core.timestamps import now
-from tenantadmin.objectstore import LocalStore, ObjectNotFound, StoreError, default_store
+from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.objectstore import LocalStore, ObjectNotFound, StoreError, default_store
 from tests import factories
 from tests.admin.acting import act
 from tests.admin.logs import DAY, ENTRY, put_log

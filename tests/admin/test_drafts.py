@@ -22,7 +22,7 @@ from rules.ruleset import read_ruleset
 from rules.write import write_ruleset
 from tenantadmin.backoffice.rules import rebase_rules
 from tenantadmin.backoffice.templatetags.backoffice import between, draft_title
-from tenantadmin.objectstore import default_store
+from tenantadmin.lib.objectstore import default_store
 from tests.admin.logs import DAY, ENTRY, RULE, START, put_log, to
 from tests.admin.reading import text_of
 from tests.admin.staff import shown

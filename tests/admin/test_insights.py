@@ -19,7 +19,7 @@ from logs.models import QueryRun
 from rules.models import RuleDraft, Ruleset
 from rules.write import write_ruleset
 from tenantadmin.backoffice.templatetags.backoffice import bounds, change
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.timestamps import now
 from tests.admin.advice import RULE, recommend
 from tests.admin.logs import DAY, put_log, to
 from tests.admin.reading import text_of

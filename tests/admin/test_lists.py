@@ -44,7 +44,7 @@ def walk(staff: Client, model: type[Model], **query: str) -> list[Any]:
 
 @pytest.fixture
 def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tenantadmin.http.admin.ReadOnlyAdmin.list_per_page", 2)
+    monkeypatch.setattr("tenantadmin.lib.http.admin.ReadOnlyAdmin.list_per_page", 2)
 
 
 @pytest.mark.usefixtures("short_pages")

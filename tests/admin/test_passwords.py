@@ -11,7 +11,7 @@ from django.test import Client
 
 from accounts import limits
 from accounts.limits import claim_try, forget_tries
-from tenantadmin.core.errors import RateLimited
+from tenantadmin.lib.core.errors import RateLimited
 from tests import factories
 from tests.accounts.support import at_once
 

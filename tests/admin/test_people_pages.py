@@ -29,7 +29,7 @@ from accounts.models import (
 )
 from tenantadmin.backoffice import revoking
 from tenantadmin.backoffice.rights import far_reaching_rights, rights_of, rights_on
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.timestamps import now
 from tests import factories
 from tests.admin.reading import text_of
 from tests.admin.staff import require_roles, shown, signed_in, support_client

@@ -20,7 +20,7 @@ from logs.models import QueryRun, SavedQuery
 from logs.sql.cancellation import Cancellation
 from logs.sql.errors import QueryCancelled
 from tenantadmin.backoffice.pages import sql as sql_page
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.timestamps import now
 from tests.admin.logs import DAY, ENTRY, put_log, statement_in, to
 from tests.admin.reading import text_of
 

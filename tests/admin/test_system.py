@@ -21,10 +21,10 @@ from analytics.service_state import note_beat
 from logs.models import PendingBuild
 from tenantadmin.backoffice import system
 from tenantadmin.backoffice.system import Servers, read_servers
-from tenantadmin.core.probes import CACHE_SECONDS, Probes
-from tenantadmin.core.queues import BUILDING, QUEUES, QueueState, read_queues
-from tenantadmin.core.timestamps import now
-from tenantadmin.http import health
+from tenantadmin.lib.core.probes import CACHE_SECONDS, Probes
+from tenantadmin.lib.core.queues import BUILDING, QUEUES, QueueState, read_queues
+from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.http import health
 from tests.admin.reading import cells, text_of
 from tests.admin.rows import make_row
 
@@ -171,7 +171,7 @@ class TestProbes:
             goes_on.wait(30)
             return "late"
 
-        monkeypatch.setattr("tenantadmin.core.probes.monotonic", lambda: clock[0])
+        monkeypatch.setattr("tenantadmin.lib.core.probes.monotonic", lambda: clock[0])
         probes = Probes({"slow": hang}, deadline=0.01)
         for _ in range(3):
             assert probes.ask() == {"slow": None}

@@ -18,7 +18,7 @@ from accounts.models import Event, User
 from tenantadmin.backoffice import terms as terms_page
 from tenantadmin.backoffice.csv_files import stream_csv
 from tenantadmin.backoffice.terms import render_markdown
-from tenantadmin.objectstore import StoreError
+from tenantadmin.lib.objectstore import StoreError
 from tests import factories
 from tests.admin.reading import text_of
 from tosapp.active import active_terms

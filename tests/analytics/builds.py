@@ -12,13 +12,13 @@ from analytics.summaries.rebuild import find_stale_periods, rebuild_period
 from analytics.summaries.store import read_document
 from logs.layout import day_prefix, day_start_ms
 from logs.models import Partition, SupersededFile
-from tenantadmin.objectstore import default_store
+from tenantadmin.lib.objectstore import default_store
 from tests.analytics import oracle
 from tests.analytics.pipeline import TENANT
 from tests.objects import read_object, save_object
 
 if TYPE_CHECKING:
-    from tenantadmin.objectstore import ObjectStore
+    from tenantadmin.lib.objectstore import ObjectStore
 
 DAY, NEXT, LATER = date(2025, 12, 31), date(2026, 1, 1), date(2026, 3, 5)
 

@@ -12,7 +12,7 @@ from typing import Any
 import django
 from django.conf import settings
 
-from tenantadmin.objectstore import storage_settings
+from tenantadmin.lib.objectstore import storage_settings
 
 
 def main(database: str, store_url: str, tenant: str, job: str) -> None:

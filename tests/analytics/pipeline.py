@@ -18,7 +18,7 @@ from analytics.summaries.merge import merge_rollups
 from analytics.summaries.rollups import Rollups
 from logs.compaction.build import CompactedDay, compact_day
 from logs.listing import list_day
-from tenantadmin.objectstore import LocalStore
+from tenantadmin.lib.objectstore import LocalStore
 from tests.objects import save_object
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from django.http import StreamingHttpResponse
 
 from analytics.models import Kind, SummaryDocument
 from logs.layout import day_start_ms
-from tenantadmin.objectstore import default_store
+from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.analytics import oracle
 from tests.conftest import ApiClient

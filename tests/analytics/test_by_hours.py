@@ -43,7 +43,7 @@ from logs.parts import lock_part
 from logs.pending import mark_days
 from logs.sources import log_source
 from logs.sql.protocol import DayFiles
-from tenantadmin.objectstore import LocalStore, StoreError, default_store
+from tenantadmin.lib.objectstore import LocalStore, StoreError, default_store
 from tests.analytics import raw
 from tests.analytics.child import Child
 from tests.analytics.pipeline import TENANT

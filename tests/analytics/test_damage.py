@@ -19,7 +19,7 @@ from analytics.summaries.rollup_schema import NO_VERSION
 from analytics.summaries.userdocs import find_user_source, user_document
 from logs.models import PendingBuild
 from logs.pending import mark_periods
-from tenantadmin.objectstore import LocalStore, StoreError, default_store
+from tenantadmin.lib.objectstore import LocalStore, StoreError, default_store
 from tests.analytics import oracle
 from tests.analytics.builds import document, entry, put, rebuild_all, rows_of
 from tests.analytics.pipeline import TENANT

@@ -13,7 +13,7 @@ import pytest
 
 from analytics.summaries.engine import shared_engine
 from analytics.summaries.userdocs import UserSource, user_document
-from tenantadmin.objectstore import LocalStore
+from tenantadmin.lib.objectstore import LocalStore
 from tests.analytics import oracle
 from tests.analytics.pipeline import TENANT, merge, roll_day, store_files
 

@@ -17,8 +17,8 @@ from logs.layout import day_start_ms
 from logs.models import QueryRun
 from rules.models import Marker
 from rules.write import write_ruleset
-from tenantadmin.core.timestamps import format_timestamp
-from tenantadmin.objectstore import default_store
+from tenantadmin.lib.core.timestamps import format_timestamp
+from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.conftest import ApiClient
 from tests.objects import save_object

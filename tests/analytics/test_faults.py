@@ -11,7 +11,7 @@ from django.db import connection
 
 from analytics.models import Build, Kind
 from analytics.summaries.rollup_schema import TABLES
-from tenantadmin.objectstore import LocalStore, StoreError
+from tenantadmin.lib.objectstore import LocalStore, StoreError
 from tests.analytics.builds import (
     DAY,
     LATER,

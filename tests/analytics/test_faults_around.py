@@ -21,7 +21,7 @@ from analytics.models import Build, Kind
 from analytics.summaries.days import rebuild_day
 from analytics.summaries.files import scratch_directory
 from logs.locks import Busy
-from tenantadmin.objectstore import LocalStore, StoreError, default_store
+from tenantadmin.lib.objectstore import LocalStore, StoreError, default_store
 from tests.analytics.builds import (
     DAY,
     LATER,

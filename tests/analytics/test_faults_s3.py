@@ -13,9 +13,9 @@ from botocore.retries.standard import ExponentialBackoff
 from analytics.models import Kind
 from analytics.summaries.days import rebuild_day
 from analytics.summaries.userdocs import find_user_source, user_document
-from tenantadmin.objectstore import ObjectStore, StoreError, default_store, open_store
-from tenantadmin.objectstore.duck import attach_store
-from tenantadmin.objectstore.s3 import S3Store
+from tenantadmin.lib.objectstore import ObjectStore, StoreError, default_store, open_store
+from tenantadmin.lib.objectstore.duck import attach_store
+from tenantadmin.lib.objectstore.s3 import S3Store
 from tests.analytics import oracle
 from tests.analytics.builds import (
     assert_no_orphans,

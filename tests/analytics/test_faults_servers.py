@@ -19,8 +19,8 @@ from analytics.models import Kind
 from logs.models import PendingBuild
 from logs.pending import mark_days
 from tenantadmin import embedded
-from tenantadmin.core.timestamps import now
-from tenantadmin.objectstore import default_store
+from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.objectstore import default_store
 from tests.analytics.builds import (
     DAY,
     LATER,

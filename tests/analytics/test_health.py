@@ -11,7 +11,7 @@ from analytics.models import DayRollup, TenantHealth
 from analytics.summaries.days import rebuild_day
 from analytics.summaries.health import update_health
 from logs.models import Partition
-from tenantadmin.objectstore import default_store
+from tenantadmin.lib.objectstore import default_store
 from tests.analytics.builds import entry, put, rebuild_all
 from tests.analytics.pipeline import TENANT
 from tests.objects import save_object

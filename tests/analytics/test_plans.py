@@ -12,7 +12,7 @@ from django.db import connection
 from analytics.models import Build
 from logs.models import LogSweep, Partition, PendingBuild, SupersededFile
 from logs.pending import pending_days_of
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet

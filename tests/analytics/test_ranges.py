@@ -12,7 +12,7 @@ import pytest
 from analytics.models import DayRollup
 from analytics.summaries.engine import shared_engine
 from analytics.summaries.ranges import find_range, rules_of, statements_of
-from tenantadmin.objectstore import default_store
+from tenantadmin.lib.objectstore import default_store
 from tests.analytics import oracle
 from tests.analytics.builds import put, rebuild_all, rows_of
 from tests.analytics.pipeline import TENANT

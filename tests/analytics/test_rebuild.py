@@ -11,7 +11,7 @@ from analytics.models import Build, DayRollup, Kind, SummaryDocument
 from analytics.summaries.days import find_stale_days
 from logs.models import Partition, QuarantinedEntry, SupersededFile
 from logs.sources import log_source
-from tenantadmin.objectstore import default_store
+from tenantadmin.lib.objectstore import default_store
 from tests.analytics import oracle
 from tests.analytics.builds import DAY, LATER, NEXT, document, entry, put, rebuild_all, rows_of
 from tests.analytics.pipeline import TENANT

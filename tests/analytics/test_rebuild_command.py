@@ -20,7 +20,7 @@ from analytics.summaries.documents.month import month_document
 from analytics.summaries.rebuild import find_stale_periods, rebuild_period
 from logs.compaction.build import compact_day
 from logs.models import Partition
-from tenantadmin.objectstore import StoreError, default_store
+from tenantadmin.lib.objectstore import StoreError, default_store
 from tests.analytics.builds import document, entry, put
 from tests.analytics.pipeline import TENANT
 from tests.factories import make_account, make_tenant

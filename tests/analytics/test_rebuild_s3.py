@@ -12,7 +12,7 @@ from analytics.models import Kind
 from analytics.summaries.userdocs import find_user_source, user_document
 from logs.audit import Reader
 from logs.queries import run_query
-from tenantadmin.objectstore import default_store
+from tenantadmin.lib.objectstore import default_store
 from tests.analytics import oracle
 from tests.analytics.builds import document, entry, put, rebuild_all, rows_of
 from tests.analytics.pipeline import TENANT

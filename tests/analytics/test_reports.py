@@ -19,10 +19,10 @@ from logs.layout import day_start_ms
 from logs.models import QueryRun
 from rules.models import Marker, Ruleset
 from rules.write import write_ruleset
-from tenantadmin.core.timestamps import format_timestamp
 from tenantadmin.demo.generate import generate
 from tenantadmin.demo.reading import read_demo
-from tenantadmin.objectstore import default_store
+from tenantadmin.lib.core.timestamps import format_timestamp
+from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.conftest import ApiClient
 from tests.objects import save_object

@@ -25,9 +25,9 @@ from logs.models import LogSweep, Partition, PendingBuild, SupersededFile
 from logs.partitions import GRACE, delete_superseded
 from logs.pending import ATTEMPTS_TO_WAIT_FOR, RETRY, mark_days
 from tenantadmin.celery import app
-from tenantadmin.core.queues import queue_length
-from tenantadmin.core.timestamps import now
-from tenantadmin.objectstore import ObjectNotFound, StoreError, default_store
+from tenantadmin.lib.core.queues import queue_length
+from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.objectstore import ObjectNotFound, StoreError, default_store
 from tests.analytics.builds import document, entry, put
 from tests.analytics.pipeline import TENANT
 from tests.objects import read_object, save_object

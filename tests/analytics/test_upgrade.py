@@ -20,8 +20,8 @@ from analytics.tasks import refresh_day, refresh_outdated_days, refresh_periods
 from logs.listing import LAYOUT_VERSION
 from logs.models import PendingBuild
 from logs.pending import mark_days
-from tenantadmin.core.errors import ApiError
-from tenantadmin.objectstore import default_store
+from tenantadmin.lib.core.errors import ApiError
+from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.analytics import oracle
 from tests.analytics.builds import DAY, LATER, document, entry, put, rebuild_all, rows_of

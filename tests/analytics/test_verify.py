@@ -22,7 +22,7 @@ from logs import queries
 from logs.audit import Reader
 from logs.layout import day_start_ms
 from logs.models import Partition, QueryRun
-from tenantadmin.objectstore import default_store
+from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.analytics.random_log import DAYS, USERS, random_entries
 from tests.conftest import ApiClient

@@ -17,7 +17,7 @@ from typing import Any
 import django
 from django.conf import settings
 
-from tenantadmin.objectstore import default_store, storage_settings
+from tenantadmin.lib.objectstore import default_store, storage_settings
 
 
 def main(database: str, store_url: str) -> None:

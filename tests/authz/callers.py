@@ -10,7 +10,7 @@ from accounts.access.credentials import create_pat, create_refresh_token, exchan
 from accounts.access.scopes import ALL_SCOPES, Scope
 from accounts.access.tokens import AccessToken, mint_access_token
 from accounts.models import Membership, PermissionGrant, PersonalAccessToken, User
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.timestamps import now
 from tests import factories
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ from rules.markers import MANUAL, NewMarker, create_marker
 from rules.models import Marker, RuleDraft, Ruleset
 from rules.write import lint_document, write_ruleset
 from tenantadmin.backoffice.tabs import TABS
-from tenantadmin.core.request_context import acting_for
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.request_context import acting_for
+from tenantadmin.lib.core.timestamps import now
 from tests import factories
 from tests.admin.advice import recommend
 from tests.admin.logs import DAY, put_log

@@ -12,7 +12,7 @@ from django.core.management import call_command
 
 from accounts.access.credentials import create_pat
 from accounts.access.scopes import Scope
-from tenantadmin.objectstore import default_store
+from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.clients.programs import NODE_MODULES, Service
 from tests.objects import save_object

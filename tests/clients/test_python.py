@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tenantadmin.http.published_contract import CONTRACT_FILE
+from tenantadmin.lib.http.published_contract import CONTRACT_FILE
 from tests.clients.programs import run
 from tests.conftest import ApiClient
 

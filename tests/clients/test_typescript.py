@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tenantadmin.http.published_contract import CONTRACT_FILE
+from tenantadmin.lib.http.published_contract import CONTRACT_FILE
 from tests.clients.programs import NODE_MODULES, run
 
 if TYPE_CHECKING:

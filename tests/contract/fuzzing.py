@@ -23,7 +23,7 @@ from schemathesis.core.result import Err
 from schemathesis.generation import GenerationMode
 from schemathesis.specs.openapi import checks
 
-from tenantadmin.http.published_contract import CONTRACT_FILE
+from tenantadmin.lib.http.published_contract import CONTRACT_FILE
 from tests.contract import refusals
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from jsonschema import FormatChecker  # type: ignore[import-untyped]
 from openapi_schema_validator import OAS30WriteValidator
 from schemathesis.core import NOT_SET
 
-from tenantadmin.http.published_contract import CONTRACT_FILE
+from tenantadmin.lib.http.published_contract import CONTRACT_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

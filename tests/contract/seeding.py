@@ -19,7 +19,7 @@ from analytics.digest.preferences import unsubscribe_token
 from logs.layout import day_start_ms
 from rules.drafts import create_draft
 from rules.write import write_ruleset
-from tenantadmin.objectstore import default_store
+from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.conftest import ApiClient
 from tests.objects import save_object

@@ -14,8 +14,8 @@ from openapi_spec_validator import OpenAPIV30SpecValidator
 from accounts.access.policy import POLICIES, Level
 from logs.columns import CACHE_STATUSES
 from rules.lint import FINDING_KINDS
-from tenantadmin.core.errors import error_codes
-from tenantadmin.http.published_contract import CONTRACT_FILE
+from tenantadmin.lib.core.errors import error_codes
+from tenantadmin.lib.http.published_contract import CONTRACT_FILE
 from tests.operations import routes
 
 if TYPE_CHECKING:

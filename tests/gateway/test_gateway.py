@@ -22,7 +22,7 @@ from accounts.access.scopes import Scope
 from rules.language import read_rules
 from rules.lint import lint_ruleset
 from rules.match import match
-from tenantadmin.objectstore import default_store
+from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.analytics.child import Child
 from tests.analytics.workers import build_pending, pending_days, read_until

@@ -14,9 +14,9 @@ from django.db import DatabaseError
 from logs import tree
 from logs.audit import Reader
 from logs.models import LogRead, QueryRun
-from tenantadmin.core.file_chunks import FileChunks
-from tenantadmin.objectstore import LocalStore, StoreError, default_store, open_store
-from tenantadmin.objectstore.s3 import S3Store
+from tenantadmin.lib.core.file_chunks import FileChunks
+from tenantadmin.lib.objectstore import LocalStore, StoreError, default_store, open_store
+from tenantadmin.lib.objectstore.s3 import S3Store
 from tests import factories
 from tests.conftest import ApiClient
 from tests.objects import save_object, use_store

@@ -22,15 +22,15 @@ from logs.compaction.build import CompactedDay, LargeDay, compact_day
 from logs.compaction.previous import PreviousBuild
 from logs.layout import day_prefix, day_start_ms
 from logs.listing import UnlistedDay, list_day
-from tenantadmin.objectstore import LocalStore, StoreError
-from tenantadmin.objectstore.batch import in_batches
+from tenantadmin.lib.objectstore import LocalStore, StoreError
+from tenantadmin.lib.objectstore.batch import in_batches
 from tests.analytics import raw
 from tests.objects import read_object, save_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from tenantadmin.objectstore import Batch, Entry
+    from tenantadmin.lib.objectstore import Batch, Entry
 
 TENANT = UUID("11111111-2222-4333-8444-555555555555")
 DAY = raw.DAYS[1]
@@ -415,7 +415,7 @@ def test_quarantined_entries_are_listed_by_key_and_position(day: Day) -> None:
 
 
 def test_a_day_of_more_bytes_than_asked_for_is_not_built(day: Day, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tenantadmin.objectstore.batch.BATCH_OBJECTS", 2)
+    monkeypatch.setattr("tenantadmin.lib.objectstore.batch.BATCH_OBJECTS", 2)
     day.put({f"{hour:02}/a.json": b"{}" for hour in range(5)})
 
     def build_up_to(max_bytes: int | None) -> CompactedDay:

@@ -22,14 +22,14 @@ from logs.compaction.convert import Chunk, Converter, connect
 from logs.compaction.entries import BadFile, find_errors, split
 from logs.compaction.rows import Quarantined, read_rows
 from logs.layout import HOUR_MS, day_prefix, day_start_ms
-from tenantadmin.objectstore import Entry, batch
-from tenantadmin.objectstore.batch import in_batches
+from tenantadmin.lib.objectstore import Entry, batch
+from tenantadmin.lib.objectstore.batch import in_batches
 from tests.analytics import raw
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from tenantadmin.objectstore import Batch
+    from tenantadmin.lib.objectstore import Batch
 
 
 DAY = raw.DAYS[1]

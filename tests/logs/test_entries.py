@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from logs.columns import COLUMNS, Column, SqlType
 from logs.compaction import entries
 from logs.compaction.entries import BadFile, Lines, find_errors, find_invalid, split
-from tenantadmin.objectstore.batch import starts_of
+from tenantadmin.lib.objectstore.batch import starts_of
 
 INVALID: dict[SqlType, list[Any]] = {
     SqlType.VARCHAR: [1, True, [], {}],

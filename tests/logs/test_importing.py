@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 
 from accounts.models import Tenant
 from logs.importing import LogFile, find_log_files, import_files
-from tenantadmin.objectstore import default_store
+from tenantadmin.lib.objectstore import default_store
 from tests.factories import make_account
 from tests.objects import read_object
 

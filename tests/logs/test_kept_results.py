@@ -23,7 +23,7 @@ from logs.layout import day_start_ms
 from logs.models import QueryRun
 from logs.queries import run_query
 from logs.sources import log_source
-from tenantadmin.objectstore import default_store
+from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.conftest import ApiClient
 from tests.objects import save_object

@@ -10,13 +10,13 @@ import pytest
 
 from logs.layout import RawKey, day_start_ms, parse_raw_key
 from logs.listing import describe_day, find_days, find_tenants, has_objects, list_day, read_day
-from tenantadmin.objectstore import LocalStore
+from tenantadmin.lib.objectstore import LocalStore
 from tests.objects import save_object
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tenantadmin.objectstore import Entry
+    from tenantadmin.lib.objectstore import Entry
 
 TENANT = UUID("11111111-2222-4333-8444-555555555555")
 DAY = date(2026, 3, 1)

@@ -14,7 +14,7 @@ from logs.layout import day_start_ms
 from logs.models import Partition, QueryRun
 from logs.sources import log_source
 from rules.write import write_ruleset
-from tenantadmin.objectstore import default_store
+from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.conftest import ApiClient
 from tests.objects import save_object

@@ -19,7 +19,7 @@ from logs.pending import (
     read_mark,
     take_due,
 )
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     import datetime as dt

@@ -14,7 +14,7 @@ from logs.compaction.convert import SCHEMA
 from logs.compaction.previous import HourState, PreviousBuild, UnusableFile, hours_to_read, read_batches
 from logs.layout import day_prefix
 from logs.listing import DayListing, describe_day
-from tenantadmin.objectstore import Entry
+from tenantadmin.lib.objectstore import Entry
 from tests.analytics import raw
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from accounts.models.tenants import TenantConfig
 from logs import sources
 from logs.models import Partition
 from logs.sources import log_source
-from tenantadmin.objectstore import default_store
+from tenantadmin.lib.objectstore import default_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,8 +10,8 @@ import pytest
 
 from logs import sweep
 from logs.models import EPOCH, LogSweep
-from tenantadmin.core.timestamps import now
-from tenantadmin.objectstore import default_store
+from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.objectstore import default_store
 from tests.objects import save_object
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from rules.drafts import DraftNotFound, TooManyDrafts, create_draft, publish_dra
 from rules.models import Marker, RuleDraft, Ruleset
 from rules.ruleset import read_ruleset
 from rules.write import write_ruleset
-from tenantadmin.core.errors import Conflict
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.errors import Conflict
+from tenantadmin.lib.core.timestamps import now
 from tests import factories
 from tests.conftest import ApiClient
 from tests.racing import all_at_once

@@ -12,7 +12,7 @@ from accounts.tenants.lifecycle import delete_tenant
 from rules.markers import NewMarker, create_marker, delete_marker, invalidate_targets, update_marker
 from rules.models import Marker
 from rules.write import write_ruleset
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.timestamps import now
 from tests import factories
 from tests.conftest import ApiClient
 from tests.racing import uncommitted

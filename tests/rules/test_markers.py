@@ -12,7 +12,7 @@ from accounts.tenants.lifecycle import delete_tenant
 from rules.markers import read_marker, update_marker
 from rules.models import Marker
 from rules.write import write_ruleset
-from tenantadmin.core.timestamps import now, parse_timestamp
+from tenantadmin.lib.core.timestamps import now, parse_timestamp
 from tests import factories
 from tests.conftest import ApiClient
 from tests.streams import body_of

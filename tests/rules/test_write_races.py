@@ -22,8 +22,8 @@ from rules.models import Marker
 from rules.restore import restore_ruleset
 from rules.ruleset import read_ruleset
 from rules.write import write_ruleset
-from tenantadmin.core.errors import Conflict
-from tenantadmin.core.timestamps import parse_timestamp
+from tenantadmin.lib.core.errors import Conflict
+from tenantadmin.lib.core.timestamps import parse_timestamp
 from tests.racing import (
     PATIENCE,
     all_at_once,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rules.conditions.request import read_request
 from rules.language import read_rules
 from rules.match import decide
-from tenantadmin.core.timestamps import from_epoch_ms
+from tenantadmin.lib.core.timestamps import from_epoch_ms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.test import RequestFactory
 
-from tenantadmin.core.addresses import client_address, network_of
+from tenantadmin.lib.core.addresses import client_address, network_of
 
 
 @pytest.mark.parametrize(

@@ -35,14 +35,14 @@ from rules.markers import read_marker
 from rules.models import Marker, RuleDraft
 from rules.ruleset import read_ruleset
 from tenantadmin.backoffice.home import read_home
-from tenantadmin.core.timestamps import from_epoch_ms
 from tenantadmin.demo import people, writer
 from tenantadmin.demo.access import demo_file
 from tenantadmin.demo.generate import generate
 from tenantadmin.demo.reading import FOLDER, DemoDataError, read_demo
 from tenantadmin.demo.seed import RECORD_KEY, seed_demo
 from tenantadmin.demo.writer import pack_hour
-from tenantadmin.objectstore import LocalStore, ObjectStore, StoreError, default_store
+from tenantadmin.lib.core.timestamps import from_epoch_ms
+from tenantadmin.lib.objectstore import LocalStore, ObjectStore, StoreError, default_store
 from tests.factories import sign_in
 from tests.objects import read_object, save_object, use_store
 from tosapp.normal import terms_of

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tenantadmin.core.errors import BadRequest, RequestTimeout, ServiceBusy
-from tenantadmin.core.serving import REFUSAL_KEY, disconnection_of
 from tenantadmin.front.application import Front
 from tenantadmin.front.bodies import BodyLimits, BodyReceiver, BodyTooLarge
 from tenantadmin.front.environ import make_environ
 from tenantadmin.front.threads import Threads
+from tenantadmin.lib.core.errors import BadRequest, RequestTimeout, ServiceBusy
+from tenantadmin.lib.core.serving import REFUSAL_KEY, disconnection_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

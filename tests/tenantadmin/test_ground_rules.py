@@ -109,11 +109,11 @@ class TestErrorBody:
         assert "hunter2" not in answer.content.decode()
         # The exception is logged once, with its traceback.
         assert [(it.name, bool(it.exc_info)) for it in caplog.records if it.levelname == "ERROR"] == [
-            ("tenantadmin.http.handler", True)
+            ("tenantadmin.lib.http.handler", True)
         ]
 
     def test_every_log_line_goes_through_the_handler_that_adds_the_id(self) -> None:
-        ids = "tenantadmin.core.request_context.RequestIdFilter"
+        ids = "tenantadmin.lib.core.request_context.RequestIdFilter"
         assert logging.getLogger("django").handlers == []
         configured: Any = settings.LOGGING
         assert configured["handlers"]["stderr"]["filters"] == ["request_id"]

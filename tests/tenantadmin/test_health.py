@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.db import connection
 
-from tenantadmin.core.probes import CACHE_SECONDS
-from tenantadmin.http import health, middleware
+from tenantadmin.lib.core.probes import CACHE_SECONDS
+from tenantadmin.lib.http import health, middleware
 from tests.objects import use_store
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def test_a_check_that_hangs_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_result_is_cached(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr("tenantadmin.core.probes.monotonic", lambda: now[0])
+    monkeypatch.setattr("tenantadmin.lib.core.probes.monotonic", lambda: now[0])
     results = iter([False, True])
     readiness = health.Readiness({health.RedisUnreachable: lambda: next(results)})
     assert [readiness.find_failure(), readiness.find_failure()] == [health.RedisUnreachable] * 2

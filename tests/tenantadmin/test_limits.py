@@ -14,7 +14,7 @@ import pytest
 from django.db import DatabaseError, OperationalError, connection, transaction
 from django.db.backends.signals import connection_created
 
-from tenantadmin.database import limits
+from tenantadmin.lib.database import limits
 from tests import factories
 from tests.conftest import ApiClient
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, cast
 import pytest
 from prometheus_client import REGISTRY
 
-from tenantadmin.objectstore import LocalStore, ObjectNotFound, StoreError, open_store
-from tenantadmin.objectstore.local_copies import LocalCopies
+from tenantadmin.lib.objectstore import LocalStore, ObjectNotFound, StoreError, open_store
+from tenantadmin.lib.objectstore.local_copies import LocalCopies
 from tests.objects import save_object
 from tests.s3 import s3_endpoint, s3_url  # noqa: F401  # fixtures
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
-    from tenantadmin.objectstore import ObjectStore
+    from tenantadmin.lib.objectstore import ObjectStore
 
 
 def test_files_of_a_local_store_are_not_copied(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ class FullDisk:
     def __init__(self, directory: Path, *, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
         self._directory, self._size = directory, size
         self._copy = shutil.copyfileobj
-        monkeypatch.setattr("tenantadmin.objectstore.local_copies.shutil.copyfileobj", self._copy_if_room)
+        monkeypatch.setattr("tenantadmin.lib.objectstore.local_copies.shutil.copyfileobj", self._copy_if_room)
 
     def _copy_if_room(self, body: BinaryIO, out: BinaryIO, length: int) -> None:
         used = sum(path.stat().st_size for path in self._directory.rglob("*") if path.is_file())

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from tenantadmin import celery
-from tenantadmin.core.log_lines import JsonLine, logging_config
-from tenantadmin.core.request_context import (
+from tenantadmin.lib.core.log_lines import JsonLine, logging_config
+from tenantadmin.lib.core.request_context import (
     begin_request,
     clear_description,
     current_description,

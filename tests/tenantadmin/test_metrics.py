@@ -27,8 +27,8 @@ from logs.models import PendingBuild
 from logs.sql import service
 from tenantadmin import alive, metrics_server
 from tenantadmin.celery import app
-from tenantadmin.core import metrics
-from tenantadmin.objectstore import StoreError, open_store
+from tenantadmin.lib.core import metrics
+from tenantadmin.lib.objectstore import StoreError, open_store
 from tests import factories
 from tests.conftest import ApiClient
 
@@ -108,7 +108,7 @@ def test_the_age_of_beat_is_that_of_its_last_job() -> None:
 def test_the_first_requests_of_a_process_are_counted_at_once() -> None:
     code = (
         "import sys; from concurrent.futures import ThreadPoolExecutor; from threading import Barrier\n"
-        "from tenantadmin.core.metrics import count_query\n"
+        "from tenantadmin.lib.core.metrics import count_query\n"
         "import prometheus_client as prometheus\n"
         "sys.setswitchinterval(1e-6); barrier = Barrier(8)\n"
         "def count(_): barrier.wait(); count_query(outcome='ok', seconds=1)\n"
@@ -128,7 +128,7 @@ def test_the_processes_of_a_container_share_an_address(tmp_path: Path) -> None:
         port = probe.getsockname()[1]
     code = (
         "import sys, django; django.setup(); from tenantadmin import metrics_server as server; "
-        "from tenantadmin.core.metrics import count_query; server._RETRY_SECONDS = 0.1; "
+        "from tenantadmin.lib.core.metrics import count_query; server._RETRY_SECONDS = 0.1; "
         "count_query(outcome='ok', seconds=1); server.start(); print('started', flush=True); sys.stdin.read()"
     )
     environment = {

@@ -13,8 +13,8 @@ from django.db.migrations.state import ProjectState
 
 from accounts.models import Event
 from logs.models import LogRead, QueryRun
-from tenantadmin.core.timestamps import now
-from tenantadmin.database.months import (
+from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.database.months import (
     PartitionByMonth,
     keep_months,
     monthly_models,
@@ -25,7 +25,7 @@ from tenantadmin.database.months import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tenantadmin.database.months import MonthlyModel
+    from tenantadmin.lib.database.months import MonthlyModel
 
 EVENTS = Event._meta.db_table
 JANUARY, FEBRUARY = dt.date(2001, 1, 1), dt.date(2001, 2, 1)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenantadmin.core.errors import NotAcceptable
-from tenantadmin.http.negotiation import preferred_media_type
+from tenantadmin.lib.core.errors import NotAcceptable
+from tenantadmin.lib.http.negotiation import preferred_media_type
 
 _OFFERED = ("application/json", "text/csv", "application/x-ndjson")
 

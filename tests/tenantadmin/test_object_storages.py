@@ -19,8 +19,8 @@ from storages.backends.s3 import S3Storage
 
 from accounts.models import Tenant
 from logs.models import SupersededFile
-from tenantadmin.core.timestamps import now
-from tenantadmin.objectstore import (
+from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.objectstore import (
     InvalidKey,
     LocalStore,
     ObjectNotFound,
@@ -30,7 +30,7 @@ from tenantadmin.objectstore import (
     open_store,
     storage_settings,
 )
-from tenantadmin.objectstore.s3 import S3Store
+from tenantadmin.lib.objectstore.s3 import S3Store
 from tests import factories
 from tests.conftest import ApiClient
 from tests.faulty_http import Fault, running_proxy

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tenantadmin.objectstore import (
+from tenantadmin.lib.objectstore import (
     Entry,
     InvalidKey,
     LocalStore,
@@ -25,8 +25,8 @@ from tenantadmin.objectstore import (
     reader,
     reader_program,
 )
-from tenantadmin.objectstore.files import FolderFiles
-from tenantadmin.objectstore.s3 import S3Store
+from tenantadmin.lib.objectstore.files import FolderFiles
+from tenantadmin.lib.objectstore.s3 import S3Store
 from tests.objects import read_object, save_object
 from tests.s3 import s3_endpoint, s3_url  # noqa: F401  # fixtures
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from tenantadmin.objectstore import Batch
+    from tenantadmin.lib.objectstore import Batch
 
 DAY, MINUTE = timedelta(days=1), timedelta(minutes=1)
 

@@ -9,7 +9,7 @@ from django.db import connection
 from django.urls import reverse
 
 from accounts.models import User
-from tenantadmin.database.plans import planned_with_values
+from tenantadmin.lib.database.plans import planned_with_values
 from tests import factories
 from tests.admin.rows import our_models
 from tests.conftest import ApiClient

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from django.db import DataError, OperationalError, ProgrammingError, connection, transaction
 
-from tenantadmin.database.prepared import PreparedQuery
+from tenantadmin.lib.database.prepared import PreparedQuery
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tenantadmin.http.negotiation import accepts_gzip
+from tenantadmin.lib.http.negotiation import accepts_gzip
 from tests import factories
 from tests.conftest import ApiClient
 

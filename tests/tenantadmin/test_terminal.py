@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenantadmin.terminal import visible
+from tenantadmin.lib.terminal import visible
 
 
 @pytest.mark.parametrize(

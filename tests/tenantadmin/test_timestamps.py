@@ -6,7 +6,7 @@ import datetime as dt
 
 import pytest
 
-from tenantadmin.core.timestamps import format_timestamp
+from tenantadmin.lib.core.timestamps import format_timestamp
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import pytest
 
-from tenantadmin.objectstore import LocalStore, StoreError
+from tenantadmin.lib.objectstore import LocalStore, StoreError
 from tests.objects import read_object
 from tosapp.active import ActiveTerms, TosNotLoaded
 from tosapp.normal import Terms, terms_of

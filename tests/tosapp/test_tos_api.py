@@ -14,7 +14,7 @@ from accounts.access.credentials import create_refresh_token
 from accounts.access.rights import authenticate_token
 from accounts.models import RefreshToken, User
 from accounts.models.events import Event
-from tenantadmin.objectstore import LocalStore
+from tenantadmin.lib.objectstore import LocalStore
 from tests import factories
 from tests.accounts.support import at_once, signed_in
 from tests.conftest import ApiClient

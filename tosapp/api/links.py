@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tenantadmin.http.links import BODY, PATH, Step
+from tenantadmin.lib.http.links import BODY, PATH, Step
 
 STEPS: Final = (
     Step("publishTos", ("getTos",), {}),

@@ -10,8 +10,8 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiRespo
 from rest_framework.response import Response
 
 from accounts.viewsets import AppViewSet
-from tenantadmin.http.schema import refusal
-from tenantadmin.http.viewsets import operation
+from tenantadmin.lib.http.schema import refusal
+from tenantadmin.lib.http.viewsets import operation
 from tosapp.acknowledgements import acknowledge, read_acknowledgements
 from tosapp.publishing import publish, read_by_hash, require_active
 from tosapp.serializers import TosAckList, TosDocument, TosHashMismatch, TosPublishResult

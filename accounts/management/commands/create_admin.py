@@ -18,7 +18,7 @@ from accounts.models import User
 from accounts.models.events import EventKind
 from accounts.models.users import PrimaryRole
 from accounts.roles import apply_roles, lock_admins, make_roles
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     from django.core.management.base import CommandParser

@@ -14,8 +14,8 @@ from accounts.access.scopes import Scope
 from accounts.emails import normalize_email
 from accounts.models import User
 from accounts.pats import PatRequest, default_expiry, require_grantable, store_pat
-from tenantadmin.core.errors import ApiError
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.errors import ApiError
+from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -11,8 +11,8 @@ from accounts.access.rights import in_force
 from accounts.emails import normalize_email
 from accounts.models import PersonalAccessToken, RefreshToken, User
 from accounts.sessions import end_sessions_of
-from tenantadmin.core.timestamps import format_timestamp
-from tenantadmin.terminal import visible
+from tenantadmin.lib.core.timestamps import format_timestamp
+from tenantadmin.lib.terminal import visible
 
 if TYPE_CHECKING:
     import datetime as dt

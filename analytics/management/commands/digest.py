@@ -13,9 +13,9 @@ from analytics.digest.making import make_digest
 from analytics.digest.periods import DigestPeriod
 from analytics.digest.stored import digest_as_json, render_digest
 from logs.locks import Busy
-from tenantadmin.core.rendering import dump_json
-from tenantadmin.objectstore import StoreError, default_store
-from tenantadmin.terminal import visible
+from tenantadmin.lib.core.rendering import dump_json
+from tenantadmin.lib.objectstore import StoreError, default_store
+from tenantadmin.lib.terminal import visible
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

@@ -11,9 +11,9 @@ from django.core.management.base import BaseCommand, CommandError
 from accounts.management.arguments import day_argument, tenant_id
 from analytics.explain import explain_logged
 from logs.audit import Reader
-from tenantadmin.core.errors import ApiError
-from tenantadmin.objectstore import default_store
-from tenantadmin.terminal import visible
+from tenantadmin.lib.core.errors import ApiError
+from tenantadmin.lib.objectstore import default_store
+from tenantadmin.lib.terminal import visible
 
 if TYPE_CHECKING:
     import datetime as dt

@@ -17,8 +17,8 @@ from analytics.summaries.rebuild import find_stale_periods, rebuild_period
 from logs.listing import find_tenants
 from logs.locks import Busy
 from logs.models import Partition
-from tenantadmin.objectstore import StoreError, default_store
-from tenantadmin.terminal import visible
+from tenantadmin.lib.objectstore import StoreError, default_store
+from tenantadmin.lib.terminal import visible
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from rich.progress import TaskID
 
-    from tenantadmin.objectstore import ObjectStore
+    from tenantadmin.lib.objectstore import ObjectStore
 
 
 #: How often stale periods are tried again if a day they contain had to be rebuilt first.

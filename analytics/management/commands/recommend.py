@@ -19,10 +19,10 @@ from analytics.advice.recommendations import (
 )
 from analytics.models import Mining, Recommendation
 from logs.locks import Busy
-from tenantadmin.core.errors import ApiError
-from tenantadmin.core.rendering import dump_json
-from tenantadmin.objectstore import default_store
-from tenantadmin.terminal import visible
+from tenantadmin.lib.core.errors import ApiError
+from tenantadmin.lib.core.rendering import dump_json
+from tenantadmin.lib.objectstore import default_store
+from tenantadmin.lib.terminal import visible
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

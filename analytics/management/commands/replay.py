@@ -17,10 +17,10 @@ from analytics.replay.execution import run_next
 from analytics.replay.runs import queue_replay, replay_as_json
 from logs.locks import Busy
 from rules.ruleset import read_ruleset
-from tenantadmin.core.errors import ApiError
-from tenantadmin.core.rendering import dump_json
-from tenantadmin.objectstore import default_store
-from tenantadmin.terminal import visible
+from tenantadmin.lib.core.errors import ApiError
+from tenantadmin.lib.core.rendering import dump_json
+from tenantadmin.lib.objectstore import default_store
+from tenantadmin.lib.terminal import visible
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

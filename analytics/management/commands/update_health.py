@@ -9,8 +9,8 @@ from django.core.management.base import BaseCommand, CommandError
 from accounts.management.arguments import tenant_id
 from analytics.models import DayRollup, TenantHealth
 from analytics.summaries.health import backfill_health
-from tenantadmin.objectstore import StoreError, default_store
-from tenantadmin.terminal import visible
+from tenantadmin.lib.objectstore import StoreError, default_store
+from tenantadmin.lib.terminal import visible
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

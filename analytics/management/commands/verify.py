@@ -10,9 +10,9 @@ from accounts.management.arguments import tenant_id
 from analytics.models import Kind
 from analytics.published.verify import DocumentKey, InvalidKey, check_key, stored_keys, verify_document
 from logs.audit import Reader
-from tenantadmin.core.errors import ApiError
-from tenantadmin.objectstore import default_store
-from tenantadmin.terminal import visible
+from tenantadmin.lib.core.errors import ApiError
+from tenantadmin.lib.objectstore import default_store
+from tenantadmin.lib.terminal import visible
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

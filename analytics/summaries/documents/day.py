@@ -11,7 +11,7 @@ from analytics.encoding import encode_document
 from analytics.summaries.documents.totals import ADDITIVE, averages, hourly_activity, sum_hours
 from analytics.summaries.grouping import group
 from analytics.summaries.numbers import FIRST_MS, LAST_MS, mean
-from tenantadmin.arrow import pc
+from tenantadmin.lib.arrow import pc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,8 +11,8 @@ from rich.progress import track
 
 from accounts.management.arguments import tenant_id
 from logs.importing import BadTree, find_log_files, import_files
-from tenantadmin.objectstore import StoreError, default_store
-from tenantadmin.terminal import visible
+from tenantadmin.lib.objectstore import StoreError, default_store
+from tenantadmin.lib.terminal import visible
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

@@ -12,9 +12,9 @@ from logs.audit import Reader
 from logs.display import print_result
 from logs.queries import run_query
 from logs.sql.results import csv_pieces, ndjson_pieces
-from tenantadmin.core.errors import ApiError
-from tenantadmin.objectstore import default_store
-from tenantadmin.terminal import visible
+from tenantadmin.lib.core.errors import ApiError
+from tenantadmin.lib.objectstore import default_store
+from tenantadmin.lib.terminal import visible
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

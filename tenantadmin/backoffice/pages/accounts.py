@@ -20,7 +20,7 @@ from tenantadmin.backoffice.accounts import compare_plans, read_account_view
 from tenantadmin.backoffice.fqdns import find_fqdn, try_claim
 from tenantadmin.backoffice.pages.base import ActPage, ReasonForm, StaffPage
 from tenantadmin.backoffice.pages.rules import require_etag, split_ids
-from tenantadmin.core.errors import BadRequest
+from tenantadmin.lib.core.errors import BadRequest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

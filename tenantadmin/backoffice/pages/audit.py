@@ -24,7 +24,7 @@ from accounts.staff.names import names_of
 from tenantadmin.backoffice.audit import KIND_CHOICES, KINDS, AuditFilter, parse_day, read_audit, walk_audit
 from tenantadmin.backoffice.csv_files import stream_csv
 from tenantadmin.backoffice.pages.base import StaffPage
-from tenantadmin.core.errors import BadRequest
+from tenantadmin.lib.core.errors import BadRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

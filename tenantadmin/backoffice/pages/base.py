@@ -28,11 +28,11 @@ from accounts.tenants.errors import TenantNotFound
 from analytics.models import TenantHealth
 from logs.audit import Reader
 from tenantadmin.backoffice.tabs import tabs_of
-from tenantadmin.core.addresses import client_address
-from tenantadmin.core.errors import ApiError, Forbidden
-from tenantadmin.core.request_context import acting_for
-from tenantadmin.core.timestamps import now
-from tenantadmin.http.admin_actions import MAX_REASON
+from tenantadmin.lib.core.addresses import client_address
+from tenantadmin.lib.core.errors import ApiError, Forbidden
+from tenantadmin.lib.core.request_context import acting_for
+from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.http.admin_actions import MAX_REASON
 
 if TYPE_CHECKING:
     import datetime as dt

@@ -17,10 +17,10 @@ from analytics.tasks import refresh_day
 from logs.models import Partition, PendingBuild, QuarantinedEntry
 from logs.quarantine import read_quarantined
 from tenantadmin.backoffice.pages.base import PART, ReasonForm, TenantActPage, TenantPage
-from tenantadmin.core.errors import BadRequest, NotFound
-from tenantadmin.core.timestamps import now
-from tenantadmin.http.health import ObjectStoreUnreachable
-from tenantadmin.objectstore import StoreError, default_store
+from tenantadmin.lib.core.errors import BadRequest, NotFound
+from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.http.health import ObjectStoreUnreachable
+from tenantadmin.lib.objectstore import StoreError, default_store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -16,8 +16,8 @@ from tenantadmin.backoffice.editors import config_editor
 from tenantadmin.backoffice.history import lines_between
 from tenantadmin.backoffice.pages.base import ReasonForm, TenantActPage, may
 from tenantadmin.backoffice.pages.rules import require_etag
-from tenantadmin.core.errors import ApiError, Conflict, Forbidden
-from tenantadmin.http.parsers import parse_json
+from tenantadmin.lib.core.errors import ApiError, Conflict, Forbidden
+from tenantadmin.lib.http.parsers import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -31,7 +31,7 @@ from tenantadmin.backoffice.rules import (
 )
 from tenantadmin.backoffice.templatetags.backoffice import draft_title
 from tenantadmin.backoffice.wording import CONFIRM_LABEL
-from tenantadmin.core.errors import ApiError, Conflict
+from tenantadmin.lib.core.errors import ApiError, Conflict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,7 +18,7 @@ from tenantadmin.backoffice.pages.base import ReasonForm, TenantActPage, TenantP
 from tenantadmin.backoffice.pages.rules import require_etag, split_ids
 from tenantadmin.backoffice.rules import check_text, rules_text
 from tenantadmin.backoffice.wording import CONFIRM_LABEL
-from tenantadmin.core.errors import NotFound
+from tenantadmin.lib.core.errors import NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

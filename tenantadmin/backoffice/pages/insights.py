@@ -29,8 +29,8 @@ from analytics.tasks import mine_again, mine_tenant
 from tenantadmin.backoffice.insights import diff_recommendation, is_searching, read_advice, read_digest_page
 from tenantadmin.backoffice.pages.base import PART, ReasonForm, TenantActPage, TenantPage
 from tenantadmin.backoffice.pages.rules import require_etag
-from tenantadmin.core.errors import ApiError
-from tenantadmin.objectstore import default_store
+from tenantadmin.lib.core.errors import ApiError
+from tenantadmin.lib.objectstore import default_store
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

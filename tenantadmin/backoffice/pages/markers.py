@@ -23,8 +23,8 @@ from rules.markers import (
 from rules.models import Marker
 from rules.ruleset import read_ruleset
 from tenantadmin.backoffice.pages.base import ReasonForm, TenantActPage, TenantPage
-from tenantadmin.core.timestamps import now
-from tenantadmin.objectstore import default_store
+from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.objectstore import default_store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

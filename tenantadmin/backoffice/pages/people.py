@@ -40,7 +40,7 @@ from tenantadmin.backoffice.rights import (
     rights_of,
     rights_on,
 )
-from tenantadmin.core.errors import Conflict, NotFound
+from tenantadmin.lib.core.errors import Conflict, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -18,8 +18,8 @@ from tenantadmin.backoffice.editors import rules_editor
 from tenantadmin.backoffice.pages.base import PART, ReasonForm, TenantActPage, may
 from tenantadmin.backoffice.rules import check_text, compare_three, parse_rules, rules_text
 from tenantadmin.backoffice.wording import CONFIRM_LABEL
-from tenantadmin.core.errors import Conflict, Forbidden
-from tenantadmin.objectstore import default_store
+from tenantadmin.lib.core.errors import Conflict, Forbidden
+from tenantadmin.lib.objectstore import default_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from django.http import HttpRequest, HttpResponse
 
-    from tenantadmin.core.errors import ApiError
+    from tenantadmin.lib.core.errors import ApiError
 
 #: The longest text of the editor. The API takes 1 MiB.
 _MAX_TEXT: Final = 1_000_000

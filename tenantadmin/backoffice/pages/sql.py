@@ -29,10 +29,10 @@ from tenantadmin.backoffice.completion import sql_words
 from tenantadmin.backoffice.editors import sql_editor
 from tenantadmin.backoffice.facets import SHOWN, Facets, Show, names_day, write_sql
 from tenantadmin.backoffice.pages.base import PART, TenantActPage, TenantPage
-from tenantadmin.core.errors import ApiError, BadRequest
-from tenantadmin.core.serving import disconnection_of
-from tenantadmin.http.budgets import QUERY
-from tenantadmin.objectstore import default_store
+from tenantadmin.lib.core.errors import ApiError, BadRequest
+from tenantadmin.lib.core.serving import disconnection_of
+from tenantadmin.lib.http.budgets import QUERY
+from tenantadmin.lib.objectstore import default_store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

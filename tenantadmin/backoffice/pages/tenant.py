@@ -20,8 +20,8 @@ from tenantadmin.backoffice.tenants import (
     read_overview,
     read_range,
 )
-from tenantadmin.core.errors import Conflict
-from tenantadmin.core.timestamps import format_timestamp
+from tenantadmin.lib.core.errors import Conflict
+from tenantadmin.lib.core.timestamps import format_timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

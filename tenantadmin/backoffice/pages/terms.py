@@ -11,9 +11,9 @@ from accounts.models.users import StaffRole
 from tenantadmin.backoffice.csv_files import stream_csv
 from tenantadmin.backoffice.pages.base import PART, ActPage, ReasonForm, StaffPage
 from tenantadmin.backoffice.terms import CSV_HEADER, csv_rows, preview_terms, read_terms, users_of
-from tenantadmin.core.errors import ApiError, Conflict
-from tenantadmin.http.health import ObjectStoreUnreachable
-from tenantadmin.objectstore import StoreError
+from tenantadmin.lib.core.errors import ApiError, Conflict
+from tenantadmin.lib.http.health import ObjectStoreUnreachable
+from tenantadmin.lib.objectstore import StoreError
 from tosapp.active import active_terms
 from tosapp.publishing import publish
 

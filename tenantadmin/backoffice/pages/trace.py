@@ -19,8 +19,8 @@ from rules.in_force import choose_rules
 from rules.language import read_rules
 from tenantadmin.backoffice.pages.base import TenantPage
 from tenantadmin.backoffice.templatetags.backoffice import draft_title, moment
-from tenantadmin.core.errors import ApiError, ValidationFailed
-from tenantadmin.objectstore import default_store
+from tenantadmin.lib.core.errors import ApiError, ValidationFailed
+from tenantadmin.lib.objectstore import default_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.utils.html import format_html, json_script
 
 from tenantadmin.backoffice.wording import label_of, say
-from tenantadmin.core.timestamps import format_timestamp, from_epoch_ms
+from tenantadmin.lib.core.timestamps import format_timestamp, from_epoch_ms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from django.utils.safestring import SafeString
 
     from rules.models import RuleDraft
-    from tenantadmin.core.errors import ApiError
+    from tenantadmin.lib.core.errors import ApiError
 
 register = template.Library()
 

@@ -7,8 +7,8 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 from django.core.management.base import BaseCommand, CommandError
 
-from tenantadmin.objectstore import default_store
-from tenantadmin.objectstore.s3 import S3Store
+from tenantadmin.lib.objectstore import default_store
+from tenantadmin.lib.objectstore.s3 import S3Store
 
 
 class Command(BaseCommand):

@@ -19,7 +19,7 @@ from analytics.summaries.days import find_stale_days, rebuild_day
 from logs.layout import day_prefix
 from rules.language import read_rules
 from rules.write import write_ruleset
-from tenantadmin.objectstore import default_store
+from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.analytics.advice.logs import DAY_MS, Arrival, make_log, office_traffic
 from tests.analytics.replay.streams import FIRST, write_days

@@ -37,9 +37,9 @@ from rules.drafts import publish_draft
 from rules.models import RuleDraft
 from rules.ruleset import read_ruleset
 from rules.write import write_ruleset
-from tenantadmin.core.errors import ApiError, Conflict
-from tenantadmin.core.timestamps import now
-from tenantadmin.objectstore import default_store
+from tenantadmin.lib.core.errors import ApiError, Conflict
+from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.analytics.advice.logs import Arrival, make_log, read
 from tests.analytics.child import Child

@@ -16,7 +16,7 @@ from analytics.digest.stored import render_digest
 from logs.audit import Reader
 from logs.layout import day_start_ms
 from logs.queries import query_rows
-from tenantadmin.objectstore import default_store
+from tenantadmin.lib.objectstore import default_store
 from tests.objects import save_object
 
 if TYPE_CHECKING:

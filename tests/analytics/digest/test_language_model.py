@@ -15,7 +15,7 @@ from accounts.models import TenantConfig
 from analytics.digest.model_text import delete_old_exchanges, rewrite_texts
 from analytics.digest.stored import render_digest
 from analytics.models import Digest, ModelExchange
-from tenantadmin.core.timestamps import now
+from tenantadmin.lib.core.timestamps import now
 from tests import factories
 from tests.analytics.digest.model_server import Model, running_model, send
 from tests.analytics.digest.rewrites import REWRITES, TEMPLATE

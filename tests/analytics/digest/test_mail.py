@@ -22,8 +22,8 @@ from analytics.digest.mailing import send_mails
 from analytics.digest.making import make_digest
 from analytics.digest.periods import DigestPeriod
 from analytics.models import Digest, DigestMail, DigestPreference
-from tenantadmin.core.timestamps import now
-from tenantadmin.objectstore import default_store
+from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.accounts.mailbox import Inbox, running_inbox
 from tests.analytics.child import Child

@@ -17,7 +17,7 @@ from analytics.digest.making import find_due_digests, make_digest, take_due_dige
 from analytics.digest.periods import DigestPeriod, days_before
 from analytics.models import Digest, TenantHealth
 from logs.locks import build_lock
-from tenantadmin.objectstore import default_store
+from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.analytics.digest.support import DAY, at, entries, make, put, rebuild
 from tests.conftest import ApiClient

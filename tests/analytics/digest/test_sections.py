@@ -16,7 +16,7 @@ from analytics.digest.times import format_minute
 from analytics.models import Recommendation
 from rules.models import Marker
 from rules.write import write_ruleset
-from tenantadmin.objectstore import default_store
+from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.analytics.digest.support import (
     DAY,

@@ -10,7 +10,7 @@ import pytest
 from analytics.digest.periods import DigestPeriod
 from tenantadmin.demo.reading import read_demo
 from tenantadmin.demo.writer import LogPlan, write_logs
-from tenantadmin.objectstore import default_store
+from tenantadmin.lib.objectstore import default_store
 from tests.analytics.digest.support import make, rebuild
 
 if TYPE_CHECKING:

@@ -40,9 +40,9 @@ from logs.partitions import GRACE, delete_superseded
 from rules.drafts import create_draft
 from rules.write import write_ruleset
 from tenantadmin.celery import app
-from tenantadmin.core.errors import RateLimited
-from tenantadmin.core.timestamps import now
-from tenantadmin.objectstore import default_store
+from tenantadmin.lib.core.errors import RateLimited
+from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.analytics.child import Child
 from tests.conftest import ApiClient

@@ -32,7 +32,7 @@ from accounts.models import PersonalAccessToken
 from accounts.signin.flow import Device, Identity, complete_sign_in
 from tenantadmin.demo.reading import read_demo
 from tenantadmin.demo.seed import seed_demo
-from tenantadmin.objectstore import default_store, storage_settings
+from tenantadmin.lib.objectstore import default_store, storage_settings
 from tests import factories
 from tests.browser.browsing import launched
 from tests.browser.dashboard.demo import Demo

@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from tenantadmin.http.published_contract import published_contract
+from tenantadmin.lib.http.published_contract import published_contract
 
 #: The folder of the dashboard's modules.
 MODULES: Final = Path(__file__).parents[3] / "tenantadmin" / "static" / "dashboard"

@@ -16,7 +16,7 @@ from django.db import connection
 from accounts.models import Membership, PersonalAccessToken, RefreshToken
 from analytics.replay.execution import run_next
 from tenantadmin.conf.kinds import PRIVATE_FILES
-from tenantadmin.objectstore import default_store
+from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.browser.dashboard.watching import edit, watched_dashboard
 

@@ -18,7 +18,7 @@ from logs.sources import log_source
 from logs.sql.choosing import ChoosingEngine
 from logs.sql.errors import QueryFailed, QueryRejected, QueryTimeout
 from logs.sql.protocol import Limits, LogSource, NotTranslated, QueryResult, Translated
-from tenantadmin.objectstore import default_store
+from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.conftest import ApiClient
 from tests.logs.sql.spark_statements import OVERFLOWS, STATEMENTS, generate

@@ -27,8 +27,8 @@ from logs.sql.remote import RemoteEngine
 from logs.sql.service import SqlService, make_application
 from logs.sql.source import make_source
 from tenantadmin.conf.reading import ConfigurationError
-from tenantadmin.objectstore import LocalStore
-from tenantadmin.objectstore.local_copies import LocalCopies
+from tenantadmin.lib.objectstore import LocalStore
+from tenantadmin.lib.objectstore.local_copies import LocalCopies
 from tests.conftest import ApiClient
 
 if TYPE_CHECKING:

@@ -1,0 +1,216 @@
+"""Base classes and columns for the apps' admin pages."""
+
+from __future__ import annotations
+
+import json
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.core.exceptions import ValidationError
+from django.db import models
+from django.db.models.constants import LOOKUP_SEP
+from django.utils.html import format_html
+from django.utils.text import Truncator
+from unfold.admin import ModelAdmin, TabularInline
+
+from tenantadmin.lib.http import admin_search
+from tenantadmin.lib.http.admin_actions import FROM_RECORD, is_offered
+from tenantadmin.lib.http.admin_lists import LightList
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from django.db.models import Q, QuerySet
+    from django.http import HttpRequest, HttpResponse
+
+    from tenantadmin.lib.http.admin_lists import Shown
+
+    # django-unfold is not typed; its classes extend these.
+    _ModelAdmin = admin.ModelAdmin[Any]
+    _TabularInline = admin.TabularInline[Any, Any]
+else:  # only the type stubs are generic
+    _ModelAdmin = ModelAdmin
+    _TabularInline = TabularInline
+
+#: How an address may compare a field that the list filters by, and a time among these.
+_FILTERS: Final = frozenset({"", "exact", "isnull", "isempty"})
+_PERIODS: Final = frozenset({"gte", "lt"})
+_SHORT: Final = 80
+
+
+class ReadOnlyAdmin(_ModelAdmin):
+    """Pages of rows that staff can view and search, but not edit: only the service's functions write them.
+
+    A page shows every field of its model except those in ``exclude``, which are not read either.
+    """
+
+    show_full_result_count = False
+    # Facets count the rows of each filter.
+    show_facets = admin.ShowFacets.NEVER
+    #: Columns that a list can be sorted by. Each needs an index with the primary key.
+    sortable_by: ClassVar[tuple[str, ...]] = ()
+    object_history_template = "admin/staff_history.html"
+
+    list_fullwidth = True
+
+    @cached_property
+    def _shown(self) -> list[Shown]:
+        options = self.model._meta
+        fields = (*options.concrete_fields, *options.many_to_many)
+        return [self.shown_as(field) for field in fields if field.name not in (self.exclude or ())]
+
+    def shown_as(self, field: models.Field[Any, Any]) -> Shown:
+        """Return how a page shows ``field``: as Django does, or JSON indented."""
+        return indented(field) if isinstance(field, models.JSONField) else field.name
+
+    #: More fields than those of ``list_filter`` by which links on this site filter the list.
+    linked_by: ClassVar[tuple[str, ...]] = ()
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:  # noqa: ARG002
+        """Return True if an address may filter the list by ``lookup``.
+
+        Django allows all fields of the model, even those in ``exclude``, and every comparison.
+        """
+        name, _, comparison = lookup.partition(LOOKUP_SEP)
+        filters = {
+            it[0] if isinstance(it, tuple) else getattr(it, "parameter_name", it)
+            for it in self.get_list_filter(request)
+        }
+        if name in filters and comparison in _PERIODS:
+            return isinstance(self.model._meta.get_field(name), models.DateField)
+        return name in filters.union(self.linked_by) and comparison in _FILTERS
+
+    def prepare(self, rows: Sequence[Any]) -> None:
+        """Read in one query what is shown with ``rows``: the rows of a list, or the one row of a page."""
+
+    def page_address(self, obj: Any) -> str:  # noqa: ARG002
+        """Return the address to which the list leads for ``obj``; an empty text means the page of the row."""
+        return ""
+
+    def revisions_address(self, obj: Any) -> str:  # noqa: ARG002
+        """Return the address of the list of ``obj``'s revisions, or an empty text if it has none."""
+        return ""
+
+    def matching(self, term: str) -> Q:
+        """Return the condition for the rows that ``term`` means, by what ``search_fields`` name."""
+        return admin_search.matching(self.model, self.search_fields, term)
+
+    def get_search_results(
+        self,
+        request: HttpRequest,  # noqa: ARG002
+        queryset: QuerySet[Any],
+        search_term: str,
+    ) -> tuple[QuerySet[Any], bool]:
+        """Search by indexes alone (`admin_search`)."""
+        term = search_term.strip()
+        return (queryset.filter(self.matching(term)) if term else queryset), False
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        """Return the actions of the list. Support only looks: the other acts are those of admins."""
+        actions: dict[str, Any] = super().get_actions(request)
+        return actions if request.user.is_superuser else {}
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:  # noqa: ARG002
+        return self._shown
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:  # noqa: ARG002
+        # Django silently omits fields that are neither editable nor listed here.
+        return self._shown
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows: QuerySet[Any] = super().get_queryset(request)
+        return rows.defer(*(self.exclude or ()))
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[LightList]:  # noqa: ARG002
+        return LightList
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
+        obj = super().get_object(request, object_id, from_field)
+        if obj is not None:
+            self.prepare([obj])
+        return obj
+
+    def response_action(
+        self, request: HttpRequest, queryset: QuerySet[Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse | None:
+        # Django passes the sent keys to the database without a check, and text that is not a key would fail.
+        if not all(map(self._is_key, request.POST.getlist(ACTION_CHECKBOX_NAME))):
+            messages.error(request, "A selected row is not in this list. Nothing was done.")
+            return None
+        response: HttpResponse | None = super().response_action(request, queryset, *args, **kwargs)
+        return response
+
+    def _is_key(self, text: str) -> bool:
+        try:
+            self.model._meta.pk.to_python(text)
+        except ValidationError:
+            return False
+        # PostgreSQL cannot store a NUL character in a text.
+        return "\0" not in text
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        context["revisions_address"] = self.revisions_address(context["original"])
+        titles = dict(self.get_action_choices(request))
+        context["staff_actions"] = [
+            (name, titles[name])
+            for name, (run, *_) in self.get_actions(request).items()
+            if is_offered(run, request, context["original"])
+        ]
+        context["from_record"] = FROM_RECORD
+        context["action_checkbox_name"] = ACTION_CHECKBOX_NAME
+        response: HttpResponse = super().render_change_form(request, context, *args, **kwargs)
+        return response
+
+    def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ARG002
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ARG002
+        return False
+
+
+class ReadOnlyInline(_TabularInline):
+    """A read-only table of rows of another model that belong to the object on the page."""
+
+    extra = 0
+    can_delete = False
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        return self.get_fields(request, obj)
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ARG002
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ARG002
+        return False
+
+
+def indented(field: models.Field[Any, Any]) -> Callable[[Any], str]:
+    """Return a function that shows the JSON in ``field`` of an object, indented."""
+
+    @admin.display(description=field.verbose_name)
+    def show(obj: Any) -> str:
+        value = getattr(obj, field.name)
+        if value is None:
+            return "-"
+        return format_html('<pre class="json">{}</pre>', json.dumps(value, indent=2, ensure_ascii=False))
+
+    show.__name__ = field.name
+    return show
+
+
+def shortened(name: str, *, heading: str = "") -> Callable[[Any], str]:
+    """Return a column that shows the start of the text in the field ``name``."""
+
+    @admin.display(description=heading or name.replace("_", " "))
+    def show(obj: Any) -> str:
+        return Truncator(getattr(obj, name)).chars(_SHORT)
+
+    show.__name__ = name
+    return show

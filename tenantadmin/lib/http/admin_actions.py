@@ -1,0 +1,166 @@
+"""Actions of the admin site that show a confirmation page before they call the service's functions."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from allauth.account.internal.flows.reauthentication import raise_if_reauthentication_required
+from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.db import transaction
+from django.http import HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+
+from tenantadmin.lib.core.errors import ApiError
+from tenantadmin.lib.core.request_context import acting_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.db.models import QuerySet
+    from django.http import HttpRequest, HttpResponse
+
+    AdminAction = Callable[[Any, HttpRequest, QuerySet[Any]], HttpResponse | None]
+
+logger = logging.getLogger(__name__)
+#: Characters of a reason.
+MAX_REASON: Final = 500
+#: What the page of one row sends, so that the reader comes back to it.
+FROM_RECORD: Final = "from_record"
+#: A confirmation page lists the warnings of each row. Nobody would read more of them.
+_MAX_ROWS: Final = 100
+
+
+class Refused(ApiError):
+    """The state of a row does not allow the action."""
+
+    status = 400
+    code = "bad_request"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmedAction:
+    """An action of the admin site with a confirmation page.
+
+    ``follows`` is the effect on every row. ``refusal`` returns why one row would be refused, and then the
+    page of that row does not offer the action; else an empty text, and ``warn`` returns warnings. ``do``
+    performs the action on a row, or raises an `ApiError`, inside a transaction that records it too.
+    """
+
+    name: str
+    title: str
+    done: str
+    follows: str
+    do: Callable[[HttpRequest, Any], None]
+    refusal: Callable[[HttpRequest, Any], str] = field(default=lambda _request, _row: "")
+    warn: Callable[[HttpRequest, Any], list[str]] = field(default=lambda _request, _row: [])
+    deletes: bool = False
+
+
+def with_confirmation(action: ConfirmedAction) -> AdminAction:
+    """Return ``action`` as an action of the admin site that asks before it acts.
+
+    It asks for the second factor or password first, unless that was proven a short time ago.
+    """
+
+    @admin.action(description=action.title)
+    def run(model_admin: Any, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
+        raise_if_reauthentication_required(request, app="allauth.mfa")
+        rows = list(queryset[: _MAX_ROWS + 1])
+        if len(rows) > _MAX_ROWS:
+            messages.error(request, f"Choose at most {_MAX_ROWS}. Nothing was done.")
+            return None
+        if "confirmed" not in request.POST:
+            return _ask(model_admin, request, action, rows)
+        reason = request.POST.get("reason", "").strip()
+        if not reason or len(reason) > MAX_REASON or "\0" in reason:
+            messages.error(request, f"Give a reason of at most {MAX_REASON} characters. Nothing was done.")
+            return _ask(model_admin, request, action, rows)
+        with acting_for(reason):
+            for row in rows:
+                _run(model_admin, request, action, row)
+        return _back_to_record(model_admin, request, queryset)
+
+    run.__name__ = action.name
+    run.refusal = action.refusal  # type: ignore[attr-defined]  # read by `is_offered`
+    return run
+
+
+def is_offered(run: AdminAction, request: HttpRequest, row: Any) -> bool:
+    """Return True unless the action ``run`` would be refused for ``row``."""
+    return not run.refusal(request, row)  # type: ignore[attr-defined]  # made by `with_confirmation`
+
+
+def _back_to_record(
+    model_admin: Any, request: HttpRequest, queryset: QuerySet[Any]
+) -> HttpResponseRedirect | None:
+    """Return the way to the page of the row where the reader began; None is the list."""
+    row = queryset.first() if FROM_RECORD in request.POST else None
+    if row is None:
+        return None
+    page = f"admin:{model_admin.opts.app_label}_{model_admin.opts.model_name}_change"
+    return HttpResponseRedirect(reverse(page, args=[row.pk]))
+
+
+def _ask(
+    model_admin: Any, request: HttpRequest, action: ConfirmedAction, rows: list[Any]
+) -> TemplateResponse:
+    context = {
+        **model_admin.admin_site.each_context(request),
+        "title": action.title,
+        "action": action,
+        "rows": [(row, _warnings(request, action, row)) for row in rows],
+        "from_record": FROM_RECORD if FROM_RECORD in request.POST else "",
+        "opts": model_admin.opts,
+        "action_checkbox_name": ACTION_CHECKBOX_NAME,
+        "media": model_admin.media,
+        "max_reason": MAX_REASON,
+    }
+    return TemplateResponse(request, "admin/confirm_action.html", context)
+
+
+def _warnings(request: HttpRequest, action: ConfirmedAction, row: Any) -> list[str]:
+    refusal = action.refusal(request, row)
+    return [f"{refusal}: will be refused."] if refusal else action.warn(request, row)
+
+
+def _run(model_admin: Any, request: HttpRequest, action: ConfirmedAction, row: Any) -> None:
+    """Do it to one row and record it, or say why not; the other rows do not depend on it."""
+    try:
+        with transaction.atomic():
+            action.do(request, row)
+            if action.deletes:
+                model_admin.log_deletions(request, [row])
+            else:
+                model_admin.log_change(request, row, f"{action.done}.")
+    except ApiError as error:
+        messages.error(request, f"Refused for {row}: {error.text}")
+        return
+    # What an admin did on this site goes with the admin's own row; the log keeps it.
+    logger.info("%s on the admin site: %s %s", request.user, action.name, row)
+    messages.success(request, f"{action.done}: {row}.")
+
+
+def revocation(follows: str, end: Callable[..., bool]) -> AdminAction:
+    """Return the action that revokes rows with ``revoked_at``; ``follows`` says when that acts.
+
+    ``end`` takes a row and ``actor``, the email of who acts. It returns False if the row was revoked before.
+    """
+
+    def revoke(request: HttpRequest, row: Any) -> None:
+        if not end(row, actor=str(request.user)):
+            raise Refused("It was revoked before.")
+
+    return with_confirmation(
+        ConfirmedAction(
+            name="revoke",
+            title="Revoke",
+            done="Revoked",
+            follows=f"What is revoked stays so. {follows}",
+            do=revoke,
+            refusal=lambda _, row: "" if row.revoked_at is None else "Was revoked before",
+        )
+    )

@@ -1,0 +1,163 @@
+"""Lists of the admin site that cost the same with ten rows and with ten million.
+
+A list has no count and no numbered pages: a page begins behind the last row of the one before (keyset). The
+order of a list has one direction and ends with a unique field, so that an index serves it.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from django.contrib.admin.options import IncorrectLookupParameters
+from django.contrib.admin.views.main import ORDER_VAR, PAGE_VAR
+from django.core.exceptions import ValidationError
+from django.db import models
+from django.db.models import F, Func, Value
+from django.db.models.lookups import GreaterThan, LessThan
+from unfold.views import ChangeList
+
+from tenantadmin.lib.database.plans import planned_with_values
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from django.contrib.admin import views
+    from django.db.models import QuerySet
+    from django.db.models.expressions import Combinable
+    from django.http import HttpRequest
+
+    #: A field of a page or a column of a list, as Django declares it: a name, or a function of the object.
+    Shown = str | Callable[[Any], Any]
+
+    # django-unfold is not typed; its class extends this.
+    _ChangeList = views.main.ChangeList
+else:
+    _ChangeList = ChangeList
+
+_LARGE: Final = (models.JSONField, models.BinaryField, models.TextField)
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """What the links between pages need. Cursors are in the address, in place of a number."""
+
+    #: The address of the next page, or an empty text.
+    next: str
+    #: The address of the first page; empty on that.
+    first: str
+    template_name: ClassVar[str] = "admin/pages.html"
+
+
+class LightList(_ChangeList):
+    """A list that does not read large fields unless a column shows them, and reads one page alone."""
+
+    #: A `tenantadmin.lib.http.admin.ReadOnlyAdmin`.
+    model_admin: Any
+
+    def get_filters(self, request: HttpRequest) -> Any:
+        if any("\0" in value for values in self.filter_params.values() for value in values):
+            # PostgreSQL cannot store a NUL character in a text.
+            raise IncorrectLookupParameters
+        return super().get_filters(request)
+
+    def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
+        rows: QuerySet[Any] = super().get_queryset(request, exclude_parameters)
+        large = {field.name for field in self.opts.concrete_fields if isinstance(field, _LARGE)}
+        return rows.defer(*large.difference(name_of(column) for column in self.list_display))
+
+    def get_ordering(self, request: HttpRequest, queryset: QuerySet[Any]) -> list[str | Combinable]:
+        """Return the order of the list, or that by a column which an index serves."""
+        column = self._chosen_column()
+        if column is not None:
+            sign = "-" if self.params[ORDER_VAR].startswith("-") else ""
+            return [f"{sign}{column}", f"{sign}pk"]
+        self.params.pop(ORDER_VAR, None)
+        return super().get_ordering(request, queryset)
+
+    def _chosen_column(self) -> str | None:
+        """Return the field to sort by, if the address names one that the list can be sorted by."""
+        number = self.params.get(ORDER_VAR, "").removeprefix("-")
+        # More digits are no number of a column, and too many are no number for Python.
+        if not (number.isdecimal() and len(number) < 3 and int(number) < len(self.list_display)):
+            return None
+        name = name_of(self.list_display[int(number)])
+        return name if name in (self.model_admin.sortable_by or ()) else None
+
+    def url_for_result(self, result: Any) -> str:
+        return self.model_admin.page_address(result) or super().url_for_result(result)
+
+    def get_results(self, request: HttpRequest) -> None:
+        rows: QuerySet[Any] = self.queryset
+        column = self._chosen_column()
+        if column is not None and self.lookup_opts.get_field(column).null:
+            rows = rows.exclude(**{column: None})
+        ordering = [str(name) for name in rows.query.order_by]
+        cursor = request.GET.get(PAGE_VAR)
+        if cursor:
+            rows = _behind(rows, ordering, cursor)
+        with planned_with_values():
+            found = list(rows[: self.list_per_page + 1])
+        shown = found[: self.list_per_page]
+        self.model_admin.prepare(shown)
+        self.result_list: Any = shown
+        # There is no count: these are what the templates of a list look at.
+        self.result_count = self.full_result_count = len(shown)
+        self.show_full_result_count = self.can_show_all = self.multi_page = False
+        self.show_admin_actions = True
+        has_more = len(found) > len(shown)
+        self.paginator: Any = Pages(
+            next=self.get_query_string({PAGE_VAR: _cursor(shown[-1], ordering)}) if has_more else "",
+            first=self.get_query_string(remove=[PAGE_VAR]) if cursor else "",
+        )
+
+
+def name_of(column: Shown) -> str:
+    """Return the name of a column."""
+    return column if isinstance(column, str) else column.__name__
+
+
+def _fields(model: type[models.Model], ordering: Sequence[str]) -> list[models.Field[Any, Any]]:
+    options = model._meta
+    names = (name.removeprefix("-") for name in ordering)
+    return [options.pk if name == "pk" else options.get_field(name) for name in names]  # type: ignore[misc]
+
+
+def _cursor(row: models.Model, ordering: Sequence[str]) -> str:
+    """Return what a page that begins behind ``row`` has in its address."""
+    values = [field.value_to_string(row) for field in _fields(type(row), ordering)]
+    return base64.urlsafe_b64encode(json.dumps(values).encode()).decode()
+
+
+def _is_storable(text: object) -> bool:
+    """Return True for a text that PostgreSQL can compare with: no NUL and no half of a surrogate pair."""
+    return isinstance(text, str) and not any(
+        character == "\0" or "\ud800" <= character <= "\udfff" for character in text
+    )
+
+
+def _behind(rows: QuerySet[Any], ordering: Sequence[str], cursor: str) -> QuerySet[Any]:
+    """Return the rows behind the one of which ``cursor`` was made.
+
+    Raises:
+        IncorrectLookupParameters: the cursor is not from this list.
+    """
+    fields = _fields(rows.model, ordering)
+    try:
+        texts = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
+        if not isinstance(texts, list) or not all(map(_is_storable, texts)):
+            raise IncorrectLookupParameters
+        values = [field.to_python(text) for field, text in zip(fields, texts, strict=True)]
+    except (ValueError, ValidationError) as error:
+        raise IncorrectLookupParameters from error
+    compare = LessThan if ordering[0].startswith("-") else GreaterThan
+    # A comparison of whole rows, because an index finds the first row of the page by it.
+    here = Func(*(F(field.name) for field in fields), function="ROW", output_field=models.TextField())
+    there = Func(
+        *(Value(value, output_field=field) for field, value in zip(fields, values, strict=True)),
+        function="ROW",
+        output_field=models.TextField(),
+    )
+    return rows.filter(compare(here, there))

@@ -1,0 +1,165 @@
+"""What is added to the generated contract as a whole, and changed for generators of clients."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from tenantadmin.lib.core.errors import error_codes
+from tenantadmin.lib.http.schema import DESCRIPTIONS
+from tenantadmin.lib.http.viewsets import ApiViewSet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_PREFIX: Final = "#/components/schemas/"
+_REQUEST: Final = "Request"
+_ERROR_SCHEMA: Final = {
+    "type": "object",
+    "description": "Why the service did not do what was asked.",
+    "required": ["error", "message", "requestId"],
+    "properties": {
+        "error": {"$ref": f"{_PREFIX}ErrorCode"},
+        "message": {"type": "string", "example": "The request is not valid."},
+        "details": {"type": "array", "items": {"$ref": f"{_PREFIX}ErrorDetail"}},
+        "requestId": {"type": "string", "example": "5c7d3c0e1b5f4b0f9a2e"},
+    },
+}
+_DETAIL_SCHEMA: Final = {
+    "type": "object",
+    "description": "A place in the request, and what is wrong there.",
+    "required": ["path", "code", "message"],
+    "properties": {
+        "path": {"type": "string", "description": "JSON Pointer.", "example": "/rules/0/ttlSeconds"},
+        "code": {"type": "string", "example": "out-of-range"},
+        "message": {"type": "string"},
+    },
+}
+_HEADERS: Final = {
+    "X-Request-Id": {
+        "description": "The id under which the request was answered and logged.",
+        "required": True,
+        "schema": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,128}$"},
+    },
+    "Retry-After": {
+        "description": "Seconds to wait before the next request.",
+        "schema": {"type": "integer", "minimum": 1},
+    },
+}
+#: Statuses whose responses may say when to try again.
+_RETRIED: Final = frozenset({"429", "503"})
+
+
+def finish_contract(result: dict[str, Any], generator: Any, **_: Any) -> dict[str, Any]:  # noqa: ARG001
+    """Add what belongs to all operations: the errors, headers, descriptions, security (a hook)."""
+    components = result.setdefault("components", {})
+    schemas = components["schemas"]
+    schemas["Error"], schemas["ErrorDetail"] = _ERROR_SCHEMA, _DETAIL_SCHEMA
+    schemas["ErrorCode"] = {
+        "type": "string",
+        "enum": error_codes(),
+        "description": "What went wrong, for programs.",
+    }
+    for name, schema in schemas.items():
+        if name.endswith(_REQUEST) and "properties" in schema:
+            schema.setdefault("additionalProperties", False)
+    for schema in _schemas(result):
+        _write_nullable(schema)
+    _merge_equal_requests(result)
+    _name_enums_of_parameters(result)
+    components["schemas"] = dict(sorted(schemas.items()))
+    components["headers"] = _HEADERS
+    for path, operations in result["paths"].items():
+        # drf-spectacular reads the methods of a viewset from a set, so their order changes from run to run.
+        path_item = result["paths"][path] = {
+            method: operations[method] for method in ApiViewSet.http_method_names if method in operations
+        }
+        for operation in path_item.values():
+            # An empty list: the operation needs no credentials.
+            operation.setdefault("security", [])
+            for status, response in operation["responses"].items():
+                response["description"] = response.get("description") or DESCRIPTIONS.get(status, "Done.")
+                headers = response.setdefault("headers", {})
+                headers["X-Request-Id"] = {"$ref": "#/components/headers/X-Request-Id"}
+                if status in _RETRIED:
+                    headers["Retry-After"] = {"$ref": "#/components/headers/Retry-After"}
+    result["servers"] = [{"url": "/"}]
+    return result
+
+
+def _schemas(value: Any) -> Iterator[dict[str, Any]]:
+    """Yield every object in a document, inner ones first."""
+    if isinstance(value, dict):
+        for member in value.values():
+            yield from _schemas(member)
+        yield value
+    elif isinstance(value, list):
+        for member in value:
+            yield from _schemas(member)
+
+
+def _write_nullable(schema: dict[str, Any]) -> None:
+    """Write "or null" without ``nullable`` beside no ``type``, which OpenAPI 3.0.3 does not define.
+
+    A schema without a type allows null anyway. A reference becomes one of two schemas.
+    """
+    if schema.get("nullable") is not True or "type" in schema:
+        return
+    del schema["nullable"]
+    reference = schema.pop("allOf", None)
+    if reference is not None:
+        schema["oneOf"] = [*reference, {"enum": [None]}]
+
+
+def _merge_equal_requests(result: dict[str, Any]) -> None:
+    """Use one schema for what is sent and what is answered, where both are the same.
+
+    A client can then send back what it has read. Lengths are only declared for what is sent.
+    """
+    schemas = result["components"]["schemas"]
+    while True:
+        merged = {
+            name: name.removesuffix(_REQUEST)
+            for name, schema in schemas.items()
+            if name.endswith(_REQUEST) and _is_same(schema, schemas.get(name.removesuffix(_REQUEST)))
+        }
+        if not merged:
+            return
+        for name, shorter in merged.items():
+            schemas[shorter] = schemas.pop(name)
+        for schema in _schemas(result):
+            reference = schema.get("$ref")
+            if isinstance(reference, str) and reference.removeprefix(_PREFIX) in merged:
+                schema["$ref"] = _PREFIX + merged[reference.removeprefix(_PREFIX)]
+
+
+def _is_same(request: dict[str, Any], answer: dict[str, Any] | None) -> bool:
+    return answer is not None and _comparable(request) == _comparable(answer)
+
+
+def _comparable(schema: dict[str, Any]) -> Any:
+    copy = json.loads(json.dumps(schema))
+    copy.pop("additionalProperties", None)
+    for part in _schemas(copy):
+        part.pop("minLength", None)
+    return copy
+
+
+def _name_enums_of_parameters(result: dict[str, Any]) -> None:
+    """Refer to the named enumerations from parameters, too. drf-spectacular does so only in schemas."""
+    names = {
+        tuple(schema["enum"]): name
+        for name, schema in result["components"]["schemas"].items()
+        if "enum" in schema
+    }
+    for item in result["paths"].values():
+        for operation in item.values():
+            for parameter in operation.get("parameters", ()):
+                schema = parameter["schema"]
+                name = names.get(tuple(schema.get("enum", ())))
+                if name is not None:
+                    reference = {"$ref": _PREFIX + name}
+                    default = schema.get("default")
+                    parameter["schema"] = (
+                        reference if default is None else {"allOf": [reference], "default": default}
+                    )

@@ -1,0 +1,113 @@
+"""Turn an exception of a view into an error response. Contract: Errors.
+
+An exception that is neither an `ApiError` nor known from Django or DRF is a fault of the service. It is
+logged with its traceback, and the response is a 500 that does not describe it.
+"""
+
+from __future__ import annotations
+
+import logging
+from http import HTTPStatus
+from typing import Any, Final
+
+from django.conf import settings
+from django.core.exceptions import PermissionDenied, SuspiciousOperation, TooManyFieldsSent
+from django.http import Http404
+from rest_framework import exceptions as drf
+from rest_framework.response import Response
+from rest_framework.views import set_rollback
+
+from tenantadmin.lib.core.errors import (
+    ApiError,
+    BadRequest,
+    Detail,
+    Forbidden,
+    InternalError,
+    MethodNotAllowed,
+    NotFound,
+    Unauthorized,
+    ValidationFailed,
+)
+
+#: Replacements, by code, for messages of DRF that name Python types or do not say what to do.
+_PLAIN_MESSAGES: Final = {
+    "not-a-list": "Send an array.",
+    "not-a-dict": "Send a JSON object.",
+    "null": "Null is not allowed here: give a value, or leave the member out if it is optional.",
+}
+
+logger = logging.getLogger(__name__)
+
+
+def exception_handler(exc: Exception, context: dict[str, Any]) -> Response:
+    """Return the error response for an exception of a view (a hook of DRF)."""
+    set_rollback()
+    error = as_api_error(exc)
+    if error is None:
+        logger.error("Unhandled error in %s", type(context.get("view")).__name__, exc_info=exc)
+        response = _response(InternalError())
+        # Django would log it again, without its traceback.
+        response._has_been_logged = True  # type: ignore[attr-defined]
+        return response
+    return _response(error)
+
+
+def _response(error: ApiError) -> Response:
+    return Response(error.body(), status=error.status, headers=error.headers)
+
+
+def as_api_error(exc: Exception) -> ApiError | None:
+    """Return the `ApiError` for ``exc``, or None if it is a fault of the service."""
+    if isinstance(exc, ApiError):
+        return exc
+    if isinstance(exc, Http404 | drf.NotFound):
+        return NotFound()
+    if isinstance(exc, drf.NotAuthenticated | drf.AuthenticationFailed):
+        return Unauthorized()
+    if isinstance(exc, PermissionDenied | drf.PermissionDenied):
+        return Forbidden()
+    if isinstance(exc, drf.MethodNotAllowed):
+        return MethodNotAllowed()
+    if isinstance(exc, drf.ValidationError):
+        return ValidationFailed(details=validation_details(exc.detail))
+    return _as_bad_request(exc)
+
+
+def _as_bad_request(exc: Exception) -> BadRequest | None:
+    if isinstance(exc, drf.UnsupportedMediaType):
+        return BadRequest("Send the body as 'Content-Type: application/json'.")
+    if isinstance(exc, drf.APIException) and exc.status_code == HTTPStatus.BAD_REQUEST:
+        return BadRequest(str(exc.detail))
+    if isinstance(exc, TooManyFieldsSent):
+        most = settings.DATA_UPLOAD_MAX_NUMBER_FIELDS
+        return BadRequest(f"The request has more than {most} query parameters or form fields.")
+    if isinstance(exc, SuspiciousOperation):
+        # Django answers 400, too. The exception's own message may name files of the server.
+        return BadRequest()
+    return None
+
+
+def validation_details(detail: Any, path: str = "") -> list[Detail]:
+    """Flatten DRF's nested validation errors into `Detail`s with JSON Pointers, in document order."""
+    if isinstance(detail, dict):
+        rows: list[Detail] = []
+        for key, value in detail.items():
+            member_path = path if key == "non_field_errors" else f"{path}/{_escape(str(key))}"
+            rows.extend(validation_details(value, member_path))
+        return rows
+    if isinstance(detail, list):
+        if all(isinstance(entry, str) for entry in detail):
+            return [_row(path, entry) for entry in detail]
+        return [
+            row for index, entry in enumerate(detail) for row in validation_details(entry, f"{path}/{index}")
+        ]
+    return [_row(path, detail)]
+
+
+def _row(path: str, entry: Any) -> Detail:
+    code = str(getattr(entry, "code", "invalid")).replace("_", "-")
+    return Detail(path, code, _PLAIN_MESSAGES.get(code, str(entry)))
+
+
+def _escape(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1")

@@ -1,0 +1,268 @@
+"""What happens around every view: request id, health checks, headers, body limit, errors as JSON.
+
+Contract: Errors, Limits. The setting ``MIDDLEWARE`` has the order.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
+
+from csp.middleware import CSPMiddleware
+from django.conf import settings
+from django.contrib.auth.middleware import AuthenticationMiddleware
+from django.contrib.messages.middleware import MessageMiddleware
+from django.contrib.sessions.middleware import SessionMiddleware
+from django.http import HttpResponse
+from django.utils.deprecation import MiddlewareMixin
+
+from tenantadmin.lib.core.addresses import client_address
+from tenantadmin.lib.core.errors import (
+    ApiError,
+    BadRequest,
+    InternalError,
+    MethodNotAllowed,
+    NotFound,
+    PayloadTooLarge,
+)
+from tenantadmin.lib.core.metrics import count_request
+from tenantadmin.lib.core.rendering import dump_json
+from tenantadmin.lib.core.request_context import (
+    REQUEST_ID_HEADER,
+    begin_request,
+    clear_description,
+    set_address,
+)
+from tenantadmin.lib.core.serving import REFUSAL_KEY
+from tenantadmin.lib.http.handler import as_api_error
+from tenantadmin.lib.http.health import readiness
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.http import HttpRequest
+    from django.http.response import HttpResponseBase
+
+    GetResponse = Callable[[HttpRequest], HttpResponseBase]
+
+access_log = logging.getLogger("tenantadmin.access")
+
+#: Characters of a path that the access log shows.
+_MAX_PATH: Final = 500
+_BODY_METHODS = frozenset({"POST", "PUT", "PATCH"})
+_HTML_PREFIXES = ("/admin/", "/static/")
+#: Paths with a session. Identity providers send staff back to the second, an operation of the contract too.
+_SESSION_PREFIXES: Final = ("/admin/", "/auth/callback")
+#: No page needs these features of browsers. Only pages of this service may use passkeys.
+_PERMISSIONS: Final = ", ".join(
+    [
+        *(
+            f"{feature}=()"
+            for feature in (
+                *("accelerometer", "autoplay", "camera", "display-capture", "geolocation"),
+                *("gyroscope", "hid", "magnetometer", "microphone", "midi", "payment", "serial", "usb"),
+            )
+        ),
+        *(f"publickey-credentials-{act}=(self)" for act in ("create", "get")),
+    ]
+)
+
+
+def error_response(error: ApiError) -> HttpResponse:
+    """Return ``error`` as a response outside of DRF."""
+    return HttpResponse(
+        dump_json(error.body()),
+        content_type="application/json",
+        status=error.status,
+        headers=error.headers,
+    )
+
+
+def request_id(get_response: GetResponse) -> GetResponse:
+    """Give every response its ``X-Request-Id``, the caller's own if it is acceptable. Record the request."""
+
+    def middleware(request: HttpRequest) -> HttpResponseBase:
+        started = time.monotonic()
+        identifier = begin_request(request.headers.get(REQUEST_ID_HEADER))
+        clear_description()
+        set_address(partial(client_address, request))
+        response = get_response(request)
+        response[REQUEST_ID_HEADER] = identifier
+        _record(request, status=response.status_code, seconds=time.monotonic() - started)
+        return response
+
+    return middleware
+
+
+def _record(request: HttpRequest, *, status: int, seconds: float) -> None:
+    """Count an answered request, and write its line of the access log. Its query may hold one-time tokens."""
+    method = request.method or ""
+    match = request.resolver_match
+    count_request(
+        method=method, route=(match.view_name if match else "") or "-", status=status, seconds=seconds
+    )
+    if settings.ACCESS_LOG and not request.path_info.startswith("/health"):
+        path = quote(request.path[:_MAX_PATH])
+        access_log.info(
+            "%s %s %d",
+            method,
+            path,
+            status,
+            extra={"method": method, "path": path, "status": status, "durationMs": round(seconds * 1000)},
+        )
+
+
+def health(get_response: GetResponse) -> GetResponse:
+    """Answer health checks ahead of all checks of a request, because probes send any ``Host`` and no token.
+
+    ``GET /health`` checks nothing: the process answers. ``GET /health/ready`` answers 503 if the database,
+    Redis or the object store cannot be reached.
+    """
+
+    def middleware(request: HttpRequest) -> HttpResponseBase:
+        if request.path_info not in {"/health", "/health/ready"} or request.method not in {"GET", "HEAD"}:
+            return get_response(request)
+        failure = readiness.find_failure() if request.path_info == "/health/ready" else None
+        if failure is not None:
+            response = error_response(failure())
+        else:
+            response = HttpResponse(dump_json({"status": "ok"}), content_type="application/json")
+        response["Cache-Control"] = "no-store"
+        # Django's middleware that sets it runs after this one.
+        response["Content-Length"] = str(len(response.content))
+        return response
+
+    return middleware
+
+
+def security_headers(get_response: GetResponse) -> GetResponse:
+    """Add ``Cross-Origin-Resource-Policy`` to every response, and the other headers to HTML pages.
+
+    The content policy is the setting `CONTENT_SECURITY_POLICY` of django-csp, or that of the page; pages of
+    the admin site add `STAFF_SECURITY_POLICY`. Django's
+    `SecurityMiddleware` adds HSTS, ``nosniff``, ``Referrer-Policy`` and ``Cross-Origin-Opener-Policy``.
+    """
+    # Its own call costs 15 us, which polled responses do not need.
+    policy = CSPMiddleware(get_response)
+
+    def middleware(request: HttpRequest) -> HttpResponseBase:
+        response = get_response(request)
+        response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
+        if response.headers.get("Content-Type", "").startswith("text/html"):
+            response.headers["Cross-Origin-Embedder-Policy"] = "require-corp"
+            response.headers["Permissions-Policy"] = _PERMISSIONS
+            if request.path.startswith("/admin/"):
+                response._csp_update = settings.STAFF_SECURITY_POLICY  # type: ignore[attr-defined]
+            policy.process_response(request, response)
+        return response
+
+    return middleware
+
+
+def body_limit(get_response: GetResponse) -> GetResponse:
+    """Answer 413 to a body over 1 MiB before anything reads, parses or authenticates it.
+
+    The server may have refused the body already: then its error is the answer.
+
+    A declared length is judged without reading. A body without one (chunked) is read up to the limit and
+    handed on with its true length, which WSGI would otherwise take for zero.
+    """
+
+    def middleware(request: HttpRequest) -> HttpResponseBase:
+        if refusal := request.META.get(REFUSAL_KEY):
+            return error_response(refusal)
+        if request.method not in _BODY_METHODS:
+            return get_response(request)
+        declared = request.META.get("CONTENT_LENGTH") or ""
+        if declared and not (declared.isascii() and declared.isdigit()):
+            return error_response(BadRequest("Content-Length is not a number."))
+        if declared and int(declared) > settings.MAX_BODY_BYTES:
+            return error_response(PayloadTooLarge())
+        if not declared and request.META.get("wsgi.input_terminated"):
+            body = _read_at_most(request.META["wsgi.input"], settings.MAX_BODY_BYTES + 1)
+            if len(body) > settings.MAX_BODY_BYTES:
+                return error_response(PayloadTooLarge())
+            request.META["CONTENT_LENGTH"] = str(len(body))
+            request.META["wsgi.input"] = request._stream = io.BytesIO(body)
+        return get_response(request)
+
+    return middleware
+
+
+def _read_at_most(stream: io.BufferedIOBase, size: int) -> bytes:
+    """Read ``size`` bytes or to the end: a server may return fewer bytes than asked for per call."""
+    chunks = []
+    while size > 0 and (chunk := stream.read(size)):
+        chunks.append(chunk)
+        size -= len(chunk)
+    return b"".join(chunks)
+
+
+def json_errors(get_response: GetResponse) -> GetResponse:
+    """Give what Django itself refuses (unknown path, wrong method, a fault outside DRF) the error body."""
+
+    def middleware(request: HttpRequest) -> HttpResponseBase:
+        response = get_response(request)
+        if response.status_code < 400 or request.path.startswith(_HTML_PREFIXES):
+            return response
+        if response.get("Content-Type", "").startswith(("application/json", "application/problem")):
+            return response
+        error = _plain_error(response.status_code)
+        if error is None:
+            return response
+        replacement = error_response(error)
+        if "Allow" in response:
+            replacement["Allow"] = response["Allow"]
+        return replacement
+
+    return middleware
+
+
+def _plain_error(status: int) -> ApiError | None:
+    for kind in (BadRequest, NotFound, MethodNotAllowed, PayloadTooLarge):
+        if kind.status == status:
+            return kind()
+    return InternalError() if status >= 500 else None
+
+
+class ForPages(MiddlewareMixin):
+    """Django's middleware for pages with a session. It passes requests for other paths on.
+
+    REST requests carry a token and have no session. Without this middleware they take an eighth less time.
+    """
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if request.path.startswith(_SESSION_PREFIXES):
+            return super().__call__(request)  # type: ignore[return-value]  # not asynchronous
+        return self.get_response(request)  # type: ignore[return-value]
+
+
+class PageSessions(ForPages, SessionMiddleware):
+    """`SessionMiddleware` for pages."""
+
+
+class PageUsers(ForPages, AuthenticationMiddleware):
+    """`AuthenticationMiddleware` for pages."""
+
+
+class PageMessages(ForPages, MessageMiddleware):
+    """`MessageMiddleware` for pages."""
+
+
+def answer_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001
+    """``handler404``."""
+    return error_response(NotFound())
+
+
+def answer_bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001
+    """``handler400``."""
+    return error_response(as_api_error(exception) or BadRequest())
+
+
+def answer_failure(request: HttpRequest) -> HttpResponse:  # noqa: ARG001
+    """``handler500``. Django has logged the traceback."""
+    return error_response(InternalError())

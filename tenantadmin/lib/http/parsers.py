@@ -1,0 +1,178 @@
+"""Strict parsers of request bodies: they refuse a body that two programs could read differently."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import math
+from typing import IO, TYPE_CHECKING, Any, NoReturn
+
+from rest_framework.parsers import BaseParser, FormParser
+
+from tenantadmin.lib.core.errors import BadRequest, Detail, InvalidJson
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: No document of the contract is nested deeper, and Python's recursion is limited.
+MAX_DEPTH = 64
+
+
+def parse_json(text: bytes, *, any_text: bool = False) -> Any:
+    """Parse one JSON value. A byte order mark before it is ignored (RFC 8259, 8.1).
+
+    These are refused, too: duplicate keys; NaN and infinities; numbers that overflow a double; lone
+    surrogates and NUL characters, which PostgreSQL cannot store (with ``any_text``, only in keys); nesting
+    deeper than `MAX_DEPTH`.
+
+    Raises:
+        InvalidJson: the text is not JSON, or has one of these.
+    """
+    try:
+        decoded = text.removeprefix(codecs.BOM_UTF8).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidJson(f"The body is not UTF-8 (byte {error.start}).") from error
+    if _is_too_deep(decoded):
+        raise InvalidJson(f"The body is nested deeper than {MAX_DEPTH} levels.")
+    try:
+        value = json.loads(
+            decoded,
+            object_pairs_hook=_unique_keys,
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+        )
+    except json.JSONDecodeError as error:
+        raise InvalidJson(
+            f"The body is not valid JSON: {error.msg} at line {error.lineno}, column {error.colno}."
+        ) from error
+    except ValueError as error:  # an integer of thousands of digits
+        raise InvalidJson("The body has a number with too many digits.") from error
+    _refuse_unstorable(value, only_keys=any_text)
+    return value
+
+
+class StrictJsonParser(BaseParser):
+    """Parse ``application/json`` with `parse_json`."""
+
+    media_type = "application/json"
+    any_text = False
+
+    def parse(
+        self,
+        stream: IO[bytes],
+        media_type: str | None = None,  # noqa: ARG002
+        parser_context: Mapping[str, Any] | None = None,  # noqa: ARG002
+    ) -> Any:
+        try:
+            text = stream.read()
+        except OSError as error:
+            raise BadRequest("The body ended before its declared length.") from error
+        return parse_json(text, any_text=self.any_text)
+
+
+class AnyTextJsonParser(StrictJsonParser):
+    """Allow NUL characters and lone surrogates in values. The operation checks them itself."""
+
+    any_text = True
+
+
+class StrictFormParser(FormParser):
+    """Parse ``application/x-www-form-urlencoded`` into a dict. Refuse repeated fields (RFC 6749, 3.2)."""
+
+    def parse(  # type: ignore[override] # DRF accepts any type from a parser
+        self,
+        stream: IO[bytes],
+        media_type: str | None = None,
+        parser_context: Mapping[str, Any] | None = None,
+    ) -> dict[str, str]:
+        fields = super().parse(stream, media_type, parser_context)
+        repeated = [name for name, values in fields.lists() if len(values) > 1]
+        if repeated:
+            raise BadRequest(
+                f"The form field {repeated[0]} is given more than once.",
+                details=[Detail(f"/{name}", "repeated-field", f"Send '{name}' once.") for name in repeated],
+            )
+        form: dict[str, str] = fields.dict()
+        return form
+
+
+def _is_too_deep(text: str) -> bool:
+    """Return True if brackets outside strings are nested deeper than `MAX_DEPTH`. Uses no recursion."""
+    if text.count("[") + text.count("{") <= MAX_DEPTH:
+        return False
+    depth, in_string, position, end = 0, False, 0, len(text)
+    while position < end:
+        character = text[position]
+        if in_string:
+            if character == "\\":
+                position += 1
+            elif character == '"':
+                in_string = False
+        elif character == '"':
+            in_string = True
+        elif character in "[{":
+            depth += 1
+            if depth > MAX_DEPTH:
+                return True
+        elif character in "]}":
+            depth -= 1
+        position += 1
+    return False
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise InvalidJson(f"The key {json.dumps(key)} is given more than once in one object.")
+            seen.add(key)
+    return members
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise InvalidJson(f"{name} is not a JSON number.")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise InvalidJson(f"The number {text[:40]} is out of range.")
+    return number
+
+
+def _refuse_unstorable(value: Any, *, only_keys: bool) -> None:
+    """Refuse a NUL or a lone surrogate in a key or in any text. The error has the place of one of them."""
+    pending: list[tuple[str, Any]] = [("", value)]
+    while pending:
+        path, node = pending.pop()
+        if isinstance(node, str):
+            if not only_keys:
+                _refuse_text(path, node)
+        elif isinstance(node, dict):
+            for key, member in node.items():
+                _refuse_text(path, key)
+                if isinstance(member, str | dict | list):
+                    pending.append((f"{path}/{key.replace('~', '~0').replace('/', '~1')}", member))
+        elif isinstance(node, list):
+            pending.extend(
+                (f"{path}/{index}", member)
+                for index, member in enumerate(node)
+                if isinstance(member, str | dict | list)
+            )
+
+
+def _refuse_text(path: str, text: str) -> None:
+    if text.isascii() and "\0" not in text:
+        return
+    if "\0" in text:
+        raise InvalidJson(
+            "A text has a NUL character.",
+            details=[Detail(path, "nul-character", "Remove the NUL character (\\u0000).")],
+        )
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise InvalidJson(
+            "A text has half of a surrogate pair.",
+            details=[Detail(path, "lone-surrogate", "Send the whole character, or remove it.")],
+        )
