@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from tenantadmin import embedded
 from tenantadmin.conf.reading import ConfigurationError, read_configuration
-from tenantadmin.serve.output import ignore_write_errors
+from tenantadmin.run import embedded
+from tenantadmin.run.serve.output import ignore_write_errors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

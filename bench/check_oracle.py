@@ -24,7 +24,7 @@ from uuid import UUID
 from rich.console import Console
 from rich.progress import track
 
-from tenantadmin import embedded
+from tenantadmin.run import embedded
 from tests.analytics import oracle
 
 if TYPE_CHECKING:

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from tenantadmin import embedded
 from tenantadmin.conf.secrets import new_secret_key, new_signing_key
-from tenantadmin.serve.address import Address
-from tenantadmin.serve.web import web_command
+from tenantadmin.run import embedded
+from tenantadmin.run.serve.address import Address
+from tenantadmin.run.serve.web import web_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -7,11 +7,11 @@ from typing import Final
 
 from django.conf import settings
 
-from tenantadmin.front.application import Front
-from tenantadmin.front.bodies import BodyLimits
+from tenantadmin.run.front.application import Front
+from tenantadmin.run.front.bodies import BodyLimits
 
 from tenantadmin.wsgi import application as django_application  # isort: skip  # the next line needs Django
-from tenantadmin import metrics_server
+from tenantadmin.run import metrics_server
 
 #: Each connection takes one. Many systems allow a process 1,024 unless it asks for more.
 _OPEN_FILES: Final = 16_384

@@ -21,7 +21,6 @@ from celery.signals import (
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from tenantadmin import alive, telemetry
 from tenantadmin.lib.core.metrics import count_task, observe_wait
 from tenantadmin.lib.core.request_context import (
     begin_request,
@@ -30,6 +29,7 @@ from tenantadmin.lib.core.request_context import (
     describe_request,
 )
 from tenantadmin.lib.database.limits import limit_connections
+from tenantadmin.run import alive, telemetry
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tenantadmin.settings")
 
@@ -89,7 +89,7 @@ def end_task(task: Any, state: str | None, **_: Any) -> None:
 def start_worker_metrics(**_: Any) -> None:
     """Serve metrics. The module needs Django to be ready."""
     alive.touch("worker")
-    import_string("tenantadmin.metrics_server.start")()
+    import_string("tenantadmin.run.metrics_server.start")()
 
 
 @heartbeat_sent.connect
@@ -104,7 +104,7 @@ def start_beat(**_: Any) -> None:
     telemetry.start()
     alive.touch("beat")
     before_task_publish.connect(lambda **_: alive.touch("beat"), weak=False)
-    import_string("tenantadmin.metrics_server.start")()
+    import_string("tenantadmin.run.metrics_server.start")()
 
 
 #: A run that no worker took before the next one is due is dropped.

@@ -18,13 +18,13 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.retry import Retry
 
 from logs.sql.options import options_from
-from tenantadmin import embedded
 from tenantadmin.conf.kinds import PRIVATE_FILES
 from tenantadmin.conf.reading import read_configuration
 from tenantadmin.conf.secrets import kept_secret, new_secret_key, new_signing_key
 from tenantadmin.lib.core import queues
 from tenantadmin.lib.core.log_lines import logging_config
 from tenantadmin.lib.objectstore import storage_settings
+from tenantadmin.run import embedded
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = read_configuration(os.environ)

@@ -12,7 +12,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from tenantadmin import embedded
+from tenantadmin.run import embedded
 
 if "TENANTADMIN_TEST_VAR" not in os.environ:
     # Nothing is written outside the checkout.

@@ -2,7 +2,7 @@
 
 An ASGI application that needs no database and, of Django, only the storages. Its only secrets are
 ``SQL_SERVICE_SECRET`` and those of the object store. Start it with
-``python -m tenantadmin.serve.web --workers 1 logs.sql.service:application`` (docs/operating.md).
+``python -m tenantadmin.run.serve.web --workers 1 logs.sql.service:application`` (docs/operating.md).
 """
 
 from __future__ import annotations

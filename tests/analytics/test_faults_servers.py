@@ -18,9 +18,9 @@ from django.db import Error, connection
 from analytics.models import Kind
 from logs.models import PendingBuild
 from logs.pending import mark_days
-from tenantadmin import embedded
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.objectstore import default_store
+from tenantadmin.run import embedded
 from tests.analytics.builds import (
     DAY,
     LATER,

@@ -11,7 +11,7 @@ import pytest
 from django.core.management import call_command
 from django.db import connection
 
-from tenantadmin.embedded.binaries import postgresql_program
+from tenantadmin.run.embedded.binaries import postgresql_program
 from tests.analytics.builds import (
     DAY,
     LATER,

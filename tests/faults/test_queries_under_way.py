@@ -13,7 +13,7 @@ import pytest
 from django.db import connection
 
 from logs.models import QueryRun
-from tenantadmin.serve import web
+from tenantadmin.run.serve import web
 from tests import factories
 from tests.faults.web_server import Server, read_all
 

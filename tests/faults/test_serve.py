@@ -168,7 +168,7 @@ def supervise(
 ) -> subprocess.CompletedProcess[str]:
     """Run `commands` under a supervisor of their own, without the reaper; print what it returns."""
     program = (
-        "import os; from tenantadmin.serve import supervisor; supervisor.STOP_SECONDS = 0.5; "
+        "import os; from tenantadmin.run.serve import supervisor; supervisor.STOP_SECONDS = 0.5; "
         "supervisor._REAPER = ('sh', '-c', 'cat > /dev/null'); "
         f"run = supervisor.Supervisor({commands!r}, env=os.environ).run; "
         f"print(run(servers=[], on_start=lambda stopping: {on_start}))"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tenantadmin.serve import web
+from tenantadmin.run.serve import web
 from tests.faults.web_server import Server, read_all
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tenantadmin.serve import web
-from tenantadmin.serve.address import Address, hold
+from tenantadmin.run.serve import web
+from tenantadmin.run.serve.address import Address, hold
 
 ROOT = Path(__file__).parents[2]
 

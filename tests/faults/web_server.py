@@ -11,8 +11,8 @@ import time
 import urllib.request
 from pathlib import Path
 
-from tenantadmin.serve import web
-from tenantadmin.serve.address import Address
+from tenantadmin.run.serve import web
+from tenantadmin.run.serve.address import Address
 
 ROOT = Path(__file__).parents[2]
 

@@ -14,7 +14,7 @@ import yaml
 from logs.sql.service import make_application
 from tenantadmin.conf.reading import ConfigurationError, read_configuration
 from tenantadmin.conf.variables import VARIABLES
-from tenantadmin.serve import supervisor, web
+from tenantadmin.run.serve import supervisor, web
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,9 +15,9 @@ import psycopg
 import pytest
 import redis
 
-from tenantadmin import embedded
-from tenantadmin.embedded.layout import Layout
-from tenantadmin.embedded.locks import FileLock
+from tenantadmin.run import embedded
+from tenantadmin.run.embedded.layout import Layout
+from tenantadmin.run.embedded.locks import FileLock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 CLIENT = """
 import sys
 from pathlib import Path
-from tenantadmin import embedded
+from tenantadmin.run import embedded
 with embedded.running(Path(sys.argv[1]), durable=False):
     print("ready", flush=True)
     sys.stdin.read()
@@ -251,7 +251,7 @@ def test_a_forked_child_does_not_keep_the_lock(tmp_path: Path) -> None:
     script = """
 import os, sys
 from pathlib import Path
-from tenantadmin.embedded.locks import FileLock
+from tenantadmin.run.embedded.locks import FileLock
 lock = FileLock(Path(sys.argv[1]))
 assert lock.try_acquire()
 if os.fork() == 0:
@@ -299,7 +299,7 @@ def test_a_child_ends_with_its_parent_even_if_the_parent_handles_the_signal(too_
     # The child waits for the end of its parent before it calls `die_with_parent` (too late), or after.
     script = """
 import os, signal, sys, time
-from tenantadmin.embedded.monitor import die_with_parent
+from tenantadmin.run.embedded.monitor import die_with_parent
 
 def wait_for_the_end_of_the_parent():
     while os.getppid() == parent:

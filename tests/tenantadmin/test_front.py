@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tenantadmin.front.application import Front
-from tenantadmin.front.bodies import BodyLimits, BodyReceiver, BodyTooLarge
-from tenantadmin.front.environ import make_environ
-from tenantadmin.front.threads import Threads
 from tenantadmin.lib.core.errors import BadRequest, RequestTimeout, ServiceBusy
 from tenantadmin.lib.core.serving import REFUSAL_KEY, disconnection_of
+from tenantadmin.run.front.application import Front
+from tenantadmin.run.front.bodies import BodyLimits, BodyReceiver, BodyTooLarge
+from tenantadmin.run.front.environ import make_environ
+from tenantadmin.run.front.threads import Threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -319,7 +319,7 @@ class TestFront:
         assert 3 <= len(made) <= 30
 
     def test_a_response_ends_when_the_client_does_not_read(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("tenantadmin.front.application._SEND_SECONDS", 0.1)
+        monkeypatch.setattr("tenantadmin.run.front.application._SEND_SECONDS", 0.1)
         closed = []
 
         class Response:

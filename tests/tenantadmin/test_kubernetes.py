@@ -85,7 +85,7 @@ def test_every_process_has_a_probe() -> None:
         if name in {"worker", "beat"}
     }
     for name, probe in probes.items():
-        assert probe["exec"]["command"] == ["python", "-m", "tenantadmin.alive", name]
+        assert probe["exec"]["command"] == ["python", "-m", "tenantadmin.run.alive", name]
 
 
 def test_the_sql_service_has_no_key_of_the_service() -> None:

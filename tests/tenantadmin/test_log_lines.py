@@ -172,7 +172,7 @@ def test_workers_and_beat_write_json_too_and_say_that_they_are_alive(
     assert process.stderr is not None
     try:
         assert json.loads(process.stderr.readline())["level"]
-        probe = [sys.executable, "-m", "tenantadmin.alive", kind]
+        probe = [sys.executable, "-m", "tenantadmin.run.alive", kind]
         environment = {**os.environ, "VAR_DIR": str(tmp_path)}
         for line in process.stderr:
             assert json.loads(line)["logger"]

@@ -25,10 +25,10 @@ from analytics.service_state import beat_age
 from analytics.tasks import queue_builds
 from logs.models import PendingBuild
 from logs.sql import service
-from tenantadmin import alive, metrics_server
 from tenantadmin.celery import app
 from tenantadmin.lib.core import metrics
 from tenantadmin.lib.objectstore import StoreError, open_store
+from tenantadmin.run import alive, metrics_server
 from tests import factories
 from tests.conftest import ApiClient
 

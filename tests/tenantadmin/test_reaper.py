@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-from tenantadmin.serve import reaper
+from tenantadmin.run.serve import reaper
 
 DEAF = """
 import signal, time

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tenantadmin.management.commands import serve
-from tenantadmin.serve import announce
-from tenantadmin.serve.address import Address, AddressError, check_is_free
+from tenantadmin.run.serve import announce
+from tenantadmin.run.serve.address import Address, AddressError, check_is_free
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from tenantadmin import telemetry
+from tenantadmin.run import telemetry
 
 _AUTOMATIC = "opentelemetry.instrumentation.auto_instrumentation"
 

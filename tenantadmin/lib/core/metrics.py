@@ -1,4 +1,4 @@
-"""What Prometheus counts. `tenantadmin.metrics_server` serves it.
+"""What Prometheus counts. `tenantadmin.run.metrics_server` serves it.
 
 All processes of a container share one set of files, whose folder the settings name before the first use.
 """

@@ -12,11 +12,11 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
-from tenantadmin import embedded
-from tenantadmin.serve import announce
-from tenantadmin.serve.address import Address, AddressError, check_is_free
-from tenantadmin.serve.supervisor import Supervisor
-from tenantadmin.serve.web import web_command
+from tenantadmin.run import embedded
+from tenantadmin.run.serve import announce
+from tenantadmin.run.serve.address import Address, AddressError, check_is_free
+from tenantadmin.run.serve.supervisor import Supervisor
+from tenantadmin.run.serve.web import web_command
 
 if TYPE_CHECKING:
     import argparse

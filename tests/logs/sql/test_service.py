@@ -64,7 +64,7 @@ class Service:
         self.store.mkdir(exist_ok=True)
         self.port = port
         self.url = f"http://127.0.0.1:{port}"
-        command = [sys.executable, "-m", "tenantadmin.serve.web", "--workers", "1"]
+        command = [sys.executable, "-m", "tenantadmin.run.serve.web", "--workers", "1"]
         # The service needs no other variable and no secret of the web processes.
         environment = {
             "PATH": os.environ["PATH"],

@@ -1,4 +1,4 @@
-"""The web server: granian with the limits of this service. `python -m tenantadmin.serve.web --help`
+"""The web server: granian with the limits of this service. `python -m tenantadmin.run.serve.web --help`
 
 It mends two things of granian:
 
@@ -20,7 +20,7 @@ from granian import Granian
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 
-from tenantadmin.serve.address import Address, AddressError, hold
+from tenantadmin.run.serve.address import Address, AddressError, hold
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +40,7 @@ STOP_SECONDS: Final = 18
 def web_command(address: Address, *, workers: int = WORKERS) -> list[str]:
     """Return the command line that serves the application on the address."""
     return [
-        *(sys.executable, "-m", "tenantadmin.serve.web"),
+        *(sys.executable, "-m", "tenantadmin.run.serve.web"),
         *("--host", address.host, "--port", str(address.port), "--workers", str(workers)),
     ]
 
@@ -48,7 +48,7 @@ def web_command(address: Address, *, workers: int = WORKERS) -> list[str]:
 def main(arguments: Sequence[str]) -> None:
     """Serve until a signal comes or a worker dies. Exits with 1 if a worker died or the address is in use."""
     parser = argparse.ArgumentParser(
-        prog="python -m tenantadmin.serve.web", description="Run the web server."
+        prog="python -m tenantadmin.run.serve.web", description="Run the web server."
     )
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
     parser.add_argument("--port", type=int, default=8000, help="(default: %(default)s)")

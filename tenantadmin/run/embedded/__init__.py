@@ -9,9 +9,9 @@ directory. Imports no Django.
 
 from __future__ import annotations
 
-from tenantadmin.embedded.errors import EmbeddedError
-from tenantadmin.embedded.layout import Endpoints, celery_broker_url, endpoints
-from tenantadmin.embedded.servers import (
+from tenantadmin.run.embedded.errors import EmbeddedError
+from tenantadmin.run.embedded.layout import Endpoints, celery_broker_url, endpoints
+from tenantadmin.run.embedded.servers import (
     Needs,
     RunningForTests,
     Server,

@@ -1,6 +1,6 @@
 """Liveness of workers and beat: a file that the process touches, and a probe that looks at its age.
 
-    python -m tenantadmin.alive worker
+    python -m tenantadmin.run.alive worker
 
 The probe exits with 1 if the process has not touched its file for `LONGEST_SECONDS`. It imports nothing else,
 so it takes little time.

@@ -8,7 +8,7 @@ import time
 import weakref
 from typing import TYPE_CHECKING
 
-from tenantadmin.embedded.errors import EmbeddedError
+from tenantadmin.run.embedded.errors import EmbeddedError
 
 if TYPE_CHECKING:
     from pathlib import Path

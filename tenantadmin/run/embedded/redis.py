@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import redis
 
-from tenantadmin.embedded.binaries import redis_program
+from tenantadmin.run.embedded.binaries import redis_program
 
 if TYPE_CHECKING:
-    from tenantadmin.embedded.layout import Layout
+    from tenantadmin.run.embedded.layout import Layout
 
 
 def server_command(layout: Layout, *, durable: bool) -> list[str]:

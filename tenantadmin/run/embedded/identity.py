@@ -15,8 +15,8 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tenantadmin.embedded import monitor
-from tenantadmin.embedded.errors import EmbeddedError
+from tenantadmin.run.embedded import monitor
+from tenantadmin.run.embedded.errors import EmbeddedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

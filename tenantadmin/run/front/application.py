@@ -7,17 +7,17 @@ import io
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
-from tenantadmin.front.bodies import BodyReceiver, BodyTooLarge
-from tenantadmin.front.environ import make_environ
-from tenantadmin.front.threads import Threads
 from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.core.serving import DISCONNECTION_KEY, REFUSAL_KEY, Disconnection
+from tenantadmin.run.front.bodies import BodyReceiver, BodyTooLarge
+from tenantadmin.run.front.environ import make_environ
+from tenantadmin.run.front.threads import Threads
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
     from wsgiref.types import WSGIApplication
 
-    from tenantadmin.front.bodies import BodyLimits, Receive
+    from tenantadmin.run.front.bodies import BodyLimits, Receive
 
     Send = Callable[[dict[str, Any]], Awaitable[None]]
 

@@ -17,14 +17,14 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tenantadmin.embedded.monitor import describe_end, die_with_parent
 from tenantadmin.lib.terminal import visible
-from tenantadmin.serve import reaper, web
+from tenantadmin.run.embedded.monitor import describe_end, die_with_parent
+from tenantadmin.run.serve import reaper, web
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tenantadmin.embedded import Server
+    from tenantadmin.run.embedded import Server
 
 #: How long the processes have to end after SIGTERM. The web server takes longest: it finishes its requests.
 STOP_SECONDS = web.STOP_SECONDS + 2.0

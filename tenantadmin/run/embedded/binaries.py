@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
-from tenantadmin.embedded.errors import EmbeddedError
+from tenantadmin.run.embedded.errors import EmbeddedError
 
 
 def postgresql_program(name: str) -> Path:

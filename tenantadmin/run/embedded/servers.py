@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from tenantadmin.embedded import postgresql, redis
-from tenantadmin.embedded.binaries import postgresql_program
-from tenantadmin.embedded.errors import EmbeddedError
-from tenantadmin.embedded.identity import MONITOR, choose_identity
-from tenantadmin.embedded.layout import Endpoints, Layout, endpoints
-from tenantadmin.embedded.locks import FileLock
+from tenantadmin.run.embedded import postgresql, redis
+from tenantadmin.run.embedded.binaries import postgresql_program
+from tenantadmin.run.embedded.errors import EmbeddedError
+from tenantadmin.run.embedded.identity import MONITOR, choose_identity
+from tenantadmin.run.embedded.layout import Endpoints, Layout, endpoints
+from tenantadmin.run.embedded.locks import FileLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
