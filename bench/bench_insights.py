@@ -47,8 +47,8 @@ def make_tenant(store: ObjectStore, *, entries: int) -> UUID:
     """Make a tenant with the rules and the log of the demo, and build its days."""
     from django.core.management import call_command  # noqa: PLC0415  # needs Django
 
-    from tenantadmin.demo.reading import read_demo  # noqa: PLC0415
-    from tenantadmin.demo.seed import seed_demo  # noqa: PLC0415
+    from analytics.demo.reading import read_demo  # noqa: PLC0415
+    from analytics.demo.seed import seed_demo  # noqa: PLC0415
 
     demo = read_demo()
     share = 30 * entries / _DAYS / demo.profiles[0].entries

@@ -58,7 +58,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3, help="runs of each step; the median counts")
     options = parser.parse_args()
     with harness.environment() as directory:
-        from tenantadmin.demo.reading import read_demo  # noqa: PLC0415  # needs Django
+        from analytics.demo.reading import read_demo  # noqa: PLC0415  # needs Django
 
         profile = read_demo().profiles[0]
         rules = read_rules(profile.rules)
@@ -93,7 +93,7 @@ def main() -> None:
 
 def write_log(profile: Any, directory: Path, *, entries: int) -> list[DayFile]:
     """Write the demo's log as the service stores it."""
-    from tenantadmin.demo.generate import generate  # noqa: PLC0415  # needs Django
+    from analytics.demo.generate import generate  # noqa: PLC0415  # needs Django
 
     days: dict[date, list[dict[str, Any]]] = {}
     start: int | None = None

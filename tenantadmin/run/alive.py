@@ -19,7 +19,7 @@ LONGEST_SECONDS: Final = 90.0
 
 def alive_file(kind: str) -> Path:
     """Return the file of a ``worker`` or ``beat`` under ``VAR_DIR``."""
-    root = Path(os.environ.get("VAR_DIR") or Path(__file__).resolve().parent.parent / "var")
+    root = Path(os.environ.get("VAR_DIR") or Path(__file__).resolve().parents[2] / "var")
     return root / "run" / f"{kind}.alive"
 
 

@@ -12,6 +12,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Revision
+from analytics.demo.generate import generate
+from analytics.demo.reading import read_demo
 from analytics.reports.blast import preview_invalidation
 from analytics.reports.reading import LogReader
 from logs.audit import Reader
@@ -19,8 +21,6 @@ from logs.layout import day_start_ms
 from logs.models import QueryRun
 from rules.models import Marker, Ruleset
 from rules.write import write_ruleset
-from tenantadmin.demo.generate import generate
-from tenantadmin.demo.reading import read_demo
 from tenantadmin.lib.core.timestamps import format_timestamp
 from tenantadmin.lib.objectstore import default_store
 from tests import factories

@@ -72,8 +72,8 @@ def prepare() -> tuple[dict[str, str], dict[str, str]]:
     from accounts.models import User
     from accounts.signin.flow import Device, Identity, complete_sign_in
     from accounts.staff.access import take_access
+    from analytics.demo.access import demo_file
     from analytics.models import ReplayRun
-    from tenantadmin.demo.access import demo_file
     from tosapp.publishing import require_active
 
     done = ReplayRun.objects.filter(state=ReplayRun.State.DONE, subject__has_key="draftId")

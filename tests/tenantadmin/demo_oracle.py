@@ -13,9 +13,9 @@ from tenantadmin.lib.core.timestamps import from_epoch_ms
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from analytics.demo.generate import GeneratedMarker, Hour
+    from analytics.demo.profile import Profile
     from rules.language import Rule
-    from tenantadmin.demo.generate import GeneratedMarker, Hour
-    from tenantadmin.demo.profile import Profile
 
 #: Statuses that an entry may have instead of the one that the ruleset decides.
 EXCEPTIONS = {"ERROR", "INVALIDATION_ERROR", "HOLD"}

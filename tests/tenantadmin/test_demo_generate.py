@@ -14,15 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
+from analytics.demo.generate import generate
+from analytics.demo.profile import PROFILE_DAYS, Profile
+from analytics.demo.reading import read_demo
+from analytics.demo.traffic import HOUR_MS
 from logs.columns import CACHE_STATUSES, COLUMNS, SqlType
-from tenantadmin.demo.generate import generate
-from tenantadmin.demo.profile import PROFILE_DAYS, Profile
-from tenantadmin.demo.reading import read_demo
-from tenantadmin.demo.traffic import HOUR_MS
 from tests.tenantadmin.demo_oracle import check_coherence
 
 if TYPE_CHECKING:
-    from tenantadmin.demo.generate import Hour
+    from analytics.demo.generate import Hour
 
 TENANT = "6c0e7b5e-3a4f-4f1e-9a53-0d7a54a3a001"
 MONDAY = date(2026, 10, 19)

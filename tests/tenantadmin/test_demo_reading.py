@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from analytics.demo.reading import FOLDER, DemoDataError, read_demo
+from analytics.demo.statements import DaysAgo, MonthStart, Number, OneOf
 from rules.lint import lint_ruleset
-from tenantadmin.demo.reading import FOLDER, DemoDataError, read_demo
-from tenantadmin.demo.statements import DaysAgo, MonthStart, Number, OneOf
 
 if TYPE_CHECKING:
     from pathlib import Path

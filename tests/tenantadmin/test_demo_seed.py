@@ -26,6 +26,12 @@ from accounts.tenants.lifecycle import create_tenant
 from analytics.advice import effects, mining
 from analytics.advice.effects import measure_tenant_effects, read_effect
 from analytics.advice.mining import run_mining
+from analytics.demo import people, writer
+from analytics.demo.access import demo_file
+from analytics.demo.generate import generate
+from analytics.demo.reading import FOLDER, DemoDataError, read_demo
+from analytics.demo.seed import RECORD_KEY, seed_demo
+from analytics.demo.writer import pack_hour
 from analytics.models import Build, DayRollup, Mining, Recommendation, ReplayRun, TenantHealth
 from analytics.summaries.days import find_stale_days, rebuild_day
 from logs.layout import parse_raw_key
@@ -35,12 +41,6 @@ from rules.markers import read_marker
 from rules.models import Marker, RuleDraft
 from rules.ruleset import read_ruleset
 from tenantadmin.backoffice.home import read_home
-from tenantadmin.demo import people, writer
-from tenantadmin.demo.access import demo_file
-from tenantadmin.demo.generate import generate
-from tenantadmin.demo.reading import FOLDER, DemoDataError, read_demo
-from tenantadmin.demo.seed import RECORD_KEY, seed_demo
-from tenantadmin.demo.writer import pack_hour
 from tenantadmin.lib.core.timestamps import from_epoch_ms
 from tenantadmin.lib.objectstore import LocalStore, ObjectStore, StoreError, default_store
 from tests.factories import sign_in
@@ -547,7 +547,7 @@ def test_the_command_names_a_wrong_data_file_before_it_seeds_anything(
 ) -> None:
     folder = shutil.copytree(FOLDER, tmp_path / "data")
     (folder / "product" / "profile.toml").write_text("entries = 'many'\n")
-    monkeypatch.setattr("tenantadmin.management.commands.seed_demo.read_demo", lambda: read_demo(folder))
+    monkeypatch.setattr("analytics.management.commands.seed_demo.read_demo", lambda: read_demo(folder))
     with pytest.raises(CommandError, match=r"/data/product/profile\.toml: Expected `int`, got `str`"):
         call_command("seed_demo")
     assert not User.objects.exists()

@@ -17,6 +17,8 @@ from analytics.advice.mine import MAX_PROPOSALS, Advice, mine
 from analytics.advice.options import find_options
 from analytics.advice.proposal import MIN_SHARE, RISK_CAP, Current
 from analytics.advice.requests import load_statements
+from analytics.demo.generate import generate
+from analytics.demo.reading import read_demo
 from analytics.replay.gateway import learn_gateway
 from analytics.replay.job import Job, Ruleset
 from analytics.replay.outcome import play
@@ -26,8 +28,6 @@ from analytics.replay.window import load_requests
 from logs.layout import day_start_ms
 from rules.language import complete_rule, read_rules
 from rules.lint import lint_ruleset
-from tenantadmin.demo.generate import generate
-from tenantadmin.demo.reading import read_demo
 from tests.analytics.advice.logs import Arrival, change, make_log, office_traffic, read
 from tests.analytics.replay.streams import FIRST, write_days
 

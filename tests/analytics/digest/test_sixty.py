@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from analytics.demo.reading import read_demo
+from analytics.demo.writer import LogPlan, write_logs
 from analytics.digest.periods import DigestPeriod
-from tenantadmin.demo.reading import read_demo
-from tenantadmin.demo.writer import LogPlan, write_logs
 from tenantadmin.lib.objectstore import default_store
 from tests.analytics.digest.support import make, rebuild
 

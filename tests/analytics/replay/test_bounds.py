@@ -12,19 +12,19 @@ import duckdb
 import pytest
 from msgspec import structs
 
+from analytics.demo.generate import generate
+from analytics.demo.reading import read_demo
 from analytics.replay.job import Gateway, Job, Ruleset
 from analytics.replay.replay import replay
 from logs.layout import DAY_MS
 from rules.language import read_rules
-from tenantadmin.demo.generate import generate
-from tenantadmin.demo.reading import read_demo
 from tests.analytics.replay.judge import judge
 from tests.analytics.replay.streams import DAYS, FIRST, START, make_row, write_days
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tenantadmin.demo.profile import Profile
+    from analytics.demo.profile import Profile
 
 STREAMS = 100
 

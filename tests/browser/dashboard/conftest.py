@@ -30,8 +30,8 @@ from pytest_django.live_server_helper import LiveServer
 
 from accounts.models import PersonalAccessToken
 from accounts.signin.flow import Device, Identity, complete_sign_in
-from tenantadmin.demo.reading import read_demo
-from tenantadmin.demo.seed import seed_demo
+from analytics.demo.reading import read_demo
+from analytics.demo.seed import seed_demo
 from tenantadmin.lib.objectstore import default_store, storage_settings
 from tests import factories
 from tests.browser.browsing import launched

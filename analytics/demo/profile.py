@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import msgspec
 
+from analytics.demo.statements import Persona
 from logs.layout import day_start_ms
-from tenantadmin.demo.statements import Persona
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import date
 
-    from tenantadmin.demo.statements import Statement
+    from analytics.demo.statements import Statement
 
 
 #: The days over which `Profile.entries` are spread.

@@ -6,12 +6,12 @@ from datetime import UTC, date, datetime
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tenantadmin.demo.statements import Call, Calls, Persona, Statement
+from analytics.demo.statements import Call, Calls, Persona, Statement
 
 if TYPE_CHECKING:
     from random import Random
 
-    from tenantadmin.demo.profile import Profile
+    from analytics.demo.profile import Profile
 
 HOUR_MS: Final = 3_600_000
 _SATURDAY: Final = 5

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from datetime import date
 
     from analytics.advice.edits import Edit
-    from tenantadmin.demo.generate import Entry
-    from tenantadmin.demo.profile import Advised
-    from tenantadmin.demo.writer import LogPlan
+    from analytics.demo.generate import Entry
+    from analytics.demo.profile import Advised
+    from analytics.demo.writer import LogPlan
 
 #: A recommendation was made from so many days before the day of the decision.
 _DAYS: Final = 7

@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import orjson
 
+from analytics.demo.cache import CacheState, ResultCache
+from analytics.demo.statements import Call, Persona, Statement
+from analytics.demo.traffic import HOUR_MS, Arrival, Traffic
 from logs.columns import COLUMNS
 from rules.conditions.request import read_request
 from rules.language import Action, Rule, read_rules
 from rules.match import Decision, decide
-from tenantadmin.demo.cache import CacheState, ResultCache
-from tenantadmin.demo.statements import Call, Persona, Statement
-from tenantadmin.demo.traffic import HOUR_MS, Arrival, Traffic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import date
 
-    from tenantadmin.demo.profile import Consumer, Profile, Publication
+    from analytics.demo.profile import Consumer, Profile, Publication
 
 Entry: TypeAlias = dict[str, Any]
 

@@ -15,21 +15,21 @@ from django.core.files.base import ContentFile
 
 from accounts.billing.domains import register_domain
 from accounts.models import Domain, Tenant
+from analytics.demo.generate import SEED
+from analytics.demo.markers import ensure_markers
+from analytics.demo.people import publish_rules
+from analytics.demo.profile import Mistake
+from analytics.demo.statements import Persona
+from analytics.demo.writer import LogPlan, write_logs
 from analytics.models import Build
 from logs.layout import day_start_ms, logs_prefix
-from tenantadmin.demo.generate import SEED
-from tenantadmin.demo.markers import ensure_markers
-from tenantadmin.demo.people import publish_rules
-from tenantadmin.demo.profile import Mistake
-from tenantadmin.demo.statements import Persona
-from tenantadmin.demo.writer import LogPlan, write_logs
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     from datetime import date
     from uuid import UUID
 
-    from tenantadmin.demo.reading import Demo
+    from analytics.demo.reading import Demo
     from tenantadmin.lib.objectstore import ObjectStore
 
 #: The log of the stranger's tenant ends so many days before the others.

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Final
 import orjson
 from django.core.files.base import ContentFile
 
+from analytics.demo.generate import generate
 from logs.layout import logs_prefix
-from tenantadmin.demo.generate import generate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import date
     from uuid import UUID
 
-    from tenantadmin.demo.generate import Entry, GeneratedMarker, Hour
-    from tenantadmin.demo.profile import Profile
+    from analytics.demo.generate import Entry, GeneratedMarker, Hour
+    from analytics.demo.profile import Profile
     from tenantadmin.lib.objectstore import ObjectStore
 
 #: Threads that write objects. A write mostly waits for the disk or the network.

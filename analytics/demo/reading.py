@@ -10,10 +10,10 @@ import msgspec
 
 from accounts.models.billing import Plan
 from accounts.serializers.tenants import WritableConfig
+from analytics.demo.profile import Advised, Consumer, Draft, Mistake, Profile
+from analytics.demo.statements import Statement
 from rules.json_text import join_pointer
 from rules.lint import GrosslyMalformed, lint_ruleset
-from tenantadmin.demo.profile import Advised, Consumer, Draft, Mistake, Profile
-from tenantadmin.demo.statements import Statement
 from tenantadmin.lib.http.handler import validation_details
 
 FOLDER: Final = Path(__file__).with_name("data")

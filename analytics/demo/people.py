@@ -13,10 +13,10 @@ from accounts.models import Account, Membership, Tenant, User
 from accounts.models.tenants import tenant_name_key
 from accounts.models.users import MembershipRole, PrimaryRole
 from accounts.tenants.lifecycle import create_tenant
+from analytics.demo.advice import advised_summary
+from analytics.demo.profile import Profile
 from rules.ruleset import read_ruleset
 from rules.write import write_ruleset
-from tenantadmin.demo.advice import advised_summary
-from tenantadmin.demo.profile import Profile
 from tenantadmin.lib.core.timestamps import from_epoch_ms
 from tosapp.active import active_terms
 from tosapp.publishing import publish
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from accounts.models.billing import Plan
-    from tenantadmin.demo.profile import Publication
-    from tenantadmin.demo.reading import People, Person
+    from analytics.demo.profile import Publication
+    from analytics.demo.reading import People, Person
 
 
 @dataclass(frozen=True, slots=True)

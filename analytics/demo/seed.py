@@ -18,16 +18,12 @@ from django.db import connection
 
 from accounts.models import Account
 from analytics.advice.mining import queue_mining
-from analytics.replay.runs import queue_replay
-from logs.layout import day_start_ms
-from rules.drafts import create_draft, list_drafts
-from rules.ruleset import read_ruleset
-from tenantadmin.demo.access import ensure_access
-from tenantadmin.demo.advice import DemoAdvice
-from tenantadmin.demo.generate import SEED
-from tenantadmin.demo.incidents import ensure_incidents
-from tenantadmin.demo.markers import ensure_markers
-from tenantadmin.demo.people import (
+from analytics.demo.access import ensure_access
+from analytics.demo.advice import DemoAdvice
+from analytics.demo.generate import SEED
+from analytics.demo.incidents import ensure_incidents
+from analytics.demo.markers import ensure_markers
+from analytics.demo.people import (
     ensure_account,
     ensure_strangers_tenant,
     ensure_tenant,
@@ -35,16 +31,20 @@ from tenantadmin.demo.people import (
     ensure_users,
     publish_rules,
 )
-from tenantadmin.demo.profile import PROFILE_DAYS
-from tenantadmin.demo.reading import DemoDataError
-from tenantadmin.demo.writer import LogPlan, write_logs
+from analytics.demo.profile import PROFILE_DAYS
+from analytics.demo.reading import DemoDataError
+from analytics.demo.writer import LogPlan, write_logs
+from analytics.replay.runs import queue_replay
+from logs.layout import day_start_ms
+from rules.drafts import create_draft, list_drafts
+from rules.ruleset import read_ruleset
 from tenantadmin.lib.objectstore import ObjectNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tenantadmin.demo.profile import Draft, Profile
-    from tenantadmin.demo.reading import Demo, Person
+    from analytics.demo.profile import Draft, Profile
+    from analytics.demo.reading import Demo, Person
     from tenantadmin.lib.objectstore import ObjectStore
 
 RECORD_KEY: Final = "demo/seed.json"

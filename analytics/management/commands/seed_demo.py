@@ -9,10 +9,10 @@ from django.core.management.base import BaseCommand, CommandError
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from tenantadmin.demo.access import DemoUsersMissing, demo_file
-from tenantadmin.demo.profile import PROFILE_DAYS
-from tenantadmin.demo.reading import DemoDataError, read_demo
-from tenantadmin.demo.seed import seed_demo
+from analytics.demo.access import DemoUsersMissing, demo_file
+from analytics.demo.profile import PROFILE_DAYS
+from analytics.demo.reading import DemoDataError, read_demo
+from analytics.demo.seed import seed_demo
 from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.objectstore import StoreError, default_store
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from uuid import UUID
 
-    from tenantadmin.demo.generate import GeneratedMarker
+    from analytics.demo.generate import GeneratedMarker
 
 
 def ensure_markers(tenant_id: UUID, markers: Iterable[GeneratedMarker]) -> None:

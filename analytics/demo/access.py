@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import date
 
-    from tenantadmin.demo.reading import People
+    from analytics.demo.reading import People
 
 #: The actor of the events.
 _ACTOR: Final = "manage.py seed_demo"
