@@ -14,7 +14,7 @@ class AccountsConfig(AppConfig):
 
     def ready(self) -> None:
         # Its receivers record what happens to second factors.
-        import_module("accounts.staff.trail")
+        import_module("accounts.signin.staff.trail")
         # Indexes for the start of a text. The whole of django.contrib.postgres would ask every new connection
         # for the types of extensions that nobody uses here.
         IndexExpression.register_wrappers(OrderBy, OpClass)

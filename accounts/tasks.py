@@ -6,8 +6,8 @@ from celery import shared_task
 
 from accounts.billing.accounts import remove_deleted_accounts
 from accounts.billing.fqdns import remove_old_fqdns
+from accounts.limited_access import end_expired_access
 from accounts.sessions import delete_ended_sessions
-from accounts.staff.access import end_expired_access
 from accounts.tenants.lifecycle import remove_old_tombstones
 from tenantadmin.lib.database import months
 

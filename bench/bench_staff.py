@@ -42,7 +42,7 @@ def measure(world: World) -> None:
     from django.test import Client  # noqa: PLC0415  # needs Django
     from django.urls import reverse  # noqa: PLC0415  # needs Django
 
-    from tenantadmin.backoffice.tabs import TABS  # noqa: PLC0415  # needs Django
+    from accounts.admin.tabs import TABS  # noqa: PLC0415  # needs Django
 
     client = Client(SERVER_NAME="127.0.0.1")
     client.force_login(world.platform_admin)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.contrib import admin
 from django.db.models.functions import Left
 
-from accounts.staff.names import NamingAdmin
+from accounts.admin.names import NamingAdmin
 from logs.models import (
     DayPart,
     LogRead,

@@ -138,3 +138,8 @@ class RuleDraft(models.Model):
 
     def __str__(self) -> str:
         return self.name or str(self.id)
+
+    @property
+    def title(self) -> str:
+        """The draft's name in a sentence or a list."""
+        return f"Draft {self.name}" if self.name else f"Unnamed draft of {self.created_at:%Y-%m-%d %H:%M} UTC"

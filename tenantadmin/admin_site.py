@@ -12,8 +12,8 @@ from django.shortcuts import redirect
 from django.urls import include, path
 from unfold.sites import UnfoldAdminSite
 
-from accounts.staff.login import StaffLoginView
-from accounts.staff.sessions import has_proven_second_factor, second_factors
+from accounts.signin.staff.login import StaffLoginView
+from accounts.signin.staff.sessions import has_proven_second_factor, second_factors
 
 if TYPE_CHECKING:
     from django.http import HttpRequest

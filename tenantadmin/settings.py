@@ -133,15 +133,15 @@ SOCIALACCOUNT_PROVIDERS = env["SOCIALACCOUNT_PROVIDERS"]
 SOCIALACCOUNT_ADAPTER = "accounts.signin.adapter.SettingsOnlyAdapter"
 SOCIALACCOUNT_REQUESTS_TIMEOUT = 10
 # Of allauth, the providers are used for everybody; login stages and second factors for the admin site.
-ACCOUNT_ADAPTER = "accounts.staff.adapters.StaffAccountAdapter"
+ACCOUNT_ADAPTER = "accounts.signin.staff.adapters.StaffAccountAdapter"
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 #: Seconds for which a sign-in, or its confirmation, is enough for what ends somebody's rights.
 ACCOUNT_REAUTHENTICATION_TIMEOUT = 300
-MFA_ADAPTER = "accounts.staff.adapters.StaffMfaAdapter"
-MFA_FORMS = {"authenticate": "accounts.staff.trail.CodeForm"}
+MFA_ADAPTER = "accounts.signin.staff.adapters.StaffMfaAdapter"
+MFA_FORMS = {"authenticate": "accounts.signin.staff.trail.CodeForm"}
 MFA_SUPPORTED_TYPES = ["webauthn", "totp", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
 MFA_TOTP_ISSUER = "Tenant administration"
@@ -221,7 +221,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "tenantadmin.lib.http.middleware.PageUsers",
-    "accounts.staff.sessions.StaffSessions",
+    "accounts.signin.staff.sessions.StaffSessions",
     "tenantadmin.lib.http.middleware.PageMessages",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",

@@ -13,7 +13,7 @@ urlpatterns = [
     # Without the slash too: tokens in the query should not be redirected.
     path("dashboard", show_dashboard),
     path("dashboard/", show_dashboard, name="dashboard"),
-    path("admin/", include("accounts.staff.urls")),
+    path("admin/", include("accounts.signin.staff.urls")),
     path("admin/", admin.site.urls),
     path("", include("rules.urls")),
     path("", include("accounts.urls")),

@@ -30,8 +30,8 @@ from accounts.signin.links import request_link, require_links, verify_link
 from accounts.signin.providers import authorization_url, choose_provider, list_providers
 from accounts.signin.redirects import with_parameters
 from accounts.signin.settings import return_address
+from accounts.signin.staff.login import finish_at_provider
 from accounts.signin.state import BROWSER_COOKIE, Purpose, bind_browser, is_browser_id, new_browser_id
-from accounts.staff.login import finish_at_provider
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.addresses import client_address
 from tenantadmin.lib.core.errors import BadRequest, Forbidden

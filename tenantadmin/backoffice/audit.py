@@ -20,7 +20,7 @@ from accounts.cursors import older_than, read_cursor, write_cursor
 from accounts.models import Event, Revision, Tenant
 from accounts.models.events import EventKind
 from logs.models import LogRead, QueryRun
-from tenantadmin.backoffice.history import sentence
+from rules.admin.history import sentence
 from tenantadmin.lib.core.errors import BadRequest
 from tenantadmin.lib.database.lateral import first_of_each, merge_first
 

@@ -9,8 +9,8 @@ from django.db.models import Q
 from django.urls import reverse
 from unfold.dataclasses import SearchResult
 
+from accounts.admin.finding import tenants_matching
 from accounts.models import Account, Domain, Tenant, User
-from accounts.staff.finding import tenants_matching
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -87,7 +87,7 @@ class TestAccount:
         Fqdn.objects.create(name="z.gateway.localhost", tenant_id=zebra.pk)
         text = shown(staff, page_of(world.account))
         assert text.index("Zebra 1 of 10") < text.index("Warehouse 0 of 10")
-        monkeypatch.setattr("tenantadmin.backoffice.accounts._MANY", 1)
+        monkeypatch.setattr("accounts.admin.accounts._MANY", 1)
         text = shown(staff, page_of(world.account))
         assert "the first by name" in text
         assert text.index("Warehouse 0 of 10") < text.index("Zebra 1 of 10")

@@ -18,22 +18,22 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from accounts.admin.finding import tenants_matching
+from accounts.admin.tabs import TABS
+from accounts.limited_access import end_expired_access
 from accounts.models import Domain, Event, Fqdn, Membership, Revision, Tenant, User
-from accounts.staff.access import end_expired_access
-from accounts.staff.finding import tenants_matching
-from accounts.staff.roles import set_support
+from accounts.support_role import set_support
+from analytics.admin.model_admins import tenants
 from analytics.models import Build, DayRollup, TenantHealth
 from analytics.tasks import refresh_day
 from logs import quarantine
 from logs.layout import day_start_ms
 from logs.models import LogRead, Partition, PendingBuild, QuarantinedEntry
+from rules.admin.json_lines import find_lines, line_of
 from rules.drafts import create_draft
 from rules.models import Marker, RuleDraft, Ruleset
 from rules.ruleset import read_ruleset
 from rules.write import write_ruleset
-from tenantadmin.backoffice import tenants
-from tenantadmin.backoffice.json_lines import find_lines, line_of
-from tenantadmin.backoffice.tabs import TABS
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.objectstore import LocalStore, ObjectNotFound, StoreError, default_store
 from tests import factories

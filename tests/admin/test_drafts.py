@@ -16,11 +16,11 @@ from accounts.models import Event
 from accounts.tenants.lifecycle import delete_tenant
 from analytics.models import ReplayRun
 from analytics.replay.execution import run_next
+from rules.admin.rules import rebase_rules
 from rules.drafts import create_draft
 from rules.models import RuleDraft, Ruleset
 from rules.ruleset import read_ruleset
 from rules.write import write_ruleset
-from tenantadmin.backoffice.rules import rebase_rules
 from tenantadmin.backoffice.templatetags.backoffice import between, draft_title
 from tenantadmin.lib.objectstore import default_store
 from tests.admin.logs import DAY, ENTRY, RULE, START, put_log, to

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from analytics.admin.completion import rule_words, sql_words
+from analytics.admin.facets import Facets, Show, names_day, write_sql
+from analytics.admin.pages.trace import EXAMPLE
 from logs.models import QueryRun
 from rules.conditions.keys import CONDITION_KEYS
 from rules.drafts import create_draft
 from rules.write import write_ruleset
-from tenantadmin.backoffice.completion import rule_words, sql_words
-from tenantadmin.backoffice.facets import Facets, Show, names_day, write_sql
-from tenantadmin.backoffice.pages.trace import EXAMPLE
 from tests.admin.logs import DAY, ENTRY, RULE, START, put_log, statement_in, to
 from tests.admin.reading import text_of
 

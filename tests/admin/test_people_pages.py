@@ -15,6 +15,8 @@ from django.urls import reverse
 
 from accounts.access.credentials import create_pat, create_refresh_token
 from accounts.access.scopes import Scope
+from accounts.admin.model_admins import revoking
+from accounts.admin.rights import far_reaching_rights, rights_of, rights_on
 from accounts.memberships import change_memberships
 from accounts.models import (
     Account,
@@ -27,8 +29,6 @@ from accounts.models import (
     Tenant,
     User,
 )
-from tenantadmin.backoffice import revoking
-from tenantadmin.backoffice.rights import far_reaching_rights, rights_of, rights_on
 from tenantadmin.lib.core.timestamps import now
 from tests import factories
 from tests.admin.reading import text_of
@@ -165,7 +165,7 @@ class TestTables:
     def test_a_long_table_is_cut_and_its_file_is_not(
         self, staff: Client, world: factories.World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("tenantadmin.backoffice.pages.people.MAX_ROWS", 2)
+        monkeypatch.setattr("accounts.admin.pages.people.MAX_ROWS", 2)
         html = staff.get(people_of(world.tenant)).content.decode()
         assert "There are more" in html
         rows = read_csv(staff.get(people_of(world.tenant), {"format": "csv"}))

@@ -13,8 +13,8 @@ from django.test import RequestFactory
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from accounts.admin.tabs import TABS
 from accounts.models import Fqdn, Tenant, User
-from tenantadmin.backoffice.tabs import TABS
 from tests.admin.filling import fill
 from tests.admin.rows import our_models
 

@@ -13,13 +13,13 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from redis import RedisError
 
+from accounts.limited_access import may_read_logs
 from accounts.models import Event, Membership, Tenant, User
-from accounts.staff.access import may_read_logs
+from analytics.admin.model_admins.pages import sql as sql_page
 from logs.cancelling import WATCH
 from logs.models import QueryRun, SavedQuery
 from logs.sql.cancellation import Cancellation
 from logs.sql.errors import QueryCancelled
-from tenantadmin.backoffice.pages import sql as sql_page
 from tenantadmin.lib.core.timestamps import now
 from tests.admin.logs import DAY, ENTRY, put_log, statement_in, to
 from tests.admin.reading import text_of

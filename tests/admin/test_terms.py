@@ -15,13 +15,13 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from accounts.models import Event, User
-from tenantadmin.backoffice import terms as terms_page
-from tenantadmin.backoffice.csv_files import stream_csv
-from tenantadmin.backoffice.terms import render_markdown
+from tenantadmin.lib.http.csv_files import stream_csv
 from tenantadmin.lib.objectstore import StoreError
 from tests import factories
 from tests.admin.reading import text_of
 from tosapp.active import active_terms
+from tosapp.admin.model_admins import terms as terms_page
+from tosapp.admin.terms import render_markdown
 from tosapp.models import Acknowledgement
 from tosapp.normal import terms_of
 from tosapp.publishing import publish

@@ -17,7 +17,7 @@ from django.core.cache import cache
 from django.db import InterfaceError, OperationalError, connection
 
 from analytics import tasks
-from analytics.admin import SummaryDocumentAdmin
+from analytics.admin.model_admins import SummaryDocumentAdmin
 from analytics.models import Build, Kind, SummaryDocument
 from analytics.summaries.days import rebuild_day
 from logs.locks import build_lock

@@ -69,9 +69,9 @@ def prepare() -> tuple[dict[str, str], dict[str, str]]:
     import django
 
     django.setup()
+    from accounts.limited_access import take_access
     from accounts.models import User
     from accounts.signin.flow import Device, Identity, complete_sign_in
-    from accounts.staff.access import take_access
     from analytics.demo.access import demo_file
     from analytics.models import ReplayRun
     from tosapp.publishing import require_active

@@ -18,13 +18,13 @@ from django.test import Client
 from django.urls import reverse
 from playwright.sync_api import expect
 
+from accounts.admin.tabs import TABS
 from accounts.models import Domain, Fqdn, Membership, Revision, User
 from analytics.models import Build, DayRollup, ReplayRun, TenantHealth
 from logs.models import Partition, QuarantinedEntry, QueryRun
 from rules.markers import MANUAL, NewMarker, create_marker
 from rules.models import Marker, RuleDraft, Ruleset
 from rules.write import lint_document, write_ruleset
-from tenantadmin.backoffice.tabs import TABS
 from tenantadmin.lib.core.request_context import acting_for
 from tenantadmin.lib.core.timestamps import now
 from tests import factories

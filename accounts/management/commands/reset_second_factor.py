@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from accounts.emails import normalize_email
 from accounts.models import User
-from accounts.staff.sessions import reset_second_factor
+from accounts.signin.staff.sessions import reset_second_factor
 
 if TYPE_CHECKING:
     from django.core.management.base import CommandParser

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from accounts.admin.pages.base import PART, StaffPage
 from tenantadmin.backoffice.home import find_without_owner, read_home
-from tenantadmin.backoffice.pages.base import PART, StaffPage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tenantadmin.backoffice.pages.base import Trail
+    from accounts.admin.pages.base import Trail
 
 
 class HomePage(StaffPage):

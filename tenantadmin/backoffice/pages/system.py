@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tenantadmin.backoffice.pages.base import PART, StaffPage
+from accounts.admin.pages.base import PART, StaffPage
 from tenantadmin.backoffice.system import read_servers, read_work
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,15 +9,16 @@ from django import template
 from django.conf import settings
 from django.utils.html import format_html, json_script
 
-from tenantadmin.backoffice.wording import label_of, say
-from tenantadmin.lib.core.timestamps import format_timestamp, from_epoch_ms
+from rules.admin.wording import label_of, say
+from tenantadmin.lib.core.timestamps import from_epoch_ms
+from tenantadmin.lib.http.formats import moment
 
 if TYPE_CHECKING:
+    import datetime as dt
     from collections.abc import Callable, Mapping
 
     from django.utils.safestring import SafeString
 
-    from rules.models import RuleDraft
     from tenantadmin.lib.core.errors import ApiError
 
 register = template.Library()
@@ -57,20 +57,7 @@ def told_details(error: ApiError) -> list[tuple[str | None, str, str]]:
     ]
 
 
-@register.filter
-def moment(value: dt.datetime | str | None) -> str:
-    """Show a time in UTC. The page's script adds the reader's own time."""
-    if not value:
-        return "-"
-    at = dt.datetime.fromisoformat(value) if isinstance(value, str) else value
-    text = at.astimezone(dt.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    return format_html('<time class="with-local" datetime="{}">{}</time>', format_timestamp(at), text)
-
-
-@register.filter
-def draft_title(draft: RuleDraft) -> str:
-    """Return what a draft of rules is called."""
-    return f"Draft {draft.name}" if draft.name else f"Unnamed draft of {draft.created_at:%Y-%m-%d %H:%M} UTC"
+register.filter(moment)
 
 
 @register.filter

@@ -1,0 +1,289 @@
+"""The actions on users and domains on the admin site. They call the same functions as the API.
+
+Contract: Users, roles; decisions on what ends with whom: docs/permissions.md.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from django.db.models import Count
+
+from accounts.billing.domains import verify_domain
+from accounts.deletion import delete_user, sole_ownerships
+from accounts.models import Domain, User
+from accounts.models.users import PrimaryRole
+from accounts.roles import has_other_active_admin, lock_admins, replace_roles, wildcard_tokens
+from accounts.signin.flow import unlink_identity
+from accounts.signin.staff.sessions import reset_second_factor, second_factors
+from accounts.support_role import set_support
+from tenantadmin.lib.http.admin_actions import ConfirmedAction, Refused, with_confirmation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from django.db.models import QuerySet
+    from django.http import HttpRequest
+
+_MAX_NAMES: Final = 10
+
+
+def _demote(request: HttpRequest, user: User) -> None:
+    # Somebody else may have made this user a guest since the page was shown.
+    _require(user, "This user is no platform admin.", role=PrimaryRole.ADMIN)
+    replace_roles(user.email, primary=PrimaryRole.USER, scopes=None, actor=str(request.user))
+
+
+def _deactivate(request: HttpRequest, user: User) -> None:
+    _require(user, "This user is deactivated already.", is_active=True)
+    replace_roles(user.email, primary=None, scopes=None, active=False, actor=str(request.user))
+
+
+def _activate(request: HttpRequest, user: User) -> None:
+    _require(user, "This user is active already.", is_active=False)
+    replace_roles(user.email, primary=None, scopes=None, active=True, actor=str(request.user))
+
+
+def _delete(request: HttpRequest, user: User) -> None:
+    if user.pk == request.user.pk:
+        raise Refused(
+            "You cannot delete yourself, because the log of this site names you. Ask another platform admin."
+        )
+    delete_user(user.email, actor=str(request.user))
+
+
+def _require(user: User, refusal: str, **condition: object) -> None:
+    """Refuse unless ``user`` meets ``condition``. Lock roles and activity until the transaction ends."""
+    lock_admins()
+    if not User.objects.filter(pk=user.pk, **condition).exists():
+        raise Refused(refusal)
+
+
+def _make_support(request: HttpRequest, user: User) -> None:
+    if not set_support(user, is_support=True, actor=str(request.user)):
+        raise Refused("This user is support already.")
+
+
+def _end_support(request: HttpRequest, user: User) -> None:
+    if not set_support(user, is_support=False, actor=str(request.user)):
+        raise Refused("This user is not support.")
+
+
+def _no_demotion(_request: HttpRequest, user: User) -> str:
+    return "Is no platform admin" if user.role != PrimaryRole.ADMIN else _is_last_admin(user)
+
+
+def _no_deactivation(_request: HttpRequest, user: User) -> str:
+    return _is_last_admin(user) if user.is_active else "Is deactivated already"
+
+
+def _warn_of_deactivation(request: HttpRequest, user: User) -> list[str]:
+    return [*_warn_of_admin(request, user), *_warn_of_ownerships(user)]
+
+
+def _no_deletion(request: HttpRequest, user: User) -> str:
+    return "This is you" if user.pk == request.user.pk else _is_last_admin(user)
+
+
+def _warn_of_deletion(request: HttpRequest, user: User) -> list[str]:
+    counts = User.objects.filter(pk=user.pk).aggregate(
+        Memberships=Count("memberships", distinct=True),
+        tokens=Count("personal_access_tokens", distinct=True),
+        grants=Count("grants", distinct=True),
+    )
+    return [
+        *_warn_of_admin(request, user),
+        *_warn_of_ownerships(user),
+        ", ".join(f"{what}: {number}" for what, number in counts.items()) + " are deleted too.",
+    ]
+
+
+def _is_last_admin(user: User) -> str:
+    is_last = user.is_platform_admin and not has_other_active_admin(user)
+    return "Is the last active platform admin" if is_last else ""
+
+
+def _warn_of_admin(request: HttpRequest, user: User) -> list[str]:
+    """Warn what else happens if ``user`` is an active platform admin and loses that role."""
+    if not user.is_platform_admin:
+        return []
+    tokens = [f"{token.name} ({token})" for token in wildcard_tokens(user)]
+    return [
+        *(["This is you: you leave this site at once."] if user.pk == request.user.pk else []),
+        *(
+            [f"These personal access tokens with a wildcard end for good: {_join_names(tokens)}."]
+            if tokens
+            else []
+        ),
+    ]
+
+
+def _warn_of_ownerships(user: User) -> list[str]:
+    names = sole_ownerships(user)
+    return [f"Nobody else owns {_join_names(names)}."] if names else []
+
+
+def _reset_second_factor(request: HttpRequest, user: User) -> None:
+    if user.pk == request.user.pk:
+        raise Refused("You cannot reset your own second factor. Ask another platform admin.")
+    if not reset_second_factor(user, actor=str(request.user)):
+        raise Refused("This user has no second factor.")
+
+
+def _no_reset(request: HttpRequest, user: User) -> str:
+    if user.pk == request.user.pk:
+        return "This is you"
+    return "" if second_factors(user) else "Has no second factor"
+
+
+def _unlink(request: HttpRequest, user: User) -> None:
+    if not unlink_identity(user, actor=str(request.user)):
+        raise Refused("No identity provider is linked.")
+
+
+def _verify(request: HttpRequest, domain: Domain) -> None:
+    if domain.verified_at is not None:
+        raise Refused("It is verified already.")
+    verify_domain(
+        account_id=domain.account_id,
+        name=domain.name,
+        by_hand=True,
+        may_verify_by_hand=True,
+        actor=str(request.user),
+    )
+
+
+def _others(domain: Domain) -> QuerySet[Domain]:
+    """Return the same name of other accounts."""
+    return Domain.objects.filter(name=domain.name).exclude(pk=domain.pk).select_related("account")
+
+
+def _no_verification(_request: HttpRequest, domain: Domain) -> str:
+    if domain.verified_at is not None:
+        return "Is verified already"
+    taken = _others(domain).filter(verified_at__isnull=False).first()
+    return f"Is verified for the account {taken.account.name}" if taken else ""
+
+
+def _warn_of_verification(_request: HttpRequest, domain: Domain) -> list[str]:
+    others = [other.account.name for other in _others(domain)]
+    return [
+        f"Goes to the account {domain.account.name} ({domain.account_id}).",
+        *([f"Also registered by {_join_names(others)}."] if others else []),
+    ]
+
+
+def _join_names(names: Iterable[str]) -> str:
+    listed = list(names)
+    more = len(listed) - _MAX_NAMES
+    return ", ".join(listed[:_MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+USER_ACTIONS: Final = (
+    with_confirmation(
+        ConfirmedAction(
+            name="demote",
+            title="Demote to user",
+            done="Demoted to user",
+            follows="A platform admin becomes a user, within five seconds for tokens that are out already. "
+            "Personal access tokens with a wildcard are revoked.",
+            do=_demote,
+            refusal=_no_demotion,
+            warn=_warn_of_admin,
+        )
+    ),
+    with_confirmation(
+        ConfirmedAction(
+            name="make_support",
+            title="Make support",
+            done="Made support",
+            follows="Support may enter this site: look at everything but logs, invalidate cached results and "
+            "rebuild days. It gives no right in the API.",
+            do=_make_support,
+            refusal=lambda _, user: "Is support already" if user.is_support else "",
+        )
+    ),
+    with_confirmation(
+        ConfirmedAction(
+            name="end_support",
+            title="End support",
+            done="Support ended",
+            follows="Who is no longer staff leaves this site at once.",
+            do=_end_support,
+            refusal=lambda _, user: "" if user.is_support else "Is not support",
+        )
+    ),
+    with_confirmation(
+        ConfirmedAction(
+            name="deactivate",
+            title="Deactivate",
+            done="Deactivated",
+            follows="Who is deactivated does not get in, and within five seconds no token works. Sessions "
+            "and sign-in links end for good, and so do personal access tokens with a wildcard. Other "
+            "personal access tokens work again once the user is activated.",
+            do=_deactivate,
+            refusal=_no_deactivation,
+            warn=_warn_of_deactivation,
+        )
+    ),
+    with_confirmation(
+        ConfirmedAction(
+            name="activate",
+            title="Activate",
+            done="Activated",
+            follows="Who is activated may sign in again. Personal access tokens that have neither expired "
+            "nor been revoked work again; sessions from before do not.",
+            do=_activate,
+            refusal=lambda _, user: "Is active already" if user.is_active else "",
+        )
+    ),
+    with_confirmation(
+        ConfirmedAction(
+            name="reset_second_factor",
+            title="Reset second factor",
+            done="Second factor reset",
+            follows="Passkeys, authenticator app and recovery codes are removed. The user is asked for a new "
+            "second factor at once. Make sure that the person who asks is the user.",
+            do=_reset_second_factor,
+            refusal=_no_reset,
+        )
+    ),
+    with_confirmation(
+        ConfirmedAction(
+            name="unlink",
+            title="Unlink identity provider",
+            done="Identity provider unlinked",
+            follows="The next identity provider that proves the user's address is linked. Make sure that the "
+            "person who asks is the user.",
+            do=_unlink,
+            refusal=lambda _, user: "" if user.identity_subject else "No identity provider is linked",
+            warn=lambda _, user: [f"Signs in through {user.identity_provider}."],
+        )
+    ),
+    with_confirmation(
+        ConfirmedAction(
+            name="delete",
+            title="Delete",
+            done="Deleted",
+            follows="A deleted user does not come back. The history of documents keeps the email.",
+            do=_delete,
+            refusal=_no_deletion,
+            warn=_warn_of_deletion,
+            deletes=True,
+        )
+    ),
+)
+DOMAIN_ACTIONS: Final = (
+    with_confirmation(
+        ConfirmedAction(
+            name="verify",
+            title="Verify by hand",
+            done="Verified by hand",
+            follows="The account's tenants may claim every FQDN in the domain, and no other account can "
+            "verify it, though the DNS does not prove who controls it.",
+            do=_verify,
+            refusal=_no_verification,
+            warn=_warn_of_verification,
+        )
+    ),
+)

@@ -1,0 +1,59 @@
+"""Text editors (Ace, with its size in our style sheet) and checks of forms on staff pages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django_ace import AceWidget
+
+from tenantadmin.lib.core.errors import Conflict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def rules_editor() -> AceWidget:
+    """Return the editor of rules."""
+    return _editor(mode="json", minlines=12, maxlines=40, label="Rules as JSON")
+
+
+def config_editor() -> AceWidget:
+    """Return the editor of a tenant's configuration."""
+    return _editor(mode="json", minlines=12, maxlines=40, label="Configuration as JSON")
+
+
+def sql_editor() -> AceWidget:
+    """Return the editor of SQL."""
+    return _editor(mode="sql", minlines=8, maxlines=24, label="SQL")
+
+
+def _editor(*, label: str, **options: Any) -> AceWidget:
+    # The content policy forbids inline style, and workers from elsewhere.
+    return AceWidget(
+        theme="textmate",
+        width=None,
+        height=None,
+        tabsize=2,
+        toolbar=False,
+        useworker=False,
+        showprintmargin=False,
+        basicautocompletion=True,
+        useStrictCSP=True,
+        attrs={"aria-label": label},
+        **options,
+    )
+
+
+def require_etag(etag: str) -> Callable[[str], None]:
+    """Return a function that refuses any entity tag but ``etag``."""
+
+    def require(stored: str) -> None:
+        if stored != etag:
+            raise Conflict
+
+    return require
+
+
+def split_ids(text: str) -> frozenset[str]:
+    """Return the ids in a text, in which commas are between them."""
+    return frozenset(filter(None, (part.strip() for part in text.split(","))))

@@ -1,0 +1,131 @@
+"""Look up an FQDN: whose it is, until when, and what a claim of it would answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from django.conf import settings
+
+from accounts.admin.finding import tenants_matching
+from accounts.models import Domain, Fqdn, Tenant
+from accounts.tenants.fqdns import domain_findings
+from accounts.tenants.plans import limits_of
+from tenantadmin.lib.core.errors import BadRequest
+from tenantadmin.lib.core.hosts import lies_in, normalize_fqdn
+from tenantadmin.lib.core.timestamps import now
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Sequence
+
+#: Tenants that a search for the claiming one may find; more are too many to choose from.
+_MAX_TENANTS: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a claim would be refused: the status and the code of the answer, and a sentence."""
+
+    status: int
+    code: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFqdn:
+    """What is known about a host name.
+
+    ``holder`` is its row while a tenant holds it; with ``until``, it was released and stays reserved for that
+    tenant until then. ``tenant`` is None if the holder's row is gone. ``domains`` are the registered domains
+    that it lies in, verified ones first.
+    """
+
+    name: str
+    holder: Fqdn | None
+    tenant: Tenant | None
+    until: dt.datetime | None
+    platform_domain: str
+    domains: Sequence[Domain]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a claim by a tenant would answer: 200 if nothing refuses it. Choose among ``tenants`` if many."""
+
+    tenants: Sequence[Tenant]
+    refusals: Sequence[Refusal] = field(default=())
+
+    @property
+    def tenant(self) -> Tenant | None:
+        """The tenant, if just one was found."""
+        return self.tenants[0] if len(self.tenants) == 1 else None
+
+
+def find_fqdn(text: str) -> FoundFqdn:
+    """Look up a host name as somebody types it.
+
+    Raises:
+        BadRequest: it is not a host name.
+    """
+    try:
+        name = normalize_fqdn(text.strip())
+    except ValueError as error:
+        raise BadRequest(str(error)) from error
+    row = Fqdn.objects.filter(name=name).first()
+    until = None
+    if row is not None and row.released_at is not None:
+        until = row.released_at + settings.TOMBSTONE_LIFETIME
+        if until <= now():
+            row = until = None
+    labels = name.split(".")
+    around = [".".join(labels[start:]) for start in range(len(labels) - 1)]
+    domains = Domain.objects.filter(name__in=around).select_related("account")
+    return FoundFqdn(
+        name=name,
+        holder=row,
+        tenant=None
+        if row is None
+        else Tenant.objects.select_related("account").filter(pk=row.tenant_id).first(),
+        until=until,
+        platform_domain=next((it for it in settings.PLATFORM_DOMAINS if lies_in(name, it)), ""),
+        domains=sorted(domains, key=lambda it: (it.verified_at is None, -len(it.name), it.account.name)),
+    )
+
+
+def try_claim(found: FoundFqdn, said: str) -> Claim:
+    """Say what the tenant that ``said`` means would be answered if its configuration named the FQDN."""
+    tenants = list(
+        Tenant.objects.select_related("account", "config").filter(tenants_matching(said))[: _MAX_TENANTS + 1]
+    )
+    if len(tenants) != 1:
+        return Claim(tenants)
+    return Claim(tenants, list(_refusals(found, tenants[0])))
+
+
+def _refusals(found: FoundFqdn, tenant: Tenant) -> list[Refusal]:
+    """Return why, in the order in which a write of the configuration checks; nothing if it would succeed."""
+    if tenant.deleted_at is not None:
+        return [Refusal(404, "not_found", "The tenant is deleted.")]
+    names = tenant.config.document["fqdns"]
+    if found.name in names:
+        return []
+    refusals = []
+    limit = limits_of(tenant.account.plan).fqdns
+    if limit is not None and len(names) >= limit:
+        text = f"The plan '{tenant.account.plan}' allows {limit} FQDNs per tenant, and it has {len(names)}."
+        refusals.append(Refusal(400, "plan_limit_exceeded", text))
+    verified = [
+        domain.name
+        for domain in found.domains
+        if domain.account_id == tenant.account_id and domain.verified_at is not None
+    ]
+    refusals += [Refusal(400, code, text) for code, text in domain_findings(found.name, verified)]
+    if found.holder is not None and found.holder.tenant_id != tenant.pk:
+        text = (
+            "Another tenant holds it. It must take the name out of its configuration first."
+            if found.until is None
+            else "Another tenant released it, and may claim it back. Others may claim it after that."
+        )
+        refusals.append(Refusal(409, "fqdn_conflict", text))
+    return refusals

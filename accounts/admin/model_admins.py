@@ -1,0 +1,251 @@
+"""Admin pages of people, tokens, accounts, tenants and history.
+
+Documents change by their one write function alone. Here staff look and search, end rights and verify domains:
+by the functions that the API calls (`accounts.admin.actions`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin
+from django.db.models import Count, Q
+from django.urls import reverse
+
+from accounts.access.credentials import end_pat, end_refresh_token
+from accounts.admin.actions import DOMAIN_ACTIONS, USER_ACTIONS
+from accounts.admin.finding import tenants_matching
+from accounts.admin.names import NamingAdmin, revisions_address
+from accounts.grants import end_grant
+from accounts.models import (
+    Account,
+    AuditView,
+    Domain,
+    Event,
+    Fqdn,
+    Membership,
+    PermissionGrant,
+    PersonalAccessToken,
+    RefreshToken,
+    Revision,
+    Tenant,
+    TenantConfig,
+    User,
+)
+from accounts.models.signin import MagicLink
+from tenantadmin.lib.http.admin import ReadOnlyAdmin, ReadOnlyInline
+from tenantadmin.lib.http.admin_actions import revocation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from django.db.models import QuerySet
+    from django.http import HttpRequest
+
+
+class MembershipInline(ReadOnlyInline):
+    """A user's or a tenant's memberships."""
+
+    model = Membership
+    fields = ("user", "tenant", "role", "ends_at")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows: QuerySet[Any] = super().get_queryset(request).select_related("user", "tenant")
+        return rows
+
+
+@admin.register(User)
+class UserAdmin(ReadOnlyAdmin):
+    list_display = (
+        "email",
+        "display_name",
+        "role",
+        "is_support",
+        "is_active",
+        "identity_provider",
+        "last_login",
+    )
+    list_filter = ("role", "is_support", "is_active")
+    search_fields = ("email__startswith", "display_name__istartswith")
+    search_help_text = "The start of the email or of the name."
+    exclude = ("password", "epoch")
+    inlines = (MembershipInline,)
+    actions = USER_ACTIONS
+
+    def page_address(self, obj: Any) -> str:
+        return reverse("admin:person", args=[obj.pk])
+
+
+@admin.register(AuditView)
+class AuditViewAdmin(ReadOnlyAdmin):
+    list_display = ("name", "user", "filters", "created_at")
+    list_select_related = ("user",)
+    ordering = ("pk",)
+    search_fields = ("user__email",)
+
+
+@admin.register(Membership)
+class MembershipAdmin(NamingAdmin):
+    named = ("tenant",)
+    list_display = ("user", "tenant", "role", "ends_at")
+    list_filter = ("role", ("ends_at", admin.EmptyFieldListFilter))
+    list_select_related = ("user",)
+    search_fields = ("user__email",)
+
+
+@admin.register(PersonalAccessToken)
+class PersonalAccessTokenAdmin(NamingAdmin):
+    actions = (revocation("Access tokens minted from it end within five seconds.", end_pat),)
+    named = ("tenants", "accounts")
+    list_display = (
+        *("prefix", "name", "owner", "scopes", "tenants", "accounts"),
+        *("expires_at", "last_used_at", "revoked_at"),
+    )
+    list_select_related = ("owner",)
+    ordering = ("-created_at", "-pk")
+    search_fields = ("prefix__startswith", "owner__email")
+    search_help_text = "The start of the token, or the email of its owner."
+    exclude = ("digest",)
+
+
+@admin.register(RefreshToken)
+class RefreshTokenAdmin(ReadOnlyAdmin):
+    actions = (revocation("Access tokens minted from it end within five seconds.", end_refresh_token),)
+    list_display = (
+        *("prefix", "user", "provider", "address", "created_at"),
+        *("expires_at", "last_used_at", "revoked_at"),
+    )
+    list_select_related = ("user",)
+    ordering = ("-created_at", "-pk")
+    search_fields = ("prefix__startswith", "user__email")
+    search_help_text = "The start of the token, or the email of its user."
+    exclude = ("digest",)
+
+
+@admin.register(PermissionGrant)
+class PermissionGrantAdmin(NamingAdmin):
+    actions = (revocation("It acts within five seconds, on tokens that are out already.", end_grant),)
+    named = ("resource_id",)
+    list_display = (
+        *("grantee", "resource", "resource_id", "permissions"),
+        *("granted_by", "expires_at", "revoked_at"),
+    )
+    list_filter = ("resource",)
+    list_select_related = ("grantee", "granted_by")
+    ordering = ("-created_at", "-pk")
+    search_fields = ("grantee__email",)
+
+
+class TenantInline(ReadOnlyInline):
+    """An account's tenants, tombstones included."""
+
+    model = Tenant
+    show_change_link = True
+    fields = ("name", "id", "modified_at", "deleted_at")
+
+
+@admin.register(Account)
+class AccountAdmin(ReadOnlyAdmin):
+    list_display = ("name", "id", "plan", "tenant_count", "billing_email", "modified_at", "deleted_at")
+    list_filter = ("plan", ("deleted_at", admin.EmptyFieldListFilter))
+    search_fields = ("name__istartswith", "id", "owners__email", "billing_email")
+    search_help_text = "The start of the name, the id, the email of an owner or that of bills."
+    inlines = (TenantInline,)
+
+    def prepare(self, rows: Sequence[Any]) -> None:
+        live = Tenant.objects.filter(account__in=rows, deleted_at__isnull=True).order_by()
+        counts = dict(live.values_list("account_id").annotate(tenants=Count("*")))
+        for row in rows:
+            row.live_tenants = counts.get(row.pk, 0)
+
+    @admin.display(description="tenants")
+    def tenant_count(self, account: Any) -> int:
+        count: int = account.live_tenants
+        return count
+
+    def page_address(self, obj: Any) -> str:
+        return reverse("admin:account", args=[obj.pk])
+
+    def revisions_address(self, obj: Any) -> str:
+        return revisions_address(kind="account", account_id=obj.pk)
+
+
+@admin.register(Domain)
+class DomainAdmin(ReadOnlyAdmin):
+    actions = DOMAIN_ACTIONS
+    list_display = ("name", "account", "verified_at", "created_at")
+    list_select_related = ("account",)
+    ordering = ("name", "pk")
+    search_fields = ("name", "account__name__istartswith", "account__id")
+    search_help_text = "The whole domain, the start of the account's name, or its id."
+
+
+@admin.register(Fqdn)
+class FqdnAdmin(NamingAdmin):
+    list_display = ("name", "tenant_id", "claimed_at", "released_at")
+    search_fields = ("name__startswith",)
+    search_help_text = "The start of the FQDN or of the tenant's name, or the tenant's id."
+
+
+@admin.register(Tenant)
+class TenantAdmin(ReadOnlyAdmin):
+    list_display = ("name", "id", "account", "modified_at", "deleted_at")
+    list_filter = (("deleted_at", admin.EmptyFieldListFilter),)
+    list_select_related = ("account",)
+    linked_by = ("account",)
+    search_fields = ("name",)
+    search_help_text = "The start of the name, the id, an FQDN, or the email of a member."
+    inlines = (MembershipInline,)
+
+    def matching(self, term: str) -> Q:
+        return tenants_matching(term)
+
+    def page_address(self, obj: Any) -> str:
+        return reverse("admin:tenant", args=[obj.pk])
+
+    def revisions_address(self, obj: Any) -> str:
+        return revisions_address(tenant_id=obj.pk)
+
+
+@admin.register(TenantConfig)
+class TenantConfigAdmin(NamingAdmin):
+    named = ("tenant",)
+    list_display = ("seq", "tenant", "modified_at")
+    ordering = ("pk",)
+    search_fields = ("tenant",)
+
+    def revisions_address(self, obj: Any) -> str:
+        return revisions_address(kind="config", tenant_id=obj.pk)
+
+
+@admin.register(Revision)
+class RevisionAdmin(NamingAdmin):
+    named = ("tenant_id", "account_id")
+    linked_by = named
+    list_display = ("changed_at", "kind", "tenant_id", "account_id", "seq", "action", "user")
+    list_filter = ("kind", "action", "changed_at")
+    search_fields = ("user",)
+    search_help_text = "The whole email, or the start of the name of a tenant or account, or its id."
+
+
+@admin.register(Event)
+class EventAdmin(NamingAdmin):
+    """Events of everybody. The filters and the search use indexes, because the table is large."""
+
+    named = ("tenant_id", "account_id")
+    list_display = (
+        *("at", "kind", "actor", "subject", "tenant_id", "account_id"),
+        *("reason", "address", "request_id"),
+    )
+    list_filter = ("kind", "at")
+    search_fields = ("actor", "subject")
+    search_help_text = "The whole email, domain or hash, or the start of the name of a tenant or account."
+    linked_by = named
+
+
+@admin.register(MagicLink)
+class MagicLinkAdmin(ReadOnlyAdmin):
+    list_display = ("email", "created_at", "expires_at", "used_at")
+    ordering = ("-created_at", "-pk")
+    search_fields = ("email__startswith",)
+    exclude = ("digest",)

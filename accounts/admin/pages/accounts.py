@@ -1,0 +1,221 @@
+"""Page 9: accounts with plan, owners and domains, and whose an FQDN is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django import forms
+from django.urls import reverse
+
+from accounts.admin.accounts import compare_plans, read_account_view
+from accounts.admin.forms import require_etag, split_ids
+from accounts.admin.fqdns import find_fqdn, try_claim
+from accounts.admin.pages.base import ActPage, ReasonForm, StaffPage
+from accounts.billing.accounts import read_account, write_account
+from accounts.billing.domains import challenge_of, read_domain, verify_domain
+from accounts.billing.errors import InUse
+from accounts.models import Account
+from accounts.models.billing import Plan
+from accounts.models.users import StaffRole
+from accounts.serializers.billing import parse_account
+from accounts.tenants.errors import AccountNotFound
+from accounts.tenants.plans import limits_of
+from tenantadmin.lib.core.errors import BadRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from accounts.admin.pages.base import Trail
+    from accounts.models import Domain
+
+
+class AccountScope(StaffPage):
+    """A page of one account, deleted ones included."""
+
+    account: Account
+
+    def prepare(self) -> None:
+        account = Account.objects.filter(pk=self.kwargs["account"]).first()
+        if account is None:
+            raise AccountNotFound
+        self.account = account
+
+    def heading(self) -> str:
+        return f"{self.title}: {self.account.name}" if hasattr(self, "account") else self.title
+
+    def trail(self) -> Trail:
+        pages = [*super().trail(), ("Accounts", reverse("admin:accounts_account_changelist"))]
+        if hasattr(self, "account"):
+            pages.append((self.account.name, self.account_page()))
+        return pages
+
+    def account_page(self) -> str:
+        """Return the address of the account's page."""
+        return reverse("admin:account", args=[self.kwargs["account"]])
+
+
+class AccountPage(AccountScope):
+    """An account: what it uses of its plan, its domains, tenants and changes."""
+
+    title = "Account"
+    template_name = "backoffice/accounts/account.html"
+
+    def read(self) -> Mapping[str, Any]:
+        return {
+            "account": self.account,
+            "limits": limits_of(self.account.plan),
+            "view": read_account_view(self.account),
+        }
+
+
+class AccountActPage(ActPage, AccountScope):
+    """A page with the form of an act on an account. Platform admins alone change accounts."""
+
+    needs: ClassVar[StaffRole] = StaffRole.ADMIN
+
+    def done_to(self) -> Mapping[str, Any]:
+        return {"subject": str(self.account.pk), "account_id": self.account.pk}
+
+    def done_at(self) -> str:
+        return self.account_page()
+
+
+class AccountForm(ReasonForm):
+    """What an account holds, and which state of it the reader has seen."""
+
+    name = forms.CharField(label="Name", max_length=400)
+    plan = forms.ChoiceField(label="Plan", choices=Plan.choices)
+    owners = forms.CharField(
+        label="Owners",
+        max_length=40_000,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text="Emails of users, one a line.",
+    )
+    billing_email = forms.CharField(label="Billing email", required=False, max_length=400)
+    etag = forms.CharField(widget=forms.HiddenInput)
+    field_order = ("plan", "owners", "name", "billing_email", "reason")
+
+
+class ChangeAccountPage(AccountActPage):
+    """Change the plan, the owners, the name or the billing email."""
+
+    title = "Change the account"
+    name = "account.changed"
+    button = "Save"
+    is_dangerous = True
+    template_name = "backoffice/accounts/change.html"
+    form_class = AccountForm
+    follows = (
+        "Limits of the plan apply to what is added from now on: what is over them stays. Owners may change "
+        "the account and its domains, and create tenants in it."
+    )
+
+    def initial(self) -> dict[str, Any]:
+        state = read_account(self.account.pk)
+        return {
+            "name": state.name,
+            "plan": state.plan,
+            "owners": "\n".join(state.owners),
+            "billing_email": state.billing_email,
+            "etag": state.etag,
+        }
+
+    def read(self) -> Mapping[str, Any]:
+        return {"account": self.account, "offers": compare_plans(self.account.pk)}
+
+    def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        document = {
+            "name": values["name"],
+            "plan": values["plan"],
+            "owners": sorted(split_ids(",".join(values["owners"].split()))),
+            "billingEmail": values["billing_email"],
+        }
+        written = write_account(
+            account_id=self.account.pk,
+            document=document,
+            parse=parse_account,
+            actor=self.actor,
+            may_change_plan=True,
+            may_change_owners=True,
+            check_etag=require_etag(values["etag"]),
+        )
+        return f"Saved as revision {written.seq}.", {"seq": written.seq, "plan": written.plan}
+
+
+class DomainActPage(AccountActPage):
+    """An act on a domain of the account."""
+
+    template_name = "backoffice/accounts/domain.html"
+    domain: Domain
+
+    def prepare(self) -> None:
+        super().prepare()
+        self.domain = read_domain(account_id=self.account.pk, name=self.kwargs["domain"])
+        if self.domain.verified_at is not None:
+            raise InUse("The domain is verified already.")
+
+    def read(self) -> Mapping[str, Any]:
+        return {"domain": self.domain, "challenge": challenge_of(self.domain)}
+
+    def verify(self, *, by_hand: bool) -> tuple[str, dict[str, Any]]:
+        """Verify the domain by the function that the API calls."""
+        domain = verify_domain(
+            account_id=self.account.pk,
+            name=self.domain.name,
+            by_hand=by_hand,
+            may_verify_by_hand=True,
+            actor=self.actor,
+        )
+        return f"{domain.name} is verified.", {"domain": domain.name, "byHand": by_hand}
+
+
+class CheckDomainPage(DomainActPage):
+    """Look in the DNS now."""
+
+    title = "Check the DNS"
+    name = "domain.checked"
+    button = "Check now"
+    follows = (
+        "If the DNS holds the record, the domain is verified: the account's tenants may claim every FQDN "
+        "in it, and no other account can verify it."
+    )
+
+    def act(self, _values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        return self.verify(by_hand=False)
+
+
+class VerifyDomainPage(DomainActPage):
+    """Verify without the DNS."""
+
+    title = "Verify by hand"
+    name = "domain.verified"
+    button = "Verify by hand"
+    is_dangerous = True
+    follows = (
+        "The account's tenants may claim every FQDN in the domain, and no other account can verify it, "
+        "though the DNS does not prove who controls it."
+    )
+
+    def act(self, _values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        return self.verify(by_hand=True)
+
+
+class FqdnPage(StaffPage):
+    """Whose an FQDN is, until when, and what a claim of it would answer."""
+
+    title = "FQDN"
+    template_name = "backoffice/accounts/fqdn.html"
+
+    def read(self) -> Mapping[str, Any]:
+        asked = self.request.GET.get("q", "").strip().replace("\0", "")
+        said = self.request.GET.get("tenant", "").strip().replace("\0", "")
+        content: dict[str, Any] = {"asked": asked, "said": said}
+        if not asked:
+            return content
+        try:
+            content["found"] = find_fqdn(asked)
+        except BadRequest as error:
+            return {**content, "error": error}
+        if said:
+            content["claim"] = try_claim(content["found"], said)
+        return content

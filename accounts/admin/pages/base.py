@@ -1,0 +1,268 @@
+"""The house style of the staff's pages: who may see one, its frame, its parts that are polled, its acts.
+
+A page is a class with a title, a template and `read`, which calls the function that the API calls.
+docs/contributing.md has the recipe.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+
+from allauth.account.internal.flows.reauthentication import raise_if_reauthentication_required
+from django import forms
+from django.contrib import admin, messages
+from django.db import transaction
+from django.http import HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import path, reverse
+from django.views.generic import View
+
+from accounts.admin.tabs import tabs_of
+from accounts.events import record_event
+from accounts.models import Tenant
+from accounts.models.events import EventKind
+from accounts.models.users import StaffRole
+from accounts.signin.staff.sessions import PART_PARAMETER
+from accounts.tenants.errors import TenantNotFound
+from tenantadmin.lib.core.errors import ApiError, Forbidden
+from tenantadmin.lib.core.request_context import acting_for
+from tenantadmin.lib.http.admin_actions import MAX_REASON
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from django.http import HttpRequest
+    from django.http.response import HttpResponseBase
+    from django.urls import URLPattern
+
+    from accounts.models import User
+
+    #: Titles and addresses of the pages above one.
+    Trail = Sequence[tuple[str, str]]
+
+
+#: The name of the query parameter that asks for one part of a page.
+PART: Final = PART_PARAMETER
+
+
+class StaffPage(View):
+    """A page of the admin site for staff.
+
+    Attributes:
+        needs: the staff role that may see it.
+        parts: templates of parts that a page polls by ``?part=name``.
+        is_fullwidth: whether it takes the width of the window.
+    """
+
+    title: str = ""
+    template_name: str = ""
+    needs: ClassVar[StaffRole] = StaffRole.SUPPORT
+    parts: ClassVar[Mapping[str, str]] = {}
+
+    @classmethod
+    def at(cls, route: str, name: str) -> URLPattern:
+        """Return the address of the page, behind the sign-in of the admin site."""
+        return path(route, admin.site.admin_view(cls.as_view()), name=name)
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """Answer the request, or say on a page why not."""
+        try:
+            if not may(request, self.needs):
+                raise Forbidden("Your role on this site does not allow this. Ask a platform admin.")
+            self.prepare()
+            # Parts of the templates are read while they are rendered.
+            return super().dispatch(request, *args, **kwargs)
+        except ApiError as error:
+            return self.show("backoffice/failed.html", {"error": error}, status=error.status)
+
+    def prepare(self) -> None:
+        """Read what the page is about, before anything else."""
+
+    def read(self) -> Mapping[str, Any]:
+        """Return what the template shows."""
+        return {}
+
+    def heading(self) -> str:
+        """Return the title of the page."""
+        return self.title
+
+    def trail(self) -> Trail:
+        """Return the pages above this one."""
+        return [("Home", reverse("admin:index"))]
+
+    def get(self, request: HttpRequest, **_: Any) -> HttpResponseBase:
+        template = self.parts.get(request.GET.get(PART, ""), self.template_name)
+        return self.show(template, self.read())
+
+    def show(self, template: str, content: Mapping[str, Any], *, status: int = 200) -> HttpResponse:
+        """Return a page in the frame of the admin site."""
+        context = {
+            **admin.site.each_context(self.request),
+            "title": self.heading(),
+            "trail": self.trail(),
+            "page": self,
+            "is_admin": may(self.request, StaffRole.ADMIN),
+            **content,
+        }
+        return TemplateResponse(self.request, template, context, status=status)
+
+    @property
+    def user(self) -> User:
+        """Who uses the page. `admin_view` lets only users in."""
+        return cast("User", self.request.user)
+
+    @property
+    def actor(self) -> str:
+        """The email of who uses the page."""
+        return self.user.email
+
+
+def may(request: HttpRequest, role: StaffRole) -> bool:
+    """Return True if the user has the staff role; admins have that of support too."""
+    own = request.user.staff_role  # type: ignore[union-attr]  # admin_view lets only users in
+    return own is StaffRole.ADMIN or own is role
+
+
+class DeletedTenant(TenantNotFound):
+    """The tenant is deleted."""
+
+    message = "The tenant is deleted: nothing of it can be changed."
+
+
+class TenantPage(StaffPage):
+    """A page of one tenant, deleted ones included, with the tabs of all its pages.
+
+    Attributes:
+        needs_live: whether a deleted tenant has no such page.
+    """
+
+    needs_live: ClassVar[bool] = False
+    tenant: Tenant
+
+    def prepare(self) -> None:
+        tenant = Tenant.objects.select_related("account").filter(pk=self.kwargs["tenant"]).first()
+        if tenant is None:
+            raise TenantNotFound
+        self.tenant = tenant
+        if self.needs_live and tenant.deleted_at is not None:
+            raise DeletedTenant
+
+    def heading(self) -> str:
+        return f"{self.title}: {self.tenant.name}" if hasattr(self, "tenant") else self.title
+
+    def trail(self) -> Trail:
+        pages = [*super().trail(), ("Tenants", reverse("admin:accounts_tenant_changelist"))]
+        if hasattr(self, "tenant"):
+            pages.append((self.tenant.name, self.to("tenant")))
+        return pages
+
+    def to(self, page: str, **more: Any) -> str:
+        """Return the address of another page of this tenant."""
+        return reverse(f"admin:{page}", kwargs={"tenant": self.kwargs["tenant"], **more})
+
+    def show(self, template: str, content: Mapping[str, Any], *, status: int = 200) -> HttpResponse:
+        tenant = getattr(self, "tenant", None)
+        tabs = [] if tenant is None else tabs_of(tenant.pk, path=self.request.path)
+        return super().show(template, {"tenant": tenant, "tabs": tabs, **content}, status=status)
+
+
+class ReasonForm(forms.Form):
+    """What every act asks for."""
+
+    reason = forms.CharField(
+        label="Reason or ticket",
+        max_length=MAX_REASON,
+        help_text="The record of events keeps it.",
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+
+
+class ActPage(StaffPage):
+    """A page with the form of an act. What it does is an event with a reason.
+
+    Attributes:
+        name: what the event says was done.
+        follows: what happens, for the reader.
+        button: the text of its button.
+        is_dangerous: whether it asks for the second factor again.
+    """
+
+    name: ClassVar[str]
+    follows: ClassVar[str] = ""
+    button: ClassVar[str] = "Do it"
+    is_dangerous: ClassVar[bool] = False
+    form_class: ClassVar[type[ReasonForm]] = ReasonForm
+    template_name = "backoffice/act.html"
+
+    def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
+        if self.is_dangerous:
+            raise_if_reauthentication_required(request, app="allauth.mfa")
+        return self.show(self.template_name, {"form": self.form(), **self.read()})
+
+    def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
+        if self.is_dangerous:
+            raise_if_reauthentication_required(request, app="allauth.mfa")
+        form = self.form(request.POST)
+        if not form.is_valid():
+            return self.show(self.template_name, {"form": form, **self.read()}, status=400)
+        try:
+            message = self.perform(form.cleaned_data)
+        except ApiError as error:
+            return self.refused(form, error)
+        messages.success(request, message)
+        return HttpResponseRedirect(self.done_at())
+
+    def perform(self, values: dict[str, Any]) -> str:
+        """Act, and record who did it and why, in one transaction. Return the message for the reader."""
+        with acting_for(values["reason"]), transaction.atomic():
+            message, after = self.act(values)
+            record_event(
+                EventKind.STAFF_ACTED,
+                actor=self.actor,
+                after={"act": self.name, **after},
+                **self.done_to(),
+            )
+        return message
+
+    def done_to(self) -> Mapping[str, Any]:
+        """Return what the event was done to: ``subject``, and ``tenant_id`` and ``account_id`` if known."""
+        raise NotImplementedError
+
+    def form(self, data: Any = None) -> ReasonForm:
+        """Return the form, with ``data`` if it was sent."""
+        return self.form_class(data, initial=self.initial()) if data is None else self.form_class(data)
+
+    def initial(self) -> dict[str, Any]:
+        """Return the first values of the form: those in the address."""
+        return {
+            name: self.request.GET[name] for name in self.form_class.base_fields if name in self.request.GET
+        }
+
+    def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        """Do it; return the message for the reader, and what the event adds.
+
+        Raises:
+            ApiError: it is refused. Nothing was done.
+        """
+        raise NotImplementedError
+
+    def refused(self, form: ReasonForm, error: ApiError) -> HttpResponse:
+        """Show the form again, with what is wrong."""
+        return self.show(
+            self.template_name, {"form": form, "error": error, **self.read()}, status=error.status
+        )
+
+    def done_at(self) -> str:
+        """Return the address that the reader goes to."""
+        raise NotImplementedError
+
+
+class TenantActPage(ActPage, TenantPage):
+    """A page with the form of an act on a tenant."""
+
+    def done_to(self) -> Mapping[str, Any]:
+        tenant = self.tenant
+        return {"subject": str(tenant.pk), "tenant_id": tenant.pk, "account_id": tenant.account_id}
+
+    def done_at(self) -> str:
+        return self.to("tenant")

@@ -1,0 +1,341 @@
+"""Page 10: who may do what on a tenant, of a person, everywhere; revoke many at once; offboard."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+from uuid import UUID
+
+from django import forms
+from django.http import HttpResponseRedirect
+from django.urls import reverse
+
+from accounts.admin.pages.base import (
+    ActPage,
+    ReasonForm,
+    StaffPage,
+    TenantActPage,
+    TenantPage,
+    may,
+)
+from accounts.admin.revoking import (
+    offboard,
+    revoke_rights,
+    set_member,
+    suggest_heirs,
+    why_not_offboard,
+)
+from accounts.admin.rights import (
+    HEADER,
+    MAX_ROWS,
+    far_reaching_rights,
+    left_alone,
+    rights_of,
+    rights_on,
+)
+from accounts.deletion import owned_alone
+from accounts.emails import normalize_email
+from accounts.events import record_event
+from accounts.limited_access import current_membership
+from accounts.models import Event, User
+from accounts.models.events import EventKind
+from accounts.models.users import MembershipRole, StaffRole
+from tenantadmin.lib.core.errors import Conflict, NotFound
+from tenantadmin.lib.http.csv_files import stream_csv
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from django.http import HttpRequest, HttpResponse
+    from django.http.response import HttpResponseBase
+
+    from accounts.admin.pages.base import Trail
+    from accounts.admin.rights import Right, Rights
+
+_EVENTS = 20
+#: What a link asks for to get the file instead of the page.
+_CSV = "csv"
+
+
+class RightsPage(StaffPage):
+    """A page with a table of rights, which is a file too."""
+
+    #: The name of the file.
+    file_name: ClassVar[str]
+
+    def rights(self, *, limit: int | None) -> Rights:
+        """Return the rights that the page is about."""
+        raise NotImplementedError
+
+    def done_to(self) -> Mapping[str, Any]:
+        """Return what events of this page are about, as `ActPage.done_to`."""
+        raise NotImplementedError
+
+    def revoke_at(self) -> str:
+        """Return the address of the page that revokes rights of this table."""
+        raise NotImplementedError
+
+    def get(self, request: HttpRequest, **more: Any) -> HttpResponseBase:
+        if request.GET.get("format") != _CSV:
+            return super().get(request, **more)
+        rights = self.rights(limit=None)
+        # Who took a list of rights away is worth knowing.
+        record_event(
+            EventKind.STAFF_ACTED,
+            actor=self.actor,
+            after={"act": "rights.exported", "rows": len(rights.rows)},
+            **self.done_to(),
+        )
+        return stream_csv(self.file_name, HEADER, rights.cells())
+
+
+class RevokePage(ActPage):
+    """Revoke the chosen rights: what they are, what follows, and a reason."""
+
+    title = "Revoke rights"
+    name = "rights.revoked"
+    button = "Revoke"
+    is_dangerous = True
+    needs: ClassVar[StaffRole] = StaffRole.ADMIN
+    template_name = "backoffice/people/revoke.html"
+    follows = (
+        "What is revoked stays so. It acts within five seconds, on tokens that are out already. Either all "
+        "of it is revoked or nothing."
+    )
+
+    def rights(self, *, limit: int | None) -> Rights:
+        """Return the rights among which the reader has chosen."""
+        raise NotImplementedError
+
+    def read(self) -> Mapping[str, Any]:
+        rights = self.rights(limit=None)
+        chosen = self._chosen(rights)
+        return {"chosen": chosen, "rights": rights, "alone": left_alone(chosen)}
+
+    def _chosen(self, rights: Rights) -> Sequence[Right]:
+        values = self.request.POST if self.request.method == "POST" else self.request.GET
+        keys = set(values.getlist("right"))
+        return [right for right in rights.rows if right.key in keys and right.can_be_revoked]
+
+    def act(self, _values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        chosen = self._chosen(self.rights(limit=None))
+        ended = revoke_rights(chosen, actor=self.actor)
+        if not ended:
+            raise Conflict("Nothing of this is in force any more. Go back and choose again.")
+        return f"Revoked {ended} of {len(chosen)}.", {"rights": [right.key for right in chosen]}
+
+
+class TenantRights(TenantPage):
+    """The rights on a tenant."""
+
+    def rights(self, *, limit: int | None) -> Rights:
+        return rights_on(self.tenant, limit=limit)
+
+    def done_to(self) -> Mapping[str, Any]:
+        tenant = self.tenant
+        return {"subject": str(tenant.pk), "tenant_id": tenant.pk, "account_id": tenant.account_id}
+
+    def done_at(self) -> str:
+        return self.to("tenant-people")
+
+
+class PeoplePage(TenantRights, RightsPage):
+    """Who may do what on the tenant, and the last events about it."""
+
+    title = "People"
+    template_name = "backoffice/tenant/people.html"
+    file_name = "tenant-access.csv"
+
+    def revoke_at(self) -> str:
+        return self.to("tenant-revoke")
+
+    def read(self) -> Mapping[str, Any]:
+        return {
+            "rights": self.rights(limit=MAX_ROWS),
+            "membership": current_membership(self.user, tenant_id=self.tenant.pk),
+            "events": Event.objects.filter(tenant_id=self.tenant.pk).order_by("-at", "-id")[:_EVENTS],
+        }
+
+
+class TenantRevokePage(TenantRights, RevokePage):
+    """Revoke rights on a tenant."""
+
+
+class MemberForm(ReasonForm):
+    """Who, and as what."""
+
+    email = forms.CharField(label="Email of a user", max_length=400)
+    role = forms.ChoiceField(label="Role", choices=MembershipRole.choices, initial=MembershipRole.OWNER)
+    field_order = ("email", "role", "reason")
+
+
+class MemberPage(TenantActPage):
+    """Make somebody a member, or change the role: a tenant without owner gets one here."""
+
+    title = "Add a member or change a role"
+    name = "member.set"
+    button = "Save"
+    is_dangerous = True
+    needs: ClassVar[StaffRole] = StaffRole.ADMIN
+    needs_live = True
+    form_class = MemberForm
+    follows = "The user has this role in the tenant, and no other, within five seconds."
+
+    def initial(self) -> dict[str, Any]:
+        return {"role": MembershipRole.OWNER, **super().initial()}
+
+    def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        email, role = normalize_email(values["email"]), MembershipRole(values["role"])
+        set_member(tenant_id=self.tenant.pk, email=email, role=role, actor=self.actor)
+        return f"{email} is {role} of {self.tenant.name}.", {"person": email, "role": role}
+
+    def done_at(self) -> str:
+        return self.to("tenant-people")
+
+
+class PersonScope(StaffPage):
+    """A page of one person."""
+
+    person: User
+
+    def prepare(self) -> None:
+        person = User.objects.filter(pk=self.kwargs["person"]).first()
+        if person is None:
+            raise NotFound("There is no such user. Events keep what it did.")
+        self.person = person
+
+    def heading(self) -> str:
+        return f"{self.title}: {self.person.email}" if hasattr(self, "person") else self.title
+
+    def trail(self) -> Trail:
+        pages = [*super().trail(), ("Users", reverse("admin:accounts_user_changelist"))]
+        if hasattr(self, "person"):
+            pages.append((self.person.email, self.done_at()))
+        return pages
+
+    def rights(self, *, limit: int | None) -> Rights:
+        return rights_of(self.person, limit=limit)
+
+    def done_to(self) -> Mapping[str, Any]:
+        return {"subject": self.person.email}
+
+    def done_at(self) -> str:
+        return reverse("admin:person", args=[self.kwargs["person"]])
+
+
+class PersonPage(PersonScope, RightsPage):
+    """What a person may do and where it is signed in, and the last events about it."""
+
+    title = "Person"
+    template_name = "backoffice/people/person.html"
+    file_name = "person-access.csv"
+
+    def revoke_at(self) -> str:
+        return reverse("admin:person-revoke", args=[self.person.pk])
+
+    def read(self) -> Mapping[str, Any]:
+        is_admin = may(self.request, StaffRole.ADMIN)
+        return {
+            "person": self.person,
+            "rights": self.rights(limit=MAX_ROWS),
+            "no_offboarding": why_not_offboard(self.person, actor=self.actor) if is_admin else "",
+            "events": Event.objects.filter(subject=self.person.email).order_by("-at", "-id")[:_EVENTS],
+        }
+
+
+class PersonRevokePage(PersonScope, RevokePage):
+    """Revoke rights of a person."""
+
+
+class PersonOfPage(StaffPage):
+    """Leads from an email to the page of its person."""
+
+    title = "Person"
+
+    def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
+        email = normalize_email(request.GET.get("email", "").replace("\0", ""))
+        found = User.objects.filter(email=email).values_list("pk", flat=True).first()
+        if found is None:
+            raise NotFound(f"There is no user '{email}'. Events keep what an earlier one did.")
+        return HttpResponseRedirect(reverse("admin:person", args=[found]))
+
+
+class OffboardPage(PersonScope, ActPage):
+    """See somebody off: hand over what only this person owns, then end everything."""
+
+    title = "Offboard"
+    name = "person.offboarded"
+    button = "Offboard"
+    is_dangerous = True
+    needs: ClassVar[StaffRole] = StaffRole.ADMIN
+    template_name = "backoffice/people/offboard.html"
+    follows = (
+        "First the new owners get what only this person owns. Then memberships, ownerships, grants, "
+        "personal access tokens, staff roles and sessions end, and the user is deactivated. Either all of it "
+        "happens or nothing. The user's row and its history stay."
+    )
+
+    def form(self, data: Any = None) -> ReasonForm:
+        alone = owned_alone(self.person)
+        accounts, tenants = list(alone[0].order_by("name", "pk")), list(alone[1].order_by("name", "pk"))
+        heirs = suggest_heirs(self.person, accounts=accounts, tenants=tenants) if data is None else {}
+        owned = [
+            *((account.pk, f"account {account.name}") for account in accounts),
+            *((tenant.pk, f"tenant {tenant.name}") for tenant in tenants),
+        ]
+        fields: dict[str, forms.Field] = {
+            str(key): forms.CharField(
+                label=f"New owner of the {name} (email)",
+                max_length=400,
+                initial=heirs.get(key),
+                widget=forms.TextInput(attrs={"placeholder": "Email of an active user"}),
+            )
+            for key, name in owned
+        }
+        form_class = type("OffboardForm", (ReasonForm,), {**fields, "field_order": [*fields, "reason"]})
+        made: ReasonForm = form_class(data)
+        return made
+
+    def read(self) -> Mapping[str, Any]:
+        return {
+            "person": self.person,
+            "refusal": why_not_offboard(self.person, actor=self.actor),
+            "rights": self.rights(limit=MAX_ROWS),
+        }
+
+    def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        heirs = {UUID(key): normalize_email(it) for key, it in values.items() if key != "reason"}
+        done = offboard(self.person.pk, heirs=heirs, actor=self.actor)
+        return f"Offboarded {self.person.email}.", done.as_json()
+
+
+class ReviewPage(RightsPage):
+    """The review of access: staff, wildcard tokens, and access for a limited time."""
+
+    title = "Access review"
+    template_name = "backoffice/people/review.html"
+    file_name = "access-review.csv"
+
+    def rights(self, *, limit: int | None) -> Rights:
+        return far_reaching_rights(limit=limit)
+
+    def done_to(self) -> Mapping[str, Any]:
+        return {"subject": "access-review"}
+
+    def revoke_at(self) -> str:
+        return reverse("admin:people-revoke")
+
+    def read(self) -> Mapping[str, Any]:
+        return {"rights": self.rights(limit=MAX_ROWS)}
+
+
+class ReviewRevokePage(RevokePage):
+    """Revoke what the review shows."""
+
+    def rights(self, *, limit: int | None) -> Rights:
+        return far_reaching_rights(limit=limit)
+
+    def done_to(self) -> Mapping[str, Any]:
+        return {"subject": "access-review"}
+
+    def done_at(self) -> str:
+        return reverse("admin:people")

@@ -1,0 +1,238 @@
+"""End many rights at once, hand ownerships over, and offboard a person: by the functions that the API calls.
+
+Each function works in one transaction: all of it happens, or nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.db import transaction
+
+from accounts.access.credentials import end_pat, end_refresh_token, lock_sign_in
+from accounts.access.rights import in_force
+from accounts.admin.rights import RightKind, left_alone, rights_of
+from accounts.billing.accounts import SentAccount, read_account, write_account
+from accounts.deletion import owned_alone
+from accounts.grants import end_grant
+from accounts.limited_access import end_access
+from accounts.memberships import change_memberships
+from accounts.models import Account, Membership, PermissionGrant, PersonalAccessToken, Tenant, User
+from accounts.models.users import MembershipRole, PrimaryRole
+from accounts.roles import has_other_active_admin, lock_admins, replace_roles
+from accounts.support_role import set_support
+from accounts.tenants.errors import TenantNotFound
+from tenantadmin.lib.core.errors import NotFound, ValidationFailed
+from tenantadmin.lib.http.admin_actions import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from uuid import UUID
+
+    from accounts.admin.rights import Right
+
+
+def revoke_rights(rights: Sequence[Right], *, actor: str) -> int:
+    """End rights; return how many. One that has ended meanwhile does not count.
+
+    Raises:
+        Refused: an account would have no owner.
+    """
+    with transaction.atomic():
+        # In this order other writers lock: accounts, users, tenants.
+        order = list(RightKind)
+        ordered = sorted(rights, key=lambda it: (order.index(it.kind), it.person.pk, str(it.key)))
+        accounts = {right.row.account_id for right in ordered if right.kind is RightKind.OWNERSHIP}
+        list(Account.objects.select_for_update(no_key=True).filter(pk__in=accounts).order_by("pk"))
+        if alone := left_alone(ordered).accounts:
+            raise Refused(
+                f"Nobody would own the account {alone[0].name}. Name another owner on its page first."
+            )
+        people = {right.person.pk for right in ordered if right.kind is RightKind.MEMBERSHIP}
+        list(User.objects.select_for_update(no_key=True).filter(pk__in=people).order_by("pk"))
+        return sum(_end(right, actor=actor) for right in ordered)
+
+
+def _end(right: Right, *, actor: str) -> bool:
+    row: Any = right.row
+    if right.kind is RightKind.OWNERSHIP:
+        return _change_owners(row.account_id, leaving=right.person.email, actor=actor)
+    if right.kind is RightKind.MEMBERSHIP:
+        if row.ends_at is not None:
+            return end_access(right.person, tenant_id=row.tenant_id, actor=actor)
+        return _end_memberships(right.person, actor=actor, tenants=[row.tenant_id]) > 0
+    if right.kind is RightKind.GRANT:
+        return end_grant(row, actor=actor)
+    return end_pat(row, actor=actor) if right.kind is RightKind.TOKEN else end_refresh_token(row, actor=actor)
+
+
+def _change_owners(account_id: UUID, *, leaving: str, actor: str, heir: str = "") -> bool:
+    """Write the account without the owner ``leaving``, and with ``heir``; return False if it is no owner."""
+    state = read_account(account_id)
+    if leaving not in state.owners:
+        return False
+    owners = {*state.owners, *([heir] if heir else [])} - {leaving}
+    write_account(
+        account_id=account_id,
+        document=sorted(owners),
+        parse=lambda owners: SentAccount(
+            name=state.name, owners=owners, billing_email=state.billing_email, seq=state.seq
+        ),
+        actor=actor,
+        may_change_plan=False,
+        may_change_owners=True,
+    )
+    return True
+
+
+def _end_memberships(user: User, *, actor: str, tenants: Collection[UUID] | None = None) -> int:
+    """End memberships of the locked row ``user``, all of them if ``tenants`` is None; return how many."""
+    held = Membership.objects.filter(user=user)
+    if tenants is not None:
+        held = held.filter(tenant__in=tenants)
+    # Locked in a fixed order, as other writers of memberships do.
+    list(Tenant.objects.select_for_update(no_key=True).filter(pk__in=held.values("tenant_id")).order_by("pk"))
+    stored = dict(held.values_list("tenant_id", "role"))
+    change_memberships(user, stored=stored, added={}, removed=list(stored), actor=actor)
+    return len(stored)
+
+
+def set_member(*, tenant_id: UUID, email: str, role: MembershipRole, actor: str) -> None:
+    """Make a user a member of a live tenant, or change its role.
+
+    Raises:
+        NotFound: there is no such user.
+        TenantNotFound: there is no such live tenant.
+    """
+    with transaction.atomic():
+        user = User.objects.select_for_update(no_key=True).filter(email=email).first()
+        if user is None:
+            raise NotFound(f"There is no user '{email}'. A user exists after the first sign-in.")
+        live = Tenant.objects.select_for_update(no_key=True).filter(pk=tenant_id, deleted_at__isnull=True)
+        if not live.exists():
+            raise TenantNotFound
+        stored = dict(user.memberships.filter(tenant=tenant_id).values_list("tenant_id", "role"))
+        change_memberships(user, stored=stored, added={tenant_id: role}, removed=(), actor=actor)
+
+
+@dataclass(frozen=True, slots=True)
+class Offboarding:
+    """How many of each ended, and what was handed over."""
+
+    handed_over: int
+    memberships: int
+    accounts: int
+    grants: int
+    tokens: int
+
+    def as_json(self) -> dict[str, int]:
+        return {
+            "handedOver": self.handed_over,
+            "memberships": self.memberships,
+            "accounts": self.accounts,
+            "grants": self.grants,
+            "tokens": self.tokens,
+        }
+
+
+def why_not_offboard(person: User, *, actor: str) -> str:
+    """Return why the person cannot be offboarded; an empty text if it can."""
+    if person.email == actor:
+        return "This is you. Ask another platform admin."
+    if person.is_platform_admin and not has_other_active_admin(person):
+        return "This is the last active platform admin. Make somebody else one first."
+    if not person.is_active and not rights_of(person, limit=1).rows:
+        return "The person is inactive and has no right any more."
+    return ""
+
+
+def suggest_heirs(person: User, *, accounts: Iterable[Account], tenants: Iterable[Tenant]) -> dict[UUID, str]:
+    """Return active users who could own what only ``person`` owns, if there is somebody at hand.
+
+    Of a tenant: one of its admins, else another owner of its account, else who gets the account. Of an
+    account: another owner or admin of one of its tenants.
+    """
+    account_of = {tenant.pk: tenant.account_id for tenant in tenants}
+    ids = {account.pk for account in accounts}
+    members = Membership.objects.filter(user__is_active=True, ends_at__isnull=True).exclude(user=person)
+    admins = members.filter(tenant__in=account_of, role=MembershipRole.ADMIN)
+    owners = User.objects.filter(is_active=True, owned_accounts__in={*account_of.values()} - ids)
+    near = members.filter(tenant__account__in=ids).exclude(role=MembershipRole.MEMBER)
+    heirs: dict[UUID, str] = {}
+    for resource, email in (
+        *admins.order_by("user__email").values_list("tenant_id", "user__email"),
+        *owners.exclude(pk=person.pk).order_by("email").values_list("owned_accounts", "email"),
+        *near.order_by("-role", "user__email").values_list("tenant__account_id", "user__email"),
+    ):
+        heirs.setdefault(resource, email)
+    of_accounts = {tenant: heirs[account] for tenant, account in account_of.items() if account in heirs}
+    return {**of_accounts, **heirs}
+
+
+def offboard(person_id: int, *, heirs: Mapping[UUID, str], actor: str) -> Offboarding:
+    """Hand over what only this person owns, then end all its rights, tokens and sessions, and deactivate it.
+
+    ``heirs`` maps the ids of these accounts and tenants to the emails of their new owners.
+
+    Raises:
+        NotFound: there is no such user.
+        Refused: it is the caller, or the last active platform admin.
+        ValidationFailed: an account or a tenant has no heir, or no active user has an heir's email.
+    """
+    with transaction.atomic():
+        email = User.objects.filter(pk=person_id).values_list("email", flat=True).first() or ""
+        lock_admins()
+        lock_sign_in(email)
+        # In this order other writers lock: accounts, users, tenants.
+        owned = Account.objects.filter(owners=person_id, deleted_at__isnull=True).values("pk")
+        accounts = list(Account.objects.select_for_update(no_key=True).filter(pk__in=owned).order_by("pk"))
+        locked = User.objects.select_for_update(no_key=True)
+        people = {it.email: it for it in locked.filter(email__in={email, *heirs.values()}).order_by("pk")}
+        person = people.pop(email, None)
+        if person is None:
+            raise NotFound("There is no such user.")
+        if refusal := why_not_offboard(person, actor=actor):
+            raise Refused(refusal)
+        alone_accounts, alone_tenants = owned_alone(person)
+        alone = {*alone_accounts.values_list("pk", flat=True), *alone_tenants.values_list("pk", flat=True)}
+        _require_heirs(alone, heirs, people)
+        tenants = sorted(alone_tenants.values_list("pk", flat=True))
+        for tenant_id in tenants:
+            set_member(tenant_id=tenant_id, email=heirs[tenant_id], role=MembershipRole.OWNER, actor=actor)
+        for account in accounts:
+            heir = heirs[account.pk] if account.pk in alone else ""
+            _change_owners(account.pk, leaving=email, heir=heir, actor=actor)
+        offboarding = Offboarding(
+            handed_over=len(alone),
+            memberships=_end_memberships(person, actor=actor),
+            accounts=len(accounts),
+            grants=sum(
+                end_grant(grant, actor=actor)
+                for grant in PermissionGrant.objects.select_related("grantee").filter(
+                    in_force(), grantee=person
+                )
+            ),
+            tokens=sum(
+                end_pat(pat, actor=actor)
+                for pat in PersonalAccessToken.objects.select_related("owner").filter(
+                    owner=person, revoked_at__isnull=True
+                )
+            ),
+        )
+        set_support(person, is_support=False, actor=actor)
+        # Deactivation ends the sessions.
+        primary = PrimaryRole.USER if person.role == PrimaryRole.ADMIN else None
+        replace_roles(email, primary=primary, scopes=(), active=False, actor=actor)
+    return offboarding
+
+
+def _require_heirs(alone: set[UUID], heirs: Mapping[UUID, str], people: Mapping[str, User]) -> None:
+    for resource in sorted(alone):
+        heir = heirs.get(resource, "")
+        if not heir:
+            message = "Nobody else owns this. Name a new owner."
+            raise ValidationFailed.at(f"/{resource}", "no-heir", message)
+        if heir not in people or not people[heir].is_active:
+            message = f"There is no other active user '{heir}'."
+            raise ValidationFailed.at(f"/{resource}", "unknown-user", message)

@@ -1,0 +1,281 @@
+"""Who may do what: memberships, ownerships, grants, access tokens and sessions, as rows of one table.
+
+A person's page, a tenant's people and the review of access show the same rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+from django.db.models import Exists, Max, OuterRef, Q
+from django.db.models.functions import Coalesce
+
+from accounts.access.principal import WILDCARD
+from accounts.access.rights import has_not_ended, in_force
+from accounts.admin.names import names_of
+from accounts.models import (
+    Account,
+    Membership,
+    PermissionGrant,
+    PersonalAccessToken,
+    RefreshToken,
+    Tenant,
+    User,
+)
+from accounts.models.billing import GrantResource
+from accounts.models.users import MembershipRole, PrimaryRole
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from django.db.models import QuerySet
+
+    from accounts.admin.names import Names
+
+#: Rows of each kind that a page shows. Files have all.
+MAX_ROWS: Final = 200
+_Ownership: Final = Account.owners.through
+
+
+class RightKind(StrEnum):
+    """Where a right comes from."""
+
+    ROLE = "role"
+    OWNERSHIP = "ownership"
+    MEMBERSHIP = "membership"
+    GRANT = "grant"
+    TOKEN = "token"  # noqa: S105
+    SESSION = "session"
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """One right of a person. ``row`` is what gives it; ``on`` are the ids of tenants and accounts."""
+
+    kind: RightKind
+    row: Any
+    person: User
+    what: str
+    on: Sequence[UUID] = field(default=())
+    has_wildcard: bool = False
+    since: dt.datetime | None = None
+    until: dt.datetime | None = None
+    #: When it was last used. Of roles, memberships, ownerships and grants: when the person was last seen.
+    last_used_at: dt.datetime | None = None
+
+    @property
+    def key(self) -> str:
+        """What names the right in a form."""
+        return f"{self.kind}:{self.row.pk}"
+
+    @property
+    def can_be_revoked(self) -> bool:
+        """False for roles, which have pages of their own."""
+        return self.kind is not RightKind.ROLE
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """Rights, the names of what they are on, and whether there are more than a page shows."""
+
+    rows: Sequence[Right]
+    names: Names
+    is_cut: bool = False
+
+    def cells(self) -> Iterator[list[Any]]:
+        """Yield the rows of the file: see `HEADER`."""
+        for right in self.rows:
+            known = [self.names[it][1] for it in right.on if it in self.names]
+            yield [
+                right.person.email,
+                "yes" if right.person.is_active else "no",
+                right.kind,
+                right.what,
+                "everything" if right.has_wildcard else "; ".join(known),
+                " ".join(map(str, right.on)),
+                right.since,
+                right.until,
+                right.last_used_at,
+            ]
+
+
+HEADER: Final = ("person", "active", "kind", "right", "on", "ids", "since", "until", "last use")
+
+
+def rights_of(person: User, *, limit: int | None = MAX_ROWS) -> Rights:
+    """Return the rights of a person that are in force."""
+    return _collect(
+        limit,
+        memberships=Membership.objects.filter(user=person),
+        ownerships=_Ownership.objects.filter(user=person, account__deleted_at__isnull=True),
+        grants=PermissionGrant.objects.filter(grantee=person),
+        tokens=PersonalAccessToken.objects.filter(owner=person),
+        sessions=RefreshToken.objects.filter(user=person),
+        staff=User.objects.filter(_is_staff(), pk=person.pk),
+    )
+
+
+def rights_on(tenant: Tenant, *, limit: int | None = MAX_ROWS) -> Rights:
+    """Return the rights on a tenant that are in force, those that come from its account among them."""
+    on_tenant = Q(resource=GrantResource.TENANT, resource_id=tenant.pk)
+    on_account = Q(resource=GrantResource.ACCOUNT, resource_id=tenant.account_id)
+    return _collect(
+        limit,
+        memberships=Membership.objects.filter(tenant=tenant),
+        ownerships=_Ownership.objects.filter(account=tenant.account_id),
+        grants=PermissionGrant.objects.filter(on_tenant | on_account),
+        tokens=PersonalAccessToken.objects.filter(
+            Q(tenants__overlap=[str(tenant.pk), WILDCARD])
+            | Q(accounts__overlap=[str(tenant.account_id), WILDCARD])
+        ),
+    )
+
+
+def far_reaching_rights(*, limit: int | None = MAX_ROWS) -> Rights:
+    """Return what reaches beyond a customer: staff, wildcard tokens, and access for a limited time."""
+    return _collect(
+        limit,
+        staff=User.objects.filter(_is_staff()),
+        memberships=Membership.objects.filter(ends_at__isnull=False),
+        tokens=PersonalAccessToken.objects.filter(
+            Q(tenants__overlap=[WILDCARD]) | Q(accounts__overlap=[WILDCARD])
+        ),
+    )
+
+
+def _is_staff() -> Q:
+    return Q(role=PrimaryRole.ADMIN) | Q(is_support=True)
+
+
+def _collect(
+    limit: int | None,
+    *,
+    memberships: QuerySet[Membership],
+    ownerships: QuerySet[Any] | None = None,
+    grants: QuerySet[PermissionGrant] | None = None,
+    tokens: QuerySet[PersonalAccessToken],
+    sessions: QuerySet[RefreshToken] | None = None,
+    staff: QuerySet[User] | None = None,
+) -> Rights:
+    """Read the rows in a constant number of queries, and make rights of them."""
+    lists: list[QuerySet[Any]] = []
+    if staff is not None:
+        lists.append(staff.order_by("role", "email"))
+    if ownerships is not None:
+        lists.append(ownerships.select_related("user", "account").order_by("user__email", "pk"))
+    lists.append(memberships.filter(has_not_ended()).select_related("user").order_by("user__email", "pk"))
+    if grants is not None:
+        lists.append(grants.filter(in_force()).select_related("grantee", "granted_by").order_by("pk"))
+    lists.append(tokens.filter(in_force()).select_related("owner").order_by("owner__email", "pk"))
+    if sessions is not None:
+        lists.append(sessions.filter(in_force()).select_related("user").order_by("-created_at"))
+    found = [list(rows if limit is None else rows[: limit + 1]) for rows in lists]
+    is_cut = limit is not None and any(len(rows) > limit for rows in found)
+    rows = list(chain.from_iterable(rows[:limit] for rows in found))
+    seen = _last_seen({_person_of(row).pk: _person_of(row) for row in rows})
+    rights = [_right(row, seen) for row in rows]
+    return Rights(rights, names_of(chain.from_iterable(right.on for right in rights)), is_cut)
+
+
+def _person_of(row: Any) -> User:
+    if isinstance(row, User):
+        return row
+    person: User = (
+        row.grantee
+        if isinstance(row, PermissionGrant)
+        else row.owner
+        if isinstance(row, PersonalAccessToken)
+        else row.user
+    )
+    return person
+
+
+def _last_seen(people: dict[int, User]) -> dict[int, dt.datetime | None]:
+    """Return when each person last signed in, or used a session or a token, in two queries."""
+    of_sessions = RefreshToken.objects.filter(user__in=people).values_list("user")
+    of_tokens = PersonalAccessToken.objects.filter(owner__in=people).values_list("owner")
+    last_of_session = Max(Coalesce("last_used_at", "created_at"))
+    moments: dict[int, list[dt.datetime | None]] = {key: [it.last_login] for key, it in people.items()}
+    for key, at in chain(
+        of_sessions.annotate(last=last_of_session).order_by(),
+        of_tokens.annotate(last=Max("last_used_at")).order_by(),
+    ):
+        moments[key].append(at)
+    return {key: max(filter(None, found), default=None) for key, found in moments.items()}
+
+
+def _right(row: Any, seen: dict[int, dt.datetime | None]) -> Right:
+    person = _person_of(row)
+    last = seen[person.pk]
+    if isinstance(row, User):
+        what = "platform admin" if row.role == PrimaryRole.ADMIN else "support"
+        return Right(RightKind.ROLE, row, person, what, has_wildcard=True, last_used_at=last)
+    if isinstance(row, _Ownership):
+        account: Any = row.account
+        return Right(RightKind.OWNERSHIP, row, person, "account owner", [account.pk], last_used_at=last)
+    if isinstance(row, Membership):
+        on, until = [row.tenant_id], row.ends_at
+        return Right(RightKind.MEMBERSHIP, row, person, row.role, on, until=until, last_used_at=last)
+    if isinstance(row, PermissionGrant):
+        return Right(
+            RightKind.GRANT,
+            row,
+            person,
+            ", ".join(sorted(row.permissions)),
+            [row.resource_id],
+            since=row.created_at,
+            until=row.expires_at,
+            last_used_at=last,
+        )
+    if isinstance(row, PersonalAccessToken):
+        return Right(
+            RightKind.TOKEN,
+            row,
+            person,
+            f"{row.name} ({row}): {', '.join(row.scopes)}",
+            [UUID(it) for it in (*row.tenants, *row.accounts) if it != WILDCARD],
+            has_wildcard=WILDCARD in (*row.tenants, *row.accounts),
+            since=row.created_at,
+            until=row.expires_at,
+            last_used_at=row.last_used_at,
+        )
+    return Right(
+        RightKind.SESSION,
+        row,
+        person,
+        f"{row.provider or 'one-time link'}, {row.address or 'unknown address'}",
+        since=row.created_at,
+        until=row.expires_at,
+        last_used_at=row.last_used_at or row.created_at,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LeftAlone:
+    """Accounts and tenants that would have no owner without some rights."""
+
+    accounts: Sequence[Account]
+    tenants: Sequence[Tenant]
+
+
+def left_alone(rights: Iterable[Right]) -> LeftAlone:
+    """Return what would have no owner if all these rights ended, in at most two queries."""
+    chosen = list(rights)
+    owned = {it.row.pk: it.row.account_id for it in chosen if it.kind is RightKind.OWNERSHIP}
+    held = {
+        it.row.pk: it.row.tenant_id
+        for it in chosen
+        if it.kind is RightKind.MEMBERSHIP and it.row.role == MembershipRole.OWNER
+    }
+    of_account = _Ownership.objects.filter(account=OuterRef("pk")).exclude(pk__in=owned)
+    of_tenant = Membership.objects.filter(tenant=OuterRef("pk"), role=MembershipRole.OWNER)
+    accounts = Account.objects.filter(~Exists(of_account), pk__in=set(owned.values()))
+    tenants = Tenant.objects.filter(
+        ~Exists(of_tenant.exclude(pk__in=held)), pk__in=set(held.values()), deleted_at__isnull=True
+    )
+    return LeftAlone(list(accounts), list(tenants))

@@ -1,0 +1,35 @@
+"""Staff pages of people, accounts and configuration, inside the namespace ``admin``."""
+
+from __future__ import annotations
+
+from accounts.admin.pages import access, accounts, config, engine, people
+from accounts.admin.tabs import add_tab
+
+_TENANT = "tenants/<uuid:tenant>/"
+_ACCOUNT = "accounts/<uuid:account>/"
+_DOMAIN = f"{_ACCOUNT}domains/<str:domain>/"
+_PERSON = "people/<int:person>/"
+
+add_tab(80, "People", page="tenant-people")
+add_tab(90, "Configuration", page="tenant-config")
+
+urlpatterns = [
+    people.PeoplePage.at(f"{_TENANT}people/", "tenant-people"),
+    people.TenantRevokePage.at(f"{_TENANT}people/revoke/", "tenant-revoke"),
+    people.MemberPage.at(f"{_TENANT}people/member/", "tenant-member"),
+    access.AccessPage.at(f"{_TENANT}people/access/", "tenant-access"),
+    access.EndAccessPage.at(f"{_TENANT}people/access/end/", "tenant-access-end"),
+    config.ConfigPage.at(f"{_TENANT}config/", "tenant-config"),
+    engine.EnginePage.at(f"{_TENANT}config/engine/", "tenant-engine"),
+    accounts.AccountPage.at(_ACCOUNT, "account"),
+    accounts.ChangeAccountPage.at(f"{_ACCOUNT}change/", "account-change"),
+    accounts.CheckDomainPage.at(f"{_DOMAIN}check/", "domain-check"),
+    accounts.VerifyDomainPage.at(f"{_DOMAIN}verify/", "domain-verify"),
+    accounts.FqdnPage.at("fqdns/", "fqdns"),
+    people.ReviewPage.at("people/", "people"),
+    people.ReviewRevokePage.at("people/revoke/", "people-revoke"),
+    people.PersonOfPage.at("people/of/", "person-of"),
+    people.PersonPage.at(_PERSON, "person"),
+    people.PersonRevokePage.at(f"{_PERSON}revoke/", "person-revoke"),
+    people.OffboardPage.at(f"{_PERSON}offboard/", "person-offboard"),
+]

@@ -1,0 +1,224 @@
+"""The ways into the admin site: identity providers, mailed links, passkeys and, last, the password.
+
+Each proves who somebody is. `sign_in` then asks for the second factor and opens the session, by the login
+stages of django-allauth.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from allauth.account.decorators import reauthentication_required
+from allauth.account.internal.flows.login import record_authentication
+from allauth.account.utils import perform_login
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth import get_user
+from django.contrib.auth.views import LoginView
+from django.db import transaction
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from accounts.access.credentials import lock_sign_in
+from accounts.emails import check_email
+from accounts.events import known_address, sign_in_failures_recorded
+from accounts.signin.callback import prove_identity
+from accounts.signin.flow import (
+    Identity,
+    check_identity,
+    find_identity,
+    find_user,
+    link_identity,
+)
+from accounts.signin.links import find_link, request_link, use_link
+from accounts.signin.providers import authorization_url
+from accounts.signin.staff.adapters import NOT_STAFF
+from accounts.signin.staff.passwords import PasswordForm
+from accounts.signin.state import Purpose, bind_browser, new_browser_id
+from tenantadmin.lib.core.addresses import client_address
+from tenantadmin.lib.core.errors import ApiError, Forbidden
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest, HttpResponse
+
+    from accounts.models import User
+    from accounts.signin.state import PendingSignIn
+
+
+class StaffLoginView(LoginView):
+    """The page with all ways in. Its own form takes the password, which is the last of them."""
+
+    template_name = "admin/login.html"
+    authentication_form = PasswordForm
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        target = self.get_redirect_url()
+        return {
+            **super().get_context_data(**kwargs),
+            "next": target,
+            "app_path": self.request.get_full_path(),
+            "providers": settings.SIGNIN_PROVIDERS,
+            "links_enabled": settings.MAGIC_LINKS_ENABLED,
+        }
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        return sign_in(self.request, form.get_user(), method="password", target=self.get_redirect_url())
+
+    def form_invalid(self, form: Any) -> HttpResponse:
+        answer = super().form_invalid(form)
+        if form.refusal is not None:
+            answer.status_code = form.refusal.status
+            for name, value in form.refusal.headers.items():
+                answer[name] = value
+        return answer
+
+
+def sign_in(
+    request: HttpRequest, user: User, *, method: str, provider: str | None = None, target: str = ""
+) -> HttpResponse:
+    """Ask for the second factor, or open the session and go to ``target``, a checked address."""
+    record_authentication(request, user, method, provider=provider)
+    answer: HttpResponse = perform_login(request, user, redirect_url=target or None)
+    return answer
+
+
+@never_cache
+@require_GET
+def start_at_provider(request: HttpRequest, provider: str) -> HttpResponse:
+    """Go to the identity provider's page."""
+    return _go_to_provider(request, provider, purpose=Purpose.STAFF, target=_checked_target(request))
+
+
+@never_cache
+@require_POST
+@reauthentication_required(app="allauth.mfa")  # type: ignore[untyped-decorator]
+def start_linking(request: HttpRequest, provider: str) -> HttpResponse:
+    """Go to the identity provider's page, to link the identity that it proves to the signed-in user."""
+    return _go_to_provider(request, provider, purpose=Purpose.LINK, user_id=request.user.pk)
+
+
+def finish_at_provider(request: HttpRequest, pending: PendingSignIn, *, refused: bool) -> HttpResponse:
+    """Sign in, or link the identity: what ``pending`` was begun for."""
+    # The callback is a view of the API, which has put the bearer's user here.
+    request.user = get_user(request)
+    try:
+        identity = prove_identity(request, pending, refused=refused)
+        if pending.purpose == Purpose.LINK:
+            return _link(request, identity, user_id=pending.user_id)
+        with sign_in_failures_recorded(known_address(identity.email)):
+            return _sign_in_by(request, identity, target=pending.redirect)
+    except ApiError as error:
+        messages.error(request, error.text)
+        return redirect("admin:login")
+
+
+@never_cache
+@require_POST
+def ask_for_link(request: HttpRequest) -> HttpResponse:
+    """Mail a sign-in link. Known and unknown addresses get the same answer."""
+    try:
+        email = check_email(request.POST.get("email", ""))
+        request_link(email=email, redirect="", address=client_address(request), page=reverse("staff-link"))
+    except ValueError as error:
+        messages.error(request, str(error))
+    except ApiError as error:
+        messages.error(request, error.text)
+    else:
+        messages.success(request, f"A link is on its way to {email}. It works once, for 15 minutes.")
+    return redirect("admin:login")
+
+
+@never_cache
+@require_http_methods(["GET", "POST"])
+def use_mailed_link(request: HttpRequest) -> HttpResponse:
+    """Show a button, which mail scanners that follow links do not press. Sign in when it is pressed."""
+    token = request.POST.get("token") or request.GET.get("t", "")
+    if request.method == "GET":
+        answer = render(request, "admin/link.html", {"token": token, "title": "Sign in"})
+        answer["Referrer-Policy"] = "same-origin"
+        return answer
+    try:
+        link = find_link(token)
+        with sign_in_failures_recorded(link.email), transaction.atomic():
+            use_link(link)
+            return _sign_in_by(request, Identity(email=link.email, email_verified=True))
+    except ApiError as error:
+        messages.error(request, error.text)
+        return redirect("admin:login")
+
+
+@never_cache
+@require_GET
+def show_ways_in(request: HttpRequest) -> HttpResponse:
+    """Show the user's own ways in: linked identity, second factors, password."""
+    if not request.user.is_authenticated:
+        return redirect("admin:login")
+    context = {
+        "title": "Ways to sign in",
+        "others": [name for name in settings.SIGNIN_PROVIDERS if name != request.user.identity_provider],
+    }
+    return render(request, "admin/ways_in.html", context)
+
+
+def _go_to_provider(
+    request: HttpRequest, provider: str, *, purpose: Purpose, target: str = "", user_id: int | None = None
+) -> HttpResponse:
+    if provider not in settings.SIGNIN_PROVIDERS:
+        messages.error(request, f"There is no identity provider {provider!r}.")
+        return redirect("admin:login")
+    browser = new_browser_id()
+    try:
+        page = authorization_url(
+            request, provider=provider, redirect=target, browser=browser, purpose=purpose, user_id=user_id
+        )
+    except ApiError as error:
+        messages.error(request, error.text)
+        return redirect("admin:login")
+    answer = redirect(page)
+    bind_browser(answer, browser)
+    return answer
+
+
+def _sign_in_by(request: HttpRequest, identity: Identity, *, target: str = "") -> HttpResponse:
+    """Sign in the platform admin whom ``identity`` proves. Nobody is created.
+
+    Raises:
+        SignInFailed: the address is not verified or not valid, or its user has another identity.
+        Forbidden: there is no such platform admin, or its domain may not sign in.
+    """
+    email = check_identity(identity)
+    with transaction.atomic():
+        lock_sign_in(email)
+        user = find_user(identity, email)
+        if user is None or not user.is_staff:
+            raise Forbidden(NOT_STAFF)
+        link_identity(user, identity)
+    if not identity.provider:
+        return sign_in(request, user, method="link")
+    return sign_in(request, user, method="socialaccount", provider=identity.provider, target=target)
+
+
+def _link(request: HttpRequest, identity: Identity, *, user_id: int | None) -> HttpResponse:
+    if not request.user.is_authenticated or request.user.pk != user_id:
+        raise Forbidden("Sign in again, then link the identity provider.")
+    email = check_identity(identity)
+    with transaction.atomic():
+        lock_sign_in(email)
+        owner = find_identity(identity)
+        if owner is not None and owner.pk != user_id:
+            raise Forbidden(f"This identity belongs to {owner.email}.")
+        link_identity(request.user, identity)
+    messages.success(request, f"You sign in through {identity.provider!r} now.")
+    return redirect("staff-ways-in")
+
+
+def _checked_target(request: HttpRequest) -> str:
+    """Return the address in ``next`` if it is of this site."""
+    target = request.GET.get("next", "")
+    is_ours = url_has_allowed_host_and_scheme(
+        target, allowed_hosts={request.get_host()}, require_https=request.is_secure()
+    )
+    return target if is_ours else ""

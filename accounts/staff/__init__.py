@@ -1,1 +1,0 @@
-"""Actions, names and the sign-in form of the admin site."""

@@ -1,0 +1,3 @@
+"""The admin site of this app. Django imports this package to register its models."""
+
+from analytics.admin import model_admins  # noqa: F401

@@ -1,0 +1,97 @@
+"""What the pages of insights show: recommendations with what they change, and digests with their SQL."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from analytics.advice.edits import apply_edits, read_edits
+from analytics.advice.effects import list_effects
+from analytics.advice.mining import read_mining
+from analytics.advice.recommendations import list_recommendations
+from analytics.digest.facts import show_fact
+from analytics.digest.rendering import as_html_sections
+from analytics.digest.stored import list_periods, read_digest
+from analytics.models import Mining, Recommendation
+from rules.admin.rules import diff_lines
+from rules.ruleset import read_ruleset
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from uuid import UUID
+
+    from analytics.digest.rendering import ShownSection
+    from analytics.models import Digest, Effect
+
+_UNDER_WAY: Final = (Mining.State.QUEUED, Mining.State.RUNNING)
+#: Earlier digests that a page offers.
+_DIGESTS: Final = 60
+
+
+def is_searching(mining: Mining | None) -> bool:
+    """Return True while a search for recommendations waits or runs."""
+    return mining is not None and mining.state in _UNDER_WAY
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """A tenant's recommendations: undecided ones, or the others, each with its effect if it was measured."""
+
+    mining: Mining | None
+    shown: Sequence[tuple[Recommendation, Effect | None]]
+    undecided: int
+    decided: int
+
+
+def read_advice(tenant_id: UUID, *, is_decided: bool) -> Advice:
+    """Return the decided or the undecided recommendations of a tenant, in three queries."""
+    found = list_recommendations(tenant_id=tenant_id)
+    undecided = [row for row in found if row.state in Recommendation.UNDECIDED]
+    shown = [row for row in found if row not in undecided] if is_decided else undecided
+    effects = list_effects(row.pk for row in shown)
+    return Advice(
+        mining=read_mining(tenant_id=tenant_id),
+        shown=[(row, effects.get(row.pk)) for row in shown],
+        undecided=len(undecided),
+        decided=len(found) - len(undecided),
+    )
+
+
+def diff_recommendation(found: Recommendation) -> list[tuple[str, str]] | None:
+    """Return the lines of the diff that accepting makes; None if the rules were written since.
+
+    Raises:
+        TenantNotFound: there is no such live tenant.
+    """
+    current = read_ruleset(found.tenant_id)
+    if current.seq != found.seq:
+        return None
+    return diff_lines(current.rules, apply_edits(current.rules, read_edits(found.patch)))
+
+
+@dataclass(frozen=True, slots=True)
+class DigestPage:
+    """One digest, and the periods of the others. Without any, ``digest`` is None.
+
+    ``facts`` are its numbers (as JSON, with their SQL), each with the text that shows it.
+    """
+
+    periods: Sequence[str]
+    digest: Digest | None = None
+    sections: Sequence[ShownSection] = ()
+    facts: Sequence[tuple[dict[str, Any], str]] = ()
+
+
+def read_digest_page(tenant_id: UUID, *, period: str) -> DigestPage:
+    """Return the digest of a period, or the newest if ``period`` is empty.
+
+    Raises:
+        DigestNotFound: there is none of this period.
+    """
+    periods = list_periods(tenant=tenant_id, most=_DIGESTS)
+    if not period and not periods:
+        return DigestPage(periods)
+    digest = read_digest(tenant=tenant_id, period=period or periods[0])
+    sections = as_html_sections(digest.document, digest.texts, link_fact=lambda fact: f"#sql-{fact['id']}")
+    facts = [(fact, show_fact(fact)) for fact in digest.document["facts"]]
+    return DigestPage(periods, digest, sections, facts)

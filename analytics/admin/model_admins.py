@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django.contrib import admin
+from django.db.models import Exists, OuterRef
+from django.utils.html import format_html
+
+from accounts.admin.names import NamingAdmin
+from analytics.digest.stored import render_digest
+from analytics.models import (
+    Build,
+    DayRollup,
+    Digest,
+    DigestMail,
+    DigestPreference,
+    Effect,
+    MergedRollup,
+    Mining,
+    ModelExchange,
+    Recommendation,
+    ReplayRun,
+    SummaryDocument,
+    TenantHealth,
+)
+from logs.pending import pending_days_of
+from tenantadmin.lib.http.admin import ReadOnlyAdmin, shortened
+
+if TYPE_CHECKING:
+    from django.db.models import Field, QuerySet
+    from django.http import HttpRequest
+
+    from tenantadmin.lib.http.admin_lists import Shown
+
+
+@admin.register(DayRollup)
+class DayRollupAdmin(NamingAdmin):
+    list_display = ("day", "tenant_id", "bytes", "version", "built_at")
+    ordering = ("-tenant_id", "-day")
+    search_fields = ("tenant_id",)
+
+
+@admin.register(MergedRollup)
+class MergedRollupAdmin(NamingAdmin):
+    list_display = ("period", "tenant_id", "bytes", "version", "built_at")
+    ordering = ("-tenant_id", "-period")
+    search_fields = ("tenant_id",)
+
+
+@admin.register(SummaryDocument)
+class SummaryDocumentAdmin(NamingAdmin):
+    list_display = ("kind", "period", "tenant_id", "incomplete", "bytes", "etag", "built_at")
+    list_filter = ("kind",)
+    ordering = ("-tenant_id", "-kind", "-period")
+    search_fields = ("tenant_id",)
+    exclude: ClassVar = ("body",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows: QuerySet[Any] = super().get_queryset(request)
+        pending = pending_days_of(OuterRef("tenant_id"), OuterRef("period"))
+        annotated: QuerySet[Any] = rows.annotate(lacks_days=Exists(pending))
+        return annotated
+
+    @admin.display(boolean=True, ordering="lacks_days")
+    def incomplete(self, row: Any) -> bool:
+        """Tell whether a day of the period has logs that no build has read yet."""
+        return bool(row.lacks_days)
+
+
+@admin.register(Build)
+class BuildAdmin(NamingAdmin):
+    list_display = (
+        *("started_at", "tenant_id", "period", "state"),
+        *("finished_at", "rows", shortened("error")),
+    )
+    list_filter = ("state", "started_at")
+    search_fields = ("tenant_id",)
+
+
+@admin.register(ReplayRun)
+class ReplayRunAdmin(NamingAdmin):
+    list_display = ("requested_at", "tenant_id", "state", "first_day", "last_day", shortened("error"))
+    list_filter = ("state", "requested_at")
+    search_fields = ("tenant_id",)
+
+
+@admin.register(TenantHealth)
+class TenantHealthAdmin(NamingAdmin):
+    list_display = (
+        *("tenant_id", "last_day", "rate_1", "rate_7", "rate_28", "requests_7"),
+        *("stale_days", "quarantined", "updated_at"),
+    )
+    search_fields = ("tenant_id",)
+
+
+@admin.register(Digest)
+class DigestAdmin(NamingAdmin):
+    list_display = ("period", "tenant_id", "first_day", "last_day", "made_at")
+    ordering = ("-tenant_id", "-period")
+    search_fields = ("tenant_id",)
+
+    def shown_as(self, field: Field[Any, Any]) -> Shown:
+        """Show the document as people read it. The API has its facts with their SQL."""
+        return document if field.name == "document" else super().shown_as(field)
+
+
+@admin.display(description="document")
+def document(obj: Digest) -> str:
+    """Show the digest as plain text."""
+    return format_html('<pre class="json">{}</pre>', render_digest(obj, "text/plain"))
+
+
+@admin.register(ModelExchange)
+class ModelExchangeAdmin(NamingAdmin):
+    list_display = ("sent_at", "tenant_id", "period", "outcome", shortened("reason"))
+    list_filter = ("outcome", "sent_at")
+    search_fields = ("tenant_id",)
+
+
+@admin.register(DigestPreference)
+class DigestPreferenceAdmin(ReadOnlyAdmin):
+    list_display = ("user", "tenant", "frequency")
+    list_filter = ("frequency",)
+    list_select_related = ("user", "tenant")
+    search_fields = ("user__email", "tenant__id")
+
+
+@admin.register(DigestMail)
+class DigestMailAdmin(NamingAdmin):
+    list_display = ("due_at", "tenant_id", "period", "user", "state", "attempts", "sent_at")
+    list_filter = ("state", "due_at")
+    list_select_related = ("user",)
+    search_fields = ("user__email",)
+
+
+@admin.register(Recommendation)
+class RecommendationAdmin(NamingAdmin):
+    list_display = ("mined_at", "tenant_id", "kind", "state", shortened("title"), "decided_by")
+    list_filter = ("state", "kind", "mined_at")
+    ordering = ("-mined_at", "-pk")
+    search_fields = ("tenant_id",)
+
+
+@admin.register(Mining)
+class MiningAdmin(NamingAdmin):
+    list_display = ("requested_at", "tenant_id", "state", "finished_at", shortened("error"))
+    list_filter = ("state",)
+    ordering = ("-requested_at", "-pk")
+    search_fields = ("tenant_id",)
+
+
+@admin.register(Effect)
+class EffectAdmin(NamingAdmin):
+    list_display = ("measured_at", "tenant_id", "recommendation", "state", "first_day", "last_day")
+    list_filter = ("state",)
+    list_select_related = ("recommendation",)
+    ordering = ("-pk",)
+    search_fields = ("tenant_id",)

@@ -1,0 +1,162 @@
+"""Page 8: builds of a tenant's days and periods, and quarantine."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from django import forms
+from django.db import transaction
+from django.db.models import Count, Max
+
+from accounts.admin.pages.base import PART, ReasonForm, TenantActPage, TenantPage
+from accounts.cursors import cut_page
+from accounts.tenants.listing import require_live_tenant
+from analytics.admin.pages.base import LogPage
+from analytics.models import Build, TenantHealth
+from analytics.summaries.days import mark_days_stale
+from analytics.tasks import refresh_day
+from logs.models import Partition, PendingBuild, QuarantinedEntry
+from logs.quarantine import read_quarantined
+from tenantadmin.lib.core.errors import BadRequest, NotFound
+from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.http.health import ObjectStoreUnreachable
+from tenantadmin.lib.objectstore import StoreError, default_store
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from accounts.admin.pages.base import Trail
+
+_ROWS: Final = 30
+#: Entries in quarantine on one page.
+_ENTRIES: Final = 100
+MAX_DAYS: Final = 31
+
+
+class BuildsPage(TenantPage):
+    """Pending, running and ended builds, which the page polls; days; quarantine by day and reason."""
+
+    title = "Builds"
+    template_name = "backoffice/tenant/builds.html"
+    parts: ClassVar[Mapping[str, str]] = {"builds": "backoffice/tenant/builds_list.html"}
+
+    def read(self) -> Mapping[str, Any]:
+        tenant_id = self.tenant.pk
+        shown: dict[str, Any] = {
+            "pending": PendingBuild.objects.filter(tenant_id=tenant_id).order_by("day")[:_ROWS],
+            "builds": Build.objects.filter(tenant_id=tenant_id)[:_ROWS],
+        }
+        if self.request.GET.get(PART) == "builds":
+            return shown
+        quarantine = QuarantinedEntry.objects.filter(tenant_id=tenant_id).values("day", "reason")
+        return {
+            **shown,
+            "health": TenantHealth.objects.filter(pk=tenant_id).first(),
+            "days": Partition.objects.filter(tenant_id=tenant_id).defer("hours").order_by("-day")[:_ROWS],
+            "quarantine": quarantine.annotate(entries=Count("pk"), last=Max("found_at")).order_by(
+                "-day", "reason"
+            )[:100],
+            "has_quarantine": bool(quarantine[:1]),
+        }
+
+
+class QuarantinePage(TenantPage):
+    """The entries of a day that are in quarantine, without their bytes."""
+
+    title = "Quarantine"
+    template_name = "backoffice/tenant/quarantine.html"
+
+    def trail(self) -> Trail:
+        return [*super().trail(), ("Builds", self.to("tenant-builds"))]
+
+    def read(self) -> Mapping[str, Any]:
+        try:
+            day = dt.date.fromisoformat(self.kwargs["day"])
+        except ValueError:
+            raise NotFound("There is no such day.") from None
+        entries = QuarantinedEntry.objects.filter(tenant_id=self.tenant.pk, day=day).order_by("pk")
+        after = self.request.GET.get("after", "")
+        if after.isdecimal():
+            entries = entries.filter(pk__gt=int(after[:18]))
+        shown, more = cut_page(entries, _ENTRIES)
+        return {"day": day, "entries": shown, "after": shown[-1].pk if more else None}
+
+
+class QuarantinedEntryPage(LogPage):
+    """The raw bytes of one entry, for those with access. The audit has a row of each look."""
+
+    title = "Entry in quarantine"
+    template_name = "backoffice/tenant/quarantined_entry.html"
+
+    def trail(self) -> Trail:
+        return [*super().trail(), ("Builds", self.to("tenant-builds"))]
+
+    def read(self) -> Mapping[str, Any]:
+        self.require_access()
+        entry = QuarantinedEntry.objects.filter(tenant_id=self.tenant.pk, pk=self.kwargs["entry"]).first()
+        if entry is None:
+            raise NotFound("This entry is not in quarantine any more.")
+        try:
+            raw = read_quarantined(default_store(), entry, reader=self.reader)
+        except StoreError as error:
+            raise ObjectStoreUnreachable from error
+        return {"entry": entry, "raw": raw}
+
+
+class RebuildForm(ReasonForm):
+    """Which days."""
+
+    first = forms.DateField(label="First day (UTC)", widget=forms.DateInput(attrs={"type": "date"}))
+    last = forms.DateField(label="Last day", widget=forms.DateInput(attrs={"type": "date"}))
+    field_order = ("first", "last", "reason")
+
+
+class RebuildPage(TenantActPage):
+    """Read the raw objects of some days again. Quarantined entries that are valid now become rows."""
+
+    title = "Build days again"
+    name = "days.rebuilt"
+    button = "Build again"
+    follows = (
+        f"All raw objects of these days (at most {MAX_DAYS}) are read again, and entries in quarantine with "
+        "them. What is published stays until the new build is done."
+    )
+    form_class = RebuildForm
+
+    def initial(self) -> dict[str, Any]:
+        today = now().date().isoformat()
+        return {"first": today, "last": today, **super().initial()}
+
+    def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        first, last = values["first"], values["last"]
+        length = (last - first).days + 1
+        if not 1 <= length <= MAX_DAYS:
+            raise BadRequest(f"Choose 1 to {MAX_DAYS} days; these are {length}.")
+        require_live_tenant(self.tenant.pk)
+        try:
+            days = mark_days_stale(default_store(), tenant=self.tenant.pk, first=first, last=last)
+        except StoreError as error:
+            raise ObjectStoreUnreachable from error
+        if not days:
+            raise BadRequest(f"There is no log of {first} to {last}.")
+        tenant = str(self.tenant.pk)
+        for day in days:
+            # Without a broker, beat finds the days: they are pending.
+            transaction.on_commit(
+                lambda day=day: refresh_day.delay(tenant, day.isoformat()),  # type: ignore[misc]
+                robust=True,
+            )
+        return _say_days(len(days), without_log=length - len(days)), {
+            "first": first.isoformat(),
+            "last": last.isoformat(),
+            "days": [day.isoformat() for day in days],
+        }
+
+    def done_at(self) -> str:
+        return self.to("tenant-builds")
+
+
+def _say_days(count: int, *, without_log: int) -> str:
+    said = "1 day will be built again." if count == 1 else f"{count} days will be built again."
+    return f"{said} {without_log} of the chosen days have no log." if without_log else said

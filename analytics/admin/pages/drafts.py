@@ -1,0 +1,283 @@
+"""Drafts of rules: edit, rebase, replay, publish and delete one."""
+
+from __future__ import annotations
+
+import datetime as dt
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from django import forms
+from django.db import transaction
+from django.http import HttpResponseRedirect
+
+from accounts.admin.forms import require_etag, split_ids
+from accounts.admin.pages.base import PART, ReasonForm, TenantActPage
+from accounts.models.users import StaffRole
+from analytics.admin.completion import rule_words
+from analytics.admin.pages.base import LogPage
+from analytics.admin.pages.rules import RulesEditor, RulesTextForm
+from analytics.admin.replays import ShownReplay, is_under_way, replays_of_draft, warns
+from analytics.models import ReplayRun
+from analytics.replay.runs import queue_replay
+from analytics.tasks import run_replay
+from rules.admin.rules import (
+    check_text,
+    compare_three,
+    diff_lines,
+    parse_rules,
+    rebase_draft,
+    rules_text,
+)
+from rules.admin.wording import CONFIRM_LABEL
+from rules.drafts import delete_draft, diff_draft, draft_etag, find_draft, publish_draft, replace_draft
+from rules.language import complete_rule
+from rules.ruleset import read_ruleset
+from tenantadmin.lib.core.errors import ApiError, Conflict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from django.http import HttpRequest, HttpResponse
+
+    from accounts.admin.pages.base import Trail
+    from rules.admin.rules import Checked
+    from rules.models import RuleDraft
+    from rules.ruleset import RulesetState
+
+_REPLAY_DAYS: Final = 7
+
+
+class OneDraftPage(LogPage, TenantActPage):
+    """A page of one draft."""
+
+    #: True once the act has published or deleted the draft.
+    is_gone: bool = False
+
+    @cached_property
+    def draft(self) -> RuleDraft:
+        return find_draft(self.tenant.pk, self.kwargs["draft"])
+
+    @cached_property
+    def current(self) -> RulesetState:
+        """The live rules."""
+        return read_ruleset(self.tenant.pk)
+
+    @cached_property
+    def checked(self) -> Checked:
+        """What lint says of publishing the draft now, and how it differs from the live rules."""
+        return check_text(self.tenant.pk, rules_text(self.draft.rules))
+
+    @cached_property
+    def replays(self) -> list[ShownReplay]:
+        return replays_of_draft(self.draft)
+
+    @property
+    def is_behind(self) -> bool:
+        """True if the live rules were written after the draft began from them."""
+        return self.draft.base_seq != self.current.seq
+
+    @property
+    def why_not(self) -> str:
+        """Why the draft cannot be published now; empty if it can."""
+        if self.checked.blocking:
+            return "Lint finds errors in the draft. Correct them in its editor, and save it."
+        if self.is_behind:
+            return (
+                f"The live rules are at revision {self.current.seq} by now, and the draft began from "
+                f"revision {self.draft.base_seq}. Rebase it first."
+            )
+        return ""
+
+    @property
+    def which(self) -> dict[str, Any]:
+        """The arguments of every act on the draft."""
+        return {"tenant_id": self.tenant.pk, "draft_id": self.kwargs["draft"], "actor": self.actor}
+
+    @property
+    def after(self) -> dict[str, Any]:
+        """What the event adds."""
+        return {"draftId": str(self.kwargs["draft"])}
+
+    def initial(self) -> dict[str, Any]:
+        return {"etag": draft_etag(self.draft)}
+
+    def trail(self) -> Trail:
+        return [*super().trail(), ("Rules", self.to("tenant-rules"))]
+
+    def done_at(self) -> str:
+        if self.is_gone:
+            return self.to("tenant-rules")
+        return self.to("tenant-draft", draft=self.kwargs["draft"])
+
+
+class DraftForm(RulesTextForm):
+    """The text of a draft, and its name."""
+
+    draft_name = forms.CharField(label="Name of the draft", max_length=200, required=False)
+    field_order = ("rules", "draft_name", "reason")
+
+
+class DraftPage(OneDraftPage, RulesEditor):
+    """The editor of a draft, its rebase onto the live rules, and its replays."""
+
+    title = "Draft"
+    name = "draft.saved"
+    template_name = "backoffice/tenant/draft.html"
+    form_class = DraftForm
+    parts: ClassVar[Mapping[str, str]] = {"replays": "backoffice/tenant/replays.html"}
+
+    @property
+    def is_rebased(self) -> bool:
+        """True if the reader asked for the live rules with what the draft changes."""
+        return "rebase" in self.request.GET and self.is_behind and not self.checked.blocking
+
+    def initial(self) -> dict[str, Any]:
+        draft = self.draft
+        begun: dict[str, Any] = {"rules": rules_text(draft.rules), "base_seq": draft.base_seq}
+        if self.is_rebased:
+            rebased = rebase_draft(self.tenant.pk, base_seq=draft.base_seq, rules=draft.rules)
+            begun = {"rules": rules_text(rebased), "base_seq": self.current.seq}
+        return {**super().initial(), **begun, "draft_name": draft.name}
+
+    def read(self) -> Mapping[str, Any]:
+        if self.request.GET.get(PART) in self.parts:
+            return {"replays": self.replays, "is_moving": is_under_way(self.replays)}
+        draft = self.draft
+        return {
+            "draft": draft,
+            "name": draft.title,
+            # The text on the page is not that of the draft, and is checked by itself.
+            "checked": None if self.is_rebased else self.checked,
+            "diff": diff_draft(self.tenant.pk, draft.pk),
+            "three": compare_three(self.tenant.pk, base_seq=draft.base_seq, rules=self._rules)
+            if self.is_behind
+            else None,
+            "words": rule_words(draft.rules),
+            "replays": self.replays,
+            "is_moving": is_under_way(self.replays),
+        }
+
+    @property
+    def _rules(self) -> list[Any]:
+        """The rules of the draft; if they are valid with defaults, as the live rules have them."""
+        rules = self.draft.rules
+        return rules if self.checked.blocking else [complete_rule(rule) for rule in rules]
+
+    def get(self, request: HttpRequest, **more: Any) -> HttpResponse:
+        if request.GET.get(PART) in self.parts:
+            return self.show(self.parts[request.GET[PART]], self.read())
+        return super().get(request, **more)
+
+    def post(self, request: HttpRequest, **more: Any) -> HttpResponse:
+        if "replay" in request.POST:
+            try:
+                return self._replay()
+            except ApiError as error:
+                content = {"form": self.form(), "error": error, **self.read()}
+                return self.show(self.template_name, content, status=error.status)
+        return super().post(request, **more)
+
+    def _replay(self) -> HttpResponse:
+        """Replay the draft over the last days with log entries. It changes nothing: no reason."""
+        run = queue_replay(
+            tenant_id=self.tenant.pk,
+            draft_id=self.kwargs["draft"],
+            first_day=self.last_day - dt.timedelta(days=_REPLAY_DAYS - 1),
+            last_day=self.last_day,
+            warmup_days=1,
+            gateway={},
+            actor=self.actor,
+        )
+        if run.state == ReplayRun.State.QUEUED:
+            tenant = str(self.tenant.pk)
+            transaction.on_commit(lambda: run_replay.delay(tenant), robust=True)
+        return HttpResponseRedirect(self.done_at())
+
+    def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        replace_draft(
+            **self.which,
+            document={
+                "rules": parse_rules(values["rules"]),
+                "name": values["draft_name"],
+                "baseSeq": values["base_seq"],
+            },
+            check_etag=require_etag(values["etag"]),
+        )
+        return "Saved the draft. The live rules stay as they are.", self.after
+
+    def refused(self, form: ReasonForm, error: ApiError) -> HttpResponse:
+        values = form.cleaned_data
+        content: dict[str, Any] = {"form": form, "error": error}
+        if isinstance(error, Conflict):
+            content["mine"] = diff_lines(self.draft.rules, parse_rules(values["rules"]))
+            # Saving again replaces what the reader has now seen.
+            content["form"] = DraftForm({**values, "etag": draft_etag(self.draft)})
+        content["checked"] = check_text(self.tenant.pk, values["rules"])
+        return self.show(self.template_name, {**self.read(), **content}, status=error.status)
+
+
+class SeenDraftForm(ReasonForm):
+    """The state of the draft that the reader has seen."""
+
+    etag = forms.CharField(widget=forms.HiddenInput)
+
+
+class PublishForm(SeenDraftForm):
+    """What to confirm."""
+
+    confirm_deletes = forms.CharField(label=CONFIRM_LABEL, required=False, help_text="Ids, with commas.")
+    despite_poor = forms.BooleanField(
+        label="Publish although the replay differs much from the log, so that its figures say little"
+    )
+    field_order = ("confirm_deletes", "despite_poor", "reason")
+
+
+class PublishPage(OneDraftPage):
+    """What publishing a draft changes, what lint says, and the draft as the live rules."""
+
+    title = "Publish the draft"
+    name = "draft.published"
+    button = "Publish"
+    follows = "The rules become those of the draft, as a new revision. The draft and the warm cache are gone."
+    template_name = "backoffice/tenant/publish.html"
+    needs: ClassVar[StaffRole] = StaffRole.ADMIN
+    form_class = PublishForm
+
+    def form(self, data: Any = None) -> ReasonForm:
+        """Return the form with the questions that this draft raises."""
+        form = super().form(data)
+        if not self.checked.to_confirm:
+            del form.fields["confirm_deletes"]
+        if not warns(self.replays):
+            del form.fields["despite_poor"]
+        return form
+
+    def read(self) -> Mapping[str, Any]:
+        return {"draft": self.draft, "checked": self.checked, "is_warned": warns(self.replays)}
+
+    def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        written = publish_draft(
+            **self.which,
+            confirm_deletes=split_ids(values.get("confirm_deletes", "")),
+            check_etag=require_etag(values["etag"]),
+        )
+        self.is_gone = True
+        return f"Published as revision {written.seq}.", {"seq": written.seq, **self.after}
+
+
+class DeletePage(OneDraftPage):
+    """Delete a draft."""
+
+    title = "Delete the draft"
+    name = "draft.deleted"
+    button = "Delete"
+    follows = "The draft is gone for good. The live rules stay as they are."
+    needs: ClassVar[StaffRole] = StaffRole.ADMIN
+
+    form_class = SeenDraftForm
+
+    def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        title = self.draft.title
+        delete_draft(**self.which, check_etag=require_etag(values["etag"]))
+        self.is_gone = True
+        return f"Deleted: {title}.", self.after

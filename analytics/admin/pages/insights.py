@@ -1,0 +1,315 @@
+"""Page 6: recommendations, digests, stale risk and leaks, and verification of documents."""
+
+from __future__ import annotations
+
+import datetime as dt
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from django import forms
+from django.db import transaction
+from django.http import HttpResponse, HttpResponseRedirect
+
+from accounts.admin.forms import require_etag
+from accounts.admin.pages.base import PART, ReasonForm, TenantActPage, TenantPage
+from accounts.models.users import StaffRole
+from analytics.admin.insights import diff_recommendation, is_searching, read_advice, read_digest_page
+from analytics.admin.pages.base import LogPage
+from analytics.advice.mining import read_mining, request_mining
+from analytics.advice.recommendations import (
+    accept_recommendation,
+    dismiss_recommendation,
+    draft_recommendation,
+    read_recommendation,
+    recommendation_etag,
+    reopen_recommendation,
+)
+from analytics.models import Kind, Recommendation
+from analytics.published.verify import DocumentKey, InvalidKey, check_key, verify_document
+from analytics.reports.leaks import leaks_report
+from analytics.reports.reading import MAX_DAYS, LogReader, Window
+from analytics.reports.stale import stale_report
+from analytics.tasks import mine_again, mine_tenant
+from tenantadmin.lib.core.errors import ApiError
+from tenantadmin.lib.objectstore import default_store
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from django.http import HttpRequest
+    from django.http.response import HttpResponseBase
+
+    from accounts.admin.pages.base import Trail
+
+_REPORT_DAYS: Final = 7
+
+
+class BelowInsights(LogPage):
+    """A page below the tenant's recommendations."""
+
+    def trail(self) -> Trail:
+        return [*super().trail(), ("Insights", self.to("tenant-insights"))]
+
+
+class AdvicePage(TenantPage):
+    """Recommendations: those to decide, or the decided ones. The page polls the search."""
+
+    title = "Insights"
+    template_name = "backoffice/tenant/insights.html"
+
+    def read(self) -> Mapping[str, Any]:
+        is_decided = self.request.GET.get("show") == "decided"
+        advice = read_advice(self.tenant.pk, is_decided=is_decided)
+        return {
+            "advice": advice,
+            "mining": advice.mining,
+            "is_searching": is_searching(advice.mining),
+            "is_decided": is_decided,
+        }
+
+    def get(self, request: HttpRequest, **more: Any) -> HttpResponseBase:
+        if request.GET.get(PART) != "search":
+            return super().get(request, **more)
+        mining = read_mining(tenant_id=self.tenant.pk)
+        is_moving = is_searching(mining)
+        answer = self.show("backoffice/tenant/search.html", {"mining": mining, "is_searching": is_moving})
+        if not is_moving:
+            # The search has ended, and may have changed the whole page.
+            answer["HX-Refresh"] = "true"
+        return answer
+
+    def post(self, _request: HttpRequest, **_: Any) -> HttpResponse:
+        request_mining(tenant_id=self.tenant.pk, actor=self.actor)
+        tenant = str(self.tenant.pk)
+        # Without a broker the search stays queued; `watch_minings` starts it.
+        transaction.on_commit(lambda: mine_tenant.delay(tenant), robust=True)
+        return HttpResponseRedirect(self.to("tenant-insights"))
+
+
+class DecisionForm(ReasonForm):
+    """The state of the recommendation that the reader has seen."""
+
+    etag = forms.CharField(widget=forms.HiddenInput)
+
+
+class DecisionPage(BelowInsights, TenantActPage):
+    """An act on one recommendation, which the page shows with the change of the rules."""
+
+    template_name = "backoffice/tenant/decide.html"
+    needs: ClassVar[StaffRole] = StaffRole.ADMIN
+    form_class: ClassVar[type[ReasonForm]] = DecisionForm
+    #: The states in which the act is possible.
+    allowed: ClassVar[Collection[str]] = Recommendation.UNDECIDED
+    shows_change: ClassVar[bool] = True
+
+    @cached_property
+    def found(self) -> Recommendation:
+        return read_recommendation(tenant_id=self.tenant.pk, recommendation_id=self.kwargs["recommendation"])
+
+    def initial(self) -> dict[str, Any]:
+        return {"etag": recommendation_etag(self.found)}
+
+    def read(self) -> Mapping[str, Any]:
+        change = diff_recommendation(self.found) if self.shows_change else None
+        is_possible = self.found.state in self.allowed and (change is not None or not self.shows_change)
+        return {"one": self.found, "change": change, "is_possible": is_possible}
+
+    def which(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments of every decision."""
+        return {
+            "tenant_id": self.tenant.pk,
+            "recommendation_id": self.kwargs["recommendation"],
+            "actor": self.actor,
+            "check_etag": require_etag(values["etag"]),
+        }
+
+    @property
+    def after(self) -> dict[str, Any]:
+        """What the event adds."""
+        return {"recommendationId": str(self.kwargs["recommendation"])}
+
+    def done_at(self) -> str:
+        return self.to("tenant-insights")
+
+
+class AcceptPage(DecisionPage):
+    """Write the rules with a recommendation."""
+
+    title = "Accept"
+    name = "recommendation.accepted"
+    button = "Accept and publish"
+    follows = (
+        "The rules are written with this change, as a new revision. The warm cache is lost. "
+        "Recommendations are searched again, and after three days the effect is measured."
+    )
+
+    def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        written = accept_recommendation(**self.which(values))
+        tenant = str(self.tenant.pk)
+        transaction.on_commit(lambda: mine_again.delay(tenant), robust=True)
+        return f"Accepted: the rules are at revision {written.seq}.", {**self.after, "seq": written.seq}
+
+    def done_at(self) -> str:
+        return f"{super().done_at()}?show=decided"
+
+
+class DraftItPage(DecisionPage):
+    """Make a draft of the rules with a recommendation."""
+
+    title = "Make a draft"
+    name = "recommendation.drafted"
+    button = "Make a draft"
+    follows = "The live rules stay as they are. Replay the draft, change it, and publish it or not."
+    allowed: ClassVar[Collection[str]] = (Recommendation.State.OPEN,)
+
+    def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        self._draft_id = draft_recommendation(**self.which(values)).pk
+        return "Made a draft.", {**self.after, "draftId": str(self._draft_id)}
+
+    def done_at(self) -> str:
+        draft = getattr(self, "_draft_id", None)
+        return super().done_at() if draft is None else self.to("tenant-draft", draft=draft)
+
+
+class DismissForm(DecisionForm):
+    """Until when."""
+
+    until = forms.DateField(
+        label="Until (may stay empty)",
+        required=False,
+        widget=forms.DateInput(attrs={"type": "date"}),
+        help_text="It comes back on this day, or when it would save twice as much.",
+    )
+
+
+class DismissPage(DecisionPage):
+    """Dismiss a recommendation, for ever or until a day."""
+
+    title = "Dismiss"
+    name = "recommendation.dismissed"
+    button = "Dismiss"
+    follows = "It is not proposed again. The tenant's owners see the reason."
+    form_class = DismissForm
+    shows_change = False
+
+    def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        dismiss_recommendation(**self.which(values), reason=values["reason"], until=values["until"])
+        return "Dismissed.", self.after
+
+
+class ReopenPage(DecisionPage):
+    """Open a dismissed recommendation again."""
+
+    title = "Open again"
+    name = "recommendation.reopened"
+    button = "Open again"
+    follows = "It is among the recommendations to decide again."
+    allowed: ClassVar[Collection[str]] = (Recommendation.State.DISMISSED,)
+    shows_change = False
+
+    def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        reopen_recommendation(**self.which(values))
+        return "Opened again.", self.after
+
+
+class DigestsPage(BelowInsights):
+    """A digest: the newest, or that of ``?period=``. Its numbers lead to their SQL."""
+
+    title = "Digest"
+    template_name = "backoffice/tenant/digest.html"
+
+    def read(self) -> Mapping[str, Any]:
+        period = self.request.GET.get("period", "")[:10].replace("\0", "")
+        return {"shown": read_digest_page(self.tenant.pk, period=period)}
+
+
+class WindowForm(forms.Form):
+    """The days of a report."""
+
+    first = forms.DateField(label="First day (UTC)", widget=forms.DateInput(attrs={"type": "date"}))
+    last = forms.DateField(label="Last day", widget=forms.DateInput(attrs={"type": "date"}))
+
+
+class ReportsPage(BelowInsights):
+    """Stale risk, and for those who may see users, leaks. Nothing is read before days are chosen."""
+
+    title = "Stale risk and leaks"
+    template_name = "backoffice/tenant/reports.html"
+
+    def read(self) -> Mapping[str, Any]:
+        if "first" not in self.request.GET:
+            first = self.last_day - dt.timedelta(days=_REPORT_DAYS - 1)
+            form = WindowForm(initial={"first": first, "last": self.last_day})
+            return {"form": form, "max_days": MAX_DAYS}
+        form = WindowForm(self.request.GET)
+        shown: dict[str, Any] = {"form": form, "max_days": MAX_DAYS}
+        if form.is_valid():
+            try:
+                window = Window(form.cleaned_data["first"], form.cleaned_data["last"])
+                log = LogReader(default_store(), self.tenant.pk, self.reader)
+                shown["stale"] = stale_report(log, window=window)
+                if self.has_access:
+                    shown["leaks"] = leaks_report(log, window=window)
+            except ApiError as error:
+                shown["error"] = error
+        return shown
+
+    def get(self, request: HttpRequest, **_: Any) -> HttpResponse:  # noqa: ARG002
+        content = self.read()
+        status = 200
+        if "error" in content:
+            status = content["error"].status
+        elif content["form"].errors:
+            status = 400
+        return self.show(self.template_name, content, status=status)
+
+
+class VerifyForm(forms.Form):
+    """Which document."""
+
+    document = forms.ChoiceField(choices=Kind.choices)
+    period = forms.CharField(
+        required=False, max_length=10, help_text="2026-03-01, 2026-03 or 2026; empty for the users."
+    )
+    user = forms.CharField(
+        label="User (may stay empty)",
+        required=False,
+        max_length=1000,
+        strip=False,
+        help_text="For the day, month or year of one user.",
+    )
+
+    def clean(self) -> dict[str, Any]:
+        values: dict[str, Any] = self.cleaned_data
+        if not self.errors:
+            try:
+                check_key(Kind(values["document"]), values["period"], is_of_user=bool(values["user"]))
+            except InvalidKey as error:
+                self.add_error("user" if error.field == "userId" else error.field, str(error))
+        return values
+
+
+class VerifyPage(BelowInsights):
+    """Compare a document with the published queries. It runs SQL over the log, so it is for members."""
+
+    title = "Verify"
+    template_name = "backoffice/tenant/verify.html"
+
+    def read(self) -> Mapping[str, Any]:
+        return {"form": VerifyForm(initial={"document": Kind.DAY, "period": self.last_day.isoformat()})}
+
+    def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
+        self.require_access()
+        form = VerifyForm(request.POST)
+        content: dict[str, Any] = {"form": form}
+        status = 200 if form.is_valid() else 400
+        if status == 200:
+            values = form.cleaned_data
+            key = DocumentKey(
+                self.tenant.pk, Kind(values["document"]), values["period"], values["user"] or None
+            )
+            try:
+                content["verified"] = verify_document(default_store(), key=key, reader=self.reader)
+            except ApiError as error:
+                content["error"], status = error, error.status
+        return self.show(self.template_name, content, status=status)

@@ -1,0 +1,128 @@
+"""Page 5: invalidation markers of a tenant, made in three steps: rule, blast radius, reason."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+from uuid import uuid4
+
+from django import forms
+
+from accounts.admin.pages.base import ReasonForm, TenantActPage, TenantPage
+from accounts.cursors import cut_page, older_than, write_cursor
+from analytics.admin.pages.base import LogPage
+from analytics.reports.blast import preview_invalidation
+from analytics.reports.reading import LogReader
+from rules.markers import (
+    MANUAL,
+    MarkerNotFound,
+    NewMarker,
+    create_marker,
+    delete_marker,
+    read_marker,
+    with_superseded,
+)
+from rules.models import Marker
+from rules.ruleset import read_ruleset
+from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.objectstore import default_store
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_PAGE = 50
+
+
+class MarkersPage(TenantPage):
+    """The markers, newest first, and the rules to invalidate."""
+
+    title = "Markers"
+    template_name = "backoffice/tenant/markers.html"
+
+    def read(self) -> Mapping[str, Any]:
+        rows = with_superseded(Marker.objects.filter(tenant=self.tenant, removed_at__isnull=True))
+        if cursor := self.request.GET.get("cursor"):
+            rows = older_than(rows, cursor, time="invalidated_at")
+        markers, more = cut_page(rows.order_by("-invalidated_at", "-pk"), _PAGE)
+        last = markers[-1] if more else None
+        rules = [] if self.tenant.deleted_at else read_ruleset(self.tenant.pk).rules
+        return {
+            "markers": markers,
+            "cursor": None if last is None else write_cursor([last.invalidated_at.isoformat(), last.pk]),
+            "rules": rules,
+            "now": now(),
+        }
+
+
+class MarkerForm(ReasonForm):
+    """Which rules; the page before has chosen them."""
+
+    rule = forms.CharField(widget=forms.HiddenInput, max_length=100)
+    field_order = ("rule", "reason")
+
+
+class InvalidatePage(LogPage, TenantActPage):
+    """The blast radius of a marker on a rule, and the reason for it."""
+
+    title = "Invalidate"
+    name = "marker.created"
+    button = "Invalidate"
+    template_name = "backoffice/tenant/invalidate.html"
+    form_class = MarkerForm
+
+    def read(self) -> Mapping[str, Any]:
+        rule = self.request.POST.get("rule") or self.request.GET.get("rule", "")
+        log = LogReader(default_store(), self.tenant.pk, self.reader)
+        preview = preview_invalidation(log, rule_id=rule, now=now())
+        sql = {
+            query["name"]: f"{self.to('tenant-sql')}?{urlencode({'sql': query['sql']})}"
+            for query in preview["queries"]
+        }
+        targets = [
+            (target, sql[f"{target['ruleId']} live"], sql[f"{target['ruleId']} sameHour"])
+            for target in preview["targets"]
+        ]
+        return {"rule_id": rule, "preview": preview, "targets": targets}
+
+    def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        # What invalidates other rules has no results of its own.
+        rules = {rule["id"]: rule for rule in read_ruleset(self.tenant.pk).rules}
+        targets = rules.get(values["rule"], {}).get("invalidateRules") or [values["rule"]]
+        made = [
+            create_marker(
+                self.tenant.pk,
+                NewMarker(
+                    marker_id=f"staff-{uuid4().hex[:12]}",
+                    target_rule_id=target,
+                    metadata={"reason": values["reason"]},
+                    invalidated_by={"ruleId": values["rule"], "triggeredBy": MANUAL},
+                ),
+            )
+            for target in targets
+        ]
+        ids = [marker["markerId"] for marker in made]
+        return f"Invalidated {', '.join(targets)}.", {"markers": ids, "rules": list(targets)}
+
+    def done_at(self) -> str:
+        return self.to("tenant-markers")
+
+
+class RemoveMarkerPage(TenantActPage):
+    """Take a marker back."""
+
+    title = "Remove a marker"
+    name = "marker.removed"
+    button = "Remove"
+    follows = "Results from before the marker count as fresh again, if nothing else ended them."
+
+    def read(self) -> Mapping[str, Any]:
+        return {"marker": read_marker(self.tenant.pk, self.kwargs["marker"])}
+
+    def act(self, _values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        marker: str = self.kwargs["marker"]
+        if not delete_marker(self.tenant.pk, marker):
+            raise MarkerNotFound
+        return f"Removed the marker {marker}.", {"markers": [marker]}
+
+    def done_at(self) -> str:
+        return self.to("tenant-markers")

@@ -1,0 +1,214 @@
+"""Page 3: edit, check, trace and try out the rules of a tenant."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from django import forms
+from django.http import JsonResponse
+from django.template.loader import render_to_string
+
+from accounts.admin.forms import require_etag, rules_editor, split_ids
+from accounts.admin.pages.base import PART, ReasonForm, TenantActPage, may
+from accounts.models.users import StaffRole
+from analytics.admin.completion import log_words, rule_words
+from analytics.admin.pages.base import LogPage
+from analytics.reports.reading import LogReader
+from rules.admin.rules import check_text, compare_three, parse_rules, rules_text
+from rules.admin.wording import CONFIRM_LABEL
+from rules.drafts import create_draft, list_drafts
+from rules.ruleset import read_ruleset
+from rules.write import write_ruleset
+from tenantadmin.lib.core.errors import Conflict, Forbidden
+from tenantadmin.lib.objectstore import default_store
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from uuid import UUID
+
+    from django.http import HttpRequest, HttpResponse
+
+    from tenantadmin.lib.core.errors import ApiError
+
+#: The longest text of the editor. The API takes 1 MiB.
+_MAX_TEXT: Final = 1_000_000
+
+
+class RulesTextForm(ReasonForm):
+    """The text of rules, and from which state it began."""
+
+    rules = forms.CharField(label="Rules", max_length=_MAX_TEXT, widget=rules_editor(), strip=False)
+    etag = forms.CharField(widget=forms.HiddenInput)
+    base_seq = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
+
+
+class RulesForm(RulesTextForm):
+    """The text of the live rules, and removals to confirm."""
+
+    confirm_deletes = forms.CharField(
+        label=CONFIRM_LABEL, required=False, help_text="Ids, with commas. The check names them."
+    )
+    field_order = ("rules", "confirm_deletes", "reason")
+
+
+class RulesEditor(LogPage, TenantActPage):
+    """A page with the editor of rules: lint as one types. Support looks, platform admins save."""
+
+    button = "Save"
+
+    def post(self, request: HttpRequest, **more: Any) -> HttpResponse:
+        if request.GET.get(PART) == "check":
+            return self._check(request)
+        if request.GET.get(PART) == "values":
+            return self._values()
+        if not may(request, StaffRole.ADMIN):
+            raise Forbidden("Support may look at rules and try them out. A platform admin saves them.")
+        return super().post(request, **more)
+
+    def _check(self, request: HttpRequest) -> HttpResponse:
+        """Answer the marks of the editor, and the difference as HTML."""
+        confirmed = split_ids(request.POST.get("confirm_deletes", ""))
+        checked = check_text(self.tenant.pk, request.POST.get("rules", ""), confirmed=confirmed)
+        html = render_to_string("backoffice/tenant/rules_check.html", {"checked": checked})
+        return JsonResponse({"marks": [mark.as_json() for mark in checked.marks], "html": html})
+
+    def _values(self) -> HttpResponse:
+        """Answer the values that the log of the last days holds, for the completion of the editor."""
+        self.require_access()
+        log = LogReader(default_store(), self.tenant.pk, self.reader)
+        return JsonResponse({"words": log_words(log, last=self.last_day)})
+
+
+class RulesPage(RulesEditor):
+    """The live rules: save, keep as a draft, and both sides if somebody else saved first."""
+
+    title = "Rules"
+    template_name = "backoffice/tenant/rules.html"
+    form_class = RulesForm
+    #: The draft that was made.
+    draft_id: UUID | None = None
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return "draft.kept" if self.keeps_draft else "rules.published"
+
+    @property
+    def keeps_draft(self) -> bool:
+        """True if the text is kept as a draft, and not saved."""
+        return "draft" in self.request.POST
+
+    def initial(self) -> dict[str, Any]:
+        if self.tenant.deleted_at is not None:
+            return {}
+        stored = read_ruleset(self.tenant.pk)
+        return {"rules": rules_text(stored.rules), "etag": stored.etag, "base_seq": stored.seq}
+
+    def read(self) -> Mapping[str, Any]:
+        if self.tenant.deleted_at is not None:
+            return {}
+        stored = read_ruleset(self.tenant.pk)
+        return {
+            "seq": stored.seq,
+            "modified_at": stored.modified_at,
+            "drafts": list_drafts(self.tenant.pk),
+            "words": rule_words(stored.rules),
+        }
+
+    def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        rules = parse_rules(values["rules"])
+        if self.keeps_draft:
+            return self._keep_draft(rules, values)
+        written = write_ruleset(
+            tenant_id=self.tenant.pk,
+            document={"rules": rules},
+            actor=self.actor,
+            confirm_deletes=split_ids(values["confirm_deletes"]),
+            check_etag=require_etag(values["etag"]),
+        )
+        return f"Saved as revision {written.seq}.", {"seq": written.seq}
+
+    def _keep_draft(self, rules: list[Any], values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        draft = create_draft(
+            tenant_id=self.tenant.pk,
+            document={"rules": rules, "name": values["reason"][:100], "baseSeq": values["base_seq"]},
+            actor=self.actor,
+        )
+        self.draft_id = draft.pk
+        return "Kept as a draft. The live rules stay as they are.", {"draftId": str(draft.pk)}
+
+    def refused(self, form: ReasonForm, error: ApiError) -> HttpResponse:
+        values = form.cleaned_data
+        more: dict[str, Any] = {}
+        if isinstance(error, Conflict):
+            three = compare_three(
+                self.tenant.pk, base_seq=values["base_seq"], rules=parse_rules(values["rules"])
+            )
+            more["three"] = three
+            # Saving again replaces what the reader has now seen.
+            fresh = {"etag": three.etag, "base_seq": three.current_seq}
+            form = RulesForm({**{name: values[name] for name in form.fields}, **fresh})
+        else:
+            checked = check_text(
+                self.tenant.pk, values["rules"], confirmed=split_ids(values["confirm_deletes"])
+            )
+            more["checked"] = checked
+        content = {"form": form, "error": error, **self.read(), **more}
+        return self.show(self.template_name, content, status=error.status)
+
+    def done_at(self) -> str:
+        if self.draft_id is not None:
+            return self.to("tenant-draft", draft=self.draft_id)
+        return self.to("tenant-rules")
+
+
+class SimpleRuleForm(ReasonForm):
+    """A rule that caches what reads some tables."""
+
+    rule_id = forms.CharField(label="Id", max_length=100)
+    rule_name = forms.CharField(label="Name", max_length=200, required=False)
+    tables = forms.CharField(label="Tables", help_text="With commas: sales.orders, sales.items")
+    ttl_seconds = forms.IntegerField(label="Keep for seconds", min_value=1, initial=3600)
+    field_order = ("rule_id", "rule_name", "tables", "ttl_seconds", "reason")
+
+
+class SimpleRulePage(TenantActPage):
+    """Add a simple rule at the end."""
+
+    title = "Add a simple rule"
+    name = "rules.published"
+    button = "Add"
+    needs: ClassVar[StaffRole] = StaffRole.ADMIN
+    needs_live = True
+    follows = "The rule caches reads of these tables. It is added behind the other rules, which decide first."
+    form_class = SimpleRuleForm
+
+    def initial(self) -> dict[str, Any]:
+        return {"ttl_seconds": 3600, **super().initial()}
+
+    def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        stored = read_ruleset(self.tenant.pk)
+        rule: dict[str, Any] = {
+            "id": values["rule_id"],
+            "conditions": {
+                "tables": {"containsAny": sorted(split_ids(values["tables"]))},
+                "isReadOnly": True,
+            },
+            "ttlSeconds": values["ttl_seconds"],
+        }
+        if values["rule_name"]:
+            rule["name"] = values["rule_name"]
+        written = write_ruleset(
+            tenant_id=self.tenant.pk,
+            document={"rules": [*stored.rules, rule]},
+            actor=self.actor,
+            check_etag=require_etag(stored.etag),
+        )
+        return f"Added as revision {written.seq}.", {"seq": written.seq, "ruleId": rule["id"]}
+
+    def refused(self, form: ReasonForm, error: ApiError) -> HttpResponse:
+        for found in error.extra.get("errors", ()):
+            form.add_error(None, f"{found['code']}: {found['message']}")
+        return super().refused(form, error)
+
+    def done_at(self) -> str:
+        return self.to("tenant-rules")

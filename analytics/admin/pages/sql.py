@@ -1,0 +1,239 @@
+"""Page 7: SQL over a tenant's log, for members and those with limited access."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from urllib.parse import urlencode
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpResponse, HttpResponseRedirect, StreamingHttpResponse
+
+from accounts.admin.forms import sql_editor
+from accounts.admin.pages.base import PART, TenantActPage
+from accounts.budgets import on_budget
+from analytics.admin.completion import sql_words
+from analytics.admin.facets import SHOWN, Facets, Show, names_day, write_sql
+from analytics.admin.pages.base import LogPage
+from logs.cancelling import cancel_query, list_running
+from logs.columns import CACHE_STATUSES
+from logs.queries import rows_of, run_query
+from logs.saved_queries import (
+    delete_saved_query,
+    fill_parameters,
+    find_saved_query,
+    list_saved_queries,
+    parameters_of,
+    save_query,
+)
+from logs.sql.results import csv_pieces
+from rules.ruleset import read_ruleset
+from tenantadmin.lib.core.errors import ApiError, BadRequest
+from tenantadmin.lib.core.serving import disconnection_of
+from tenantadmin.lib.http.budgets import QUERY
+from tenantadmin.lib.objectstore import default_store
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from django.http import HttpRequest
+
+    from logs.sql.protocol import QueryResult
+
+#: Rows and characters of a value that the page shows. The CSV has all.
+SHOWN_ROWS: Final = 200
+_SHOWN_CHARACTERS: Final = 300
+#: Longer statements have no address: servers and proxies cut long ones.
+_MAX_ADDRESS: Final = 8000
+_VALUE: Final = "p-"
+
+
+class SqlForm(forms.Form):
+    """One statement."""
+
+    statement = forms.CharField(widget=sql_editor(), strip=False, required=False)
+
+
+class FacetForm(forms.Form):
+    """What to look at, without writing SQL."""
+
+    first = forms.DateField(label="First day (UTC)", widget=forms.DateInput(attrs={"type": "date"}))
+    last = forms.DateField(label="Last day (UTC)", widget=forms.DateInput(attrs={"type": "date"}))
+    show = forms.ChoiceField(choices=SHOWN, required=False)
+    user = forms.CharField(required=False, max_length=1000, strip=False)
+    status = forms.ChoiceField(
+        choices=[("", "any"), *((status, status) for status in CACHE_STATUSES)], required=False
+    )
+    rule = forms.CharField(required=False, max_length=200, widget=forms.TextInput(attrs={"list": "rule-ids"}))
+    table = forms.CharField(required=False, max_length=1000)
+
+
+class ShownRow(NamedTuple):
+    """The values of a row as text, None for null, and the id and day of its log entry if it has them."""
+
+    cells: list[str | None]
+    log_id: str | None = None
+    day: str | None = None
+
+
+class SqlPage(LogPage):
+    """Facets that write SQL, the editor, saved queries, what runs now, and the result of a run."""
+
+    title = "SQL"
+    template_name = "backoffice/tenant/sql.html"
+    parts: ClassVar[Mapping[str, str]] = {"running": "backoffice/tenant/running.html"}
+
+    def read(self) -> Mapping[str, Any]:
+        if self.request.GET.get(PART) == "running":
+            self.require_access()
+            return {"running": list_running(self.tenant.pk)}
+        return self._content(self._opening_statement()) if self.has_access else {}
+
+    def _content(self, statement: str) -> dict[str, Any]:
+        """Return what the page shows besides a result."""
+        sent = self.request.POST or self.request.GET
+        return {
+            "form": SqlForm(initial={"statement": statement}),
+            "facets": self._facet_form(),
+            "names_day": names_day(statement),
+            "parameters": [(name, sent.get(_VALUE + name, "")) for name in parameters_of(statement)],
+            "saved": list_saved_queries(self.user),
+            "running": list_running(self.tenant.pk),
+            "rule_ids": [rule["id"] for rule in read_ruleset(self.tenant.pk).rules],
+            "words": sql_words(),
+        }
+
+    def _facet_form(self) -> FacetForm:
+        if "first" in self.request.GET:
+            return FacetForm(self.request.GET)
+        return FacetForm(initial={"first": self.last_day, "last": self.last_day, "show": Show.ENTRIES.value})
+
+    def _opening_statement(self) -> str:
+        """Return the statement of the address, a saved one, or the one that the facets write."""
+        asked = self.request.GET
+        if "sql" in asked:
+            return asked["sql"].replace("\0", "")
+        if asked.get("saved", "").isdecimal():
+            return find_saved_query(self.user, int(asked["saved"][:18])).statement
+        form = self._facet_form()
+        if not form.is_bound:
+            return write_sql(Facets(self.last_day, self.last_day))
+        if not form.is_valid():
+            return ""
+        values = form.cleaned_data
+        return write_sql(Facets(**{**values, "show": Show(values["show"] or Show.ENTRIES)}))
+
+    def post(self, request: HttpRequest, **_: Any) -> HttpResponse | StreamingHttpResponse:
+        self.require_access()
+        if "delete" in request.POST:
+            return self._delete(request.POST["delete"])
+        # Forms send lines with CRLF.
+        statement = request.POST.get("statement", "").replace("\r\n", "\n")
+        try:
+            if "save" in request.POST:
+                return self._save(statement)
+            result, ran = self._run(statement)
+            if "csv" in request.POST:
+                return _csv(result)
+            more = {"result": result, **_shown(result), "ran": ran, "permalink": self._permalink(statement)}
+            status = 200
+        except ApiError as error:
+            more, status = {"error": error}, error.status
+        return self.show(self.template_name, {**self._content(statement), **more}, status=status)
+
+    def _run(self, statement: str) -> tuple[QueryResult, str]:
+        """Run the statement with its parameters filled in. Return the result, and what ran."""
+        if not statement.strip():
+            raise BadRequest("Write a statement first.")
+        values = {name: self.request.POST.get(_VALUE + name, "") for name in parameters_of(statement)}
+        ran = fill_parameters(statement, values)
+        with on_budget(QUERY, caller=self.actor):
+            result = run_query(
+                default_store(),
+                tenant=self.tenant.pk,
+                statement=ran,
+                reader=self.reader,
+                disconnection=disconnection_of(self.request.META),
+            )
+        return result, ran
+
+    def _permalink(self, statement: str) -> str | None:
+        values = {_VALUE + name: self.request.POST[_VALUE + name] for name in parameters_of(statement)}
+        address = f"{self.to('tenant-sql')}?{urlencode({'sql': statement, **values})}"
+        return address if len(address) <= _MAX_ADDRESS else None
+
+    def _save(self, statement: str) -> HttpResponse:
+        saved = save_query(self.user, name=self.request.POST.get("name", ""), statement=statement)
+        messages.success(self.request, f"Saved as {saved.name}.")
+        return HttpResponseRedirect(f"{self.to('tenant-sql')}?saved={saved.pk}")
+
+    def _delete(self, query_id: str) -> HttpResponse:
+        deleted = delete_saved_query(self.user, int(query_id) if query_id.isdecimal() else 0)
+        messages.success(self.request, f"Deleted the saved query {deleted.name}.")
+        return HttpResponseRedirect(self.to("tenant-sql"))
+
+
+def _csv(result: QueryResult) -> StreamingHttpResponse:
+    return StreamingHttpResponse(
+        csv_pieces(result, for_people=True),
+        content_type="text/csv; charset=utf-8",
+        headers={"Content-Disposition": 'attachment; filename="proxy_logs.csv"'},
+    )
+
+
+def _shown(result: QueryResult) -> dict[str, Any]:
+    """Return the names of the columns and the first rows as the page shows them."""
+    names = [column.name for column in result.columns]
+    batches, left = [], SHOWN_ROWS
+    for batch in result.batches:
+        batches.append(batch.slice(0, left))
+        left = max(0, left - batch.num_rows)
+    rows = rows_of(replace(result, batches=tuple(batches)))
+    # A row of these columns is an entry of the log.
+    is_entry = {"logId", "day"} <= set(names)
+    return {
+        "names": names,
+        "is_entry": is_entry,
+        "rows": [
+            ShownRow(
+                [_cell(row[name]) for name in names],
+                *((row["logId"], row["day"]) if is_entry else ()),
+            )
+            for row in rows
+        ],
+    }
+
+
+def _cell(value: Any) -> str | None:
+    """Return a value as text, cut if it is long; None for null."""
+    if value is None:
+        return None
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
+
+
+class CancelQueryPage(LogPage, TenantActPage):
+    """End a running query of the tenant."""
+
+    title = "Cancel a query"
+    name = "query.cancelled"
+    button = "Cancel the query"
+    template_name = "backoffice/tenant/cancel.html"
+    follows = "It ends within a few seconds. Whoever runs it is told that it was cancelled here."
+
+    def prepare(self) -> None:
+        super().prepare()
+        self.require_access()
+
+    def read(self) -> Mapping[str, Any]:
+        runs = list_running(self.tenant.pk)
+        return {"run": next((run for run in runs if run.pk == self.kwargs["run"]), None)}
+
+    def act(self, _values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        run = cancel_query(self.tenant.pk, self.kwargs["run"])
+        return f"The query of {run.email} ends.", {"queryRun": run.pk, "email": run.email}
+
+    def done_at(self) -> str:
+        return self.to("tenant-sql")

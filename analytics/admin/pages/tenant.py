@@ -1,0 +1,56 @@
+"""The overview of one tenant."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from accounts.admin.pages.base import PART
+from analytics.admin.facets import Facets, Show, write_sql
+from analytics.admin.pages.base import LogPage
+from analytics.admin.tenants import (
+    DEFAULT_RANGE,
+    RANGES,
+    chart_of,
+    range_of,
+    read_overview,
+    read_range,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from analytics.admin.tenants import Range, RangeParts
+
+
+class OverviewPage(LogPage):
+    """How the tenant does."""
+
+    title = "Overview"
+    template_name = "backoffice/tenant/overview.html"
+
+    parts: ClassVar[Mapping[str, str]] = {"range": "backoffice/tenant/overview_range.html"}
+
+    def read(self) -> Mapping[str, Any]:
+        asked = self.request.GET.get("days", "")
+        days = int(asked) if asked in {str(length) for length in RANGES} else DEFAULT_RANGE
+        if self.request.GET.get(PART) == "range":
+            chosen = range_of(self.last_day, days=days)
+            found = read_range(self.tenant.pk, chosen)
+            return {"range": chosen, "found": found, "statements": self._with_sql(chosen, found)}
+        overview = read_overview(self.tenant.pk, days=days)
+        return {
+            "overview": overview,
+            "range": overview.range,
+            "ranges": RANGES,
+            "chart_data": chart_of(overview, history=self.to("tenant-history")),
+        }
+
+    def _with_sql(self, chosen: Range, found: RangeParts | None) -> Sequence[tuple[dict[str, Any], str]]:
+        """Return each top statement, and the address of SQL that counts its requests."""
+        statements = found.statements if found else ()
+        facets = Facets(chosen.first, chosen.last, show=Show.STATUSES)
+        sql = [write_sql(replace(facets, statement=row["hash"])) for row in statements]
+        page = self.to("tenant-sql")
+        return [(row, f"{page}?{urlencode({'sql': one})}") for row, one in zip(statements, sql, strict=True)]

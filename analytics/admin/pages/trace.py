@@ -1,0 +1,235 @@
+"""Which rule decides a request, pasted or of the log, and what keeps the others from it."""
+
+from __future__ import annotations
+
+import json
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+from django import forms
+
+from analytics.admin.pages.base import LogPage
+from analytics.explain import explain_logged, time_of
+from logs.columns import BY_NAME
+from rules.conditions.keys import CONDITION_KEYS
+from rules.conditions.request import InvalidRequest
+from rules.drafts import list_drafts
+from rules.explain import explain
+from rules.in_force import choose_rules
+from rules.language import read_rules
+from tenantadmin.lib.core.errors import ApiError, ValidationFailed
+from tenantadmin.lib.http.formats import moment
+from tenantadmin.lib.objectstore import default_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from django.http import HttpRequest, HttpResponse
+
+    from rules.models import RuleDraft
+
+_MAX_TEXT: Final = 1_000_000
+#: A read of one table, with every condition key.
+EXAMPLE: Final = {
+    "standardizedSql": "SELECT count(*) FROM sales.orders",
+    "statementType": "SELECT",
+    "tables": ["sales.orders"],
+    "tableCount": 1,
+    "isReadOnly": True,
+    "isDataChange": False,
+    "isDDL": False,
+    "hasParameters": False,
+    "hasNonDeterministicFunctions": False,
+    "cacheOverride": None,
+    "userName": "ana",
+    "clientIp": "192.0.2.10",
+    "userAgent": "psql",
+    "host": None,
+    "origin": None,
+    "referer": None,
+    "operationType": "EXECUTE_STATEMENT",
+    "adapterType": "snowflake",
+    "serverHostname": None,
+}
+#: Why a miss was one, for people.
+_REASONS: Final = {
+    "restart": "The cache was left behind after the result was stored, as by a write of the rules.",
+    "ttl-expired": "The stored result had expired.",
+    "invalidation-marker": "A marker had ended the stored result.",
+    "not-stored": "The last execution failed, so nothing was stored.",
+    "no-cache-entry": "There was no stored result for this request.",
+}
+
+
+class ChosenRulesForm(forms.Form):
+    """The rules to trace by."""
+
+    seq = forms.IntegerField(label="Revision of the rules (may stay empty)", required=False, min_value=0)
+    draft = forms.TypedChoiceField(
+        label="Draft (may stay empty)", required=False, coerce=UUID, empty_value=None
+    )
+
+    def __init__(self, *args: Any, drafts: Iterable[RuleDraft], **options: Any) -> None:
+        super().__init__(*args, **options)
+        names = [(str(draft.pk), draft.title) for draft in drafts]
+        self.fields["draft"].choices = [("", "none"), *names]  # type: ignore[attr-defined]  # of a choice
+
+    def clean(self) -> dict[str, Any]:
+        values: dict[str, Any] = self.cleaned_data
+        if values.get("seq") is not None and values.get("draft"):
+            self.add_error("draft", "Choose a revision or a draft, not both.")
+        return values
+
+
+class PastedForm(ChosenRulesForm):
+    """A request, as JSON."""
+
+    request = forms.CharField(
+        label="Request",
+        max_length=_MAX_TEXT,
+        widget=forms.Textarea(attrs={"rows": 22}),
+        help_text="Condition keys and their values, such as statementType, tables, userName.",
+    )
+    field_order = ("request", "seq", "draft")
+
+
+class LoggedForm(ChosenRulesForm):
+    """A request of the log. Without a choice, the rules in force at its time decide."""
+
+    log_id = forms.CharField(label="logId", max_length=1000, strip=False)
+    day = forms.DateField(label="Day (UTC)", widget=forms.DateInput(attrs={"type": "date"}))
+    field_order = ("log_id", "day", "seq", "draft")
+
+
+class TracePage(LogPage):
+    """Trace a pasted request, which reads no log, or one of the log, for members."""
+
+    title = "Trace"
+    template_name = "backoffice/tenant/trace.html"
+
+    def read(self) -> Mapping[str, Any]:
+        asked = {name: self.request.GET[name] for name in LoggedForm.base_fields if name in self.request.GET}
+        return {
+            "pasted": PastedForm(initial={"request": json.dumps(EXAMPLE, indent=2)}, drafts=self.drafts),
+            "logged": LoggedForm(initial=asked, drafts=self.drafts),
+        }
+
+    @cached_property
+    def drafts(self) -> list[RuleDraft]:
+        return [] if self.tenant.deleted_at else list_drafts(self.tenant.pk)
+
+    def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
+        is_logged = "log_id" in request.POST
+        form = (LoggedForm if is_logged else PastedForm)(request.POST, drafts=self.drafts)
+        content = {**self.read(), "logged" if is_logged else "pasted": form}
+        status = 200 if form.is_valid() else 400
+        if status == 200:
+            try:
+                content |= self._trace_logged(form) if is_logged else self._trace_pasted(form)
+            except ApiError as error:
+                content["error"], status = error, error.status
+        return self.show(self.template_name, content, status=status)
+
+    def _trace_pasted(self, form: forms.Form) -> dict[str, Any]:
+        values = form.cleaned_data
+        asked = _parse_object(values["request"])
+        chosen = choose_rules(self.tenant.pk, seq=values["seq"], draft_id=values["draft"])
+        try:
+            explained = explain(read_rules(chosen.rules), asked)
+        except InvalidRequest as error:
+            raise ValidationFailed(str(error)) from error
+        return {"explained": {"ruleset": chosen.as_json(), **explained.as_json()}}
+
+    def _trace_logged(self, form: forms.Form) -> dict[str, Any]:
+        self.require_access()
+        values = form.cleaned_data
+        explained = explain_logged(
+            default_store(),
+            tenant=self.tenant.pk,
+            day=values["day"],
+            log_id=values["log_id"],
+            seq=values["seq"],
+            draft_id=values["draft"],
+            reader=self.reader,
+        ).as_json()
+        miss = explained["miss"]
+        return {
+            "explained": explained,
+            "why_miss": None if miss is None else _REASONS.get(miss["reason"], miss["reason"]),
+            "miss_facts": [] if miss is None else _facts(miss),
+            "logged_facts": _facts(explained["logged"]),
+        }
+
+
+#: What the names of facts of the log, and of the evidence for a miss, are called on the page.
+_FACTS: Final = {
+    "logId": "logId",
+    "timestamp": "Time",
+    "cacheStatus": "Status",
+    "missReason": "Reason of the miss",
+    "matchedRule": "Rule",
+    "matchedRuleName": "Name of the rule",
+    "cacheKey": "Key in the cache",
+    "cacheAgeSeconds": "Age of the result (seconds)",
+    "cacheTtlSeconds": "Time to live (seconds)",
+    "warehouseExecutionTimeMs": "Time in the warehouse (ms)",
+    "standardizedSql": "Statement",
+    "reconstructed": "Found out from earlier requests",
+    "revision.seq": "Revision of the rules",
+    "revision.changedAt": "The rules were written",
+    "cacheKeyVersion": "Version of the keys in the cache",
+    "lastStore.logId": "logId of the last store",
+    "lastStore.at": "Last store",
+    "expiredAt": "Expired",
+    "ttlSeconds": "Time to live (seconds)",
+    "ttlNeeded": "Time to live that would have made it a hit (seconds)",
+    "marker.markerId": "Marker",
+    "marker.invalidatedAt": "Invalidated",
+    "marker.invalidatedBy.ruleId": "Invalidated by the rule",
+    "marker.invalidatedBy.triggeredBy": "Invalidated by",
+    "marker.invalidatedBy.statement": "Statement that invalidated it",
+    "lastExecution.logId": "logId of the last execution, which failed",
+    "lastExecution.at": "Last execution, which failed",
+    "firstInDays": "Days without an earlier store",
+    "nearest.logId": "logId of the nearest request: the same statement, other values",
+    "nearest.at": "Nearest request",
+    "nearest.parameterValues": "Values of the nearest request",
+}
+
+
+def _show(name: str, value: Any) -> Any:
+    """Return a fact as people read it: times as on every page, True and False as words."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if name == "timestamp":
+        at = time_of(value)
+        return value if at is None else moment(at)
+    return moment(value) if name.endswith((".at", "At")) else value
+
+
+def _facts(said: Mapping[str, Any], *, above: str = "") -> list[tuple[str, Any]]:
+    """Return what the log says, or the evidence for a miss, as names and values. Nulls are left out."""
+    found: list[tuple[str, Any]] = []
+    for name, value in said.items():
+        if isinstance(value, dict):
+            found += _facts(value, above=f"{above}{name}.")
+        elif name != "reason" and value is not None:
+            key = f"{above}{name}"
+            found.append((_FACTS.get(key, key), _show(key, value)))
+    return found
+
+
+def _parse_object(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValidationFailed(f"The text is not JSON: {error}.") from error
+    if not isinstance(value, dict):
+        raise ValidationFailed("A request must be an object: { … }.")
+    unknown = sorted(value.keys() - CONDITION_KEYS.keys() - BY_NAME.keys())
+    if unknown:
+        raise ValidationFailed(
+            f"These are neither condition keys nor columns of the log: {', '.join(unknown)}."
+        )
+    return value

@@ -1,0 +1,46 @@
+"""Staff pages of rules, markers, insights, SQL and builds, inside the namespace ``admin``."""
+
+from __future__ import annotations
+
+from accounts.admin.tabs import add_tab
+from analytics.admin.pages import builds, drafts, insights, markers, rules, sql, tenant, trace
+
+_TENANT = "tenants/<uuid:tenant>/"
+_DRAFT = f"{_TENANT}rules/drafts/<uuid:draft>/"
+_ADVICE = f"{_TENANT}insights/<uuid:recommendation>/"
+
+add_tab(10, "Overview", page="tenant")
+add_tab(20, "Rules", page="tenant-rules")
+add_tab(40, "Markers", page="tenant-markers")
+add_tab(50, "Insights", page="tenant-insights")
+add_tab(60, "SQL", page="tenant-sql")
+add_tab(70, "Builds", page="tenant-builds")
+
+urlpatterns = [
+    tenant.OverviewPage.at(_TENANT, "tenant"),
+    rules.RulesPage.at(f"{_TENANT}rules/", "tenant-rules"),
+    rules.SimpleRulePage.at(f"{_TENANT}rules/add/", "tenant-rules-add"),
+    trace.TracePage.at(f"{_TENANT}rules/trace/", "tenant-rules-trace"),
+    drafts.DraftPage.at(_DRAFT, "tenant-draft"),
+    drafts.PublishPage.at(f"{_DRAFT}publish/", "tenant-draft-publish"),
+    drafts.DeletePage.at(f"{_DRAFT}delete/", "tenant-draft-delete"),
+    markers.MarkersPage.at(f"{_TENANT}markers/", "tenant-markers"),
+    markers.InvalidatePage.at(f"{_TENANT}markers/add/", "tenant-invalidate"),
+    markers.RemoveMarkerPage.at(f"{_TENANT}markers/<path:marker>/remove/", "tenant-marker-remove"),
+    insights.AdvicePage.at(f"{_TENANT}insights/", "tenant-insights"),
+    insights.AcceptPage.at(f"{_ADVICE}accept/", "tenant-advice-accept"),
+    insights.DraftItPage.at(f"{_ADVICE}draft/", "tenant-advice-draft"),
+    insights.DismissPage.at(f"{_ADVICE}dismiss/", "tenant-advice-dismiss"),
+    insights.ReopenPage.at(f"{_ADVICE}reopen/", "tenant-advice-reopen"),
+    insights.DigestsPage.at(f"{_TENANT}insights/digests/", "tenant-digests"),
+    insights.ReportsPage.at(f"{_TENANT}insights/reports/", "tenant-reports"),
+    insights.VerifyPage.at(f"{_TENANT}insights/verify/", "tenant-verify"),
+    sql.SqlPage.at(f"{_TENANT}sql/", "tenant-sql"),
+    sql.CancelQueryPage.at(f"{_TENANT}sql/running/<int:run>/cancel/", "tenant-sql-cancel"),
+    builds.BuildsPage.at(f"{_TENANT}builds/", "tenant-builds"),
+    builds.QuarantinePage.at(f"{_TENANT}builds/quarantine/<slug:day>/", "tenant-quarantine"),
+    builds.QuarantinedEntryPage.at(
+        f"{_TENANT}builds/quarantine/entries/<int:entry>/", "tenant-quarantined-entry"
+    ),
+    builds.RebuildPage.at(f"{_TENANT}builds/again/", "tenant-rebuild"),
+]

@@ -1,0 +1,106 @@
+"""The history of a tenant's documents in sentences, the difference of two revisions, and blame."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from accounts.models.history import RevisionKind
+from accounts.revisions import DocumentHistory, read_pair, read_timeline
+from rules.blaming import blame_ruleset
+from tenantadmin.lib.core.errors import NotFound
+from tenantadmin.lib.http.difference import diff_documents
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from uuid import UUID
+
+    from accounts.models import Revision
+    from accounts.revisions import HistoryPage
+
+PAGE: Final = 50
+#: The kinds of documents that a tenant has.
+KINDS: Final = (RevisionKind.RULES, RevisionKind.CONFIG)
+
+
+def read_page(tenant_id: UUID, kind: RevisionKind, *, cursor: str | None) -> HistoryPage:
+    """Return a page of the timeline, newest first.
+
+    Raises:
+        NotFound: the tenant never had such a document.
+        BadRequest: the cursor is not from this list.
+    """
+    return read_timeline(DocumentHistory(kind, tenant_id), limit=PAGE, cursor=cursor)
+
+
+def sentence(change: Revision) -> str:
+    """Say in a sentence what a change did."""
+    summary = change.summary
+    if change.action == "create":
+        return "created it"
+    if change.action == "delete":
+        return "deleted it with the tenant"
+    parts = [
+        f"{verb} {_names(summary, verb)}" for verb in ("added", "removed", "changed") if summary.get(verb)
+    ]
+    if summary.get("reordered"):
+        parts.append("changed the order")
+    if summary.get("draft"):
+        parts.append(
+            f"published the draft “{summary['draft'].get('name') or summary['draft']['draftId'][:8]}”"
+        )
+    if fields := summary.get("fields") or summary.get("changedFields"):
+        parts.append(f"changed {', '.join(fields) if isinstance(fields, list) else f'{fields} fields'}")
+    text = ", ".join(parts) or "saved it without a difference"
+    return text if change.restored_from is None else f"restored revision {change.restored_from}: {text}"
+
+
+def _names(summary: Mapping[str, Any], verb: str) -> str:
+    names = summary.get("names", {}).get(verb, ())
+    count = summary[verb]
+    more = f" and {count - len(names)} more" if count > len(names) else ""
+    return ", ".join(names) + more if names else f"{count} rules"
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Two revisions, and the lines of their difference: (``added``, ``removed``, ``skip`` or empty, text)."""
+
+    earlier: int
+    later: int
+    lines: Sequence[tuple[str, str]]
+
+
+def compare(tenant_id: UUID, kind: RevisionKind, *, earlier: int, later: int) -> Compared:
+    """Compare two revisions.
+
+    Raises:
+        RevisionNotFound: there is no such revision.
+    """
+    before, after = read_pair(DocumentHistory(kind, tenant_id), earlier=earlier, later=later)
+    return Compared(earlier, later, diff_documents(before, after))
+
+
+@dataclass(frozen=True, slots=True)
+class BlamedRule:
+    """A rule of the live ruleset and the revision that last changed it."""
+
+    rule_id: str
+    seq: int
+    user: str
+    changed_at: str
+
+
+def blame_rules(tenant_id: UUID) -> list[BlamedRule]:
+    """Return who last changed each rule, in the order of the rules; nothing for a deleted tenant."""
+    try:
+        found = blame_ruleset(tenant_id)
+    except NotFound:
+        return []
+    changes = {change["seq"]: change for change in found["revisions"]}
+    blamed = []
+    for rule in found["rules"]:
+        seq = max((it["seq"] for it in rule["fields"]), default=0)
+        change = changes.get(seq, {})
+        blamed.append(BlamedRule(rule["ruleId"], seq, change.get("userId", ""), change.get("changedAt", "")))
+    return blamed

@@ -1,0 +1,136 @@
+"""Page 4: what changed, by whom; compare and restore."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django import forms
+
+from accounts.admin.forms import require_etag, split_ids
+from accounts.admin.pages.base import ReasonForm, TenantActPage, TenantPage
+from accounts.models.history import RevisionKind
+from accounts.models.users import StaffRole
+from accounts.revisions import DocumentHistory, read_revision
+from accounts.serializers.tenants import parse_config
+from accounts.tenants.restore import restore_config
+from rules.admin.history import KINDS, blame_rules, compare, read_page, sentence
+from rules.admin.rules import check_text, rules_text
+from rules.admin.wording import CONFIRM_LABEL
+from rules.restore import restore_ruleset
+from rules.ruleset import read_ruleset
+from tenantadmin.lib.core.errors import NotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from django.http import HttpRequest
+
+
+def kind_of(request: HttpRequest) -> RevisionKind:
+    """Return the kind of document in the address; rules unless it says otherwise."""
+    asked = request.GET.get("kind", "")
+    return RevisionKind(asked) if asked in {kind.value for kind in KINDS} else RevisionKind.RULES
+
+
+def number(request: HttpRequest, name: str) -> int | None:
+    """Return the revision in the address, or None."""
+    text = request.GET.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
+class HistoryPage(TenantPage):
+    """The timeline, with the difference of two revisions above it, and blame beside."""
+
+    title = "History"
+    template_name = "backoffice/tenant/history.html"
+
+    def read(self) -> Mapping[str, Any]:
+        kind = kind_of(self.request)
+        page = read_page(self.tenant.pk, kind, cursor=self.request.GET.get("cursor") or None)
+        later = number(self.request, "to")
+        earlier = number(self.request, "from")
+        compared = None
+        if later is not None:
+            before = max(later - 1, 0) if earlier is None else earlier
+            compared = compare(self.tenant.pk, kind, earlier=before, later=later)
+        return {
+            "kind": kind,
+            "kinds": KINDS,
+            "changes": [(change, sentence(change)) for change in page.changes],
+            "cursor": page.cursor,
+            "compared": compared,
+            "newest": page.changes[0].seq if page.changes else None,
+            "blame": blame_rules(self.tenant.pk) if kind is RevisionKind.RULES else [],
+        }
+
+
+class RestoreForm(ReasonForm):
+    """The state that the reader has seen, and removals to confirm."""
+
+    etag = forms.CharField(widget=forms.HiddenInput, required=False)
+    confirm_deletes = forms.CharField(label=CONFIRM_LABEL, required=False, help_text="Ids, with commas.")
+    field_order = ("confirm_deletes", "reason")
+
+
+class RestorePage(TenantActPage):
+    """Restore a revision: the difference, today's lint, what is lost."""
+
+    title = "Restore"
+    button = "Restore"
+    template_name = "backoffice/tenant/restore.html"
+    needs: ClassVar[StaffRole] = StaffRole.ADMIN
+    form_class = RestoreForm
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"{self.kind.value}.restored"
+
+    @property
+    def kind(self) -> RevisionKind:
+        """The kind of document."""
+        found: str = self.kwargs["kind"]
+        if found not in {kind.value for kind in KINDS}:
+            raise NotFound
+        return RevisionKind(found)
+
+    @property
+    def follows(self) -> str:  # type: ignore[override]
+        if self.kind is RevisionKind.RULES:
+            return "The rules become those of this revision, as a new revision. The warm cache is lost."
+        return "The configuration becomes that of this revision, as a new revision, checked as of today."
+
+    def initial(self) -> dict[str, Any]:
+        return {"etag": read_ruleset(self.tenant.pk).etag if self.kind is RevisionKind.RULES else ""}
+
+    def read(self) -> Mapping[str, Any]:
+        seq: int = self.kwargs["seq"]
+        history = DocumentHistory(self.kind, self.tenant.pk)
+        revision = read_revision(history, seq)
+        newest = history.revisions().values_list("seq", flat=True)[0]
+        checked = None
+        if self.kind is RevisionKind.RULES and revision.document is not None:
+            checked = check_text(self.tenant.pk, rules_text(revision.document.get("rules", [])))
+        return {
+            "revision": revision,
+            "compared": compare(self.tenant.pk, self.kind, earlier=newest, later=seq),
+            "checked": checked,
+        }
+
+    def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        seq: int = self.kwargs["seq"]
+        if self.kind is RevisionKind.RULES:
+            restored = restore_ruleset(
+                tenant_id=self.tenant.pk,
+                seq=seq,
+                actor=self.actor,
+                confirm_deletes=split_ids(values["confirm_deletes"]),
+                check_etag=require_etag(values["etag"]),
+            ).seq
+        else:
+            restored = restore_config(
+                tenant_id=self.tenant.pk, seq=seq, parse=parse_config, actor=self.actor
+            ).seq
+        return f"Restored revision {seq} as revision {restored}.", {"seq": restored, "restoredFrom": seq}
+
+    def done_at(self) -> str:
+        return f"{self.to('tenant-history')}?kind={self.kind.value}"

@@ -1,0 +1,218 @@
+"""Check, compare and explain rules that staff edit as text."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from accounts.models.history import RevisionKind
+from accounts.revisions import DocumentHistory, read_pair
+from rules.admin.json_lines import find_lines, line_of
+from rules.admin.wording import say
+from rules.diff import diff_rules
+from rules.language import complete_rule
+from rules.lint import GrosslyMalformed, lint_write
+from rules.markers import active_marker_targets
+from rules.ruleset import read_ruleset
+from tenantadmin.lib.core.errors import ValidationFailed
+from tenantadmin.lib.http.difference import diff_texts
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+    from uuid import UUID
+
+    from rules.diff import RulesDiff
+
+_FIRST: Final = ("id", "name", "description", "enabled", "action", "conditions", "ttlSeconds")
+#: The lint codes of removed rules that a writer may confirm.
+CONFIRMED_CODE: Final = "rule-removed-active-marker"
+
+
+def rules_text(rules: Sequence[Any]) -> str:
+    """Return rules as the editor shows them. The database does not keep the order of properties."""
+    ordered = [_in_order(rule) if isinstance(rule, dict) else rule for rule in rules]
+    return json.dumps(ordered, indent=2, ensure_ascii=False)
+
+
+def _in_order(rule: dict[str, Any]) -> dict[str, Any]:
+    """Return a rule with what names it first, then what it does, then the rest, each in a fixed order."""
+    names = [*(name for name in _FIRST if name in rule), *sorted(rule.keys() - set(_FIRST))]
+    return {name: json.loads(json.dumps(rule[name], sort_keys=True)) for name in names}
+
+
+def parse_rules(text: str) -> list[Any]:
+    """Return the array of rules in the editor's text.
+
+    Raises:
+        ValidationFailed: the text is not JSON, or not an array. The message names the line.
+    """
+    try:
+        rules = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValidationFailed(f"The text is not JSON: {error}.") from error
+    if not isinstance(rules, list):
+        raise ValidationFailed("The rules must be an array: [ … ].")
+    return rules
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A finding at a line (from 0) of the editor."""
+
+    line: int
+    severity: str
+    code: str
+    text: str
+    suggestion: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        return {"row": self.line, "type": self.severity, "text": f"{self.code}: {self.text}"}
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What lint says of a text, and what saving it would change."""
+
+    marks: Sequence[Mark]
+    #: Ids of removed rules whose removal must be confirmed.
+    to_confirm: Sequence[str] = ()
+    diff: RulesDiff | None = None
+    lines: Sequence[tuple[str, str]] = field(default=())
+
+    @property
+    def blocking(self) -> int:
+        """How many errors no confirmation allows."""
+        return sum(mark.severity == "error" and mark.code != CONFIRMED_CODE for mark in self.marks)
+
+
+def check_text(tenant_id: UUID, text: str, *, confirmed: Collection[str] = ()) -> Checked:
+    """Lint the editor's text as if it was saved now, and compare it with the live rules.
+
+    Raises:
+        TenantNotFound: there is no such live tenant.
+    """
+    stored = read_ruleset(tenant_id)
+    try:
+        rules = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        line = error.lineno - 1 if isinstance(error, json.JSONDecodeError) else 0
+        return Checked([Mark(line, "error", "not-json", str(error))])
+    try:
+        result = lint_write(
+            {"rules": rules},
+            stored_rules=stored.rules,
+            active_marker_targets=active_marker_targets(tenant_id),
+            confirmed=confirmed,
+        )
+    except GrosslyMalformed as error:
+        return Checked([Mark(0, "error", "wrong-type", str(error))])
+    places = find_lines(text)
+    findings = [finding.as_json() for finding in (*result.errors, *result.warnings)]
+    marks = [
+        Mark(
+            line=line_of(places, str(found["path"]).removeprefix("/rules")),
+            severity=str(found["severity"]),
+            code=str(found["code"]),
+            text=say(str(found["message"])),
+            # That of a removal is a parameter of the API; its text names the field.
+            suggestion=None
+            if found.get("suggestion") is None or found["code"] == CONFIRMED_CODE
+            else str(found["suggestion"]),
+        )
+        for found in findings
+    ]
+    to_confirm = sorted(
+        {str(found["ruleId"]) for found in findings if found["code"] == CONFIRMED_CODE and found["ruleId"]}
+    )
+    after = result.normalized
+    return Checked(
+        marks,
+        to_confirm,
+        None if after is None else diff_rules(before=stored.rules, after=after),
+        diff_lines(stored.rules, rules if after is None else after),
+    )
+
+
+def diff_lines(before: Sequence[Any], after: Sequence[Any]) -> list[tuple[str, str]]:
+    """Return the lines of a diff of two rulesets, as `diff_texts` does."""
+    return diff_texts(rules_text(before), rules_text(after))
+
+
+@dataclass(frozen=True, slots=True)
+class ThreeWay:
+    """What others changed since the text was begun, what the text changes, and what both changed."""
+
+    theirs: Sequence[tuple[str, str]]
+    mine: Sequence[tuple[str, str]]
+    both: Sequence[str]
+    current_seq: int
+    etag: str
+
+
+def compare_three(tenant_id: UUID, *, base_seq: int, rules: Sequence[Any]) -> ThreeWay:
+    """Compare a text with the revision that it began from and with the live rules.
+
+    Raises:
+        TenantNotFound, RevisionNotFound: there is no such live tenant or revision.
+    """
+    current = read_ruleset(tenant_id)
+    before = _rules_at(tenant_id, base_seq)
+    return ThreeWay(
+        theirs=diff_lines(before, current.rules),
+        mine=diff_lines(before, rules),
+        both=sorted(_changed(before, current.rules) & _changed(before, rules)),
+        current_seq=current.seq,
+        etag=current.etag,
+    )
+
+
+def rebase_draft(tenant_id: UUID, *, base_seq: int, rules: Sequence[Any]) -> list[dict[str, Any]]:
+    """Return the live rules with what valid ``rules`` change in the revision that they began from.
+
+    Raises:
+        TenantNotFound, RevisionNotFound: there is no such live tenant or revision.
+    """
+    return rebase_rules(_rules_at(tenant_id, base_seq), rules, read_ruleset(tenant_id).rules)
+
+
+def _rules_at(tenant_id: UUID, seq: int) -> list[Any]:
+    """Return the rules of a revision."""
+    document, _ = read_pair(DocumentHistory(RevisionKind.RULES, tenant_id), earlier=seq, later=seq)
+    rules: list[Any] = document.get("rules", [])
+    return rules
+
+
+def rebase_rules(
+    base: Sequence[Any], mine: Sequence[dict[str, Any]], theirs: Sequence[Any]
+) -> list[dict[str, Any]]:
+    """Return the live rules ``theirs`` with what ``mine`` changes in their common ``base``.
+
+    A rule that both changed is as in ``mine``. The order is that of the live rules, unless ``mine`` has
+    another one than ``base``; a rule that is in one of them alone follows the rule that it follows there.
+    All rules must be valid.
+    """
+    before, own, live = (_by_id([complete_rule(rule) for rule in side]) for side in (base, mine, theirs))
+    first, second = live, own
+    if [rule_id for rule_id in own if rule_id in before] != [rule_id for rule_id in before if rule_id in own]:
+        first, second = own, live
+    order = list(first)
+    place = 0
+    for rule_id in second:
+        if rule_id not in first:
+            order.insert(place, rule_id)
+        place = order.index(rule_id) + 1
+    merged = {
+        rule_id: (live if own.get(rule_id) == before.get(rule_id) else own).get(rule_id) for rule_id in order
+    }
+    return [rule for rule in merged.values() if rule is not None]
+
+
+def _changed(before: Sequence[Any], after: Sequence[Any]) -> set[str]:
+    """Return the ids of the rules that differ."""
+    old, new = _by_id(before), _by_id(after)
+    return {rule_id for rule_id in old.keys() | new.keys() if old.get(rule_id) != new.get(rule_id)}
+
+
+def _by_id(rules: Sequence[Any]) -> dict[str, Any]:
+    return {str(rule.get("id")): rule for rule in rules if isinstance(rule, dict)}
