@@ -48,7 +48,7 @@ def measure(world: World) -> None:
     client.force_login(world.platform_admin)
     empty = reverse("admin:logs_supersededfile_changelist")
     pages = {name: reverse(f"admin:{name}") for name in ("index", "system", "terms", "audit")}
-    pages |= {name: reverse(f"admin:{name}", args=[world.tenant.pk]) for _, name in TABS}
+    pages |= {name: reverse(f"admin:{name}", args=[world.tenant.pk]) for _, name in TABS.values()}
     for name in _LISTS:
         pages[name] = reverse(f"admin:{name}_changelist")
         pages[f"{name}, search"] = f"{pages[name]}?q=Tenant+54321"

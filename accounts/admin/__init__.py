@@ -1,3 +1,7 @@
-"""The admin site of this app. Django imports this package to register its models."""
+"""The staff pages of this app. Django imports this package, which registers models and tabs."""
 
 from accounts.admin import model_admins  # noqa: F401
+from accounts.admin.tabs import add_tab
+
+add_tab(80, "People", page="tenant-people")
+add_tab(90, "Configuration", page="tenant-config")

@@ -1,4 +1,4 @@
-"""The tabs of a tenant's pages. Each app adds its own next to its addresses, in ``<app>/admin/urls.py``."""
+"""The tabs of a tenant's pages. Each app adds its own in ``<app>/admin/__init__.py``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
 #: Title and name of each page, by its place in the row of tabs.
-_TABS: Final[dict[int, tuple[str, str]]] = {}
+TABS: Final[dict[int, tuple[str, str]]] = {}
 
 
 class Tab(NamedTuple):
@@ -23,13 +23,13 @@ class Tab(NamedTuple):
 
 def add_tab(place: int, title: str, *, page: str) -> None:
     """Add a tab that leads to the page named ``page``. Places are free numbers; tabs are sorted by them."""
-    _TABS[place] = title, page
+    TABS[place] = title, page
 
 
 def tabs_of(tenant_id: UUID, *, path: str) -> list[Tab]:
     """Return the tabs of a tenant's pages for the page at ``path``."""
     found = []
-    for _, (title, page) in sorted(_TABS.items()):
+    for _, (title, page) in sorted(TABS.items()):
         href = reverse(f"admin:{page}", kwargs={"tenant": tenant_id})
         is_current = path == href if page == "tenant" else path.startswith(href)
         found.append(Tab(title, href, is_current))

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from accounts.admin.pages import access, accounts, config, engine, people
-from accounts.admin.tabs import add_tab
 
 _TENANT = "tenants/<uuid:tenant>/"
 _ACCOUNT = "accounts/<uuid:account>/"
 _DOMAIN = f"{_ACCOUNT}domains/<str:domain>/"
 _PERSON = "people/<int:person>/"
-
-add_tab(80, "People", page="tenant-people")
-add_tab(90, "Configuration", page="tenant-config")
 
 urlpatterns = [
     people.PeoplePage.at(f"{_TENANT}people/", "tenant-people"),

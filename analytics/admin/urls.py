@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from accounts.admin.tabs import add_tab
 from analytics.admin.pages import builds, drafts, insights, markers, rules, sql, tenant, trace
 
 _TENANT = "tenants/<uuid:tenant>/"
 _DRAFT = f"{_TENANT}rules/drafts/<uuid:draft>/"
 _ADVICE = f"{_TENANT}insights/<uuid:recommendation>/"
-
-add_tab(10, "Overview", page="tenant")
-add_tab(20, "Rules", page="tenant-rules")
-add_tab(40, "Markers", page="tenant-markers")
-add_tab(50, "Insights", page="tenant-insights")
-add_tab(60, "SQL", page="tenant-sql")
-add_tab(70, "Builds", page="tenant-builds")
 
 urlpatterns = [
     tenant.OverviewPage.at(_TENANT, "tenant"),

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 from accounts.models.history import RevisionKind
 from accounts.revisions import DocumentHistory, read_pair
 from rules.admin.json_lines import find_lines, line_of
-from rules.admin.wording import say
 from rules.diff import diff_rules
 from rules.language import complete_rule
 from rules.lint import GrosslyMalformed, lint_write
 from rules.markers import active_marker_targets
 from rules.ruleset import read_ruleset
+from rules.wording import say
 from tenantadmin.lib.core.errors import ValidationFailed
 from tenantadmin.lib.http.difference import diff_texts
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from accounts.admin.tabs import add_tab
 from rules.admin.pages import history
 
 _TENANT = "tenants/<uuid:tenant>/"
-
-add_tab(30, "History", page="tenant-history")
 
 urlpatterns = [
     history.HistoryPage.at(f"{_TENANT}history/", "tenant-history"),

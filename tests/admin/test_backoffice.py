@@ -23,7 +23,7 @@ from accounts.admin.tabs import TABS
 from accounts.limited_access import end_expired_access
 from accounts.models import Domain, Event, Fqdn, Membership, Revision, Tenant, User
 from accounts.support_role import set_support
-from analytics.admin.model_admins import tenants
+from analytics.admin import tenants
 from analytics.models import Build, DayRollup, TenantHealth
 from analytics.tasks import refresh_day
 from logs import quarantine
@@ -80,7 +80,7 @@ def page(client: Client, address: str, **query: Any) -> str:
 def every_page(tenant: Tenant) -> dict[str, str]:
     """Return the addresses of all pages that support may see, by name."""
     draft = create_draft(tenant_id=tenant.pk, document={}, actor="x@example.org")
-    names = [name for _, name in TABS]
+    names = [name for _, name in TABS.values()]
     more = (
         *("tenant-access", "tenant-rules-trace", "tenant-rebuild"),
         *("tenant-digests", "tenant-reports", "tenant-verify"),

@@ -21,7 +21,7 @@ from rules.drafts import create_draft
 from rules.models import RuleDraft, Ruleset
 from rules.ruleset import read_ruleset
 from rules.write import write_ruleset
-from tenantadmin.backoffice.templatetags.backoffice import between, draft_title
+from tenantadmin.backoffice.templatetags.backoffice import between
 from tenantadmin.lib.objectstore import default_store
 from tests.admin.logs import DAY, ENTRY, RULE, START, put_log, to
 from tests.admin.reading import text_of
@@ -99,7 +99,7 @@ class TestKeeping:
     def test_a_draft_without_a_name_is_called_by_its_time(self, staff: Client, tenant: Tenant) -> None:
         draft = draft_of(tenant, RULE, name="")
         title = f"Unnamed draft of {draft.created_at:%Y-%m-%d %H:%M} UTC"
-        assert draft_title(draft) == title
+        assert draft.title == title
         for address in (to("tenant-rules", tenant), to("tenant-rules-trace", tenant), page_of(draft)):
             assert title in shown(staff, address)
 

@@ -15,7 +15,7 @@ from django.urls import reverse
 
 from accounts.access.credentials import create_pat, create_refresh_token
 from accounts.access.scopes import Scope
-from accounts.admin.model_admins import revoking
+from accounts.admin import revoking
 from accounts.admin.rights import far_reaching_rights, rights_of, rights_on
 from accounts.memberships import change_memberships
 from accounts.models import (

@@ -80,7 +80,7 @@ def too_much_for_lists(user: User, terms: Sequence[str]) -> Iterator[str]:
 
 def too_much_for_pages(staff: Client, tenant: Tenant) -> Iterator[str]:
     addresses = [reverse(f"admin:{name}") for name in ("index", "system", "terms", "audit")]
-    addresses += [reverse(f"admin:{name}", args=[tenant.pk]) for _, name in TABS]
+    addresses += [reverse(f"admin:{name}", args=[tenant.pk]) for _, name in TABS.values()]
     addresses += [
         reverse("admin:account", args=[tenant.account_id]),
         reverse("admin:person", args=[tenant.memberships.values_list("user_id", flat=True)[0]]),

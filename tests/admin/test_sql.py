@@ -15,7 +15,7 @@ from redis import RedisError
 
 from accounts.limited_access import may_read_logs
 from accounts.models import Event, Membership, Tenant, User
-from analytics.admin.model_admins.pages import sql as sql_page
+from analytics.admin.pages import sql as sql_page
 from logs.cancelling import WATCH
 from logs.models import QueryRun, SavedQuery
 from logs.sql.cancellation import Cancellation

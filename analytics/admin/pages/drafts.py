@@ -28,10 +28,10 @@ from rules.admin.rules import (
     rebase_draft,
     rules_text,
 )
-from rules.admin.wording import CONFIRM_LABEL
 from rules.drafts import delete_draft, diff_draft, draft_etag, find_draft, publish_draft, replace_draft
 from rules.language import complete_rule
 from rules.ruleset import read_ruleset
+from rules.wording import CONFIRM_LABEL
 from tenantadmin.lib.core.errors import ApiError, Conflict
 
 if TYPE_CHECKING:

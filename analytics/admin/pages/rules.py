@@ -15,9 +15,9 @@ from analytics.admin.completion import log_words, rule_words
 from analytics.admin.pages.base import LogPage
 from analytics.reports.reading import LogReader
 from rules.admin.rules import check_text, compare_three, parse_rules, rules_text
-from rules.admin.wording import CONFIRM_LABEL
 from rules.drafts import create_draft, list_drafts
 from rules.ruleset import read_ruleset
+from rules.wording import CONFIRM_LABEL
 from rules.write import write_ruleset
 from tenantadmin.lib.core.errors import Conflict, Forbidden
 from tenantadmin.lib.objectstore import default_store

@@ -15,9 +15,9 @@ from accounts.serializers.tenants import parse_config
 from accounts.tenants.restore import restore_config
 from rules.admin.history import KINDS, blame_rules, compare, read_page, sentence
 from rules.admin.rules import check_text, rules_text
-from rules.admin.wording import CONFIRM_LABEL
 from rules.restore import restore_ruleset
 from rules.ruleset import read_ruleset
+from rules.wording import CONFIRM_LABEL
 from tenantadmin.lib.core.errors import NotFound
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from django import template
 from django.conf import settings
 from django.utils.html import format_html, json_script
 
-from rules.admin.wording import label_of, say
+from rules.wording import label_of, say
 from tenantadmin.lib.core.timestamps import from_epoch_ms
 from tenantadmin.lib.http.formats import moment
 
