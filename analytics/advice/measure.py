@@ -1,4 +1,4 @@
-"""Replay a proposal: what would the ruleset with it have done, beside the current one?"""
+"""Replay the ruleset with a proposal, and compare it with the current ruleset."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from analytics.advice.requests import STATEMENT_COLUMNS
-from analytics.advice.together import Together
 from analytics.replay.calibration import calibrate, find_moved
 from analytics.replay.gateway import learn_gateway
 from analytics.replay.job import Ruleset
@@ -17,11 +16,10 @@ from analytics.replay.window import load_requests
 from logs.sql.view import LogView
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from duckdb import DuckDBPyConnection
 
-    from analytics.replay.counts import Counts
     from analytics.replay.job import Job
     from analytics.replay.outcome import Outcome
     from rules.language import Rule
@@ -29,11 +27,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What a ruleset would have done.
+    """The replay of a ruleset.
 
     Attributes:
-        predicted: its totals, those of the current ruleset, and the gain: JSON.
-        replay: the result of a replay of the ruleset (`analytics.replay.replay`).
+        predicted: the totals of this ruleset and of the current one, and the gain: JSON.
+        replay: the result, as `analytics.replay.replay.replay` returns it.
     """
 
     predicted: Mapping[str, Any]
@@ -59,45 +57,32 @@ class Measurer:
         LogView(connection).make_tolerant([file.file for file in job.files])
 
     def play_current(self) -> Outcome:
-        """Replay the rules in force and the current ones, and keep what the latter do."""
+        """Replay the rules that were in force, then the current ones. Return the outcome of the current."""
         job = self._job
         in_force = list(job.in_force) or [Ruleset(0, job.current)]
-        outcome, counts = self._player.play("current", in_force)
+        outcome, in_force_counts = self._player.play("current", in_force)
+        counts = in_force_counts
         self.calibration = calibrate(self._connection, outcome)
         if len(in_force) != 1 or in_force[0].rules != job.current:
             outcome, counts = self._player.play("current", [Ruleset(0, job.current)])
+        self._is_gateway_unknown = len(in_force_counts) > 1 or len(counts) > 1
         self._outcome, self._against = outcome, render_counts(counts, job.current)
-        self._is_gateway_unknown = self._player.is_gateway_unknown
-        self._together = Together(
-            self._connection, outcome, counts, gateway=self.gateway, markers=job.markers
-        )
         self.risk = {
-            rule_id: (found["riskLow"], found["riskHigh"], found["hits"])
-            for rule_id, found in counts[0].rules.items()
+            rule_id: (rule_counts["riskLow"], rule_counts["riskHigh"], rule_counts["hits"])
+            for rule_id, rule_counts in counts[0].rules.items()
             if rule_id is not None
         }
         return outcome
 
-    def predict(self, rulesets: Sequence[tuple[Rule, ...]]) -> list[Prediction]:
-        """Return what each ruleset would have done, and the difference to the current one.
+    def predict(self, rules: tuple[Rule, ...]) -> Prediction:
+        """Replay a ruleset, and return the difference to the current one.
 
         Args:
-            rulesets: their conditions read only what those of the current rules read, the statement, and
-                `STATEMENT_COLUMNS`.
+            rules: their conditions read only `STATEMENT_COLUMNS`, the statement, and columns that the current
+                rules read.
         """
-        predictions = []
-        for number, (rules, runs) in enumerate(zip(rulesets, self._together.count(rulesets), strict=True)):
-            if runs is None:
-                outcome, counts = self._player.play("subject", [Ruleset(0, rules)])
-                tables = outcome.table, outcome.table
-            else:
-                counts, tables = runs, self._together.show(number)
-            predictions.append(self._render(rules, counts, *tables))
-        return predictions
-
-    def _render(self, rules: tuple[Rule, ...], counts: list[Counts], replayed: str, whole: str) -> Prediction:
-        job, current = self._job, self._outcome.table
-        is_gateway_unknown = self._is_gateway_unknown or len(counts) > 1
+        job = self._job
+        outcome, counts = self._player.play("subject", [Ruleset(0, rules)])
         subject = render_counts(counts, rules)
         total, against = subject["total"], self._against["total"]
         return Prediction(
@@ -107,11 +92,15 @@ class Measurer:
                 "calibration": self.calibration,
                 **subject,
                 "against": self._against,
-                "moved": find_moved(self._connection, current, replayed),
+                "moved": find_moved(self._connection, self._outcome.table, outcome.table),
                 "publishCost": estimate_publish_cost(
-                    self._connection, whole, first_day=job.first_day, last_day=job.last_day, hour=job.hour
+                    self._connection,
+                    outcome.table,
+                    first_day=job.first_day,
+                    last_day=job.last_day,
+                    hour=job.hour,
                 ),
-                "caveats": self._find_caveats(is_gateway_unknown=is_gateway_unknown),
+                "caveats": self._find_caveats(is_gateway_unknown=self._is_gateway_unknown or len(counts) > 1),
             },
         )
 

@@ -1,6 +1,6 @@
 """Find what to recommend.
 
-The log is loaded once. The current rules are replayed, and then what all proposals change, together.
+The log is loaded once. The current rules are replayed, and then the rules with each proposal that is kept.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from analytics.replay.job import Job
 
-#: So many proposals are measured.
+#: The most proposals that are kept. Each is replayed.
 MAX_PROPOSALS: Final = 6
 
 
@@ -42,7 +42,7 @@ class Advice:
     Attributes:
         report: what was looked at, and what is not proposed: JSON.
         recommendations: JSON, the repairs first, then by what they are likely to save.
-        replays: that of each recommendation.
+        replays: the replay of each recommendation, in the same order.
     """
 
     report: Mapping[str, Any]
@@ -63,8 +63,8 @@ def mine(
     Args:
         connection: a DuckDB of the caller alone; temporary tables are left in it.
         documents: the current rules as they are stored.
-        dismissed: the fingerprints that are not wanted, with what they were estimated to save (ms). One comes
-            back when it would save twice as much.
+        dismissed: the estimates (ms saved) of dismissed recommendations, by fingerprint. A recommendation
+            comes back when it would save twice as much.
         report: called with the progress, 0 to 1. It may raise an exception to end the mining.
     """
     measurer = Measurer(connection, job)
@@ -99,12 +99,12 @@ def mine(
     report(0.6)
     refused = find_refusals(current, mined.options, proposed=mined.covered)
     chosen = _choose([proposal for proposal in found if _is_wanted(proposal, dismissed)])
-    predictions = measurer.predict([current.after(proposal.edits) for proposal in chosen])
-    report(0.9)
-    recommendations = [
-        _as_json(measurer, proposal, prediction.predicted)
-        for proposal, prediction in zip(chosen, predictions, strict=True)
-    ]
+    recommendations, replays = [], []
+    for number, proposal in enumerate(chosen, start=1):
+        prediction = measurer.predict(current.after(proposal.edits))
+        recommendations.append(_as_json(measurer, proposal, prediction.predicted))
+        replays.append(Replayed(apply_edits(documents, proposal.edits), prediction.replay))
+        report(0.6 + 0.4 * number / len(chosen))
     return Advice(
         {
             "rows": measurer.input["rows"],
@@ -116,10 +116,7 @@ def mine(
             "notProposed": refused,
         },
         recommendations,
-        [
-            Replayed(apply_edits(documents, proposal.edits), prediction.replay)
-            for proposal, prediction in zip(chosen, predictions, strict=True)
-        ],
+        replays,
     )
 
 

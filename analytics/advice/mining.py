@@ -114,8 +114,8 @@ def run_mining(store: ObjectStore, *, tenant_id: UUID) -> Mining | None:
 
 
 def max_seconds() -> float:
-    """Return how long a search may take: as long as four replays, but its files may be gone after `GRACE`."""
-    seconds: float = 4 * settings.REPLAY_TIMEOUT_SECONDS
+    """Return the time limit of a search: eight replays, but less than `GRACE`, when its files may be gone."""
+    seconds: float = 8 * settings.REPLAY_TIMEOUT_SECONDS
     return min(seconds, (GRACE - _MARGIN).total_seconds())
 
 

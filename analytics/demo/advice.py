@@ -96,9 +96,9 @@ class DemoAdvice:
             ]
             measurer = Measurer(connection, Job(files, days[1], days[-1], current, current))
             measurer.play_current()
-            predictions = measurer.predict(
-                [read_rules(apply_edits(rules, proposal.edits)) for proposal in proposals]
-            )
+            predictions = [
+                measurer.predict(read_rules(apply_edits(rules, proposal.edits))) for proposal in proposals
+            ]
             evidence = [
                 [
                     {"name": one.name, "sql": one.sql, "rows": measurer.query(one.sql)}

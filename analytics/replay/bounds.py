@@ -43,14 +43,13 @@ class Bounds:
 def find_bounds(connection: DuckDBPyConnection, table: str, lifetimes: Sequence[Lifetime]) -> Bounds:
     """Compute the bounds of the outcomes in ``table``, which were played last.
 
-    The table with the groups (`groups_table`) has a row for each rule, restart and pair with hidden literals.
+    Requests that are alike but for hidden literals are a group: the same rule, restart and pair.
     """
     certain = _count_certain_misses(connection, table, lifetimes)
-    groups = groups_table(table)
     with registered(connection, certain=certain):
         connection.execute(
             f"""
-            CREATE OR REPLACE TEMP TABLE {groups} AS
+            CREATE OR REPLACE TEMP TABLE bounded_group AS
             WITH merged AS (
                 SELECT rule, restart, pair,
                     count(*) FILTER (lane = {OPEN_MERGED}) AS open_misses,
@@ -78,29 +77,19 @@ def find_bounds(connection: DuckDBPyConnection, table: str, lifetimes: Sequence[
             """  # noqa: S608
         )
     rows = connection.execute(
-        f"""
+        """
         SELECT rule, sum(high - hits)::BIGINT, sum((high - hits) * mean_ms)::BIGINT
-        FROM {groups} WHERE has_open GROUP BY rule
-        """  # noqa: S608
+        FROM bounded_group WHERE has_open GROUP BY rule
+        """
     ).fetchall()
+    known_groups, position = connection.execute(
+        "SELECT count(*), median(hits / high) FROM bounded_group WHERE NOT has_open AND high > 0"
+    ).fetchall()[0]
     return Bounds(
         hits={rule: hits for rule, hits, _ in rows},
         saved_ms={rule: saved for rule, _, saved in rows},
-        position=find_position(connection, f"FROM {groups}"),
+        position=position if known_groups >= _MIN_GROUPS else None,
     )
-
-
-def groups_table(table: str) -> str:
-    """Return the name of the table with the groups of the outcomes in ``table``."""
-    return f"{table}_groups"
-
-
-def find_position(connection: DuckDBPyConnection, groups: str) -> float | None:
-    """Return where the truth lies between the bounds (0 to 1): the median of groups with known literals."""
-    count, position = connection.execute(
-        f"SELECT count(*), median(hits / high) FROM ({groups}) WHERE NOT has_open AND high > 0"  # noqa: S608
-    ).fetchall()[0]
-    return position if count >= _MIN_GROUPS else None
 
 
 def _count_certain_misses(

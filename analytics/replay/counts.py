@@ -54,11 +54,15 @@ class Counts:
 
 def count_outcome(connection: DuckDBPyConnection, outcome: Outcome) -> Counts:
     """Count the outcome that was played last."""
-    by_index = count_by_index(connection, outcome.table, changes=outcome.table)
     ids: dict[int, str | None] = {index: rule.id for index, rule in enumerate(outcome.decisions.rules)}
     rules: dict[str | None, Counter[str]] = defaultdict(Counter)
-    for index, counts in by_index.items():
-        rules[ids.get(index)].update(counts)
+    columns = ", ".join(_COUNTS.values())
+    for index, *values in connection.execute(
+        f"SELECT rule, {columns} FROM {outcome.table} WHERE is_counted GROUP BY rule"  # noqa: S608
+    ).fetchall():
+        rules[ids.get(index)].update(dict(zip(_COUNTS, values, strict=True)))
+    for index, (low, high) in find_risk(connection, outcome.table).items():
+        rules[ids.get(index)].update({"riskLow": low, "riskHigh": high})
     _count_firings(connection, outcome, rules)
     bounds = find_bounds(connection, outcome.table, outcome.lifetimes)
     return Counts(
@@ -67,27 +71,6 @@ def count_outcome(connection: DuckDBPyConnection, outcome: Outcome) -> Counts:
         high_saved_ms=_add_bounds(rules, "savedMs", bounds.saved_ms, ids),
         position=bounds.position,
     )
-
-
-def count_by_index(connection: DuckDBPyConnection, table: str, *, changes: str) -> dict[int, Counter[str]]:
-    """Count the outcomes in ``table`` by the index of the rule.
-
-    Args:
-        changes: the table of outcomes with all requests that change data.
-    """
-    counts = count_by(connection, table, "rule")
-    for rule, (low, high) in find_risk(connection, table, changes=changes).items():
-        counts[rule].update({"riskLow": low, "riskHigh": high})
-    return counts
-
-
-def count_by(connection: DuckDBPyConnection, table: str, column: str) -> dict[int, Counter[str]]:
-    """Count the outcomes in ``table`` by a column, without risk and firings."""
-    columns = ", ".join(_COUNTS.values())
-    rows = connection.execute(
-        f"SELECT {column}, {columns} FROM {table} WHERE is_counted GROUP BY {column}"  # noqa: S608
-    ).fetchall()
-    return {key: Counter(dict(zip(_COUNTS, values, strict=True))) for key, *values in rows}
 
 
 def _count_firings(

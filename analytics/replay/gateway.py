@@ -6,20 +6,17 @@ Section "Status" of the definition (docs/replay.md).
 from __future__ import annotations
 
 from itertools import product
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from analytics.replay.job import Gateway
 from rules.language import Action
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from duckdb import DuckDBPyConnection
 
     from rules.language import Rule
-
-#: Of requests with ``nocache``, and of non-deterministic statements.
-Declines: TypeAlias = tuple[bool, bool]
 
 _ON: Final = 0.99
 _OFF: Final = 0.01
@@ -56,30 +53,16 @@ def _read_share(share: float | None) -> bool | None:
     return share >= _ON
 
 
-def find_what_matters(connection: DuckDBPyConnection, table: str) -> dict[int, Declines]:
-    """Return by rule whether there are decided requests of each kind that the Gateway may decline."""
-    rows = connection.execute(
-        f"SELECT rule, bool_or(is_nocache), bool_or(is_non_deterministic) FROM {table} GROUP BY rule"  # noqa: S608
-    ).fetchall()
-    return {rule: (nocache, non_deterministic) for rule, nocache, non_deterministic in rows}
+def find_other_gateways(connection: DuckDBPyConnection, gateway: Gateway) -> list[Gateway]:
+    """Return the other possible settings of the Gateway that would change the outcome played last.
 
-
-def find_other_gateways(gateway: Gateway, matters: Iterable[Declines]) -> list[Gateway]:
-    """Return what else the Gateway may do, if it matters to one of the rules.
-
-    What is not known was played as declined.
+    An unknown setting was played as True. The others have it False, if ``decided`` holds such requests.
     """
-    flags = (gateway.nocache, gateway.non_deterministic)
-    choices = (
-        (flag is not False, *([False] if flag is None and may_differ else []))
-        for flag, may_differ in zip(flags, either(matters), strict=True)
-    )
+    affected = connection.execute(
+        "SELECT bool_or(is_nocache), bool_or(is_non_deterministic) FROM decided"
+    ).fetchall()[0]
+    choices = [
+        [True, False] if setting is None and is_affected else [setting is not False]
+        for setting, is_affected in zip((gateway.nocache, gateway.non_deterministic), affected, strict=True)
+    ]
     return [Gateway(*choice) for choice in product(*choices)][1:]
-
-
-def either(matters: Iterable[Declines]) -> Declines:
-    """Return for each kind whether it is true of one of them."""
-    found = [False, False]
-    for flags in matters:
-        found = [before or flag for before, flag in zip(found, flags, strict=True)]
-    return found[0], found[1]

@@ -17,13 +17,12 @@ from analytics.replay.shapes import decide_shapes
 from tenantadmin.lib.arrow import arange
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Sequence
 
     from duckdb import DuckDBPyConnection
 
     from analytics.replay.job import Gateway, Marker, Ruleset
     from analytics.replay.shapes import Decisions
-    from rules.language import Rule
 
 #: The values of the column ``lane``: how the requests of a key were told apart.
 BY_IDENTITY, OPEN_MERGED, KNOWN_MERGED = range(3)
@@ -63,66 +62,10 @@ def play(
         gateway: what the Gateway declines by itself; unknown counts as declined.
     """
     decisions = decide_shapes(connection, rulesets)
-    starts = _numbered([ruleset.starts_at for ruleset in rulesets[1:]])
-    with registered(connection, ruleset_start=starts, restart_time=_numbered(sorted(restarts))):
-        decide_requests(connection, _PLACED, gateway=gateway)
+    _decide_requests(connection, rulesets, gateway=gateway, restarts=restarts)
     lifetimes = _find_lifetimes(connection, decisions, markers)
-    play_decided(connection, lifetimes, table=table)
-    return Outcome(table, decisions, lifetimes)
-
-
-#: The requests with the number of the ruleset that decides them, and how many restarts there were before.
-_PLACED: Final = """
-    SELECT request.*, coalesce(ruleset_start.number, 0) AS ruleset,
-        coalesce(restart_time.number, 0) AS restart
-    FROM request
-    ASOF LEFT JOIN (
-        SELECT starts_at, max(number) AS number FROM restart_time GROUP BY starts_at
-    ) AS restart_time ON requested_at >= restart_time.starts_at
-    ASOF LEFT JOIN (
-        SELECT starts_at, max(number) AS number FROM ruleset_start GROUP BY starts_at
-    ) AS ruleset_start ON requested_at >= ruleset_start.starts_at
-"""
-
-
-def decide_requests(connection: DuckDBPyConnection, placed: str, *, gateway: Gateway) -> None:
-    """Create ``decided`` by the table ``decision``. ``status`` is null if the cache decides it.
-
-    Args:
-        placed: SQL for requests with ``ruleset`` and ``restart``.
-    """
-    declines = " OR ".join(
-        flag
-        for flag, is_declined in (
-            ("is_nocache", gateway.nocache),
-            ("is_non_deterministic", gateway.non_deterministic),
-        )
-        if is_declined is not False
-    )
-    connection.execute(
-        f"""
-        CREATE OR REPLACE TEMP TABLE decided AS
-        WITH placed AS ({placed})
-        SELECT n, requested_at, is_counted, logged, statement, pair, table_list, mean_ms, work_ms, kind,
-            identity, bytes, is_change, shape, ruleset, restart, rule,
-            is_cache AND is_nocache AS is_nocache,
-            is_cache AND is_non_deterministic AS is_non_deterministic,
-            logged = 'ERROR' AS is_failing,
-            can_fire AND logged NOT IN ('ERROR', 'INVALIDATION_ERROR') AS fires,
-            CASE WHEN is_deny THEN 'BLOCKED'
-                WHEN logged = 'INVALIDATION_ERROR' AND is_required THEN 'INVALIDATION_ERROR'
-                WHEN is_cache AND NOT ({declines or "false"}) THEN NULL
-                WHEN logged = 'ERROR' THEN 'ERROR'
-                WHEN rule < 0 THEN 'PASSTHROUGH' ELSE 'BYPASS' END AS status
-        FROM placed JOIN decision USING (ruleset, shape)
-        """  # noqa: S608
-    )
-
-
-def play_decided(connection: DuckDBPyConnection, lifetimes: Sequence[Lifetime], *, table: str) -> None:
-    """Create ``table`` with the outcome of every request in ``decided``."""
     _play_cache(connection, lifetimes)
-    # Open requests are unlike any other: they are in no lane of identities.
+    # Open requests have no identity, so each of them is a result that was never asked for before.
     connection.execute(
         f"""
         CREATE OR REPLACE TEMP TABLE {table} AS
@@ -140,6 +83,55 @@ def play_decided(connection: DuckDBPyConnection, lifetimes: Sequence[Lifetime], 
         FROM decided LEFT JOIN played ON played.n = decided.n AND played.lane = {BY_IDENTITY}
         """  # noqa: S608
     )
+    return Outcome(table, decisions, lifetimes)
+
+
+def _decide_requests(
+    connection: DuckDBPyConnection,
+    rulesets: Sequence[Ruleset],
+    *,
+    gateway: Gateway,
+    restarts: Sequence[int],
+) -> None:
+    """Create ``decided`` from the table ``decision``. ``status`` is null if the cache decides it."""
+    declines = " OR ".join(
+        flag
+        for flag, is_declined in (
+            ("is_nocache", gateway.nocache),
+            ("is_non_deterministic", gateway.non_deterministic),
+        )
+        if is_declined is not False
+    )
+    starts = _numbered([ruleset.starts_at for ruleset in rulesets[1:]])
+    with registered(connection, ruleset_start=starts, restart_time=_numbered(sorted(restarts))):
+        connection.execute(
+            f"""
+            CREATE OR REPLACE TEMP TABLE decided AS
+            WITH placed AS (
+                SELECT request.*, coalesce(ruleset_start.number, 0) AS ruleset,
+                    coalesce(restart_time.number, 0) AS restart
+                FROM request
+                ASOF LEFT JOIN (
+                    SELECT starts_at, max(number) AS number FROM restart_time GROUP BY starts_at
+                ) AS restart_time ON requested_at >= restart_time.starts_at
+                ASOF LEFT JOIN (
+                    SELECT starts_at, max(number) AS number FROM ruleset_start GROUP BY starts_at
+                ) AS ruleset_start ON requested_at >= ruleset_start.starts_at
+            )
+            SELECT n, requested_at, is_counted, logged, statement, pair, table_list, mean_ms, work_ms, kind,
+                identity, bytes, is_change, shape, ruleset, restart, rule,
+                is_cache AND is_nocache AS is_nocache,
+                is_cache AND is_non_deterministic AS is_non_deterministic,
+                logged = 'ERROR' AS is_failing,
+                can_fire AND logged NOT IN ('ERROR', 'INVALIDATION_ERROR') AS fires,
+                CASE WHEN is_deny THEN 'BLOCKED'
+                    WHEN logged = 'INVALIDATION_ERROR' AND is_required THEN 'INVALIDATION_ERROR'
+                    WHEN is_cache AND NOT ({declines or "false"}) THEN NULL
+                    WHEN logged = 'ERROR' THEN 'ERROR'
+                    WHEN rule < 0 THEN 'PASSTHROUGH' ELSE 'BYPASS' END AS status
+            FROM placed JOIN decision USING (ruleset, shape)
+            """  # noqa: S608
+        )
 
 
 def _numbered(times: Sequence[int]) -> pa.Table:
@@ -154,30 +146,23 @@ def _numbered(times: Sequence[int]) -> pa.Table:
 def _find_lifetimes(
     connection: DuckDBPyConnection, decisions: Decisions, markers: Sequence[Marker]
 ) -> list[Lifetime]:
-    """Return how long the results of each rule are used, with the markers that the rules make."""
-    times: dict[str, set[int]] = defaultdict(set)
+    """Return the lifetime of each rule, with the markers that rules and people make."""
+    marker_times: dict[str, set[int]] = defaultdict(set)
     for ruleset, shape, at in connection.execute(
         "SELECT DISTINCT ruleset, shape, requested_at + work_ms FROM decided WHERE fires"
     ).fetchall():
         for firing in decisions.firings[ruleset, shape]:
             for target in firing.targets:
-                times[target].add(at)
-    return make_lifetimes(decisions.rules, times, markers)
-
-
-def make_lifetimes(
-    rules: Sequence[Rule], times: Mapping[str, Iterable[int]], markers: Sequence[Marker]
-) -> list[Lifetime]:
-    """Return the lifetime of each rule. ``times`` are those of the markers that the rules make, by target."""
-    ended: dict[str, set[int]] = defaultdict(set)
-    for target, found in times.items():
-        ended[target].update(found)
+                marker_times[target].add(at)
     for marker in markers:
-        ended[marker.rule_id].add(marker.at)
-    ordered = {rule_id: sorted(found) for rule_id, found in ended.items()}
+        marker_times[marker.rule_id].add(marker.at)
     return [
-        Lifetime(1000 * rule.ttl_seconds, 1000 * (rule.stale_while_revalidate or 0), ordered.get(rule.id, ()))
-        for rule in rules
+        Lifetime(
+            ttl_ms=1000 * rule.ttl_seconds,
+            stale_ms=1000 * (rule.stale_while_revalidate or 0),
+            markers=sorted(marker_times[rule.id]),
+        )
+        for rule in decisions.rules
     ]
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from analytics.replay.calibration import calibrate, find_moved
 from analytics.replay.counts import MISS_REASONS, STATUS_COUNTS, Counts, count_outcome
-from analytics.replay.gateway import find_other_gateways, find_what_matters, learn_gateway
+from analytics.replay.gateway import find_other_gateways, learn_gateway
 from analytics.replay.job import Ruleset
 from analytics.replay.outcome import play
 from analytics.replay.publish_cost import estimate_publish_cost
@@ -73,21 +73,21 @@ def replay(
     )
     report(0.3)
     gateway = learn_gateway(connection, job.current, given=job.gateway)
-    run = Player(connection, job, loaded, gateway)
+    player = Player(connection, job, loaded, gateway)
     # A ruleset that is replayed twice is replayed once.
     in_force = list(job.in_force) or [Ruleset(0, job.current)]
-    calibrated, in_force_counts = run.play("in_force", in_force)
+    calibrated, in_force_counts = player.play("in_force", in_force)
     calibration = calibrate(connection, calibrated)
     report(0.5)
     if len(in_force) == 1 and in_force[0].rules == job.current:
         current, current_counts = calibrated, in_force_counts
     else:
-        current, current_counts = run.play("current", [Ruleset(0, job.current)])
+        current, current_counts = player.play("current", [Ruleset(0, job.current)])
     report(0.7)
     if job.subject == job.current:
         subject, counts = current, current_counts
     else:
-        subject, counts = run.play("subject", [Ruleset(0, job.subject)])
+        subject, counts = player.play("subject", [Ruleset(0, job.subject)])
     report(0.9)
     return {
         **describe_input(job, loaded, gateway),
@@ -98,7 +98,12 @@ def replay(
         "publishCost": estimate_publish_cost(
             connection, subject.table, first_day=job.first_day, last_day=job.last_day, hour=job.hour
         ),
-        "caveats": find_caveats(job, loaded, calibration["grade"], is_gateway_unknown=run.is_gateway_unknown),
+        "caveats": find_caveats(
+            job,
+            loaded,
+            calibration["grade"],
+            is_gateway_unknown=any(len(runs) > 1 for runs in (in_force_counts, current_counts, counts)),
+        ),
     }
 
 
@@ -123,23 +128,19 @@ def describe_input(job: Job, loaded: Loaded, gateway: Gateway) -> dict[str, Any]
 
 
 class Player:
-    """Plays rulesets under everything that the Gateway may do."""
+    """Plays rulesets, once for each possible setting of the Gateway."""
 
     def __init__(self, connection: DuckDBPyConnection, job: Job, loaded: Loaded, gateway: Gateway) -> None:
         self._connection, self._job, self._loaded = connection, job, loaded
         self._gateway = gateway
-        self.is_gateway_unknown = False
 
     def play(self, table: str, rulesets: Sequence[Ruleset]) -> tuple[Outcome, list[Counts]]:
-        """Create ``table``, and count the outcomes under everything that the Gateway may do."""
+        """Create ``table``. Return its outcome, and the counts under each possible setting of the Gateway."""
         outcome, counts = self._play(table, rulesets, self._gateway)
-        others = find_other_gateways(self._gateway, find_what_matters(self._connection, "decided").values())
-        self.is_gateway_unknown |= bool(others)
         runs = [counts]
-        for number, other in enumerate(others, start=1):
-            variant = f"{table}_{number}"
-            runs.append(self._play(variant, rulesets, other)[1])
-            self._connection.execute(f"DROP TABLE {variant}")
+        for other in find_other_gateways(self._connection, self._gateway):
+            runs.append(self._play("other_gateway", rulesets, other)[1])
+            self._connection.execute("DROP TABLE other_gateway")
         return outcome, runs
 
     def _play(self, table: str, rulesets: Sequence[Ruleset], gateway: Gateway) -> tuple[Outcome, Counts]:

@@ -16,17 +16,15 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 
-def find_risk(connection: DuckDBPyConnection, table: str, *, changes: str) -> dict[int, tuple[int, int]]:
-    """Return by rule how many counted hits are at risk: if they started, and if they were born, before.
+def find_risk(connection: DuckDBPyConnection, table: str) -> dict[int, tuple[int, int]]:
+    """Return (low, high) counts of possibly stale hits in ``table``, by the index of their rule.
 
-    Args:
-        table: the outcomes whose hits are looked at.
-        changes: the table of outcomes with all requests that change data.
+    A hit counts as low if its result was there before the change, and as high if its execution had started.
     """
     changing = connection.execute(
         f"""
-        SELECT DISTINCT statement.text, changes.table_list, changes.statement, table_list.text
-        FROM {changes} AS changes JOIN statement USING (statement) JOIN table_list USING (table_list)
+        SELECT DISTINCT statement.text, outcome.table_list, outcome.statement, table_list.text
+        FROM {table} AS outcome JOIN statement USING (statement) JOIN table_list USING (table_list)
         WHERE {_IS_CHANGE}
         """  # noqa: S608
     ).fetchall()
@@ -52,7 +50,7 @@ def find_risk(connection: DuckDBPyConnection, table: str, *, changes: str) -> di
             f"""
             WITH change AS (
                 SELECT DISTINCT name, requested_at + work_ms AS changed_at
-                FROM {changes} AS changes JOIN changed_table USING (statement, table_list)
+                FROM {table} AS outcome JOIN changed_table USING (statement, table_list)
                 WHERE {_IS_CHANGE}
             ), hit AS (
                 SELECT n, rule, requested_at, started, born, name
@@ -70,7 +68,7 @@ def find_risk(connection: DuckDBPyConnection, table: str, *, changes: str) -> di
 
 
 _IS_CHANGE: Final = (
-    "changes.is_change AND NOT changes.is_failing AND changes.status NOT IN ('BLOCKED', 'INVALIDATION_ERROR')"
+    "outcome.is_change AND NOT outcome.is_failing AND outcome.status NOT IN ('BLOCKED', 'INVALIDATION_ERROR')"
 )
 _CHANGED: Final = make_schema(statement=pa.int64(), table_list=pa.int64(), name=pa.string())
 _READ: Final = make_schema(table_list=pa.int64(), name=pa.string())

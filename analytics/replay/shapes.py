@@ -61,61 +61,26 @@ class Decisions:
 
 def decide_shapes(connection: DuckDBPyConnection, rulesets: Sequence[Ruleset]) -> Decisions:
     """Create ``decision`` with a row for each ruleset and shape."""
-    shapes = read_shapes(connection)
+    shapes = _read_shapes(connection)
     rules: list[Rule] = []
     firings: dict[tuple[int, int], tuple[Firing, ...]] = {}
     rows = []
     for number, ruleset in enumerate(rulesets):
         indexes = {rule.id: len(rules) + index for index, rule in enumerate(ruleset.rules)}
         rules += ruleset.rules
-        for shape, decision in decide_each(ruleset.rules, shapes).items():
+        for shape, decision in _decide_each(ruleset.rules, shapes).items():
             firings[number, shape] = decision.fired
-            rule = NO_RULE if decision.rule_id is None else indexes[decision.rule_id]
-            rows.append(decision_row(number, shape, decision, rule=rule))
-    make_decision_table(connection, rows)
-    return Decisions(rules, firings)
-
-
-def read_shapes(connection: DuckDBPyConnection) -> dict[int, Request]:
-    """Return the shapes by their numbers."""
-    relation = connection.execute("SELECT * FROM shape ORDER BY shape")
-    names = [column[0] for column in relation.description or ()]
-    return {row[0]: read_request(dict(zip(names[1:], row[1:], strict=True))) for row in relation.fetchall()}
-
-
-def decide_each(rules: Sequence[Rule], shapes: Mapping[int, Request]) -> dict[int, Decision]:
-    """Return the decision on each shape. Those that are equal in what the rules read are decided once."""
-    columns = sorted(find_columns(rules))
-    decided: dict[tuple[Value, ...], Decision] = {}
-    decisions = {}
-    for shape, request in shapes.items():
-        values = tuple(request[name] for name in columns)
-        if values not in decided:
-            decided[values] = decide(rules, request)
-        decisions[shape] = decided[values]
-    return decisions
-
-
-def decision_row(ruleset: int, shape: int, decision: Decision, *, rule: int) -> tuple[object, ...]:
-    """Return a row of ``decision``. ``rule`` is the index of the rule; it is negative if there is none."""
-    return (
-        ruleset,
-        shape,
-        rule,
-        decision.action is Action.DENY,
-        decision.action is Action.CACHE,
-        bool(decision.fired),
-        is_required(decision),
-    )
-
-
-def is_required(decision: Decision) -> bool:
-    """Return True if the Gateway refuses the statement when it cannot record the markers."""
-    return any(firing.required for firing in decision.fired)
-
-
-def make_decision_table(connection: DuckDBPyConnection, rows: Sequence[Sequence[object]]) -> None:
-    """Create ``decision`` from rows of `decision_row`."""
+            rows.append(
+                (
+                    number,
+                    shape,
+                    NO_RULE if decision.rule_id is None else indexes[decision.rule_id],
+                    decision.action is Action.DENY,
+                    decision.action is Action.CACHE,
+                    bool(decision.fired),
+                    any(firing.required for firing in decision.fired),
+                )
+            )
     columns = list(zip(*rows, strict=True)) or [()] * len(_SCHEMA)
     table = pa.table(
         [pa.array(column, field.type) for column, field in zip(columns, _SCHEMA, strict=True)],
@@ -123,3 +88,24 @@ def make_decision_table(connection: DuckDBPyConnection, rows: Sequence[Sequence[
     )
     with registered(connection, new_decision=table):
         connection.execute("CREATE OR REPLACE TEMP TABLE decision AS FROM new_decision")
+    return Decisions(rules, firings)
+
+
+def _read_shapes(connection: DuckDBPyConnection) -> dict[int, Request]:
+    """Return the shapes by their numbers."""
+    relation = connection.execute("SELECT * FROM shape ORDER BY shape")
+    names = [column[0] for column in relation.description or ()]
+    return {row[0]: read_request(dict(zip(names[1:], row[1:], strict=True))) for row in relation.fetchall()}
+
+
+def _decide_each(rules: Sequence[Rule], shapes: Mapping[int, Request]) -> dict[int, Decision]:
+    """Return the decision on each shape. Shapes with equal values in the rules' columns are decided once."""
+    columns = sorted(find_columns(rules))
+    by_values: dict[tuple[Value, ...], Decision] = {}
+    decisions = {}
+    for shape, request in shapes.items():
+        values = tuple(request[name] for name in columns)
+        if values not in by_values:
+            by_values[values] = decide(rules, request)
+        decisions[shape] = by_values[values]
+    return decisions

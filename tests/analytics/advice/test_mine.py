@@ -303,12 +303,9 @@ def _search(files: Sequence[DayFile], rules: Rules) -> list[float]:
     with duckdb.connect(config={"threads": 1}) as connection:
         measurer = Measurer(connection, make_job(files, rules))
         measurer.play_current()
-        rulesets = [
-            read_rules(apply_edits(rules, [edit for candidate in chosen for edit in candidate]))
-            for chosen in [*combinations(candidates, 1), *combinations(candidates, 2)]
-        ]
-        for prediction in measurer.predict(rulesets):
-            gain = prediction.predicted["gain"]
+        for chosen in [*combinations(candidates, 1), *combinations(candidates, 2)]:
+            edits = [edit for candidate in chosen for edit in candidate]
+            gain = measurer.predict(read_rules(apply_edits(rules, edits))).predicted["gain"]
             if gain["risk"]["high"] <= RISK_CAP * gain["hits"]["high"]:
                 saved.append(_middle(gain))
     return saved
