@@ -127,7 +127,7 @@ def test_the_processes_of_a_container_share_an_address(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     code = (
-        "import sys, django; django.setup(); from tenantadmin import metrics_server as server; "
+        "import sys, django; django.setup(); from tenantadmin.run import metrics_server as server; "
         "from tenantadmin.lib.core.metrics import count_query; server._RETRY_SECONDS = 0.1; "
         "count_query(outcome='ok', seconds=1); server.start(); print('started', flush=True); sys.stdin.read()"
     )

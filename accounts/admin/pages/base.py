@@ -6,6 +6,7 @@ docs/contributing.md has the recipe.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from allauth.account.internal.flows.reauthentication import raise_if_reauthentication_required
@@ -19,6 +20,7 @@ from django.views.generic import View
 
 from accounts.admin.tabs import tabs_of
 from accounts.events import record_event
+from accounts.limited_access import may_read_logs
 from accounts.models import Tenant
 from accounts.models.events import EventKind
 from accounts.models.users import StaffRole
@@ -123,6 +125,12 @@ def may(request: HttpRequest, role: StaffRole) -> bool:
     return own is StaffRole.ADMIN or own is role
 
 
+class NoLogAccess(Forbidden):
+    """The user is not a member of the tenant."""
+
+    message = "This is for members of the tenant. Take access for a limited time: see its page People."
+
+
 class DeletedTenant(TenantNotFound):
     """The tenant is deleted."""
 
@@ -155,6 +163,16 @@ class TenantPage(StaffPage):
         if hasattr(self, "tenant"):
             pages.append((self.tenant.name, self.to("tenant")))
         return pages
+
+    @cached_property
+    def has_access(self) -> bool:
+        """True if the user is a member of the live tenant, and so may see its log and its users."""
+        return self.tenant.deleted_at is None and may_read_logs(self.user, tenant_id=self.tenant.pk)
+
+    def require_access(self) -> None:
+        """Raises `NoLogAccess` if the user may not see the tenant's log."""
+        if not self.has_access:
+            raise NoLogAccess
 
     def to(self, page: str, **more: Any) -> str:
         """Return the address of another page of this tenant."""
