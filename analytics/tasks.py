@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 from contextlib import suppress
 from datetime import date, timedelta
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
@@ -135,16 +134,17 @@ def refresh_day(tenant: str, day: str) -> None:
     if read_mark(**which) is None:
         return  # an earlier task has done it
     try:
-        if rebuild_day(default_store(), **which, spread=partial(_spread, tenant, day)):
+        if rebuild_day(default_store(), **which, send_parts=_send_parts):
             logger.info("Rebuilt %s of tenant %s", day, tenant)
     except Busy:
         postpone(**which)
 
 
-def _spread(tenant: str, day: str, stage: str, parts: Mapping[int, str]) -> None:
-    """Send a task for each part. The build of the day goes on with what no task has begun."""
+def _send_parts(tenant: UUID, day: date, stage: str, parts: Mapping[int, str]) -> None:
+    """Send a task for each part. The build of the day builds the parts that no task has begun."""
     for number, before in parts.items():
-        build_day_part.apply_async((tenant, day, stage, number, before), expires=PART_SECONDS)
+        arguments = (str(tenant), day.isoformat(), stage, number, before)
+        build_day_part.apply_async(arguments, expires=PART_SECONDS)
 
 
 @shared_task

@@ -101,11 +101,11 @@ def build_by_two(tenant: UUID, build: Any) -> tuple[float, float]:
         worker.stdout.readline()
         stdin = worker.stdin
 
-        def spread(stage: str, parts: Mapping[int, str]) -> None:
+        def send_parts(_tenant: UUID, _day: date, stage: str, parts: Mapping[int, str]) -> None:
             stdin.write(json.dumps([stage, list(parts.items())]) + "\n")
             stdin.flush()
 
-        own = build(tenant, spread=spread)
+        own = build(tenant, send_parts=send_parts)
         stdin.close()
         return own, float(worker.stdout.readline())
 

@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from logs.listing import DayListing
     from tenantadmin.lib.objectstore import ObjectStore
 
-    #: Asks other workers to build parts of a stage: by number, the builds that they replace.
-    Spread = Callable[[str, Mapping[int, str]], None]
+    #: Sends parts of a day's stage to other workers. The mapping has the build that each part replaces.
+    SendParts = Callable[[uuid.UUID, date, str, Mapping[int, str]], None]
 
 HOUR, REPEATS, SPAN = DayPart.Stage.HOUR, DayPart.Stage.REPEATS, DayPart.Stage.SPAN
 #: The names of a part's files.
@@ -95,12 +95,12 @@ class HourlyDay:
 
 
 def compact_by_hours(
-    store: ObjectStore, listing: DayListing, *, directory: Path, spread: Spread | None
+    store: ObjectStore, listing: DayListing, *, directory: Path, send_parts: SendParts | None
 ) -> HourlyDay:
     """Build the stale parts of a day, and its rollups in ``directory``. The caller holds the day's lock.
 
     Args:
-        spread: asks other workers to help. This one builds what no other has begun.
+        send_parts: sends parts to other workers. This one builds the parts that no other has begun.
 
     Raises:
         Busy: the objects or parts were changed meanwhile; try again.
@@ -109,11 +109,11 @@ def compact_by_hours(
     mark_damaged(store, tenant=listing.tenant, day=listing.day)
     with _damage_noted(listing):
         wanted = {hour: objects.digest for hour, objects in listing.hours.items()}
-        hours = _build_stage(store, listing, HOUR, wanted, spread=spread)
+        hours = _build_stage(store, listing, HOUR, wanted, send_parts=send_parts)
         repeats = _find_repeats(store, listing, hours)
         numbers = sorted({int(span) for part in hours.values() for span in part.facts["spans"]})
         sources = {number: _span_source(number, hours, repeats) for number in numbers}
-        spans = _build_stage(store, listing, SPAN, sources, spread=spread)
+        spans = _build_stage(store, listing, SPAN, sources, send_parts=send_parts)
         if any(part.source != sources[number] for number, part in spans.items()):
             raise Busy(f"parts of {listing.day} were built again")
         filled = [part for part in spans.values() if part.files]
@@ -178,7 +178,7 @@ def _build_stage(
     stage: str,
     wanted: Mapping[int, str],
     *,
-    spread: Spread | None,
+    send_parts: SendParts | None,
 ) -> dict[int, DayPart]:
     """Build the parts whose sources are not those in ``wanted``. Return all, in order."""
     which: Any = {"tenant": listing.tenant, "day": listing.day, "stage": stage}
@@ -189,8 +189,8 @@ def _build_stage(
         for number, source in wanted.items()
         if number not in parts or parts[number].source != source
     }
-    if spread is not None and len(stale) > 1:
-        spread(stage, stale)
+    if send_parts is not None and len(stale) > 1:
+        send_parts(listing.tenant, listing.day, stage, stale)
     busy = []
     # Other workers begin with the first ones.
     for number in reversed(stale):

@@ -7,8 +7,7 @@ build may be killed at any point and run again.
 from __future__ import annotations
 
 import uuid
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from django.conf import settings
@@ -41,21 +40,37 @@ from logs.pending import finish_day, mark_days, read_mark
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from datetime import date
     from pathlib import Path
 
-    from analytics.summaries.by_hours import Spread
+    from analytics.summaries.by_hours import HourlyDay, SendParts
     from tenantadmin.lib.objectstore import ObjectStore
 
 
 @dataclass(frozen=True, slots=True)
 class _BuiltRollup:
-    """A day's rollups that are not published yet: local files, and the document computed from them."""
+    """A day's rollups that are not published yet: local files, the document, and the counts of the day."""
 
     files: Mapping[str, Path]
     document: WrittenDocument
     counts: DayCounts
+
+
+@dataclass(frozen=True, slots=True)
+class _BuiltDay:
+    """A day that is built and not published yet.
+
+    Attributes:
+        listing: the raw objects that it was built from.
+        rollup: None if the day has no rows.
+        hourly: the parts, if the day was built by hours.
+    """
+
+    listing: DayListing
+    partition: BuiltPartition
+    rollup: _BuiltRollup | None
+    hourly: HourlyDay | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,18 +104,24 @@ def find_stale_days(
 
 
 def rebuild_day(
-    store: ObjectStore, *, tenant: uuid.UUID, day: date, wait: bool = False, spread: Spread | None = None
+    store: ObjectStore,
+    *,
+    tenant: uuid.UUID,
+    day: date,
+    wait: bool = False,
+    send_parts: SendParts | None = None,
 ) -> bool:
     """Bring one day's partition, rollups and summary up to date with its raw objects.
 
-    If the day was pending, it no longer is, and the periods that contain it are. Returns True if it rebuilt
+    A pending day becomes current, and the periods that contain it become pending. Returns True if it rebuilt
     the day, False if the day was current.
 
     Args:
-        spread: asks other workers to build parts of a large day.
+        send_parts: sends parts of a large day to other workers.
 
     Raises:
-        Busy: another worker is building this day, and ``wait`` is false; or a large day changed meanwhile.
+        Busy: another worker is building this day, and ``wait`` is false; or a large day changed while it was
+            built.
         StoreError: the object store failed.
     """
     with locked_period(tenant=tenant, period=day.isoformat(), wait=wait):
@@ -110,7 +131,7 @@ def rebuild_day(
         if changes is not None:
             with recorded_build(tenant=tenant, period=day.isoformat()) as record:
                 _remove_orphans(store, tenant=tenant, day=day)
-                record.rows = _build(store, changes, spread=spread)
+                record.rows = _build(store, changes, send_parts=send_parts)
         finish_day(tenant=tenant, day=day, mark=mark)
         return changes is not None
 
@@ -178,54 +199,66 @@ def _find_changes(
     return None if is_current else listing
 
 
-def _build(store: ObjectStore, changes: DayListing | UnlistedDay, *, spread: Spread | None) -> int:
-    """Build a day's files and document, publish them in one transaction, and return the number of rows."""
-    limit = settings.BUILD_BY_HOURS_BYTES
+def _build(store: ObjectStore, changes: DayListing | UnlistedDay, *, send_parts: SendParts | None) -> int:
+    """Build a day's files and document, publish them, and return the number of rows."""
     with scratch_directory() as scratch:
         # DuckDB reads the day from the path.
         directory = scratch / f"day={changes.day.isoformat()}"
         directory.mkdir()
-        if isinstance(changes, DayListing) and changes.size > limit:
-            return _build_by_hours(store, changes, directory=directory, spread=spread)
+        built = _build_files(store, changes, directory=directory, send_parts=send_parts)
+        _publish(store, built)
+    return built.partition.rows
+
+
+def _build_files(
+    store: ObjectStore,
+    changes: DayListing | UnlistedDay,
+    *,
+    directory: Path,
+    send_parts: SendParts | None,
+) -> _BuiltDay:
+    """Build a day as one file, or by its hours if its raw objects are larger than `BUILD_BY_HOURS_BYTES`."""
+    limit = settings.BUILD_BY_HOURS_BYTES
+    if isinstance(changes, UnlistedDay) or changes.size <= limit:
         previous = previous_build(tenant=changes.tenant, day=changes.day)
         try:
             compacted = compact_day(store, changes, directory=directory, previous=previous, max_bytes=limit)
         except LargeDay:
-            listing = list_day(store, tenant=changes.tenant, day=changes.day)
-            return _build_by_hours(store, listing, directory=directory, spread=spread)
-        return _publish_file(store, compacted)
+            changes = list_day(store, tenant=changes.tenant, day=changes.day)
+        else:
+            return _upload_file(store, compacted)
+    return _build_by_hours(store, changes, directory=directory, send_parts=send_parts)
 
 
-def _publish_file(store: ObjectStore, compacted: CompactedDay) -> int:
-    """Publish a day that is one file."""
+def _upload_file(store: ObjectStore, compacted: CompactedDay) -> _BuiltDay:
+    """Upload the one file of a day, and compute its rollups."""
     tenant, day = compacted.listing.tenant, compacted.listing.day
     name = uuid.uuid4().hex
-    file = "" if compacted.file is None else partition_key(tenant, day, build=name)
-    built = BuiltPartition(
+    partition = BuiltPartition(
         name=name,
-        files=[file] if file else [],
+        files=[],
         objects_read=compacted.listing.count,
         rows=compacted.rows,
-        bytes=0 if compacted.file is None else compacted.file.stat().st_size,
+        bytes=0,
         duplicates=compacted.duplicates,
         quarantined=compacted.quarantined,
         hours=compacted.hours,
     )
-    rollup = None
-    if compacted.file is not None:
-        directory = compacted.file.parent
-        rollup = _documented(write_rollups(compacted.file, day=day, directory=directory), directory=directory)
-        upload(store, {file: compacted.file})
-    with _published(store, compacted.listing, built, rollup):
-        _drop_parts(tenant=tenant, day=day)
-    return built.rows
+    file = compacted.file
+    if file is None:
+        return _BuiltDay(compacted.listing, partition, rollup=None, hourly=None)
+    key = partition_key(tenant, day, build=name)
+    rollup = _make_rollup(write_rollups(file, day=day, directory=file.parent), directory=file.parent)
+    upload(store, {key: file})
+    partition = replace(partition, files=[key], bytes=file.stat().st_size)
+    return _BuiltDay(compacted.listing, partition, rollup=rollup, hourly=None)
 
 
 def _build_by_hours(
-    store: ObjectStore, listing: DayListing, *, directory: Path, spread: Spread | None
-) -> int:
-    hourly = compact_by_hours(store, listing, directory=directory, spread=spread)
-    built = BuiltPartition(
+    store: ObjectStore, listing: DayListing, *, directory: Path, send_parts: SendParts | None
+) -> _BuiltDay:
+    hourly = compact_by_hours(store, listing, directory=directory, send_parts=send_parts)
+    partition = BuiltPartition(
         name=uuid.uuid4().hex,
         files=hourly.files,
         objects_read=hourly.objects_read,
@@ -235,18 +268,23 @@ def _build_by_hours(
         quarantined=hourly.quarantined,
         hours={},
     )
-    rollup = _documented(hourly.rollups, directory=directory) if hourly.rollups else None
-    with _published(store, hourly.listing, built, rollup):
-        hourly.require_current()
-    return built.rows
+    rollup = _make_rollup(hourly.rollups, directory=directory) if hourly.rollups else None
+    return _BuiltDay(hourly.listing, partition, rollup=rollup, hourly=hourly)
 
 
-@contextmanager
-def _published(
-    store: ObjectStore, listing: DayListing, built: BuiltPartition, rollup: _BuiltRollup | None
-) -> Iterator[None]:
-    """Upload the rollups, and publish a build in one transaction, which begins with what the caller does."""
-    tenant, day, name = listing.tenant, listing.day, built.name
+def _make_rollup(files: Mapping[str, Path], *, directory: Path) -> _BuiltRollup:
+    document = write_document(day_document(DayTables(files)), spill=directory / "document.json")
+    return _BuiltRollup(files, document, count_day(files))
+
+
+def _publish(store: ObjectStore, built: _BuiltDay) -> None:
+    """Upload the rollups, then publish the day in one transaction.
+
+    Raises:
+        Busy: another worker has replaced parts of the day.
+    """
+    listing, rollup, name = built.listing, built.rollup, built.partition.name
+    tenant, day = listing.tenant, listing.day
     keys: dict[str, str] = {}
     document_key = ""
     if rollup is not None:
@@ -256,28 +294,26 @@ def _published(
             document_key = f"{rollup_prefix(tenant, day)}{name}.json"
             upload(store, {document_key: rollup.document.path})
     with transaction.atomic():
-        yield
+        if built.hourly is None:
+            _drop_parts(tenant=tenant, day=day)
+        else:
+            built.hourly.require_current()
         if rollup is not None:
-            publish_partition(listing, built)
+            publish_partition(listing, built.partition)
             _publish_rollup(listing, name=name, rollup=rollup, keys=keys, document_key=document_key)
         else:
             _withdraw_rollup(tenant=tenant, day=day)
             if listing.hours:
-                publish_partition(listing, built)
+                publish_partition(listing, built.partition)
             else:
                 withdraw_partition(tenant=tenant, day=day)
         update_health(tenant)
 
 
 def _drop_parts(*, tenant: uuid.UUID, day: date) -> None:
-    """Drop the parts of a day that is not built by hours any more."""
+    """Drop the parts of a day that used to be built by hours."""
     if parts := {part.pk: part for part in DayPart.objects.filter(tenant_id=tenant, day=day)}:
         drop_parts(parts)
-
-
-def _documented(files: Mapping[str, Path], *, directory: Path) -> _BuiltRollup:
-    document = write_document(day_document(DayTables(files)), spill=directory / "document.json")
-    return _BuiltRollup(files, document, count_day(files))
 
 
 def _publish_rollup(

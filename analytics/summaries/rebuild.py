@@ -11,9 +11,9 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 import duckdb
+import msgspec
 from django.db import transaction
 
-from analytics.encoding import encode_document
 from analytics.models import Kind, MergedRollup, SummaryDocument
 from analytics.summaries.builds import locked_period, recorded_build
 from analytics.summaries.damage import LostRollups, PublishedBuild, mark_lost_rollups
@@ -205,7 +205,9 @@ class _PeriodBuild:
 
     def _documents(self, merged: Mapping[str, Path]) -> dict[Kind, WrittenDocument]:
         return {
-            kind: write_document([encode_document(document)], spill=self._engine.directory / f"{kind}.json")
+            kind: write_document(
+                [msgspec.json.encode(document)], spill=self._engine.directory / f"{kind}.json"
+            )
             for kind, document in self._compute(merged).items()
         }
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from analytics.encoding import encode_document
+import msgspec
+
 from analytics.summaries.day_rollup import write_rollups
 from analytics.summaries.day_tables import DayTables
 from analytics.summaries.document_cache import cache_document, get_cached
@@ -153,11 +154,11 @@ def _merged_document(
     first, _ = period_bounds(source.period)
     if not is_year(source.period):
         month = month_document(own, month=first.month)
-        return [] if month is None else [encode_document(month)]
+        return [] if month is None else [msgspec.json.encode(month)]
     activity = daily_activity(own)
     if not activity:
         return []
     before = year_before(source.period)
     if before != source.period and before in source.files:
         activity = daily_activity(rollups_of(before)) + activity
-    return [encode_document(year_document(own, tenant=source.tenant, year=first.year, activity=activity))]
+    return [msgspec.json.encode(year_document(own, tenant=source.tenant, year=first.year, activity=activity))]

@@ -52,6 +52,7 @@ from tests.objects import read_object, save_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from datetime import date
 
     from tests.factories import World
 
@@ -275,7 +276,7 @@ def test_a_part_that_another_worker_has_begun_is_waited_for(store: LocalStore) -
     put_hours(store)
     workers = []
 
-    def spread(stage: str, parts: Mapping[int, str]) -> None:
+    def send_parts(_tenant: UUID, _day: date, stage: str, parts: Mapping[int, str]) -> None:
         """Another worker begins with the first part, and dies without building it."""
         locked = Event()
 
@@ -289,7 +290,7 @@ def test_a_part_that_another_worker_has_begun_is_waited_for(store: LocalStore) -
         workers[-1].start()
         assert locked.wait(10)
 
-    rebuild(store, spread=spread)
+    rebuild(store, send_parts=send_parts)
 
     assert len(workers) == 2
     for worker in workers:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import pyarrow as pa
 
-from analytics.encoding import encode_document
 from analytics.summaries.documents.totals import ADDITIVE, averages, hourly_activity, sum_hours
 from analytics.summaries.grouping import group
 from analytics.summaries.numbers import FIRST_MS, LAST_MS, mean
@@ -88,7 +87,7 @@ def day_document(day: DayTables) -> Iterator[bytes]:
         **averages(totals),
         "hourlyActivity": hourly_activity(totals, split_mean=mean),
     }
-    yield b"]," + encode_document(rest)[1:]
+    yield b"]," + _encode(rest)[1:]
 
 
 def _hours(day: DayTables) -> tuple[dict[int, dict[str, int]], int]:
