@@ -14,23 +14,21 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import orjson
 
-from analytics.demo.cache import CacheState, ResultCache
+from analytics.demo.gateway import KEY_VERSION, Answer, Markers, Result, TenantGateway
 from analytics.demo.statements import Call, Persona, Statement
 from analytics.demo.traffic import HOUR_MS, Arrival, Traffic
 from logs.columns import COLUMNS
-from rules.conditions.request import read_request
-from rules.language import Action, Rule, read_rules
-from rules.match import Decision, decide
+from rules.language import read_rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import date
 
     from analytics.demo.profile import Consumer, Profile, Publication
+    from rules.match import Decision
 
 Entry: TypeAlias = dict[str, Any]
 
-KEY_VERSION: Final = 3
 SEED: Final = 7
 
 _SESSION_MS: Final = 30 * 60_000
@@ -79,9 +77,9 @@ def generate(
     """Yield every hour of ``days`` days from ``first_day`` (UTC). In total, at least ``entries`` entries."""
     rng = Random(f"{seed}/{profile.name}/{tenant_id}/{first_day}/{days}")  # noqa: S311 - no secrets
     traffic = Traffic(profile, rng=rng, first_day=first_day, days=days, entries=entries)
-    gateway = _Gateway(profile, profile.publications(first_day), tenant_id=tenant_id, rng=rng)
+    log = _Log(profile, profile.publications(first_day), tenant_id=tenant_id, rng=rng)
     for start, due in traffic.hours:
-        yield gateway.simulate(start, traffic.arrivals(start, due=due))
+        yield log.simulate(start, traffic.arrivals(start, due=due))
 
 
 class _Caller:
@@ -116,24 +114,22 @@ class _Caller:
             self.columns["referer"] = f"https://boards.{profile.host}/view/{token[:8]}"
 
 
-class _Gateway:
-    """A simulated Gateway, which turns arrivals into log entries, one after the other."""
+class _Log:
+    """Turns arrivals into log entries, one after the other: what a Gateway answers, and what is measured."""
 
     def __init__(
         self, profile: Profile, publications: tuple[Publication, ...], *, tenant_id: str, rng: Random
     ) -> None:
         self._profile = profile
-        self._tenant_id = tenant_id
         self._rng = rng
         self._publications = list(publications)
-        self._rules: tuple[Rule, ...] = ()
-        self._rule_by_id: dict[str, Rule] = {}
         self._rule_version = ""
         self._callers = [_Caller(consumer, profile) for consumer in profile.consumers]
         self._caller_by_name = {caller.columns["userName"]: caller for caller in self._callers}
         self._decisions: dict[tuple[int, int, str | None], Decision] = {}
-        self._keys: dict[tuple[str, str], str] = {}
-        self._cache = ResultCache()
+        self._recorded = Markers()
+        #: The cache has the sizes of the results.
+        self._gateway: TenantGateway[int] = TenantGateway(tenant_id, cutoff=self._recorded.cutoff)
         self._markers: list[GeneratedMarker] = []
         self._probes = [Statement(text=sql, personas=(), ms=1, size=120) for sql in profile.probes]
         #: A heap of later requests that earlier ones cause: time, a number for equal times, the entry.
@@ -165,27 +161,25 @@ class _Gateway:
         entry = self._open(arrival)
         self._describe(entry, arrival.call, override=arrival.override)
         decision = self._decide(entry, arrival)
-        rule = self._rule_by_id[decision.rule_id] if decision.rule_id else None
-        if rule:
-            entry["matchedRule"] = rule.id
-            entry["matchedRuleName"] = rule.name
+        answer = self._gateway.answer(decision, arrival.call.cached_hash, at=arrival.at)
+        entry["cacheStatus"] = answer.status
+        if answer.rule:
+            entry["matchedRule"] = answer.rule.id
+            entry["matchedRuleName"] = answer.rule.name
             entry["ruleVersion"] = self._rule_version
-        if decision.action is Action.DENY:
-            entry.update(cacheStatus="BLOCKED", statusCode=403)
+        if answer.status == "BLOCKED":
+            entry["statusCode"] = 403
             self._measure(entry, size=160, ms=self._rng.randint(1, 5))
-        elif decision.action is Action.CACHE and rule:
-            self._serve(entry, arrival.call, rule_id=rule.id, ttl_seconds=rule.ttl_seconds)
+        elif answer.key:
+            self._serve(entry, arrival.call, answer)
         else:
-            self._forward(entry, arrival.call, decision=decision)
+            self._forward(entry, arrival.call, decision)
         return entry
 
     def _take_rules(self, publication: Publication) -> None:
-        """Use a new ruleset, with new keys: the cache is left behind."""
-        self._rules = read_rules(publication.rules)
-        self._rule_by_id = {rule.id: rule for rule in self._rules}
         self._rule_version = str(publication.seq)
+        self._gateway.publish(read_rules(publication.rules), cache_bust=self._rule_version)
         self._decisions.clear()
-        self._keys.clear()
 
     # --- The request ----------------------------------------------------------------------------
 
@@ -234,38 +228,38 @@ class _Gateway:
         key = (arrival.consumer, id(call.statement if call else None), arrival.override)
         decision = self._decisions.get(key)
         if decision is None:
-            decision = self._decisions[key] = decide(self._rules, read_request(entry))
+            decision = self._decisions[key] = self._gateway.decide(entry)
         return decision
 
     # --- The outcome ----------------------------------------------------------------------------
 
-    def _serve(self, entry: Entry, call: Call, *, rule_id: str, ttl_seconds: int) -> None:
+    def _serve(self, entry: Entry, call: Call, answer: Answer[int]) -> None:
         """Answer by a cache rule: HIT, HOLD, MISS or, if the warehouse fails, ERROR."""
-        rng, at = self._rng, entry["timestamp"]
-        key = self._cache_key(call, rule_id)
-        entry.update(queryHash=call.cached_hash, cacheKey=key, cacheKeyVersion=KEY_VERSION)
-        state, result = self._cache.find(key, rule_id=rule_id, at=at)
+        rng, at, result = self._rng, entry["timestamp"], answer.result
+        entry.update(queryHash=call.cached_hash, cacheKey=answer.key, cacheKeyVersion=KEY_VERSION)
         overhead = rng.lognormvariate(2.0, 0.5)
         if result:
-            entry.update(cacheTtlSeconds=ttl_seconds, cacheExpiresAt=result.expires_at)
-            if state is CacheState.FRESH:
-                entry["cacheStatus"] = "HIT"
-                entry["cacheAgeSeconds"] = (at - result.born_at) // 1000
-                self._measure(entry, size=result.size, ms=overhead + result.size / 60_000)
+            if answer.status == "HIT":
+                entry["cacheAgeSeconds"] = (at - result.ready_at) // 1000
+                self._measure(entry, size=result.content, ms=overhead + result.content / 60_000)
             else:
-                entry["cacheStatus"] = "HOLD"
-                self._measure(entry, size=result.size, ms=result.born_at - at + overhead)
+                self._measure(entry, size=result.content, ms=result.ready_at - at + overhead)
+            if answer.refreshes:
+                self._store(answer, at, *self._run(call))
         elif rng.random() < _FAILURE:
             self._fail(entry, call)
+            return
         else:
-            entry["cacheStatus"] = "MISS"
-            entry["cacheTtlSeconds"] = ttl_seconds
-            entry["missReason"] = state.value if rng.random() >= _NO_REASON else None
-            warehouse_ms, size = self._execute(entry, call)
-            stored = self._cache.store(key, born_at=at + warehouse_ms, ttl_seconds=ttl_seconds, size=size)
-            entry["cacheExpiresAt"] = stored.expires_at
+            entry["missReason"] = answer.miss_reason if rng.random() >= _NO_REASON else None
+            result = self._store(answer, at, *self._execute(entry, call))
+        entry["cacheTtlSeconds"] = answer.ttl_seconds
+        entry["cacheExpiresAt"] = result.expires_at
 
-    def _forward(self, entry: Entry, call: Call, *, decision: Decision) -> None:
+    def _store(self, answer: Answer[int], at: int, warehouse_ms: int, size: int) -> Result[int]:
+        ready_at = at + warehouse_ms
+        return self._gateway.store(answer, size, as_of=ready_at, ready_at=ready_at)
+
+    def _forward(self, entry: Entry, call: Call, decision: Decision) -> None:
         """Answer without the cache: BYPASS, PASSTHROUGH, ERROR, or INVALIDATION_ERROR for a lost marker."""
         rng = self._rng
         if any(firing.required for firing in decision.fired) and rng.random() < _LOST_MARKER:
@@ -276,20 +270,23 @@ class _Gateway:
         if rng.random() < _FAILURE:
             self._fail(entry, call)
             return
-        entry["cacheStatus"] = "BYPASS" if decision.action else "PASSTHROUGH"
         warehouse_ms, _ = self._execute(entry, call)
+        at = entry["timestamp"] + warehouse_ms
         for firing in decision.fired:
             for target in firing.targets:
-                at = entry["timestamp"] + warehouse_ms
-                marker = GeneratedMarker(target, at, firing.rule_id, call.statement.sql)
-                self._cache.mark(target, at=marker.at)
-                self._markers.append(marker)
+                self._recorded.add(target, at=at)
+                self._markers.append(GeneratedMarker(target, at, firing.rule_id, call.statement.sql))
+
+    def _run(self, call: Call) -> tuple[int, int]:
+        """Return the time in the warehouse in ms, and the size of the result in bytes."""
+        statement, rng = call.statement, self._rng
+        warehouse_ms = max(1, int(statement.ms * call.scale * rng.lognormvariate(0, 0.3)))
+        return warehouse_ms, int(statement.size * call.scale * (0.95 + 0.1 * rng.random()))
 
     def _execute(self, entry: Entry, call: Call) -> tuple[int, int]:
-        """Run on the warehouse. Return its time in ms and the size in bytes, which the log may not have."""
+        """Run a statement, and log it. Return its time in ms and its size, one of which the log may lack."""
         rng = self._rng
-        warehouse_ms = max(1, int(call.statement.ms * call.scale * rng.lognormvariate(0, 0.3)))
-        size = int(call.statement.size * call.scale * (0.95 + 0.1 * rng.random()))
+        warehouse_ms, size = self._run(call)
         entry["queryId"] = self._new_id()
         entry["warehouseExecutionTimeMs"] = warehouse_ms if rng.random() >= _NO_WAREHOUSE else None
         self._measure(entry, size=size, ms=warehouse_ms + rng.lognormvariate(2.0, 0.5))
@@ -352,14 +349,6 @@ class _Gateway:
             size = 0
         entry["responseSize"] = size
         entry["responseTimeMs"] = max(1, int(ms)) if self._rng.random() >= _NO_TIME else 0
-
-    def _cache_key(self, call: Call, rule_id: str) -> str:
-        key = self._keys.get((rule_id, call.cached_hash))
-        if key is None:
-            parts = (self._tenant_id, str(KEY_VERSION), self._rule_version, rule_id, call.cached_hash)
-            text = "\x1f".join(parts)
-            key = self._keys[rule_id, call.cached_hash] = hashlib.sha256(text.encode()).hexdigest()
-        return key
 
     def _new_id(self) -> str:
         digits = f"{self._rng.getrandbits(128):032x}"

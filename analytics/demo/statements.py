@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 import msgspec
 import orjson
 
+from analytics.demo.gateway import hash_query
+
 if TYPE_CHECKING:
     from random import Random
 
@@ -181,9 +183,9 @@ class Calls:
 def _new_call(statement: Statement, values: tuple[str | int, ...]) -> Call:
     parameters = orjson.dumps(values).decode() if statement.bound and values else None
     text = statement.sql if statement.bound else _inline(statement.sql, values)
-    digest = hashlib.sha256(f"{text}\x1f{parameters or ''}".encode())
-    scale = 0.6 + 0.8 * digest.digest()[0] / 255
-    return Call(statement, parameters, len(text.encode()), digest.hexdigest(), scale)
+    cached_hash = hash_query(text, parameters or "")
+    scale = 0.6 + 0.8 * int(cached_hash[:2], 16) / 255
+    return Call(statement, parameters, len(text.encode()), cached_hash, scale)
 
 
 def _inline(sql: str, values: tuple[str | int, ...]) -> str:

@@ -1,8 +1,9 @@
 """A reference Gateway: the first place to look for the author of one. Read `docs/gateway.md` beside it.
 
 It answers SQL statements from a cache in memory or from a warehouse, as the rules of the tenant say, and logs
-each of them. What a real one adds: a network protocol, a parser of SQL, results on disk, background threads
-for `poll` and `flush`, `staleWhileRevalidate`, and an entry that two requests share while it is made.
+each of them. `analytics/demo/gateway.py` decides what the rules and the cache give. What a real one adds: a
+network protocol, a parser of SQL, results on disk, and background threads for `poll`, `flush` and results
+that have expired (`staleWhileRevalidate`).
 
 What is easy to get wrong:
 
@@ -15,26 +16,28 @@ What is easy to get wrong:
 
 from __future__ import annotations
 
-import hashlib
 import json
+import time
 import uuid
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import jwt
 import requests
 
-from tests.gateway.conditions import decide
+from analytics.demo.gateway import KEY_VERSION, TenantGateway, hash_query
+from rules.language import read_rules
+from tenantadmin.lib.core.timestamps import epoch_ms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable
 
+    from rules.language import Rule
+    from rules.match import Firing
     from tests.gateway.service import Service
-
-#: The version of `cache_key`. Another way to make keys gets another number.
-KEY_VERSION = 1
 
 
 class Execution(Protocol):
@@ -64,32 +67,20 @@ class Statement:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the consumer gets. `rule_id` decided; `born_at` is the age of a result from the cache."""
+    """What the consumer gets. `rule_id` decided; `born_at` is the age of a cached result, in epoch ms."""
 
     cache_status: str
     result: str | None = None
     rule_id: str | None = None
-    born_at: datetime | None = None
-
-
-@dataclass
-class Cached:
-    """A cached result."""
-
-    result: str
-    rule_id: str
-    born_at: datetime
-    expires_at: datetime
+    born_at: int | None = None
 
 
 @dataclass
 class Tenant:
     """What the Gateway knows of a tenant."""
 
-    rules: list[dict[str, Any]]
-    cache_bust: str
+    gateway: TenantGateway[str]
     etag: str
-    cache: dict[str, Cached] = field(default_factory=dict)
 
 
 class Gateway:
@@ -152,7 +143,9 @@ class Gateway:
         if read is not None:
             ruleset, etag = read
             # With an empty cache: what was stored under another `cacheBust` is never served again.
-            self._tenants[name] = Tenant(ruleset["rules"], ruleset["cacheBust"], etag)
+            gateway: TenantGateway[str] = TenantGateway(name, cutoff=partial(self._cutoff, name))
+            gateway.publish(read_rules(ruleset["rules"]), cache_bust=ruleset["cacheBust"])
+            self._tenants[name] = Tenant(gateway, etag)
 
     # --- One request -----------------------------------------------------------------------------
 
@@ -165,8 +158,8 @@ class Gateway:
             KeyError: there is no such tenant, or not any more. Nothing is logged.
         """
         tenant = self._tenants[tenant_id]
-        started_at = current_time()
-        logged_at = logged_at or started_at
+        started_at = current_ms()
+        logged_at = logged_at or datetime.now(UTC)
         user = self._verify(token, tenant_id)
         if user is None:
             return self._finish(tenant_id, Answer("AUTH_ERROR"), statement, logged_at=logged_at)
@@ -182,26 +175,27 @@ class Gateway:
             "hasNonDeterministicFunctions": False,
             "userName": user,
         }
-        decision = decide(tenant.rules, request)
-        action = None if decision.rule is None else decision.rule["action"]
-        rule_id = None if decision.rule is None else decision.rule["id"]
-        key = cache_key(tenant, statement)
+        decision = tenant.gateway.decide(request)
+        query_hash = hash_query(statement.standardized_sql, json.dumps(statement.parameter_values))
+        found = tenant.gateway.answer(decision, query_hash, at=started_at)
+        answer = Answer(found.status, rule_id=decision.rule_id)
         extra: dict[str, Any] = {}
-        if action == "deny":
-            answer = Answer("BLOCKED", rule_id=rule_id)
-        elif decision.rule is not None and action == "cache":
-            cutoff = self._cutoff(tenant_id, decision.rule["id"], started_at)
-            answer, extra = self._serve(tenant, decision.rule, key, statement, cutoff, started_at)
-        else:
-            status = "PASSTHROUGH" if action is None else "BYPASS"
-            answer = self._execute(tenant_id, statement, decision.fired, status=status, rule_id=rule_id)
-        if answer.cache_status in {"MISS", "BYPASS", "PASSTHROUGH"}:
-            elapsed = current_time() - started_at
-            extra["warehouseExecutionTimeMs"] = elapsed // timedelta(milliseconds=1)
-        if answer.cache_status == "MISS":
-            self._described[tenant_id].append({"cacheKey": key, "ruleId": rule_id})
+        if found.key:
+            extra |= {"cacheKey": found.key, "missReason": found.miss_reason}
+        if found.result is not None:
+            born_at = found.result.ready_at
+            answer = replace(answer, result=found.result.content, born_at=born_at)
+            extra["cacheAgeSeconds"] = (started_at - born_at) // 1000
+        elif found.status != "BLOCKED":
+            answer = self._execute(tenant_id, statement, decision.fired, answer)
+            if answer.result is not None:
+                extra["warehouseExecutionTimeMs"] = current_ms() - started_at
+                if found.key:
+                    # A marker of the millisecond in which it started makes the result stale, too.
+                    tenant.gateway.store(found, answer.result, as_of=started_at - 1, ready_at=started_at)
+                    self._described[tenant_id].append({"cacheKey": found.key, "ruleId": answer.rule_id})
         return self._finish(
-            tenant_id, answer, statement, logged_at=logged_at, user=user, rule=decision.rule, **extra
+            tenant_id, answer, statement, logged_at=logged_at, user=user, rule=found.rule, **extra
         )
 
     def _verify(self, token: str, tenant_id: str) -> str | None:
@@ -221,64 +215,36 @@ class Gateway:
             return None
         return str(claims["sub"])
 
-    def _cutoff(self, tenant_id: str, rule_id: str, now: datetime) -> datetime | None:
-        """Return the newest marker of a rule. What was born at that time or before is stale."""
+    def _cutoff(self, tenant_id: str, rule_id: str, at: int) -> int | None:
+        """Return the time of the newest marker of a rule that has not expired."""
         moments = [
-            parse_time(marker["invalidatedAt"])
+            to_ms(marker["invalidatedAt"])
             for marker in self._markers[tenant_id].values()
-            if marker["targetRuleId"] == rule_id and parse_time(marker["expiresAt"]) > now
+            if marker["targetRuleId"] == rule_id and to_ms(marker["expiresAt"]) > at
         ]
         return max(moments, default=None)
 
-    def _serve(
-        self,
-        tenant: Tenant,
-        rule: Mapping[str, Any],
-        key: str,
-        statement: Statement,
-        cutoff: datetime | None,
-        now: datetime,
-    ) -> tuple[Answer, dict[str, Any]]:
-        """Answer from the cache, or execute the statement and store its result."""
-        cached = tenant.cache.get(key)
-        if cached is None:
-            reason = "no-cache-entry"
-        elif cutoff is not None and cached.born_at <= cutoff:
-            reason = "invalidation-marker"
-        elif cached.expires_at <= now:
-            reason = "ttl-expired"
-        else:
-            age = now - cached.born_at
-            hit = Answer("HIT", cached.result, rule["id"], cached.born_at)
-            return hit, {"cacheKey": key, "cacheAgeSeconds": int(age.total_seconds())}
-        execution = self._warehouse.execute(statement)
-        execution.commit()
-        tenant.cache[key] = Cached(
-            execution.result, rule["id"], now, now + timedelta(seconds=rule["ttlSeconds"])
-        )
-        return Answer("MISS", execution.result, rule["id"]), {"cacheKey": key, "missReason": reason}
-
     def _execute(
-        self, tenant_id: str, statement: Statement, fired: Any, *, status: str, rule_id: str | None
+        self, tenant_id: str, statement: Statement, fired: Iterable[Firing], answer: Answer
     ) -> Answer:
-        """Execute a statement past the cache, and record what it invalidates.
+        """Execute a statement, and record what it invalidates.
 
         A rule with `requireInvalidation` is recorded before the commit: if that fails, nothing has happened.
         It is recorded again after the commit, because others may have cached the old state in between.
         """
         execution = self._warehouse.execute(statement)
         try:
-            self._invalidate(tenant_id, statement, [rule for rule in fired if rule["requireInvalidation"]])
+            self._invalidate(tenant_id, statement, [firing for firing in fired if firing.required])
         except requests.RequestException:
             execution.roll_back()
-            return Answer("INVALIDATION_ERROR", rule_id=rule_id)
+            return replace(answer, cache_status="INVALIDATION_ERROR")
         execution.commit()
         self._invalidate(tenant_id, statement, fired)
-        return Answer(status, execution.result, rule_id)
+        return replace(answer, result=execution.result)
 
-    def _invalidate(self, tenant_id: str, statement: Statement, fired: Any) -> None:
-        for rule in fired:
-            for marker in self._service.invalidate(tenant_id, rule["id"], statement.standardized_sql):
+    def _invalidate(self, tenant_id: str, statement: Statement, fired: Iterable[Firing]) -> None:
+        for firing in fired:
+            for marker in self._service.invalidate(tenant_id, firing.rule_id, statement.standardized_sql):
                 self._markers[tenant_id][marker["markerId"]] = marker
 
     # --- The log ------------------------------------------------------------------------------------
@@ -291,7 +257,7 @@ class Gateway:
         *,
         logged_at: datetime,
         user: str | None = None,
-        rule: Mapping[str, Any] | None = None,
+        rule: Rule | None = None,
         **extra: Any,
     ) -> Answer:
         """Log a request, and count it."""
@@ -307,8 +273,8 @@ class Gateway:
                 "cacheStatus": answer.cache_status,
                 "cacheKeyVersion": KEY_VERSION,
                 "matchedRule": answer.rule_id,
-                "matchedRuleName": None if rule is None else rule["name"],
-                "cacheTtlSeconds": None if rule is None else rule["ttlSeconds"],
+                "matchedRuleName": None if rule is None else rule.name,
+                "cacheTtlSeconds": None if rule is None else rule.ttl_seconds,
                 "standardizedSql": statement.standardized_sql,
                 "parameterValues": statement.parameter_values,
                 "statementType": statement.statement_type,
@@ -340,17 +306,11 @@ class Gateway:
         self._described.clear()
 
 
-def cache_key(tenant: Tenant, statement: Statement) -> str:
-    """Return the key of a result: the statement and its values, and the ruleset that may serve it."""
-    parts = [KEY_VERSION, tenant.cache_bust, statement.standardized_sql, statement.parameter_values]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+def to_ms(text: str) -> int:
+    """Return a time of the service in epoch ms."""
+    return epoch_ms(datetime.fromisoformat(text))
 
 
-def current_time() -> datetime:
+def current_ms() -> int:
     """Return the time in whole milliseconds, rounded down like the times of markers."""
-    now = datetime.now(UTC)
-    return now.replace(microsecond=now.microsecond // 1000 * 1000)
-
-
-def parse_time(text: str) -> datetime:
-    return datetime.fromisoformat(text)
+    return time.time_ns() // 1_000_000

@@ -1,4 +1,4 @@
-"""Logs whose best caching is known, and a Gateway in plain Python that makes the log of a ruleset."""
+"""Logs whose best caching is known, and the log of a Gateway with some rulesets."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from analytics.demo.gateway import Markers, TenantGateway, hash_query
 from logs.layout import DAY_MS
-from rules.conditions import read_request
-from rules.language import Action, read_rules
-from rules.match import decide
+from rules.language import read_rules
 from tests.analytics.replay.streams import START, Row, make_row
 
 if TYPE_CHECKING:
@@ -39,17 +38,15 @@ def change(table: str, *, at: int, ms: int = 100) -> Arrival:
 
 
 def make_log(arrivals: Iterable[Arrival], *rulesets: tuple[int, Sequence[Mapping[str, Any]]]) -> list[Row]:
-    """Return the log of a Gateway with these rulesets, each from its time on. A new one clears the cache."""
-    rules_by_time = [(starts_at, read_rules(documents)) for starts_at, documents in rulesets]
-    cache: dict[Any, tuple[int, int]] = {}
-    markers: dict[str, int] = {}
-    epoch = -1
+    """Return the log of a Gateway with these rulesets, each from its time on."""
+    waiting = [(starts_at, read_rules(documents)) for starts_at, documents in rulesets]
+    markers = Markers()
+    gateway: TenantGateway[None] = TenantGateway("t", cutoff=markers.cutoff)
     log = []
     for number, arrival in enumerate(sorted(arrivals, key=lambda found: found.at)):
-        now = max(index for index, (starts_at, _) in enumerate(rules_by_time) if starts_at <= arrival.at)
-        if now != epoch:
-            cache, markers, epoch = {}, {}, now
-        rules = rules_by_time[now][1]
+        while waiting and waiting[0][0] <= arrival.at:
+            starts_at, rules = waiting.pop(0)
+            gateway.publish(rules, cache_bust=str(starts_at))
         columns = {
             "standardizedSql": arrival.statement,
             "parameterValues": arrival.values,
@@ -61,38 +58,25 @@ def make_log(arrivals: Iterable[Arrival], *rulesets: tuple[int, Sequence[Mapping
             "userName": "ann",
             **dict(arrival.flags),
         }
-        decision = decide(rules, read_request(columns))
-        rule = next((rule for rule in rules if rule.id == decision.rule_id), None)
+        decision = gateway.decide(columns)
+        query_hash = hash_query(arrival.statement, arrival.values)
+        answer = gateway.answer(decision, query_hash, at=arrival.at)
         done = arrival.at + arrival.ms
-        if rule is None:
-            status = "PASSTHROUGH"
-        elif decision.action is Action.CACHE:
-            key = (rule.id, arrival.statement, arrival.values)
-            born, ttl = cache.get(key, (-DAY_MS, 0))
-            marker = markers.get(rule.id, -DAY_MS)
-            is_marked = born < marker <= arrival.at
-            if born <= arrival.at < born + ttl and not is_marked:
-                status = "HIT"
-            elif born > arrival.at:
-                status = "HOLD"
-            else:
-                status = "MISS"
-                cache[key] = (done, 1000 * rule.ttl_seconds)
-        else:
-            status = "BLOCKED" if decision.action is Action.DENY else "BYPASS"
-        for firing in decision.fired:
-            for target in firing.targets:
-                markers[target] = done
-        is_keyed = status in {"HIT", "MISS", "HOLD"}
+        if answer.status == "MISS" or answer.refreshes:
+            gateway.store(answer, None, as_of=done, ready_at=done)
+        for target in (target for firing in decision.fired for target in firing.targets):
+            markers.add(target, at=done)
+        is_executed = answer.status in {"MISS", "BYPASS", "PASSTHROUGH"}
         log.append(
             make_row(
                 at=arrival.at,
                 logId=f"id{number:06}",
-                cacheStatus=status,
+                cacheStatus=answer.status,
+                missReason=answer.miss_reason,
                 matchedRule=decision.rule_id,
-                cacheKey=f"{decision.rule_id} {arrival.statement} {arrival.values}" if is_keyed else None,
-                queryHash=f"{arrival.statement} {arrival.values}" if is_keyed else arrival.statement,
-                warehouseExecutionTimeMs=arrival.ms if status in {"MISS", "BYPASS", "PASSTHROUGH"} else None,
+                cacheKey=answer.key or None,
+                queryHash=query_hash if answer.key else hash_query(arrival.statement),
+                warehouseExecutionTimeMs=arrival.ms if is_executed else None,
                 responseSize=100,
                 **columns,
             )
