@@ -6,20 +6,24 @@ Contract: "Query log entry and ``proxy_logs``", "Cache status". The log is read 
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass
 from hashlib import md5
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
 from accounts.models import Revision
 from accounts.models.history import RevisionKind
+from logs.columns import CACHE_STATUSES
 from logs.queries import query_rows
 from logs.quoting import quote_text, quote_value
-from rules.explain import Explanation, explain
-from rules.in_force import ChosenRules, choose_rules
+from rules.explain import RequestExplanation, explain
+from rules.in_force import choose_rules
 from rules.language import read_rules
 from rules.models import Marker
 from tenantadmin.lib.core.errors import NotFound
-from tenantadmin.lib.core.timestamps import format_timestamp, from_epoch_ms
+from tenantadmin.lib.core.structs import Count, JsonStruct, one_of
+from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, from_epoch_ms
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,37 +45,101 @@ _ENTRY_COLUMNS: Final = (
     "timestamp, logId, cacheStatus, queryHash, parameterValues, warehouseExecutionTimeMs, cacheKeyVersion, "
     "cacheTtlSeconds, cacheExpiresAt"
 )
-_SHOWN_COLUMNS: Final = (
-    *("logId", "timestamp", "cacheStatus", "missReason", "matchedRule", "matchedRuleName", "cacheKey"),
-    *("cacheAgeSeconds", "cacheTtlSeconds", "warehouseExecutionTimeMs", "standardizedSql"),
-)
 
 
 class LoggedRequestNotFound(NotFound):
     message = "The day has no log entry with this logId."
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedExplanation:
-    """The explanation of a logged request, beside what the log says of it."""
+MissReason: TypeAlias = Literal[
+    "restart", "ttl-expired", "invalidation-marker", "not-stored", "no-cache-entry"
+]
 
-    entry: Mapping[str, Any]
-    chosen: ChosenRules
-    explanation: Explanation
-    miss: Mapping[str, Any] | None
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the contract's answer."""
-        traced = self.explanation.decision.rule_id
-        logged = self.entry["matchedRule"]
-        is_decided = self.entry["cacheStatus"] in _DECIDED
-        return {
-            "logged": {name: self.entry[name] for name in _SHOWN_COLUMNS},
-            "ruleset": self.chosen.as_json(),
-            "disagreement": {"logged": logged, "traced": traced} if is_decided and logged != traced else None,
-            "miss": self.miss,
-            **self.explanation.as_json(),
-        }
+class LoggedRequest(JsonStruct):
+    """What the log says of the request; columns of `proxy_logs`."""
+
+    log_id: str
+    timestamp: int | None
+    cache_status: Annotated[
+        Annotated[str, one_of(CACHE_STATUSES)] | None,
+        Meta(description="A value outside the twelve statuses is shown as it was logged."),
+    ]
+    miss_reason: str | None
+    matched_rule: str | None
+    matched_rule_name: str | None
+    cache_key: str | None
+    cache_age_seconds: int | None
+    cache_ttl_seconds: int | None
+    warehouse_execution_time_ms: int | None
+    standardized_sql: str | None
+
+
+class Disagreement(JsonStruct):
+    """The rule that the log names is not the one that decides. Null means no rule."""
+
+    logged: str | None
+    traced: str | None
+
+
+class EntryReference(JsonStruct):
+    log_id: str | None
+    at: Timestamp | None
+
+
+class NearestEntry(EntryReference):
+    parameter_values: str | None
+
+
+class RestartRevision(JsonStruct):
+    seq: Count
+    changed_at: Timestamp
+
+
+class MissMarker(JsonStruct):
+    marker_id: str
+    invalidated_at: Timestamp
+    invalidated_by: dict[str, Any]
+
+
+class MissExplanation(JsonStruct):
+    """Why a `MISS` was one, with the evidence for this reason."""
+
+    reason: MissReason
+    reconstructed: Annotated[bool, Meta(description="True if the log gives no reason.")]
+    last_store: Annotated[
+        EntryReference | None, Meta(description="The last entry that stored this result.")
+    ] = None
+    revision: Annotated[
+        RestartRevision | None, Meta(description="The write of the rules that left the cache behind.")
+    ] = None
+    cache_key_version: Annotated[
+        int | None, Meta(description="The version of cache keys that left the cache behind.")
+    ] = None
+    expired_at: Timestamp | None = None
+    ttl_seconds: Count | None = None
+    ttl_needed: Annotated[
+        Count | None, Meta(description="The shortest TTL, in seconds, that would have been a hit.")
+    ] = None
+    marker: MissMarker | None = None
+    last_execution: Annotated[EntryReference | None, Meta(description="It failed, and stored nothing.")] = (
+        None
+    )
+    first_in_days: Annotated[
+        Count | UnsetType | None, Meta(description="No earlier store was found in so many days.")
+    ] = UNSET
+    nearest: Annotated[
+        NearestEntry | UnsetType | None,
+        Meta(description="The last store of the same statement and rule with other values."),
+    ] = UNSET
+
+
+class LoggedExplanationAnswer(RequestExplanation):
+    """What the rules do with a logged request, beside what the log says of it."""
+
+    logged: LoggedRequest
+    disagreement: Disagreement | None
+    miss: Annotated[MissExplanation | None, Meta(description="Null if the entry is no `MISS`.")]
 
 
 def explain_logged(
@@ -83,7 +151,7 @@ def explain_logged(
     reader: Reader,
     seq: int | None = None,
     draft_id: UUID | None = None,
-) -> LoggedExplanation:
+) -> LoggedExplanationAnswer:
     """Explain the request of a log entry by the rules in force at its timestamp, or by a revision or a draft.
 
     Each query of the log is audited as one of ``reader`` before it runs.
@@ -103,7 +171,19 @@ def explain_logged(
     miss = None
     if entry["cacheStatus"] == "MISS" and moment is not None:
         miss = _explain_miss(store, tenant, entry, day=day, moment=moment, reader=reader)
-    return LoggedExplanation(entry, chosen, explain(read_rules(chosen.rules), entry), miss)
+    explanation = explain(read_rules(chosen.rules), entry)
+    traced, logged = explanation.decision.rule_id, entry["matchedRule"]
+    disagreement = None
+    if entry["cacheStatus"] in _DECIDED and logged != traced:
+        disagreement = Disagreement(logged=logged, traced=traced)
+    return LoggedExplanationAnswer(
+        ruleset=chosen.ruleset,
+        decision=explanation.decision,
+        rules=explanation.rules,
+        logged=msgspec.convert(entry, LoggedRequest),
+        disagreement=disagreement,
+        miss=miss,
+    )
 
 
 def time_of(timestamp: int | None) -> dt.datetime | None:
@@ -124,8 +204,8 @@ def _explain_miss(
     day: dt.date,
     moment: dt.datetime,
     reader: Reader,
-) -> dict[str, Any]:
-    """Return why a MISS was one: ``{reason, reconstructed, …}`` with the evidence for that reason.
+) -> MissExplanation:
+    """Return why a MISS was one, with the evidence for that reason.
 
     The first of these that applies: ``restart``, ``ttl-expired``, ``invalidation-marker``, ``not-stored``,
     ``no-cache-entry``. If the log gives a reason, only those count that it can mean.
@@ -135,7 +215,7 @@ def _explain_miss(
     own = [row for row in earlier if row["queryHash"] == entry["queryHash"]]
     stored = next((row for row in own if row["cacheStatus"] == "MISS"), None)
     logged = entry["missReason"]
-    findings = {}
+    findings: dict[MissReason, MissExplanation | None] = {}
     if stored is not None:
         born = stored["timestamp"] + (stored["warehouseExecutionTimeMs"] or 0)
         findings = {
@@ -143,25 +223,30 @@ def _explain_miss(
             "ttl-expired": _find_expiry(entry, stored, born=born),
             "invalidation-marker": _find_marker(tenant, entry, born=born, moment=moment),
         }
-    findings["not-stored"] = (
-        {"lastExecution": _reference(own[0])} if own and own[0]["cacheStatus"] == "ERROR" else None
-    )
+    findings["not-stored"] = None
+    if own and own[0]["cacheStatus"] == "ERROR":
+        findings["not-stored"] = MissExplanation(
+            reason="not-stored", reconstructed=logged is None, last_execution=_reference(own[0])
+        )
     possible = _MEANINGS.get(logged, tuple(findings))
-    for reason, evidence in findings.items():
-        if reason in possible and evidence is not None:
-            return {"reason": reason, "reconstructed": logged is None, **evidence}
-    # The log may know of a marker or a store that is not on record here.
-    reason = logged or "no-cache-entry"
+    for reason, found in findings.items():
+        if reason in possible and found is not None:
+            return found
     nearest = next((row for row in earlier if row["queryHash"] != entry["queryHash"]), None)
-    return {
-        "reason": reason,
-        "reconstructed": logged is None,
-        "firstInDays": HISTORY_DAYS if stored is None else None,
-        **({} if stored is None else {"lastStore": _reference(stored)}),
-        "nearest": None
+    return MissExplanation(
+        # The log may know of a marker or a store that is not on record here.
+        reason=logged or "no-cache-entry",
+        reconstructed=logged is None,
+        first_in_days=HISTORY_DAYS if stored is None else None,
+        last_store=None if stored is None else _reference(stored),
+        nearest=None
         if nearest is None
-        else {**_reference(nearest), "parameterValues": nearest["parameterValues"]},
-    }
+        else NearestEntry(
+            log_id=nearest["logId"],
+            at=_show(nearest["timestamp"]),
+            parameter_values=nearest["parameterValues"],
+        ),
+    )
 
 
 #: What each reason of the log can mean. A restart leaves the cache behind, which the Gateway sees as empty.
@@ -205,7 +290,7 @@ def _has_statement(statement: str | None) -> str:
 
 def _find_restart(
     tenant: UUID, entry: Mapping[str, Any], stored: Mapping[str, Any], *, moment: dt.datetime
-) -> dict[str, Any] | None:
+) -> MissExplanation | None:
     """Return what left the cache behind since the last store: a write of the rules or a new key version."""
     revision = (
         Revision.objects.filter(
@@ -218,32 +303,38 @@ def _find_restart(
         .values_list("seq", "changed_at")
         .first()
     )
-    if revision is not None:
-        return {
-            "revision": {"seq": revision[0], "changedAt": format_timestamp(revision[1])},
-            "lastStore": _reference(stored),
-        }
-    if (entry["cacheKeyVersion"] or 0) > (stored["cacheKeyVersion"] or 0) > 0:
-        return {"cacheKeyVersion": entry["cacheKeyVersion"], "lastStore": _reference(stored)}
-    return None
+    has_new_keys = (entry["cacheKeyVersion"] or 0) > (stored["cacheKeyVersion"] or 0) > 0
+    if revision is None and not has_new_keys:
+        return None
+    return MissExplanation(
+        reason="restart",
+        reconstructed=entry["missReason"] is None,
+        revision=None
+        if revision is None
+        else RestartRevision(seq=revision[0], changed_at=format_timestamp(revision[1])),
+        cache_key_version=entry["cacheKeyVersion"] if revision is None else None,
+        last_store=_reference(stored),
+    )
 
 
-def _find_expiry(entry: Mapping[str, Any], stored: Mapping[str, Any], *, born: int) -> dict[str, Any] | None:
+def _find_expiry(entry: Mapping[str, Any], stored: Mapping[str, Any], *, born: int) -> MissExplanation | None:
     """Return when the last stored result expired, and the shortest TTL that would have been a hit."""
     ttl = stored["cacheTtlSeconds"] or entry["cacheTtlSeconds"]
     if ttl is None or entry["timestamp"] < born + 1000 * ttl:
         return None
-    return {
-        "lastStore": _reference(stored),
-        "expiredAt": _show(born + 1000 * ttl),
-        "ttlSeconds": ttl,
-        "ttlNeeded": (entry["timestamp"] - born) // 1000 + 1,
-    }
+    return MissExplanation(
+        reason="ttl-expired",
+        reconstructed=entry["missReason"] is None,
+        last_store=_reference(stored),
+        expired_at=_show(born + 1000 * ttl),
+        ttl_seconds=ttl,
+        ttl_needed=(entry["timestamp"] - born) // 1000 + 1,
+    )
 
 
 def _find_marker(
     tenant: UUID, entry: Mapping[str, Any], *, born: int, moment: dt.datetime
-) -> dict[str, Any] | None:
+) -> MissExplanation | None:
     """Return the newest marker on the rule that was made after the result and before the request."""
     marker = (
         Marker.objects.filter(
@@ -257,19 +348,21 @@ def _find_marker(
     )
     if marker is None:
         return None
-    return {
-        "marker": {
-            "markerId": marker.marker_id,
-            "invalidatedAt": format_timestamp(marker.invalidated_at),
-            "invalidatedBy": marker.invalidated_by,
-        }
-    }
+    return MissExplanation(
+        reason="invalidation-marker",
+        reconstructed=entry["missReason"] is None,
+        marker=MissMarker(
+            marker_id=marker.marker_id,
+            invalidated_at=format_timestamp(marker.invalidated_at),
+            invalidated_by=marker.invalidated_by,
+        ),
+    )
 
 
-def _reference(entry: Mapping[str, Any]) -> dict[str, Any]:
-    return {"logId": entry["logId"], "at": _show(entry["timestamp"])}
+def _reference(entry: Mapping[str, Any]) -> EntryReference:
+    return EntryReference(log_id=entry["logId"], at=_show(entry["timestamp"]))
 
 
-def _show(timestamp: int) -> str | None:
+def _show(timestamp: int) -> Timestamp | None:
     moment = time_of(timestamp)
     return None if moment is None else format_timestamp(moment)

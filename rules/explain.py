@@ -7,18 +7,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
+from uuid import UUID
+
+from msgspec import Meta
 
 from rules.conditions.evaluate import trace
 from rules.conditions.request import read_request
-from rules.match import match
+from rules.language import Action
+from rules.match import Firing, match
+from tenantadmin.lib.core.structs import Count, JsonStruct, free_form
+from tenantadmin.lib.core.timestamps import Timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rules.conditions.evaluate import ConditionTrace
     from rules.language import Rule
-    from rules.match import Decision
 
 #: A statement may have a megabyte, and each rule may test it.
 _MAX_CHARACTERS: Final = 500
@@ -33,82 +38,92 @@ class Outcome(StrEnum):
     DISABLED = "disabled"
 
 
-@dataclass(frozen=True, slots=True)
-class FailedTest:
-    """A test that must have another result so that the rule can match.
+class ExplainedDecision(JsonStruct):
+    """What happens. ``ruleId`` and ``action`` are null if no rule matches."""
 
-    ``is_negated`` says that it is inside an odd number of ``not``: it is true, and would have to be false.
-    """
-
-    test: ConditionTrace
-    is_negated: bool
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "path": self.test.path,
-            "key": self.test.key,
-            "operator": self.test.operator,
-            "operand": _shown(self.test.operand),
-            "value": _shown(self.test.value),
-            "negated": self.is_negated,
-        }
+    rule_id: str | None
+    action: Action | None
+    statuses: Annotated[tuple[str, ...], Meta(description="The cache statuses that the log can show.")]
+    fired: tuple[Firing, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ExplainedRule:
-    """One rule.
+class FailedTest(JsonStruct):
+    """A test that keeps the rule from matching."""
 
-    Attributes:
-        position: its index in the ruleset.
-        distance: the fewest tests that must change their result so that the conditions match: 0 if they
-            match, None if they cannot.
-        failed: all tests that keep the conditions from matching, in document order.
-    """
+    path: Annotated[str, Meta(description="JSON Pointer into the rule's conditions.")]
+    key: str
+    operator: str
+    operand: Any
+    value: Annotated[Any, Meta(description="The value of the request.")]
+    negated: Annotated[
+        bool,
+        Meta(description="True inside an odd number of `not`: the test is true, and must be false."),
+    ]
 
-    rule: Rule
-    position: int
+
+class TracedCondition(JsonStruct):
+    """The result of a condition, which is a `TracedTest` or a `TracedGroup`."""
+
+    path: str
+    operator: str
+    matched: bool
+
+
+class TracedTest(TracedCondition):
+    key: str
+    operand: Any
+    value: Any
+
+
+class TracedGroup(TracedCondition):
+    parts: list[TracedCondition]
+
+
+class ExplainedRule(JsonStruct):
+    """A rule, and what keeps it from matching."""
+
+    rule_id: str
+    name: str
+    position: Count
+    action: Action
     outcome: Outcome
     fired: bool
-    distance: int | None
-    failed: tuple[FailedTest, ...]
-    conditions: ConditionTrace
+    distance: Annotated[
+        Count | None,
+        Meta(
+            description="The fewest tests that must change their result; null if the conditions never match."
+        ),
+    ]
+    failed: list[FailedTest]
+    conditions: Annotated[TracedCondition, free_form()]
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "ruleId": self.rule.id,
-            "name": self.rule.name,
-            "position": self.position,
-            "action": self.rule.action.value,
-            "outcome": self.outcome.value,
-            "fired": self.fired,
-            "distance": self.distance,
-            "failed": [test.as_json() for test in self.failed],
-            "conditions": _trace_as_json(self.conditions),
-        }
+
+class ChosenRuleset(JsonStruct):
+    """The rules that decided."""
+
+    seq: Annotated[Count, Meta(description="Of a draft, the revision that it is based on.")]
+    draft_id: UUID | None
+    changed_at: Timestamp
+    in_force: Annotated[
+        bool,
+        Meta(description="False if the history begins after the moment: then these are the current rules."),
+    ]
+
+
+class RequestExplanation(JsonStruct):
+    """What a ruleset does with a request. The rules that are closest to a match come first."""
+
+    ruleset: ChosenRuleset
+    decision: ExplainedDecision
+    rules: list[ExplainedRule]
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """The decision, and all rules: the closest first, disabled ones last."""
 
-    decision: Decision
-    rules: tuple[ExplainedRule, ...]
-
-    def as_json(self) -> dict[str, Any]:
-        """Return ``{decision: {ruleId, action, statuses, fired}, rules}``."""
-        decision = self.decision
-        return {
-            "decision": {
-                "ruleId": decision.rule_id,
-                "action": None if decision.action is None else decision.action.value,
-                "statuses": list(decision.statuses),
-                "fired": [
-                    {"ruleId": firing.rule_id, "targets": list(firing.targets), "required": firing.required}
-                    for firing in decision.fired
-                ],
-            },
-            "rules": [rule.as_json() for rule in self.rules],
-        }
+    decision: ExplainedDecision
+    rules: list[ExplainedRule]
 
 
 def explain(rules: Sequence[Rule], request: Mapping[str, object]) -> Explanation:
@@ -131,16 +146,26 @@ def explain(rules: Sequence[Rule], request: Mapping[str, object]) -> Explanation
             outcome = Outcome.MATCHED_LATER if traced.matched else Outcome.NOT_MATCHED
         explained.append(
             ExplainedRule(
-                rule=rule,
+                rule_id=rule.id,
+                name=rule.name,
                 position=position,
+                action=rule.action,
                 outcome=outcome,
                 fired=traced.fired,
                 distance=count_flips(conditions),
-                failed=tuple(_failed(conditions, wanted=True)),
-                conditions=conditions,
+                failed=list(_failed(conditions, wanted=True)),
+                conditions=_traced(conditions),
             )
         )
-    return Explanation(decision, tuple(sorted(explained, key=_closeness)))
+    return Explanation(
+        ExplainedDecision(
+            rule_id=decision.rule_id,
+            action=decision.action,
+            statuses=decision.statuses,
+            fired=decision.fired,
+        ),
+        sorted(explained, key=_closeness),
+    )
 
 
 def _closeness(explained: ExplainedRule) -> tuple[bool, bool, int, int]:
@@ -176,23 +201,29 @@ def _failed(conditions: ConditionTrace, *, wanted: bool) -> Iterator[FailedTest]
         for part in conditions.parts:
             yield from _failed(part, wanted=wanted)
     else:
-        yield FailedTest(conditions, is_negated=not wanted)
+        yield FailedTest(
+            path=conditions.path,
+            key=conditions.key or "",
+            operator=conditions.operator,
+            operand=_shown(conditions.operand),
+            value=_shown(conditions.value),
+            negated=not wanted,
+        )
 
 
-def _trace_as_json(conditions: ConditionTrace) -> dict[str, Any]:
-    document: dict[str, Any] = {
-        "path": conditions.path,
-        "operator": conditions.operator,
-        "matched": conditions.matched,
-    }
+def _traced(conditions: ConditionTrace) -> TracedCondition:
+    path, operator, matched = conditions.path, conditions.operator, conditions.matched
     if conditions.key is None:
-        return {**document, "parts": [_trace_as_json(part) for part in conditions.parts]}
-    return {
-        **document,
-        "key": conditions.key,
-        "operand": _shown(conditions.operand),
-        "value": _shown(conditions.value),
-    }
+        parts = [_traced(part) for part in conditions.parts]
+        return TracedGroup(path=path, operator=operator, matched=matched, parts=parts)
+    return TracedTest(
+        path=path,
+        operator=operator,
+        matched=matched,
+        key=conditions.key,
+        operand=_shown(conditions.operand),
+        value=_shown(conditions.value),
+    )
 
 
 def _shown(value: object) -> Any:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from accounts.models.history import RevisionKind
 from accounts.revisions import DocumentHistory
 from rules.drafts import DraftNotFound, find_draft
+from rules.explain import ChosenRuleset
 from rules.ruleset import read_ruleset
 from rules.write import lint_document
 from tenantadmin.lib.core.errors import ValidationFailed
@@ -23,25 +24,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ChosenRules:
-    """Rules, and where they come from.
-
-    ``seq`` and ``changed_at`` of a draft are its base revision and its last write. ``is_in_force`` is False
-    if the history begins after the moment that was asked for; then the rules are the current ones.
-    """
+    """Rules, and where they come from."""
 
     rules: Sequence[dict[str, Any]]
-    seq: int
-    changed_at: dt.datetime
-    is_in_force: bool = True
-    draft_id: UUID | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "seq": self.seq,
-            "draftId": None if self.draft_id is None else str(self.draft_id),
-            "changedAt": format_timestamp(self.changed_at),
-            "inForce": self.is_in_force,
-        }
+    ruleset: ChosenRuleset
 
 
 def choose_rules(
@@ -67,13 +53,13 @@ def choose_rules(
         if revision is not None:
             return _of_revision(revision)
     current = read_ruleset(tenant_id)
-    return ChosenRules(current.rules, current.seq, current.modified_at, is_in_force=at is None)
+    return _chosen(current.rules, seq=current.seq, changed_at=current.modified_at, in_force=at is None)
 
 
 def _of_revision(revision: Revision) -> ChosenRules:
     # The revision of a deletion has no document: no rule was in force.
     rules = (revision.document or {}).get("rules", [])
-    return ChosenRules(rules, revision.seq, revision.changed_at)
+    return _chosen(rules, seq=revision.seq, changed_at=revision.changed_at)
 
 
 def _of_draft(tenant_id: UUID, draft_id: UUID) -> ChosenRules:
@@ -85,4 +71,18 @@ def _of_draft(tenant_id: UUID, draft_id: UUID) -> ChosenRules:
     if rules is None:
         message = "The draft has lint errors, so that its rules cannot decide. Correct them first."
         raise ValidationFailed.at("/draftId", "lint-errors", message)
-    return ChosenRules(rules, draft.base_seq, draft.modified_at, draft_id=draft_id)
+    return _chosen(rules, seq=draft.base_seq, changed_at=draft.modified_at, draft_id=draft_id)
+
+
+def _chosen(
+    rules: Sequence[dict[str, Any]],
+    *,
+    seq: int,
+    changed_at: dt.datetime,
+    in_force: bool = True,
+    draft_id: UUID | None = None,
+) -> ChosenRules:
+    ruleset = ChosenRuleset(
+        seq=seq, draft_id=draft_id, changed_at=format_timestamp(changed_at), in_force=in_force
+    )
+    return ChosenRules(rules, ruleset)

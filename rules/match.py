@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from rules.conditions.evaluate import ConditionTrace, matches, trace
 from rules.conditions.request import read_request
 from rules.language import Action, Rule
+from tenantadmin.lib.core.structs import JsonStruct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -29,12 +30,10 @@ STATUSES: Final[dict[Action | None, tuple[str, ...]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Firing:
-    """A rule that invalidates other rules after the statement has succeeded.
-
-    If ``required`` is true, the Gateway refuses the statement when it cannot record the markers.
-    """
+# A rule that invalidates other rules after the statement has succeeded. If ``required`` is true, the Gateway
+# refuses the statement when it cannot record the markers.
+class Firing(JsonStruct):
+    component = "ExplainedFiring"
 
     rule_id: str
     targets: tuple[str, ...]
@@ -124,7 +123,7 @@ def _decide(matching: list[Rule]) -> Decision:
         first.action,
         first.id,
         tuple(
-            Firing(rule.id, rule.invalidate_rules, rule.require_invalidation)
+            Firing(rule_id=rule.id, targets=rule.invalidate_rules, required=rule.require_invalidation)
             for rule in matching
             if rule.invalidate_rules
         ),

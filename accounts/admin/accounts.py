@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-    from accounts.billing.dns import Challenge
+    from accounts.billing.dns import DomainChallenge
     from accounts.tenants.plans import PlanLimits
 
 #: Tenants that the page lists.
@@ -62,7 +62,7 @@ class AccountDomain:
     """A domain, and the DNS record that proves who controls it."""
 
     domain: Domain
-    challenge: Challenge
+    challenge: DomainChallenge
     #: The name of the account that the domain is verified for, if that is another one.
     taken_by: str = ""
 

@@ -9,14 +9,15 @@ from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
 from accounts.billing.domains import (
+    DomainDocument,
     delete_domain,
-    domain_as_json,
+    domain_document,
     list_domains,
     read_domain,
     register_domain,
     verify_domain,
 )
-from accounts.serializers.billing import DomainCreate, DomainDocument, DomainVerify
+from accounts.serializers.billing import DomainCreate, DomainVerify
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.http.hal import hrefs, item, links
 from tenantadmin.lib.http.parameters import LOCATION
@@ -57,11 +58,11 @@ class DomainViewSet(AppViewSet):
     def register_domain(self, request: Request, account: UUID) -> Response:
         domain = register_domain(account_id=account, name=self.body["domain"], actor=self.principal.email)
         location = reverse("domain", kwargs={"account": account, "domain": domain.name})
-        return Response(domain_as_json(domain), status=201, headers={"Location": location})
+        return Response(domain_document(domain), status=201, headers={"Location": location})
 
     @operation(summary="Read a domain", responses={200: DomainDocument})
     def get_domain(self, request: Request, account: UUID, domain: str) -> Response:
-        return Response(domain_as_json(read_domain(account_id=account, name=domain)))
+        return Response(domain_document(read_domain(account_id=account, name=domain)))
 
     @operation(
         summary="Delete a domain that has no FQDNs",
@@ -84,4 +85,4 @@ class DomainViewSet(AppViewSet):
             may_verify_by_hand=self.principal.is_platform_admin,
             actor=self.principal.email,
         )
-        return Response(domain_as_json(verified))
+        return Response(domain_document(verified))

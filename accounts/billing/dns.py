@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import dns.exception
 import dns.resolver
 from django.conf import settings
 
 from tenantadmin.lib.core.errors import BadRequest
+from tenantadmin.lib.core.structs import JsonStruct
 
 if TYPE_CHECKING:
     from dns.rdtypes.ANY.TXT import TXT
@@ -18,26 +18,19 @@ if TYPE_CHECKING:
 CHALLENGE_LABEL: Final = "_tenant-admin-challenge"
 
 
-@dataclass(frozen=True, slots=True)
-class Challenge:
-    """The TXT record that proves control of a domain."""
+class DomainChallenge(JsonStruct):
+    """The DNS record that proves control of the domain."""
 
-    domain: str
+    type: Literal["TXT"]
+    name: str
     value: str
-
-    @property
-    def name(self) -> str:
-        return f"{CHALLENGE_LABEL}.{self.domain}"
-
-    def as_json(self) -> dict[str, str]:
-        return {"type": "TXT", "name": self.name, "value": self.value}
 
 
 class ChallengeNotMet(BadRequest):
     """The DNS does not hold the record, or did not answer."""
 
 
-def require_challenge(challenge: Challenge) -> None:
+def require_challenge(challenge: DomainChallenge) -> None:
     """Check that the DNS has the TXT record of the challenge.
 
     Raises:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING, Any
+from typing import Literal, TypeAlias
+from uuid import UUID
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from accounts.billing.dns import Challenge, require_challenge
+from accounts.billing.dns import CHALLENGE_LABEL, DomainChallenge, require_challenge
 from accounts.billing.errors import DomainNotFound, InUse
 from accounts.events import record_event
 from accounts.models import Account, Domain, Fqdn, Tenant
@@ -16,27 +17,38 @@ from accounts.models.events import EventKind
 from accounts.tenants.errors import AccountNotFound
 from tenantadmin.lib.core.errors import Forbidden, ValidationFailed
 from tenantadmin.lib.core.hosts import lies_in
-from tenantadmin.lib.core.timestamps import format_timestamp, now
+from tenantadmin.lib.core.structs import JsonStruct
+from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
 
-if TYPE_CHECKING:
-    from uuid import UUID
+DomainState: TypeAlias = Literal["pending", "verified"]
 
 
-def domain_as_json(domain: Domain) -> dict[str, Any]:
+class DomainDocument(JsonStruct):
+    """A domain that an account registered."""
+
+    domain: str
+    account_id: UUID
+    state: DomainState
+    challenge: DomainChallenge
+    created_at: Timestamp
+    verified_at: Timestamp | None = None
+
+
+def domain_document(domain: Domain) -> DomainDocument:
     """Return the contract's Domain."""
-    return {
-        "domain": domain.name,
-        "accountId": str(domain.account_id),
-        "state": "pending" if domain.verified_at is None else "verified",
-        "challenge": challenge_of(domain).as_json(),
-        "createdAt": format_timestamp(domain.created_at),
-        **({} if domain.verified_at is None else {"verifiedAt": format_timestamp(domain.verified_at)}),
-    }
+    return DomainDocument(
+        domain=domain.name,
+        account_id=domain.account_id,
+        state="pending" if domain.verified_at is None else "verified",
+        challenge=challenge_of(domain),
+        created_at=format_timestamp(domain.created_at),
+        verified_at=None if domain.verified_at is None else format_timestamp(domain.verified_at),
+    )
 
 
-def challenge_of(domain: Domain) -> Challenge:
+def challenge_of(domain: Domain) -> DomainChallenge:
     """Return the DNS record that proves control of a domain."""
-    return Challenge(domain.name, domain.challenge)
+    return DomainChallenge(type="TXT", name=f"{CHALLENGE_LABEL}.{domain.name}", value=domain.challenge)
 
 
 def list_domains(account_id: UUID) -> list[str]:

@@ -24,7 +24,6 @@ from tenantadmin.lib.http.serializers import (
     validated,
 )
 
-DOMAIN_STATES = ["pending", "verified"]
 FQDN_STATES = ["claimed", "tombstoned"]
 PERMISSIONS = sorted(GRANTABLE)
 
@@ -99,25 +98,6 @@ class DomainVerify(StrictSerializer):
     manual = JsonBooleanField(
         required=False, help_text="For platform admins: verify the domain without checking the DNS."
     )
-
-
-class DomainChallenge(serializers.Serializer[Any]):
-    """The DNS record that proves control of the domain."""
-
-    type = OneOfField(choices=["TXT"])
-    name = serializers.CharField()
-    value = serializers.CharField()
-
-
-class DomainDocument(serializers.Serializer[Any]):
-    """A domain that an account registered."""
-
-    domain = serializers.CharField()
-    accountId = serializers.UUIDField()
-    state = OneOfField(choices=DOMAIN_STATES)
-    challenge = DomainChallenge()
-    createdAt = serializers.DateTimeField()
-    verifiedAt = serializers.DateTimeField(required=False)
 
 
 class FqdnParameters(StrictSerializer):

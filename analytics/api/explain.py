@@ -8,8 +8,8 @@ from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
 from accounts.viewsets import AppViewSet
-from analytics.explain import explain_logged
-from analytics.serializers.explain import ExplainLoggedBody, LoggedExplanationAnswer
+from analytics.explain import LoggedExplanationAnswer, explain_logged
+from analytics.serializers.explain import ExplainLoggedBody
 from logs.audit import Reader
 from tenantadmin.lib.core.addresses import client_address
 from tenantadmin.lib.http.viewsets import operation
@@ -52,4 +52,4 @@ class ExplainViewSet(AppViewSet):
             draft_id=self.body.get("draftId"),
             reader=Reader(self.principal.email, client_address(request)),
         )
-        return Response(explanation.as_json())
+        return Response(explanation)

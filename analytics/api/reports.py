@@ -7,19 +7,12 @@ from typing import TYPE_CHECKING
 from rest_framework.response import Response
 
 from accounts.viewsets import AppViewSet
-from analytics.reports.blast import preview_invalidation
-from analytics.reports.leaks import leaks_report
+from analytics.reports.blast import InvalidationPreview, preview_invalidation
+from analytics.reports.leaks import LeaksReport, leaks_report
 from analytics.reports.reading import LogReader, Window
-from analytics.reports.stale import stale_report
-from analytics.reports.timeline import timeline
-from analytics.serializers.reports import (
-    InvalidationPreview,
-    LeaksReport,
-    ReportParameters,
-    StaleReport,
-    Timeline,
-    TimelineParameters,
-)
+from analytics.reports.stale import StaleReport, stale_report
+from analytics.reports.timeline import Timeline, timeline
+from analytics.serializers.reports import ReportParameters, TimelineParameters
 from logs.audit import Reader
 from tenantadmin.lib.core.addresses import client_address
 from tenantadmin.lib.core.timestamps import now

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from django.db.models import Max
+from msgspec import Meta
 
+from analytics.reports.reading import ReportQuery
 from logs.quoting import quote_value
 from rules.language import read_rules
 from rules.markers import RuleNotFound
 from rules.models import Marker
 from rules.ruleset import read_ruleset
-from tenantadmin.lib.core.timestamps import epoch_ms, format_timestamp, from_epoch_ms
+from tenantadmin.lib.core.structs import Count, JsonStruct
+from tenantadmin.lib.core.timestamps import Timestamp, epoch_ms, format_timestamp, from_epoch_ms
 
 if TYPE_CHECKING:
     from analytics.reports.reading import LogReader
@@ -51,11 +54,34 @@ WHERE day IN ({days}) AND matchedRule = {rule} AND cacheKey IS NOT NULL
 GROUP BY day ORDER BY day DESC"""
 
 
-def preview_invalidation(log: LogReader, *, rule_id: str, now: dt.datetime) -> dict[str, Any]:
-    """Return what markers on the targets of a rule, or on the rule itself if it has none, would end.
+class SameHour(JsonStruct):
+    day: dt.date
+    keys: Count
+    requests: Count
 
-    Returns ``{ruleId, at, targets: [{ruleId, entries, bytes, refillMs, lastStoreAt, sameHour}], queries}``;
-    ``sameHour`` has the keys asked for in this hour of the last 4 same weekdays.
+
+class PreviewTarget(JsonStruct):
+    """What a marker on a rule would end."""
+
+    rule_id: str
+    entries: Annotated[Count, Meta(description="Cached results that are still valid, by the log.")]
+    bytes: Count
+    refill_ms: Annotated[int, Meta(description="Warehouse time that the last executions took together.")]
+    last_store_at: Timestamp | None
+    same_hour: Annotated[
+        list[SameHour], Meta(description="What was asked in this hour of the last 4 same weekdays.")
+    ]
+
+
+class InvalidationPreview(JsonStruct):
+    rule_id: str
+    at: Timestamp
+    targets: list[PreviewTarget]
+    queries: list[ReportQuery]
+
+
+def preview_invalidation(log: LogReader, *, rule_id: str, now: dt.datetime) -> InvalidationPreview:
+    """Return what markers on the targets of a rule, or on the rule itself if it has none, would end.
 
     Raises:
         TenantNotFound, RuleNotFound: there is no such live tenant, or no such rule.
@@ -66,17 +92,17 @@ def preview_invalidation(log: LogReader, *, rule_id: str, now: dt.datetime) -> d
     fired = rules.get(rule_id)
     if fired is None:
         raise RuleNotFound
-    queries: list[dict[str, str]] = []
+    queries: list[ReportQuery] = []
     targets = [
         _preview(log, rules[target], now=now, written=ruleset.modified_at, queries=queries)
         for target in fired.invalidate_rules or (rule_id,)
     ]
-    return {"ruleId": rule_id, "at": format_timestamp(now), "targets": targets, "queries": queries}
+    return InvalidationPreview(rule_id=rule_id, at=format_timestamp(now), targets=targets, queries=queries)
 
 
 def _preview(
-    log: LogReader, rule: Rule, *, now: dt.datetime, written: dt.datetime, queries: list[dict[str, str]]
-) -> dict[str, Any]:
+    log: LogReader, rule: Rule, *, now: dt.datetime, written: dt.datetime, queries: list[ReportQuery]
+) -> PreviewTarget:
     days = min(rule.ttl_seconds // 86_400 + 2, MAX_DAYS)
     marked = Marker.objects.filter(tenant=log.tenant, target_rule_id=rule.id, removed_at__isnull=True)
     last_marker = marked.aggregate(last=Max("invalidated_at"))["last"]
@@ -93,15 +119,22 @@ def _preview(
     asked = _ASKED.format(
         days=", ".join(f"'{day}'" for day in weekdays), rule=quote_value(rule.id), hour=now.hour
     ).strip()
-    queries += [{"name": f"{rule.id} live", "sql": live}, {"name": f"{rule.id} sameHour", "sql": asked}]
+    queries += [
+        ReportQuery(name=f"{rule.id} live", sql=live),
+        ReportQuery(name=f"{rule.id} sameHour", sql=asked),
+    ]
     (row,) = log.rows(live)
     by_day = {found["day"]: found for found in log.rows(asked)}
-    last_store = row.pop("lastStoreAt")
-    return {
-        "ruleId": rule.id,
-        **row,
-        "lastStoreAt": None if last_store is None else format_timestamp(from_epoch_ms(last_store)),
-        "sameHour": [
-            {"day": str(day), "keys": 0, "requests": 0, **by_day.get(str(day), {})} for day in weekdays
+    last_store = row["lastStoreAt"]
+    same_hour = [by_day.get(str(day), {"keys": 0, "requests": 0}) for day in weekdays]
+    return PreviewTarget(
+        rule_id=rule.id,
+        entries=row["entries"],
+        bytes=row["bytes"],
+        refill_ms=row["refillMs"],
+        last_store_at=None if last_store is None else format_timestamp(from_epoch_ms(last_store)),
+        same_hour=[
+            SameHour(day=day, keys=found["keys"], requests=found["requests"])
+            for day, found in zip(weekdays, same_hour, strict=True)
         ],
-    }
+    )

@@ -5,14 +5,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+
+from msgspec import Meta
 
 from analytics.reports.per_user import PER_USER_FUNCTIONS
+from analytics.reports.reading import ReportHead, ReportQuery
+from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:
     from datetime import date
 
     from analytics.reports.reading import LogReader, Window
+
+LeakGrade: TypeAlias = Literal["certain", "likely"]
 
 _MAX_FINDINGS: Final = 1_000
 #: Users of a finding that are named.
@@ -45,8 +51,32 @@ ORDER BY grade, served DESC, ruleId, statement LIMIT {_MAX_FINDINGS}"""
 )
 
 
-def leaks_report(log: LogReader, *, window: Window) -> dict[str, Any]:
-    """Return ``{from, to, keys, sharedKeys, findings, queries}``.
+class LeakFinding(JsonStruct):
+    """A statement whose cached results several users got."""
+
+    grade: Annotated[
+        LeakGrade,
+        Meta(
+            description="`certain`: it calls a function of the user or session. "
+            "`likely`: a non-deterministic one."
+        ),
+    ]
+    rule_id: str | None
+    statement: str | None
+    keys: Annotated[Count, Meta(description="Cache keys that several users shared.")]
+    served: Count
+    users: Annotated[list[str], Meta(description="The first 10 in order.")]
+    user_count: Count
+
+
+class LeaksReport(ReportHead):
+    keys: Annotated[Count, Meta(description="All cache keys that were served.")]
+    shared_keys: Annotated[Count, Meta(description="Those served to several users, of any statement.")]
+    findings: list[LeakFinding]
+
+
+def leaks_report(log: LogReader, *, window: Window) -> LeaksReport:
+    """Return statements whose cached results depend on the user and were served to several users.
 
     ``certain``: the statement calls a function whose result depends on the user. ``likely``: it calls a
     non-deterministic function. Sharing by itself is what a cache is for: ``sharedKeys`` of ``keys`` are
@@ -58,14 +88,25 @@ def leaks_report(log: LogReader, *, window: Window) -> dict[str, Any]:
     days = {"first": window.first, "last": window.last}
     statements = {"findings": leak_findings_sql(**days), "totals": _fill(_TOTALS, **days)}
     findings, (totals,) = (log.rows(sql) for sql in statements.values())
-    return {
-        **window.as_json(),
-        **totals,
-        "findings": [
-            {**row, "userCount": len(row["users"]), "users": row["users"][:_MAX_USERS]} for row in findings
+    return LeaksReport(
+        from_=window.first,
+        to=window.last,
+        keys=totals["keys"],
+        shared_keys=totals["sharedKeys"],
+        findings=[
+            LeakFinding(
+                grade=row["grade"],
+                rule_id=row["ruleId"],
+                statement=row["statement"],
+                keys=row["keys"],
+                served=row["served"],
+                users=row["users"][:_MAX_USERS],
+                user_count=len(row["users"]),
+            )
+            for row in findings
         ],
-        "queries": [{"name": name, "sql": sql} for name, sql in statements.items()],
-    }
+        queries=[ReportQuery(name=name, sql=sql) for name, sql in statements.items()],
+    )
 
 
 def leak_findings_sql(*, first: date, last: date) -> str:

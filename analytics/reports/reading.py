@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from datetime import date
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+from msgspec import Meta
 
 from logs.queries import query_rows
 from tenantadmin.lib.core.errors import BadRequest, Detail
+from tenantadmin.lib.core.structs import JsonStruct
 
 if TYPE_CHECKING:
-    from datetime import date
     from uuid import UUID
 
     from logs.audit import Reader
@@ -40,8 +43,16 @@ class Window:
             return
         raise BadRequest(message, details=[Detail("/from", "out-of-range", message)])
 
-    def as_json(self) -> dict[str, str]:
-        return {"from": self.first.isoformat(), "to": self.last.isoformat()}
+
+class ReportQuery(JsonStruct):
+    name: str
+    sql: Annotated[str, Meta(description="The statement that gave the numbers, to run yourself.")]
+
+
+class ReportHead(JsonStruct):
+    from_: date
+    to: date
+    queries: list[ReportQuery]
 
 
 @dataclass(frozen=True, slots=True)

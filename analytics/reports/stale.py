@@ -9,9 +9,14 @@ From the log alone. A change that does not pass the Gateway is not in the log.
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
+
+import msgspec
+from msgspec import Meta
 
 from analytics.changed_tables import tables_sql, target_sql
+from analytics.reports.reading import ReportHead, ReportQuery
+from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:
     from datetime import date
@@ -74,26 +79,57 @@ FROM hits GROUP BY matchedRule ORDER BY ruleId"""
 )
 
 
-def stale_report(log: LogReader, *, window: Window) -> dict[str, Any]:
-    """Return ``{from, to, hits, atRisk, rules, findings, caveats, queries}``.
+class StaleRule(JsonStruct):
+    rule_id: str | None
+    hits: Count
+    at_risk: Count
 
-    ``findings`` are by rule, table and the rule that the changing statement matched.
+
+class StaleFinding(JsonStruct):
+    """Hits that were older than a change of a table. A hit that reads several tables counts in each."""
+
+    rule_id: str | None
+    table: str
+    changed_by: Annotated[
+        str | None, Meta(description="The rule that the changing statement matched; null for none.")
+    ]
+    hits: Count
+    last_at: Annotated[int, Meta(description="The last such hit, in epoch milliseconds.")]
+    example: Annotated[str | None, Meta(description="The `logId` of the last such hit.")]
+    longest_ms: Annotated[Count, Meta(description="The longest time from a change to such a hit.")]
+
+
+class StaleReport(ReportHead):
+    """Hits whose result may have been stale. Numbers cover hits with a known age."""
+
+    hits: Annotated[Count, Meta(description="All hits with a known age.")]
+    at_risk: Annotated[
+        Count, Meta(description="Those that read a table which changed after their result was made.")
+    ]
+    rules: list[StaleRule]
+    findings: list[StaleFinding]
+    caveats: list[str]
+
+
+def stale_report(log: LogReader, *, window: Window) -> StaleReport:
+    """Return hits that may have been stale, by rule, table and the rule that the changing statement matched.
 
     Raises:
         ApiError: a query failed.
     """
     days = {"first": window.first, "last": window.last}
     statements = {"findings": _fill(_FINDINGS, **days), "rules": stale_totals_sql(**days)}
-    findings, rules = (log.rows(sql) for sql in statements.values())
-    return {
-        **window.as_json(),
-        "hits": sum(row["hits"] for row in rules),
-        "atRisk": sum(row["atRisk"] for row in rules),
-        "rules": [row for row in rules if row["atRisk"]],
-        "findings": findings,
-        "caveats": ["writes-past-the-gateway-are-invisible", "hits-without-an-age-are-left-out"],
-        "queries": [{"name": name, "sql": sql} for name, sql in statements.items()],
-    }
+    rules = msgspec.convert(log.rows(statements["rules"]), list[StaleRule])
+    return StaleReport(
+        from_=window.first,
+        to=window.last,
+        hits=sum(rule.hits for rule in rules),
+        at_risk=sum(rule.at_risk for rule in rules),
+        rules=[rule for rule in rules if rule.at_risk],
+        findings=msgspec.convert(log.rows(statements["findings"]), list[StaleFinding]),
+        caveats=["writes-past-the-gateway-are-invisible", "hits-without-an-age-are-left-out"],
+        queries=[ReportQuery(name=name, sql=sql) for name, sql in statements.items()],
+    )
 
 
 def stale_totals_sql(*, first: date, last: date) -> str:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+
+from msgspec import Meta
 
 from accounts.models import Revision
 from accounts.models.history import RevisionKind
+from analytics.reports.reading import ReportHead, ReportQuery
 from analytics.summaries.numbers import rate
 from rules.models import Marker
-from tenantadmin.lib.core.timestamps import epoch_ms, format_timestamp
+from tenantadmin.lib.core.structs import Count, JsonStruct, one_of
+from tenantadmin.lib.core.timestamps import Timestamp, epoch_ms, format_timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +22,12 @@ if TYPE_CHECKING:
 
     from analytics.reports.reading import LogReader, Window
 
-STEPS: Final = {"hour": dt.timedelta(hours=1), "day": dt.timedelta(days=1)}
+TENANT_REVISION_KINDS: Final = (RevisionKind.RULES.value, RevisionKind.CONFIG.value)
+TimelineStep: TypeAlias = Literal["hour", "day"]
+STEPS: Final[dict[TimelineStep, dt.timedelta]] = {
+    "hour": dt.timedelta(hours=1),
+    "day": dt.timedelta(days=1),
+}
 
 _COUNTS: Final = """
 SELECT
@@ -28,12 +37,38 @@ SELECT
 FROM proxy_logs WHERE day BETWEEN '{first}' AND '{last}' GROUP BY 1 ORDER BY 1"""
 
 
-def timeline(log: LogReader, *, window: Window, step: str) -> dict[str, Any]:
-    """Return ``{from, to, step, buckets, outside, queries}``.
+class TimelineChange(JsonStruct):
+    kind: Annotated[str, one_of(TENANT_REVISION_KINDS)]
+    seq: Count
+    action: str
+    user_id: str
+    changed_at: Timestamp
 
-    Each bucket is ``{at, hits, misses, hitRate, changes, markers}``: ``hitRate`` is null without requests,
-    ``markers`` counts by target rule. ``outside`` counts entries whose timestamp is null or outside of the
-    days.
+
+class TimelineBucket(JsonStruct):
+    at: Timestamp
+    hits: Count
+    misses: Annotated[Count, Meta(description="MISS, BYPASS and PASSTHROUGH.")]
+    hit_rate: Annotated[float, Meta(ge=0, le=1)] | None
+    changes: list[TimelineChange]
+    markers: Annotated[dict[str, int], Meta(description="Markers by target rule.")]
+
+
+class OutsideCounts(JsonStruct):
+    hits: Count
+    misses: Count
+
+
+class Timeline(ReportHead):
+    step: TimelineStep
+    buckets: list[TimelineBucket]
+    outside: Annotated[
+        OutsideCounts, Meta(description="Entries whose timestamp is null or outside of the days.")
+    ]
+
+
+def timeline(log: LogReader, *, window: Window, step: TimelineStep) -> Timeline:
+    """Return hits and misses per hour or day. A bucket's hit rate is null without requests.
 
     Raises:
         ApiError: the query failed.
@@ -50,7 +85,7 @@ def timeline(log: LogReader, *, window: Window, step: str) -> dict[str, Any]:
     ).strip()
     counts = {row["at"]: row for row in log.rows(sql)}
     outside = counts.pop(None, {"hits": 0, "misses": 0})
-    changes: dict[dt.datetime, list[dict[str, Any]]] = {}
+    changes: dict[dt.datetime, list[TimelineChange]] = {}
     for moment, change in _changes(log.tenant, start, end):
         changes.setdefault(_bucket(moment, start, length), []).append(change)
     markers: dict[dt.datetime, Counter[str]] = {}
@@ -63,30 +98,31 @@ def timeline(log: LogReader, *, window: Window, step: str) -> dict[str, Any]:
         row = counts.get(epoch_ms(at), {"hits": 0, "misses": 0})
         hits, misses = row["hits"], row["misses"]
         buckets.append(
-            {
-                "at": format_timestamp(at),
-                "hits": hits,
-                "misses": misses,
-                "hitRate": rate(hits, hits + misses) if hits + misses else None,
-                "changes": changes.get(at, []),
-                "markers": dict(sorted(markers.get(at, Counter()).items())),
-            }
+            TimelineBucket(
+                at=format_timestamp(at),
+                hits=hits,
+                misses=misses,
+                hit_rate=rate(hits, hits + misses) if hits + misses else None,
+                changes=changes.get(at, []),
+                markers=dict(sorted(markers.get(at, Counter()).items())),
+            )
         )
-    return {
-        **window.as_json(),
-        "step": step,
-        "buckets": buckets,
-        "outside": {"hits": outside["hits"], "misses": outside["misses"]},
-        "queries": [{"name": "counts", "sql": sql}],
-    }
+    return Timeline(
+        from_=window.first,
+        to=window.last,
+        step=step,
+        buckets=buckets,
+        outside=OutsideCounts(hits=outside["hits"], misses=outside["misses"]),
+        queries=[ReportQuery(name="counts", sql=sql)],
+    )
 
 
 def _changes(
     tenant: UUID, start: dt.datetime, end: dt.datetime
-) -> Iterator[tuple[dt.datetime, dict[str, Any]]]:
+) -> Iterator[tuple[dt.datetime, TimelineChange]]:
     """Yield the changes of rules and configuration, oldest first, without their documents."""
     rows = Revision.objects.filter(
-        kind__in=[RevisionKind.RULES, RevisionKind.CONFIG],
+        kind__in=TENANT_REVISION_KINDS,
         tenant_id=tenant,
         changed_at__gte=start,
         changed_at__lt=end,
@@ -94,8 +130,12 @@ def _changes(
     for kind, seq, action, user, changed_at in rows.values_list(
         "kind", "seq", "action", "user", "changed_at"
     ):
-        change = {"kind": kind, "seq": seq, "action": action, "userId": user}
-        yield changed_at, {**change, "changedAt": format_timestamp(changed_at)}
+        yield (
+            changed_at,
+            TimelineChange(
+                kind=kind, seq=seq, action=action, user_id=user, changed_at=format_timestamp(changed_at)
+            ),
+        )
 
 
 def _bucket(moment: dt.datetime, start: dt.datetime, length: dt.timedelta) -> dt.datetime:

@@ -8,10 +8,10 @@ from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
 from accounts.viewsets import AppViewSet
-from rules.explain import explain
+from rules.explain import RequestExplanation, explain
 from rules.in_force import choose_rules
 from rules.language import read_rules
-from rules.serializers.explain import ExplainRequestBody, RequestExplanation
+from rules.serializers.explain import ExplainRequestBody
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
@@ -45,4 +45,6 @@ class ExplainViewSet(AppViewSet):
             tenant, seq=self.body.get("seq"), draft_id=self.body.get("draftId"), at=self.body.get("at")
         )
         explanation = explain(read_rules(chosen.rules), self.body["request"])
-        return Response({"ruleset": chosen.as_json(), **explanation.as_json()})
+        return Response(
+            RequestExplanation(ruleset=chosen.ruleset, decision=explanation.decision, rules=explanation.rules)
+        )

@@ -369,9 +369,9 @@ class TestPreview:
             self.miss("unmeasured", eleven + 1, responseSize=-1, warehouseExecutionTimeMs=None),
         )
         preview = preview_invalidation(log, rule_id="r", now=self.NOW)
-        (target,) = preview["targets"]
-        assert (target["entries"], target["bytes"], target["refillMs"]) == (3, 107, 21)
-        assert target["lastStoreAt"] == format_timestamp(moment(eleven + 2000))
+        (target,) = preview.targets
+        assert (target.entries, target.bytes, target.refill_ms) == (3, 107, 21)
+        assert target.last_store_at == format_timestamp(moment(eleven + 2000))
 
     def test_a_marker_ended_what_was_born_before_it(self, world: World, log: LogReader) -> None:
         eleven = 11 * HOUR
@@ -385,7 +385,7 @@ class TestPreview:
             expires_at=moment(13 * HOUR),
             created_at=moment(eleven + 100),
         )
-        assert preview_invalidation(log, rule_id="r", now=self.NOW)["targets"][0]["entries"] == 2
+        assert preview_invalidation(log, rule_id="r", now=self.NOW).targets[0].entries == 2
 
     def test_keys_of_the_same_hour_of_the_last_same_weekdays(self, world: World, log: LogReader) -> None:
         week = 7 * 24 * HOUR
@@ -397,8 +397,8 @@ class TestPreview:
             self.miss("c", 13 * HOUR - week),
             day=DAY - dt.timedelta(weeks=1),
         )
-        (target,) = preview_invalidation(log, rule_id="r", now=self.NOW)["targets"]
-        assert [(day["day"], day["keys"], day["requests"]) for day in target["sameHour"]] == [
+        (target,) = preview_invalidation(log, rule_id="r", now=self.NOW).targets
+        assert [(str(hour.day), hour.keys, hour.requests) for hour in target.same_hour] == [
             ("2026-02-23", 2, 3),
             ("2026-02-16", 0, 0),
             ("2026-02-09", 0, 0),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,7 +24,7 @@ REQUEST = {"statementType": "SELECT", "isReadOnly": True, "userName": "ann", "ta
 
 
 def explained(*rules: dict[str, Any], **request: Any) -> dict[str, dict[str, Any]]:
-    found = explain(read_rules(rules), {**REQUEST, **request}).as_json()["rules"]
+    found = msgspec.to_builtins(explain(read_rules(rules), {**REQUEST, **request}).rules)
     return {rule["ruleId"]: rule for rule in found}
 
 

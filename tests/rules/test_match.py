@@ -60,8 +60,8 @@ def test_every_matching_rule_with_targets_fires() -> None:
 
     assert decision.rule_id == "bypass"
     assert decision.fired == (
-        Firing("fire", ("cache",), required=False),
-        Firing("also", ("x",), required=True),
+        Firing(rule_id="fire", targets=("cache",), required=False),
+        Firing(rule_id="also", targets=("x",), required=True),
     )
 
 

@@ -75,12 +75,12 @@ class InvalidatePage(LogPage, TenantActPage):
         log = LogReader(default_store(), self.tenant.pk, self.reader)
         preview = preview_invalidation(log, rule_id=rule, now=now())
         sql = {
-            query["name"]: f"{self.to('tenant-sql')}?{urlencode({'sql': query['sql']})}"
-            for query in preview["queries"]
+            query.name: f"{self.to('tenant-sql')}?{urlencode({'sql': query.sql})}"
+            for query in preview.queries
         }
         targets = [
-            (target, sql[f"{target['ruleId']} live"], sql[f"{target['ruleId']} sameHour"])
-            for target in preview["targets"]
+            (target, sql[f"{target.rule_id} live"], sql[f"{target.rule_id} sameHour"])
+            for target in preview.targets
         ]
         return {"rule_id": rule, "preview": preview, "targets": targets}
 

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
+import msgspec
 from django import forms
 
 from analytics.admin.pages.base import LogPage
@@ -139,7 +140,13 @@ class TracePage(LogPage):
             explained = explain(read_rules(chosen.rules), asked)
         except InvalidRequest as error:
             raise ValidationFailed(str(error)) from error
-        return {"explained": {"ruleset": chosen.as_json(), **explained.as_json()}}
+        return {
+            "explained": {
+                "ruleset": chosen.ruleset,
+                "decision": explained.decision,
+                "rules": explained.rules,
+            }
+        }
 
     def _trace_logged(self, form: forms.Form) -> dict[str, Any]:
         self.require_access()
@@ -152,13 +159,13 @@ class TracePage(LogPage):
             seq=values["seq"],
             draft_id=values["draft"],
             reader=self.reader,
-        ).as_json()
-        miss = explained["miss"]
+        )
+        miss = explained.miss
         return {
             "explained": explained,
-            "why_miss": None if miss is None else _REASONS.get(miss["reason"], miss["reason"]),
-            "miss_facts": [] if miss is None else _facts(miss),
-            "logged_facts": _facts(explained["logged"]),
+            "why_miss": None if miss is None else _REASONS.get(miss.reason, miss.reason),
+            "miss_facts": [] if miss is None else _facts(msgspec.to_builtins(miss)),
+            "logged_facts": _facts(msgspec.to_builtins(explained.logged)),
         }
 
 

@@ -6,18 +6,22 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
+import msgspec
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.management.arguments import day_argument, tenant_id
 from analytics.explain import explain_logged
 from logs.audit import Reader
 from tenantadmin.lib.core.errors import ApiError
+from tenantadmin.lib.core.rendering import dump_json
 from tenantadmin.lib.objectstore import default_store
 from tenantadmin.lib.terminal import visible
 
 if TYPE_CHECKING:
     import datetime as dt
     from argparse import ArgumentParser
+
+    from analytics.explain import LoggedExplanationAnswer
 
 #: The reader that the audit records: it is not known who runs the command.
 _OPERATOR: Final = Reader(email="manage.py explain", address="")
@@ -54,7 +58,7 @@ class Command(BaseCommand):
                 seq=seq,
                 draft_id=draft,
                 reader=_OPERATOR,
-            ).as_json()
+            )
         except ApiError as error:
             details = "".join(f" {detail.message}" for detail in error.details)
             raise CommandError(visible(error.text + details)) from error
@@ -62,28 +66,29 @@ class Command(BaseCommand):
         self.stdout.write("\n".join(map(visible, lines)))
 
 
-def _json_lines(explanation: dict[str, Any]) -> list[str]:
-    return json.dumps(explanation, indent=1, ensure_ascii=False).split("\n")
+def _json_lines(explanation: LoggedExplanationAnswer) -> list[str]:
+    return msgspec.json.format(dump_json(explanation), indent=1).decode().split("\n")
 
 
-def _lines(explanation: dict[str, Any]) -> list[str]:
-    logged, decision = explanation["logged"], explanation["decision"]
+def _lines(explanation: LoggedExplanationAnswer) -> list[str]:
+    logged, decision = explanation.logged, explanation.decision
     lines = [
-        f"Logged:   {logged['cacheStatus']}, rule {logged['matchedRule'] or '(none)'}",
-        f"Decides:  rule {decision['ruleId'] or '(none)'}: {' or '.join(decision['statuses'])}",
-        f"Revision: {explanation['ruleset']['seq']}",
+        f"Logged:   {logged.cache_status}, rule {logged.matched_rule or '(none)'}",
+        f"Decides:  rule {decision.rule_id or '(none)'}: {' or '.join(decision.statuses)}",
+        f"Revision: {explanation.ruleset.seq}",
     ]
-    if explanation["disagreement"]:
+    if explanation.disagreement:
         lines.append("The log names another rule than the one that decides.")
-    if explanation["miss"]:
-        lines.append("Miss:     " + json.dumps(explanation["miss"], ensure_ascii=False))
-    for rule in explanation["rules"]:
-        distance = "never" if rule["distance"] is None else rule["distance"]
-        lines.append(f"{rule['outcome']:14} {rule['ruleId']} (distance {distance})")
+    if explanation.miss:
+        miss = msgspec.to_builtins(explanation.miss)
+        lines.append("Miss:     " + json.dumps(miss, ensure_ascii=False))
+    for rule in explanation.rules:
+        distance = "never" if rule.distance is None else rule.distance
+        lines.append(f"{rule.outcome:14} {rule.rule_id} (distance {distance})")
         lines += [
-            f"    {test['path']}: {'not ' if test['negated'] else ''}{test['operator']} "
-            f"{json.dumps(test['operand'], ensure_ascii=False)}, "
-            f"and the value is {json.dumps(test['value'], ensure_ascii=False)}"
-            for test in rule["failed"]
+            f"    {test.path}: {'not ' if test.negated else ''}{test.operator} "
+            f"{json.dumps(test.operand, ensure_ascii=False)}, "
+            f"and the value is {json.dumps(test.value, ensure_ascii=False)}"
+            for test in rule.failed
         ]
     return lines

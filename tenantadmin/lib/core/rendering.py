@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from typing import Any
 
-import orjson
-
-_OPTIONS = orjson.OPT_NON_STR_KEYS
+import msgspec
 
 
 def dump_json(data: Any) -> bytes:
-    """Return ``data`` as compact UTF-8 JSON. Integers may have any size."""
-    try:
-        return orjson.dumps(data, option=_OPTIONS)
-    except orjson.JSONEncodeError:
-        # orjson refuses integers of more than 64 bits. PostgreSQL returns 1e300 as such an integer.
-        return json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    """Return ``data``, which may hold structs, as compact UTF-8 JSON. Integers may have any size.
+
+    Raises:
+        TypeError: ``data`` holds something that JSON has no type for.
+    """
+    return _encode(data)
+
+
+def _as_text(value: object) -> str:
+    """Return a subclass of str, such as Django's ``SafeString``, as the text that msgspec can write."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    raise TypeError(f"JSON has no type for {type(value).__name__}")
+
+
+_encode = msgspec.json.Encoder(enc_hook=_as_text).encode
 
 
 def strong_etag(*parts: object) -> str:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from typing import NewType
+
+#: A date-time as the API writes it: ``2026-11-21T02:45:07.123Z``.
+Timestamp = NewType("Timestamp", str)
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(:\d{2}([.,]\d{1,9})?)?([Zz]|[+-]\d{2}:?\d{2})")
@@ -25,10 +29,10 @@ def epoch_ms(moment: dt.datetime) -> int:
     return (moment - _EPOCH) // dt.timedelta(milliseconds=1)
 
 
-def format_timestamp(moment: dt.datetime) -> str:
+def format_timestamp(moment: dt.datetime) -> Timestamp:
     """Return an aware ``moment`` as ``2026-11-21T02:45:07.123Z``."""
     # strftime would write years before 1000 with fewer than four digits.
-    return moment.astimezone(dt.UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+    return Timestamp(moment.astimezone(dt.UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z")
 
 
 def parse_timestamp(text: str) -> dt.datetime:

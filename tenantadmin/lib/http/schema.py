@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiResponse
 
+from tenantadmin.lib.http.structs import component_name
 from tenantadmin.lib.http.viewsets import ApiViewSet
 
 if TYPE_CHECKING:
@@ -59,10 +60,7 @@ class ContractSchema(AutoSchema):
         return inspect.cleandoc(getattr(action, "__doc__", None) or "")
 
     def get_serializer_name(self, serializer: Any, direction: str) -> str:
-        """Name a component after the thing: `UserBody` and `UserDocument` describe a `User`."""
-        name = type(serializer).__name__.removesuffix("Body").removesuffix("Document")
-        # drf-spectacular adds "Request" to the name of what is sent.
-        return name.removesuffix("Request") if direction == "request" else name
+        return component_name(type(serializer), direction)
 
     def map_parsers(self) -> list[str]:
         """Declare JSON alone. Generators of clients fail on two types of one body; the text names forms."""

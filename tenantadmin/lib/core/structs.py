@@ -1,0 +1,59 @@
+"""JSON objects of answers, declared once: what a service returns, what is sent, and what the contract says.
+
+``tenantadmin.lib.http.structs`` describes them in the contract. Decision 20 says why.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, dataclass_transform
+
+import msgspec
+from msgspec import Meta
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class _KeywordsOnly(msgspec.StructMeta):
+    """Make all fields keyword-only, which msgspec does not inherit: then any of them may be optional."""
+
+    def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> Any:
+        return super().__new__(mcls, name, bases, namespace, kw_only=True, **config)
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
+class JsonStruct(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", metaclass=_KeywordsOnly):
+    """The base of JSON objects. ``created_at`` is the member ``createdAt``, and ``from_`` is ``from``.
+
+    A member that may be absent is declared ``T | None = None`` and left out if it is None. Without the
+    default, it is written as null. The docstring of the class is the description in the contract.
+    """
+
+    #: The name in the contract, if it is not the name of the class without ``Document``.
+    component: ClassVar[str] = ""
+
+
+Count: TypeAlias = Annotated[int, Meta(ge=0)]
+Email: TypeAlias = Annotated[str, Meta(extra_json_schema={"type": "string", "format": "email"})]
+#: A day as text: ``2026-03-01``. Where the service has a date, the field is a ``datetime.date``.
+Day: TypeAlias = Annotated[str, Meta(extra_json_schema={"type": "string", "format": "date"})]
+
+
+def one_of(values: Iterable[str]) -> Meta:
+    """Describe a text as one of ``values``, for columns whose choices are a Django enumeration."""
+    return Meta(extra_json_schema={"enum": list(values), "type": "string"})
+
+
+def free_form(description: str | None = None) -> Meta:
+    """Describe a field as an object of any members."""
+    return Meta(description=description, extra_json_schema={"type": "object", "additionalProperties": {}})
+
+
+def schema_ref(component: str) -> Meta:
+    """Describe a field by a component of the contract that is written by hand."""
+    return Meta(extra_json_schema={"$ref": f"#/components/schemas/{component}"})
+
+
+def sent_as(serializer: str) -> Meta:
+    """Describe a dict that is answered as it was sent, by the serializer of the request (its dotted path)."""
+    return Meta(extra={"serializer": serializer})
