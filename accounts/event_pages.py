@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+from uuid import UUID
 
 from django.db.models import Q, Subquery
+from msgspec import Meta
 
 from accounts.access.scopes import Scope
 from accounts.cursors import older_than, write_cursor
 from accounts.models import Event, User
+from accounts.models.events import EventKind
 from accounts.models.users import MembershipRole
-from tenantadmin.lib.core.timestamps import format_timestamp
+from tenantadmin.lib.core.structs import JsonStruct, one_of
+from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp
 from tenantadmin.lib.database.lateral import first_of_each, merge_first
 
 if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Sequence
-    from uuid import UUID
 
     from django.db.models import QuerySet
     from django.db.models.query import RawQuerySet
@@ -48,39 +51,59 @@ class EventFilter:
         return Q(**{name: value for name, value in given.items() if value is not None})
 
 
+class EventDocument(JsonStruct):
+    """Something that somebody did or tried. It never holds a secret."""
+
+    id: int
+    at: Timestamp
+    kind: Annotated[str, one_of(EventKind.values)]
+    actor: Annotated[
+        str,
+        Meta(
+            description="The email of who did it, or the name of a command or job. "
+            "Empty for an unknown caller."
+        ),
+    ]
+    subject: Annotated[
+        str,
+        Meta(description="The email, domain or hash of terms that it was done to. Empty if unknown."),
+    ]
+    tenant_id: UUID | None = None
+    account_id: UUID | None = None
+    before: dict[str, Any] | None = None
+    after: dict[str, Any] | None = None
+    reason: Annotated[str | None, Meta(description="Why something was refused, or why staff did it.")] = None
+    request_id: Annotated[str, Meta(description="`-` for commands and jobs.")]
+    address: Annotated[str, Meta(description="The client's address. Empty for commands and jobs.")]
+
+
 @dataclass(frozen=True, slots=True)
-class EventPage:
+class FoundEvents:
     """A page of events, newest first. ``cursor`` is None on the last page."""
 
     events: Sequence[Event]
     cursor: str | None = None
 
-    def as_json(self) -> list[dict[str, Any]]:
-        return [event_as_json(event) for event in self.events]
+
+def event_document(event: Event) -> EventDocument:
+    """Return the Event of the contract."""
+    return EventDocument(
+        id=event.pk,
+        at=format_timestamp(event.at),
+        kind=event.kind,
+        actor=event.actor,
+        subject=event.subject,
+        tenant_id=event.tenant_id,
+        account_id=event.account_id,
+        before=event.before,
+        after=event.after,
+        reason=event.reason or None,
+        request_id=event.request_id,
+        address=event.address,
+    )
 
 
-def event_as_json(event: Event) -> dict[str, Any]:
-    """Return the Event of the contract. Optional members without a value are left out."""
-    optional = {
-        "tenantId": event.tenant_id and str(event.tenant_id),
-        "accountId": event.account_id and str(event.account_id),
-        "before": event.before,
-        "after": event.after,
-        "reason": event.reason or None,
-    }
-    return {
-        "id": event.pk,
-        "at": format_timestamp(event.at),
-        "kind": event.kind,
-        "actor": event.actor,
-        "subject": event.subject,
-        **{name: value for name, value in optional.items() if value is not None},
-        "requestId": event.request_id,
-        "address": event.address,
-    }
-
-
-def read_events(principal: Principal, asked: EventFilter, *, limit: int, cursor: str | None) -> EventPage:
+def read_events(principal: Principal, asked: EventFilter, *, limit: int, cursor: str | None) -> FoundEvents:
     """Return a page of the events that the caller may see.
 
     Raises:
@@ -93,9 +116,9 @@ def read_events(principal: Principal, asked: EventFilter, *, limit: int, cursor:
     first = rows[: limit + 1] if principal.is_platform_admin else _visible(principal, rows, limit + 1)
     found = list(first)
     if len(found) <= limit:
-        return EventPage(found)
+        return FoundEvents(found)
     last = found[limit - 1]
-    return EventPage(found[:limit], write_cursor([last.at.isoformat(), last.pk]))
+    return FoundEvents(found[:limit], write_cursor([last.at.isoformat(), last.pk]))
 
 
 def _visible(principal: Principal, rows: QuerySet[Event], count: int) -> RawQuerySet[Event]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from uuid import UUID
 
+    from tenantadmin.lib.core.structs import JsonStruct
     from tests.factories import World
 
 SCALE = float(os.environ.get("BENCH_SCALE", "1"))
@@ -234,7 +235,7 @@ def measure_memory(world: World) -> None:
 
     wildcard = factories.pat_token(world.platform_admin, "config:read", tenants=["*"])
     caller = authenticate_token(wildcard)
-    lists: dict[str, Callable[[], Iterable[dict[str, Any]]]] = {
+    lists: dict[str, Callable[[], Iterable[JsonStruct]]] = {
         "list of all tenants": lambda: tenant_items(list_tenants(caller)),
         "manifest, whole": lambda: manifest_items(read_manifest(caller, ManifestQuery()).rows),
     }

@@ -19,7 +19,7 @@ class LogListing(serializers.Serializer[Any]):
     """The immediate children of a level that have data."""
 
     tenantId = serializers.UUIDField()
-    _links = HalLinks()
+    _links = HalLinks(label="")
 
 
 @extend_schema_field({"type": "string", "pattern": "^logs/[0-9]{4}/[0-9]{2}/[0-9]{2}/([01][0-9]|2[0-3])$"})
@@ -98,6 +98,6 @@ class SchemaLinks(serializers.Serializer[Any]):
 class QuerySchema(serializers.Serializer[Any]):
     """The columns of the table that queries read."""
 
-    _links = SchemaLinks()
+    _links = SchemaLinks(label="")
     table = serializers.CharField()
     columns = SchemaColumn(many=True)

@@ -21,11 +21,11 @@ from accounts.billing.accounts import (
 from accounts.models.billing import Plan
 from accounts.serializers.billing import AccountBody, AccountCreate, AccountDocument, parse_account
 from accounts.viewsets import AppViewSet
+from tenantadmin.lib.core.structs import Success
 from tenantadmin.lib.http.etags import not_modified, require_match
-from tenantadmin.lib.http.hal import ANY_ID, hrefs, item
+from tenantadmin.lib.http.hal import ANY_ID, ItemList, hrefs, item
 from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION
 from tenantadmin.lib.http.schema import NOT_MODIFIED, STALE, refusal
-from tenantadmin.lib.http.serializers import ItemList, Success
 from tenantadmin.lib.http.streaming import stream_links
 from tenantadmin.lib.http.viewsets import operation
 
@@ -114,7 +114,7 @@ class AccountViewSet(AppViewSet):
     )
     def delete_account(self, request: Request, account: UUID) -> Response:
         delete_account(account_id=account, actor=self.principal.email)
-        return Response({"success": True, "message": f"Account {account} is deleted."})
+        return Response(Success(success=True, message=f"Account {account} is deleted."))
 
 
 def _account_response(account: AccountState) -> Response:

@@ -19,10 +19,10 @@ from accounts.billing.domains import (
 )
 from accounts.serializers.billing import DomainCreate, DomainVerify
 from accounts.viewsets import AppViewSet
-from tenantadmin.lib.http.hal import hrefs, item, links
+from tenantadmin.lib.core.structs import Success
+from tenantadmin.lib.http.hal import ItemList, hrefs, item, links
 from tenantadmin.lib.http.parameters import LOCATION
 from tenantadmin.lib.http.schema import refusal
-from tenantadmin.lib.http.serializers import ItemList, Success
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class DomainViewSet(AppViewSet):
             parent=reverse("account", kwargs={"account": account}),
             items=[item(name, href(name)) for name in list_domains(account)],
         )
-        return Response({"_links": found})
+        return Response(ItemList(links=found))
 
     @operation(
         summary="Register a domain and learn its DNS challenge",
@@ -70,7 +70,7 @@ class DomainViewSet(AppViewSet):
     )
     def delete_domain(self, request: Request, account: UUID, domain: str) -> Response:
         delete_domain(account_id=account, name=domain, actor=self.principal.email)
-        return Response({"success": True, "message": f"Domain {domain} is deleted."})
+        return Response(Success(success=True, message=f"Domain {domain} is deleted."))
 
     @operation(
         summary="Verify a domain by its DNS challenge",

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 from django.urls import reverse
 from rest_framework.response import Response
 
 from accounts.api.history import read_period
 from accounts.emails import normalize_email
-from accounts.event_pages import EventFilter, read_events
-from accounts.serializers.events import EventPage, EventParameters
+from accounts.event_pages import EventDocument, EventFilter, event_document, read_events
+from accounts.serializers.events import EventParameters
 from accounts.viewsets import AppViewSet
-from tenantadmin.lib.http.hal import link, next_page
+from tenantadmin.lib.core.structs import JsonStruct
+from tenantadmin.lib.http.hal import Link, link, next_page
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
@@ -20,6 +22,19 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rest_framework.request import Request
+
+
+class EventPageLinks(JsonStruct):
+    self_: Link
+    parent: Link
+    next: Link | None = None
+
+
+class EventPage(JsonStruct):
+    """Events, newest first."""
+
+    links: EventPageLinks = msgspec.field(name="_links")
+    events: list[EventDocument]
 
 
 class EventViewSet(AppViewSet):
@@ -41,12 +56,12 @@ class EventViewSet(AppViewSet):
             limit=self.query["limit"],
             cursor=self.query.get("cursor"),
         )
-        links = {
-            "self": link(request.get_full_path()),
-            "parent": link(reverse("contract")),
-            **next_page(request, page.cursor),
-        }
-        return Response({"_links": links, "events": page.as_json()})
+        links = EventPageLinks(
+            self_=link(request.get_full_path()),
+            parent=link(reverse("contract")),
+            next=next_page(request, page.cursor),
+        )
+        return Response(EventPage(links=links, events=[event_document(event) for event in page.events]))
 
 
 def _read_filter(asked: Mapping[str, Any]) -> EventFilter:

@@ -10,8 +10,7 @@ from rest_framework.response import Response
 from accounts.billing.fqdns import fqdn_as_json, list_fqdns, read_fqdn
 from accounts.serializers.billing import FqdnDocument, FqdnParameters
 from accounts.viewsets import AppViewSet
-from tenantadmin.lib.http.hal import hrefs, item
-from tenantadmin.lib.http.serializers import ItemList
+from tenantadmin.lib.http.hal import ItemList, hrefs, item
 from tenantadmin.lib.http.streaming import stream_links
 from tenantadmin.lib.http.viewsets import operation
 

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 from django.urls import reverse
 from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
-from accounts.billing.grants import NewGrant, create_grant, grant_as_json, list_grants, revoke_grant
-from accounts.serializers.billing import GrantCreate, GrantDocument, GrantList
+from accounts.billing.grants import (
+    NewGrant,
+    PermissionGrantDocument,
+    PermissionGrantItem,
+    create_grant,
+    grant_document,
+    grant_item,
+    list_grants,
+    revoke_grant,
+)
+from accounts.serializers.billing import GrantCreate
 from accounts.viewsets import AppViewSet
-from tenantadmin.lib.http.hal import ANY_ID, hrefs, item
-from tenantadmin.lib.http.serializers import Success
+from tenantadmin.lib.core.structs import JsonStruct, Success
+from tenantadmin.lib.http.hal import ANY_ID, ListLinks, hrefs
 from tenantadmin.lib.http.streaming import stream_links
 from tenantadmin.lib.http.viewsets import operation
 
@@ -21,6 +31,16 @@ if TYPE_CHECKING:
 
     from django.http import StreamingHttpResponse
     from rest_framework.request import Request
+
+
+class GrantLinks(ListLinks):
+    items: list[PermissionGrantItem]
+
+
+class GrantList(JsonStruct):
+    """Grants that are neither revoked nor expired, newest first."""
+
+    links: GrantLinks = msgspec.field(name="_links")
 
 
 class GrantViewSet(AppViewSet):
@@ -38,16 +58,13 @@ class GrantViewSet(AppViewSet):
         return stream_links(
             self_href=reverse("grants"),
             parent=reverse("contract"),
-            items=(
-                item(str(grant.pk), href(grant.pk), **grant_as_json(grant))
-                for grant in list_grants(self.principal)
-            ),
+            items=(grant_item(grant, href(grant.pk)) for grant in list_grants(self.principal)),
         )
 
     @operation(
         summary="Delegate permissions on a tenant or an account",
         body=GrantCreate,
-        responses={201: GrantDocument},
+        responses={201: PermissionGrantDocument},
         examples=[
             OpenApiExample(
                 "Reading one tenant's configuration",
@@ -70,9 +87,9 @@ class GrantViewSet(AppViewSet):
             permissions=self.body["permissions"],
             expires_at=self.body.get("expiresAt"),
         )
-        return Response(grant_as_json(create_grant(self.principal, new)), status=201)
+        return Response(grant_document(create_grant(self.principal, new)), status=201)
 
     @operation(summary="Revoke a grant", responses={200: Success})
     def revoke_grant(self, request: Request, grant: UUID) -> Response:
         revoke_grant(self.principal, grant)
-        return Response({"success": True, "message": f"Grant {grant} is revoked."})
+        return Response(Success(success=True, message=f"Grant {grant} is revoked."))

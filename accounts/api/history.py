@@ -36,7 +36,7 @@ from accounts.tenants.restore import restore_config
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.errors import BadRequest, Detail
 from tenantadmin.lib.http.etags import require_match
-from tenantadmin.lib.http.hal import item, link, links, next_page
+from tenantadmin.lib.http.hal import item, link, page_links
 from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, SEQ
 from tenantadmin.lib.http.schema import STALE
 from tenantadmin.lib.http.viewsets import operation
@@ -59,12 +59,7 @@ class HistoryViewSet(AppViewSet):
     def page(self, page: HistoryPage, *, parent: str) -> Response:
         """Return the response of a page. Its ``next`` link is the same request with the cursor."""
         items = [item(str(change.seq), _revision_href(change)) for change in page.changes]
-        found = links(
-            self_href=self.request.get_full_path(),
-            parent=parent,
-            items=items,
-            **next_page(self.request, page.cursor),
-        )
+        found = page_links(self.request, parent=parent, items=items, cursor=page.cursor)
         return Response({"_links": found, "changes": page.as_json()})
 
 

@@ -12,9 +12,9 @@ from accounts.access.scopes import Scope
 from accounts.pats import PatRequest, create_own_pat, default_expiry, list_pats, revoke_pat
 from accounts.serializers.pats import NewPatDocument, PatBody, PatList
 from accounts.viewsets import AppViewSet
+from tenantadmin.lib.core.structs import Success
 from tenantadmin.lib.http.hal import hrefs, item, links
 from tenantadmin.lib.http.schema import refusal
-from tenantadmin.lib.http.serializers import Success
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
@@ -72,4 +72,4 @@ class PersonalAccessTokenViewSet(AppViewSet):
     )
     def revoke_personal_access_token(self, request: Request, email: str, pat_id: int) -> Response:
         revoke_pat(self.principal, email=email, pat_id=pat_id)
-        return Response({"success": True, "message": "The personal access token is revoked."})
+        return Response(Success(success=True, message="The personal access token is revoked."))

@@ -10,8 +10,8 @@ from rest_framework.response import Response
 from accounts.serializers.sessions import SessionList
 from accounts.sessions import end_session, end_sessions, list_sessions
 from accounts.viewsets import AppViewSet
+from tenantadmin.lib.core.structs import Success
 from tenantadmin.lib.http.hal import hrefs, item, links
-from tenantadmin.lib.http.serializers import Success
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class SessionViewSet(AppViewSet):
     @operation(summary="End a session, and the access tokens minted from it", responses={200: Success})
     def end_session(self, request: Request, email: str, session_id: int) -> Response:
         end_session(self.principal, email=email, session_id=session_id)
-        return Response({"success": True, "message": "The session has ended."})
+        return Response(Success(success=True, message="The session has ended."))
 
     @operation(
         summary="Sign a user out everywhere",
@@ -52,4 +52,4 @@ class SessionViewSet(AppViewSet):
     def end_sessions(self, request: Request, email: str) -> Response:
         ended = end_sessions(self.principal, email=email)
         message = f"{email} is signed out everywhere. Sessions that ended: {ended}."
-        return Response({"success": True, "message": message})
+        return Response(Success(success=True, message=message))

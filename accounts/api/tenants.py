@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
+from uuid import UUID
 
+import msgspec
 from django.urls import reverse
 from drf_spectacular.utils import OpenApiExample
+from msgspec import Meta
 from rest_framework.response import Response
 
 from accounts.access.resources import require_account_owner, require_account_scope, require_tenant_owner
 from accounts.access.rights import latest_rights
 from accounts.access.scopes import Scope
-from accounts.serializers.tenants import (
-    Deletion,
-    ManifestParameters,
-    TenantConfigDocument,
-    TenantCreate,
-    TenantManifest,
-    TenantResource,
-)
+from accounts.serializers.tenants import ManifestParameters, TenantConfigDocument, TenantCreate
 from accounts.tenants.lifecycle import create_tenant_for, delete_tenant
 from accounts.tenants.listing import (
     ManifestQuery,
@@ -29,18 +25,17 @@ from accounts.tenants.listing import (
 )
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.rendering import strong_etag
-from tenantadmin.lib.core.timestamps import format_timestamp
+from tenantadmin.lib.core.structs import Count, JsonStruct, Success
+from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp
 from tenantadmin.lib.http.etags import not_modified
-from tenantadmin.lib.http.hal import ANY_ID, hrefs, item, link
+from tenantadmin.lib.http.hal import ANY_ID, HalItem, HalLinks, ItemList, Link, hrefs, item, link
 from tenantadmin.lib.http.parameters import ETAG, IF_NONE_MATCH, LOCATION
 from tenantadmin.lib.http.schema import NOT_MODIFIED, refusal
-from tenantadmin.lib.http.serializers import ItemList
 from tenantadmin.lib.http.streaming import stream_links
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from uuid import UUID
 
     from django.http import StreamingHttpResponse
     from django.http.response import HttpResponseBase
@@ -74,6 +69,45 @@ _CREATED_EXAMPLE = {
     "modifiedAt": "2026-11-21T02:45:07.123Z",
     "seq": 0,
 }
+
+
+class TenantLinks(JsonStruct):
+    self_: Link
+    parent: Link
+    config: Link
+    rules: Link
+
+
+class TenantResource(JsonStruct):
+    """A tenant, with links to its two documents."""
+
+    links: TenantLinks = msgspec.field(name="_links")
+    tenant_id: UUID
+
+
+class Deletion(Success):
+    """The result of deleting a tenant. ``deletedFiles`` is the number of deleted documents."""
+
+    deleted_files: Count
+
+
+class ManifestEntry(HalItem):
+    """A tenant that changed."""
+
+    modified_at: Timestamp
+    tenant_name: str
+    deleted: bool
+
+
+class ManifestLinks(HalLinks):
+    items: list[ManifestEntry]
+
+
+class TenantManifest(JsonStruct):
+    """Tenants by their last change, newest first."""
+
+    links: ManifestLinks = msgspec.field(name="_links")
+    generated_at: Annotated[Timestamp, Meta(description="Safe as the next `since`: no change is missed.")]
 
 
 class TenantViewSet(AppViewSet):
@@ -147,15 +181,15 @@ class TenantViewSet(AppViewSet):
         etag = strong_etag("tenant", tenant)
         own = {"tenant": tenant}
         return not_modified(request, etag) or Response(
-            {
-                "_links": {
-                    "self": link(reverse("tenant", kwargs=own)),
-                    "parent": link(reverse("tenants")),
-                    "config": link(reverse("config", kwargs=own)),
-                    "rules": link(reverse("rules", kwargs=own)),
-                },
-                "tenantId": str(tenant),
-            },
+            TenantResource(
+                links=TenantLinks(
+                    self_=link(reverse("tenant", kwargs=own)),
+                    parent=link(reverse("tenants")),
+                    config=link(reverse("config", kwargs=own)),
+                    rules=link(reverse("rules", kwargs=own)),
+                ),
+                tenant_id=tenant,
+            ),
             headers={"ETag": etag},
         )
 
@@ -167,24 +201,24 @@ class TenantViewSet(AppViewSet):
     def delete_tenant(self, request: Request, tenant: UUID) -> Response:
         require_tenant_owner(self.principal, tenant)
         deleted = delete_tenant(tenant_id=tenant, actor=self.principal.email)
-        return Response({"success": True, "message": f"Tenant {tenant} is deleted.", "deletedFiles": deleted})
+        return Response(Deletion(success=True, message=f"Tenant {tenant} is deleted.", deleted_files=deleted))
 
 
-def tenant_items(tenant_ids: Iterable[UUID]) -> Iterator[dict[str, Any]]:
+def tenant_items(tenant_ids: Iterable[UUID]) -> Iterator[HalItem]:
     """Yield the items of a list of tenants."""
     href = hrefs("tenant", tenant=ANY_ID)
     return (item(str(tenant_id), href(tenant_id)) for tenant_id in tenant_ids)
 
 
-def manifest_items(rows: Iterable[ManifestRow]) -> Iterator[dict[str, Any]]:
+def manifest_items(rows: Iterable[ManifestRow]) -> Iterator[ManifestEntry]:
     """Yield the items of a manifest."""
     href = hrefs("tenant", tenant=ANY_ID)
     return (
-        item(
-            str(row.tenant_id),
-            href(row.tenant_id),
-            modifiedAt=format_timestamp(row.modified_at),
-            tenantName=row.name,
+        ManifestEntry(
+            name=str(row.tenant_id),
+            href=href(row.tenant_id),
+            modified_at=format_timestamp(row.modified_at),
+            tenant_name=row.name,
             deleted=row.deleted_at is not None,
         )
         for row in rows

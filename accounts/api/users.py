@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+import msgspec
 from django.urls import reverse
 from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
@@ -14,7 +15,6 @@ from accounts.roles import make_roles
 from accounts.serializers.users import (
     UserBody,
     UserDocument,
-    UserList,
     UserParameters,
     WrittenUserDocument,
     membership_entries,
@@ -22,14 +22,28 @@ from accounts.serializers.users import (
 from accounts.users import UserChange, list_users, read_user, write_user
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.errors import ValidationFailed
-from tenantadmin.lib.http.hal import hrefs, links
-from tenantadmin.lib.http.serializers import Success
+from tenantadmin.lib.core.structs import Email, JsonStruct, Success
+from tenantadmin.lib.http.hal import ListLinks, hrefs, link
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rest_framework.request import Request
+
+
+class UserItem(JsonStruct):
+    email: Email
+    type: Literal["user"]
+    href: str
+
+
+class UserListLinks(ListLinks):
+    items: list[UserItem]
+
+
+class UserList(JsonStruct):
+    links: UserListLinks = msgspec.field(name="_links")
 
 
 class UserViewSet(AppViewSet):
@@ -63,9 +77,9 @@ class UserViewSet(AppViewSet):
     def list_users(self, request: Request) -> Response:
         emails = list_users(self.principal, containing=self.query.get("userid", ""))
         href = hrefs("user", email="email")
-        items = [{"email": email, "type": "user", "href": href(email)} for email in emails]
-        found = links(self_href=reverse("users"), parent=reverse("contract"), items=items)
-        return Response({"_links": found})
+        items = [UserItem(email=email, type="user", href=href(email)) for email in emails]
+        links = UserListLinks(self_=link(reverse("users")), parent=link(reverse("contract")), items=items)
+        return Response(UserList(links=links))
 
     @operation(summary="A user", responses={200: UserDocument})
     def get_user(self, request: Request, email: str) -> Response:
@@ -98,7 +112,7 @@ class UserViewSet(AppViewSet):
         message = f"The user {email} is deleted."
         if ownerless := delete_user(email, actor=self.principal.email):
             message += f" Without an owner now: {', '.join(ownerless)}."
-        return Response({"success": True, "message": message})
+        return Response(Success(success=True, message=message))
 
 
 def _read_change(body: Mapping[str, Any], *, email: str) -> UserChange:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
+from uuid import UUID
 
+import msgspec
 from django.db import transaction
 from django.db.models import Q
 
@@ -18,12 +20,12 @@ from accounts.models.billing import GrantResource
 from accounts.models.events import EventKind
 from accounts.models.users import MembershipRole
 from tenantadmin.lib.core.errors import Detail, Forbidden, ValidationFailed
-from tenantadmin.lib.core.timestamps import format_timestamp, now
+from tenantadmin.lib.core.structs import Email, JsonStruct, one_of
+from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
 
 if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Collection, Iterator
-    from uuid import UUID
 
     from django.db.models import QuerySet
 
@@ -41,18 +43,43 @@ class NewGrant:
     expires_at: dt.datetime | None = None
 
 
-def grant_as_json(grant: PermissionGrant) -> dict[str, Any]:
+class PermissionGrantDocument(JsonStruct):
+    """Delegated permissions."""
+
+    id: UUID
+    grantee: Email
+    resource: Annotated[str, one_of(GrantResource.values)]
+    resource_id: UUID
+    permissions: list[str]
+    granted_by: Email | None
+    created_at: Timestamp
+    expires_at: Timestamp | None = None
+
+
+class PermissionGrantItem(PermissionGrantDocument):
+    """A grant in a list. DELETE its address to revoke it."""
+
+    name: str
+    href: str
+
+
+def grant_document(grant: PermissionGrant) -> PermissionGrantDocument:
     """Return the contract's PermissionGrant."""
-    return {
-        "id": str(grant.pk),
-        "grantee": grant.grantee.email,
-        "resource": grant.resource,
-        "resourceId": str(grant.resource_id),
-        "permissions": sorted(grant.permissions),
-        "grantedBy": grant.granted_by.email if grant.granted_by else None,
-        "createdAt": format_timestamp(grant.created_at),
-        **({} if grant.expires_at is None else {"expiresAt": format_timestamp(grant.expires_at)}),
-    }
+    return PermissionGrantDocument(
+        id=grant.pk,
+        grantee=grant.grantee.email,
+        resource=grant.resource,
+        resource_id=grant.resource_id,
+        permissions=sorted(grant.permissions),
+        granted_by=grant.granted_by.email if grant.granted_by else None,
+        created_at=format_timestamp(grant.created_at),
+        expires_at=None if grant.expires_at is None else format_timestamp(grant.expires_at),
+    )
+
+
+def grant_item(grant: PermissionGrant, href: str) -> PermissionGrantItem:
+    """Return the contract's PermissionGrantItem."""
+    return PermissionGrantItem(**msgspec.structs.asdict(grant_document(grant)), name=str(grant.pk), href=href)
 
 
 def list_grants(principal: Principal) -> Iterator[PermissionGrant]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
 from accounts.access.scopes import GRANTABLE
@@ -13,7 +12,6 @@ from accounts.billing.accounts import SentAccount
 from accounts.models.billing import GrantResource, Plan
 from accounts.serializers.fields import EmailField, FqdnField, NameField
 from tenantadmin.lib.http.serializers import (
-    HalLinks,
     IgnoredField,
     JsonBooleanField,
     JsonIntegerField,
@@ -123,35 +121,3 @@ class GrantCreate(StrictSerializer):
         child=OneOfField(choices=PERMISSIONS), allow_empty=False, max_length=20
     )
     expiresAt = TimestampField(required=False)
-
-
-@extend_schema_serializer(component_name="PermissionGrant")
-class GrantDocument(serializers.Serializer[Any]):
-    """Delegated permissions."""
-
-    id = serializers.UUIDField()
-    grantee = serializers.EmailField()
-    resource = OneOfField(choices=GrantResource.values)
-    resourceId = serializers.UUIDField()
-    permissions = serializers.ListField(child=serializers.CharField())
-    grantedBy = serializers.EmailField(allow_null=True)
-    createdAt = serializers.DateTimeField()
-    expiresAt = serializers.DateTimeField(required=False)
-
-
-@extend_schema_serializer(component_name="PermissionGrantItem")
-class GrantItem(GrantDocument):
-    """A grant in a list. DELETE its address to revoke it."""
-
-    name = serializers.CharField()
-    href = serializers.CharField()
-
-
-class GrantLinks(HalLinks):
-    items = GrantItem(many=True)  # type: ignore[assignment]  # items have more members here
-
-
-class GrantList(serializers.Serializer[Any]):
-    """Grants that are neither revoked nor expired, newest first."""
-
-    _links = GrantLinks()

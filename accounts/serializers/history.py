@@ -62,7 +62,7 @@ class Change(serializers.Serializer[Any]):
 class ChangeHistoryPage(serializers.Serializer[Any]):
     """Changes, newest first."""
 
-    _links = PageLinks()
+    _links = PageLinks(label="")
     changes = Change(many=True)
 
 
@@ -94,7 +94,7 @@ class DiffLinks(serializers.Serializer[Any]):
 class DiffHead(serializers.Serializer[Any]):
     to = serializers.IntegerField(min_value=0)
     kind = OneOfField(choices=RevisionKind.values)
-    _links = DiffLinks()
+    _links = DiffLinks(label="")
 
     def get_fields(self) -> dict[str, Any]:
         return {"from": serializers.IntegerField(min_value=0), **super().get_fields()}

@@ -99,5 +99,5 @@ class NewPatDocument(PatDocument):
 
 
 class PatList(serializers.Serializer[Any]):
-    _links = HalLinks()
+    _links = HalLinks(label="")
     tokens = PatDocument(many=True)

@@ -24,5 +24,5 @@ class SessionDocument(serializers.Serializer[Any]):
 
 
 class SessionList(serializers.Serializer[Any]):
-    _links = HalLinks()
+    _links = HalLinks(label="")
     sessions = SessionDocument(many=True)

@@ -12,18 +12,14 @@ from accounts.serializers.fields import FqdnField, NameField
 from accounts.tenants.config import SentConfig
 from accounts.tenants.secrets import looks_like_secret
 from tenantadmin.lib.http.serializers import (
-    HalItem,
-    HalLinks,
     IgnoredField,
     JsonBooleanField,
     JsonIntegerField,
-    Link,
     OneOfField,
     QueryBooleanField,
     StrictCharField,
     StrictSerializer,
     StrictUuidField,
-    Success,
     TimestampField,
     validated,
 )
@@ -176,26 +172,6 @@ class TenantConfigDocument(serializers.Serializer[Any]):
     seq = serializers.IntegerField(min_value=0)
 
 
-class TenantLinks(serializers.Serializer[Any]):
-    self = Link()
-    parent = Link()
-    config = Link()
-    rules = Link()
-
-
-class TenantResource(serializers.Serializer[Any]):
-    """A tenant, with links to its two documents."""
-
-    _links = TenantLinks()
-    tenantId = serializers.UUIDField()
-
-
-class Deletion(Success):
-    """The result of deleting a tenant. ``deletedFiles`` is the number of deleted documents."""
-
-    deletedFiles = serializers.IntegerField(min_value=0)
-
-
 class ManifestParameters(StrictSerializer):
     since = TimestampField(required=False, help_text="Only entries changed after this moment.")
     name = StrictCharField(
@@ -206,22 +182,3 @@ class ManifestParameters(StrictSerializer):
         help_text="A part of the tenant's name, whatever its case.",
     )
     includeDeleted = QueryBooleanField(default=False, help_text="List tombstones too.")
-
-
-class ManifestEntry(HalItem):
-    """A tenant that changed."""
-
-    modifiedAt = serializers.DateTimeField()
-    tenantName = serializers.CharField()
-    deleted = serializers.BooleanField()
-
-
-class ManifestLinks(HalLinks):
-    items = ManifestEntry(many=True)
-
-
-class TenantManifest(serializers.Serializer[Any]):
-    """Tenants by their last change, newest first."""
-
-    _links = ManifestLinks()
-    generatedAt = serializers.DateTimeField(help_text="Safe as the next `since`: no change is missed.")

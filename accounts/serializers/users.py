@@ -14,7 +14,6 @@ from accounts.access.scopes import Scope
 from accounts.memberships import MembershipEntry
 from accounts.models.users import MembershipRole, PrimaryRole
 from tenantadmin.lib.http.serializers import (
-    HalLinks,
     IgnoredField,
     JsonBooleanField,
     OneOfField,
@@ -116,17 +115,3 @@ class UserParameters(StrictSerializer):
         trim_whitespace=False,
         help_text="A part of the email, in any case; empty means all.",
     )
-
-
-class UserItem(serializers.Serializer[Any]):
-    email = serializers.EmailField()
-    type = serializers.ChoiceField(choices=["user"])
-    href = serializers.CharField()
-
-
-class UserListLinks(HalLinks):
-    items = UserItem(many=True)  # type: ignore[assignment]  # items have more members here
-
-
-class UserList(serializers.Serializer[Any]):
-    _links = UserListLinks()

@@ -22,12 +22,12 @@ from analytics.replay.runs import (
 )
 from analytics.serializers.replays import Replay, ReplayBody, ReplayList
 from analytics.tasks import run_replay
+from tenantadmin.lib.core.structs import Success
 from tenantadmin.lib.http.budgets import LINT
 from tenantadmin.lib.http.etags import not_modified
 from tenantadmin.lib.http.hal import hrefs, item, links
 from tenantadmin.lib.http.parameters import ETAG, IF_NONE_MATCH, LOCATION
 from tenantadmin.lib.http.schema import NOT_MODIFIED, refusal
-from tenantadmin.lib.http.serializers import Success
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
@@ -117,4 +117,4 @@ class ReplayViewSet(AppViewSet):
         """A running replay ends within seconds."""
         is_cancelled = cancel_replay(tenant_id=tenant, replay_id=replayId, actor=self.principal.email)
         message = "The replay is cancelled." if is_cancelled else "The replay is removed."
-        return Response({"success": True, "message": message})
+        return Response(Success(success=True, message=message))

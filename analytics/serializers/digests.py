@@ -59,7 +59,7 @@ class DigestLinks(serializers.Serializer[Any]):
 class DigestDocument(serializers.Serializer[Any]):
     """What happened in a day or a week, each number with its SQL."""
 
-    _links = DigestLinks()
+    _links = DigestLinks(label="")
     tenantId = serializers.UUIDField()
     kind = serializers.ChoiceField(choices=DIGEST_KINDS)
     period = serializers.CharField(help_text="`2026-03-01`, or `2026-W09`.")

@@ -26,8 +26,8 @@ from rules.serializers.cache_metadata import (
     CacheMetadataBody,
     CacheMetadataDocument,
 )
-from tenantadmin.lib.http.hal import hrefs, item, links, next_page
-from tenantadmin.lib.http.serializers import ItemList, Success
+from tenantadmin.lib.core.structs import Success
+from tenantadmin.lib.http.hal import ItemList, hrefs, item, links, page_links
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class CacheMetadataViewSet(AppViewSet):
     def delete_cache_metadata(self, request: Request, tenant: UUID, cachekey: str) -> Response:
         deleted = delete_metadata(tenant, require_cache_key(cachekey))
         message = "The metadata is deleted." if deleted else "There is no metadata for this cache key."
-        return Response({"success": deleted, "message": message})
+        return Response(Success(success=deleted, message=message))
 
     @operation(
         summary="List cache metadata by cache key",
@@ -88,11 +88,11 @@ class CacheMetadataViewSet(AppViewSet):
             cursor=self.query.get("cursor"),
         )
         href = hrefs("cache-metadata", tenant=tenant, cachekey="id")
-        found = links(
-            self_href=request.get_full_path(),
+        found = page_links(
+            request,
             parent=reverse("tenant", kwargs={"tenant": tenant}),
             items=[item(row.cache_key, href(row.cache_key)) for row in page.rows],
-            **next_page(request, page.cursor),
+            cursor=page.cursor,
         )
         return Response({"_links": found, "cacheKeys": [metadata_as_json(row) for row in page.rows]})
 
@@ -110,4 +110,4 @@ class CacheMetadataViewSet(AppViewSet):
             parent=reverse("tenant", kwargs={"tenant": tenant}),
             items=[item(key, href(key)) for key in keys],
         )
-        return Response({"_links": found})
+        return Response(ItemList(links=found))

@@ -30,11 +30,11 @@ from rules.serializers.markers import (
     MarkerSummary,
     MarkerUpdate,
 )
+from tenantadmin.lib.core.structs import Success
 from tenantadmin.lib.http.etags import not_modified
 from tenantadmin.lib.http.hal import hrefs, item, links
 from tenantadmin.lib.http.parameters import ETAG, IF_NONE_MATCH, LOCATION
 from tenantadmin.lib.http.schema import NOT_MODIFIED
-from tenantadmin.lib.http.serializers import Success
 from tenantadmin.lib.http.streaming import stream_documents
 from tenantadmin.lib.http.viewsets import operation
 
@@ -152,7 +152,7 @@ class MarkerViewSet(AppViewSet):
     def delete_marker(self, request: Request, tenant: UUID, marker: str) -> Response:
         removed = delete_marker(tenant, marker)
         message = "The marker is removed." if removed else "There is no such marker."
-        return Response({"success": removed, "message": message})
+        return Response(Success(success=removed, message=message))
 
     @operation(
         summary="Record that a rule fired: one marker for each rule that it invalidates",

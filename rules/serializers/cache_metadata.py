@@ -62,5 +62,5 @@ class CacheKeyEntry(CacheMetadataBody):
 class CacheKeyPage(serializers.Serializer[Any]):
     """A page of cache metadata, in the order of the cache keys, each with a link."""
 
-    _links = PageLinks()
+    _links = PageLinks(label="")
     cacheKeys = CacheMetadataDocument(many=True)

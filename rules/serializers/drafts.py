@@ -95,7 +95,7 @@ class DraftDifference(serializers.Serializer[Any]):
     baseSeq = serializers.IntegerField(min_value=0)
     draftId = serializers.UUIDField()
     kind = serializers.ChoiceField(choices=["rules"])
-    _links = DraftLinks()
+    _links = DraftLinks(label="")
     added = Rule(many=True)
     removed = Rule(many=True)
     changed = RuleDifference(many=True)

@@ -118,5 +118,5 @@ class InvalidationRequest(StrictSerializer):
 class InvalidationResult(serializers.Serializer[Any]):
     """The markers of one cross-rule invalidation."""
 
-    _links = HalLinks()
+    _links = HalLinks(label="")
     markers = MarkerDocument(many=True)

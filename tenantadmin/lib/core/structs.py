@@ -33,6 +33,13 @@ class JsonStruct(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"
     component: ClassVar[str] = ""
 
 
+class Success(JsonStruct):
+    """Whether it was done, and a sentence about it."""
+
+    success: bool
+    message: str
+
+
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
 Email: TypeAlias = Annotated[str, Meta(extra_json_schema={"type": "string", "format": "email"})]
 #: A day as text: ``2026-03-01``. Where the service has a date, the field is a ``datetime.date``.

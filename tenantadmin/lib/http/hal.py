@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlencode
 from uuid import UUID
 
+import msgspec
 from django.urls import reverse
 
+from tenantadmin.lib.core.structs import JsonStruct
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
     from rest_framework.request import Request
 
@@ -30,24 +34,68 @@ def hrefs(route: str, **parameters: object) -> Callable[[object], str]:
     return lambda name: f"{before}{quote(str(name), safe=_SAFE)}{after}"
 
 
-def link(href: str) -> dict[str, str]:
-    return {"href": href}
+class Link(JsonStruct):
+    """An address, relative to this service."""
+
+    href: str
 
 
-def item(name: str, href: str, **more: Any) -> dict[str, Any]:
-    return {"name": name, "href": href, **more}
+class HalItem(JsonStruct):
+    """An entry of a list."""
+
+    name: str
+    href: str
 
 
-def next_page(request: Request, cursor: str | None) -> dict[str, dict[str, str]]:
-    """Return the relation ``next``: the same request with the cursor. Without a cursor there is none."""
+class ListLinks(JsonStruct):
+    """The links of a list."""
+
+    self_: Link
+    parent: Link
+
+
+class HalLinks(ListLinks):
+    items: Sequence[HalItem]
+
+
+class PageLinks(HalLinks):
+    """The links of a page. ``next`` is absent on the last one."""
+
+    next: Link | None = None
+
+
+class ItemList(JsonStruct):
+    """A list with the way to each of its entries."""
+
+    links: HalLinks = msgspec.field(name="_links")
+
+
+def link(href: str) -> Link:
+    return Link(href=href)
+
+
+def item(name: str, href: str) -> HalItem:
+    return HalItem(name=name, href=href)
+
+
+def links(*, self_href: str, parent: str, items: Iterable[HalItem]) -> HalLinks:
+    """Return the ``_links`` of a list."""
+    return HalLinks(self_=link(self_href), parent=link(parent), items=list(items))
+
+
+def page_links(request: Request, *, parent: str, items: Iterable[HalItem], cursor: str | None) -> PageLinks:
+    """Return the ``_links`` of a page of the request. ``cursor`` is that of the next page, or None."""
+    return PageLinks(
+        self_=link(request.get_full_path()),
+        parent=link(parent),
+        items=list(items),
+        next=next_page(request, cursor),
+    )
+
+
+def next_page(request: Request, cursor: str | None) -> Link | None:
+    """Return the link ``next``: the same request with the cursor. Without a cursor there is none."""
     if cursor is None:
-        return {}
+        return None
     query = urlencode({**request.query_params.dict(), "cursor": cursor})
-    return {"next": link(f"{request.path}?{query}")}
-
-
-def links(
-    *, self_href: str, parent: str, items: Iterable[Mapping[str, Any]], **more: Mapping[str, str]
-) -> dict[str, Any]:
-    """Return the ``_links`` of a list. ``more`` adds relations such as ``next``."""
-    return {"self": link(self_href), "parent": link(parent), **more, "items": list(items)}
+    return link(f"{request.path}?{query}")

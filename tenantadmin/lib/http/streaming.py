@@ -15,6 +15,8 @@ from tenantadmin.lib.http.hal import link
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from tenantadmin.lib.core.structs import JsonStruct
+
 #: Items that are rendered at a time.
 _BATCH: Final = 500
 #: Bytes of items that are kept in memory; more are kept in a temporary file.
@@ -25,7 +27,7 @@ def stream_links(
     *,
     self_href: str,
     parent: str,
-    items: Iterable[Mapping[str, Any]],
+    items: Iterable[JsonStruct],
     more: Mapping[str, Any] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> StreamingHttpResponse:
@@ -38,7 +40,7 @@ def stream_links(
 
 
 def _write(
-    *, self_href: str, parent: str, items: Iterator[Mapping[str, Any]], more: Mapping[str, Any]
+    *, self_href: str, parent: str, items: Iterator[JsonStruct], more: Mapping[str, Any]
 ) -> Iterator[bytes]:
     yield b"{" + _links_head(self_href, parent)
     separator = b""
@@ -50,7 +52,7 @@ def _write(
 
 def stream_documents(
     name: str,
-    documents: Iterable[tuple[Mapping[str, Any], Mapping[str, Any]]],
+    documents: Iterable[tuple[JsonStruct, JsonStruct | Mapping[str, Any]]],
     *,
     self_href: str,
     parent: str,
@@ -70,7 +72,7 @@ def stream_documents(
 
 def _write_documents(
     name: str,
-    documents: Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]],
+    documents: Iterator[tuple[JsonStruct, JsonStruct | Mapping[str, Any]]],
     *,
     self_href: str,
     parent: str,
