@@ -67,7 +67,8 @@ def schemas_of(struct: Any) -> dict[str, Any]:
 
 def schema_of(hint: Any) -> Any:
     """Return the schema of a required field of this type."""
-    struct = msgspec.defstruct("Holder", [("field", hint)], bases=(JsonStruct,))
+    metaclass: Any = type(JsonStruct)
+    struct = metaclass("Holder", (JsonStruct,), {"__annotations__": {"field": hint}})
     return schemas_of(struct)["Holder"]["properties"]["field"]
 
 
