@@ -1,7 +1,4 @@
-"""Who may do what, written out by hand: the table of docs/decisions/0010 as the callers of these tests.
-
-Deliberately not derived from the code's own rows.
-"""
+"""Who may do what, written by hand. Deliberately not derived from `POLICIES`, which it checks."""
 
 from __future__ import annotations
 

@@ -198,10 +198,10 @@ def test_an_address_of_another_machine_is_refused() -> None:
         check_is_free(Address("192.0.2.1", 8000))
 
 
-def test_the_tour_of_the_readme_uses_what_is_printed_for_it(tmp_path: Path) -> None:
+def test_the_tour_uses_what_is_printed_for_it(tmp_path: Path) -> None:
     """And names no day of its own: on any other the demo would have no data there."""
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
-    commands = re.findall(r"^\$ (.*(?:\n    .*)*)", readme, re.MULTILINE)
+    tour = (Path(__file__).parents[2] / "docs/tour.md").read_text()
+    commands = re.findall(r"^\$ (.*(?:\n    .*)*)", tour, re.MULTILINE)
     assert len(commands) >= 5
     used = set(re.findall(r"\$\{?([A-Z]+)", "\n".join(commands)))
     set_by_the_tour = set(re.findall(r"\b([A-Z]+)=", "\n".join(commands)))

@@ -56,7 +56,7 @@ def describe(url: str, *, demo_file: Path, var_dir: Path | None = None) -> str:
     lines += [
         f"  Admin site: {url}/admin/   {demo['adminEmail']} / {demo['adminPassword']}",
         "",
-        "  For the tour in README.md, paste into another shell:",
+        "  For the tour in docs/tour.md, paste into another shell:",
         "",
         f"export DJANGO_DEBUG=true URL={url} PAT={demo['pat']} TENANT={tenant} DAY={day}"
         + (f" VAR_DIR={shlex.quote(str(var_dir))}" if var_dir else ""),
