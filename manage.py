@@ -7,17 +7,17 @@ import contextlib
 import os
 import signal
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from tenantadmin.conf.reading import ConfigurationError, read_configuration
+from django.conf import settings
+
+from tenantadmin.conf.environment import ConfigurationError
 from tenantadmin.run import embedded
 from tenantadmin.run.serve.output import ignore_write_errors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-BASE_DIR = Path(__file__).resolve().parent
 #: What every deployment sets: `serve` is in development mode while all of them are absent.
 DEPLOYMENT = {"DATABASE_URL", "DJANGO_SECRET_KEY", "JWT_PRIVATE_KEY", "PUBLIC_BASE_URL"}
 #: Commands that work without database and Redis. `serve` starts them itself, and watches them.
@@ -50,11 +50,12 @@ def needs_servers(arguments: Sequence[str]) -> bool:
 def main(argv: Sequence[str]) -> None:
     """Run the command in `argv`."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tenantadmin.settings")
-    if argv[1:2] == ["serve"] and DEPLOYMENT.isdisjoint(os.environ):
+    given = {name.removesuffix("_FILE") for name in os.environ}
+    if argv[1:2] == ["serve"] and DEPLOYMENT.isdisjoint(given):
         # The processes that it starts inherit it.
         os.environ.setdefault("DJANGO_DEBUG", "true")
-    # Before anything starts by it, or keeps a secret in the folder that it names.
-    var_dir = read_configuration(os.environ)["VAR_DIR"] or BASE_DIR / "var"
+    # This reads the settings, so nothing starts while one of them is wrong.
+    var_dir = settings.VAR_DIR
     with contextlib.ExitStack() as stack:
         if needs_servers(argv[1:]):
             # On SIGTERM, leave the `with` block, so that the servers stop too.
@@ -63,9 +64,6 @@ def main(argv: Sequence[str]) -> None:
             stack.enter_context(embedded.running(var_dir, database=needs.database, redis=needs.redis))
         elif argv[1:2] == ["serve"]:
             ignore_write_errors()
-            # Create the directory with its checks before the settings write a secret into it.
-            embedded.prepare_var_dir(var_dir)
-
         _execute(argv)
 
 

@@ -12,7 +12,6 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.views import SpectacularSwaggerSplitView
 
 from accounts.viewsets import AppViewSet
-from tenantadmin.conf.kinds import PRIVATE_FILES
 from tenantadmin.lib.http.etags import not_modified
 from tenantadmin.lib.http.negotiation import accepts_gzip
 from tenantadmin.lib.http.parameters import ETAG, IF_NONE_MATCH
@@ -46,7 +45,7 @@ def show_dashboard(request: HttpRequest) -> HttpResponse:
     A sign-in leads here with tokens in the query, which the page takes out of the address. In development it
     names the folder of mails, because the mailed link is in a file there.
     """
-    is_in_files = settings.DEBUG and settings.EMAIL_BACKEND == PRIVATE_FILES
+    is_in_files = settings.DEBUG and settings.EMAIL_BACKEND == "tenantadmin.mail.PrivateFileBackend"
     context = {"mail_folder": settings.EMAIL_FILE_PATH if is_in_files else ""}
     page = render(request, "dashboard/index.html", context)
     page["Referrer-Policy"] = "no-referrer"

@@ -26,7 +26,7 @@ def engine_from(options: SqlOptions, local: LocalEngine) -> Engine:
 
     spark = SparkEngine(
         url=options.spark_url,
-        root=options.spark_root,
+        root=options.store_url.replace("s3://", "s3a://", 1).rstrip("/"),
         slots=options.slots,
         per_tenant=options.slots_per_tenant,
         queue=options.queue,

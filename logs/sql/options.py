@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 from logs.sql.leases import LeaseOptions
 from logs.sql.protocol import Limits
+from tenantadmin.conf.environment import Range
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from tenantadmin.conf.environment import Environment
+
+_MAX_BYTES: Final = 1 << 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +29,7 @@ class SqlOptions:
         kept_bytes: how many bytes of results one tenant may have kept anew in that time.
         cache_bytes: the limit for local copies of a remote store's files.
         spark_url: the Spark Connect server of the second engine; empty if there is none.
-        spark_root: where Spark finds the object store.
+        store_url: the address of the object store, where Spark reads the log.
         spark_from_bytes: so much of a log is too large for this machine.
         service_url: the SQL service that runs the queries; empty if this process runs them.
         service_secret: the secret that the SQL service and its callers share.
@@ -42,39 +45,45 @@ class SqlOptions:
     kept_bytes: int
     cache_bytes: int
     spark_url: str
-    spark_root: str
+    store_url: str
     spark_from_bytes: int
     service_url: str
     service_secret: str
 
 
-def options_from(values: Mapping[str, Any]) -> SqlOptions:
-    """Return the options from a configuration: the values of the variables ``SQL_…`` by name."""
+def options_from(env: Environment, *, store_url: str, needs_secret: bool = False) -> SqlOptions:
+    """Return the options from the variables ``SQL_…``. The object store is at ``store_url``.
+
+    ``SQL_SERVICE_SECRET`` must be set if ``needs_secret``, or if queries run in an SQL service.
+    """
+    service_url = env.web_address("SQL_SERVICE_URL", "")
     return SqlOptions(
         limits=Limits(
-            seconds=values["SQL_TIMEOUT_SECONDS"],
-            max_rows=values["SQL_MAX_ROWS"],
-            max_bytes=values["SQL_MAX_BYTES"],
-            memory_bytes=values["SQL_MEMORY_BYTES"],
-            threads=values["SQL_THREADS"],
+            seconds=env.float("SQL_TIMEOUT_SECONDS", 15.0, validate=Range(0.1, 3600)),
+            max_rows=env.int("SQL_MAX_ROWS", 10_000, validate=Range(1, 1_000_000_000)),
+            max_bytes=env.int("SQL_MAX_BYTES", 32 << 20, validate=Range(1, _MAX_BYTES)),
+            memory_bytes=env.int("SQL_MEMORY_BYTES", 1 << 30, validate=Range(1 << 20, _MAX_BYTES)),
+            threads=env.int("SQL_THREADS", 2, validate=Range(1, 1024)),
         ),
-        slots=values["SQL_SLOTS"],
-        slots_per_tenant=values["SQL_SLOTS_PER_TENANT"],
-        queue=values["SQL_QUEUE"],
-        warm=values["SQL_WARM_PROCESSES"],
+        slots=env.int("SQL_SLOTS", 12, validate=Range(1, 1024)),
+        slots_per_tenant=env.int("SQL_SLOTS_PER_TENANT", 8, validate=Range(1, 1024)),
+        queue=env.int("SQL_QUEUE", 12, validate=Range(0, 65_536)),
+        warm=env.int("SQL_WARM_PROCESSES", 4, validate=Range(0, 1024)),
         leases=LeaseOptions(
-            processes=values["SQL_LEASES"],
-            queries=values["SQL_LEASE_QUERIES"],
-            idle_seconds=values["SQL_LEASE_IDLE_SECONDS"],
-            processor_seconds=values["SQL_LEASE_PROCESSOR_SECONDS"],
-            growth_bytes=values["SQL_LEASE_GROWTH_BYTES"],
+            processes=env.int("SQL_LEASES", 8, validate=Range(0, 1024)),
+            queries=env.int("SQL_LEASE_QUERIES", 100, validate=Range(1, 1_000_000)),
+            idle_seconds=env.float("SQL_LEASE_IDLE_SECONDS", 60.0, validate=Range(0.1, 3600)),
+            processor_seconds=env.float("SQL_LEASE_PROCESSOR_SECONDS", 10.0, validate=Range(0.1, 3600)),
+            growth_bytes=env.int("SQL_LEASE_GROWTH_BYTES", 256 << 20, validate=Range(0, _MAX_BYTES)),
         ),
-        kept_seconds=values["SQL_KEPT_RESULTS_SECONDS"],
-        kept_bytes=values["SQL_KEPT_RESULTS_BYTES"],
-        cache_bytes=values["SQL_CACHE_BYTES"],
-        spark_url=values["SQL_SPARK_URL"] or "",
-        spark_root=(values["OBJECT_STORE_URL"] or "").replace("s3://", "s3a://", 1).rstrip("/"),
-        spark_from_bytes=values["SQL_SPARK_FROM_BYTES"],
-        service_url=values["SQL_SERVICE_URL"] or "",
-        service_secret=values["SQL_SERVICE_SECRET"] or "",
+        kept_seconds=env.int("SQL_KEPT_RESULTS_SECONDS", 600, validate=Range(0, 86_400)),
+        kept_bytes=env.int("SQL_KEPT_RESULTS_BYTES", 4 << 20, validate=Range(1, _MAX_BYTES)),
+        cache_bytes=env.int("SQL_CACHE_BYTES", 20 << 30, validate=Range(0, _MAX_BYTES)),
+        spark_url=env.spark_address("SQL_SPARK_URL", ""),
+        store_url=store_url,
+        spark_from_bytes=env.int("SQL_SPARK_FROM_BYTES", 50 << 30, validate=Range(0, 1 << 60)),
+        service_url=service_url,
+        service_secret=env.shared_secret(
+            "SQL_SERVICE_SECRET", "", required=needs_secret or bool(service_url)
+        ),
     )

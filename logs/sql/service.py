@@ -12,7 +12,6 @@ import hmac
 import http
 import json
 import logging.config
-import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -27,7 +26,7 @@ from logs.sql.errors import EngineUnavailable, QueryCancelled
 from logs.sql.local import LocalEngine
 from logs.sql.options import options_from
 from logs.sql.source import make_source
-from tenantadmin.conf.reading import ConfigurationError, read_secret_files, read_variables
+from tenantadmin.conf.environment import Environment
 from tenantadmin.lib.core import metrics
 from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.core.log_lines import logging_config
@@ -37,7 +36,7 @@ from tenantadmin.lib.objectstore import InvalidKey, ObjectStore, open_store
 from tenantadmin.lib.objectstore.local_copies import LocalCopies
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable
 
     from logs.sql.protocol import Engine, QueryResult
 
@@ -180,40 +179,33 @@ async def _answer(send: Send, status: int, body: bytes, media_type: str = _JSON)
     await send({"type": "http.response.body", "body": body})
 
 
-def make_application(environ: Mapping[str, str]) -> SqlService:
-    """Return the application with the configuration of ``environ``.
+def make_application() -> SqlService:
+    """Return the application, configured by environment variables.
 
     Raises:
         ConfigurationError: variables are missing or invalid.
     """
-    environ, file_problems = read_secret_files(environ)
-    values, problems = read_variables(environ)
-    problems += file_problems
-    if not problems:
-        problems = [
-            f"{name} is missing. Set it to the same value as for the web processes."
-            for name in ("SQL_SERVICE_SECRET", "OBJECT_STORE_URL")
-            if not values[name]
-        ]
-    if problems:
-        raise ConfigurationError(problems)
+    env = Environment()
+    store_url = env.object_store("OBJECT_STORE_URL", "", required=True)
+    options = options_from(env, store_url=store_url, needs_secret=True)
+    var_dir = env.path("VAR_DIR", Path("var")).resolve()
+    log_format = env.log_format("LOG_FORMAT", "text" if env.bool("DJANGO_DEBUG", default=False) else "json")
+    log_level = env.log_level("LOG_LEVEL", logging.INFO)
+    metrics_address = env.listening_address("METRICS_ADDRESS", "")
+    env.seal()
     if not settings.configured:
         # The object store is a Django storage; these read some settings, of which the defaults will do.
         settings.configure()
-    options = options_from(values)
-    is_json = values["LOG_FORMAT"] == "JSON" or (values["LOG_FORMAT"] is None and not values["DJANGO_DEBUG"])
-    logging.config.dictConfig(logging_config(level=values["LOG_LEVEL"], is_json=is_json))
+    logging.config.dictConfig(logging_config(level=log_level, is_json=log_format == "json"))
     engine = LocalEngine.from_options(options)
     choosing = engine_from(options, engine)
-    if values["METRICS_ADDRESS"]:
-        _serve_metrics(*values["METRICS_ADDRESS"], engine=engine)
+    if metrics_address:
+        _serve_metrics(*metrics_address, engine=engine)
     return SqlService(
         engine=choosing,
         running=lambda: engine.running,
-        store=open_store(values["OBJECT_STORE_URL"]),
-        copies=LocalCopies(
-            (values["VAR_DIR"] or Path("var").resolve()) / "cache", max_bytes=options.cache_bytes
-        ),
+        store=open_store(store_url),
+        copies=LocalCopies(var_dir / "cache", max_bytes=options.cache_bytes),
         secret=options.service_secret,
         threads=options.slots + options.queue + _EXTRA_THREADS,
     )
@@ -237,4 +229,4 @@ def __getattr__(name: str) -> Any:
     """Make ``application`` when a server imports it. The module itself is imported without configuration."""
     if name != "application":
         raise AttributeError(name)
-    return make_application(os.environ)
+    return make_application()

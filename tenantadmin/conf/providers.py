@@ -9,10 +9,11 @@ also needs ``SIGNIN_MICROSOFT_TENANT``: an email address counts as verified only
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
+
+    from tenantadmin.conf.environment import Environment
 
 _SHARED_DIRECTORIES: Final = frozenset({"common", "organizations", "consumers"})
 #: What people call the known providers.
@@ -24,54 +25,27 @@ _SCOPES: Final = {
 }
 
 
-def read_providers(names: Sequence[str], environ: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
-    """Return ``SOCIALACCOUNT_PROVIDERS`` for ``names``, and a sentence about each bad variable."""
+def read_providers(names: Sequence[str], env: Environment) -> dict[str, Any]:
+    """Return ``SOCIALACCOUNT_PROVIDERS`` for ``names``. A missing variable is an error of ``env``."""
     providers: dict[str, Any] = {}
-    problems: list[str] = []
     for name in names:
         kind = name if name in _SCOPES else "openid_connect"
-        provider = providers.setdefault(kind, {"APPS": [], "OAUTH_PKCE_ENABLED": True})
-        options = {
-            option: environ.get(_variable(name, option), "").strip() for option in _required_options(kind)
+        prefix = f"SIGNIN_{name.upper().replace('-', '_')}_"
+        app = {
+            "provider_id": name,
+            "name": _NAMES.get(name, name),
+            "client_id": env.provider_option(f"{prefix}CLIENT_ID", "", required=True),
+            "secret": env.provider_option(f"{prefix}CLIENT_SECRET", "", required=True),
+            "settings": {},
         }
-        problems += [
-            f"{_variable(name, option)} is missing: the identity provider '{name}' needs it."
-            for option, value in options.items()
-            if not value
-        ]
-        issuer = options.get("ISSUER")
-        if issuer and not (issuer.startswith(("https://", "http://")) and urlsplit(issuer).netloc):
-            problems.append(
-                f"{_variable(name, 'ISSUER')} is {issuer!r}: set it to the issuer's address, "
-                "such as https://sso.example.com."
-            )
-        provider["APPS"].append(
-            {
-                "provider_id": name,
-                "name": _NAMES.get(name, name),
-                "client_id": options["CLIENT_ID"],
-                "secret": options["CLIENT_SECRET"],
-                "settings": _settings_of(kind, options),
-            }
-        )
+        if kind == "openid_connect":
+            issuer = env.web_address(f"{prefix}ISSUER", "", required=True)
+            app["settings"] = {"server_url": issuer, "oauth_pkce_enabled": True}
+        if kind == "microsoft":
+            directory = env.provider_option(f"{prefix}TENANT", "", required=True)
+            app["settings"] = {"tenant": directory, "verified_email": directory not in _SHARED_DIRECTORIES}
+        provider = providers.setdefault(kind, {"APPS": [], "OAUTH_PKCE_ENABLED": True})
+        provider["APPS"].append(app)
         if kind in _SCOPES:
             provider["SCOPE"] = _SCOPES[kind]
-    return providers, problems
-
-
-def _required_options(kind: str) -> list[str]:
-    more = {"openid_connect": ["ISSUER"], "microsoft": ["TENANT"]}
-    return ["CLIENT_ID", "CLIENT_SECRET", *more.get(kind, [])]
-
-
-def _settings_of(kind: str, options: Mapping[str, str]) -> dict[str, Any]:
-    if kind == "openid_connect":
-        return {"server_url": options["ISSUER"].rstrip("/"), "oauth_pkce_enabled": True}
-    if kind == "microsoft":
-        directory = options["TENANT"]
-        return {"tenant": directory, "verified_email": directory not in _SHARED_DIRECTORIES}
-    return {}
-
-
-def _variable(name: str, option: str) -> str:
-    return f"SIGNIN_{name.upper().replace('-', '_')}_{option}"
+    return providers

@@ -16,11 +16,13 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from django.test import Client
 
 from accounts.models import Account, MagicLink, RefreshToken, Tenant, User
+from tenantadmin.conf.environment import Environment
 from tenantadmin.conf.providers import read_providers
 from tenantadmin.lib.core.timestamps import now
 from tests.accounts.issuer import Issuer, running_issuer
 from tests.accounts.support import at_once
 from tests.conftest import ApiClient
+from tests.environment import environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -113,14 +115,15 @@ class TestProviders:
         assert anonymous.get("/auth/providers").json() == {"providers": [], "magicLink": False}
 
     def test_have_the_names_that_people_know(self) -> None:
-        environ = {
+        variables = {
             f"SIGNIN_{name}_{what}": "x"
             for name in ("GOOGLE", "CORP")
             for what in ("CLIENT_ID", "CLIENT_SECRET")
         }
-        environ["SIGNIN_CORP_ISSUER"] = "https://sso.example.com"
-        providers, problems = read_providers(["corp", "google"], environ)
-        assert problems == []
+        variables["SIGNIN_CORP_ISSUER"] = "https://sso.example.com"
+        with environment(variables):
+            providers = read_providers(["corp", "google"], env := Environment())
+            env.seal()
         assert [providers[kind]["APPS"][0]["name"] for kind in ("openid_connect", "google")] == [
             "corp",
             "Google",

@@ -10,7 +10,6 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import environ
 import pytest
 from django.apps import apps
 from django.db import Error, connection
@@ -18,6 +17,7 @@ from django.db import Error, connection
 from analytics.models import Kind
 from logs.models import PendingBuild
 from logs.pending import mark_days
+from tenantadmin.conf.parsers import read_database
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.objectstore import default_store
 from tenantadmin.run import embedded
@@ -91,7 +91,7 @@ def postgresql(
     var_dir = tmp_path / "var"
     with ExitStack() as opened, django_db_blocker.unblock(), monkeypatch.context() as patch:
         server = OwnServer(var_dir, database=True, opened=opened)
-        address: dict[str, Any] = environ.Env.db_url_config(server.endpoints.database_url)
+        address: dict[str, Any] = read_database(server.endpoints.database_url)
         connection.close()
         opened.callback(connection.close)
         for name in ("NAME", "USER", "PASSWORD", "HOST", "PORT"):

@@ -12,9 +12,10 @@ import pytest
 import yaml
 
 from logs.sql.service import make_application
-from tenantadmin.conf.reading import ConfigurationError, read_configuration
-from tenantadmin.conf.variables import VARIABLES
+from tenantadmin.conf.environment import ConfigurationError
 from tenantadmin.run.serve import supervisor, web
+from tenantadmin.settings import env
+from tests.environment import environment, read_settings, read_variables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,7 +38,7 @@ def interpolate(text: str, values: Mapping[str, str]) -> str:
     return re.sub(r"\$\{([A-Z0-9_]+)(:[-?])?([^}]*)\}", value, text)
 
 
-def environment(service: str, values: Mapping[str, str]) -> dict[str, str]:
+def environment_of(service: str, values: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of a container if ``.env`` has these values."""
     file = values if SERVICES[service].get("env_file") == ".env" else {}
     own = SERVICES[service].get("environment", {})
@@ -56,21 +57,22 @@ def documented(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("service", OURS)
-@pytest.mark.parametrize("variable", sorted({it.name for it in VARIABLES} - OWN))
+@pytest.mark.parametrize("variable", sorted({*env.dump()} - OWN))
 def test_a_variable_in_the_file_reaches_the_service(
     service: str, variable: str, documented: dict[str, str]
 ) -> None:
-    assert environment(service, {**documented, variable: "given"})[variable] == "given"
+    assert environment_of(service, {**documented, variable: "given"})[variable] == "given"
 
 
 @pytest.mark.parametrize("service", OURS)
 def test_the_documented_file_is_a_valid_configuration(service: str, documented: dict[str, str]) -> None:
-    values = read_configuration({"DJANGO_DEBUG": "false", **environment(service, documented)})
+    variables = {"DJANGO_DEBUG": "false", **environment_of(service, documented)}
+    values = read_variables(variables)
     assert values["DATABASE_URL"]["PASSWORD"] == documented["POSTGRES_PASSWORD"]
     assert values["OBJECT_STORE_URL"] == "s3://tenantadmin"
     assert values["PUBLIC_BASE_URL"] == "https://tenants.example.com"
     assert values["TRUSTED_PROXIES"] == ["172.16.0.0/12"]
-    assert values["EMAIL_URL"]["EMAIL_HOST"] == "mail.example.com"
+    assert read_settings(variables)["EMAIL_HOST"] == "mail.example.com"
 
 
 def test_the_sql_service_gets_only_the_variables_that_it_reads(documented: dict[str, str]) -> None:
@@ -79,7 +81,7 @@ def test_the_sql_service_gets_only_the_variables_that_it_reads(documented: dict[
     assert sentence is not None
     wanted = {*re.findall(r"`(SQL_[A-Z_]+)`", sentence[1]), "SQL_SERVICE_SECRET"}
     wanted |= {"LOG_LEVEL", "METRICS_ADDRESS"}
-    given = environment("sql", {**documented, **dict.fromkeys(wanted, "given")})
+    given = environment_of("sql", {**documented, **dict.fromkeys(wanted, "given")})
     assert {name for name, value in given.items() if value == "given"} == wanted
     assert set(given) - wanted == {
         "OBJECT_STORE_URL",
@@ -89,17 +91,16 @@ def test_the_sql_service_gets_only_the_variables_that_it_reads(documented: dict[
         "AWS_DEFAULT_REGION",
     }
     # A variable that is not in the file counts as not set.
-    with pytest.raises(ConfigurationError) as caught:
-        make_application(environment("sql", documented))
-    assert caught.value.problems == [
-        "SQL_SERVICE_SECRET is missing. Set it to the same value as for the web processes."
-    ]
+    with environment(environment_of("sql", documented)), pytest.raises(ConfigurationError) as caught:
+        make_application()
+    (problem,) = caught.value.problems
+    assert problem.startswith("SQL_SERVICE_SECRET: Set it to 32 random characters or more")
 
 
 def test_the_public_address_is_required(documented: dict[str, str]) -> None:
     without = {name: value for name, value in documented.items() if name != "PUBLIC_BASE_URL"}
     with pytest.raises(AssertionError, match="PUBLIC_BASE_URL is required"):
-        environment("web", without)
+        environment_of("web", without)
 
 
 def test_by_default_the_port_is_published_only_on_the_loopback_interface(documented: dict[str, str]) -> None:
@@ -114,8 +115,8 @@ def test_the_health_check_of_the_web_process_is_its_readiness() -> None:
 
 def test_a_container_has_the_time_that_its_requests_need() -> None:
     assert SERVICES["web"]["stop_grace_period"] == "25s"
-    limits = read_configuration({"DJANGO_DEBUG": "true"})
-    assert limits["SQL_TIMEOUT_SECONDS"] < web.STOP_SECONDS < supervisor.STOP_SECONDS < 25
+    query_seconds = read_variables({"DJANGO_DEBUG": "true"})["SQL_TIMEOUT_SECONDS"]
+    assert query_seconds < web.STOP_SECONDS < supervisor.STOP_SECONDS < 25
 
 
 def test_the_proxy_drops_idle_connections_before_the_service_does() -> None:

@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import environ
 import psutil
 import psycopg
 import pytest
 import redis
 
+from tenantadmin.conf.parsers import read_database
 from tenantadmin.run import embedded
 from tenantadmin.run.embedded.layout import Layout
 from tenantadmin.run.embedded.locks import FileLock
@@ -28,6 +28,7 @@ CLIENT = """
 import sys
 from pathlib import Path
 from tenantadmin.run import embedded
+from tenantadmin.conf.parsers import read_database
 with embedded.running(Path(sys.argv[1]), durable=False):
     print("ready", flush=True)
     sys.stdin.read()
@@ -57,10 +58,7 @@ def other_client(shared_var: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def connect(var_dir: Path) -> psycopg.Connection[tuple[object, ...]]:
-    settings = environ.Env.db_url_config(embedded.endpoints(var_dir).database_url)
-    return psycopg.connect(
-        host=settings["HOST"], user=settings["USER"], dbname=settings["NAME"], autocommit=True
-    )
+    return psycopg.connect(embedded.endpoints(var_dir).database_url, autocommit=True)
 
 
 def both_answer(var_dir: Path) -> bool:
@@ -81,12 +79,10 @@ def processes_in(var_dir: Path) -> list[str]:
 
 def test_endpoints_depend_on_the_directory_and_create_nothing(tmp_path: Path) -> None:
     assert embedded.endpoints(Path("/srv/A b/var")) == embedded.Endpoints(
-        database_url="postgres://tenantadmin@//srv/A%20b/var/run/tenantadmin",
+        database_url="postgres://tenantadmin@%2Fsrv%2FA%20b%2Fvar%2Frun/tenantadmin",
         redis_url="unix:///srv/A%20b/var/run/redis.sock?db=0",
     )
-    assert environ.Env.db_url_config(embedded.endpoints(Path("/srv/A b/var")).database_url)["HOST"] == (
-        "/srv/A b/var/run"
-    )
+    assert read_database(embedded.endpoints(Path("/srv/A b/var")).database_url)["HOST"] == "/srv/A b/var/run"
     embedded.endpoints(tmp_path / "var")
     assert not (tmp_path / "var").exists()
 
@@ -106,6 +102,7 @@ def test_celery_has_its_own_form_for_a_socket(redis_url: str, broker_url: str) -
 def test_only_unconfigured_servers_are_embedded() -> None:
     assert embedded.find_needs({}) == embedded.Needs(database=True, redis=True)
     assert embedded.find_needs({"REDIS_URL": "redis://cache"}) == embedded.Needs(database=True, redis=False)
+    assert embedded.find_needs({"DATABASE_URL_FILE": "/x"}) == embedded.Needs(database=False, redis=True)
 
 
 def test_the_last_client_stops_the_servers(shared_var: Path, other_client: subprocess.Popen[str]) -> None:

@@ -9,8 +9,8 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from tenantadmin.conf.variables import VARIABLES
 from tenantadmin.lib.core.queues import QUEUES
+from tenantadmin.settings import env
 
 FOLDER: Final = Path(__file__).resolve().parents[2] / "docker" / "kubernetes"
 KUSTOMIZATION: Final = yaml.safe_load((FOLDER / "kustomization.yaml").read_text())
@@ -104,7 +104,7 @@ def test_beat_is_one() -> None:
 
 
 def test_variables_are_known() -> None:
-    known = {variable.name for variable in VARIABLES} | {"AWS_DEFAULT_REGION"}
+    known = {*env.dump(), "AWS_DEFAULT_REGION"}
     for document in of_kind("ConfigMap"):
         assert set(document["data"]) <= known
 

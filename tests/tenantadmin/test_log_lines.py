@@ -142,7 +142,7 @@ class _Request(dict[str, Any]):
 
 @pytest.mark.parametrize(("is_json", "formatter"), [(True, "json"), (False, "line")])
 def test_the_format_is_chosen(is_json: bool, formatter: str) -> None:
-    config = logging_config(level="INFO", is_json=is_json)
+    config = logging_config(level=logging.INFO, is_json=is_json)
     assert config["handlers"]["stderr"]["formatter"] == formatter
 
 

@@ -360,9 +360,8 @@ def test_the_credentials_are_those_that_boto3_finds(
 def test_the_sql_service_reads_s3_without_the_settings_of_django(s3_url: str, tmp_path: Path) -> None:  # noqa: F811
     save_object(open_store(s3_url), "t/a.parquet", b"PAR1")
     program = """
-import os
 from logs.sql.service import make_application
-service = make_application(os.environ)
+service = make_application()
 (path,) = service._copies.paths(service._store, ["t/a.parquet"])
 print(path, path.read_bytes().decode())
 """

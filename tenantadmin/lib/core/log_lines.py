@@ -38,7 +38,7 @@ class JsonLine(JsonFormatter):
         super().add_fields(log_data, record, message_dict)
 
 
-def logging_config(*, level: str, is_json: bool) -> dict[str, Any]:
+def logging_config(*, level: int, is_json: bool) -> dict[str, Any]:
     """Return the configuration of `logging.config.dictConfig`."""
     return {
         "version": 1,

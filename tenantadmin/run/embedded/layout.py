@@ -76,9 +76,8 @@ class Layout:
 def endpoints(var_dir: Path) -> Endpoints:
     """Return the addresses of the servers of `var_dir`. Start and create nothing."""
     layout = Layout(var_dir.absolute())
-    # django-environ takes the last part of the path as the name of the database.
     return Endpoints(
-        database_url=f"postgres://{USER}@/{quote(str(layout.socket_dir))}/{DATABASE}",
+        database_url=f"postgres://{USER}@{quote(str(layout.socket_dir), safe='')}/{DATABASE}",
         redis_url=f"unix://{quote(str(layout.redis_socket))}?db=0",
     )
 

@@ -88,7 +88,8 @@ class Needs:
 
 def find_needs(environ: Mapping[str, str]) -> Needs:
     """Return which servers must be embedded, because `DATABASE_URL` or `REDIS_URL` is not set."""
-    return Needs(database="DATABASE_URL" not in environ, redis="REDIS_URL" not in environ)
+    given = {name.removesuffix("_FILE") for name in environ}
+    return Needs(database="DATABASE_URL" not in given, redis="REDIS_URL" not in given)
 
 
 @contextlib.contextmanager

@@ -15,7 +15,6 @@ from django.db import connection
 
 from accounts.models import Membership, PersonalAccessToken, RefreshToken
 from analytics.replay.execution import run_next
-from tenantadmin.conf.kinds import PRIVATE_FILES
 from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.browser.dashboard.watching import edit, watched_dashboard
@@ -59,7 +58,8 @@ def newest_link(folder: str) -> str:
 def test_from_the_sign_in_to_a_parquet_file(
     demo: Demo, browser: Browser, service: str, home: str, settings: Any, tmp_path: Path
 ) -> None:
-    settings.EMAIL_BACKEND, settings.EMAIL_FILE_PATH = PRIVATE_FILES, str(tmp_path / "mail")
+    settings.EMAIL_BACKEND = "tenantadmin.mail.PrivateFileBackend"
+    settings.EMAIL_FILE_PATH = str(tmp_path / "mail")
     # Each origin has a newcomer of its own, who publishes another number.
     number = len(home)
     newcomer = factories.make_user(f"newcomer-{number}@example.org")

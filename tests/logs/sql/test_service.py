@@ -26,10 +26,11 @@ from logs.sql.protocol import Limits, LogSource, QueryResult
 from logs.sql.remote import RemoteEngine
 from logs.sql.service import SqlService, make_application
 from logs.sql.source import make_source
-from tenantadmin.conf.reading import ConfigurationError
+from tenantadmin.conf.environment import ConfigurationError
 from tenantadmin.lib.objectstore import LocalStore
 from tenantadmin.lib.objectstore.local_copies import LocalCopies
 from tests.conftest import ApiClient
+from tests.environment import environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -272,14 +273,14 @@ def test_a_query_answers_500_if_the_service_cannot_be_reached(
 
 def test_the_health_says_that_the_disk_was_full_and_metrics_count(tmp_path: Path) -> None:
     port = _free_port()
-    application = make_application(
-        {
-            "SQL_SERVICE_SECRET": _SECRET,
-            "OBJECT_STORE_URL": tmp_path.as_uri(),
-            "VAR_DIR": str(tmp_path),
-            "METRICS_ADDRESS": f"127.0.0.1:{port}",
-        }
-    )
+    variables = {
+        "SQL_SERVICE_SECRET": _SECRET,
+        "OBJECT_STORE_URL": tmp_path.as_uri(),
+        "VAR_DIR": str(tmp_path),
+        "METRICS_ADDRESS": f"127.0.0.1:{port}",
+    }
+    with environment(variables):
+        application = make_application()
     assert _get(application, "/health") == {"running": 0, "diskFullAt": None}
     application._copies.full_at = datetime(2026, 11, 21, 2, 45, 7, 123_000, tzinfo=UTC)
     assert _get(application, "/health") == {"running": 0, "diskFullAt": "2026-11-21T02:45:07.123Z"}
@@ -325,15 +326,12 @@ def test_queries_run_again_after_the_service_restarted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("variables", "message"),
     [
-        ({}, "SQL_SERVICE_SECRET is missing"),
-        (
-            {"SQL_SERVICE_SECRET": "short"},
-            "SQL_SERVICE_SECRET is not valid .not shown.: set it to 32 random characters",
-        ),
-        ({"SQL_SERVICE_SECRET": _SECRET}, "OBJECT_STORE_URL is missing"),
-        ({"SQL_SERVICE_SECRET": _SECRET, "OBJECT_STORE_URL": "/dir"}, "set it to file:///directory or s3://"),
+        ({}, "SQL_SERVICE_SECRET: Set it to 32 random characters"),
+        ({"SQL_SERVICE_SECRET": "short"}, "SQL_SERVICE_SECRET: Set it to 32 random characters"),
+        ({"SQL_SERVICE_SECRET": _SECRET}, "OBJECT_STORE_URL: Set it to file:///directory or s3://"),
+        ({"SQL_SERVICE_SECRET": _SECRET, "OBJECT_STORE_URL": "/dir"}, "OBJECT_STORE_URL: Set it to file://"),
     ],
 )
 def test_a_service_without_its_settings_does_not_start(variables: dict[str, str], message: str) -> None:
-    with pytest.raises(ConfigurationError, match=message):
-        make_application(variables)
+    with environment(variables), pytest.raises(ConfigurationError, match=message):
+        make_application()

@@ -1,0 +1,41 @@
+"""Names of the contract's enumerations, for drf-spectacular's ``ENUM_NAME_OVERRIDES``."""
+
+from __future__ import annotations
+
+from typing import Final
+
+#: Name and values, or where the values are. Other enumerations are named after their member.
+ENUMERATIONS: Final = {
+    "AdapterType": "accounts.serializers.tenants.ADAPTER_TYPES",
+    "CacheStatus": "logs.columns.CACHE_STATUSES",
+    "ChallengeType": ["TXT"],
+    "DigestFrequency": "analytics.models.DigestFrequency.values",
+    "DigestKind": "analytics.serializers.digests.DIGEST_KINDS",
+    "DigestUnit": "analytics.serializers.digests.DIGEST_UNITS",
+    "DomainState": "accounts.billing.domains.DomainState.__args__",
+    "EventKind": "accounts.models.events.EventKind.values",
+    "FindingCode": "rules.serializers.rulesets.FINDING_CODES",
+    "FqdnState": "accounts.serializers.billing.FQDN_STATES",
+    "GrantResource": "accounts.models.billing.GrantResource.values",
+    "GrantablePermission": "accounts.serializers.billing.PERMISSIONS",
+    "HttpMethod": "accounts.serializers.pats.METHODS",
+    "LeakGrade": "analytics.reports.leaks.LeakGrade.__args__",
+    "MembershipRole": "accounts.models.users.MembershipRole.choices",
+    "MagicLinkStatus": ["sent"],
+    "MissReason": "analytics.explain.MissReason.__args__",
+    "OAuthErrorCode": "accounts.serializers.oauth.ERRORS",
+    "PatExchangeGrantType": ["pat_exchange"],
+    "Plan": "accounts.models.billing.Plan.values",
+    "PrimaryRole": "accounts.models.users.PrimaryRole.choices",
+    "ReplayGrade": "analytics.serializers.replays.REPLAY_GRADES",
+    "ReplayState": "analytics.serializers.replays.REPLAY_STATES",
+    "RevisionAction": "accounts.models.history.RevisionAction.values",
+    "RevisionKind": "accounts.models.history.RevisionKind.values",
+    "RuleAction": "rules.serializers.rulesets.ACTIONS",
+    "Scope": "accounts.serializers.users.SCOPES",
+    "SummaryKind": "analytics.models.Kind.values",
+    "TenantRevisionKind": "analytics.reports.timeline.TENANT_REVISION_KINDS",
+    "TimelineStep": "analytics.reports.timeline.TimelineStep.__args__",
+    "TokenRefreshGrantType": ["refresh_token"],
+    "UserType": ["user"],
+}
