@@ -172,7 +172,7 @@ class RecommendationViewSet(AppViewSet):
 
     @operation(
         summary="Read what an accepted recommendation did",
-        responses={200: RecommendationEffect},
+        responses={200: RecommendationEffect, 409: refusal(409, "The recommendation is not accepted.")},
     )
     def get_recommendation_effect(
         self,
