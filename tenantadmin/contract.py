@@ -1,19 +1,11 @@
-"""Add what comes from several apps to the contract: tags, the schema of conditions, links of operations."""
+"""Add what comes from several apps to the contract: tags and the schema of conditions."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from accounts.api.links import STEPS as ACCOUNTS
-from analytics.api.links import STEPS as ANALYTICS
-from logs.api.links import STEPS as LOGS
-from rules.api.links import STEPS as RULES
 from rules.contract import rule_schemas
 from tenantadmin.lib.http import health  # noqa: F401  # the contract lists its errors
-from tenantadmin.lib.http.links import add_links
-from tosapp.api.links import STEPS as TOS
-
-STEPS: Final = (*ACCOUNTS, *RULES, *LOGS, *TOS, *ANALYTICS)
 
 #: What the tags of the viewsets mean, in the order of the contract's page.
 TAGS: Final = {
@@ -45,7 +37,6 @@ def add_from_apps(result: dict[str, Any], generator: Any, **_: Any) -> dict[str,
     schemas.update(rule_schemas())
     _accept_rules_as_read(result, schemas)
     _allow_other_statuses(schemas)
-    add_links(result["paths"], STEPS)
     return result
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.core.cache import cache
 from django.core.management import call_command
 
+from accounts.access.credentials import create_pat
 from accounts.access.scopes import ALL_SCOPES, NOT_IN_MEMBERS_PATS, Scope
 from accounts.billing.domains import register_domain
 from accounts.models import PermissionGrant, PersonalAccessToken
@@ -121,6 +122,8 @@ def seed_service() -> Seed:
             "tenantId": ids,
             "account": accounts,
             "accountId": accounts,
+            "accounts": [accounts[:1], []],
+            "pat": [create_pat(owner=world.member, name="x", scopes=[Scope.CONFIG_READ])[1]],
             "resourceId": [*ids, *accounts],
             "tenants": [ids[:1], ["*"], []],
             "scopes": [["config:read"], ["analytics:read", "cache-admin"], []],
@@ -142,8 +145,8 @@ def seed_service() -> Seed:
             "cachekey": ["k1", "k2"],
             "cacheKey": ["k1", "k2"],
             "seq": [0, 1, 2],
-            "from": [0, 1],
-            "to": [2, 3],
+            "from": [0, 1, f"{DAY}"],
+            "to": [2, 3, f"{DAY}"],
             "limit": [1, 200],
             "year": [f"{DAY:%Y}"],
             "month": [f"{DAY:%m}"],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -107,25 +106,6 @@ def test_the_contract_the_routes_and_the_permissions_name_the_same_operations(
     published = {operation["operationId"]: method for _, method, operation in operations(contract)}
     assert {route.operation: route.method.lower() for route in routes()} == published
     assert published.keys() == set(POLICIES)
-
-
-@pytest.mark.parametrize(
-    ("app", "lower"),
-    [
-        ("accounts", set()),
-        ("rules", {"accounts"}),
-        ("logs", {"accounts"}),
-        ("tosapp", {"accounts"}),
-        ("analytics", {"accounts", "rules", "logs", "tosapp"}),
-    ],
-)
-def test_an_apps_links_name_its_own_operations_and_those_of_lower_apps(app: str, lower: set[str]) -> None:
-    app_of = {route.operation: route.app for route in routes()}
-    for step in import_module(f"{app}.api.links").STEPS:
-        for target in step.targets:
-            apps = {app_of[step.source], app_of[target]}
-            assert app in apps, step
-            assert apps <= {app, *lower}, step
 
 
 def test_its_names_are_those_of_things(contract: dict[str, Any]) -> None:
