@@ -27,21 +27,22 @@ Generated from `accounts/access/policy.py` and `accounts/access/scopes.py` by
 `python -m scripts.permissions > docs/permissions.md`; do not edit it.
 
 A request is allowed only if both the claims of its token (scope, tenants, accounts, endpoints) and the
-database allow it. The scopes, tenants and accounts in a sign-in token are for those who verify it offline:
-here its user may do what the database allows, and the role of a platform admin needs a token that names it.
-The service reads rights from the database every few seconds, so changes of roles, memberships and grants,
-deactivation, deletion, the end of sessions and revocation also apply to existing tokens. All columns of
-a row apply together. A request without a valid token gets 401, and one without the right gets 403. A caller
-that may not read a user gets 403 whether the user exists or not. Platform admins get 404 for an unknown
-user, and so do owners of a tenant from `appendMemberships`, because they may add any user.
+database allow it. The scopes, tenants and accounts in a sign-in token are for programs that verify it
+offline; this service reads them from the database. Only the role of a platform admin must be in the token too.
+The service reads rights every few seconds, so changes of roles, memberships and grants, deactivation, deletion,
+the end of sessions and revocation also apply to existing tokens. All columns of a row apply together.
+
+A request without a valid token gets 401, and one without the right gets 403. A caller that may not read a
+user gets 403 whether the user exists or not. Platform admins get 404 for an unknown user, and so do owners of
+a tenant from `appendMemberships`, because they may add any user.
 
 - **Signed in** says who may call an operation with a token from signing in or refreshing. `member`, `admin`
-  and `owner` are memberships of the tenant in the path; a guest's memberships bring the scopes marked as
-  read-only below and no others. A delegated grant on the tenant or its account counts like a membership with
-  the granted scopes.
+  and `owner` are memberships of the tenant in the path. A guest's memberships give only the scopes marked as
+  read-only below. A delegated grant on the tenant or its account counts like a membership with the granted
+  scopes.
 - **PAT** is the scope that a personal access token must have. The token must also name the tenant or account:
   by its id, by the tenant's account, or by a wildcard. For raw logs and SQL it must name the tenant's id. A
-  PAT never has more rights than its owner has now, and has those of a platform admin only with a wildcard.
+  PAT never has more rights than its owner has now, and a platform admin's rights only with a wildcard.
 - **Bridge** operations are the only ones that a token with `tos_required` may call.
 - **Notes** describe further checks of the operation itself.
 """
@@ -78,12 +79,12 @@ def signed_in(policy: Policy) -> str:
         allowed = [role for role, scopes in MEMBERSHIP_SCOPES.items() if needed <= scopes - PAT_ONLY]
         if needed <= PLATFORM_ADMIN_SCOPES - PAT_ONLY:
             allowed.append("platform admin")
-        return ", ".join(allowed) or "nobody"
+        return ", ".join(allowed) or "no"
     return {
         Level.PUBLIC: "everyone, without a token",
         Level.SERVICE: "everyone",
         Level.PLATFORM: "platform admin",
-        Level.PLATFORM_PAT: "nobody",
+        Level.PLATFORM_PAT: "no",
         Level.ACCOUNT: "account owner, platform admin",
         Level.USER: "see the last column",
         Level.SELF: "the user itself",
