@@ -12,14 +12,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from logs.notifications import day_of_prefix
-from tenantadmin.lib.http.serializers import HalLinks, Link, StrictCharField, StrictSerializer
-
-
-class LogListing(serializers.Serializer[Any]):
-    """The immediate children of a level that have data."""
-
-    tenantId = serializers.UUIDField()
-    _links = HalLinks(label="")
+from tenantadmin.lib.http.serializers import StrictCharField, StrictSerializer
 
 
 @extend_schema_field({"type": "string", "pattern": "^logs/[0-9]{4}/[0-9]{2}/[0-9]{2}/([01][0-9]|2[0-3])$"})
@@ -42,13 +35,6 @@ class LogNotification(StrictSerializer):
     """Hours whose raw logs have new or changed objects."""
 
     prefixes = serializers.ListField(child=HourPrefixField(), max_length=1_000)
-
-
-class NotedDays(serializers.Serializer[Any]):
-    """The days that will be built again."""
-
-    tenantId = serializers.UUIDField()
-    days = serializers.ListField(child=serializers.DateField(), help_text="In order, each once.")
 
 
 class StatementField(StrictCharField):
@@ -80,24 +66,3 @@ class QueryAnswer(serializers.Serializer[Any]):
     rows = serializers.ListField(child=serializers.DictField())
     rowCount = serializers.IntegerField(min_value=0)
     truncated = serializers.BooleanField(help_text="True when the cap cut the result.")
-
-
-class SchemaColumn(serializers.Serializer[Any]):
-    name = serializers.CharField()
-    type = serializers.CharField(help_text="The engine's type, such as VARCHAR or BIGINT.")
-    meaning = serializers.CharField()
-    unit = serializers.CharField(allow_null=True, help_text="Such as `ms` or `bytes`; null if there is none.")
-    example = serializers.JSONField()
-
-
-class SchemaLinks(serializers.Serializer[Any]):
-    self = Link()
-    parent = Link()
-
-
-class QuerySchema(serializers.Serializer[Any]):
-    """The columns of the table that queries read."""
-
-    _links = SchemaLinks(label="")
-    table = serializers.CharField()
-    columns = SchemaColumn(many=True)

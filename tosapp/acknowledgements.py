@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from django.db import transaction
@@ -11,14 +10,13 @@ from accounts.events import record_event
 from accounts.models import User
 from accounts.models.events import EventKind
 from tenantadmin.lib.core.errors import ApiError, Forbidden, InternalError
-from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.core.structs import Email, JsonStruct
+from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
 from tosapp.active import active_terms
 from tosapp.models import Acknowledgement
 from tosapp.publishing import require_active, require_terms
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from accounts.access.principal import Principal
     from tosapp.normal import Terms
 
@@ -31,14 +29,18 @@ class TosHashMismatch(ApiError):
     message: ClassVar[str] = "These are not the active terms of service. Show the user GET /tos."
 
 
-@dataclass(frozen=True, slots=True)
-class AcknowledgementList:
-    """What a user has acknowledged, newest first; ``active_hash`` is None while there are no active terms."""
+class TosAcknowledgement(JsonStruct):
+    hash: str
+    acknowledged_at: Timestamp
 
-    email: str
+
+class TosAckList(JsonStruct):
+    """A user's acknowledgements, newest first."""
+
+    email: Email
     active_hash: str | None
-    is_up_to_date: bool
-    acknowledgements: Sequence[Acknowledgement]
+    up_to_date: bool
+    acknowledgements: list[TosAcknowledgement]
 
 
 def must_acknowledge(user: User) -> bool:
@@ -51,7 +53,7 @@ def must_acknowledge(user: User) -> bool:
     return terms is not None and user.tos != terms.hash
 
 
-def read_acknowledgements(principal: Principal) -> AcknowledgementList:
+def read_acknowledgements(principal: Principal) -> TosAckList:
     """Return what the caller has acknowledged.
 
     Raises:
@@ -60,11 +62,14 @@ def read_acknowledgements(principal: Principal) -> AcknowledgementList:
     terms = active_terms().get()
     user = principal.rights.user_id
     last = User.objects.filter(pk=user).values_list("tos", flat=True).first()
-    return AcknowledgementList(
+    return TosAckList(
         email=principal.email,
         active_hash=terms.hash if terms else None,
-        is_up_to_date=terms is None or last == terms.hash,
-        acknowledgements=list(Acknowledgement.objects.filter(user=user)),
+        up_to_date=terms is None or last == terms.hash,
+        acknowledgements=[
+            TosAcknowledgement(hash=row.hash, acknowledged_at=format_timestamp(row.acknowledged_at))
+            for row in Acknowledgement.objects.filter(user=user)
+        ],
     )
 
 

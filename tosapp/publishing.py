@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from django.db import connection, transaction
@@ -10,13 +9,13 @@ from django.db import connection, transaction
 from accounts.events import record_event
 from accounts.models.events import EventKind
 from tenantadmin.lib.core.errors import BadRequest, Conflict, Detail, NotFound, ValidationFailed
-from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.core.structs import Email, JsonStruct
+from tenantadmin.lib.core.timestamps import Timestamp, now
 from tenantadmin.lib.objectstore import default_store
 from tosapp.active import TosNotLoaded, active_terms
 from tosapp.announcement import announce
 from tosapp.normal import HASH, Terms, terms_of
 from tosapp.store import (
-    Publication,
     last_publication,
     read_current,
     read_historical,
@@ -33,15 +32,16 @@ class TermsChanged(Conflict):
     message: ClassVar[str] = "Other terms were published in the meantime. Compare your text with them."
 
 
-@dataclass(frozen=True, slots=True)
-class PublishResult:
-    """What a publication did; ``published`` is false if the document was active already."""
+class TosPublishResult(JsonStruct):
+    """``published`` is false where the document was active already."""
 
+    hash: str
     published: bool
-    publication: Publication
+    published_at: Timestamp
+    published_by: Email
 
 
-def publish(markdown: str, *, actor: str, replacing: str | None = None) -> PublishResult:
+def publish(markdown: str, *, actor: str, replacing: str | None = None) -> TosPublishResult:
     """Make ``markdown`` the active terms; ``actor`` is the email of who publishes.
 
     Publishing the active document again writes nothing. ``replacing`` is the hash of the terms that the
@@ -67,7 +67,12 @@ def publish(markdown: str, *, actor: str, replacing: str | None = None) -> Publi
             record_event(EventKind.TERMS_PUBLISHED, actor=actor, subject=terms.hash, before=before)
     active_terms().adopt(terms)
     announce(terms.hash)
-    return PublishResult(published=known is None, publication=publication)
+    return TosPublishResult(
+        hash=publication.hash,
+        published=known is None,
+        published_at=publication.published_at,
+        published_by=publication.published_by,
+    )
 
 
 def require_terms(markdown: str) -> Terms:

@@ -1,4 +1,4 @@
-"""The terms of service and their acknowledgements, for bodies, answers and the contract.
+"""Serializers of the terms of service, for bodies and for the contract.
 
 Contract: Terms of service.
 """
@@ -10,36 +10,13 @@ from typing import Any
 
 from rest_framework import serializers
 
-from tenantadmin.lib.http.serializers import StrictCharField, StrictSerializer, TimestampField
+from tenantadmin.lib.http.serializers import StrictCharField, StrictSerializer
 
 
 class TosDocument(StrictSerializer):
     """The terms, whole."""
 
     markdown = StrictCharField(allow_blank=True, trim_whitespace=False)
-
-
-class TosPublishResult(serializers.Serializer[Any]):
-    """``published`` is false where the document was active already."""
-
-    hash = serializers.CharField(source="publication.hash")
-    published = serializers.BooleanField()
-    publishedAt = serializers.DateTimeField(source="publication.published_at")
-    publishedBy = serializers.EmailField(source="publication.published_by")
-
-
-class TosAcknowledgement(serializers.Serializer[Any]):
-    hash = serializers.CharField()
-    acknowledgedAt = TimestampField(source="acknowledged_at")
-
-
-class TosAckList(serializers.Serializer[Any]):
-    """A user's acknowledgements, newest first."""
-
-    email = serializers.EmailField()
-    activeHash = serializers.CharField(source="active_hash", allow_null=True)
-    upToDate = serializers.BooleanField(source="is_up_to_date")
-    acknowledgements = TosAcknowledgement(many=True)
 
 
 class TosHashMismatch(serializers.Serializer[Any]):

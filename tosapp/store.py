@@ -7,13 +7,14 @@ two writes the earlier document is still active, and publishing again completes 
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 from django.core.files.base import ContentFile
 
-from tenantadmin.lib.core.timestamps import format_timestamp
+from tenantadmin.lib.core.rendering import dump_json
+from tenantadmin.lib.core.structs import JsonStruct
+from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp
 from tenantadmin.lib.objectstore import ObjectNotFound
 from tosapp.normal import Terms, terms_of
 
@@ -26,12 +27,11 @@ CURRENT: Final = "tos/current.md"
 AUDIT: Final = "tos/audit/"
 
 
-@dataclass(frozen=True, slots=True)
-class Publication:
-    """One record of the audit: ``published_at`` as the API shows it, ``published_by`` an email."""
+class Publication(JsonStruct):
+    """One record of the audit. ``published_by`` is an email."""
 
     hash: str
-    published_at: str
+    published_at: Timestamp
     published_by: str
 
 
@@ -42,15 +42,10 @@ def write_publication(store: ObjectStore, terms: Terms, *, at: dt.datetime, by: 
         StoreError: the store failed; the earlier document is still active.
     """
     publication = Publication(hash=terms.hash, published_at=format_timestamp(at), published_by=by)
-    record = {
-        "hash": publication.hash,
-        "publishedAt": publication.published_at,
-        "publishedBy": publication.published_by,
-    }
     text = terms.markdown.encode()
     audit = f"{AUDIT}{publication.published_at}-{terms.hash}.json"
     store.save(_historical(terms.hash), ContentFile(text))
-    store.save(audit, ContentFile(json.dumps(record, indent=1).encode()))
+    store.save(audit, ContentFile(msgspec.json.format(dump_json(publication), indent=1)))
     store.save(CURRENT, ContentFile(text))
     return publication
 
@@ -83,10 +78,7 @@ def last_publication(store: ObjectStore, md5: str) -> Publication | None:
     if not keys:
         return None
     with store.open(max(keys)) as file:
-        record = json.load(file)
-    return Publication(
-        hash=record["hash"], published_at=record["publishedAt"], published_by=record["publishedBy"]
-    )
+        return msgspec.json.decode(file.read(), type=Publication)
 
 
 def _historical(md5: str) -> str:

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import datetime as dt
+from typing import TYPE_CHECKING, Annotated
+from uuid import UUID
 
 from drf_spectacular.utils import OpenApiExample
+from msgspec import Meta
 from rest_framework.response import Response
 
 from accounts.viewsets import AppViewSet
 from logs.notifications import notify
-from logs.serializers import LogNotification, NotedDays
+from logs.serializers import LogNotification
+from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from rest_framework.request import Request
+
+
+class NotedDays(JsonStruct):
+    """The days that will be built again."""
+
+    tenant_id: UUID
+    days: Annotated[list[dt.date], Meta(description="In order, each once.")]
 
 
 class NotificationViewSet(AppViewSet):
@@ -36,4 +45,4 @@ class NotificationViewSet(AppViewSet):
     def notify_logs(self, request: Request, tenant: UUID) -> Response:
         days = sorted(set(self.body["prefixes"]))
         notify(tenant=tenant, days=days)
-        return Response({"tenantId": str(tenant), "days": [day.isoformat() for day in days]}, status=202)
+        return Response(NotedDays(tenant_id=tenant, days=days), status=202)

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
+import msgspec
 from django.http import StreamingHttpResponse
 from django.urls import reverse
 from django.utils.text import compress_sequence
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse
+from msgspec import Meta
 from rest_framework.response import Response
 
 from accounts.viewsets import AppViewSet
 from logs.audit import Reader
 from logs.columns import COLUMNS, DAY_COLUMN
 from logs.queries import run_query
-from logs.serializers import QueryAnswer, QueryBody, QuerySchema
+from logs.serializers import QueryAnswer, QueryBody
 from logs.sql.results import csv_pieces, json_pieces, ndjson_pieces, parquet_pieces
 from tenantadmin.lib.core.addresses import client_address
 from tenantadmin.lib.core.serving import disconnection_of
+from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.http.budgets import QUERY
-from tenantadmin.lib.http.hal import link
+from tenantadmin.lib.http.hal import Link, link
 from tenantadmin.lib.http.negotiation import accepts_gzip, preferred_media_type
 from tenantadmin.lib.http.parsers import AnyTextJsonParser
 from tenantadmin.lib.http.schema import refusal
@@ -66,6 +69,27 @@ _DOWNLOADS: Final[Mapping[str, Mapping[str, str]]] = {
     "text/csv": {"Content-Disposition": 'attachment; filename="proxy_logs.csv"'},
     _PARQUET: {"Content-Disposition": 'attachment; filename="proxy_logs.parquet"'},
 }
+
+
+class SchemaColumn(JsonStruct):
+    name: str
+    type: Annotated[str, Meta(description="The engine's type, such as VARCHAR or BIGINT.")]
+    meaning: str
+    unit: Annotated[str | None, Meta(description="Such as `ms` or `bytes`; null if there is none.")]
+    example: Any
+
+
+class SchemaLinks(JsonStruct):
+    self_: Link
+    parent: Link
+
+
+class QuerySchema(JsonStruct):
+    """The columns of the table that queries read."""
+
+    links: SchemaLinks = msgspec.field(name="_links")
+    table: str
+    columns: list[SchemaColumn]
 
 
 class QueryViewSet(AppViewSet):
@@ -138,22 +162,16 @@ class QueryViewSet(AppViewSet):
         responses={200: QuerySchema},
     )
     def get_query_schema(self, request: Request, tenant: UUID) -> Response:
-        return Response(
-            {
-                "_links": {
-                    "self": link(request.path),
-                    "parent": link(reverse("tenant", kwargs={"tenant": tenant})),
-                },
-                "table": "proxy_logs",
-                "columns": [
-                    {
-                        "name": column.name,
-                        "type": column.type.value,
-                        "meaning": column.meaning,
-                        "unit": column.unit,
-                        "example": column.example,
-                    }
-                    for column in (*COLUMNS, DAY_COLUMN)
-                ],
-            }
-        )
+        parent = link(reverse("tenant", kwargs={"tenant": tenant}))
+        columns = [
+            SchemaColumn(
+                name=column.name,
+                type=column.type.value,
+                meaning=column.meaning,
+                unit=column.unit,
+                example=column.example,
+            )
+            for column in (*COLUMNS, DAY_COLUMN)
+        ]
+        links = SchemaLinks(self_=link(request.path), parent=parent)
+        return Response(QuerySchema(links=links, table="proxy_logs", columns=columns))

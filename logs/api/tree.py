@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
+import msgspec
 from django.http import HttpResponse, StreamingHttpResponse
 from django.urls import reverse
 from drf_spectacular.types import OpenApiTypes
@@ -13,18 +15,23 @@ from rest_framework.response import Response
 from accounts.viewsets import AppViewSet
 from logs.audit import Reader
 from logs.parameters import DAY, FILE, HOUR, MONTH, YEAR
-from logs.serializers import LogListing
 from logs.tree import JSON, NDJSON, OCTETS, list_names, read_object
 from tenantadmin.lib.core.addresses import client_address
-from tenantadmin.lib.http.hal import hrefs, item, links
+from tenantadmin.lib.core.structs import JsonStruct
+from tenantadmin.lib.http.hal import HalLinks, hrefs, item, links
 from tenantadmin.lib.http.viewsets import operation
 from tenantadmin.lib.objectstore import default_store
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from django.http import HttpResponseBase
     from rest_framework.request import Request
+
+
+class LogListing(JsonStruct):
+    """The immediate children of a level that have data."""
+
+    tenant_id: UUID
+    links: HalLinks = msgspec.field(name="_links")
 
 
 class LogTreeViewSet(AppViewSet):
@@ -127,7 +134,7 @@ class LogTreeViewSet(AppViewSet):
             parent=reverse(parent, kwargs=above or dict(list(self.kwargs.items())[:-1])),
             items=[item(name, href(name)) for name in names],
         )
-        return Response({"tenantId": str(tenant), "_links": found})
+        return Response(LogListing(tenant_id=tenant, links=found))
 
     @property
     def _reader(self) -> Reader:

@@ -20,7 +20,7 @@ from tenantadmin.lib.objectstore import StoreError
 from tests import factories
 from tests.admin.reading import text_of
 from tosapp.active import active_terms
-from tosapp.admin import pages as terms_page
+from tosapp.admin import terms as terms_page
 from tosapp.admin.terms import render_markdown
 from tosapp.models import Acknowledgement
 from tosapp.normal import terms_of

@@ -133,7 +133,7 @@ def seed_service() -> Seed:
             "fqdn": [fqdn],
             "fqdns": [[], [fqdn], ["other.gateway.localhost"]],
             "domain": ["example.org", "example.net"],
-            "md5": [terms.publication.hash],
+            "md5": [terms.hash],
             "markdown": [TERMS, "# Other"],
             "marker": ["m1", "m2"],
             "markerId": ["m1", "m3"],

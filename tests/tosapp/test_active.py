@@ -8,6 +8,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import pytest
 
+from tenantadmin.lib.core.timestamps import Timestamp
 from tenantadmin.lib.objectstore import LocalStore, StoreError
 from tests.objects import read_object
 from tosapp.active import ActiveTerms, TosNotLoaded
@@ -75,7 +76,9 @@ def test_terms_announced_before_the_first_read_are_read(object_store: Path) -> N
 def test_a_publication_is_recorded_with_its_hash_time_and_publisher(object_store: Path) -> None:
     store = LocalStore(object_store)
     publication = write_publication(store, FIRST, at=AT, by="admin@example.org")
-    assert publication == Publication(FIRST.hash, "2026-11-21T02:45:07.123Z", "admin@example.org")
+    assert publication == Publication(
+        hash=FIRST.hash, published_at=Timestamp("2026-11-21T02:45:07.123Z"), published_by="admin@example.org"
+    )
     assert last_publication(store, FIRST.hash) == publication
     key = f"tos/audit/2026-11-21T02:45:07.123Z-{FIRST.hash}.json"
     assert json.loads(read_object(store, key)) == {

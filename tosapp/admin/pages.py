@@ -116,7 +116,7 @@ class TermsEditPage(ActPage):
             raise ObjectStoreUnreachable from error
         if not result.published:
             raise SameTerms
-        self.published = result.publication.hash
+        self.published = result.hash
         who = "1 user" if again == 1 else f"{again} users"
         return f"Published. {who} will be asked again.", {"hash": self.published}
 

@@ -12,9 +12,9 @@ from rest_framework.response import Response
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.http.schema import refusal
 from tenantadmin.lib.http.viewsets import operation
-from tosapp.acknowledgements import acknowledge, read_acknowledgements
-from tosapp.publishing import publish, read_by_hash, require_active
-from tosapp.serializers import TosAckList, TosDocument, TosHashMismatch, TosPublishResult
+from tosapp.acknowledgements import TosAckList, acknowledge, read_acknowledgements
+from tosapp.publishing import TosPublishResult, publish, read_by_hash, require_active
+from tosapp.serializers import TosDocument, TosHashMismatch
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
@@ -52,7 +52,7 @@ class TermsViewSet(AppViewSet):
     )
     def publish_tos(self, request: Request) -> Response:
         result = publish(self.body["markdown"], actor=self.principal.email)
-        return Response(TosPublishResult(result).data, status=201 if result.published else 200)
+        return Response(result, status=201 if result.published else 200)
 
     @operation(
         summary="Terms of service, active or superseded, by their hash",
@@ -74,7 +74,7 @@ class AcknowledgementViewSet(AppViewSet):
         responses={200: TosAckList, 503: refusal(503)},
     )
     def list_acknowledgements(self, request: Request, email: str) -> Response:
-        return Response(TosAckList(read_acknowledgements(self.principal)).data)
+        return Response(read_acknowledgements(self.principal))
 
     @operation(
         summary="Acknowledge the active terms of service",
