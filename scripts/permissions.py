@@ -28,9 +28,10 @@ Generated from `accounts/access/policy.py` and `accounts/access/scopes.py` by
 
 A request is allowed only if both the claims of its token (scope, tenants, accounts, endpoints) and the
 database allow it. The scopes, tenants and accounts in a sign-in token are for programs that verify it
-offline; this service reads them from the database. Only the role of a platform admin must be in the token too.
-The service reads rights every few seconds, so changes of roles, memberships and grants, deactivation, deletion,
-the end of sessions and revocation also apply to existing tokens. All columns of a row apply together.
+offline; this service reads them from the database. Only the role of a platform admin must be in the token
+too. The service reads rights every few seconds, so changes of roles, memberships and grants, deactivation,
+deletion, the end of sessions and revocation also apply to existing tokens. All columns of a row apply
+together.
 
 A request without a valid token gets 401, and one without the right gets 403. A caller that may not read a
 user gets 403 whether the user exists or not. Platform admins get 404 for an unknown user, and so do owners of
