@@ -1,1 +1,0 @@
-"""Mutation testing: change one thing in a module, and see whether a test notices. docs/contributing.md."""
