@@ -1,4 +1,4 @@
-"""The page of an account: its plan with the limits against use, domains, tenants, changes."""
+"""Data of an account's page: use and limits of its plan, domains, tenants, changes."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ if TYPE_CHECKING:
     from accounts.billing.dns import DomainChallenge
     from accounts.tenants.plans import PlanLimits
 
-#: Tenants that the page lists.
+#: Number of tenants that the page lists.
 _TENANTS: Final = 50
-#: In an account with more tenants, the page does not look for those that use the most.
+#: In an account with more tenants, the page does not search for the tenants that use the most.
 _MANY: Final = 500
 _CHANGES: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """How much of something is used, and how much the plan allows; ``limit`` None means no limit."""
+    """Number of resources in use, and the limit of the plan (None: no limit)."""
 
     count: int
     limit: int | None
 
     @property
     def is_full(self) -> bool:
-        """True if the plan allows no more."""
+        """True if the limit is reached."""
         return self.limit is not None and self.count >= self.limit
 
     @property
     def is_over(self) -> bool:
-        """True if the plan allows less: it was changed later."""
+        """True if the limit is exceeded, after a change of plan."""
         return self.limit is not None and self.count > self.limit
 
 
 @dataclass(frozen=True, slots=True)
 class TenantUse:
-    """A live tenant and what it uses."""
+    """A live tenant with its FQDNs and rules."""
 
     tenant: Tenant
     fqdns: Use
@@ -59,21 +59,21 @@ class TenantUse:
 
 @dataclass(frozen=True, slots=True)
 class AccountDomain:
-    """A domain, and the DNS record that proves who controls it."""
+    """A domain, with the DNS record that proves control of it."""
 
     domain: Domain
     challenge: DomainChallenge
-    #: The name of the account that the domain is verified for, if that is another one.
+    #: Name of another account for which the domain is verified.
     taken_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class AccountView:
-    """What the page of an account shows."""
+    """Data of an account's page."""
 
     owners: Sequence[str]
     tenants: Use
-    #: Those that use the most, or in an account with many tenants the first by name.
+    #: The tenants that use the most; in an account with many tenants, the first by name.
     tenant_uses: Sequence[TenantUse]
     has_many: bool
     domains: Sequence[AccountDomain]
@@ -81,7 +81,7 @@ class AccountView:
 
 
 def read_account_view(account: Account) -> AccountView:
-    """Return what the page of an account shows, in a constant number of queries."""
+    """Return the data of an account's page, in a constant number of queries."""
     limits = limits_of(account.plan)
     live = Tenant.objects.filter(account=account, deleted_at__isnull=True)
     count = live.count()
@@ -128,7 +128,7 @@ def _use_of(tenant: Any, limits: PlanLimits) -> TenantUse:
 
 @dataclass(frozen=True, slots=True)
 class PlanOffer:
-    """A plan, and what of the account would be over its limits."""
+    """A plan, and the account's resources that exceed its limits."""
 
     plan: str
     limits: PlanLimits
@@ -136,7 +136,7 @@ class PlanOffer:
 
 
 def compare_plans(account_id: UUID) -> list[PlanOffer]:
-    """Return every plan with what would be over its limits. What is over stays, but nothing can be added."""
+    """Return every plan with the resources over its limits. They would be kept; new ones are refused."""
     live = Tenant.objects.filter(account=account_id, deleted_at__isnull=True)
     tenants = live.count()
     heaviest = list(_heaviest(live))

@@ -1,7 +1,4 @@
-"""The actions on users and domains on the admin site. They call the same functions as the API.
-
-Contract: Users, roles; decisions on what ends with whom: docs/permissions.md.
-"""
+"""Actions on users and domains on the admin site. They call the same functions as the API."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ _MAX_NAMES: Final = 10
 
 
 def _demote(request: HttpRequest, user: User) -> None:
-    # Somebody else may have made this user a guest since the page was shown.
+    # Another admin may have made this user a guest since the page was shown.
     _require(user, "This user is no platform admin.", role=PrimaryRole.ADMIN)
     replace_roles(user.email, primary=PrimaryRole.USER, scopes=None, actor=str(request.user))
 
@@ -104,7 +101,7 @@ def _is_last_admin(user: User) -> str:
 
 
 def _warn_of_admin(request: HttpRequest, user: User) -> list[str]:
-    """Warn what else happens if ``user`` is an active platform admin and loses that role."""
+    """Return warnings about what else ends if ``user`` loses the role of an active platform admin."""
     if not user.is_platform_admin:
         return []
     tokens = [f"{token.name} ({token})" for token in wildcard_tokens(user)]
@@ -120,7 +117,7 @@ def _warn_of_admin(request: HttpRequest, user: User) -> list[str]:
 
 def _warn_of_ownerships(user: User) -> list[str]:
     names = sole_ownerships(user)
-    return [f"Nobody else owns {_join_names(names)}."] if names else []
+    return [f"This user is the only owner of {_join_names(names)}."] if names else []
 
 
 def _reset_second_factor(request: HttpRequest, user: User) -> None:
@@ -154,7 +151,7 @@ def _verify(request: HttpRequest, domain: Domain) -> None:
 
 
 def _others(domain: Domain) -> QuerySet[Domain]:
-    """Return the same name of other accounts."""
+    """Return the rows of other accounts for the same name."""
     return Domain.objects.filter(name=domain.name).exclude(pk=domain.pk).select_related("account")
 
 
@@ -185,7 +182,7 @@ USER_ACTIONS: Final = (
             name="demote",
             title="Demote to user",
             done="Demoted to user",
-            follows="A platform admin becomes a user, within five seconds for tokens that are out already. "
+            effect="A platform admin becomes a user. Issued tokens lose the role within five seconds. "
             "Personal access tokens with a wildcard are revoked.",
             do=_demote,
             refusal=_no_demotion,
@@ -197,8 +194,8 @@ USER_ACTIONS: Final = (
             name="make_support",
             title="Make support",
             done="Made support",
-            follows="Support may enter this site: look at everything but logs, invalidate cached results and "
-            "rebuild days. It gives no right in the API.",
+            effect="Support may read everything on this site but logs, invalidate cached results and rebuild "
+            "days. The role gives no rights in the API.",
             do=_make_support,
             refusal=lambda _, user: "Is support already" if user.is_support else "",
         )
@@ -208,7 +205,7 @@ USER_ACTIONS: Final = (
             name="end_support",
             title="End support",
             done="Support ended",
-            follows="Who is no longer staff leaves this site at once.",
+            effect="The user can no longer use this site.",
             do=_end_support,
             refusal=lambda _, user: "" if user.is_support else "Is not support",
         )
@@ -218,9 +215,9 @@ USER_ACTIONS: Final = (
             name="deactivate",
             title="Deactivate",
             done="Deactivated",
-            follows="Who is deactivated does not get in, and within five seconds no token works. Sessions "
-            "and sign-in links end for good, and so do personal access tokens with a wildcard. Other "
-            "personal access tokens work again once the user is activated.",
+            effect="The user can no longer sign in, and tokens stop working within five seconds. Sessions, "
+            "sign-in links and personal access tokens with a wildcard end for good. Other personal "
+            "access tokens work again once the user is activated.",
             do=_deactivate,
             refusal=_no_deactivation,
             warn=_warn_of_deactivation,
@@ -231,8 +228,8 @@ USER_ACTIONS: Final = (
             name="activate",
             title="Activate",
             done="Activated",
-            follows="Who is activated may sign in again. Personal access tokens that have neither expired "
-            "nor been revoked work again; sessions from before do not.",
+            effect="The user can sign in again. Personal access tokens that have neither expired nor been "
+            "revoked work again; earlier sessions do not.",
             do=_activate,
             refusal=lambda _, user: "Is active already" if user.is_active else "",
         )
@@ -242,8 +239,8 @@ USER_ACTIONS: Final = (
             name="reset_second_factor",
             title="Reset second factor",
             done="Second factor reset",
-            follows="Passkeys, authenticator app and recovery codes are removed. The user is asked for a new "
-            "second factor at once. Make sure that the person who asks is the user.",
+            effect="Passkeys, authenticator app and recovery codes are removed. The user is asked for a new "
+            "second factor at once. Make sure that the request comes from the user.",
             do=_reset_second_factor,
             refusal=_no_reset,
         )
@@ -253,8 +250,8 @@ USER_ACTIONS: Final = (
             name="unlink",
             title="Unlink identity provider",
             done="Identity provider unlinked",
-            follows="The next identity provider that proves the user's address is linked. Make sure that the "
-            "person who asks is the user.",
+            effect="The next identity provider that proves the user's address is linked. Make sure that the "
+            "request comes from the user.",
             do=_unlink,
             refusal=lambda _, user: "" if user.identity_subject else "No identity provider is linked",
             warn=lambda _, user: [f"Signs in through {user.identity_provider}."],
@@ -265,7 +262,7 @@ USER_ACTIONS: Final = (
             name="delete",
             title="Delete",
             done="Deleted",
-            follows="A deleted user does not come back. The history of documents keeps the email.",
+            effect="A deleted user cannot be restored. The history of documents keeps the email.",
             do=_delete,
             refusal=_no_deletion,
             warn=_warn_of_deletion,
@@ -279,7 +276,7 @@ DOMAIN_ACTIONS: Final = (
             name="verify",
             title="Verify by hand",
             done="Verified by hand",
-            follows="The account's tenants may claim every FQDN in the domain, and no other account can "
+            effect="The account's tenants may claim every FQDN in the domain, and no other account can "
             "verify it, though the DNS does not prove who controls it.",
             do=_verify,
             refusal=_no_verification,

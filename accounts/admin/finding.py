@@ -1,4 +1,4 @@
-"""Find tenants by what a customer says: the start of the name, the id, an FQDN, or a member's address."""
+"""Search tenants by the start of the name, the id, an FQDN, or a member's email."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from accounts.models.tenants import tenant_name_key
 if TYPE_CHECKING:
     from django.db.models import QuerySet
 
-#: Tenants of one address that are looked at.
+#: At most this many tenants of one email are found.
 _MAX_OF_ADDRESS: Final = 100
 
 
 def tenants_matching(term: str) -> Q:
-    """Return the filter for the tenants that ``term`` means. FQDN and address are looked up on their own.
+    """Return a filter for tenants whose start of name, id, FQDN or member's email is ``term``.
 
-    Each part of the filter uses an index: 100,000 names are not read.
+    Each part uses an index. FQDN and email are looked up in queries of their own.
     """
     term = term.strip()
     ids: list[UUID] = list(_tenants_named(term.lower()))

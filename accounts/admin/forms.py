@@ -1,4 +1,4 @@
-"""Text editors (Ace, with its size in our style sheet) and checks of forms on staff pages."""
+"""Text editors (Ace) and checks of forms on staff pages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def sql_editor() -> AceWidget:
 
 
 def _editor(*, label: str, **options: Any) -> AceWidget:
-    # The content policy forbids inline style, and workers from elsewhere.
+    # The content policy forbids inline styles (the size is in admin.css) and workers of other origins.
     return AceWidget(
         theme="textmate",
         width=None,
@@ -45,7 +45,7 @@ def _editor(*, label: str, **options: Any) -> AceWidget:
 
 
 def require_etag(etag: str) -> Callable[[str], None]:
-    """Return a function that refuses any entity tag but ``etag``."""
+    """Return a check that raises `Conflict` for any entity tag but ``etag``."""
 
     def require(stored: str) -> None:
         if stored != etag:
@@ -55,5 +55,5 @@ def require_etag(etag: str) -> Callable[[str], None]:
 
 
 def split_ids(text: str) -> frozenset[str]:
-    """Return the ids in a text, in which commas are between them."""
+    """Return the ids in a comma-separated text."""
     return frozenset(filter(None, (part.strip() for part in text.split(","))))

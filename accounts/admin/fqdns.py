@@ -1,4 +1,4 @@
-"""Look up an FQDN: whose it is, until when, and what a claim of it would answer."""
+"""Look up an FQDN: its owner, how long it is reserved, and the answer to a claim."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Sequence
 
-#: Tenants that a search for the claiming one may find; more are too many to choose from.
+#: A search for the claiming tenant shows at most this many to choose from.
 _MAX_TENANTS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a claim would be refused: the status and the code of the answer, and a sentence."""
+    """A reason to refuse a claim: status and code of the answer, and a sentence."""
 
     status: int
     code: str
@@ -34,11 +34,13 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class FoundFqdn:
-    """What is known about a host name.
+    """A host name and its owner.
 
-    ``holder`` is its row while a tenant holds it; with ``until``, it was released and stays reserved for that
-    tenant until then. ``tenant`` is None if the holder's row is gone. ``domains`` are the registered domains
-    that it lies in, verified ones first.
+    Attributes:
+        holder: the row of the name while a tenant owns it.
+        until: set if the tenant released the name; it is reserved for that tenant until then.
+        tenant: None if the owner's row is gone.
+        domains: the registered domains that contain the name, verified ones first.
     """
 
     name: str
@@ -51,19 +53,19 @@ class FoundFqdn:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a claim by a tenant would answer: 200 if nothing refuses it. Choose among ``tenants`` if many."""
+    """The answer to a claim: 200 without ``refusals``. The reader chooses among several ``tenants``."""
 
     tenants: Sequence[Tenant]
     refusals: Sequence[Refusal] = field(default=())
 
     @property
     def tenant(self) -> Tenant | None:
-        """The tenant, if just one was found."""
+        """The tenant, if exactly one was found."""
         return self.tenants[0] if len(self.tenants) == 1 else None
 
 
 def find_fqdn(text: str) -> FoundFqdn:
-    """Look up a host name as somebody types it.
+    """Look up a host name as typed.
 
     Raises:
         BadRequest: it is not a host name.
@@ -93,18 +95,20 @@ def find_fqdn(text: str) -> FoundFqdn:
     )
 
 
-def try_claim(found: FoundFqdn, said: str) -> Claim:
-    """Say what the tenant that ``said`` means would be answered if its configuration named the FQDN."""
-    tenants = list(
-        Tenant.objects.select_related("account", "config").filter(tenants_matching(said))[: _MAX_TENANTS + 1]
-    )
+def try_claim(found: FoundFqdn, search: str) -> Claim:
+    """Return the answer the tenant would get if it claimed this FQDN.
+
+    ``search`` is the start of the tenant's name, its id, an FQDN or a member's email.
+    """
+    matching = Tenant.objects.select_related("account", "config").filter(tenants_matching(search))
+    tenants = list(matching[: _MAX_TENANTS + 1])
     if len(tenants) != 1:
         return Claim(tenants)
     return Claim(tenants, list(_refusals(found, tenants[0])))
 
 
 def _refusals(found: FoundFqdn, tenant: Tenant) -> list[Refusal]:
-    """Return why, in the order in which a write of the configuration checks; nothing if it would succeed."""
+    """Return the reasons in the order in which a write of the configuration checks them."""
     if tenant.deleted_at is not None:
         return [Refusal(404, "not_found", "The tenant is deleted.")]
     names = tenant.config.document["fqdns"]

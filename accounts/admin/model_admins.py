@@ -1,7 +1,7 @@
-"""Admin pages of people, tokens, accounts, tenants and history.
+"""Lists of people, tokens, accounts, tenants and history on the admin site.
 
-Documents change by their one write function alone. Here staff look and search, end rights and verify domains:
-by the functions that the API calls (`accounts.admin.actions`).
+Staff search and read rows. Their actions, such as revoking and verifying, call the functions of the API
+(`accounts.admin.actions`).
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class RefreshTokenAdmin(ReadOnlyAdmin):
 
 @admin.register(PermissionGrant)
 class PermissionGrantAdmin(NamingAdmin):
-    actions = (revocation("It acts within five seconds, on tokens that are out already.", end_grant),)
+    actions = (revocation("It takes effect within five seconds, also on tokens already issued.", end_grant),)
     named = ("resource_id",)
     list_display = (
         *("grantee", "resource", "resource_id", "permissions"),
@@ -149,7 +149,7 @@ class AccountAdmin(ReadOnlyAdmin):
     list_display = ("name", "id", "plan", "tenant_count", "billing_email", "modified_at", "deleted_at")
     list_filter = ("plan", ("deleted_at", admin.EmptyFieldListFilter))
     search_fields = ("name__istartswith", "id", "owners__email", "billing_email")
-    search_help_text = "The start of the name, the id, the email of an owner or that of bills."
+    search_help_text = "The start of the name, the id, the email of an owner or the billing email."
     inlines = (TenantInline,)
 
     def prepare(self, rows: Sequence[Any]) -> None:
@@ -230,7 +230,7 @@ class RevisionAdmin(NamingAdmin):
 
 @admin.register(Event)
 class EventAdmin(NamingAdmin):
-    """Events of everybody. The filters and the search use indexes, because the table is large."""
+    """All events. The filters and the search use indexes, because the table is large."""
 
     named = ("tenant_id", "account_id")
     list_display = (

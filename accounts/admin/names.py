@@ -1,4 +1,4 @@
-"""Show names next to the ids of tenants and accounts, on admin pages of rows that store only the id."""
+"""Show names beside the ids of tenants and accounts, for rows that store only the id."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
     from tenantadmin.lib.http.admin_lists import Shown
 
-    #: Maps the id of a tenant or account to the address of its page and its name.
+    #: The address of its page and its name, by the id of a tenant or account.
     Names = Mapping[UUID, tuple[str, str]]
 
 
 class NamingAdmin(ReadOnlyAdmin):
-    """Shows and finds rows by the names of the tenants and accounts whose ids are in the fields ``named``.
+    """Shows and searches the names of the tenants and accounts whose ids are in the fields ``named``.
 
     The fields are UUIDs, foreign keys to tenants, or lists of ids as text.
     """
@@ -67,9 +67,9 @@ class NamingAdmin(ReadOnlyAdmin):
 
 
 def ids_meant(term: str) -> list[UUID]:
-    """Return the tenants and accounts that ``term`` means: by id, by the start of the name, by an FQDN."""
+    """Return the ids of tenants and accounts whose id, start of name or FQDN is ``term``."""
     if "@" in term or "\0" in term:
-        # Rows about a person are other rows than those of the person's tenants.
+        # An email means rows about the person, not rows of the person's tenants.
         return []
     tenants = Tenant.objects.filter(tenants_matching(term)).order_by("pk")
     accounts = Account.objects.filter(name__istartswith=term).order_by("pk")
@@ -78,13 +78,13 @@ def ids_meant(term: str) -> list[UUID]:
         *accounts.values_list("pk", flat=True)[:MAX_RELATED],
     ]
     with suppress(ValueError):
-        # Rows outlive the tenant that they are about.
+        # Rows outlive the tenant.
         found.append(UUID(term))
     return found
 
 
 def names_of(ids: Iterable[UUID]) -> Names:
-    """Return the pages and names of the tenants and accounts among ``ids``, in two queries."""
+    """Return page and name of each tenant and account among ``ids``, in two queries."""
     wanted = set(ids)
     pages: dict[type[Tenant | Account], str] = {
         Tenant: "admin:tenant",
@@ -105,7 +105,7 @@ def ids_in(row: Any, field: Any) -> list[UUID]:
 
 
 def named_ids(field: Any, *, short: bool = False) -> Callable[[Any], str]:
-    """Return a function that shows the ids in ``field``, each with the name of its tenant or account.
+    """Return a display function for the ids in ``field``, each with the name of its tenant or account.
 
     ``short`` shortens the ids to eight digits, for columns of lists.
     """

@@ -1,6 +1,6 @@
-"""End many rights at once, hand ownerships over, and offboard a person: by the functions that the API calls.
+"""Revoke many rights at once, transfer ownerships, and offboard a user, with the functions of the API.
 
-Each function works in one transaction: all of it happens, or nothing.
+Each function is one transaction.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def revoke_rights(rights: Sequence[Right], *, actor: str) -> int:
-    """End rights; return how many. One that has ended meanwhile does not count.
+    """Revoke rights. Return how many; a right that has already ended does not count.
 
     Raises:
         Refused: an account would have no owner.
@@ -47,7 +47,7 @@ def revoke_rights(rights: Sequence[Right], *, actor: str) -> int:
         list(Account.objects.select_for_update(no_key=True).filter(pk__in=accounts).order_by("pk"))
         if alone := left_alone(ordered).accounts:
             raise Refused(
-                f"Nobody would own the account {alone[0].name}. Name another owner on its page first."
+                f"The account {alone[0].name} would have no owner. Name another owner on its page first."
             )
         people = {right.person.pk for right in ordered if right.kind is RightKind.MEMBERSHIP}
         list(User.objects.select_for_update(no_key=True).filter(pk__in=people).order_by("pk"))
@@ -68,7 +68,7 @@ def _end(right: Right, *, actor: str) -> bool:
 
 
 def _change_owners(account_id: UUID, *, leaving: str, actor: str, heir: str = "") -> bool:
-    """Write the account without the owner ``leaving``, and with ``heir``; return False if it is no owner."""
+    """Replace the owner ``leaving`` of an account by ``heir``. Return False if ``leaving`` is no owner."""
     state = read_account(account_id)
     if leaving not in state.owners:
         return False
@@ -87,11 +87,11 @@ def _change_owners(account_id: UUID, *, leaving: str, actor: str, heir: str = ""
 
 
 def _end_memberships(user: User, *, actor: str, tenants: Collection[UUID] | None = None) -> int:
-    """End memberships of the locked row ``user``, all of them if ``tenants`` is None; return how many."""
+    """End memberships of the locked row ``user`` (None: all). Return how many."""
     held = Membership.objects.filter(user=user)
     if tenants is not None:
         held = held.filter(tenant__in=tenants)
-    # Locked in a fixed order, as other writers of memberships do.
+    # In a fixed order, like other writers of memberships.
     list(Tenant.objects.select_for_update(no_key=True).filter(pk__in=held.values("tenant_id")).order_by("pk"))
     stored = dict(held.values_list("tenant_id", "role"))
     change_memberships(user, stored=stored, added={}, removed=list(stored), actor=actor)
@@ -99,7 +99,7 @@ def _end_memberships(user: User, *, actor: str, tenants: Collection[UUID] | None
 
 
 def set_member(*, tenant_id: UUID, email: str, role: MembershipRole, actor: str) -> None:
-    """Make a user a member of a live tenant, or change its role.
+    """Make a user a member of a live tenant, or change the role.
 
     Raises:
         NotFound: there is no such user.
@@ -118,7 +118,7 @@ def set_member(*, tenant_id: UUID, email: str, role: MembershipRole, actor: str)
 
 @dataclass(frozen=True, slots=True)
 class Offboarding:
-    """How many of each ended, and what was handed over."""
+    """Numbers of revoked rights, and the transferred accounts and tenants."""
 
     handed_over: int
     memberships: int
@@ -137,7 +137,7 @@ class Offboarding:
 
 
 def why_not_offboard(person: User, *, actor: str) -> str:
-    """Return why the person cannot be offboarded; an empty text if it can."""
+    """Return why the user cannot be offboarded, or an empty text."""
     if person.email == actor:
         return "This is you. Ask another platform admin."
     if person.is_platform_admin and not has_other_active_admin(person):
@@ -148,10 +148,10 @@ def why_not_offboard(person: User, *, actor: str) -> str:
 
 
 def suggest_heirs(person: User, *, accounts: Iterable[Account], tenants: Iterable[Tenant]) -> dict[UUID, str]:
-    """Return active users who could own what only ``person`` owns, if there is somebody at hand.
+    """Suggest a new owner for each account and tenant that only ``person`` owns.
 
-    Of a tenant: one of its admins, else another owner of its account, else who gets the account. Of an
-    account: another owner or admin of one of its tenants.
+    Tenants: an admin, else another account owner, else the account's new owner. Accounts: another owner or
+    admin of one of its tenants. Only active users are suggested; there may be none.
     """
     account_of = {tenant.pk: tenant.account_id for tenant in tenants}
     ids = {account.pk for account in accounts}
@@ -171,9 +171,9 @@ def suggest_heirs(person: User, *, accounts: Iterable[Account], tenants: Iterabl
 
 
 def offboard(person_id: int, *, heirs: Mapping[UUID, str], actor: str) -> Offboarding:
-    """Hand over what only this person owns, then end all its rights, tokens and sessions, and deactivate it.
+    """Transfer sole ownerships, then end all rights, tokens and sessions, and deactivate the user.
 
-    ``heirs`` maps the ids of these accounts and tenants to the emails of their new owners.
+    ``heirs`` has the email of the new owner by the id of each such account and tenant.
 
     Raises:
         NotFound: there is no such user.
@@ -231,7 +231,7 @@ def _require_heirs(alone: set[UUID], heirs: Mapping[UUID, str], people: Mapping[
     for resource in sorted(alone):
         heir = heirs.get(resource, "")
         if not heir:
-            message = "Nobody else owns this. Name a new owner."
+            message = "There is no other owner. Name a new one."
             raise ValidationFailed.at(f"/{resource}", "no-heir", message)
         if heir not in people or not people[heir].is_active:
             message = f"There is no other active user '{heir}'."

@@ -1,6 +1,6 @@
-"""Who may do what: memberships, ownerships, grants, access tokens and sessions, as rows of one table.
+"""Memberships, ownerships, grants, access tokens and sessions as rows of one table.
 
-A person's page, a tenant's people and the review of access show the same rows.
+A person's page, a tenant's page of people and the access review show the same rows.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
     from accounts.admin.names import Names
 
-#: Rows of each kind that a page shows. Files have all.
+#: At most this many rows of each kind are on a page. CSV files have all.
 MAX_ROWS: Final = 200
 _Ownership: Final = Account.owners.through
 
 
 class RightKind(StrEnum):
-    """Where a right comes from."""
+    """The source of a right."""
 
     ROLE = "role"
     OWNERSHIP = "ownership"
@@ -55,7 +55,7 @@ class RightKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """One right of a person. ``row`` is what gives it; ``on`` are the ids of tenants and accounts."""
+    """One right of a person. ``row`` grants it; ``on`` has the ids of tenants and accounts."""
 
     kind: RightKind
     row: Any
@@ -65,30 +65,30 @@ class Right:
     has_wildcard: bool = False
     since: dt.datetime | None = None
     until: dt.datetime | None = None
-    #: When it was last used. Of roles, memberships, ownerships and grants: when the person was last seen.
+    #: Last use. For roles, memberships, ownerships and grants: when the person was last seen.
     last_used_at: dt.datetime | None = None
 
     @property
     def key(self) -> str:
-        """What names the right in a form."""
+        """The value of the right in a form."""
         return f"{self.kind}:{self.row.pk}"
 
     @property
     def can_be_revoked(self) -> bool:
-        """False for roles, which have pages of their own."""
+        """False for roles, which are changed on the user's page."""
         return self.kind is not RightKind.ROLE
 
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """Rights, the names of what they are on, and whether there are more than a page shows."""
+    """Rights, the names of their tenants and accounts, and whether more exist than a page shows."""
 
     rows: Sequence[Right]
     names: Names
     is_cut: bool = False
 
     def cells(self) -> Iterator[list[Any]]:
-        """Yield the rows of the file: see `HEADER`."""
+        """Yield the rows of the CSV file, with the columns of `HEADER`."""
         for right in self.rows:
             known = [self.names[it][1] for it in right.on if it in self.names]
             yield [
@@ -108,7 +108,7 @@ HEADER: Final = ("person", "active", "kind", "right", "on", "ids", "since", "unt
 
 
 def rights_of(person: User, *, limit: int | None = MAX_ROWS) -> Rights:
-    """Return the rights of a person that are in force."""
+    """Return the rights of a person that are now in force."""
     return _collect(
         limit,
         memberships=Membership.objects.filter(user=person),
@@ -121,7 +121,7 @@ def rights_of(person: User, *, limit: int | None = MAX_ROWS) -> Rights:
 
 
 def rights_on(tenant: Tenant, *, limit: int | None = MAX_ROWS) -> Rights:
-    """Return the rights on a tenant that are in force, those that come from its account among them."""
+    """Return the rights on a tenant that are now in force, including rights on its account."""
     on_tenant = Q(resource=GrantResource.TENANT, resource_id=tenant.pk)
     on_account = Q(resource=GrantResource.ACCOUNT, resource_id=tenant.account_id)
     return _collect(
@@ -137,7 +137,7 @@ def rights_on(tenant: Tenant, *, limit: int | None = MAX_ROWS) -> Rights:
 
 
 def far_reaching_rights(*, limit: int | None = MAX_ROWS) -> Rights:
-    """Return what reaches beyond a customer: staff, wildcard tokens, and access for a limited time."""
+    """Return rights beyond one customer: staff, wildcard tokens, and access for a limited time."""
     return _collect(
         limit,
         staff=User.objects.filter(_is_staff()),
@@ -162,7 +162,7 @@ def _collect(
     sessions: QuerySet[RefreshToken] | None = None,
     staff: QuerySet[User] | None = None,
 ) -> Rights:
-    """Read the rows in a constant number of queries, and make rights of them."""
+    """Return the rights of these rows, in a constant number of queries."""
     lists: list[QuerySet[Any]] = []
     if staff is not None:
         lists.append(staff.order_by("role", "email"))
@@ -257,14 +257,14 @@ def _right(row: Any, seen: dict[int, dt.datetime | None]) -> Right:
 
 @dataclass(frozen=True, slots=True)
 class LeftAlone:
-    """Accounts and tenants that would have no owner without some rights."""
+    """Accounts and tenants that would be without an owner."""
 
     accounts: Sequence[Account]
     tenants: Sequence[Tenant]
 
 
 def left_alone(rights: Iterable[Right]) -> LeftAlone:
-    """Return what would have no owner if all these rights ended, in at most two queries."""
+    """Return accounts and tenants without an owner if all these rights ended, in at most two queries."""
     chosen = list(rights)
     owned = {it.row.pk: it.row.account_id for it in chosen if it.kind is RightKind.OWNERSHIP}
     held = {

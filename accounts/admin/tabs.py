@@ -9,12 +9,12 @@ from django.urls import reverse
 if TYPE_CHECKING:
     from uuid import UUID
 
-#: Title and name of each page, by its place in the row of tabs.
+#: Title and page name of each tab, by its place.
 TABS: Final[dict[int, tuple[str, str]]] = {}
 
 
 class Tab(NamedTuple):
-    """One tab; ``is_current`` if the reader is on its page or below it."""
+    """One tab. ``is_current``: the reader is on its page or a page below it."""
 
     title: str
     href: str
@@ -22,12 +22,12 @@ class Tab(NamedTuple):
 
 
 def add_tab(place: int, title: str, *, page: str) -> None:
-    """Add a tab that leads to the page named ``page``. Places are free numbers; tabs are sorted by them."""
+    """Add a tab for the page named ``page``. Tabs are sorted by ``place``, any number that is not taken."""
     TABS[place] = title, page
 
 
 def tabs_of(tenant_id: UUID, *, path: str) -> list[Tab]:
-    """Return the tabs of a tenant's pages for the page at ``path``."""
+    """Return the tabs of a tenant, as the page at ``path`` shows them."""
     found = []
     for _, (title, page) in sorted(TABS.items()):
         href = reverse(f"admin:{page}", kwargs={"tenant": tenant_id})

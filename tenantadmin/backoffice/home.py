@@ -44,7 +44,7 @@ class Home:
     names: Mapping[UUID, str]
 
     @property
-    def is_calm(self) -> bool:
+    def is_empty(self) -> bool:
         """True if nothing needs anybody."""
         return not (self.drops or self.late or self.stale or self.quarantined or self.failed or self.domains)
 

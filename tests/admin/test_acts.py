@@ -159,7 +159,7 @@ def test_a_deactivated_user_is_active_again(staff: Client, world: factories.Worl
     _, pat = create_pat(owner=world.member, name="x", scopes=SCOPES)
     shown = act(staff, "deactivate", world.owner, world.member, confirmed=False)
     alone = f"account 'Acme' ({world.account.pk}), tenant 'Warehouse' ({world.tenant.pk})"
-    assert shown.count(f"Nobody else owns {alone}.") == 1
+    assert shown.count(f"This user is the only owner of {alone}.") == 1
     act(staff, "deactivate", world.member)
     assert caller.get("/users/member@example.org").status_code == 401
     assert "This user is deactivated already." in act(staff, "deactivate", world.member)
@@ -176,7 +176,7 @@ def test_a_deletion_warns_of_what_is_left_without_an_owner(staff: Client, world:
     shown = act(staff, "delete", world.member, world.owner, confirmed=False)
     assert "Memberships: 1, tokens: 1, grants: 0 are deleted too." in shown
     alone = f"account 'Acme' ({world.account.pk}), tenant 'Warehouse' ({world.tenant.pk})"
-    assert shown.count(f"Nobody else owns {alone}.") == 1
+    assert shown.count(f"This user is the only owner of {alone}.") == 1
     shown = act(staff, "delete", world.member, world.owner)
     assert "Deleted: member@example.org." in shown
     assert "Deleted: owner@example.org." in shown
@@ -227,7 +227,7 @@ def test_what_is_revoked_is_recorded_once(staff: Client, world: factories.World)
         grantee=world.stranger, resource="tenant", resource_id=world.tenant.pk, permissions=["config:read"]
     )
     for row in (pat, refresh, grant):
-        assert "What is revoked stays so." in act(staff, "revoke", row, confirmed=False)
+        assert "Revoking is final." in act(staff, "revoke", row, confirmed=False)
         assert not is_revoked(row)
         assert f"Revoked: {row}." in act(staff, "revoke", row)
         assert is_revoked(row)

@@ -1,4 +1,4 @@
-"""Pages by which staff take access to a tenant for a limited time, and end it."""
+"""Pages for access to a tenant's log: staff take it for a limited time, and end it."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from tenantadmin.lib.core.timestamps import format_timestamp
 
 
 class AccessForm(ReasonForm):
-    """How long."""
+    """The time of access."""
 
     hours = forms.IntegerField(label="Hours", min_value=1, max_value=MAX_HOURS, initial=1)
     field_order = ("hours", "reason")
 
 
 class AccessPage(TenantActPage):
-    """Take access to the tenant's logs for a limited time."""
+    """Take access to a tenant's log for a limited time."""
 
     title = "Take access"
     name = "access.taken"
     button = "Take access"
     is_dangerous = True
     needs_live = True
-    follows = (
-        "You become a member of this tenant and may read its logs until the time is over. The tenant's "
+    effect = (
+        "You become a member of this tenant and may read its logs until the time ends. The tenant's "
         "owners see it among the members and in the events, with your reason."
     )
     form_class = AccessForm
@@ -62,12 +62,12 @@ class NoAccess(Conflict):
 
 
 class EndAccessPage(TenantActPage):
-    """Give limited access back."""
+    """End the limited access."""
 
     title = "End access"
     name = "access.ended"
     button = "End access"
-    follows = "You are no longer a member of this tenant, within five seconds."
+    effect = "Within five seconds, you are no longer a member of this tenant."
 
     def prepare(self) -> None:
         super().prepare()

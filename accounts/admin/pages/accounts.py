@@ -1,4 +1,4 @@
-"""Page 9: accounts with plan, owners and domains, and whose an FQDN is."""
+"""Pages of accounts: plan, owners and domains, and a lookup of FQDNs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class AccountScope(StaffPage):
-    """A page of one account, deleted ones included."""
+    """A page of one account, which may be deleted."""
 
     account: Account
 
@@ -55,7 +55,7 @@ class AccountScope(StaffPage):
 
 
 class AccountPage(AccountScope):
-    """An account: what it uses of its plan, its domains, tenants and changes."""
+    """An account: use of its plan, domains, tenants and changes."""
 
     title = "Account"
     template_name = "backoffice/accounts/account.html"
@@ -69,7 +69,7 @@ class AccountPage(AccountScope):
 
 
 class AccountActPage(ActPage, AccountScope):
-    """A page with the form of an act on an account. Platform admins alone change accounts."""
+    """A page with a form that changes an account. Only platform admins may."""
 
     needs: ClassVar[StaffRole] = StaffRole.ADMIN
 
@@ -81,7 +81,7 @@ class AccountActPage(ActPage, AccountScope):
 
 
 class AccountForm(ReasonForm):
-    """What an account holds, and which state of it the reader has seen."""
+    """The account, and the revision that the reader has seen."""
 
     name = forms.CharField(label="Name", max_length=400)
     plan = forms.ChoiceField(label="Plan", choices=Plan.choices)
@@ -89,7 +89,7 @@ class AccountForm(ReasonForm):
         label="Owners",
         max_length=40_000,
         widget=forms.Textarea(attrs={"rows": 3}),
-        help_text="Emails of users, one a line.",
+        help_text="Emails of users, one per line.",
     )
     billing_email = forms.CharField(label="Billing email", required=False, max_length=400)
     etag = forms.CharField(widget=forms.HiddenInput)
@@ -105,8 +105,8 @@ class ChangeAccountPage(AccountActPage):
     is_dangerous = True
     template_name = "backoffice/accounts/change.html"
     form_class = AccountForm
-    follows = (
-        "Limits of the plan apply to what is added from now on: what is over them stays. Owners may change "
+    effect = (
+        "Resources over a limit of the plan are kept; new ones are refused. Owners may change "
         "the account and its domains, and create tenants in it."
     )
 
@@ -143,7 +143,7 @@ class ChangeAccountPage(AccountActPage):
 
 
 class DomainActPage(AccountActPage):
-    """An act on a domain of the account."""
+    """A page with a form that verifies a domain of the account."""
 
     template_name = "backoffice/accounts/domain.html"
     domain: Domain
@@ -158,7 +158,7 @@ class DomainActPage(AccountActPage):
         return {"domain": self.domain, "challenge": challenge_of(self.domain)}
 
     def verify(self, *, by_hand: bool) -> tuple[str, dict[str, Any]]:
-        """Verify the domain by the function that the API calls."""
+        """Verify the domain with the function of the API."""
         domain = verify_domain(
             account_id=self.account.pk,
             name=self.domain.name,
@@ -170,12 +170,12 @@ class DomainActPage(AccountActPage):
 
 
 class CheckDomainPage(DomainActPage):
-    """Look in the DNS now."""
+    """Check the DNS record now."""
 
     title = "Check the DNS"
     name = "domain.checked"
     button = "Check now"
-    follows = (
+    effect = (
         "If the DNS holds the record, the domain is verified: the account's tenants may claim every FQDN "
         "in it, and no other account can verify it."
     )
@@ -191,7 +191,7 @@ class VerifyDomainPage(DomainActPage):
     name = "domain.verified"
     button = "Verify by hand"
     is_dangerous = True
-    follows = (
+    effect = (
         "The account's tenants may claim every FQDN in the domain, and no other account can verify it, "
         "though the DNS does not prove who controls it."
     )
@@ -201,21 +201,21 @@ class VerifyDomainPage(DomainActPage):
 
 
 class FqdnPage(StaffPage):
-    """Whose an FQDN is, until when, and what a claim of it would answer."""
+    """Look up an FQDN: its owner, how long it is reserved, and the answer to a claim."""
 
     title = "FQDN"
     template_name = "backoffice/accounts/fqdn.html"
 
     def read(self) -> Mapping[str, Any]:
-        asked = self.request.GET.get("q", "").strip().replace("\0", "")
-        said = self.request.GET.get("tenant", "").strip().replace("\0", "")
-        content: dict[str, Any] = {"asked": asked, "said": said}
-        if not asked:
+        fqdn = self.request.GET.get("q", "").strip().replace("\0", "")
+        search = self.request.GET.get("tenant", "").strip().replace("\0", "")
+        content: dict[str, Any] = {"fqdn": fqdn, "search": search}
+        if not fqdn:
             return content
         try:
-            content["found"] = find_fqdn(asked)
+            content["found"] = find_fqdn(fqdn)
         except BadRequest as error:
             return {**content, "error": error}
-        if said:
-            content["claim"] = try_claim(content["found"], said)
+        if search:
+            content["claim"] = try_claim(content["found"], search)
         return content

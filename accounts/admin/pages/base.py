@@ -1,7 +1,6 @@
-"""The house style of the staff's pages: who may see one, its frame, its parts that are polled, its acts.
+"""Base classes of staff pages: who may see a page, its frame, parts that are polled, forms that act.
 
-A page is a class with a title, a template and `read`, which calls the function that the API calls.
-docs/contributing.md has the recipe.
+docs/contributing.md has the recipe for a page.
 """
 
 from __future__ import annotations
@@ -39,21 +38,21 @@ if TYPE_CHECKING:
 
     from accounts.models import User
 
-    #: Titles and addresses of the pages above one.
+    #: Title and address of each page above.
     Trail = Sequence[tuple[str, str]]
 
 
-#: The name of the query parameter that asks for one part of a page.
+#: The query parameter that requests one part of a page.
 PART: Final = PART_PARAMETER
 
 
 class StaffPage(View):
-    """A page of the admin site for staff.
+    """A staff page of the admin site.
 
     Attributes:
-        needs: the staff role that may see it.
-        parts: templates of parts that a page polls by ``?part=name``.
-        is_fullwidth: whether it takes the width of the window.
+        needs: the staff role that may see the page.
+        parts: templates of the parts that the page polls with ``?part=name``.
+        is_fullwidth: use the full width of the window.
     """
 
     title: str = ""
@@ -63,11 +62,11 @@ class StaffPage(View):
 
     @classmethod
     def at(cls, route: str, name: str) -> URLPattern:
-        """Return the address of the page, behind the sign-in of the admin site."""
+        """Return the URL pattern of the page, which requires the admin site's sign-in."""
         return path(route, admin.site.admin_view(cls.as_view()), name=name)
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Answer the request, or say on a page why not."""
+        """Answer the request, and show errors on a page."""
         try:
             if not may(request, self.needs):
                 raise Forbidden("Your role on this site does not allow this. Ask a platform admin.")
@@ -78,18 +77,18 @@ class StaffPage(View):
             return self.show("backoffice/failed.html", {"error": error}, status=error.status)
 
     def prepare(self) -> None:
-        """Read what the page is about, before anything else."""
+        """Read the object of the page, before `get` and `post`."""
 
     def read(self) -> Mapping[str, Any]:
-        """Return what the template shows."""
+        """Return the context of the template."""
         return {}
 
     def heading(self) -> str:
-        """Return the title of the page."""
+        """Return the heading of the page."""
         return self.title
 
     def trail(self) -> Trail:
-        """Return the pages above this one."""
+        """Return the pages above this one, for the breadcrumbs."""
         return [("Home", reverse("admin:index"))]
 
     def get(self, request: HttpRequest, **_: Any) -> HttpResponseBase:
@@ -97,7 +96,7 @@ class StaffPage(View):
         return self.show(template, self.read())
 
     def show(self, template: str, content: Mapping[str, Any], *, status: int = 200) -> HttpResponse:
-        """Return a page in the frame of the admin site."""
+        """Render ``template`` in the frame of the admin site."""
         context = {
             **admin.site.each_context(self.request),
             "title": self.heading(),
@@ -110,17 +109,17 @@ class StaffPage(View):
 
     @property
     def user(self) -> User:
-        """Who uses the page. `admin_view` lets only users in."""
+        """The signed-in user. `admin_view` lets only users in."""
         return cast("User", self.request.user)
 
     @property
     def actor(self) -> str:
-        """The email of who uses the page."""
+        """The email of the signed-in user."""
         return self.user.email
 
 
 def may(request: HttpRequest, role: StaffRole) -> bool:
-    """Return True if the user has the staff role; admins have that of support too."""
+    """Return True if the user has the staff role. Admins may do everything that support may."""
     own = request.user.staff_role  # type: ignore[union-attr]  # admin_view lets only users in
     return own is StaffRole.ADMIN or own is role
 
@@ -134,14 +133,14 @@ class NoLogAccess(Forbidden):
 class DeletedTenant(TenantNotFound):
     """The tenant is deleted."""
 
-    message = "The tenant is deleted: nothing of it can be changed."
+    message = "The tenant is deleted and cannot be changed."
 
 
 class TenantPage(StaffPage):
-    """A page of one tenant, deleted ones included, with the tabs of all its pages.
+    """A page of one tenant, which may be deleted, with the tenant's tabs.
 
     Attributes:
-        needs_live: whether a deleted tenant has no such page.
+        needs_live: refuse the page for a deleted tenant.
     """
 
     needs_live: ClassVar[bool] = False
@@ -166,11 +165,11 @@ class TenantPage(StaffPage):
 
     @cached_property
     def has_access(self) -> bool:
-        """True if the user is a member of the live tenant, and so may see its log and its users."""
+        """True if the tenant is live and the user is a member, who may see its log and users."""
         return self.tenant.deleted_at is None and may_read_logs(self.user, tenant_id=self.tenant.pk)
 
     def require_access(self) -> None:
-        """Raises `NoLogAccess` if the user may not see the tenant's log."""
+        """Raise `NoLogAccess` if the user may not see the tenant's log."""
         if not self.has_access:
             raise NoLogAccess
 
@@ -185,7 +184,7 @@ class TenantPage(StaffPage):
 
 
 class ReasonForm(forms.Form):
-    """What every act asks for."""
+    """The reason, which every act needs."""
 
     reason = forms.CharField(
         label="Reason or ticket",
@@ -196,17 +195,17 @@ class ReasonForm(forms.Form):
 
 
 class ActPage(StaffPage):
-    """A page with the form of an act. What it does is an event with a reason.
+    """A page with a form that performs one action. Records an event with the reason.
 
     Attributes:
-        name: what the event says was done.
-        follows: what happens, for the reader.
-        button: the text of its button.
-        is_dangerous: whether it asks for the second factor again.
+        name: the name of the action in the event, such as ``rules.published``.
+        effect: shown above the form: what the action will do.
+        button: the text of the button.
+        is_dangerous: ask for the second factor again.
     """
 
     name: ClassVar[str]
-    follows: ClassVar[str] = ""
+    effect: ClassVar[str] = ""
     button: ClassVar[str] = "Do it"
     is_dangerous: ClassVar[bool] = False
     form_class: ClassVar[type[ReasonForm]] = ReasonForm
@@ -231,7 +230,7 @@ class ActPage(StaffPage):
         return HttpResponseRedirect(self.done_at())
 
     def perform(self, values: dict[str, Any]) -> str:
-        """Act, and record who did it and why, in one transaction. Return the message for the reader."""
+        """Act and record the event in one transaction. Return the message for the user."""
         with acting_for(values["reason"]), transaction.atomic():
             message, after = self.act(values)
             record_event(
@@ -243,40 +242,40 @@ class ActPage(StaffPage):
         return message
 
     def done_to(self) -> Mapping[str, Any]:
-        """Return what the event was done to: ``subject``, and ``tenant_id`` and ``account_id`` if known."""
+        """Return whom the event names: ``subject``, and ``tenant_id`` and ``account_id`` if known."""
         raise NotImplementedError
 
     def form(self, data: Any = None) -> ReasonForm:
-        """Return the form, with ``data`` if it was sent."""
+        """Return the form, bound to ``data`` if given."""
         return self.form_class(data, initial=self.initial()) if data is None else self.form_class(data)
 
     def initial(self) -> dict[str, Any]:
-        """Return the first values of the form: those in the address."""
+        """Return the initial values of the form, from the query string."""
         return {
             name: self.request.GET[name] for name in self.form_class.base_fields if name in self.request.GET
         }
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        """Do it; return the message for the reader, and what the event adds.
+        """Perform the action. Return the message for the user and more values for the event.
 
         Raises:
-            ApiError: it is refused. Nothing was done.
+            ApiError: the action is refused; nothing was changed.
         """
         raise NotImplementedError
 
     def refused(self, form: ReasonForm, error: ApiError) -> HttpResponse:
-        """Show the form again, with what is wrong."""
+        """Show the form again, with the error."""
         return self.show(
             self.template_name, {"form": form, "error": error, **self.read()}, status=error.status
         )
 
     def done_at(self) -> str:
-        """Return the address that the reader goes to."""
+        """Return the address of the next page."""
         raise NotImplementedError
 
 
 class TenantActPage(ActPage, TenantPage):
-    """A page with the form of an act on a tenant."""
+    """A page with a form that performs one action on a tenant."""
 
     def done_to(self) -> Mapping[str, Any]:
         tenant = self.tenant

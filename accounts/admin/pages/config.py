@@ -1,4 +1,4 @@
-"""The configuration of a tenant: read, edit, and both sides if somebody else saved first."""
+"""The page of a tenant's configuration. Shows both versions if another user saved first."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
 _MAX_TEXT: Final = 1_000_000
-#: The order of the members in the editor: the database does not keep one.
+#: The order of members in the editor. The database does not keep it.
 _ORDER: Final = ("tenantName", "fqdns", "warehouse", "defaults", "logging", "labels")
 
 
 def config_text(document: Mapping[str, Any]) -> str:
-    """Return a configuration as the editor shows it."""
+    """Return the text of a configuration for the editor."""
     return json.dumps(
         {name: document[name] for name in _ORDER if name in document}, indent=2, ensure_ascii=False
     )
 
 
 class ConfigForm(ReasonForm):
-    """The text, and from which revision it began."""
+    """The text, and the revision that it changes."""
 
     config = forms.CharField(
         label="Configuration",
@@ -50,7 +50,7 @@ class ConfigForm(ReasonForm):
 
 
 class ConfigPage(TenantActPage):
-    """The editor of the configuration. Support reads it, platform admins save."""
+    """Edit the configuration. Support may only read it."""
 
     title = "Configuration"
     name = "config.saved"
@@ -87,13 +87,13 @@ class ConfigPage(TenantActPage):
 
     def refused(self, form: ReasonForm, error: ApiError) -> HttpResponse:
         content: dict[str, Any] = {"form": form, "error": error}
-        # A name or an FQDN that another tenant has is a conflict too, but nobody saved first.
+        # A name or FQDN of another tenant is a conflict too, but not another version of this document.
         if isinstance(error, Conflict):
             content |= self._both_sides(form.cleaned_data)
         return self.show(self.template_name, {**self.read(), **content}, status=error.status)
 
     def _both_sides(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Return what others and the reader changed since the reader began, and a form to save over both."""
+        """Return the changes of both sides since the reader began, and a form to overwrite them."""
         stored = read_config(self.tenant.pk)
         history = DocumentHistory(RevisionKind.CONFIG, self.tenant.pk)
         before, _ = read_pair(history, earlier=values["base_seq"], later=values["base_seq"])

@@ -1,4 +1,4 @@
-"""Which engine runs a tenant's queries."""
+"""The page to choose the engine of a tenant's queries."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from accounts.tenants.errors import TenantNotFound
 
 
 class EngineForm(ReasonForm):
-    """The engine."""
+    """The engine of a tenant's queries."""
 
     engine = forms.ChoiceField(label="Queries run on", choices=SqlEngine.choices)
     field_order = ("engine", "reason")
 
 
 class EnginePage(TenantActPage):
-    """Choose the engine of a tenant's queries. The next query runs on it."""
+    """Choose the engine of a tenant's queries, from the next query on."""
 
     title = "Engine of queries"
     name = "engine.chosen"
     button = "Choose"
-    follows = (
-        "Spark runs what it is known to answer as DuckDB does, if SQL_SPARK_URL names one. DuckDB runs the"
-        " rest; a query that reads too much for it is refused."
+    effect = (
+        "Spark runs only statements that it answers as DuckDB does, and only if SQL_SPARK_URL is set. DuckDB "
+        "runs all others; a query that reads too much for DuckDB is refused."
     )
     needs = StaffRole.ADMIN
     needs_live = True

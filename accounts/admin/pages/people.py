@@ -1,4 +1,4 @@
-"""Page 10: who may do what on a tenant, of a person, everywhere; revoke many at once; offboard."""
+"""Pages of rights: on a tenant, of a person, access review; revoke many at once; offboard."""
 
 from __future__ import annotations
 
@@ -52,22 +52,22 @@ if TYPE_CHECKING:
     from accounts.admin.rights import Right, Rights
 
 _EVENTS = 20
-#: What a link asks for to get the file instead of the page.
+#: The query parameter that requests the CSV file instead of the page.
 _CSV = "csv"
 
 
 class RightsPage(StaffPage):
-    """A page with a table of rights, which is a file too."""
+    """A page with a table of rights, which is also a CSV file."""
 
-    #: The name of the file.
+    #: The name of the CSV file.
     file_name: ClassVar[str]
 
     def rights(self, *, limit: int | None) -> Rights:
-        """Return the rights that the page is about."""
+        """Return the rights that the page shows."""
         raise NotImplementedError
 
     def done_to(self) -> Mapping[str, Any]:
-        """Return what events of this page are about, as `ActPage.done_to`."""
+        """Return whom events of this page name, like `ActPage.done_to`."""
         raise NotImplementedError
 
     def revoke_at(self) -> str:
@@ -78,7 +78,7 @@ class RightsPage(StaffPage):
         if request.GET.get("format") != _CSV:
             return super().get(request, **more)
         rights = self.rights(limit=None)
-        # Who took a list of rights away is worth knowing.
+        # The file leaves the service, so the download is recorded.
         record_event(
             EventKind.STAFF_ACTED,
             actor=self.actor,
@@ -89,7 +89,7 @@ class RightsPage(StaffPage):
 
 
 class RevokePage(ActPage):
-    """Revoke the chosen rights: what they are, what follows, and a reason."""
+    """Revoke the chosen rights."""
 
     title = "Revoke rights"
     name = "rights.revoked"
@@ -97,13 +97,13 @@ class RevokePage(ActPage):
     is_dangerous = True
     needs: ClassVar[StaffRole] = StaffRole.ADMIN
     template_name = "backoffice/people/revoke.html"
-    follows = (
-        "What is revoked stays so. It acts within five seconds, on tokens that are out already. Either all "
-        "of it is revoked or nothing."
+    effect = (
+        "Revoking is final, and takes effect within five seconds, also on tokens already issued. Either all "
+        "chosen rights are revoked or none."
     )
 
     def rights(self, *, limit: int | None) -> Rights:
-        """Return the rights among which the reader has chosen."""
+        """Return the rights from which the reader has chosen."""
         raise NotImplementedError
 
     def read(self) -> Mapping[str, Any]:
@@ -120,12 +120,12 @@ class RevokePage(ActPage):
         chosen = self._chosen(self.rights(limit=None))
         ended = revoke_rights(chosen, actor=self.actor)
         if not ended:
-            raise Conflict("Nothing of this is in force any more. Go back and choose again.")
+            raise Conflict("None of these rights is in force any more. Go back and choose again.")
         return f"Revoked {ended} of {len(chosen)}.", {"rights": [right.key for right in chosen]}
 
 
 class TenantRights(TenantPage):
-    """The rights on a tenant."""
+    """The rights on one tenant."""
 
     def rights(self, *, limit: int | None) -> Rights:
         return rights_on(self.tenant, limit=limit)
@@ -139,7 +139,7 @@ class TenantRights(TenantPage):
 
 
 class PeoplePage(TenantRights, RightsPage):
-    """Who may do what on the tenant, and the last events about it."""
+    """All rights on a tenant, and the latest events about it."""
 
     title = "People"
     template_name = "backoffice/tenant/people.html"
@@ -161,7 +161,7 @@ class TenantRevokePage(TenantRights, RevokePage):
 
 
 class MemberForm(ReasonForm):
-    """Who, and as what."""
+    """A user's email, and the role."""
 
     email = forms.CharField(label="Email of a user", max_length=400)
     role = forms.ChoiceField(label="Role", choices=MembershipRole.choices, initial=MembershipRole.OWNER)
@@ -169,7 +169,7 @@ class MemberForm(ReasonForm):
 
 
 class MemberPage(TenantActPage):
-    """Make somebody a member, or change the role: a tenant without owner gets one here."""
+    """Add a member or change a role. Also gives a tenant without an owner a new one."""
 
     title = "Add a member or change a role"
     name = "member.set"
@@ -178,7 +178,7 @@ class MemberPage(TenantActPage):
     needs: ClassVar[StaffRole] = StaffRole.ADMIN
     needs_live = True
     form_class = MemberForm
-    follows = "The user has this role in the tenant, and no other, within five seconds."
+    effect = "Within five seconds, the user has this role in the tenant, and no other."
 
     def initial(self) -> dict[str, Any]:
         return {"role": MembershipRole.OWNER, **super().initial()}
@@ -223,7 +223,7 @@ class PersonScope(StaffPage):
 
 
 class PersonPage(PersonScope, RightsPage):
-    """What a person may do and where it is signed in, and the last events about it."""
+    """A person's rights and sessions, and the latest events about the person."""
 
     title = "Person"
     template_name = "backoffice/people/person.html"
@@ -243,11 +243,11 @@ class PersonPage(PersonScope, RightsPage):
 
 
 class PersonRevokePage(PersonScope, RevokePage):
-    """Revoke rights of a person."""
+    """Revoke rights of one person."""
 
 
 class PersonOfPage(StaffPage):
-    """Leads from an email to the page of its person."""
+    """Redirect from an email to the person's page."""
 
     title = "Person"
 
@@ -260,7 +260,7 @@ class PersonOfPage(StaffPage):
 
 
 class OffboardPage(PersonScope, ActPage):
-    """See somebody off: hand over what only this person owns, then end everything."""
+    """Offboard a user: transfer sole ownerships, then revoke all access."""
 
     title = "Offboard"
     name = "person.offboarded"
@@ -268,10 +268,10 @@ class OffboardPage(PersonScope, ActPage):
     is_dangerous = True
     needs: ClassVar[StaffRole] = StaffRole.ADMIN
     template_name = "backoffice/people/offboard.html"
-    follows = (
-        "First the new owners get what only this person owns. Then memberships, ownerships, grants, "
-        "personal access tokens, staff roles and sessions end, and the user is deactivated. Either all of it "
-        "happens or nothing. The user's row and its history stay."
+    effect = (
+        "First, new owners get what only this person owns. Then memberships, ownerships, grants, personal "
+        "access tokens, staff roles and sessions end, and the user is deactivated. Either all of this "
+        "happens or nothing. The user's row and history are kept."
     )
 
     def form(self, data: Any = None) -> ReasonForm:
@@ -309,7 +309,7 @@ class OffboardPage(PersonScope, ActPage):
 
 
 class ReviewPage(RightsPage):
-    """The review of access: staff, wildcard tokens, and access for a limited time."""
+    """Access review: staff, wildcard tokens, and access for a limited time."""
 
     title = "Access review"
     template_name = "backoffice/people/review.html"
@@ -329,7 +329,7 @@ class ReviewPage(RightsPage):
 
 
 class ReviewRevokePage(RevokePage):
-    """Revoke what the review shows."""
+    """Revoke rights of the access review."""
 
     def rights(self, *, limit: int | None) -> Rights:
         return far_reaching_rights(limit=limit)

@@ -118,7 +118,7 @@ class RebuildPage(TenantActPage):
     title = "Build days again"
     name = "days.rebuilt"
     button = "Build again"
-    follows = (
+    effect = (
         f"All raw objects of these days (at most {MAX_DAYS}) are read again, and entries in quarantine with "
         "them. What is published stays until the new build is done."
     )

@@ -238,7 +238,7 @@ class PublishPage(OneDraftPage):
     title = "Publish the draft"
     name = "draft.published"
     button = "Publish"
-    follows = "The rules become those of the draft, as a new revision. The draft and the warm cache are gone."
+    effect = "The rules become those of the draft, as a new revision. The draft and the warm cache are gone."
     template_name = "backoffice/tenant/publish.html"
     needs: ClassVar[StaffRole] = StaffRole.ADMIN
     form_class = PublishForm
@@ -271,7 +271,7 @@ class DeletePage(OneDraftPage):
     title = "Delete the draft"
     name = "draft.deleted"
     button = "Delete"
-    follows = "The draft is gone for good. The live rules stay as they are."
+    effect = "The draft is gone for good. The live rules stay as they are."
     needs: ClassVar[StaffRole] = StaffRole.ADMIN
 
     form_class = SeenDraftForm

@@ -138,7 +138,7 @@ class AcceptPage(DecisionPage):
     title = "Accept"
     name = "recommendation.accepted"
     button = "Accept and publish"
-    follows = (
+    effect = (
         "The rules are written with this change, as a new revision. The warm cache is lost. "
         "Recommendations are searched again, and after three days the effect is measured."
     )
@@ -159,7 +159,7 @@ class DraftItPage(DecisionPage):
     title = "Make a draft"
     name = "recommendation.drafted"
     button = "Make a draft"
-    follows = "The live rules stay as they are. Replay the draft, change it, and publish it or not."
+    effect = "The live rules stay as they are. Replay the draft, change it, and publish it or not."
     allowed: ClassVar[Collection[str]] = (Recommendation.State.OPEN,)
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -188,7 +188,7 @@ class DismissPage(DecisionPage):
     title = "Dismiss"
     name = "recommendation.dismissed"
     button = "Dismiss"
-    follows = "It is not proposed again. The tenant's owners see the reason."
+    effect = "It is not proposed again. The tenant's owners see the reason."
     form_class = DismissForm
     shows_change = False
 
@@ -203,7 +203,7 @@ class ReopenPage(DecisionPage):
     title = "Open again"
     name = "recommendation.reopened"
     button = "Open again"
-    follows = "It is among the recommendations to decide again."
+    effect = "It is among the recommendations to decide again."
     allowed: ClassVar[Collection[str]] = (Recommendation.State.DISMISSED,)
     shows_change = False
 

@@ -113,7 +113,7 @@ class RemoveMarkerPage(TenantActPage):
     title = "Remove a marker"
     name = "marker.removed"
     button = "Remove"
-    follows = "Results from before the marker count as fresh again, if nothing else ended them."
+    effect = "Results from before the marker count as fresh again, if nothing else ended them."
 
     def read(self) -> Mapping[str, Any]:
         return {"marker": read_marker(self.tenant.pk, self.kwargs["marker"])}

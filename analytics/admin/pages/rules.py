@@ -179,7 +179,7 @@ class SimpleRulePage(TenantActPage):
     button = "Add"
     needs: ClassVar[StaffRole] = StaffRole.ADMIN
     needs_live = True
-    follows = "The rule caches reads of these tables. It is added behind the other rules, which decide first."
+    effect = "The rule caches reads of these tables. It is added behind the other rules, which decide first."
     form_class = SimpleRuleForm
 
     def initial(self) -> dict[str, Any]:

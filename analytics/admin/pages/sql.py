@@ -221,7 +221,7 @@ class CancelQueryPage(LogPage, TenantActPage):
     name = "query.cancelled"
     button = "Cancel the query"
     template_name = "backoffice/tenant/cancel.html"
-    follows = "It ends within a few seconds. Whoever runs it is told that it was cancelled here."
+    effect = "It ends within a few seconds. Whoever runs it is told that it was cancelled here."
 
     def prepare(self) -> None:
         super().prepare()

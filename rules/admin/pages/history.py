@@ -94,7 +94,7 @@ class RestorePage(TenantActPage):
         return RevisionKind(found)
 
     @property
-    def follows(self) -> str:  # type: ignore[override]
+    def effect(self) -> str:  # type: ignore[override]
         if self.kind is RevisionKind.RULES:
             return "The rules become those of this revision, as a new revision. The warm cache is lost."
         return "The configuration becomes that of this revision, as a new revision, checked as of today."

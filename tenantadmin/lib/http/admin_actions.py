@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     AdminAction = Callable[[Any, HttpRequest, QuerySet[Any]], HttpResponse | None]
 
 logger = logging.getLogger(__name__)
-#: Characters of a reason.
+#: Maximum length of a reason.
 MAX_REASON: Final = 500
-#: What the page of one row sends, so that the reader comes back to it.
+#: The form field of a row's page, to which the reader then returns.
 FROM_RECORD: Final = "from_record"
-#: A confirmation page lists the warnings of each row. Nobody would read more of them.
+#: At most this many rows at once: the confirmation page lists the warnings of each.
 _MAX_ROWS: Final = 100
 
 
@@ -45,15 +45,17 @@ class Refused(ApiError):
 class ConfirmedAction:
     """An action of the admin site with a confirmation page.
 
-    ``follows`` is the effect on every row. ``refusal`` returns why one row would be refused, and then the
-    page of that row does not offer the action; else an empty text, and ``warn`` returns warnings. ``do``
-    performs the action on a row, or raises an `ApiError`, inside a transaction that records it too.
+    Attributes:
+        effect: what the action does to each row.
+        refusal: returns why a row is refused, or an empty text. A refused row's page does not offer it.
+        warn: returns warnings about a row.
+        do: performs the action on a row or raises `ApiError`, in a transaction that also records it.
     """
 
     name: str
     title: str
     done: str
-    follows: str
+    effect: str
     do: Callable[[HttpRequest, Any], None]
     refusal: Callable[[HttpRequest, Any], str] = field(default=lambda _request, _row: "")
     warn: Callable[[HttpRequest, Any], list[str]] = field(default=lambda _request, _row: [])
@@ -61,7 +63,7 @@ class ConfirmedAction:
 
 
 def with_confirmation(action: ConfirmedAction) -> AdminAction:
-    """Return ``action`` as an action of the admin site that asks before it acts.
+    """Return ``action`` as an action of the admin site with a confirmation page.
 
     It asks for the second factor or password first, unless that was proven a short time ago.
     """
@@ -97,7 +99,7 @@ def is_offered(run: AdminAction, request: HttpRequest, row: Any) -> bool:
 def _back_to_record(
     model_admin: Any, request: HttpRequest, queryset: QuerySet[Any]
 ) -> HttpResponseRedirect | None:
-    """Return the way to the page of the row where the reader began; None is the list."""
+    """Return a redirect to the row's page if the action began there; None leads to the list."""
     row = queryset.first() if FROM_RECORD in request.POST else None
     if row is None:
         return None
@@ -128,7 +130,7 @@ def _warnings(request: HttpRequest, action: ConfirmedAction, row: Any) -> list[s
 
 
 def _run(model_admin: Any, request: HttpRequest, action: ConfirmedAction, row: Any) -> None:
-    """Do it to one row and record it, or say why not; the other rows do not depend on it."""
+    """Perform the action on one row and record it, or show why it is refused. Other rows are independent."""
     try:
         with transaction.atomic():
             action.do(request, row)
@@ -139,15 +141,15 @@ def _run(model_admin: Any, request: HttpRequest, action: ConfirmedAction, row: A
     except ApiError as error:
         messages.error(request, f"Refused for {row}: {error.text}")
         return
-    # What an admin did on this site goes with the admin's own row; the log keeps it.
+    # Django deletes its log entries together with the admin's row. The service's log keeps this line.
     logger.info("%s on the admin site: %s %s", request.user, action.name, row)
     messages.success(request, f"{action.done}: {row}.")
 
 
-def revocation(follows: str, end: Callable[..., bool]) -> AdminAction:
-    """Return the action that revokes rows with ``revoked_at``; ``follows`` says when that acts.
+def revocation(effect: str, end: Callable[..., bool]) -> AdminAction:
+    """Return the action that revokes rows with ``revoked_at``. ``effect`` says what ends, and when.
 
-    ``end`` takes a row and ``actor``, the email of who acts. It returns False if the row was revoked before.
+    ``end`` takes a row and ``actor``, an email. It returns False if the row was revoked before.
     """
 
     def revoke(request: HttpRequest, row: Any) -> None:
@@ -159,7 +161,7 @@ def revocation(follows: str, end: Callable[..., bool]) -> AdminAction:
             name="revoke",
             title="Revoke",
             done="Revoked",
-            follows=f"What is revoked stays so. {follows}",
+            effect=f"Revoking is final. {effect}",
             do=revoke,
             refusal=lambda _, row: "" if row.revoked_at is None else "Was revoked before",
         )
