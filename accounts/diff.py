@@ -7,24 +7,25 @@ moves and their own types. No I/O.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from tenantadmin.lib.core.structs import JsonStruct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 
-@dataclass(frozen=True, slots=True)
-class FieldChange:
-    """One value that differs. ``path`` is a JSON Pointer. Absent values and nulls are both None."""
+class FieldChange(JsonStruct):
+    """``from`` and ``to`` are any JSON value. Null can also mean that the value is absent."""
 
-    path: str
-    before: object
-    after: object
+    component = "FieldDifference"
 
-    def as_json(self) -> dict[str, object]:
-        """``{path, from, to}``."""
-        return {"path": self.path, "from": self.before, "to": self.after}
+    path: Annotated[str, Meta(description="JSON Pointer.")]
+    after: Any = msgspec.field(name="to")
+    before: Any = msgspec.field(name="from")
 
 
 def diff_documents(*, before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[FieldChange, ...]:
@@ -47,7 +48,7 @@ def _diff_objects(before: Mapping[str, Any], after: Mapping[str, Any], path: str
         if isinstance(old, dict) and isinstance(new, dict):
             yield from _diff_objects(old, new, here)
         elif (name in before) != (name in after) or not equal_values(old, new):
-            yield FieldChange(here, old, new)
+            yield FieldChange(path=here, before=old, after=new)
 
 
 def equal_values(old: object, new: object) -> bool:

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
+from uuid import UUID
 
 from django.db.models import Q
 from django.db.models.functions import Coalesce
+from msgspec import Meta
 
 from accounts.access.scopes import Scope
 from accounts.cursors import cut_page, older_than, read_cursor, write_cursor
 from accounts.models import Revision
-from accounts.models.history import RevisionKind
+from accounts.models.history import RevisionAction, RevisionKind
 from tenantadmin.lib.core.errors import NotFound
-from tenantadmin.lib.core.timestamps import format_timestamp
+from tenantadmin.lib.core.structs import Count, JsonStruct, one_of
+from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp
 from tenantadmin.lib.database.plans import planned_with_values
 
 if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Callable, Sequence
-    from uuid import UUID
 
     from django.db.models import QuerySet
 
@@ -76,28 +78,45 @@ class HistoryPage:
     changes: Sequence[Revision] = field(default=())
     cursor: str | None = None
 
-    def as_json(self) -> list[dict[str, Any]]:
-        return [change_as_json(change) for change in self.changes]
-
 
 def history_of(change: Revision) -> DocumentHistory:
     """Return the history that a change belongs to."""
     return DocumentHistory(RevisionKind(change.kind), change.tenant_id or change.account_id)
 
 
-def change_as_json(change: Revision) -> dict[str, Any]:
-    """Return the row of a ChangeHistoryPage."""
-    return {
-        "seq": change.seq,
-        "kind": change.kind,
-        **({"tenantId": str(change.tenant_id)} if change.tenant_id else {}),
-        "accountId": str(change.account_id),
-        "userId": change.user,
-        "changedAt": format_timestamp(change.changed_at),
-        "action": change.action,
-        **({} if change.restored_from is None else {"restoredFrom": change.restored_from}),
-        "summary": change.summary,
-    }
+class Change(JsonStruct):
+    """One recorded change."""
+
+    seq: Count
+    kind: Annotated[str, one_of(RevisionKind.values)]
+    tenant_id: UUID | None = None
+    account_id: UUID
+    user_id: str
+    changed_at: Timestamp
+    action: Annotated[str, one_of(RevisionAction.values)]
+    restored_from: Count | None = None
+    summary: Annotated[dict[str, Any], Meta(description="Counts and names of what changed.")]
+
+
+class ChangeRevision(Change):
+    """A change and the whole document after it; null after a deletion."""
+
+    document: dict[str, Any] | None
+
+
+def describe_change(revision: Revision) -> Change:
+    """Return the contract's Change."""
+    return Change(
+        seq=revision.seq,
+        kind=revision.kind,
+        tenant_id=revision.tenant_id,
+        account_id=revision.account_id,
+        user_id=revision.user,
+        changed_at=format_timestamp(revision.changed_at),
+        action=revision.action,
+        restored_from=revision.restored_from,
+        summary=revision.summary,
+    )
 
 
 def read_timeline(history: DocumentHistory, *, limit: int, cursor: str | None) -> HistoryPage:

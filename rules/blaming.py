@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+from msgspec import Meta
 
 from accounts.models.history import RevisionKind
-from accounts.revisions import DocumentHistory, RevisionNotFound, change_as_json
+from accounts.revisions import Change, DocumentHistory, RevisionNotFound, describe_change
 from rules.blame import ORDER, Blame, Place, blame
+from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -19,7 +22,27 @@ MAX_REVISIONS: Final = 1_000
 _CHUNK: Final = 20
 
 
-def blame_ruleset(tenant_id: UUID, *, seq: int | None = None) -> dict[str, Any]:
+class BlamedField(JsonStruct):
+    path: Annotated[str, Meta(description="JSON Pointer into the rule.")]
+    seq: Annotated[Count, Meta(description="The revision that last changed the value.")]
+    at_most: Annotated[bool, Meta(description="True if older revisions, which were not read, may have.")]
+
+
+class BlamedRule(JsonStruct):
+    rule_id: str
+    fields: list[BlamedField]
+
+
+class RulesBlame(JsonStruct):
+    """The revision that last changed each value of a ruleset."""
+
+    seq: Count
+    order: Annotated[BlamedField, Meta(description="The order of the rules; its path is `/order`.")]
+    rules: list[BlamedRule]
+    revisions: Annotated[list[Change], Meta(description="The revisions that are named above, newest first.")]
+
+
+def blame_ruleset(tenant_id: UUID, *, seq: int | None = None) -> RulesBlame:
     """Return the contract's RulesBlame of a revision, by default of the newest.
 
     Raises:
@@ -32,28 +55,28 @@ def blame_ruleset(tenant_id: UUID, *, seq: int | None = None) -> dict[str, Any]:
     newest = next(revisions, None)
     if newest is None or newest.document is None or seq not in {None, newest.seq}:
         raise RevisionNotFound
-    changes: dict[int, dict[str, Any]] = {}
+    changes: dict[int, Change] = {}
 
     def read(revision: Revision) -> tuple[int, list[dict[str, Any]]]:
-        changes[revision.seq] = change_as_json(revision)
+        changes[revision.seq] = describe_change(revision)
         return revision.seq, (revision.document or {}).get("rules", [])
 
     found = blame(map(read, chain([newest], revisions)), limit=MAX_REVISIONS)
     ids = [rule["id"] for rule in newest.document.get("rules", [])]
-    fields: dict[str | None, list[dict[str, Any]]] = {rule_id: [] for rule_id in ids}
+    fields: dict[str | None, list[BlamedField]] = {rule_id: [] for rule_id in ids}
     for rule_id, path in found.seqs:
         if rule_id is not None:
             fields[rule_id].append(_field(found, (rule_id, path)))
-    return {
-        "seq": newest.seq,
-        "order": _field(found, (None, ORDER)),
-        "rules": [
-            {"ruleId": rule_id, "fields": sorted(fields[rule_id], key=lambda it: it["path"])}
+    return RulesBlame(
+        seq=newest.seq,
+        order=_field(found, (None, ORDER)),
+        rules=[
+            BlamedRule(rule_id=rule_id, fields=sorted(fields[rule_id], key=lambda it: it.path))
             for rule_id in ids
         ],
-        "revisions": [changes[named] for named in sorted({*found.seqs.values()}, reverse=True)],
-    }
+        revisions=[changes[named] for named in sorted({*found.seqs.values()}, reverse=True)],
+    )
 
 
-def _field(found: Blame, place: Place) -> dict[str, Any]:
-    return {"path": place[1], "seq": found.seqs[place], "atMost": place in found.unknown}
+def _field(found: Blame, place: Place) -> BlamedField:
+    return BlamedField(path=place[1], seq=found.seqs[place], at_most=place in found.unknown)

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
+
+import msgspec
 
 from accounts.diff import FieldChange, diff_documents
+from rules.json_text import JsonObject
+from tenantadmin.lib.core.structs import JsonStruct, sent_as
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from rules.json_text import JsonObject
 
 #: The maximum number of ids of each kind in a summary, to keep pages of history small. Counts are complete.
 _MAX_NAMES: Final = 20
 
 
-@dataclass(frozen=True, slots=True)
-class RuleChange:
-    """A rule that is in both revisions and differs. Paths are relative to the rule."""
+#: A rule as it is stored.
+StoredRule: TypeAlias = Annotated[JsonObject, sent_as("rules.serializers.rulesets.Rule")]
 
-    rule_id: str
+
+class RuleChange(JsonStruct):
+    """A rule that differs between two revisions. Paths are relative to the rule."""
+
+    component = "RuleDifference"
+
+    rule_id: str = msgspec.field(name="id")
     fields: tuple[FieldChange, ...]
-
-    def as_json(self) -> dict[str, object]:
-        """Return ``{id, fields: [{path, from, to}]}``."""
-        return {"id": self.rule_id, "fields": [field.as_json() for field in self.fields]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,21 +39,13 @@ class RulesDiff:
     removed: tuple[JsonObject, ...]
     changed: tuple[RuleChange, ...]
 
-    def as_json(self) -> dict[str, object]:
-        """Return ``{added: [Rule], removed: [Rule], changed: [{id, fields}]}``."""
-        return {
-            "added": list(self.added),
-            "removed": list(self.removed),
-            "changed": [change.as_json() for change in self.changed],
-        }
-
 
 def diff_rules(*, before: Sequence[JsonObject], after: Sequence[JsonObject]) -> RulesDiff:
     """Compare stored rules by id. A different order is not a change."""
     old = {rule["id"]: rule for rule in before}
     new = {rule["id"]: rule for rule in after}
     compared = (
-        RuleChange(str(rule_id), diff_documents(before=old[rule_id], after=rule))
+        RuleChange(rule_id=str(rule_id), fields=diff_documents(before=old[rule_id], after=rule))
         for rule_id, rule in new.items()
         if rule_id in old
     )

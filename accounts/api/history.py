@@ -5,38 +5,35 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import msgspec
 from django.urls import reverse
 from rest_framework.response import Response
 
 from accounts.api.config import config_response
-from accounts.diff import diff_documents
+from accounts.diff import FieldChange, diff_documents
 from accounts.emails import normalize_email
 from accounts.models.history import RevisionKind
 from accounts.revisions import (
+    Change,
+    ChangeRevision,
     DocumentHistory,
     HistoryFilter,
     HistoryPage,
-    change_as_json,
+    describe_change,
     history_of,
     read_changes,
     read_pair,
     read_revision,
     read_timeline,
 )
-from accounts.serializers.history import (
-    ChangeHistoryPage,
-    ChangeParameters,
-    ChangeRevision,
-    DiffParameters,
-    DocumentDiff,
-    PageParameters,
-)
+from accounts.serializers.history import ChangeParameters, DiffParameters, PageParameters
 from accounts.serializers.tenants import TenantConfigDocument, parse_config
 from accounts.tenants.restore import restore_config
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.errors import BadRequest, Detail
+from tenantadmin.lib.core.structs import Count, JsonStruct
 from tenantadmin.lib.http.etags import require_match
-from tenantadmin.lib.http.hal import item, link, page_links
+from tenantadmin.lib.http.hal import Link, PageLinks, item, link, page_links
 from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, SEQ
 from tenantadmin.lib.http.schema import STALE
 from tenantadmin.lib.http.viewsets import operation
@@ -51,6 +48,33 @@ if TYPE_CHECKING:
     from accounts.models import Revision
 
 
+class ChangeHistoryPage(JsonStruct):
+    """Changes, newest first."""
+
+    links: PageLinks = msgspec.field(name="_links")
+    changes: list[Change]
+
+
+class DiffLinks(JsonStruct):
+    self_: Link
+    parent: Link
+    to: Link
+    from_: Link
+
+
+class DiffHead(JsonStruct):
+    from_: Count
+    to: Count
+    kind: RevisionKind
+    links: DiffLinks = msgspec.field(name="_links")
+
+
+class DocumentDiff(DiffHead):
+    """The fields that differ between two revisions."""
+
+    fields: list[FieldChange]
+
+
 class HistoryViewSet(AppViewSet):
     """Base class of the viewsets that return changes."""
 
@@ -60,7 +84,8 @@ class HistoryViewSet(AppViewSet):
         """Return the response of a page. Its ``next`` link is the same request with the cursor."""
         items = [item(str(change.seq), _revision_href(change)) for change in page.changes]
         found = page_links(self.request, parent=parent, items=items, cursor=page.cursor)
-        return Response({"_links": found, "changes": page.as_json()})
+        changes = [describe_change(change) for change in page.changes]
+        return Response(ChangeHistoryPage(links=found, changes=changes))
 
 
 class ChangesViewSet(HistoryViewSet):
@@ -118,7 +143,8 @@ class DocumentHistoryViewSet(HistoryViewSet):
     @operation(summary="Read one revision of {owner}", path=[SEQ], responses={200: ChangeRevision})
     def get_revision(self, request: Request, *, seq: int, **_: UUID) -> Response:
         revision = read_revision(self.history, seq)
-        return Response({**change_as_json(revision), "document": revision.document})
+        change = msgspec.structs.asdict(describe_change(revision))
+        return Response(ChangeRevision(**change, document=revision.document))
 
     @operation(
         summary="Compare two revisions of {owner}", query=DiffParameters, responses={200: DocumentDiff}
@@ -127,24 +153,19 @@ class DocumentHistoryViewSet(HistoryViewSet):
         history, earlier, later = self.history, self.query["from"], self.query["to"]
         before, after = read_pair(history, earlier=earlier, later=later)
         address = _href(history, "diff")
-        return Response(
-            {
-                "from": earlier,
-                "to": later,
-                "kind": self.kind.value,
-                "_links": {
-                    "self": link(f"{address}?from={earlier}&to={later}"),
-                    "parent": link(_href(history, "history")),
-                    "from": link(_href(history, "revision", seq=earlier)),
-                    "to": link(_href(history, "revision", seq=later)),
-                },
-                **self.differences(before, after),
-            }
+        links = DiffLinks(
+            self_=link(f"{address}?from={earlier}&to={later}"),
+            parent=link(_href(history, "history")),
+            to=link(_href(history, "revision", seq=later)),
+            from_=link(_href(history, "revision", seq=earlier)),
         )
+        head = DiffHead(from_=earlier, to=later, kind=self.kind, links=links)
+        return Response(self.compare(head, before, after))
 
-    def differences(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what differs between two documents: the members that a diff of this kind adds."""
-        return {"fields": [change.as_json() for change in diff_documents(before=before, after=after)]}
+    def compare(self, head: DiffHead, before: Mapping[str, Any], after: Mapping[str, Any]) -> DiffHead:
+        """Return ``head`` with what differs between two documents of this kind."""
+        fields = list(diff_documents(before=before, after=after))
+        return DocumentDiff(**msgspec.structs.asdict(head), fields=fields)
 
 
 class ConfigHistoryViewSet(DocumentHistoryViewSet):

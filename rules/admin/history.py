@@ -97,10 +97,11 @@ def blame_rules(tenant_id: UUID) -> list[BlamedRule]:
         found = blame_ruleset(tenant_id)
     except NotFound:
         return []
-    changes = {change["seq"]: change for change in found["revisions"]}
+    changes = {change.seq: change for change in found.revisions}
     blamed = []
-    for rule in found["rules"]:
-        seq = max((it["seq"] for it in rule["fields"]), default=0)
-        change = changes.get(seq, {})
-        blamed.append(BlamedRule(rule["ruleId"], seq, change.get("userId", ""), change.get("changedAt", "")))
+    for rule in found.rules:
+        seq = max((it.seq for it in rule.fields), default=0)
+        change = changes.get(seq)
+        user, changed_at = (change.user_id, change.changed_at) if change else ("", "")
+        blamed.append(BlamedRule(rule.rule_id, seq, user, changed_at))
     return blamed

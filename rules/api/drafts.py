@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+from uuid import UUID
 
+import msgspec
 from django.urls import reverse
+from msgspec import Meta
 from rest_framework.response import Response
 
 from accounts.viewsets import AppViewSet
 from rules.api.rules import ruleset_response
+from rules.diff import RuleChange, StoredRule
 from rules.drafts import (
     create_draft,
     delete_draft,
@@ -22,20 +26,42 @@ from rules.drafts import (
     publish_draft,
     replace_draft,
 )
-from rules.serializers.drafts import Draft, DraftBody, DraftDifference, DraftList, NewDraft
+from rules.serializers.drafts import Draft, DraftBody, DraftList, NewDraft
 from rules.serializers.rulesets import ConfirmParameters, RulesetRefusal, TenantRules
+from tenantadmin.lib.core.structs import Count, JsonStruct
 from tenantadmin.lib.http.etags import not_modified, require_match
-from tenantadmin.lib.http.hal import item, link, links
+from tenantadmin.lib.http.hal import Link, item, link, links
 from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION
 from tenantadmin.lib.http.schema import NOT_MODIFIED, STALE, refusal
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from rest_framework.request import Request
 
     from rules.models import RuleDraft
+
+
+class DraftLinks(JsonStruct):
+    self_: Link
+    parent: Link
+
+
+class DraftDifference(JsonStruct):
+    """What publishing a draft would change; ``from`` is the current revision."""
+
+    from_: Count
+    base_seq: Count
+    draft_id: UUID
+    kind: Literal["rules"]
+    links: DraftLinks = msgspec.field(name="_links")
+    added: tuple[StoredRule, ...]
+    removed: tuple[StoredRule, ...]
+    changed: tuple[RuleChange, ...]
+    reordered: Annotated[bool, Meta(description="The rules that both have are in another order.")]
+    conflicts: Annotated[
+        tuple[str, ...],
+        Meta(description="Ids of rules that the draft and somebody else have changed since the base."),
+    ]
 
 
 class DraftViewSet(AppViewSet):
@@ -112,16 +138,18 @@ class DraftViewSet(AppViewSet):
         """What publishing it would change. `conflicts` are rules that others have changed since its base."""
         diff = diff_draft(tenant, draft)
         return Response(
-            {
-                "from": diff.current_seq,
-                "baseSeq": diff.base_seq,
-                "draftId": str(draft),
-                "kind": "rules",
-                "_links": {"self": link(request.path), "parent": link(_href(tenant, draft))},
-                **diff.changes.as_json(),
-                "reordered": diff.is_reordered,
-                "conflicts": list(diff.conflicts),
-            }
+            DraftDifference(
+                from_=diff.current_seq,
+                base_seq=diff.base_seq,
+                draft_id=draft,
+                kind="rules",
+                links=DraftLinks(self_=link(request.path), parent=link(_href(tenant, draft))),
+                added=diff.changes.added,
+                removed=diff.changes.removed,
+                changed=diff.changes.changed,
+                reordered=diff.is_reordered,
+                conflicts=diff.conflicts,
+            )
         )
 
     @operation(

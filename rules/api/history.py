@@ -5,17 +5,18 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from rest_framework.response import Response
 
-from accounts.api.history import DocumentHistoryViewSet
+from accounts.api.history import DiffHead, DocumentHistoryViewSet
 from accounts.models.history import RevisionKind
 from accounts.serializers.history import DiffParameters
 from rules.api.rules import ruleset_response
-from rules.blaming import blame_ruleset
-from rules.diff import diff_rules
+from rules.blaming import RulesBlame, blame_ruleset
+from rules.diff import RuleChange, StoredRule, diff_rules
 from rules.restore import restore_ruleset
-from rules.serializers.blame import BlameParameters, RulesBlame
-from rules.serializers.rulesets import ConfirmParameters, RulesDifference, RulesetRefusal, TenantRules
+from rules.serializers.blame import BlameParameters
+from rules.serializers.rulesets import ConfirmParameters, RulesetRefusal, TenantRules
 from tenantadmin.lib.http.etags import require_match
 from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, SEQ
 from tenantadmin.lib.http.schema import STALE
@@ -26,6 +27,16 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from rest_framework.request import Request
+
+
+class RulesDifference(DiffHead):
+    """The differences between two rulesets. Rules are compared by id; their order is not compared."""
+
+    component = "RulesDiff"
+
+    added: tuple[StoredRule, ...]
+    removed: tuple[StoredRule, ...]
+    changed: tuple[RuleChange, ...]
 
 
 class RulesHistoryViewSet(DocumentHistoryViewSet):
@@ -40,8 +51,11 @@ class RulesHistoryViewSet(DocumentHistoryViewSet):
     def diff(self, request: Request, **address: UUID) -> Response:
         return super().diff(request, **address)
 
-    def differences(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-        return diff_rules(before=before.get("rules", ()), after=after.get("rules", ())).as_json()
+    def compare(self, head: DiffHead, before: Mapping[str, Any], after: Mapping[str, Any]) -> RulesDifference:
+        diff = diff_rules(before=before.get("rules", ()), after=after.get("rules", ()))
+        return RulesDifference(
+            **msgspec.structs.asdict(head), added=diff.added, removed=diff.removed, changed=diff.changed
+        )
 
     @operation(
         summary="Find the revision that last changed each value of a tenant's rules",

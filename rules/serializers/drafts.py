@@ -10,12 +10,11 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from rules.serializers.rulesets import Rule, RuleDifference, RuleLintResult
+from rules.serializers.rulesets import RuleLintResult
 from tenantadmin.lib.http.serializers import (
     IgnoredField,
     ItemList,
     JsonIntegerField,
-    Link,
     StrictCharField,
     StrictSerializer,
 )
@@ -82,28 +81,3 @@ class DraftList(ItemList):
     """The drafts of a tenant."""
 
     drafts = DraftHead(many=True)
-
-
-class DraftLinks(serializers.Serializer[Any]):
-    self = Link()
-    parent = Link()
-
-
-class DraftDifference(serializers.Serializer[Any]):
-    """What publishing a draft would change; ``from`` is the current revision."""
-
-    baseSeq = serializers.IntegerField(min_value=0)
-    draftId = serializers.UUIDField()
-    kind = serializers.ChoiceField(choices=["rules"])
-    _links = DraftLinks(label="")
-    added = Rule(many=True)
-    removed = Rule(many=True)
-    changed = RuleDifference(many=True)
-    reordered = serializers.BooleanField(help_text="The rules that both have are in another order.")
-    conflicts = serializers.ListField(
-        child=serializers.CharField(),
-        help_text="Ids of rules that the draft and somebody else have changed since the base.",
-    )
-
-    def get_fields(self) -> dict[str, Any]:
-        return {"from": serializers.IntegerField(min_value=0), **super().get_fields()}

@@ -6,10 +6,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from accounts.serializers.history import DiffHead, FieldDifference
 from rules.language import Action
 from rules.lint import FINDING_KINDS, Severity
 from tenantadmin.lib.http.serializers import (
@@ -123,19 +122,3 @@ class ConfirmParameters(StrictSerializer):
         allow_blank=True,
         help_text="Comma-separated ids of rules that may be removed although they have active markers.",
     )
-
-
-class RuleDifference(serializers.Serializer[Any]):
-    """A rule that differs between two revisions. Paths are relative to the rule."""
-
-    id = serializers.CharField()
-    fields = FieldDifference(many=True)  # type: ignore[assignment]  # a member, not the property
-
-
-@extend_schema_serializer(component_name="RulesDiff")
-class RulesDifference(DiffHead):
-    """The differences between two rulesets. Rules are compared by id; their order is not compared."""
-
-    added = Rule(many=True)
-    removed = Rule(many=True)
-    changed = RuleDifference(many=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from rules.diff import diff_rules
 
 A = {"id": "a", "ttlSeconds": 60, "conditions": {"userName": "ann", "tables": {"containsAny": ["x", "y"]}}}
@@ -12,24 +14,18 @@ C = {"id": "c", "ttlSeconds": 60, "conditions": {}}
 def test_rules_are_compared_by_id() -> None:
     changed = A | {"ttlSeconds": 90, "conditions": {"userName": "ann", "tables": {"containsAny": ["y"]}}}
     diff = diff_rules(before=[A, B], after=[C, changed])
-    assert diff.as_json() == {
-        "added": [C],
-        "removed": [B],
-        "changed": [
-            {
-                "id": "a",
-                "fields": [
-                    {"path": "/ttlSeconds", "from": 60, "to": 90},
-                    {"path": "/conditions/tables/containsAny", "from": ["x", "y"], "to": ["y"]},
-                ],
-            }
-        ],
-    }
+    assert (diff.added, diff.removed) == ((C,), (B,))
+    assert msgspec.to_builtins(diff.changed) == [
+        {
+            "id": "a",
+            "fields": [
+                {"path": "/ttlSeconds", "from": 60, "to": 90},
+                {"path": "/conditions/tables/containsAny", "from": ["x", "y"], "to": ["y"]},
+            ],
+        }
+    ]
 
 
 def test_another_order_is_not_a_change() -> None:
-    assert diff_rules(before=[A, B, C], after=[C, A, B]).as_json() == {
-        "added": [],
-        "removed": [],
-        "changed": [],
-    }
+    diff = diff_rules(before=[A, B, C], after=[C, A, B])
+    assert (diff.added, diff.removed, diff.changed) == ((), (), ())
