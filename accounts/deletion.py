@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 from django.db import transaction
 from django.db.models import Exists, OuterRef
 
@@ -54,7 +55,7 @@ def delete_user(email: str, *, actor: str) -> list[str]:
             record_membership(email, tenant_id, actor=actor, before=role)
         for grant in user.grants.select_related("grantee").filter(in_force()):
             record_grant(EventKind.GRANT_REVOKED, grant, actor=actor)
-        before = {"displayName": user.display_name, "roles": roles_of(user).as_json()}
+        before = {"displayName": user.display_name, "roles": msgspec.to_builtins(roles_of(user))}
         record_event(EventKind.USER_DELETED, actor=actor, subject=email, before=before)
         end_links(email)
         user.delete()

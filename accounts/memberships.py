@@ -5,8 +5,8 @@ Contract: Users, roles, memberships; PUT replaces, PATCH appends.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from django.db import transaction
 
@@ -16,18 +16,17 @@ from accounts.models import Membership, Tenant, User
 from accounts.models.events import EventKind
 from accounts.models.users import MembershipRole
 from tenantadmin.lib.core.errors import Forbidden, NotFound, ValidationFailed
+from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
-    from uuid import UUID
 
     from accounts.access.principal import Principal
 
 
-@dataclass(frozen=True, slots=True)
-class MembershipEntry:
-    """One entry of a membership list."""
+class MembershipEntry(JsonStruct):
+    """One entry of a membership list. The contract describes it by the request, `MembershipBody`."""
 
     tenant_id: UUID
     role: str

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
+import msgspec
 from django.conf import settings
 from django.db import transaction
 
@@ -18,17 +19,16 @@ from accounts.access.credentials import create_pat, end_pat, role_scopes
 from accounts.access.principal import WILDCARD, Principal, Rights
 from accounts.access.reach import NO_SCOPES
 from accounts.access.rights import in_force, rights_of
-from accounts.access.scopes import NOT_IN_MEMBERS_PATS, PLATFORM_ADMIN_SCOPES
+from accounts.access.scopes import NOT_IN_MEMBERS_PATS, PLATFORM_ADMIN_SCOPES, Scope
 from accounts.limits import count_use
 from accounts.models import Account, PersonalAccessToken, Tenant, User
 from accounts.users import require_self_or_admin
 from tenantadmin.lib.core.errors import Forbidden, NotFound, ValidationFailed
-from tenantadmin.lib.core.timestamps import format_timestamp, now
+from tenantadmin.lib.core.structs import Email, JsonStruct, one_of, sent_as
+from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from accounts.access.scopes import Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,29 @@ class PatRequest:
         return WILDCARD in self.tenants or WILDCARD in self.accounts
 
 
-def list_pats(principal: Principal, *, email: str) -> list[dict[str, Any]]:
+class PatDocument(JsonStruct):
+    """A PAT without its text. ``prefix`` is the start of the text."""
+
+    id: int
+    name: str
+    owner: Email
+    prefix: str
+    scopes: list[Annotated[str, one_of(sorted(Scope))]]
+    tenants: list[str]
+    accounts: list[str]
+    endpoints: list[Annotated[dict[str, Any], sent_as("accounts.serializers.pats.Endpoint")]]
+    created_at: Timestamp
+    expires_at: Timestamp | None
+    last_used_at: Timestamp | None
+
+
+class NewPatDocument(PatDocument):
+    """A new PAT with its text, which is shown only once."""
+
+    token: str
+
+
+def list_pats(principal: Principal, *, email: str) -> list[PatDocument]:
     """Return the documents of a user's PATs that are not revoked, newest first.
 
     Raises:
@@ -58,10 +80,10 @@ def list_pats(principal: Principal, *, email: str) -> list[dict[str, Any]]:
         NotFound: there is no such user; only platform admins get this.
     """
     owner = require_self_or_admin(principal, email)
-    return [pat_document(pat) for pat in _live(owner).select_related("owner")]
+    return [describe_pat(pat) for pat in _live(owner).select_related("owner")]
 
 
-def create_own_pat(principal: Principal, *, email: str, wanted: PatRequest) -> dict[str, Any]:
+def create_own_pat(principal: Principal, *, email: str, wanted: PatRequest) -> NewPatDocument:
     """Create a PAT and return its document with ``token``, its text, which is shown only once.
 
     Raises:
@@ -80,7 +102,7 @@ def create_own_pat(principal: Principal, *, email: str, wanted: PatRequest) -> d
         raise Forbidden("Only a platform admin may create tokens without end. Leave 'expiresAt' out.")
     _require_within(principal, wanted)
     pat, text = store_pat(owner, wanted, actor=principal.email)
-    return {**pat_document(pat), "token": text}
+    return NewPatDocument(**msgspec.structs.asdict(describe_pat(pat)), token=text)
 
 
 def store_pat(owner: User, wanted: PatRequest, *, actor: str) -> tuple[PersonalAccessToken, str]:
@@ -132,21 +154,21 @@ def revoke_pat(principal: Principal, *, email: str, pat_id: int) -> None:
         raise NotFound("There is no such personal access token.")
 
 
-def pat_document(pat: PersonalAccessToken) -> dict[str, Any]:
-    """Return the document of a PAT without its text. ``prefix`` is the start of the text."""
-    return {
-        "id": pat.pk,
-        "name": pat.name,
-        "owner": pat.owner.email,
-        "prefix": pat.prefix,
-        "scopes": pat.scopes,
-        "tenants": pat.tenants,
-        "accounts": pat.accounts,
-        "endpoints": pat.endpoints,
-        "createdAt": format_timestamp(pat.created_at),
-        "expiresAt": _optional(pat.expires_at),
-        "lastUsedAt": _optional(pat.last_used_at),
-    }
+def describe_pat(pat: PersonalAccessToken) -> PatDocument:
+    """Return the document of a PAT without its text."""
+    return PatDocument(
+        id=pat.pk,
+        name=pat.name,
+        owner=pat.owner.email,
+        prefix=pat.prefix,
+        scopes=pat.scopes,
+        tenants=pat.tenants,
+        accounts=pat.accounts,
+        endpoints=pat.endpoints,
+        created_at=format_timestamp(pat.created_at),
+        expires_at=_optional(pat.expires_at),
+        last_used_at=_optional(pat.last_used_at),
+    )
 
 
 def require_grantable(owner: Rights, wanted: PatRequest) -> None:
@@ -219,5 +241,5 @@ def _unknown_tenants(wanted: PatRequest) -> list[str]:
     return sorted(set(wanted.tenants) - {str(key) for key in live.values_list("pk", flat=True)})
 
 
-def _optional(moment: dt.datetime | None) -> str | None:
+def _optional(moment: dt.datetime | None) -> Timestamp | None:
     return format_timestamp(moment) if moment else None

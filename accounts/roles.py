@@ -5,9 +5,9 @@ Contract: Users, roles, memberships.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+import msgspec
 from django.db import connection, transaction
 from django.db.models import Q
 
@@ -19,6 +19,7 @@ from accounts.models import PersonalAccessToken, User
 from accounts.models.events import EventKind
 from accounts.models.users import PrimaryRole
 from tenantadmin.lib.core.errors import Detail, NotFound, ValidationFailed
+from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
@@ -30,20 +31,19 @@ if TYPE_CHECKING:
 _ADMINS_LOCK: Final = 4_202_301
 
 
-@dataclass(frozen=True, slots=True)
-class Roles:
-    """The primary role, and scopes in addition to those of role and memberships."""
+class Roles(JsonStruct):
+    """The primary role, and scopes in addition to those of role and memberships.
+
+    The contract describes it by the request, `RolesBody`.
+    """
 
     primary: str
-    scopes: tuple[Scope, ...] = ()
-
-    def as_json(self) -> dict[str, Any]:
-        return {"primary": self.primary, "scopes": [scope.value for scope in self.scopes]}
+    scopes: list[str]
 
 
 def make_roles(primary: str, scopes: Iterable[str]) -> Roles:
     """Return roles with sorted, unique scopes."""
-    return Roles(primary=primary, scopes=tuple(sorted({Scope(name) for name in scopes})))
+    return Roles(primary=primary, scopes=sorted({Scope(name).value for name in scopes}))
 
 
 def roles_of(user: User) -> Roles:
@@ -106,15 +106,15 @@ def apply_roles(user: User, *, roles: Roles, active: bool, actor: str, path: str
             EventKind.ROLES_CHANGED,
             actor=actor,
             subject=user.email,
-            before=before.as_json(),
-            after=roles.as_json(),
+            before=msgspec.to_builtins(before),
+            after=msgspec.to_builtins(roles),
         )
     if active != user.is_active:
         kind = EventKind.USER_ACTIVATED if active else EventKind.USER_DEACTIVATED
         record_event(kind, actor=actor, subject=user.email)
     if user.is_active and not active:
         sign_out_everywhere(user, actor=actor)
-    user.role, user.scopes, user.is_active = roles.primary, [scope.value for scope in roles.scopes], active
+    user.role, user.scopes, user.is_active = roles.primary, roles.scopes, active
 
 
 def lock_admins() -> None:

@@ -6,10 +6,11 @@ Contract: Authentication, 3.
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from django.db import transaction
 from django.db.models import Q
+from msgspec import Meta
 
 from accounts.access.credentials import end_refresh_token, lock_sign_in, sign_out_everywhere
 from accounts.access.rights import in_force
@@ -18,7 +19,8 @@ from accounts.models import RefreshToken, User
 from accounts.models.events import EventKind
 from accounts.users import require_self_or_admin, unreadable
 from tenantadmin.lib.core.errors import NotFound
-from tenantadmin.lib.core.timestamps import format_timestamp, now
+from tenantadmin.lib.core.structs import JsonStruct
+from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
 
 if TYPE_CHECKING:
     from accounts.access.principal import Principal
@@ -27,7 +29,20 @@ if TYPE_CHECKING:
 _RETENTION: Final = dt.timedelta(days=1)
 
 
-def list_sessions(principal: Principal, *, email: str) -> list[dict[str, Any]]:
+class SessionDocument(JsonStruct):
+    """A sign-in of a user that has not ended."""
+
+    id: int
+    provider: Annotated[str | None, Meta(description="Null for a one-time link.")]
+    address: Annotated[str, Meta(description="The network address that signed in.")]
+    user_agent: Annotated[str, Meta(description="The browser that signed in.")]
+    created_at: Timestamp
+    last_used_at: Annotated[Timestamp, Meta(description="When it last got an access token, to the minute.")]
+    expires_at: Timestamp | None
+    current: Annotated[bool, Meta(description="True for the session of the token that asks.")]
+
+
+def list_sessions(principal: Principal, *, email: str) -> list[SessionDocument]:
     """Return the documents of a user's sessions that have not ended, newest first.
 
     Raises:
@@ -36,7 +51,7 @@ def list_sessions(principal: Principal, *, email: str) -> list[dict[str, Any]]:
     """
     user = require_self_or_admin(principal, email)
     return [
-        session_document(session, current=session.pk == principal.claims.session)
+        describe_session(session, current=session.pk == principal.claims.session)
         for session in RefreshToken.objects.filter(in_force(), user=user)
     ]
 
@@ -92,15 +107,15 @@ def delete_ended_sessions() -> int:
     return removed
 
 
-def session_document(session: RefreshToken, *, current: bool) -> dict[str, Any]:
+def describe_session(session: RefreshToken, *, current: bool) -> SessionDocument:
     """Return the document of a session. ``current`` is true for the session that asks."""
-    return {
-        "id": session.pk,
-        "provider": session.provider or None,
-        "address": session.address,
-        "userAgent": session.user_agent,
-        "createdAt": format_timestamp(session.created_at),
-        "lastUsedAt": format_timestamp(session.last_used_at or session.created_at),
-        "expiresAt": format_timestamp(session.expires_at) if session.expires_at else None,
-        "current": current,
-    }
+    return SessionDocument(
+        id=session.pk,
+        provider=session.provider or None,
+        address=session.address,
+        user_agent=session.user_agent,
+        created_at=format_timestamp(session.created_at),
+        last_used_at=format_timestamp(session.last_used_at or session.created_at),
+        expires_at=format_timestamp(session.expires_at) if session.expires_at else None,
+        current=current,
+    )

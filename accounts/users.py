@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS, transaction
 from django.db.models import Q
+from msgspec import Meta
 
 from accounts.access.credentials import lock_sign_in
 from accounts.access.scopes import Scope
@@ -24,18 +26,20 @@ from accounts.models import Membership, User
 from accounts.models.events import EventKind
 from accounts.roles import Roles, apply_roles, lock_admins, replace_roles, roles_of
 from tenantadmin.lib.core.errors import Forbidden, NotFound, ValidationFailed
-from tenantadmin.lib.core.timestamps import format_timestamp, now
+from tenantadmin.lib.core.structs import Email, JsonStruct, sent_as
+from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
 from tenantadmin.lib.database.prepared import PreparedQuery
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable
 
     from django.db.models import QuerySet
 
     from accounts.access.principal import Principal
 
 
+_PRIVATE: Final = "Null for all but the user itself and platform admins."
 _USER_COLUMNS: Final = [field.attname for field in User._meta.concrete_fields]
 
 #: A user, and its memberships in live tenants as ``[{tenant, account, role}]``, oldest first. The dashboard
@@ -64,6 +68,47 @@ class UserChange:
     created_at: dt.datetime | None = None
 
 
+class IdentityData(JsonStruct):
+    """The identity at the last sign-in."""
+
+    provider: str | None
+    subject: str | None
+    email_verified: bool
+    last_login_at: Timestamp | None
+
+
+class WrittenUserDocument(JsonStruct):
+    """A user as it was written. A caller who may not read it gets back what it sent."""
+
+    email: Email
+    type: Literal["user"]
+    display_name: str | None = None
+    roles: Annotated[Roles | None, sent_as("accounts.serializers.users.RolesBody")] = None
+    tenants: list[Annotated[MembershipEntry, sent_as("accounts.serializers.users.MembershipBody")]]
+    identity: Annotated[IdentityData | None, Meta(description=_PRIVATE)]
+    tos: Annotated[str | None, Meta(description=f"MD5 of the terms last acknowledged. {_PRIVATE}")]
+    active: bool | None = None
+    created_at: Timestamp | None = None
+    modified_at: Timestamp | None = None
+
+
+class UserDocument(WrittenUserDocument):
+    """A user. ``tenants`` lists the memberships that the caller may see."""
+
+    display_name: str
+    roles: Annotated[Roles, sent_as("accounts.serializers.users.RolesBody")]
+    active: bool
+    created_at: Timestamp
+    modified_at: Timestamp
+
+
+class SentRoles(JsonStruct):
+    """The keys of a user's roles that were sent. The contract describes it by the request, `RolesPatch`."""
+
+    primary: str | None = None
+    scopes: Sequence[str] | None = None
+
+
 def list_users(principal: Principal, *, containing: str) -> list[str]:
     """Return the emails of the users that ``principal`` may read, sorted.
 
@@ -75,8 +120,8 @@ def list_users(principal: Principal, *, containing: str) -> list[str]:
     return list(users.values_list("email", flat=True))
 
 
-def read_user(principal: Principal, email: str) -> dict[str, Any]:
-    """Return a user's document (contract: User).
+def read_user(principal: Principal, email: str) -> UserDocument:
+    """Return a user's document.
 
     Raises:
         NotFound: there is no such user; only platform admins get this.
@@ -84,7 +129,7 @@ def read_user(principal: Principal, email: str) -> dict[str, Any]:
     """
     require_readable(principal, email)
     user, memberships = _with_memberships(principal, email)
-    return user_document(
+    return describe_user(
         user,
         memberships=_visible(principal, email, memberships),
         is_private=email != principal.email and not principal.is_platform_admin,
@@ -100,7 +145,7 @@ def read_roles(principal: Principal, email: str) -> Roles:
     return roles_of(readable_user(principal, email))
 
 
-def write_user(principal: Principal, *, email: str, change: UserChange) -> dict[str, Any]:
+def write_user(principal: Principal, *, email: str, change: UserChange) -> WrittenUserDocument:
     """Create or change a user and return its document, or what was sent if the caller may not read it.
 
     A user may change its own ``display_name``, an owner of a tenant the memberships in it, and a platform
@@ -130,28 +175,25 @@ def write_user(principal: Principal, *, email: str, change: UserChange) -> dict[
         return read_user(principal, email) if may_read(principal, email) else _sent(principal, email, change)
 
 
-def _sent(principal: Principal, email: str, change: UserChange) -> dict[str, Any]:
+def _sent(principal: Principal, email: str, change: UserChange) -> WrittenUserDocument:
     """Return what was sent for a user: of its memberships, those that the caller may see."""
     sent = {entry.tenant_id for entry in change.memberships or ()}
     visible = read_memberships(principal, email) if sent else []
-    document = {
-        "displayName": change.display_name,
-        "roles": None if change.roles is None else change.roles.as_json(),
-        "active": change.active,
-    }
-    return {
-        "email": email,
-        "type": "user",
-        **{name: value for name, value in document.items() if value is not None},
-        "tenants": [entry for entry in visible if UUID(entry["tenantId"]) in sent],
-        "identity": None,
-        "tos": None,
-    }
+    return WrittenUserDocument(
+        email=email,
+        type="user",
+        display_name=change.display_name,
+        roles=change.roles,
+        tenants=[entry for entry in visible if entry.tenant_id in sent],
+        identity=None,
+        tos=None,
+        active=change.active,
+    )
 
 
 def write_roles(
     principal: Principal, *, email: str, primary: str | None, scopes: Sequence[str] | None
-) -> dict[str, Any]:
+) -> Roles | SentRoles:
     """Set a user's roles and return them, or what was sent if the caller may not read them.
 
     Raises:
@@ -160,14 +202,13 @@ def write_roles(
     with transaction.atomic():
         roles = replace_roles(email, primary=primary, scopes=scopes, actor=principal.email)
         if may_read(principal, email):
-            return roles.as_json()
-    sent = {"primary": primary, "scopes": scopes}
-    return {name: value for name, value in sent.items() if value is not None}
+            return roles
+    return SentRoles(primary=primary, scopes=scopes)
 
 
 def write_memberships(
     principal: Principal, *, email: str, entries: Sequence[MembershipEntry], append: bool
-) -> list[dict[str, str]]:
+) -> list[MembershipEntry]:
     """Replace or append to a user's memberships; return those that the caller may see.
 
     Raises:
@@ -231,34 +272,29 @@ def unreadable(principal: Principal) -> NotFound | Forbidden:
     return Forbidden("You may not read or change this user.")
 
 
-def user_document(
-    user: User, *, memberships: Sequence[Mapping[str, str]], is_private: bool
-) -> dict[str, Any]:
-    """Return the User of the contract; ``memberships`` are entries ``{tenantId, role}``.
-
-    ``is_private`` leaves out what only the user itself and platform admins see.
-    """
-    identity = {
-        "provider": user.identity_provider or None,
-        "subject": user.identity_subject or None,
-        "emailVerified": user.email_verified,
-        "lastLoginAt": format_timestamp(user.last_login) if user.last_login else None,
-    }
-    return {
-        "email": user.email,
-        "type": "user",
-        "displayName": user.display_name,
-        "roles": {"primary": user.role, "scopes": user.scopes},
-        "tenants": memberships,
-        "identity": None if is_private else identity,
-        "tos": None if is_private else user.tos or None,
-        "active": user.is_active,
-        "createdAt": format_timestamp(user.created_at),
-        "modifiedAt": format_timestamp(user.modified_at),
-    }
+def describe_user(user: User, *, memberships: list[MembershipEntry], is_private: bool) -> UserDocument:
+    """Return the document of a user. ``is_private`` leaves out what only itself and platform admins see."""
+    identity = IdentityData(
+        provider=user.identity_provider or None,
+        subject=user.identity_subject or None,
+        email_verified=user.email_verified,
+        last_login_at=format_timestamp(user.last_login) if user.last_login else None,
+    )
+    return UserDocument(
+        email=user.email,
+        type="user",
+        display_name=user.display_name,
+        roles=Roles(primary=user.role, scopes=user.scopes),
+        tenants=memberships,
+        identity=None if is_private else identity,
+        tos=None if is_private else user.tos or None,
+        active=user.is_active,
+        created_at=format_timestamp(user.created_at),
+        modified_at=format_timestamp(user.modified_at),
+    )
 
 
-def read_memberships(principal: Principal, email: str) -> list[dict[str, str]]:
+def read_memberships(principal: Principal, email: str) -> list[MembershipEntry]:
     """Return the memberships of a user that ``principal`` may see. Check the right to read the user before.
 
     Raises:
@@ -281,14 +317,16 @@ def _with_memberships(principal: Principal, email: str) -> tuple[User, list[dict
     return User.from_db(DEFAULT_DB_ALIAS, _USER_COLUMNS, values), memberships
 
 
-def _visible(principal: Principal, email: str, memberships: Iterable[dict[str, str]]) -> list[dict[str, str]]:
-    """Return ``[{tenantId, role}]`` of the memberships that ``principal`` may see."""
+def _visible(
+    principal: Principal, email: str, memberships: Iterable[dict[str, str]]
+) -> list[MembershipEntry]:
+    """Return the memberships that ``principal`` may see."""
     visible = []
     for entry in memberships:
         tenant_id, account_id = UUID(entry["tenant"]), UUID(entry["account"])
         scopes = principal.on_tenants.scopes_on(tenant_id=tenant_id, account_id=account_id)
         if can_see_membership(principal, email=email, scopes=scopes):
-            visible.append({"tenantId": entry["tenant"], "role": entry["role"]})
+            visible.append(MembershipEntry(tenant_id=tenant_id, role=entry["role"]))
     return visible
 
 

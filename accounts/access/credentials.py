@@ -9,12 +9,12 @@ import datetime as dt
 import hashlib
 import secrets
 import uuid
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from django.conf import settings
 from django.db import connection, transaction
 from django.utils.module_loading import import_string
+from msgspec import Meta
 
 from accounts.access.principal import WILDCARD, Rights
 from accounts.access.rights import in_force, rights_of
@@ -24,11 +24,13 @@ from accounts.events import record_event, record_refused_token
 from accounts.models import MagicLink, PersonalAccessToken, RefreshToken, User
 from accounts.models.events import EventKind
 from tenantadmin.lib.core.errors import ApiError
+from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.core.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+_BEARER: Final = "Bearer"
 PAT_PREFIX: Final = "tas_pat_"
 REFRESH_PREFIX: Final = "tas_refresh_"
 #: How many characters after the prefix are stored, so that users can recognise a token.
@@ -50,21 +52,15 @@ class InvalidGrant(ApiError):
     message = "The credential is unknown, expired or revoked."
 
 
-@dataclass(frozen=True, slots=True)
-class IssuedToken:
-    """An access token as ``POST /oauth/token`` returns it. ``expires_in`` is in seconds."""
+class IssuedToken(JsonStruct, rename=None):
+    """A bearer token; ``expires_in`` in seconds."""
+
+    component = "TokenResponse"
 
     access_token: str
+    token_type: Literal["Bearer"]
     expires_in: int
-    scope: str
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "access_token": self.access_token,
-            "token_type": "Bearer",
-            "expires_in": self.expires_in,
-            "scope": self.scope,
-        }
+    scope: Annotated[str, Meta(description="Space separated.")]
 
 
 def digest_of(text: str) -> bytes:
@@ -302,7 +298,9 @@ def end_links(email: str) -> None:
 
 def _issued_token(token: str, scopes: Iterable[Scope]) -> IssuedToken:
     seconds = int(settings.ACCESS_TOKEN_LIFETIME.total_seconds())
-    return IssuedToken(access_token=token, expires_in=seconds, scope=" ".join(sorted(scopes)))
+    return IssuedToken(
+        access_token=token, token_type=_BEARER, expires_in=seconds, scope=" ".join(sorted(scopes))
+    )
 
 
 def _must_acknowledge(user: User) -> bool:

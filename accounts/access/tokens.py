@@ -11,10 +11,11 @@ import hashlib
 import json
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 from uuid import UUID
 
 import jwt
+import msgspec
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from rest_framework_simplejwt.backends import TokenBackend
@@ -30,6 +31,7 @@ from accounts.access.principal import WILDCARD, Claims
 from accounts.access.scopes import Scope
 from tenantadmin.conf.secrets import read_public_keys, read_signing_key
 from tenantadmin.lib.core.errors import InvalidToken, TokenExpired
+from tenantadmin.lib.core.structs import JsonStruct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,6 +44,29 @@ if TYPE_CHECKING:
 ALGORITHM: Final = "ES256"
 
 
+class CurvePoint(JsonStruct):
+    """The members of a public key that its thumbprint is made of (RFC 7638)."""
+
+    kty: Literal["EC"]
+    crv: Literal["P-256"]
+    x: str
+    y: str
+
+
+class JsonWebKey(CurvePoint):
+    """A public key (RFC 7517) of access tokens."""
+
+    kid: str
+    use: Literal["sig"]
+    alg: Literal["ES256"]
+
+
+class JsonWebKeySet(JsonStruct):
+    """All keys that verify access tokens; the token's `kid` names one."""
+
+    keys: list[JsonWebKey]
+
+
 @dataclass(frozen=True, slots=True)
 class KeySet:
     """The private key that signs, and all accepted public keys by ``kid``."""
@@ -50,14 +75,14 @@ class KeySet:
     signing_key: EllipticCurvePrivateKey
     public_keys: dict[str, EllipticCurvePublicKey]
 
-    def as_jwks(self) -> dict[str, list[dict[str, str]]]:
-        """Return the JSON Web Key Set (RFC 7517) of the public keys, the signing one first."""
-        return {
-            "keys": [
-                {**_jwk(key), "kid": kid, "use": "sig", "alg": ALGORITHM}
+    def as_jwks(self) -> JsonWebKeySet:
+        """Return the public keys, the signing one first."""
+        return JsonWebKeySet(
+            keys=[
+                JsonWebKey(**msgspec.structs.asdict(_numbers_of(key)), kid=kid, use="sig", alg=ALGORITHM)
                 for kid, key in self.public_keys.items()
             ]
-        }
+        )
 
 
 @cache
@@ -85,18 +110,20 @@ def current_keys() -> KeySet:
     )
 
 
-def _jwk(key: EllipticCurvePublicKey) -> dict[str, str]:
+def _numbers_of(key: EllipticCurvePublicKey) -> CurvePoint:
     numbers = key.public_numbers()
     x, y = (
         base64.urlsafe_b64encode(number.to_bytes(32, "big")).rstrip(b"=").decode()
         for number in (numbers.x, numbers.y)
     )
-    return {"kty": "EC", "crv": "P-256", "x": x, "y": y}
+    return CurvePoint(kty="EC", crv="P-256", x=x, y=y)
 
 
 def thumbprint(key: EllipticCurvePublicKey) -> str:
     """Return the id of a key (RFC 7638)."""
-    canonical = json.dumps(_jwk(key), sort_keys=True, separators=(",", ":")).encode()
+    canonical = json.dumps(
+        msgspec.to_builtins(_numbers_of(key)), sort_keys=True, separators=(",", ":")
+    ).encode()
     return base64.urlsafe_b64encode(hashlib.sha256(canonical).digest()).rstrip(b"=").decode()
 
 

@@ -11,6 +11,7 @@ from rest_framework.response import Response
 
 from accounts.access.resources import owns_account
 from accounts.billing.accounts import (
+    AccountDocument,
     AccountState,
     create_account,
     delete_account,
@@ -19,7 +20,7 @@ from accounts.billing.accounts import (
     write_account,
 )
 from accounts.models.billing import Plan
-from accounts.serializers.billing import AccountBody, AccountCreate, AccountDocument, parse_account
+from accounts.serializers.billing import AccountBody, AccountCreate, parse_account
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.structs import Success
 from tenantadmin.lib.http.etags import not_modified, require_match
@@ -77,7 +78,7 @@ class AccountViewSet(AppViewSet):
         )
         location = reverse("account", kwargs={"account": created.account_id})
         headers = {"Location": location, "ETag": created.etag}
-        return Response(created.as_json(), status=201, headers=headers)
+        return Response(created.answer(), status=201, headers=headers)
 
     @operation(
         summary="Read an account",
@@ -119,4 +120,4 @@ class AccountViewSet(AppViewSet):
 
 def _account_response(account: AccountState) -> Response:
     """Answer an account under its entity tag."""
-    return Response(account.as_json(), headers={"ETag": account.etag})
+    return Response(account.answer(), headers={"ETag": account.etag})

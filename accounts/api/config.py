@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING
 
 from rest_framework.response import Response
 
-from accounts.serializers.tenants import TenantConfigBody, TenantConfigDocument, parse_config
-from accounts.tenants.config import ConfigState, config_etag, read_config, write_config
+from accounts.serializers.tenants import TenantConfigBody, parse_config
+from accounts.tenants.config import (
+    ConfigState,
+    TenantConfigDocument,
+    config_etag,
+    read_config,
+    write_config,
+)
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.http.etags import not_modified, require_match
 from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH
@@ -64,4 +70,4 @@ class ConfigViewSet(AppViewSet):
 
 def config_response(config: ConfigState) -> Response:
     """Answer a configuration under its entity tag."""
-    return Response(config.as_json(), headers={"ETag": config.etag})
+    return Response(config.answer(), headers={"ETag": config.etag})

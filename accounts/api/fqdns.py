@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from django.urls import reverse
 from rest_framework.response import Response
 
-from accounts.billing.fqdns import fqdn_as_json, list_fqdns, read_fqdn
-from accounts.serializers.billing import FqdnDocument, FqdnParameters
+from accounts.billing.fqdns import FqdnDocument, fqdn_document, list_fqdns, read_fqdn
+from accounts.serializers.billing import FqdnParameters
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.http.hal import ItemList, hrefs, item
 from tenantadmin.lib.http.streaming import stream_links
@@ -41,4 +41,4 @@ class FqdnViewSet(AppViewSet):
 
     @operation(summary="Find who holds an FQDN", responses={200: FqdnDocument})
     def get_fqdn(self, request: Request, fqdn: str) -> Response:
-        return Response(fqdn_as_json(read_fqdn(self.principal, fqdn)))
+        return Response(fqdn_document(read_fqdn(self.principal, fqdn)))

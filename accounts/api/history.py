@@ -27,7 +27,8 @@ from accounts.revisions import (
     read_timeline,
 )
 from accounts.serializers.history import ChangeParameters, DiffParameters, PageParameters
-from accounts.serializers.tenants import TenantConfigDocument, parse_config
+from accounts.serializers.tenants import parse_config
+from accounts.tenants.config import TenantConfigDocument
 from accounts.tenants.restore import restore_config
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.errors import BadRequest, Detail

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from rest_framework.response import Response
 
-from accounts.access.tokens import current_keys
-from accounts.serializers.oauth import JsonWebKeySet
+from accounts.access.tokens import JsonWebKeySet, current_keys
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.http.viewsets import operation
 

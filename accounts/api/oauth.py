@@ -19,7 +19,6 @@ from accounts.serializers.oauth import (
     OAuthErrorBody,
     PatExchange,
     TokenRefresh,
-    TokenResponse,
 )
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.errors import ApiError
@@ -65,7 +64,7 @@ class OAuthViewSet(AppViewSet):
             resource_type_field_name="grant_type",
         ),
         parsers=(StrictJsonParser, StrictFormParser),
-        responses={200: TokenResponse, 400: OAuthErrorBody, 401: OAuthErrorBody},
+        responses={200: IssuedToken, 400: OAuthErrorBody, 401: OAuthErrorBody},
         examples=[
             OpenApiExample(
                 "A personal access token",
@@ -76,7 +75,7 @@ class OAuthViewSet(AppViewSet):
     )
     def exchange_token(self, request: Request) -> Response:
         grant_type, credential = _read_token_request(request.data)
-        return Response(_GRANT_TYPES[grant_type][1](credential).as_json(), headers=NO_STORE)
+        return Response(_GRANT_TYPES[grant_type][1](credential), headers=NO_STORE)
 
     @operation(
         summary="Revoke a refresh token or a personal access token",

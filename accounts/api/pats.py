@@ -4,21 +4,35 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 from django.urls import reverse
 from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
 from accounts.access.scopes import Scope
-from accounts.pats import PatRequest, create_own_pat, default_expiry, list_pats, revoke_pat
-from accounts.serializers.pats import NewPatDocument, PatBody, PatList
+from accounts.pats import (
+    NewPatDocument,
+    PatDocument,
+    PatRequest,
+    create_own_pat,
+    default_expiry,
+    list_pats,
+    revoke_pat,
+)
+from accounts.serializers.pats import PatBody
 from accounts.viewsets import AppViewSet
-from tenantadmin.lib.core.structs import Success
-from tenantadmin.lib.http.hal import hrefs, item, links
+from tenantadmin.lib.core.structs import JsonStruct, Success
+from tenantadmin.lib.http.hal import HalLinks, hrefs, item, links
 from tenantadmin.lib.http.schema import refusal
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
+
+
+class PatList(JsonStruct):
+    links: HalLinks = msgspec.field(name="_links")
+    tokens: list[PatDocument]
 
 
 class PersonalAccessTokenViewSet(AppViewSet):
@@ -36,9 +50,9 @@ class PersonalAccessTokenViewSet(AppViewSet):
         found = links(
             self_href=reverse("user-tokens", kwargs={"email": email}),
             parent=reverse("user", kwargs={"email": email}),
-            items=[item(str(token["id"]), href(token["id"])) for token in tokens],
+            items=[item(str(token.id), href(token.id)) for token in tokens],
         )
-        return Response({"_links": found, "tokens": tokens})
+        return Response(PatList(links=found, tokens=tokens))
 
     @operation(
         summary="Make a personal access token; its text is shown this once",

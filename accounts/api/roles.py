@@ -23,7 +23,7 @@ class RolesViewSet(AppViewSet):
 
     @operation(summary="A user's roles", responses={200: RolesBody})
     def get_roles(self, request: Request, email: str) -> Response:
-        return Response(read_roles(self.principal, email).as_json())
+        return Response(read_roles(self.principal, email))
 
     @operation(
         summary="Replace a user's roles",

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 from django.urls import reverse
 from rest_framework.response import Response
 
-from accounts.serializers.sessions import SessionList
-from accounts.sessions import end_session, end_sessions, list_sessions
+from accounts.sessions import SessionDocument, end_session, end_sessions, list_sessions
 from accounts.viewsets import AppViewSet
-from tenantadmin.lib.core.structs import Success
-from tenantadmin.lib.http.hal import hrefs, item, links
+from tenantadmin.lib.core.structs import JsonStruct, Success
+from tenantadmin.lib.http.hal import HalLinks, hrefs, item, links
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
+
+
+class SessionList(JsonStruct):
+    links: HalLinks = msgspec.field(name="_links")
+    sessions: list[SessionDocument]
 
 
 class SessionViewSet(AppViewSet):
@@ -34,9 +39,9 @@ class SessionViewSet(AppViewSet):
         found = links(
             self_href=reverse("user-sessions", kwargs={"email": email}),
             parent=reverse("user", kwargs={"email": email}),
-            items=[item(str(session["id"]), href(session["id"])) for session in sessions],
+            items=[item(str(session.id), href(session.id)) for session in sessions],
         )
-        return Response({"_links": found, "sessions": sessions})
+        return Response(SessionList(links=found, sessions=sessions))
 
     @operation(summary="End a session, and the access tokens minted from it", responses={200: Success})
     def end_session(self, request: Request, email: str, session_id: int) -> Response:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 from urllib.parse import urlsplit
 
+import msgspec
 from django.conf import settings
 from django.http import HttpResponse
 from django.template.loader import render_to_string
 from django.urls import reverse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse
+from msgspec import Meta
 from rest_framework.response import Response
 
 from accounts.api.oauth import NO_STORE
@@ -19,15 +21,12 @@ from accounts.serializers.signin import (
     MagicLinkParameters,
     MagicLinkProof,
     MagicLinkRequest,
-    MagicLinkSent,
-    MagicLinkTokens,
     SignInParameters,
-    SignInProviders,
 )
 from accounts.signin.callback import finish_sign_in, take_sign_in
-from accounts.signin.flow import Device
+from accounts.signin.flow import Device, SignIn
 from accounts.signin.links import request_link, require_links, verify_link
-from accounts.signin.providers import authorization_url, choose_provider, list_providers
+from accounts.signin.providers import SignInProvider, authorization_url, choose_provider, list_providers
 from accounts.signin.redirects import with_parameters
 from accounts.signin.settings import return_address
 from accounts.signin.staff.login import finish_at_provider
@@ -36,6 +35,7 @@ from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.addresses import client_address
 from tenantadmin.lib.core.errors import BadRequest, Forbidden
 from tenantadmin.lib.core.hosts import origin_of
+from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.http.handler import as_api_error
 from tenantadmin.lib.http.parameters import LOCATION
 from tenantadmin.lib.http.parsers import StrictFormParser, StrictJsonParser
@@ -44,8 +44,6 @@ from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
-
-    from accounts.signin.flow import SignIn
 
 _PAGE_HEADERS: Final = {
     **NO_STORE,
@@ -60,6 +58,21 @@ _PROBLEMS: Final = {
 }
 
 
+class SignInProviders(JsonStruct):
+    """The ways of signing in that are configured."""
+
+    providers: list[SignInProvider]
+    magic_link: bool
+
+
+class MagicLinkSent(JsonStruct):
+    status: Literal["sent"]
+
+
+class MagicLinkTokens(SignIn):
+    return_to: Annotated[str, Meta(description="Where to go with the tokens.")]
+
+
 class SignInViewSet(AppViewSet):
     """Signing in at an identity provider, or by a mailed link."""
 
@@ -71,7 +84,7 @@ class SignInViewSet(AppViewSet):
         responses={200: SignInProviders},
     )
     def list_sign_in_providers(self, request: Request) -> Response:
-        return Response({"providers": list_providers(), "magicLink": settings.MAGIC_LINKS_ENABLED})
+        return Response(SignInProviders(providers=list_providers(), magic_link=settings.MAGIC_LINKS_ENABLED))
 
     @operation(
         summary="Begin signing in at an identity provider",
@@ -134,7 +147,7 @@ class SignInViewSet(AppViewSet):
             redirect=self.body["redirect"],
             address=client_address(request._request),
         )
-        return Response({"status": "sent"}, status=202, headers=NO_STORE)
+        return Response(MagicLinkSent(status="sent"), status=202, headers=NO_STORE)
 
     @operation(
         summary="The page that the mailed link opens",
@@ -177,7 +190,9 @@ class SignInViewSet(AppViewSet):
         )
         if _is_form(request):
             return _redirect_with_tokens(target, sign_in, status=303)
-        return Response({**sign_in.as_json(), "return_to": target}, headers=NO_STORE)
+        return Response(
+            MagicLinkTokens(**msgspec.structs.asdict(sign_in), return_to=target), headers=NO_STORE
+        )
 
     def handle_exception(self, exc: Exception) -> Response:
         """Redirect the sender of a form to the page of the link, which shows the error."""
@@ -191,7 +206,7 @@ class SignInViewSet(AppViewSet):
 
 def _redirect_with_tokens(target: str, sign_in: SignIn, *, status: int) -> HttpResponse:
     """Redirect the browser to ``target`` with the tokens in the query."""
-    parameters = {name: str(value) for name, value in sign_in.as_json().items()}
+    parameters = {name: str(value) for name, value in msgspec.structs.asdict(sign_in).items()}
     return HttpResponse(
         status=status,
         headers={

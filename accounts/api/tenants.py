@@ -14,7 +14,8 @@ from rest_framework.response import Response
 from accounts.access.resources import require_account_owner, require_account_scope, require_tenant_owner
 from accounts.access.rights import latest_rights
 from accounts.access.scopes import Scope
-from accounts.serializers.tenants import ManifestParameters, TenantConfigDocument, TenantCreate
+from accounts.serializers.tenants import ManifestParameters, TenantCreate
+from accounts.tenants.config import TenantConfigDocument
 from accounts.tenants.lifecycle import create_tenant_for, delete_tenant
 from accounts.tenants.listing import (
     ManifestQuery,
@@ -151,7 +152,7 @@ class TenantViewSet(AppViewSet):
         require_account_owner(self.principal, account_id)
         created = create_tenant_for(self.principal, account_id=account_id, document=self.body)
         location = reverse("tenant", kwargs={"tenant": created.tenant_id})
-        return Response(created.as_json(), status=201, headers={"Location": location, "ETag": created.etag})
+        return Response(created.answer(), status=201, headers={"Location": location, "ETag": created.etag})
 
     @operation(
         summary="List what changed, newest first",

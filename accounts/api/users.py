@@ -14,12 +14,17 @@ from accounts.emails import normalize_email
 from accounts.roles import make_roles
 from accounts.serializers.users import (
     UserBody,
-    UserDocument,
     UserParameters,
-    WrittenUserDocument,
     membership_entries,
 )
-from accounts.users import UserChange, list_users, read_user, write_user
+from accounts.users import (
+    UserChange,
+    UserDocument,
+    WrittenUserDocument,
+    list_users,
+    read_user,
+    write_user,
+)
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.errors import ValidationFailed
 from tenantadmin.lib.core.structs import Email, JsonStruct, Success

@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+from uuid import UUID
 
 from django.contrib.postgres.aggregates import ArrayAgg
 from django.db import transaction
@@ -26,12 +28,12 @@ from accounts.models.history import RevisionAction, RevisionKind
 from accounts.tenants.errors import AccountNotFound
 from tenantadmin.lib.core.errors import Conflict, Detail, Forbidden, ValidationFailed
 from tenantadmin.lib.core.rendering import strong_etag
-from tenantadmin.lib.core.timestamps import format_timestamp, later_than, now
+from tenantadmin.lib.core.structs import Count, Email, JsonStruct, one_of
+from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, later_than, now
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from uuid import UUID
+    from collections.abc import Callable, Iterator, Mapping
 
     from accounts.access.principal import Principal
 
@@ -47,6 +49,19 @@ class SentAccount:
     account_id: UUID | None = None
     created_at: dt.datetime | None = None
     seq: int | None = None
+
+
+class AccountDocument(JsonStruct):
+    """A billing account."""
+
+    account_id: UUID
+    name: str
+    plan: Annotated[str, one_of(Plan.values)]
+    owners: Sequence[Email]
+    billing_email: str
+    created_at: Timestamp
+    modified_at: Timestamp
+    seq: Count
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +90,18 @@ class AccountState:
             "billingEmail": self.billing_email,
         }
 
-    def as_json(self) -> dict[str, Any]:
+    def answer(self) -> AccountDocument:
         """Return the contract's Account."""
-        return {
-            "accountId": str(self.account_id),
-            **self.document(),
-            "createdAt": format_timestamp(self.created_at),
-            "modifiedAt": format_timestamp(self.modified_at),
-            "seq": self.seq,
-        }
+        return AccountDocument(
+            account_id=self.account_id,
+            name=self.name,
+            plan=self.plan,
+            owners=self.owners,
+            billing_email=self.billing_email,
+            created_at=format_timestamp(self.created_at),
+            modified_at=format_timestamp(self.modified_at),
+            seq=self.seq,
+        )
 
 
 def list_accounts(principal: Principal) -> Iterator[UUID]:

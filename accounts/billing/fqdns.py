@@ -2,35 +2,48 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from uuid import UUID
 
 from django.conf import settings
 from django.db.models import Q
+from msgspec import Meta
 
 from accounts.access.scopes import Scope
 from accounts.billing.errors import FqdnNotFound
 from accounts.models import Fqdn, Tenant
-from tenantadmin.lib.core.timestamps import format_timestamp, now
+from tenantadmin.lib.core.structs import JsonStruct
+from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from uuid import UUID
 
     from django.db.models import QuerySet
 
     from accounts.access.principal import Principal
 
 
-def fqdn_as_json(fqdn: Fqdn) -> dict[str, Any]:
-    """Return the contract's FQDN."""
-    document: dict[str, Any] = {
-        "fqdn": fqdn.name,
-        "tenantId": str(fqdn.tenant_id),
-        "state": "claimed" if fqdn.released_at is None else "tombstoned",
-    }
-    if fqdn.released_at is not None:
-        document["until"] = format_timestamp(fqdn.released_at + settings.TOMBSTONE_LIFETIME)
-    return document
+FqdnState: TypeAlias = Literal["claimed", "tombstoned"]
+
+
+class FqdnDocument(JsonStruct):
+    """The tenant that a host name belongs to."""
+
+    fqdn: str
+    tenant_id: UUID
+    state: FqdnState
+    until: Annotated[Timestamp | None, Meta(description="When a tombstone frees the name.")] = None
+
+
+def fqdn_document(fqdn: Fqdn) -> FqdnDocument:
+    """Return the contract's Fqdn."""
+    freed_at = None if fqdn.released_at is None else fqdn.released_at + settings.TOMBSTONE_LIFETIME
+    return FqdnDocument(
+        fqdn=fqdn.name,
+        tenant_id=fqdn.tenant_id,
+        state="claimed" if freed_at is None else "tombstoned",
+        until=None if freed_at is None else format_timestamp(freed_at),
+    )
 
 
 def list_fqdns(principal: Principal, *, tenant_id: UUID | None) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Serializers of accounts, domains, FQDNs and grants. Contract: accounts (docs/tenants.md)."""
+"""Serializers of requests on accounts, domains, FQDNs and grants. Contract: accounts (docs/tenants.md)."""
 # ruff: noqa: N815  (fields have the names of the JSON members)
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from tenantadmin.lib.http.serializers import (
     validated,
 )
 
-FQDN_STATES = ["claimed", "tombstoned"]
 PERMISSIONS = sorted(GRANTABLE)
 
 
@@ -69,19 +68,6 @@ def parse_account(document: Any) -> SentAccount:
     )
 
 
-class AccountDocument(serializers.Serializer[Any]):
-    """A billing account."""
-
-    accountId = serializers.UUIDField()
-    name = serializers.CharField()
-    plan = OneOfField(choices=Plan.values)
-    owners = serializers.ListField(child=serializers.EmailField())
-    billingEmail = serializers.CharField(allow_blank=True)
-    createdAt = serializers.DateTimeField()
-    modifiedAt = serializers.DateTimeField()
-    seq = serializers.IntegerField(min_value=0)
-
-
 class DomainCreate(StrictSerializer):
     """A domain to register."""
 
@@ -100,15 +86,6 @@ class DomainVerify(StrictSerializer):
 
 class FqdnParameters(StrictSerializer):
     tenant = StrictUuidField(required=False, help_text="Only the names of this tenant.")
-
-
-class FqdnDocument(serializers.Serializer[Any]):
-    """The tenant that a host name belongs to."""
-
-    fqdn = serializers.CharField()
-    tenantId = serializers.UUIDField()
-    state = OneOfField(choices=FQDN_STATES)
-    until = serializers.DateTimeField(required=False, help_text="When a tombstone frees the name.")
 
 
 class GrantCreate(StrictSerializer):

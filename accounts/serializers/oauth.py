@@ -28,15 +28,6 @@ class TokenRefresh(serializers.Serializer[Any]):
     refresh_token = StrictCharField(help_text="The refresh token: `tas_refresh_…`.")
 
 
-class TokenResponse(serializers.Serializer[Any]):
-    """A bearer token; ``expires_in`` in seconds."""
-
-    access_token = serializers.CharField()
-    token_type = serializers.ChoiceField(choices=["Bearer"])
-    expires_in = serializers.IntegerField()
-    scope = serializers.CharField(help_text="Space separated.")
-
-
 class LogoutRequest(serializers.Serializer[Any]):
     """The refresh token or personal access token to revoke. An unknown token is not an error."""
 
@@ -51,21 +42,3 @@ class OAuthErrorBody(serializers.Serializer[Any]):
     error_description = serializers.CharField()
     message = serializers.CharField()
     requestId = serializers.CharField()  # noqa: N815
-
-
-class JsonWebKey(serializers.Serializer[Any]):
-    """A public key (RFC 7517) of access tokens."""
-
-    kty = serializers.ChoiceField(choices=["EC"])
-    crv = serializers.ChoiceField(choices=["P-256"])
-    x = serializers.CharField()
-    y = serializers.CharField()
-    kid = serializers.CharField()
-    use = serializers.ChoiceField(choices=["sig"])
-    alg = serializers.ChoiceField(choices=["ES256"])
-
-
-class JsonWebKeySet(serializers.Serializer[Any]):
-    """All keys that verify access tokens; the token's `kid` names one."""
-
-    keys = JsonWebKey(many=True)

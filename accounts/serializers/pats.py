@@ -1,4 +1,4 @@
-"""Serializers of personal access tokens. Contract: Authentication, 4."""
+"""Serializers of requests on personal access tokens. Contract: Authentication, 4."""
 # ruff: noqa: N815  (fields have the names of the JSON members)
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from rest_framework import serializers
 from accounts.access.principal import WILDCARD
 from accounts.serializers.users import SCOPES
 from tenantadmin.lib.http.serializers import (
-    HalLinks,
     OneOfField,
     StrictCharField,
     StrictSerializer,
@@ -74,30 +73,3 @@ class PatBody(StrictSerializer):
     expiresAt = TimestampField(
         required=False, allow_null=True, help_text="Null: it has no end (platform admins)."
     )
-
-
-class PatDocument(serializers.Serializer[Any]):
-    """A PAT without its text. ``prefix`` is the start of the text."""
-
-    id = serializers.IntegerField()
-    name = serializers.CharField()
-    owner = serializers.EmailField()
-    prefix = serializers.CharField()
-    scopes = serializers.ListField(child=OneOfField(choices=SCOPES))
-    tenants = serializers.ListField(child=serializers.CharField())
-    accounts = serializers.ListField(child=serializers.CharField())
-    endpoints = Endpoint(many=True)
-    createdAt = serializers.DateTimeField()
-    expiresAt = serializers.DateTimeField(allow_null=True)
-    lastUsedAt = serializers.DateTimeField(allow_null=True)
-
-
-class NewPatDocument(PatDocument):
-    """A new PAT with its text, which is shown only once."""
-
-    token = serializers.CharField()
-
-
-class PatList(serializers.Serializer[Any]):
-    _links = HalLinks(label="")
-    tokens = PatDocument(many=True)

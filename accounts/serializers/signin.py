@@ -36,18 +36,6 @@ class SignInParameters(StrictSerializer):
         return attrs
 
 
-class SignInProvider(serializers.Serializer[Any]):
-    id = serializers.CharField(help_text="The `provider` of `GET /auth/login`.")
-    name = serializers.CharField(help_text="For people to read.")
-
-
-class SignInProviders(serializers.Serializer[Any]):
-    """The ways of signing in that are configured."""
-
-    providers = SignInProvider(many=True)
-    magicLink = serializers.BooleanField()  # noqa: N815
-
-
 class CallbackParameters(serializers.Serializer[Any]):
     """The query parameters of an identity provider's answer. It may add others."""
 
@@ -58,23 +46,11 @@ class CallbackParameters(serializers.Serializer[Any]):
     error = serializers.CharField(required=False, allow_blank=True, help_text="Why the provider refused.")
 
 
-class SignInTokens(serializers.Serializer[Any]):
-    """The tokens of a sign-in. ``expires_in`` is the lifetime of the access token in seconds."""
-
-    access_token = serializers.CharField()
-    refresh_token = serializers.CharField()
-    expires_in = serializers.IntegerField()
-
-
 class MagicLinkRequest(StrictSerializer):
     """Who wants a link, and where it leads. If ``redirect`` is not allowed, it leads to the dashboard."""
 
     email = EmailField(max_length=MAX_EMAIL_LENGTH)
     redirect = StrictCharField(max_length=MAX_REDIRECT_LENGTH, required=False, allow_blank=True, default="/")
-
-
-class MagicLinkSent(serializers.Serializer[Any]):
-    status = serializers.ChoiceField(choices=["sent"])
 
 
 class MagicLinkParameters(StrictSerializer):
@@ -87,7 +63,3 @@ class MagicLinkProof(StrictSerializer):
 
     token = StrictCharField(max_length=_MAX_TOKEN)
     return_to = StrictCharField(max_length=MAX_REDIRECT_LENGTH, required=False, allow_blank=True)
-
-
-class MagicLinkTokens(SignInTokens):
-    return_to = serializers.CharField(help_text="Where to go with the tokens.")

@@ -1,4 +1,4 @@
-"""Serializers of tenants and their configuration. Contract: TenantConfig."""
+"""Serializers of requests on tenants and their configuration. Contract: TenantConfig."""
 # ruff: noqa: N815  (fields have the names of the JSON members)
 
 from __future__ import annotations
@@ -7,7 +7,6 @@ from typing import Any
 
 from rest_framework import serializers
 
-from accounts.models.billing import Plan
 from accounts.serializers.fields import FqdnField, NameField
 from accounts.tenants.config import SentConfig
 from accounts.tenants.secrets import looks_like_secret
@@ -153,23 +152,6 @@ def parse_config(document: Any) -> SentConfig:
         created_at=sent.get("createdAt"),
         seq=sent.get("seq"),
     )
-
-
-class TenantConfigDocument(serializers.Serializer[Any]):
-    """A tenant's configuration."""
-
-    tenantId = serializers.UUIDField()
-    accountId = serializers.UUIDField()
-    tenantName = serializers.CharField()
-    fqdns = serializers.ListField(child=serializers.CharField())
-    warehouse = Warehouse(required=False)
-    defaults = Caching()
-    logging = Logging()
-    labels = serializers.DictField(child=serializers.CharField())
-    plan = OneOfField(choices=Plan.values)
-    createdAt = serializers.DateTimeField()
-    modifiedAt = serializers.DateTimeField()
-    seq = serializers.IntegerField(min_value=0)
 
 
 class ManifestParameters(StrictSerializer):

@@ -1,4 +1,4 @@
-"""Serializers of users, roles and memberships, for bodies and for the contract.
+"""Serializers of requests on users, roles and memberships.
 
 Contract: User, Roles, Tenant membership.
 """
@@ -6,7 +6,7 @@ Contract: User, Roles, Tenant membership.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from rest_framework import serializers
 
@@ -69,43 +69,6 @@ class UserBody(StrictSerializer):
     identity = IgnoredField(required=False, allow_null=True, help_text="Read-only; ignored.")
     tos = IgnoredField(required=False, allow_null=True, help_text="Read-only; ignored.")
     modifiedAt = IgnoredField(required=False, allow_null=True, help_text="Read-only; ignored.")
-
-
-_PRIVATE: Final = "Null for all but the user itself and platform admins."
-
-
-class IdentityData(serializers.Serializer[Any]):
-    """The identity at the last sign-in."""
-
-    provider = serializers.CharField(allow_null=True)
-    subject = serializers.CharField(allow_null=True)
-    emailVerified = serializers.BooleanField()
-    lastLoginAt = serializers.DateTimeField(allow_null=True)
-
-
-class UserDocument(serializers.Serializer[Any]):
-    """A user. ``tenants`` lists the memberships that the caller may see."""
-
-    email = serializers.EmailField()
-    type = OneOfField(choices=["user"])
-    displayName = serializers.CharField(allow_blank=True)
-    roles = RolesBody()
-    tenants = MembershipBody(many=True)
-    identity = IdentityData(allow_null=True, help_text=_PRIVATE)
-    tos = serializers.CharField(allow_null=True, help_text=f"MD5 of the terms last acknowledged. {_PRIVATE}")
-    active = serializers.BooleanField()
-    createdAt = serializers.DateTimeField()
-    modifiedAt = serializers.DateTimeField()
-
-
-class WrittenUserDocument(UserDocument):
-    """A user as it was written. A caller who may not read it gets back what it sent."""
-
-    displayName = serializers.CharField(allow_blank=True, required=False)
-    roles = RolesBody(required=False)
-    active = serializers.BooleanField(required=False)
-    createdAt = serializers.DateTimeField(required=False)
-    modifiedAt = serializers.DateTimeField(required=False)
 
 
 class UserParameters(StrictSerializer):

@@ -7,7 +7,7 @@ and one tenant, only once even if several sign-ins run at the same time.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.db import transaction
 
@@ -20,6 +20,7 @@ from accounts.models.users import PrimaryRole
 from accounts.provisioning import provision_first_tenant
 from accounts.signin.settings import is_domain_permitted
 from tenantadmin.lib.core.errors import Forbidden, Unauthorized
+from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
@@ -61,20 +62,12 @@ class Device:
     user_agent: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SignIn:
+class SignIn(JsonStruct, rename=None):
     """The tokens of a sign-in. ``expires_in`` is the lifetime of the access token in seconds."""
 
     access_token: str
     refresh_token: str
     expires_in: int
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "access_token": self.access_token,
-            "refresh_token": self.refresh_token,
-            "expires_in": self.expires_in,
-        }
 
 
 def complete_sign_in(identity: Identity, device: Device) -> SignIn:
@@ -104,7 +97,7 @@ def complete_sign_in(identity: Identity, device: Device) -> SignIn:
         signed_in = {"provider": identity.provider or "link", "session": session.pk}
         record_event(EventKind.SIGN_IN_SUCCEEDED, actor=user.email, subject=user.email, after=signed_in)
         grant = mint_for_sign_in(session)
-    return SignIn(grant.access_token, refresh_token, grant.expires_in)
+    return SignIn(access_token=grant.access_token, refresh_token=refresh_token, expires_in=grant.expires_in)
 
 
 def check_identity(identity: Identity) -> str:

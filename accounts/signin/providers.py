@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
 import jwt
 import requests
@@ -18,10 +18,12 @@ from allauth.socialaccount.providers.base import ProviderException
 from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured, PermissionDenied
+from msgspec import Meta
 
 from accounts.signin.flow import Identity, SignInFailed
 from accounts.signin.state import PendingSignIn, Purpose, save_pending
 from tenantadmin.lib.core.errors import ApiError
+from tenantadmin.lib.core.structs import JsonStruct
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -71,11 +73,16 @@ def choose_provider(name: str) -> str:
     return str(name if name in names else names[0])
 
 
-def list_providers() -> list[dict[str, str]]:
-    """Return ``{id, name}`` of each configured provider, the default first."""
+class SignInProvider(JsonStruct):
+    id: Annotated[str, Meta(description="The `provider` of `GET /auth/login`.")]
+    name: Annotated[str, Meta(description="For people to read.")]
+
+
+def list_providers() -> list[SignInProvider]:
+    """Return each configured provider, the default first."""
     apps = [app for kind in settings.SOCIALACCOUNT_PROVIDERS.values() for app in kind["APPS"]]
     names = {app["provider_id"]: app["name"] for app in apps}
-    return [{"id": provider, "name": names[provider]} for provider in settings.SIGNIN_PROVIDERS]
+    return [SignInProvider(id=provider, name=names[provider]) for provider in settings.SIGNIN_PROVIDERS]
 
 
 def authorization_url(

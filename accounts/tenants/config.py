@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
+from uuid import UUID
 
 from django.db import transaction
 
@@ -11,6 +12,7 @@ from accounts.diff import diff_documents, summarize_fields
 from accounts.documents import require_unchanged
 from accounts.history import append_revision
 from accounts.models import Tenant, TenantConfig
+from accounts.models.billing import Plan
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.models.tenants import tenant_name_key
 from accounts.tenants.documents import read_row
@@ -20,12 +22,12 @@ from accounts.tenants.plans import limits_of, require_within
 from accounts.tenants.stamps import stamp_tenant
 from tenantadmin.lib.core.errors import Conflict
 from tenantadmin.lib.core.rendering import strong_etag
-from tenantadmin.lib.core.timestamps import format_timestamp
+from tenantadmin.lib.core.structs import Count, JsonStruct, one_of, sent_as
+from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp
 
 if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Callable, Mapping
-    from uuid import UUID
 
 _DEFAULT_CACHING: Final = {"cacheEnabled": True, "ttlSeconds": 86_400}
 _DEFAULT_LOGGING: Final = {"retentionDays": 400, "storeParameterValues": True}
@@ -46,6 +48,23 @@ class SentConfig:
     seq: int | None = None
 
 
+class TenantConfigDocument(JsonStruct):
+    """A tenant's configuration."""
+
+    tenant_id: UUID
+    account_id: UUID
+    tenant_name: str
+    fqdns: list[str]
+    warehouse: Annotated[dict[str, Any] | None, sent_as("accounts.serializers.tenants.Warehouse")] = None
+    defaults: Annotated[dict[str, Any], sent_as("accounts.serializers.tenants.Caching")]
+    logging: Annotated[dict[str, Any], sent_as("accounts.serializers.tenants.Logging")]
+    labels: dict[str, str]
+    plan: Annotated[str, one_of(Plan.values)]
+    created_at: Timestamp
+    modified_at: Timestamp
+    seq: Count
+
+
 @dataclass(frozen=True, slots=True)
 class ConfigState:
     """A tenant's configuration as it is stored."""
@@ -62,17 +81,22 @@ class ConfigState:
     def etag(self) -> str:
         return _etag(self.tenant_id, self.seq, self.plan)
 
-    def as_json(self) -> dict[str, Any]:
+    def answer(self) -> TenantConfigDocument:
         """Return the contract's TenantConfig."""
-        return {
-            "tenantId": str(self.tenant_id),
-            "accountId": str(self.account_id),
-            **self.document,
-            "plan": self.plan,
-            "createdAt": format_timestamp(self.created_at),
-            "modifiedAt": format_timestamp(self.modified_at),
-            "seq": self.seq,
-        }
+        return TenantConfigDocument(
+            tenant_id=self.tenant_id,
+            account_id=self.account_id,
+            tenant_name=self.document["tenantName"],
+            fqdns=self.document["fqdns"],
+            warehouse=self.document.get("warehouse"),
+            defaults=self.document["defaults"],
+            logging=self.document["logging"],
+            labels=self.document["labels"],
+            plan=self.plan,
+            created_at=format_timestamp(self.created_at),
+            modified_at=format_timestamp(self.modified_at),
+            seq=self.seq,
+        )
 
 
 def complete_config(checked: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any, Final
 from uuid import UUID
 
 import jwt
+import msgspec
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -81,7 +82,7 @@ def test_a_key_is_published_with_its_thumbprint_as_its_id() -> None:
     key = known_key()
     assert thumbprint(key) == THUMBPRINT
     keys = KeySet("x", another_key(), {THUMBPRINT: key})
-    assert keys.as_jwks() == {
+    assert msgspec.to_builtins(keys.as_jwks()) == {
         "keys": [
             {"kty": "EC", "crv": "P-256", "x": X, "y": Y, "kid": THUMBPRINT, "use": "sig", "alg": "ES256"}
         ]

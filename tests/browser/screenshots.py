@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
+import msgspec
 import requests
 
 from tests.browser.browsing import browsing, find_chromium
@@ -91,7 +92,7 @@ def prepare() -> tuple[dict[str, str], dict[str, str]]:
         "history": f"{tenant}history/?to=2",
         "markers": f"{tenant}markers/",
         "sql": f"{tenant}sql/",
-        "dashboard": f"/dashboard/?{urlencode(owner.as_json())}#/t/{run.tenant_id}/overview",
+        "dashboard": f"/dashboard/?{urlencode(msgspec.structs.asdict(owner))}#/t/{run.tenant_id}/overview",
     }, said
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import msgspec
+import json
 
 from rules.diff import diff_rules
+from tenantadmin.lib.core.rendering import dump_json
 
 A = {"id": "a", "ttlSeconds": 60, "conditions": {"userName": "ann", "tables": {"containsAny": ["x", "y"]}}}
 B = {"id": "b", "ttlSeconds": 60, "conditions": {}}
@@ -15,7 +16,7 @@ def test_rules_are_compared_by_id() -> None:
     changed = A | {"ttlSeconds": 90, "conditions": {"userName": "ann", "tables": {"containsAny": ["y"]}}}
     diff = diff_rules(before=[A, B], after=[C, changed])
     assert (diff.added, diff.removed) == ((C,), (B,))
-    assert msgspec.to_builtins(diff.changed) == [
+    assert json.loads(dump_json(diff.changed)) == [
         {
             "id": "a",
             "fields": [

@@ -11,6 +11,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
+import msgspec
 import orjson
 import pytest
 from django.core.management import CommandError, call_command
@@ -152,7 +153,7 @@ def test_two_tenants_with_configuration_rules_and_members(store: ObjectStore) ->
     assert [tenant["name"] for tenant in demo()["tenants"]] == ["Retail warehouse", "Product database"]
     for profile, tenant in zip(DEMO.profiles, demo()["tenants"], strict=True):
         tenant_id = UUID(tenant["tenantId"])
-        config = read_config(tenant_id).as_json()
+        config = msgspec.to_builtins(read_config(tenant_id).answer())
         assert {name: config[name] for name in profile.config if name != "warehouse"} == {
             name: value for name, value in profile.config.items() if name != "warehouse"
         }

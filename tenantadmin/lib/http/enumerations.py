@@ -15,7 +15,7 @@ ENUMERATIONS: Final = {
     "DomainState": "accounts.billing.domains.DomainState.__args__",
     "EventKind": "accounts.models.events.EventKind.values",
     "FindingCode": "rules.serializers.rulesets.FINDING_CODES",
-    "FqdnState": "accounts.serializers.billing.FQDN_STATES",
+    "FqdnState": "accounts.billing.fqdns.FqdnState.__args__",
     "GrantResource": "accounts.models.billing.GrantResource.values",
     "GrantablePermission": "accounts.serializers.billing.PERMISSIONS",
     "HttpMethod": "accounts.serializers.pats.METHODS",

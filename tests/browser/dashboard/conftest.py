@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
+import msgspec
 import pytest
 from django.conf import settings
 from django.contrib.staticfiles import finders
@@ -153,7 +154,9 @@ def sign_in(user: User) -> str:
     client = ApiClient(factories.sign_in(user))
     terms = client.get("/tos").content.decode()
     assert client.post("/users/me/tos", {"markdown": terms}).status_code == 204
-    return urlencode(complete_sign_in(Identity(email=user.email, email_verified=True), Device()).as_json())
+    return urlencode(
+        msgspec.structs.asdict(complete_sign_in(Identity(email=user.email, email_verified=True), Device()))
+    )
 
 
 @pytest.fixture
