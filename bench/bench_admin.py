@@ -230,6 +230,7 @@ def measure_memory(world: World) -> None:
     from accounts.access.rights import authenticate_token  # noqa: PLC0415  # needs Django
     from accounts.api.tenants import manifest_items, tenant_items  # noqa: PLC0415
     from accounts.tenants.listing import ManifestQuery, list_tenants, read_manifest  # noqa: PLC0415
+    from tenantadmin.lib.http.hal import ItemList, links  # noqa: PLC0415
     from tenantadmin.lib.http.streaming import stream_links  # noqa: PLC0415
     from tests import factories  # noqa: PLC0415
 
@@ -242,7 +243,7 @@ def measure_memory(world: World) -> None:
     rows = []
     for title, items in lists.items():
         tracemalloc.start()
-        answer = stream_links(self_href="/", parent="/", items=items())
+        answer = stream_links(ItemList(links=links(self_href="/", parent="/")), items())
         size = sum(len(chunk) for chunk in answer)
         rows.append([title, size / 2**20, tracemalloc.get_traced_memory()[1] / 2**20])
         tracemalloc.stop()

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
     from accounts.access.principal import Principal
+    from tenantadmin.lib.core.timestamps import Timestamp
 
 _CHUNK: Final = 2000
 
@@ -48,7 +49,7 @@ class MarkerList:
     """
 
     etag: str
-    generated_at: str
+    generated_at: Timestamp
     markers: Iterator[dict[str, Any]]
 
 

@@ -24,7 +24,7 @@ from accounts.serializers.billing import AccountBody, AccountCreate, parse_accou
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.structs import Success
 from tenantadmin.lib.http.etags import not_modified, require_match
-from tenantadmin.lib.http.hal import ANY_ID, ItemList, hrefs, item
+from tenantadmin.lib.http.hal import ANY_ID, ItemList, hrefs, item, links
 from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION
 from tenantadmin.lib.http.schema import NOT_MODIFIED, STALE, refusal
 from tenantadmin.lib.http.streaming import stream_links
@@ -56,9 +56,8 @@ class AccountViewSet(AppViewSet):
     def list_accounts(self, request: Request) -> StreamingHttpResponse:
         href = hrefs("account", account=ANY_ID)
         return stream_links(
-            self_href=reverse("accounts"),
-            parent=reverse("contract"),
-            items=(item(str(account), href(account)) for account in list_accounts(self.principal)),
+            ItemList(links=links(self_href=reverse("accounts"), parent=reverse("contract"))),
+            (item(str(account), href(account)) for account in list_accounts(self.principal)),
         )
 
     @operation(

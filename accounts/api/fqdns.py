@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from accounts.billing.fqdns import FqdnDocument, fqdn_document, list_fqdns, read_fqdn
 from accounts.serializers.billing import FqdnParameters
 from accounts.viewsets import AppViewSet
-from tenantadmin.lib.http.hal import ItemList, hrefs, item
+from tenantadmin.lib.http.hal import ItemList, hrefs, item, links
 from tenantadmin.lib.http.streaming import stream_links
 from tenantadmin.lib.http.viewsets import operation
 
@@ -34,9 +34,8 @@ class FqdnViewSet(AppViewSet):
         names = list_fqdns(self.principal, tenant_id=self.query.get("tenant"))
         href = hrefs("fqdn", fqdn="fqdn")
         return stream_links(
-            self_href=request.get_full_path(),
-            parent=reverse("contract"),
-            items=(item(name, href(name)) for name in names),
+            ItemList(links=links(self_href=request.get_full_path(), parent=reverse("contract"))),
+            (item(name, href(name)) for name in names),
         )
 
     @operation(summary="Find who holds an FQDN", responses={200: FqdnDocument})

@@ -22,7 +22,7 @@ from accounts.billing.grants import (
 from accounts.serializers.billing import GrantCreate
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.structs import JsonStruct, Success
-from tenantadmin.lib.http.hal import ANY_ID, ListLinks, hrefs
+from tenantadmin.lib.http.hal import ANY_ID, ListLinks, hrefs, link
 from tenantadmin.lib.http.streaming import stream_links
 from tenantadmin.lib.http.viewsets import operation
 
@@ -55,10 +55,10 @@ class GrantViewSet(AppViewSet):
     )
     def list_grants(self, request: Request) -> StreamingHttpResponse:
         href = hrefs("grant", grant=ANY_ID)
+        links = GrantLinks(self_=link(reverse("grants")), parent=link(reverse("contract")), items=[])
         return stream_links(
-            self_href=reverse("grants"),
-            parent=reverse("contract"),
-            items=(grant_item(grant, href(grant.pk)) for grant in list_grants(self.principal)),
+            GrantList(links=links),
+            (grant_item(grant, href(grant.pk)) for grant in list_grants(self.principal)),
         )
 
     @operation(

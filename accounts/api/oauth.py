@@ -5,8 +5,9 @@ Logging out ends a long-lived credential, in the style of RFC 7009.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
+import msgspec
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, PolymorphicProxySerializer
 from rest_framework.response import Response
@@ -16,12 +17,13 @@ from accounts.serializers.oauth import (
     PAT_EXCHANGE,
     REFRESH,
     LogoutRequest,
-    OAuthErrorBody,
     PatExchange,
     TokenRefresh,
 )
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.errors import ApiError
+from tenantadmin.lib.core.request_context import current_request_id
+from tenantadmin.lib.core.structs import JsonStruct, one_of
 from tenantadmin.lib.http.handler import as_api_error
 from tenantadmin.lib.http.parsers import StrictFormParser, StrictJsonParser
 from tenantadmin.lib.http.serializers import unknown_name_message
@@ -32,16 +34,35 @@ if TYPE_CHECKING:
 
     from rest_framework.request import Request
 
+#: RFC 6749, 5.2.
+OAUTH_ERRORS: Final = ("invalid_request", "invalid_grant", "unsupported_grant_type", "invalid_client")
 NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}
+
+
+class OAuthErrorBody(JsonStruct):
+    """Why there is no token (RFC 6749, 5.2)."""
+
+    error: Annotated[str, one_of(OAUTH_ERRORS)]
+    error_description: str = msgspec.field(name="error_description")
+    message: str
+    request_id: str
 
 
 class OAuthError(ApiError):
     """A failure under its OAuth name (RFC 6749, 5.2), in the error body with ``error_description`` added."""
 
     def __init__(self, error: str, description: str, *, status: int = 400) -> None:
-        super().__init__(description, extra={"error_description": description}, headers=NO_STORE)
+        super().__init__(description, headers=NO_STORE)
         self.code = error  # type: ignore[misc]  # OAuth names many errors of one class
         self.status = status  # type: ignore[misc]
+
+    def body(self) -> OAuthErrorBody:
+        return OAuthErrorBody(
+            error=self.code,
+            error_description=self.text,
+            message=self.text,
+            request_id=current_request_id(),
+        )
 
 
 _GRANT_TYPES: Mapping[str, tuple[str, Callable[[str], IssuedToken]]] = {

@@ -29,7 +29,7 @@ from tenantadmin.lib.core.rendering import strong_etag
 from tenantadmin.lib.core.structs import Count, JsonStruct, Success
 from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp
 from tenantadmin.lib.http.etags import not_modified
-from tenantadmin.lib.http.hal import ANY_ID, HalItem, HalLinks, ItemList, Link, hrefs, item, link
+from tenantadmin.lib.http.hal import ANY_ID, HalItem, HalLinks, ItemList, Link, hrefs, item, link, links
 from tenantadmin.lib.http.parameters import ETAG, IF_NONE_MATCH, LOCATION
 from tenantadmin.lib.http.schema import NOT_MODIFIED, refusal
 from tenantadmin.lib.http.streaming import stream_links
@@ -123,9 +123,8 @@ class TenantViewSet(AppViewSet):
     )
     def list_tenants(self, request: Request) -> StreamingHttpResponse:
         return stream_links(
-            self_href=reverse("tenants"),
-            parent=reverse("contract"),
-            items=tenant_items(list_tenants(latest_rights(self.principal))),
+            ItemList(links=links(self_href=reverse("tenants"), parent=reverse("contract"))),
+            tenant_items(list_tenants(latest_rights(self.principal))),
         )
 
     @operation(
@@ -164,11 +163,10 @@ class TenantViewSet(AppViewSet):
     def get_tenant_manifest(self, request: Request) -> HttpResponseBase:
         query = ManifestQuery(self.query.get("since"), self.query.get("name"), self.query["includeDeleted"])
         manifest = read_manifest(latest_rights(self.principal), query)
+        links = ManifestLinks(self_=link(request.get_full_path()), parent=link(reverse("tenants")), items=[])
         return not_modified(request, manifest.etag) or stream_links(
-            self_href=request.get_full_path(),
-            parent=reverse("tenants"),
-            items=manifest_items(manifest.rows),
-            more={"generatedAt": manifest.generated_at},
+            TenantManifest(links=links, generated_at=manifest.generated_at),
+            manifest_items(manifest.rows),
             headers={"ETag": manifest.etag},
         )
 

@@ -1,4 +1,4 @@
-"""Serializers of OAuth tokens and signing keys, for the contract. Contract: Authentication."""
+"""Serializers of requests for OAuth tokens. Contract: Authentication."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from rest_framework import serializers
 
 from tenantadmin.lib.http.serializers import StrictCharField
 
-#: RFC 6749, 5.2.
-ERRORS = ["invalid_request", "invalid_grant", "unsupported_grant_type", "invalid_client"]
 PAT_EXCHANGE = "pat_exchange"
 REFRESH = "refresh_token"
 
@@ -33,12 +31,3 @@ class LogoutRequest(serializers.Serializer[Any]):
 
     token = StrictCharField()
     token_type_hint = StrictCharField(required=False, allow_blank=True, help_text="Accepted and ignored.")
-
-
-class OAuthErrorBody(serializers.Serializer[Any]):
-    """Why there is no token (RFC 6749, 5.2)."""
-
-    error = serializers.ChoiceField(choices=ERRORS)
-    error_description = serializers.CharField()
-    message = serializers.CharField()
-    requestId = serializers.CharField()  # noqa: N815

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
     from accounts.access.principal import Principal
+    from tenantadmin.lib.core.timestamps import Timestamp
 
 _CHUNK: Final = 2000
 
@@ -69,7 +70,7 @@ class Manifest:
     """A manifest. ``rows`` are newest first; iterating them reads the database."""
 
     etag: str
-    generated_at: str
+    generated_at: Timestamp
     rows: Iterator[ManifestRow]
 
 

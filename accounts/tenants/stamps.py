@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.db import connection
 
-from tenantadmin.lib.core.timestamps import format_timestamp
+from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from django.db.models import Model, QuerySet
 
-_NEVER: Final = "1970-01-01T00:00:00.000Z"
+_NEVER: Final = Timestamp("1970-01-01T00:00:00.000Z")
 
 #: The upper bits of the lock keys; the lower 44 bits are epoch milliseconds.
 _NAMESPACE: Final = 0x5441
@@ -97,7 +97,7 @@ def settled_before() -> dt.datetime:
 
 def newest_settled(
     rows: QuerySet[Any], field: str, *, settled: dt.datetime, since: dt.datetime | None
-) -> str:
+) -> Timestamp:
     """Return the newest stamp of ``rows`` before ``settled``, as a timestamp: a safe ``since``."""
     stamps = rows.order_by(f"-{field}").values_list(field, flat=True)
     newest = stamps.first()

@@ -67,12 +67,15 @@ class MarkerViewSet(AppViewSet):
             ),
         )
         href = hrefs("marker", tenant=tenant, marker="id")
+        parent = reverse("tenant", kwargs={"tenant": tenant})
         return not_modified(request, found.etag) or stream_documents(
+            {
+                "_links": links(self_href=request.get_full_path(), parent=parent),
+                "markers": [],
+                "generatedAt": found.generated_at,
+            },
             "markers",
             ((item(marker["markerId"], href(marker["markerId"])), marker) for marker in found.markers),
-            self_href=request.get_full_path(),
-            parent=reverse("tenant", kwargs={"tenant": tenant}),
-            more={"generatedAt": found.generated_at},
             headers={"ETag": found.etag},
         )
 
@@ -88,14 +91,16 @@ class MarkerViewSet(AppViewSet):
         feed = read_feed(self.principal, since=self.query.get("since"))
         href_of = cache(lambda tenant: hrefs("marker", tenant=tenant, marker="id"))
         return not_modified(request, feed.etag) or stream_documents(
+            {
+                "_links": links(self_href=request.get_full_path(), parent=reverse("contract")),
+                "markers": [],
+                "generatedAt": feed.generated_at,
+            },
             "markers",
             (
                 (item(marker["markerId"], href_of(marker["tenantId"])(marker["markerId"])), marker)
                 for marker in feed.markers
             ),
-            self_href=request.get_full_path(),
-            parent=reverse("contract"),
-            more={"generatedAt": feed.generated_at},
             headers={"ETag": feed.etag},
         )
 

@@ -5,25 +5,35 @@ Any layer may raise an `ApiError`. This module needs neither Django nor DRF.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+
+import msgspec
+from msgspec import Meta
 
 from tenantadmin.lib.core.request_context import current_request_id
+from tenantadmin.lib.core.structs import JsonStruct, example, schema_ref
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
-@dataclass(frozen=True, slots=True)
-class Detail:
-    """One entry of ``details``: the place in the request (a JSON Pointer), a code, and how to fix it."""
+class Detail(JsonStruct, kw_only=False):
+    """A place in the request, and what is wrong there."""
 
-    path: str
-    code: str
+    component = "ErrorDetail"
+
+    path: Annotated[str, Meta(description="JSON Pointer."), example("/rules/0/ttlSeconds")]
+    code: Annotated[str, example("out-of-range")]
     message: str
 
-    def as_json(self) -> dict[str, str]:
-        return {"path": self.path, "code": self.code, "message": self.message}
+
+class ErrorBody(JsonStruct):
+    """Why the service did not do what was asked."""
+
+    error: Annotated[str, schema_ref("ErrorCode")]
+    message: Annotated[str, example("The request is not valid.")]
+    details: list[Detail] | None = None
+    request_id: Annotated[str, example("5c7d3c0e1b5f4b0f9a2e")]
 
 
 class ApiError(Exception):
@@ -50,15 +60,15 @@ class ApiError(Exception):
         self.headers = dict(headers or {})
         super().__init__(self.text)
 
-    def body(self) -> dict[str, Any]:
-        """Return the body ``{error, message, details?, requestId}`` with the extra members."""
-        return {
-            "error": self.code,
-            "message": self.text,
-            **({"details": [detail.as_json() for detail in self.details]} if self.details else {}),
-            "requestId": current_request_id(),
-            **self.extra,
-        }
+    def body(self) -> JsonStruct | dict[str, Any]:
+        """Return the body: an `ErrorBody`, with the extra members."""
+        body = ErrorBody(
+            error=self.code,
+            message=self.text,
+            details=list(self.details) or None,
+            request_id=current_request_id(),
+        )
+        return {**msgspec.to_builtins(body), **self.extra} if self.extra else body
 
 
 class BadRequest(ApiError):

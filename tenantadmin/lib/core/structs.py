@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class _KeywordsOnly(msgspec.StructMeta):
-    """Make all fields keyword-only, which msgspec does not inherit: then any of them may be optional."""
+    """Make fields keyword-only, which msgspec does not inherit: then any of them may be optional."""
 
     def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> Any:
-        return super().__new__(mcls, name, bases, namespace, kw_only=True, **config)
+        return super().__new__(mcls, name, bases, namespace, **{"kw_only": True, **config})
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
@@ -54,6 +54,11 @@ def one_of(values: Iterable[str]) -> Meta:
 def free_form(description: str | None = None) -> Meta:
     """Describe a field as an object of any members."""
     return Meta(description=description, extra_json_schema={"type": "object", "additionalProperties": {}})
+
+
+def example(value: Any) -> Meta:
+    """Show ``value`` in the contract."""
+    return Meta(extra_json_schema={"example": value})
 
 
 def schema_ref(component: str) -> Meta:

@@ -23,7 +23,7 @@ ENUMERATIONS: Final = {
     "MembershipRole": "accounts.models.users.MembershipRole.choices",
     "MagicLinkStatus": ["sent"],
     "MissReason": "analytics.explain.MissReason.__args__",
-    "OAuthErrorCode": "accounts.serializers.oauth.ERRORS",
+    "OAuthErrorCode": "accounts.api.oauth.OAUTH_ERRORS",
     "PatExchangeGrantType": ["pat_exchange"],
     "Plan": "accounts.models.billing.Plan.values",
     "PrimaryRole": "accounts.models.users.PrimaryRole.choices",

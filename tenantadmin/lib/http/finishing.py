@@ -14,27 +14,6 @@ if TYPE_CHECKING:
 
 _PREFIX: Final = "#/components/schemas/"
 _REQUEST: Final = "Request"
-_ERROR_SCHEMA: Final = {
-    "type": "object",
-    "description": "Why the service did not do what was asked.",
-    "required": ["error", "message", "requestId"],
-    "properties": {
-        "error": {"$ref": f"{_PREFIX}ErrorCode"},
-        "message": {"type": "string", "example": "The request is not valid."},
-        "details": {"type": "array", "items": {"$ref": f"{_PREFIX}ErrorDetail"}},
-        "requestId": {"type": "string", "example": "5c7d3c0e1b5f4b0f9a2e"},
-    },
-}
-_DETAIL_SCHEMA: Final = {
-    "type": "object",
-    "description": "A place in the request, and what is wrong there.",
-    "required": ["path", "code", "message"],
-    "properties": {
-        "path": {"type": "string", "description": "JSON Pointer.", "example": "/rules/0/ttlSeconds"},
-        "code": {"type": "string", "example": "out-of-range"},
-        "message": {"type": "string"},
-    },
-}
 _HEADERS: Final = {
     "X-Request-Id": {
         "description": "The id under which the request was answered and logged.",
@@ -54,7 +33,6 @@ def finish_contract(result: dict[str, Any], generator: Any, **_: Any) -> dict[st
     """Add what belongs to all operations: the errors, headers, descriptions, security (a hook)."""
     components = result.setdefault("components", {})
     schemas = components["schemas"]
-    schemas["Error"], schemas["ErrorDetail"] = _ERROR_SCHEMA, _DETAIL_SCHEMA
     schemas["ErrorCode"] = {
         "type": "string",
         "enum": error_codes(),

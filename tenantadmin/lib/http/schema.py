@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiResponse
 
+from tenantadmin.lib.core.errors import ErrorBody
 from tenantadmin.lib.http.structs import component_name
 from tenantadmin.lib.http.viewsets import ApiViewSet
 
@@ -81,9 +82,17 @@ class ContractSchema(AutoSchema):
                 operation["requestBody"]["required"] = not getattr(body, "may_be_absent", False)
             responses = operation.setdefault("responses", {})
             for status in self._common_errors(operation):
-                responses.setdefault(status, _error_response(status))
+                responses.setdefault(status, self._error_response(status))
             operation["responses"] = dict(sorted(responses.items()))
         return operation
+
+    def _error_response(self, status: str) -> dict[str, Any]:
+        """Return the response object of an error status that every operation can return."""
+        schema = self.resolve_serializer(ErrorBody, "response").ref  # type: ignore[arg-type]  # a struct
+        return {
+            "description": DESCRIPTIONS[status],
+            "content": {"application/json": {"schema": schema}},
+        }
 
     def _common_errors(self, operation: Mapping[str, Any]) -> list[str]:
         statuses = ["400", "500", "503"]
@@ -100,16 +109,8 @@ class ContractSchema(AutoSchema):
 
 def refusal(status: int, description: str = "") -> OpenApiResponse:
     """Return the response that a view declares for an error status: the Error body and a description."""
-    return OpenApiResponse(response=ERROR_REF, description=description or DESCRIPTIONS[str(status)])
+    return OpenApiResponse(response=ErrorBody, description=description or DESCRIPTIONS[str(status)])
 
 
 STALE: Final = refusal(409, "The document changed in the meantime: read it again and retry.")
 NOT_MODIFIED: Final = OpenApiResponse(description="The caller's copy is the present one.")
-
-
-def _error_response(status: str) -> dict[str, Any]:
-    """Return the response object of an error status that every operation can return."""
-    return {
-        "description": DESCRIPTIONS[status],
-        "content": {"application/json": {"schema": ERROR_REF}},
-    }

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 from django.http import StreamingHttpResponse
 
 from tenantadmin.lib.core.rendering import dump_json
-from tenantadmin.lib.http.hal import link
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -21,80 +20,64 @@ if TYPE_CHECKING:
 _BATCH: Final = 500
 #: Bytes of items that are kept in memory; more are kept in a temporary file.
 _MAX_SPOOLED: Final = 1 << 20
+_ITEMS: Final = b'"items":['
+#: Only the member of the links can have this text: in a JSON string, quotation marks are escaped.
+_NO_ITEMS: Final = _ITEMS + b"]"
 
 
 def stream_links(
-    *,
-    self_href: str,
-    parent: str,
-    items: Iterable[JsonStruct],
-    more: Mapping[str, Any] | None = None,
-    headers: Mapping[str, str] | None = None,
+    answer: JsonStruct, items: Iterable[JsonStruct], *, headers: Mapping[str, str] | None = None
 ) -> StreamingHttpResponse:
-    """Return a response ``{_links: {self, parent, items}, …more}`` that reads ``items`` while it is sent."""
+    """Return a response with ``answer``, whose links have no items, and read ``items`` while it is sent."""
     return StreamingHttpResponse(
-        _write(self_href=self_href, parent=parent, items=iter(items), more=more or {}),
-        content_type="application/json",
-        headers=dict(headers or {}),
+        _write(answer, iter(items)), content_type="application/json", headers=dict(headers or {})
     )
 
 
-def _write(
-    *, self_href: str, parent: str, items: Iterator[JsonStruct], more: Mapping[str, Any]
-) -> Iterator[bytes]:
-    yield b"{" + _links_head(self_href, parent)
+def _write(answer: JsonStruct, items: Iterator[JsonStruct]) -> Iterator[bytes]:
+    head, tail = dump_json(answer).split(_NO_ITEMS, 1)
+    yield head + _ITEMS
     separator = b""
     while batch := list(islice(items, _BATCH)):
         yield separator + dump_json(batch)[1:-1]
         separator = b","
-    yield _links_tail(more)
+    yield b"]" + tail
 
 
 def stream_documents(
+    answer: Any,
     name: str,
     documents: Iterable[tuple[JsonStruct, JsonStruct | Mapping[str, Any]]],
     *,
-    self_href: str,
-    parent: str,
-    more: Mapping[str, Any] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> StreamingHttpResponse:
-    """Return a response ``{<name>: [document], _links: {self, parent, items: [item]}, …more}``.
+    """Return a response with ``answer``, whose links have no items and whose list ``name`` is empty.
 
-    ``documents`` are pairs of item and document. They are read while the response is sent.
+    Both lists are filled with ``documents``, pairs of item and document, which are read while the response is
+    sent. The first member of ``answer`` is ``_links``.
     """
     return StreamingHttpResponse(
-        _write_documents(name, iter(documents), self_href=self_href, parent=parent, more=more or {}),
+        _write_documents(answer, name, iter(documents)),
         content_type="application/json",
         headers=dict(headers or {}),
     )
 
 
 def _write_documents(
-    name: str,
-    documents: Iterator[tuple[JsonStruct, JsonStruct | Mapping[str, Any]]],
-    *,
-    self_href: str,
-    parent: str,
-    more: Mapping[str, Any],
+    answer: Any, name: str, documents: Iterator[tuple[JsonStruct, JsonStruct | Mapping[str, Any]]]
 ) -> Iterator[bytes]:
+    head, tail = dump_json(answer).split(_NO_ITEMS, 1)
+    member = dump_json(name) + b":["
+    before, after = tail.split(b"," + member + b"]", 1)
     # The items wait here until the documents are sent, so that both are from one reading of the database.
     with SpooledTemporaryFile(max_size=_MAX_SPOOLED) as items:
-        yield b"{" + dump_json(name) + b":["
+        yield b"{" + member
         separator = b""
         while batch := list(islice(documents, _BATCH)):
             yield separator + dump_json([document for _, document in batch])[1:-1]
             items.write(separator + dump_json([one for one, _ in batch])[1:-1])
             separator = b","
-        yield b"]," + _links_head(self_href, parent)
+        yield b"]," + head.removeprefix(b"{") + _ITEMS
         items.seek(0)
         yield from iter(partial(items.read, _MAX_SPOOLED), b"")
-        yield _links_tail(more)
-
-
-def _links_head(self_href: str, parent: str) -> bytes:
-    return b'"_links":' + dump_json({"self": link(self_href), "parent": link(parent)})[:-1] + b',"items":['
-
-
-def _links_tail(more: Mapping[str, Any]) -> bytes:
-    return b"]}" + (b"," if more else b"") + dump_json(dict(more))[1:]
+        yield b"]" + before + after

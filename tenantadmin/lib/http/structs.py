@@ -95,9 +95,9 @@ class _Describer:
         if serializers:
             schema = self._refer_to(import_string(serializers[0]))
         elif "$ref" in extra or "type" in extra:
-            schema = extra
+            schema, extra = extra, {}
         else:
-            schema = {**self.describe(hint, is_nullable=is_nullable), **extra}
+            schema = self.describe(hint, is_nullable=is_nullable)
         limits = {
             word: getattr(meta, name)
             for name, word in _LIMITS.items()
@@ -106,7 +106,7 @@ class _Describer:
         }
         description = next((meta.description for meta in metas if meta.description), None)
         texts = {} if description is None else {"description": description}
-        return append_meta({**schema, **limits}, texts)
+        return append_meta({**schema, **limits}, {**texts, **extra})
 
     def _describe_union(self, parts: Sequence[Any], *, is_nullable: bool) -> dict[str, Any]:
         schemas: list[dict[str, Any]] = [
