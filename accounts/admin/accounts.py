@@ -31,7 +31,7 @@ _CHANGES: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class Usage:
     """Number of resources in use, and the limit of the plan (None: no limit)."""
 
     count: int
@@ -53,8 +53,8 @@ class TenantUse:
     """A live tenant with its FQDNs and rules."""
 
     tenant: Tenant
-    fqdns: Use
-    rules: Use
+    fqdns: Usage
+    rules: Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class AccountView:
     """Data of an account's page."""
 
     owners: Sequence[str]
-    tenants: Use
+    tenants: Usage
     #: The tenants that use the most; in an account with many tenants, the first by name.
     tenant_uses: Sequence[TenantUse]
     has_many: bool
@@ -95,7 +95,7 @@ def read_account_view(account: Account) -> AccountView:
     )
     return AccountView(
         owners=list(account.owners.order_by("email").values_list("email", flat=True)),
-        tenants=Use(count, limits.tenants),
+        tenants=Usage(count, limits.tenants),
         tenant_uses=[_use_of(tenant, limits) for tenant in shown],
         has_many=count > _MANY,
         domains=[
@@ -123,7 +123,7 @@ def _with_use(live: QuerySet[Tenant]) -> QuerySet[Any]:
 
 
 def _use_of(tenant: Any, limits: PlanLimits) -> TenantUse:
-    return TenantUse(tenant, Use(tenant.fqdn_count, limits.fqdns), Use(tenant.rule_count, limits.rules))
+    return TenantUse(tenant, Usage(tenant.fqdn_count, limits.fqdns), Usage(tenant.rule_count, limits.rules))
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ def compare_plans(account_id: UUID) -> list[PlanOffer]:
     offers = []
     for plan in Plan.values:
         limits = limits_of(plan)
-        over = [f"tenants ({tenants})"] if Use(tenants, limits.tenants).is_over else []
+        over = [f"tenants ({tenants})"] if Usage(tenants, limits.tenants).is_over else []
         for use in (_use_of(tenant, limits) for tenant in heaviest):
             if use.fqdns.is_over:
                 over.append(f"FQDNs of {use.tenant.name} ({use.fqdns.count})")

@@ -1,6 +1,6 @@
-"""What the editors complete: words with what they are and what they mean."""
+"""Words that the editors complete, with kind and meaning."""
 
-# Queries are made of constants, names of columns and days.
+# Queries consist of constants, column names and days.
 # ruff: noqa: S608
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from analytics.reports.reading import LogReader
 
-#: The days of the log whose values are offered, and how many values of each key.
+#: Days of the log that are read, and values offered per condition key.
 VALUE_DAYS: Final = 7
 _VALUES: Final = 50
-#: Keys whose values are worth completing: names, not statements.
+#: Condition keys whose values are offered: names, not statements.
 _VALUE_KEYS: Final = (
     *("statementType", "userName", "clientIp", "userAgent", "host", "origin"),
     *("operationType", "adapterType", "serverHostname"),
@@ -31,7 +31,7 @@ _VALUE_KEYS: Final = (
 
 
 class Word(TypedDict):
-    """One word: its text, what it is, and what it means."""
+    """A word that an editor offers: its text, kind and meaning."""
 
     value: str
     kind: str
@@ -43,7 +43,7 @@ def _word(value: str, kind: str, meaning: str = "") -> Word:
 
 
 def rule_words(rules: Sequence[Any]) -> list[Word]:
-    """Return the words of rules: fields, actions, condition keys, operators, and the ids of ``rules``."""
+    """Return the words of rules: fields, actions, condition keys, operators, and ids of ``rules``."""
     return [
         *(_word(name, "field", field.meaning) for name, field in RULE_FIELDS.items()),
         *(_word(action.value, "action") for action in Action),
@@ -65,9 +65,9 @@ def sql_words() -> list[Word]:
 
 
 def log_words(log: LogReader, *, last: dt.date) -> list[Word]:
-    """Return the values of the keys of rules that the log of the last days holds, the most frequent first.
+    """Return recent log values for each condition key, most frequent first. Includes user names.
 
-    One audited query. Users are among them.
+    Runs one audited query.
 
     Raises:
         ApiError: the query failed.

@@ -1,6 +1,6 @@
-"""Write SQL over the log from what staff choose: days, user, status, rule, table. It only computes."""
+"""Write SQL over the log from filters: days, user, status, rule, table."""
 
-# The statement is for the reader to see and to change; values are quoted.
+# The statement is shown to the reader, who may change it. Values are quoted.
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from logs.quoting import quote_text
 if TYPE_CHECKING:
     import datetime as dt
 
-#: What is quoted or a comment, and so names no column.
+#: Texts and comments, which cannot name a column.
 _NOT_CODE: Final = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
-class Show(StrEnum):
-    """The rows of the answer."""
+class Grouping(StrEnum):
+    """What one row of the result stands for: a request, or a group of requests."""
 
     ENTRIES = "entries"
     STATEMENTS = "statements"
@@ -31,34 +31,34 @@ class Show(StrEnum):
 
 #: Labels for people.
 SHOWN: Final = (
-    (Show.ENTRIES.value, "Requests, newest first"),
-    (Show.STATEMENTS.value, "By statement"),
-    (Show.USERS.value, "By user"),
-    (Show.HOURS.value, "By hour"),
-    (Show.STATUSES.value, "By status"),
+    (Grouping.ENTRIES.value, "Requests, newest first"),
+    (Grouping.STATEMENTS.value, "By statement"),
+    (Grouping.USERS.value, "By user"),
+    (Grouping.HOURS.value, "By hour"),
+    (Grouping.STATUSES.value, "By status"),
 )
 _COUNTS: Final = """count(*) AS requests,
   count(*) FILTER (cacheStatus = 'HIT') AS hits,
   count(*) FILTER (cacheStatus = 'MISS') AS misses,
   sum(warehouseExecutionTimeMs) AS warehouseMs"""
 _SELECTED: Final = {
-    Show.ENTRIES: """epoch_ms(timestamp) AS atUtc, day, logId, userName, cacheStatus, missReason, matchedRule,
-  warehouseExecutionTimeMs, standardizedSql""",
-    Show.STATEMENTS: f"standardizedSql,\n  {_COUNTS}",
-    Show.USERS: f"userName,\n  {_COUNTS}",
-    Show.HOURS: f"date_trunc('hour', epoch_ms(timestamp)) AS hourUtc,\n  {_COUNTS}",
-    Show.STATUSES: f"cacheStatus, missReason,\n  {_COUNTS}",
+    Grouping.ENTRIES: """epoch_ms(timestamp) AS atUtc, day, logId, userName, cacheStatus, missReason,
+  matchedRule, warehouseExecutionTimeMs, standardizedSql""",
+    Grouping.STATEMENTS: f"standardizedSql,\n  {_COUNTS}",
+    Grouping.USERS: f"userName,\n  {_COUNTS}",
+    Grouping.HOURS: f"date_trunc('hour', epoch_ms(timestamp)) AS hourUtc,\n  {_COUNTS}",
+    Grouping.STATUSES: f"cacheStatus, missReason,\n  {_COUNTS}",
 }
 _ENDS: Final = {
-    Show.ENTRIES: "ORDER BY timestamp DESC\nLIMIT 200",
-    Show.HOURS: "GROUP BY ALL\nORDER BY hourUtc",
+    Grouping.ENTRIES: "ORDER BY timestamp DESC\nLIMIT 200",
+    Grouping.HOURS: "GROUP BY ALL\nORDER BY hourUtc",
 }
 _MOST_FIRST: Final = "GROUP BY ALL\nORDER BY requests DESC\nLIMIT 200"
 
 
 @dataclass(frozen=True, slots=True)
 class Facets:
-    """What to look at. An empty text means: any. ``statement`` is the MD5 of one, in lower-case hex."""
+    """Filters of the log. Empty means any. ``statement`` is the MD5 of a statement, in lower-case hex."""
 
     first: dt.date
     last: dt.date
@@ -67,11 +67,11 @@ class Facets:
     rule: str = ""
     table: str = ""
     statement: str = ""
-    show: Show = Show.ENTRIES
+    show: Grouping = Grouping.ENTRIES
 
 
 def write_sql(facets: Facets) -> str:
-    """Return the statement for what was chosen."""
+    """Return the SQL for these filters."""
     conditions = [f"day BETWEEN '{facets.first}' AND '{facets.last}'"]
     chosen = (("userName", facets.user), ("cacheStatus", facets.status), ("matchedRule", facets.rule))
     conditions += [f"{column} = {quote_text(value)}" for column, value in chosen if value]
@@ -86,5 +86,5 @@ def write_sql(facets: Facets) -> str:
 
 
 def names_day(statement: str) -> bool:
-    """Return True if a statement names the column ``day``. Without it the whole history is read."""
+    """Return True if a statement names the column ``day``. Otherwise it reads the whole history."""
     return re.search(r"\bday\b", _NOT_CODE.sub(" ", statement), re.IGNORECASE) is not None

@@ -1,4 +1,4 @@
-"""What the pages of insights show: recommendations with what they change, and digests with their SQL."""
+"""Data of the insights pages: recommendations with their changes, digests with their SQL."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from analytics.models import Digest, Effect
 
 _UNDER_WAY: Final = (Mining.State.QUEUED, Mining.State.RUNNING)
-#: Earlier digests that a page offers.
+#: Number of earlier digests that a page offers.
 _DIGESTS: Final = 60
 
 
 def is_searching(mining: Mining | None) -> bool:
-    """Return True while a search for recommendations waits or runs."""
+    """Return True while a search for recommendations is queued or running."""
     return mining is not None and mining.state in _UNDER_WAY
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """A tenant's recommendations: undecided ones, or the others, each with its effect if it was measured."""
+    """Recommendations of a tenant, each with its effect if it was measured."""
 
     mining: Mining | None
     shown: Sequence[tuple[Recommendation, Effect | None]]
@@ -58,7 +58,7 @@ def read_advice(tenant_id: UUID, *, is_decided: bool) -> Advice:
 
 
 def diff_recommendation(found: Recommendation) -> list[tuple[str, str]] | None:
-    """Return the lines of the diff that accepting makes; None if the rules were written since.
+    """Return the diff that accepting would make, or None if the rules were written since.
 
     Raises:
         TenantNotFound: there is no such live tenant.
@@ -71,9 +71,9 @@ def diff_recommendation(found: Recommendation) -> list[tuple[str, str]] | None:
 
 @dataclass(frozen=True, slots=True)
 class DigestPage:
-    """One digest, and the periods of the others. Without any, ``digest`` is None.
+    """One digest (None if the tenant has none), and the periods of the others.
 
-    ``facts`` are its numbers (as JSON, with their SQL), each with the text that shows it.
+    ``facts`` are its numbers as JSON with their SQL, each with the text that shows it.
     """
 
     periods: Sequence[str]
@@ -86,7 +86,7 @@ def read_digest_page(tenant_id: UUID, *, period: str) -> DigestPage:
     """Return the digest of a period, or the newest if ``period`` is empty.
 
     Raises:
-        DigestNotFound: there is none of this period.
+        DigestNotFound: there is no digest of this period.
     """
     periods = list_periods(tenant=tenant_id, most=_DIGESTS)
     if not period and not periods:

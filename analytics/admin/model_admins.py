@@ -63,7 +63,7 @@ class SummaryDocumentAdmin(NamingAdmin):
 
     @admin.display(boolean=True, ordering="lacks_days")
     def incomplete(self, row: Any) -> bool:
-        """Tell whether a day of the period has logs that no build has read yet."""
+        """Return whether a day of the period has logs that no build has read yet."""
         return bool(row.lacks_days)
 
 
@@ -100,7 +100,7 @@ class DigestAdmin(NamingAdmin):
     search_fields = ("tenant_id",)
 
     def shown_as(self, field: Field[Any, Any]) -> Shown:
-        """Show the document as people read it. The API has its facts with their SQL."""
+        """Show the document as text. The API has its facts with their SQL."""
         return document if field.name == "document" else super().shown_as(field)
 
 

@@ -1,4 +1,4 @@
-"""What replays of a draft of rules show: the live rules, the draft and the difference, side by side."""
+"""Replays of a draft: counts under the live rules, under the draft, and the difference."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _SHOWN: Final = 3
 _NOTHING: Final = {"low": 0, "likely": 0, "high": 0}
-#: The counts of a rule that a ruleset does not have.
+#: Counts for a rule that a ruleset does not have.
 _NO_COUNTS: Final = {
     **dict.fromkeys(("requests", "misses", "spentMs", "hitBytes"), 0),
     **dict.fromkeys(("hits", "savedMs", "risk"), _NOTHING),
@@ -38,13 +38,13 @@ class ComparedRule:
 
     @property
     def gain(self) -> dict[str, Any]:
-        """What the draft has more than the live rules."""
+        """The draft's counts minus the counts of the live rules."""
         return gain_between(self.draft, self.now)
 
 
 @dataclass(frozen=True, slots=True)
 class ShownReplay:
-    """A replay of a draft. ``is_current`` if the draft still says what was replayed."""
+    """A replay of a draft. ``is_current``: the draft has not changed since."""
 
     run: ReplayRun
     is_current: bool
@@ -61,7 +61,7 @@ class ShownReplay:
 
     @property
     def rules(self) -> list[ComparedRule]:
-        """The rules of the draft, then those that it lacks."""
+        """The rules of the draft, then live rules that it lacks."""
         result = self.run.result or {"rules": [], "against": {"rules": []}}
         live, draft = (
             {counts["ruleId"]: counts for counts in side["rules"]} for side in (result["against"], result)
@@ -73,13 +73,13 @@ class ShownReplay:
 
     @property
     def cost_now(self) -> Mapping[str, Any]:
-        """What publishing costs in this hour of the day."""
+        """The cost of publishing in this hour of the day."""
         hours: list[Mapping[str, Any]] = (self.run.result or {})["publishCost"]["byHour"]
         return hours[now().hour]
 
     @property
     def moved(self) -> list[tuple[Mapping[str, Any], str]]:
-        """The requests that end otherwise, each with the SQL that reads its examples."""
+        """The requests whose status changes, each with SQL that reads examples."""
         days = f"day BETWEEN '{self.run.first_day}' AND '{self.run.last_day}'"
         found = []
         for moved in (self.run.result or {}).get("moved", ()):
@@ -89,23 +89,23 @@ class ShownReplay:
 
 
 def replays_of_draft(draft: RuleDraft) -> list[ShownReplay]:
-    """Return the newest replays of a draft, those of the same rules under another name too."""
+    """Return the newest replays of a draft, including replays of the same rules under another name."""
     normalized = lint_document({"rules": draft.rules}).normalized
     rules = None if normalized is None else list(normalized)
     asked = Q(subject={"draftId": str(draft.pk)})
     if rules is not None:
         asked |= Q(rules=rules)
-    # Unlike lists of all replays, this reads what they found.
+    # Unlike lists of all replays, this reads the results.
     runs = list_replays(tenant_id=draft.tenant_id).filter(asked).defer(None)[:_SHOWN]
     return [ShownReplay(run, is_current=run.rules == rules) for run in runs]
 
 
 def is_under_way(replays: Sequence[ShownReplay]) -> bool:
-    """Return True while one of the replays waits or runs."""
+    """Return True while one of the replays is queued or running."""
     return any(shown.run.state in ReplayRun.UNDER_WAY for shown in replays)
 
 
 def warns(replays: Sequence[ShownReplay]) -> bool:
-    """Return True if the newest result of the present draft cannot be trusted. Publishing then asks again."""
+    """Return True if the draft's newest replay cannot be trusted. Publishing then needs a confirmation."""
     done = [shown for shown in replays if shown.is_current and shown.run.state == ReplayRun.State.DONE]
     return bool(done) and done[0].is_poor

@@ -1,4 +1,4 @@
-"""The overview of one tenant: figures, days for the chart, changes; rules and statements of its range."""
+"""Data of a tenant's overview: figures, chart, changes; rules and top statements."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Lengths of the period that the page offers, in days.
+#: Lengths of the range that the page offers, in days.
 RANGES: Final = (7, 28, 90, 365)
 DEFAULT_RANGE: Final = 28
 _STATEMENTS: Final = 10
@@ -32,7 +32,7 @@ _CHANGES: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Some days that end with a last one, and as many days before them. Both ends are included."""
+    """A range of days up to ``last``, and the range of the same length before it. Both ends are included."""
 
     days: int
     first: dt.date
@@ -43,7 +43,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """The sums of some days; all are 0 without log entries."""
+    """Sums over days; all are 0 without log entries."""
 
     hits: int
     misses: int
@@ -57,27 +57,27 @@ class Sums:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """What the page of a tenant shows of a range. ``before`` is None without a day in the range before."""
+    """A tenant's figures in a range. ``before`` is None if the range before has no log."""
 
     range: Range
     health: TenantHealth | None
     counts: Sequence[DayRollup]
     sums: Sums
     before: Sums | None
-    #: The days of the range before that have a log.
+    #: Number of days with a log in the range before.
     days_before: int
     changes: Sequence[Revision]
     fqdns: Sequence[Fqdn]
 
     @property
     def rate_change(self) -> float | None:
-        """The hit rate less that of the range before, as a share."""
+        """The hit rate minus the hit rate of the range before, as a share."""
         before = None if self.before is None else self.before.rate
         return None if before is None or self.sums.rate is None else self.sums.rate - before
 
     @property
     def change(self) -> Sums | None:
-        """The sums less those of the range before."""
+        """The sums minus the sums of the range before."""
         before = self.before
         return before and Sums(
             self.sums.hits - before.hits,
@@ -96,7 +96,7 @@ def range_of(last: dt.date, *, days: int) -> Range:
 
 
 def read_overview(tenant_id: UUID, *, days: int) -> Overview:
-    """Return the overview of the last ``days`` days with log entries, or up to today without any."""
+    """Return the overview of ``days`` days up to the last day with log entries, or up to today."""
     health = TenantHealth.objects.filter(pk=tenant_id).first()
     chosen = range_of((health.last_day if health else None) or now().date(), days=days)
     start = dt.datetime.combine(chosen.first, dt.time(), dt.UTC)
@@ -132,7 +132,7 @@ def _sum_of(days: Sequence[DayRollup]) -> Sums:
 
 @dataclass(frozen=True, slots=True)
 class RangeParts:
-    """What the rollups of a range have: its rules, each with the range before, and its top statements."""
+    """Rules of a range, each with the range before, and top statements; read from rollups."""
 
     rules: Sequence[tuple[dict[str, Any], dict[str, Any] | None]]
     statements: Sequence[dict[str, Any]]
@@ -141,7 +141,7 @@ class RangeParts:
 def read_range(tenant_id: UUID, chosen: Range) -> RangeParts | None:
     """Return the rules and statements of a range, or None if its rollups cannot be read.
 
-    The page loads them behind itself: they are in the object store.
+    The page loads them in a second request, because rollups are in the object store.
     """
     own = find_range(tenant=tenant_id, first=chosen.first, last=chosen.last)
     before = find_range(tenant=tenant_id, first=chosen.before_first, last=chosen.before_last)
@@ -158,9 +158,9 @@ def read_range(tenant_id: UUID, chosen: Range) -> RangeParts | None:
 
 
 def chart_of(overview: Overview, *, history: str) -> dict[str, Any]:
-    """Return the data of the chart: hits, misses and rate by day, and a line for each change.
+    """Return the data of the chart: hits, misses and hit rate by day, and a line for each change.
 
-    ``history`` is the address of the tenant's history, to which a line leads.
+    ``history`` is the address of the tenant's history, to which lines link.
     """
     by_day = {day.day: day for day in overview.counts}
     labels = [overview.range.first + dt.timedelta(days=number) for number in range(overview.range.days)]
@@ -184,7 +184,7 @@ def chart_of(overview: Overview, *, history: str) -> dict[str, Any]:
                 "href": f"{history}?kind={change.kind}&to={change.seq}",
             }
             for change in overview.changes
-            # The log of today, or of more days, is still to come.
+            # The log of today, and perhaps of earlier days, has not arrived yet.
             if change.changed_at.date() <= overview.range.last
         ],
     }

@@ -1,4 +1,4 @@
-"""The staff pages of this app. Django imports this package, which registers models and tabs."""
+"""Staff pages of this app. Django imports this package, which registers models and tabs."""
 
 from accounts.admin.tabs import add_tab
 from rules.admin import model_admins  # noqa: F401

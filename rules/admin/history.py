@@ -1,4 +1,4 @@
-"""The history of a tenant's documents in sentences, the difference of two revisions, and blame."""
+"""Data of the history page: changes as sentences, the diff of two revisions, and blame."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from accounts.revisions import HistoryPage
 
 PAGE: Final = 50
-#: The kinds of documents that a tenant has.
+#: The kinds of a tenant's documents.
 KINDS: Final = (RevisionKind.RULES, RevisionKind.CONFIG)
 
 
 def read_page(tenant_id: UUID, kind: RevisionKind, *, cursor: str | None) -> HistoryPage:
-    """Return a page of the timeline, newest first.
+    """Return a page of changes, newest first.
 
     Raises:
         NotFound: the tenant never had such a document.
@@ -34,7 +34,7 @@ def read_page(tenant_id: UUID, kind: RevisionKind, *, cursor: str | None) -> His
 
 
 def sentence(change: Revision) -> str:
-    """Say in a sentence what a change did."""
+    """Return a sentence that says what a change did."""
     summary = change.summary
     if change.action == "create":
         return "created it"
@@ -63,22 +63,22 @@ def _names(summary: Mapping[str, Any], verb: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """Two revisions, and the lines of their difference: (``added``, ``removed``, ``skip`` or empty, text)."""
+class Comparison:
+    """Two revisions and their diff: lines of (``added``, ``removed``, ``skip`` or empty, text)."""
 
     earlier: int
     later: int
     lines: Sequence[tuple[str, str]]
 
 
-def compare(tenant_id: UUID, kind: RevisionKind, *, earlier: int, later: int) -> Compared:
+def compare(tenant_id: UUID, kind: RevisionKind, *, earlier: int, later: int) -> Comparison:
     """Compare two revisions.
 
     Raises:
         RevisionNotFound: there is no such revision.
     """
     before, after = read_pair(DocumentHistory(kind, tenant_id), earlier=earlier, later=later)
-    return Compared(earlier, later, diff_documents(before, after))
+    return Comparison(earlier, later, diff_documents(before, after))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class BlamedRule:
 
 
 def blame_rules(tenant_id: UUID) -> list[BlamedRule]:
-    """Return who last changed each rule, in the order of the rules; nothing for a deleted tenant."""
+    """Return for each live rule the revision that last changed it. Empty for a deleted tenant."""
     try:
         found = blame_ruleset(tenant_id)
     except NotFound:

@@ -1,4 +1,4 @@
-"""Find the line of each value in a JSON text, so that a finding can mark its place."""
+"""Find the line of each value in a JSON text, to show findings at their place."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rules.json_text import join_pointer
 if TYPE_CHECKING:
     from rules.json_text import Path
 
-#: Tokens of valid JSON. Spaces, colons and commas say nothing about places.
+#: Tokens of valid JSON. Spaces, colons and commas are not needed.
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+', re.DOTALL)
 
 
@@ -25,11 +25,11 @@ def line_of(lines: dict[str, int], pointer: str) -> int:
 def find_lines(text: str) -> dict[str, int]:
     """Return the line (from 0) of each value of a valid JSON text, by its JSON Pointer.
 
-    The line of a member of an object is that of its name.
+    For a member of an object, it is the line of its name.
     """
     lines = {"": 0}
     path: list[str | int] = []
-    # For each open object or array: whether it is an object, and whether its next string is a name.
+    # For each open object or array: is it an object, and is its next string a name.
     open_objects: list[bool] = []
     expects_name = False
     line = position = 0

@@ -1,4 +1,4 @@
-"""Check, compare and explain rules that staff edit as text."""
+"""Check, compare and rebase rules that staff edit as text."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
     from rules.diff import RulesDiff
 
 _FIRST: Final = ("id", "name", "description", "enabled", "action", "conditions", "ttlSeconds")
-#: The lint codes of removed rules that a writer may confirm.
+#: The lint code of removed rules that a writer may confirm.
 CONFIRMED_CODE: Final = "rule-removed-active-marker"
 
 
 def rules_text(rules: Sequence[Any]) -> str:
-    """Return rules as the editor shows them. The database does not keep the order of properties."""
+    """Return the text of rules for the editor. The database does not keep the order of properties."""
     ordered = [_in_order(rule) if isinstance(rule, dict) else rule for rule in rules]
     return json.dumps(ordered, indent=2, ensure_ascii=False)
 
 
 def _in_order(rule: dict[str, Any]) -> dict[str, Any]:
-    """Return a rule with what names it first, then what it does, then the rest, each in a fixed order."""
+    """Return a rule with its properties in a fixed order: names, action, then the rest."""
     names = [*(name for name in _FIRST if name in rule), *sorted(rule.keys() - set(_FIRST))]
     return {name: json.loads(json.dumps(rule[name], sort_keys=True)) for name in names}
 
@@ -57,7 +57,7 @@ def parse_rules(text: str) -> list[Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class LineFinding:
     """A finding at a line (from 0) of the editor."""
 
     line: int
@@ -71,10 +71,10 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
-    """What lint says of a text, and what saving it would change."""
+class TextCheck:
+    """The findings of lint for a text, and the diff that saving it would make."""
 
-    marks: Sequence[Mark]
+    marks: Sequence[LineFinding]
     #: Ids of removed rules whose removal must be confirmed.
     to_confirm: Sequence[str] = ()
     diff: RulesDiff | None = None
@@ -82,12 +82,12 @@ class Checked:
 
     @property
     def blocking(self) -> int:
-        """How many errors no confirmation allows."""
+        """The number of errors that cannot be confirmed."""
         return sum(mark.severity == "error" and mark.code != CONFIRMED_CODE for mark in self.marks)
 
 
-def check_text(tenant_id: UUID, text: str, *, confirmed: Collection[str] = ()) -> Checked:
-    """Lint the editor's text as if it was saved now, and compare it with the live rules.
+def check_text(tenant_id: UUID, text: str, *, confirmed: Collection[str] = ()) -> TextCheck:
+    """Lint the editor's text as a write would, and compare it with the live rules.
 
     Raises:
         TenantNotFound: there is no such live tenant.
@@ -97,7 +97,7 @@ def check_text(tenant_id: UUID, text: str, *, confirmed: Collection[str] = ()) -
         rules = json.loads(text)
     except (ValueError, RecursionError) as error:
         line = error.lineno - 1 if isinstance(error, json.JSONDecodeError) else 0
-        return Checked([Mark(line, "error", "not-json", str(error))])
+        return TextCheck([LineFinding(line, "error", "not-json", str(error))])
     try:
         result = lint_write(
             {"rules": rules},
@@ -106,11 +106,11 @@ def check_text(tenant_id: UUID, text: str, *, confirmed: Collection[str] = ()) -
             confirmed=confirmed,
         )
     except GrosslyMalformed as error:
-        return Checked([Mark(0, "error", "wrong-type", str(error))])
+        return TextCheck([LineFinding(0, "error", "wrong-type", str(error))])
     places = find_lines(text)
     findings = [finding.as_json() for finding in (*result.errors, *result.warnings)]
     marks = [
-        Mark(
+        LineFinding(
             line=line_of(places, str(found["path"]).removeprefix("/rules")),
             severity=str(found["severity"]),
             code=str(found["code"]),
@@ -126,7 +126,7 @@ def check_text(tenant_id: UUID, text: str, *, confirmed: Collection[str] = ()) -
         {str(found["ruleId"]) for found in findings if found["code"] == CONFIRMED_CODE and found["ruleId"]}
     )
     after = result.normalized
-    return Checked(
+    return TextCheck(
         marks,
         to_confirm,
         None if after is None else diff_rules(before=stored.rules, after=after),
@@ -141,7 +141,7 @@ def diff_lines(before: Sequence[Any], after: Sequence[Any]) -> list[tuple[str, s
 
 @dataclass(frozen=True, slots=True)
 class ThreeWay:
-    """What others changed since the text was begun, what the text changes, and what both changed."""
+    """The changes of others since the text was begun, of the text, and rules that both changed."""
 
     theirs: Sequence[tuple[str, str]]
     mine: Sequence[tuple[str, str]]
@@ -168,7 +168,7 @@ def compare_three(tenant_id: UUID, *, base_seq: int, rules: Sequence[Any]) -> Th
 
 
 def rebase_draft(tenant_id: UUID, *, base_seq: int, rules: Sequence[Any]) -> list[dict[str, Any]]:
-    """Return the live rules with what valid ``rules`` change in the revision that they began from.
+    """Apply the changes that valid ``rules`` make to their base revision to the live rules.
 
     Raises:
         TenantNotFound, RevisionNotFound: there is no such live tenant or revision.
@@ -186,11 +186,10 @@ def _rules_at(tenant_id: UUID, seq: int) -> list[Any]:
 def rebase_rules(
     base: Sequence[Any], mine: Sequence[dict[str, Any]], theirs: Sequence[Any]
 ) -> list[dict[str, Any]]:
-    """Return the live rules ``theirs`` with what ``mine`` changes in their common ``base``.
+    """Apply the changes from ``base`` to ``mine`` to the live rules ``theirs``. All rules must be valid.
 
-    A rule that both changed is as in ``mine``. The order is that of the live rules, unless ``mine`` has
-    another one than ``base``; a rule that is in one of them alone follows the rule that it follows there.
-    All rules must be valid.
+    A rule that both sides changed is taken from ``mine``. Rules keep the order of ``theirs``, unless ``mine``
+    reordered them. A rule that only one side has stays behind the rule before it on that side.
     """
     before, own, live = (_by_id([complete_rule(rule) for rule in side]) for side in (base, mine, theirs))
     first, second = live, own

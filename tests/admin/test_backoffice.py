@@ -200,7 +200,7 @@ class TestAccess:
             assert refused.status_code == 409
             assert "You have no limited access to this tenant." in refused.content.decode()
         support.post(to("tenant-access", tenant), {"hours": 1, "reason": "x"})
-        assert "You are no longer a member of this tenant" in page(support, address)
+        assert "you are no longer a member of this tenant" in page(support, address)
         assert support.post(address, {"reason": "done"}).status_code == 302
         assert not Membership.objects.filter(user__email="support@example.org").exists()
 
@@ -223,7 +223,7 @@ class TestAccess:
         Tenant.objects.filter(pk=tenant.pk).update(deleted_at=now())
         refused = staff.get(to(name, tenant))
         assert refused.status_code == 404
-        assert "The tenant is deleted: nothing of it can be changed." in refused.content.decode()
+        assert "The tenant is deleted and cannot be changed." in refused.content.decode()
 
 
 class TestHome:

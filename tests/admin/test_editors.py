@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analytics.admin.completion import rule_words, sql_words
-from analytics.admin.facets import Facets, Show, names_day, write_sql
+from analytics.admin.facets import Facets, Grouping, names_day, write_sql
 from analytics.admin.pages.trace import EXAMPLE
 from logs.models import QueryRun
 from rules.conditions.keys import CONDITION_KEYS
@@ -152,9 +152,9 @@ class TestFacets:
         assert f"WHERE day BETWEEN '{DAY}' AND '{DAY}'" in statement_in(html)
         assert '<option value="orders">' in html
 
-    @pytest.mark.parametrize("show", list(Show))
-    def test_what_they_write_runs(self, access: Client, tenant: Tenant, show: Show) -> None:
-        if show is Show.ENTRIES:
+    @pytest.mark.parametrize("show", list(Grouping))
+    def test_what_they_write_runs(self, access: Client, tenant: Tenant, show: Grouping) -> None:
+        if show is Grouping.ENTRIES:
             put_log(tenant, {**ENTRY, "matchedRule": "orders"}, {**ENTRY, "userName": "bea"})
         chosen = {"user": "ana", "status": "HIT", "rule": "orders", "table": "sales.orders"}
         query = {"first": DAY.isoformat(), "last": DAY.isoformat(), "show": show.value, **chosen}
@@ -163,11 +163,11 @@ class TestFacets:
         assert "AND userName = 'ana' AND cacheStatus = 'HIT' AND matchedRule = 'orders'" in statement
         # Times are UTC, and the column says so.
         assert ("AS atUtc" in statement, "AS hourUtc" in statement) == (
-            show is Show.ENTRIES,
-            show is Show.HOURS,
+            show is Grouping.ENTRIES,
+            show is Grouping.HOURS,
         )
         answer = access.post(to("tenant-sql", tenant), {"statement": statement})
-        expected = "1 row in" if show is Show.ENTRIES else "0 rows in"
+        expected = "1 row in" if show is Grouping.ENTRIES else "0 rows in"
         assert expected in text_of(answer.content.decode())
 
     def test_bad_days_are_said(self, access: Client, tenant: Tenant) -> None:

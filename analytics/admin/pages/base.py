@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 class LogPage(TenantPage):
-    """A page of one tenant that reads its log or what was made from it."""
+    """A page of one tenant that reads the log or data made from it."""
 
     @cached_property
     def last_day(self) -> dt.date:
-        """The last day with log entries; today if there is none."""
+        """The last day with log entries, or today."""
         health = TenantHealth.objects.filter(pk=self.tenant.pk).first()
         return (health.last_day if health else None) or now().date()
 
     @property
     def reader(self) -> Reader:
-        """The user as the audit of reads and queries records it."""
+        """The user and client address for the audit of reads and queries."""
         return Reader(self.actor, client_address(self.request))

@@ -1,4 +1,4 @@
-"""Page 8: builds of a tenant's days and periods, and quarantine."""
+"""Pages of a tenant's builds and quarantine."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from accounts.admin.pages.base import Trail
 
 _ROWS: Final = 30
-#: Entries in quarantine on one page.
+#: Number of quarantined entries on one page.
 _ENTRIES: Final = 100
 MAX_DAYS: Final = 31
 
 
 class BuildsPage(TenantPage):
-    """Pending, running and ended builds, which the page polls; days; quarantine by day and reason."""
+    """Pending, running and ended builds (polled), days, and quarantine by day and reason."""
 
     title = "Builds"
     template_name = "backoffice/tenant/builds.html"
@@ -62,7 +62,7 @@ class BuildsPage(TenantPage):
 
 
 class QuarantinePage(TenantPage):
-    """The entries of a day that are in quarantine, without their bytes."""
+    """The quarantined entries of a day, without their bytes."""
 
     title = "Quarantine"
     template_name = "backoffice/tenant/quarantine.html"
@@ -84,7 +84,7 @@ class QuarantinePage(TenantPage):
 
 
 class QuarantinedEntryPage(LogPage):
-    """The raw bytes of one entry, for those with access. The audit has a row of each look."""
+    """The raw bytes of one quarantined entry, for members. Each view is audited."""
 
     title = "Entry in quarantine"
     template_name = "backoffice/tenant/quarantined_entry.html"
@@ -105,7 +105,7 @@ class QuarantinedEntryPage(LogPage):
 
 
 class RebuildForm(ReasonForm):
-    """Which days."""
+    """The days to build again."""
 
     first = forms.DateField(label="First day (UTC)", widget=forms.DateInput(attrs={"type": "date"}))
     last = forms.DateField(label="Last day", widget=forms.DateInput(attrs={"type": "date"}))
@@ -113,7 +113,7 @@ class RebuildForm(ReasonForm):
 
 
 class RebuildPage(TenantActPage):
-    """Read the raw objects of some days again. Quarantined entries that are valid now become rows."""
+    """Build days again from their raw objects. Quarantined entries that are now valid become rows."""
 
     title = "Build days again"
     name = "days.rebuilt"
@@ -142,7 +142,7 @@ class RebuildPage(TenantActPage):
             raise BadRequest(f"There is no log of {first} to {last}.")
         tenant = str(self.tenant.pk)
         for day in days:
-            # Without a broker, beat finds the days: they are pending.
+            # Without a broker, beat finds the days later, because they are pending.
             transaction.on_commit(
                 lambda day=day: refresh_day.delay(tenant, day.isoformat()),  # type: ignore[misc]
                 robust=True,
@@ -158,5 +158,5 @@ class RebuildPage(TenantActPage):
 
 
 def _say_days(count: int, *, without_log: int) -> str:
-    said = "1 day will be built again." if count == 1 else f"{count} days will be built again."
-    return f"{said} {without_log} of the chosen days have no log." if without_log else said
+    text = "1 day will be built again." if count == 1 else f"{count} days will be built again."
+    return f"{text} {without_log} of the chosen days have no log." if without_log else text

@@ -1,4 +1,4 @@
-"""Drafts of rules: edit, rebase, replay, publish and delete one."""
+"""Pages of a draft of rules: edit, rebase, replay, publish, delete."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
     from accounts.admin.pages.base import Trail
-    from rules.admin.rules import Checked
+    from rules.admin.rules import TextCheck
     from rules.models import RuleDraft
     from rules.ruleset import RulesetState
 
@@ -50,7 +50,7 @@ _REPLAY_DAYS: Final = 7
 class OneDraftPage(LogPage, TenantActPage):
     """A page of one draft."""
 
-    #: True once the act has published or deleted the draft.
+    #: True once the draft has been published or deleted.
     is_gone: bool = False
 
     @cached_property
@@ -63,8 +63,8 @@ class OneDraftPage(LogPage, TenantActPage):
         return read_ruleset(self.tenant.pk)
 
     @cached_property
-    def checked(self) -> Checked:
-        """What lint says of publishing the draft now, and how it differs from the live rules."""
+    def checked(self) -> TextCheck:
+        """The findings of lint if the draft was published now, and its diff with the live rules."""
         return check_text(self.tenant.pk, rules_text(self.draft.rules))
 
     @cached_property
@@ -73,12 +73,12 @@ class OneDraftPage(LogPage, TenantActPage):
 
     @property
     def is_behind(self) -> bool:
-        """True if the live rules were written after the draft began from them."""
+        """True if the live rules were written since the draft began."""
         return self.draft.base_seq != self.current.seq
 
     @property
     def why_not(self) -> str:
-        """Why the draft cannot be published now; empty if it can."""
+        """The reason why the draft cannot be published now, or an empty text."""
         if self.checked.blocking:
             return "Lint finds errors in the draft. Correct them in its editor, and save it."
         if self.is_behind:
@@ -90,12 +90,12 @@ class OneDraftPage(LogPage, TenantActPage):
 
     @property
     def which(self) -> dict[str, Any]:
-        """The arguments of every act on the draft."""
+        """The arguments that every action on the draft takes."""
         return {"tenant_id": self.tenant.pk, "draft_id": self.kwargs["draft"], "actor": self.actor}
 
     @property
     def after(self) -> dict[str, Any]:
-        """What the event adds."""
+        """The values that the event adds."""
         return {"draftId": str(self.kwargs["draft"])}
 
     def initial(self) -> dict[str, Any]:
@@ -111,7 +111,7 @@ class OneDraftPage(LogPage, TenantActPage):
 
 
 class DraftForm(RulesTextForm):
-    """The text of a draft, and its name."""
+    """Text and name of a draft."""
 
     draft_name = forms.CharField(label="Name of the draft", max_length=200, required=False)
     field_order = ("rules", "draft_name", "reason")
@@ -128,7 +128,7 @@ class DraftPage(OneDraftPage, RulesEditor):
 
     @property
     def is_rebased(self) -> bool:
-        """True if the reader asked for the live rules with what the draft changes."""
+        """True if the reader asked to apply the draft's changes to the live rules."""
         return "rebase" in self.request.GET and self.is_behind and not self.checked.blocking
 
     def initial(self) -> dict[str, Any]:
@@ -146,7 +146,7 @@ class DraftPage(OneDraftPage, RulesEditor):
         return {
             "draft": draft,
             "name": draft.title,
-            # The text on the page is not that of the draft, and is checked by itself.
+            # The page shows another text than the draft, so check that text.
             "checked": None if self.is_rebased else self.checked,
             "diff": diff_draft(self.tenant.pk, draft.pk),
             "three": compare_three(self.tenant.pk, base_seq=draft.base_seq, rules=self._rules)
@@ -159,7 +159,7 @@ class DraftPage(OneDraftPage, RulesEditor):
 
     @property
     def _rules(self) -> list[Any]:
-        """The rules of the draft; if they are valid with defaults, as the live rules have them."""
+        """The rules of the draft; valid rules have all defaults, like the live rules."""
         rules = self.draft.rules
         return rules if self.checked.blocking else [complete_rule(rule) for rule in rules]
 
@@ -178,7 +178,7 @@ class DraftPage(OneDraftPage, RulesEditor):
         return super().post(request, **more)
 
     def _replay(self) -> HttpResponse:
-        """Replay the draft over the last days with log entries. It changes nothing: no reason."""
+        """Replay the draft over the last days with log entries. Changes nothing, so it needs no reason."""
         run = queue_replay(
             tenant_id=self.tenant.pk,
             draft_id=self.kwargs["draft"],
@@ -203,27 +203,27 @@ class DraftPage(OneDraftPage, RulesEditor):
             },
             check_etag=require_etag(values["etag"]),
         )
-        return "Saved the draft. The live rules stay as they are.", self.after
+        return "Saved the draft. The live rules do not change.", self.after
 
     def refused(self, form: ReasonForm, error: ApiError) -> HttpResponse:
         values = form.cleaned_data
         content: dict[str, Any] = {"form": form, "error": error}
         if isinstance(error, Conflict):
             content["mine"] = diff_lines(self.draft.rules, parse_rules(values["rules"]))
-            # Saving again replaces what the reader has now seen.
+            # The reader has now seen the other version, so saving again overwrites it.
             content["form"] = DraftForm({**values, "etag": draft_etag(self.draft)})
         content["checked"] = check_text(self.tenant.pk, values["rules"])
         return self.show(self.template_name, {**self.read(), **content}, status=error.status)
 
 
 class SeenDraftForm(ReasonForm):
-    """The state of the draft that the reader has seen."""
+    """The version of the draft that the reader has seen."""
 
     etag = forms.CharField(widget=forms.HiddenInput)
 
 
 class PublishForm(SeenDraftForm):
-    """What to confirm."""
+    """The version, and confirmations."""
 
     confirm_deletes = forms.CharField(label=CONFIRM_LABEL, required=False, help_text="Ids, with commas.")
     despite_poor = forms.BooleanField(
@@ -233,18 +233,18 @@ class PublishForm(SeenDraftForm):
 
 
 class PublishPage(OneDraftPage):
-    """What publishing a draft changes, what lint says, and the draft as the live rules."""
+    """Publish a draft. Shows what changes and the findings of lint."""
 
     title = "Publish the draft"
     name = "draft.published"
     button = "Publish"
-    effect = "The rules become those of the draft, as a new revision. The draft and the warm cache are gone."
+    effect = "The draft becomes the live rules, as a new revision. It is deleted, and the cache is emptied."
     template_name = "backoffice/tenant/publish.html"
     needs: ClassVar[StaffRole] = StaffRole.ADMIN
     form_class = PublishForm
 
     def form(self, data: Any = None) -> ReasonForm:
-        """Return the form with the questions that this draft raises."""
+        """Return the form with the confirmations that this draft needs."""
         form = super().form(data)
         if not self.checked.to_confirm:
             del form.fields["confirm_deletes"]
@@ -271,7 +271,7 @@ class DeletePage(OneDraftPage):
     title = "Delete the draft"
     name = "draft.deleted"
     button = "Delete"
-    effect = "The draft is gone for good. The live rules stay as they are."
+    effect = "The draft cannot be restored. The live rules do not change."
     needs: ClassVar[StaffRole] = StaffRole.ADMIN
 
     form_class = SeenDraftForm

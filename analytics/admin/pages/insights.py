@@ -1,4 +1,4 @@
-"""Page 6: recommendations, digests, stale risk and leaks, and verification of documents."""
+"""Pages of insights: recommendations, digests, stale risk and leaks, verification of documents."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ _REPORT_DAYS: Final = 7
 
 
 class BelowInsights(LogPage):
-    """A page below the tenant's recommendations."""
+    """A page below the page of recommendations."""
 
     def trail(self) -> Trail:
         return [*super().trail(), ("Insights", self.to("tenant-insights"))]
 
 
 class AdvicePage(TenantPage):
-    """Recommendations: those to decide, or the decided ones. The page polls the search."""
+    """Undecided or decided recommendations. The page polls the search."""
 
     title = "Insights"
     template_name = "backoffice/tenant/insights.html"
@@ -74,7 +74,7 @@ class AdvicePage(TenantPage):
         is_moving = is_searching(mining)
         answer = self.show("backoffice/tenant/search.html", {"mining": mining, "is_searching": is_moving})
         if not is_moving:
-            # The search has ended, and may have changed the whole page.
+            # The search has ended and may have changed the whole page.
             answer["HX-Refresh"] = "true"
         return answer
 
@@ -87,18 +87,18 @@ class AdvicePage(TenantPage):
 
 
 class DecisionForm(ReasonForm):
-    """The state of the recommendation that the reader has seen."""
+    """The version of the recommendation that the reader has seen."""
 
     etag = forms.CharField(widget=forms.HiddenInput)
 
 
 class DecisionPage(BelowInsights, TenantActPage):
-    """An act on one recommendation, which the page shows with the change of the rules."""
+    """A form that decides one recommendation, with the diff of the rules."""
 
     template_name = "backoffice/tenant/decide.html"
     needs: ClassVar[StaffRole] = StaffRole.ADMIN
     form_class: ClassVar[type[ReasonForm]] = DecisionForm
-    #: The states in which the act is possible.
+    #: The states in which the decision is possible.
     allowed: ClassVar[Collection[str]] = Recommendation.UNDECIDED
     shows_change: ClassVar[bool] = True
 
@@ -115,7 +115,7 @@ class DecisionPage(BelowInsights, TenantActPage):
         return {"one": self.found, "change": change, "is_possible": is_possible}
 
     def which(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments of every decision."""
+        """Return the arguments that every decision takes."""
         return {
             "tenant_id": self.tenant.pk,
             "recommendation_id": self.kwargs["recommendation"],
@@ -125,7 +125,7 @@ class DecisionPage(BelowInsights, TenantActPage):
 
     @property
     def after(self) -> dict[str, Any]:
-        """What the event adds."""
+        """The values that the event adds."""
         return {"recommendationId": str(self.kwargs["recommendation"])}
 
     def done_at(self) -> str:
@@ -133,7 +133,7 @@ class DecisionPage(BelowInsights, TenantActPage):
 
 
 class AcceptPage(DecisionPage):
-    """Write the rules with a recommendation."""
+    """Publish the rules with a recommendation."""
 
     title = "Accept"
     name = "recommendation.accepted"
@@ -159,7 +159,7 @@ class DraftItPage(DecisionPage):
     title = "Make a draft"
     name = "recommendation.drafted"
     button = "Make a draft"
-    effect = "The live rules stay as they are. Replay the draft, change it, and publish it or not."
+    effect = "The live rules do not change. Replay the draft, change it, and publish it if you like."
     allowed: ClassVar[Collection[str]] = (Recommendation.State.OPEN,)
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -172,7 +172,7 @@ class DraftItPage(DecisionPage):
 
 
 class DismissForm(DecisionForm):
-    """Until when."""
+    """The last day of the dismissal, and the reason."""
 
     until = forms.DateField(
         label="Until (may stay empty)",
@@ -183,12 +183,12 @@ class DismissForm(DecisionForm):
 
 
 class DismissPage(DecisionPage):
-    """Dismiss a recommendation, for ever or until a day."""
+    """Dismiss a recommendation, for good or until a day."""
 
     title = "Dismiss"
     name = "recommendation.dismissed"
     button = "Dismiss"
-    effect = "It is not proposed again. The tenant's owners see the reason."
+    effect = "It is not recommended again. The tenant's owners see the reason."
     form_class = DismissForm
     shows_change = False
 
@@ -203,7 +203,7 @@ class ReopenPage(DecisionPage):
     title = "Open again"
     name = "recommendation.reopened"
     button = "Open again"
-    effect = "It is among the recommendations to decide again."
+    effect = "It is listed again with the recommendations to decide."
     allowed: ClassVar[Collection[str]] = (Recommendation.State.DISMISSED,)
     shows_change = False
 
@@ -213,7 +213,7 @@ class ReopenPage(DecisionPage):
 
 
 class DigestsPage(BelowInsights):
-    """A digest: the newest, or that of ``?period=``. Its numbers lead to their SQL."""
+    """A digest: the newest, or the digest of ``?period=``. Its numbers link to their SQL."""
 
     title = "Digest"
     template_name = "backoffice/tenant/digest.html"
@@ -231,7 +231,7 @@ class WindowForm(forms.Form):
 
 
 class ReportsPage(BelowInsights):
-    """Stale risk, and for those who may see users, leaks. Nothing is read before days are chosen."""
+    """Stale risk and, for members, leaks. Reads nothing before days are chosen."""
 
     title = "Stale risk and leaks"
     template_name = "backoffice/tenant/reports.html"
@@ -265,7 +265,7 @@ class ReportsPage(BelowInsights):
 
 
 class VerifyForm(forms.Form):
-    """Which document."""
+    """The document to verify."""
 
     document = forms.ChoiceField(choices=Kind.choices)
     period = forms.CharField(
@@ -290,7 +290,7 @@ class VerifyForm(forms.Form):
 
 
 class VerifyPage(BelowInsights):
-    """Compare a document with the published queries. It runs SQL over the log, so it is for members."""
+    """Compare a document with the published queries. Only for members, because it runs SQL over the log."""
 
     title = "Verify"
     template_name = "backoffice/tenant/verify.html"

@@ -1,4 +1,4 @@
-"""Page 5: invalidation markers of a tenant, made in three steps: rule, blast radius, reason."""
+"""Pages of a tenant's invalidation markers. Making one takes three steps: rule, preview, reason."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _PAGE = 50
 
 
 class MarkersPage(TenantPage):
-    """The markers, newest first, and the rules to invalidate."""
+    """The markers, newest first, and the rules that can be invalidated."""
 
     title = "Markers"
     template_name = "backoffice/tenant/markers.html"
@@ -55,14 +55,14 @@ class MarkersPage(TenantPage):
 
 
 class MarkerForm(ReasonForm):
-    """Which rules; the page before has chosen them."""
+    """The rules, chosen on the page before."""
 
     rule = forms.CharField(widget=forms.HiddenInput, max_length=100)
     field_order = ("rule", "reason")
 
 
 class InvalidatePage(LogPage, TenantActPage):
-    """The blast radius of a marker on a rule, and the reason for it."""
+    """Preview what a marker on rules would end, and make it."""
 
     title = "Invalidate"
     name = "marker.created"
@@ -85,7 +85,7 @@ class InvalidatePage(LogPage, TenantActPage):
         return {"rule_id": rule, "preview": preview, "targets": targets}
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        # What invalidates other rules has no results of its own.
+        # A rule that invalidates others stores no results itself.
         rules = {rule["id"]: rule for rule in read_ruleset(self.tenant.pk).rules}
         targets = rules.get(values["rule"], {}).get("invalidateRules") or [values["rule"]]
         made = [
@@ -108,12 +108,12 @@ class InvalidatePage(LogPage, TenantActPage):
 
 
 class RemoveMarkerPage(TenantActPage):
-    """Take a marker back."""
+    """Remove a marker."""
 
     title = "Remove a marker"
     name = "marker.removed"
     button = "Remove"
-    effect = "Results from before the marker count as fresh again, if nothing else ended them."
+    effect = "Results from before the marker are fresh again, unless something else ended them."
 
     def read(self) -> Mapping[str, Any]:
         return {"marker": read_marker(self.tenant.pk, self.kwargs["marker"])}

@@ -1,4 +1,4 @@
-"""Page 3: edit, check, trace and try out the rules of a tenant."""
+"""Pages of a tenant's rules: editor, simple rule."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
     from tenantadmin.lib.core.errors import ApiError
 
-#: The longest text of the editor. The API takes 1 MiB.
+#: The maximum length of the editor's text. The API accepts 1 MiB.
 _MAX_TEXT: Final = 1_000_000
 
 
 class RulesTextForm(ReasonForm):
-    """The text of rules, and from which state it began."""
+    """The text of rules, and the version that it changes."""
 
     rules = forms.CharField(label="Rules", max_length=_MAX_TEXT, widget=rules_editor(), strip=False)
     etag = forms.CharField(widget=forms.HiddenInput)
@@ -52,7 +52,7 @@ class RulesForm(RulesTextForm):
 
 
 class RulesEditor(LogPage, TenantActPage):
-    """A page with the editor of rules: lint as one types. Support looks, platform admins save."""
+    """A page with the editor of rules, which lints while the user types. Only platform admins save."""
 
     button = "Save"
 
@@ -66,26 +66,26 @@ class RulesEditor(LogPage, TenantActPage):
         return super().post(request, **more)
 
     def _check(self, request: HttpRequest) -> HttpResponse:
-        """Answer the marks of the editor, and the difference as HTML."""
+        """Return the findings for the editor, and the diff as HTML."""
         confirmed = split_ids(request.POST.get("confirm_deletes", ""))
         checked = check_text(self.tenant.pk, request.POST.get("rules", ""), confirmed=confirmed)
         html = render_to_string("backoffice/tenant/rules_check.html", {"checked": checked})
         return JsonResponse({"marks": [mark.as_json() for mark in checked.marks], "html": html})
 
     def _values(self) -> HttpResponse:
-        """Answer the values that the log of the last days holds, for the completion of the editor."""
+        """Return recent values of the log, which the editor completes."""
         self.require_access()
         log = LogReader(default_store(), self.tenant.pk, self.reader)
         return JsonResponse({"words": log_words(log, last=self.last_day)})
 
 
 class RulesPage(RulesEditor):
-    """The live rules: save, keep as a draft, and both sides if somebody else saved first."""
+    """Edit the live rules: save or keep as a draft. Shows both versions if another user saved first."""
 
     title = "Rules"
     template_name = "backoffice/tenant/rules.html"
     form_class = RulesForm
-    #: The draft that was made.
+    #: The draft, if one was made.
     draft_id: UUID | None = None
 
     @property
@@ -94,7 +94,7 @@ class RulesPage(RulesEditor):
 
     @property
     def keeps_draft(self) -> bool:
-        """True if the text is kept as a draft, and not saved."""
+        """True if the text is kept as a draft instead of saved."""
         return "draft" in self.request.POST
 
     def initial(self) -> dict[str, Any]:
@@ -134,7 +134,7 @@ class RulesPage(RulesEditor):
             actor=self.actor,
         )
         self.draft_id = draft.pk
-        return "Kept as a draft. The live rules stay as they are.", {"draftId": str(draft.pk)}
+        return "Kept as a draft. The live rules do not change.", {"draftId": str(draft.pk)}
 
     def refused(self, form: ReasonForm, error: ApiError) -> HttpResponse:
         values = form.cleaned_data
@@ -144,7 +144,7 @@ class RulesPage(RulesEditor):
                 self.tenant.pk, base_seq=values["base_seq"], rules=parse_rules(values["rules"])
             )
             more["three"] = three
-            # Saving again replaces what the reader has now seen.
+            # The reader has now seen the other version, so saving again overwrites it.
             fresh = {"etag": three.etag, "base_seq": three.current_seq}
             form = RulesForm({**{name: values[name] for name in form.fields}, **fresh})
         else:
@@ -162,7 +162,7 @@ class RulesPage(RulesEditor):
 
 
 class SimpleRuleForm(ReasonForm):
-    """A rule that caches what reads some tables."""
+    """A rule that caches reads of some tables."""
 
     rule_id = forms.CharField(label="Id", max_length=100)
     rule_name = forms.CharField(label="Name", max_length=200, required=False)
@@ -179,7 +179,7 @@ class SimpleRulePage(TenantActPage):
     button = "Add"
     needs: ClassVar[StaffRole] = StaffRole.ADMIN
     needs_live = True
-    effect = "The rule caches reads of these tables. It is added behind the other rules, which decide first."
+    effect = "The rule caches reads of these tables. It is added after the other rules, which decide first."
     form_class = SimpleRuleForm
 
     def initial(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Page 7: SQL over a tenant's log, for members and those with limited access."""
+"""Pages of SQL over a tenant's log, for members, including staff with limited access."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from accounts.admin.forms import sql_editor
 from accounts.admin.pages.base import PART, TenantActPage
 from accounts.budgets import on_budget
 from analytics.admin.completion import sql_words
-from analytics.admin.facets import SHOWN, Facets, Show, names_day, write_sql
+from analytics.admin.facets import SHOWN, Facets, Grouping, names_day, write_sql
 from analytics.admin.pages.base import LogPage
 from logs.cancelling import cancel_query, list_running
 from logs.columns import CACHE_STATUSES
@@ -42,22 +42,22 @@ if TYPE_CHECKING:
 
     from logs.sql.protocol import QueryResult
 
-#: Rows and characters of a value that the page shows. The CSV has all.
+#: Maximum rows, and characters of a value, that the page shows. The CSV has all.
 SHOWN_ROWS: Final = 200
 _SHOWN_CHARACTERS: Final = 300
-#: Longer statements have no address: servers and proxies cut long ones.
+#: Longer statements have no permalink: servers and proxies cut long addresses.
 _MAX_ADDRESS: Final = 8000
 _VALUE: Final = "p-"
 
 
 class SqlForm(forms.Form):
-    """One statement."""
+    """A statement."""
 
     statement = forms.CharField(widget=sql_editor(), strip=False, required=False)
 
 
 class FacetForm(forms.Form):
-    """What to look at, without writing SQL."""
+    """Filters, for staff who do not write SQL."""
 
     first = forms.DateField(label="First day (UTC)", widget=forms.DateInput(attrs={"type": "date"}))
     last = forms.DateField(label="Last day (UTC)", widget=forms.DateInput(attrs={"type": "date"}))
@@ -79,7 +79,7 @@ class ShownRow(NamedTuple):
 
 
 class SqlPage(LogPage):
-    """Facets that write SQL, the editor, saved queries, what runs now, and the result of a run."""
+    """Filters that write SQL, the editor, saved queries, running queries, and the result of a run."""
 
     title = "SQL"
     template_name = "backoffice/tenant/sql.html"
@@ -92,7 +92,7 @@ class SqlPage(LogPage):
         return self._content(self._opening_statement()) if self.has_access else {}
 
     def _content(self, statement: str) -> dict[str, Any]:
-        """Return what the page shows besides a result."""
+        """Return the context of the page without a result."""
         sent = self.request.POST or self.request.GET
         return {
             "form": SqlForm(initial={"statement": statement}),
@@ -108,10 +108,12 @@ class SqlPage(LogPage):
     def _facet_form(self) -> FacetForm:
         if "first" in self.request.GET:
             return FacetForm(self.request.GET)
-        return FacetForm(initial={"first": self.last_day, "last": self.last_day, "show": Show.ENTRIES.value})
+        return FacetForm(
+            initial={"first": self.last_day, "last": self.last_day, "show": Grouping.ENTRIES.value}
+        )
 
     def _opening_statement(self) -> str:
-        """Return the statement of the address, a saved one, or the one that the facets write."""
+        """Return the statement of the permalink, of the saved query or of the filters."""
         asked = self.request.GET
         if "sql" in asked:
             return asked["sql"].replace("\0", "")
@@ -123,7 +125,7 @@ class SqlPage(LogPage):
         if not form.is_valid():
             return ""
         values = form.cleaned_data
-        return write_sql(Facets(**{**values, "show": Show(values["show"] or Show.ENTRIES)}))
+        return write_sql(Facets(**{**values, "show": Grouping(values["show"] or Grouping.ENTRIES)}))
 
     def post(self, request: HttpRequest, **_: Any) -> HttpResponse | StreamingHttpResponse:
         self.require_access()
@@ -144,7 +146,7 @@ class SqlPage(LogPage):
         return self.show(self.template_name, {**self._content(statement), **more}, status=status)
 
     def _run(self, statement: str) -> tuple[QueryResult, str]:
-        """Run the statement with its parameters filled in. Return the result, and what ran."""
+        """Run the statement with its parameters filled in. Return the result and the SQL that ran."""
         if not statement.strip():
             raise BadRequest("Write a statement first.")
         values = {name: self.request.POST.get(_VALUE + name, "") for name in parameters_of(statement)}
@@ -184,7 +186,7 @@ def _csv(result: QueryResult) -> StreamingHttpResponse:
 
 
 def _shown(result: QueryResult) -> dict[str, Any]:
-    """Return the names of the columns and the first rows as the page shows them."""
+    """Return column names and the first rows for the page."""
     names = [column.name for column in result.columns]
     batches, left = [], SHOWN_ROWS
     for batch in result.batches:
@@ -207,7 +209,7 @@ def _shown(result: QueryResult) -> dict[str, Any]:
 
 
 def _cell(value: Any) -> str | None:
-    """Return a value as text, cut if it is long; None for null."""
+    """Return a value as text, shortened if it is long; None for null."""
     if value is None:
         return None
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -221,7 +223,7 @@ class CancelQueryPage(LogPage, TenantActPage):
     name = "query.cancelled"
     button = "Cancel the query"
     template_name = "backoffice/tenant/cancel.html"
-    effect = "It ends within a few seconds. Whoever runs it is told that it was cancelled here."
+    effect = "It ends within a few seconds. Its user gets the error that staff cancelled it."
 
     def prepare(self) -> None:
         super().prepare()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlencode
 
 from accounts.admin.pages.base import PART
-from analytics.admin.facets import Facets, Show, write_sql
+from analytics.admin.facets import Facets, Grouping, write_sql
 from analytics.admin.pages.base import LogPage
 from analytics.admin.tenants import (
     DEFAULT_RANGE,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class OverviewPage(LogPage):
-    """How the tenant does."""
+    """Overview: hit rate, traffic and recent changes."""
 
     title = "Overview"
     template_name = "backoffice/tenant/overview.html"
@@ -48,9 +48,9 @@ class OverviewPage(LogPage):
         }
 
     def _with_sql(self, chosen: Range, found: RangeParts | None) -> Sequence[tuple[dict[str, Any], str]]:
-        """Return each top statement, and the address of SQL that counts its requests."""
+        """Return each top statement, with a link to SQL that counts its requests."""
         statements = found.statements if found else ()
-        facets = Facets(chosen.first, chosen.last, show=Show.STATUSES)
+        facets = Facets(chosen.first, chosen.last, show=Grouping.STATUSES)
         sql = [write_sql(replace(facets, statement=row["hash"])) for row in statements]
         page = self.to("tenant-sql")
         return [(row, f"{page}?{urlencode({'sql': one})}") for row, one in zip(statements, sql, strict=True)]

@@ -1,4 +1,4 @@
-"""Which rule decides a request, pasted or of the log, and what keeps the others from it."""
+"""The page that traces a request: which rule decides, and why the other rules do not match."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ EXAMPLE: Final = {
     "adapterType": "snowflake",
     "serverHostname": None,
 }
-#: Why a miss was one, for people.
+#: Explanations of the reasons of a miss.
 _REASONS: Final = {
-    "restart": "The cache was left behind after the result was stored, as by a write of the rules.",
+    "restart": "The cache was emptied after the result was stored, for example by a write of the rules.",
     "ttl-expired": "The stored result had expired.",
     "invalidation-marker": "A marker had ended the stored result.",
     "not-stored": "The last execution failed, so nothing was stored.",
@@ -64,7 +64,7 @@ _REASONS: Final = {
 
 
 class ChosenRulesForm(forms.Form):
-    """The rules to trace by."""
+    """The rules that decide the traced request."""
 
     seq = forms.IntegerField(label="Revision of the rules (may stay empty)", required=False, min_value=0)
     draft = forms.TypedChoiceField(
@@ -84,7 +84,7 @@ class ChosenRulesForm(forms.Form):
 
 
 class PastedForm(ChosenRulesForm):
-    """A request, as JSON."""
+    """A request as JSON."""
 
     request = forms.CharField(
         label="Request",
@@ -96,7 +96,7 @@ class PastedForm(ChosenRulesForm):
 
 
 class LoggedForm(ChosenRulesForm):
-    """A request of the log. Without a choice, the rules in force at its time decide."""
+    """A logged request. By default, the rules in force at its time decide."""
 
     log_id = forms.CharField(label="logId", max_length=1000, strip=False)
     day = forms.DateField(label="Day (UTC)", widget=forms.DateInput(attrs={"type": "date"}))
@@ -104,7 +104,7 @@ class LoggedForm(ChosenRulesForm):
 
 
 class TracePage(LogPage):
-    """Trace a pasted request, which reads no log, or one of the log, for members."""
+    """Trace a pasted request, or a logged one (only for members)."""
 
     title = "Trace"
     template_name = "backoffice/tenant/trace.html"
@@ -169,7 +169,7 @@ class TracePage(LogPage):
         }
 
 
-#: What the names of facts of the log, and of the evidence for a miss, are called on the page.
+#: Labels for fields of the log and of the evidence for a miss.
 _FACTS: Final = {
     "logId": "logId",
     "timestamp": "Time",
@@ -206,7 +206,7 @@ _FACTS: Final = {
 
 
 def _show(name: str, value: Any) -> Any:
-    """Return a fact as people read it: times as on every page, True and False as words."""
+    """Return a value as text: times as on every page, True and False as words."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if name == "timestamp":
@@ -215,10 +215,10 @@ def _show(name: str, value: Any) -> Any:
     return moment(value) if name.endswith((".at", "At")) else value
 
 
-def _facts(said: Mapping[str, Any], *, above: str = "") -> list[tuple[str, Any]]:
-    """Return what the log says, or the evidence for a miss, as names and values. Nulls are left out."""
+def _facts(fields: Mapping[str, Any], *, above: str = "") -> list[tuple[str, Any]]:
+    """Return labels and values for fields of the log or the evidence for a miss, without nulls."""
     found: list[tuple[str, Any]] = []
-    for name, value in said.items():
+    for name, value in fields.items():
         if isinstance(value, dict):
             found += _facts(value, above=f"{above}{name}.")
         elif name != "reason" and value is not None:

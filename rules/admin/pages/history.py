@@ -1,4 +1,4 @@
-"""Page 4: what changed, by whom; compare and restore."""
+"""Pages of a tenant's history: changes, diff of two revisions, restore."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 
 
 def kind_of(request: HttpRequest) -> RevisionKind:
-    """Return the kind of document in the address; rules unless it says otherwise."""
+    """Return the kind of document in the query string; rules by default."""
     asked = request.GET.get("kind", "")
     return RevisionKind(asked) if asked in {kind.value for kind in KINDS} else RevisionKind.RULES
 
 
 def number(request: HttpRequest, name: str) -> int | None:
-    """Return the revision in the address, or None."""
+    """Return the revision in the query string, or None."""
     text = request.GET.get(name, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
 class HistoryPage(TenantPage):
-    """The timeline, with the difference of two revisions above it, and blame beside."""
+    """The changes, with the diff of two revisions, and blame."""
 
     title = "History"
     template_name = "backoffice/tenant/history.html"
@@ -65,7 +65,7 @@ class HistoryPage(TenantPage):
 
 
 class RestoreForm(ReasonForm):
-    """The state that the reader has seen, and removals to confirm."""
+    """The version that the reader has seen, and removals to confirm."""
 
     etag = forms.CharField(widget=forms.HiddenInput, required=False)
     confirm_deletes = forms.CharField(label=CONFIRM_LABEL, required=False, help_text="Ids, with commas.")
@@ -73,7 +73,7 @@ class RestoreForm(ReasonForm):
 
 
 class RestorePage(TenantActPage):
-    """Restore a revision: the difference, today's lint, what is lost."""
+    """Restore a revision. Shows the diff and the findings of lint."""
 
     title = "Restore"
     button = "Restore"
@@ -96,8 +96,8 @@ class RestorePage(TenantActPage):
     @property
     def effect(self) -> str:  # type: ignore[override]
         if self.kind is RevisionKind.RULES:
-            return "The rules become those of this revision, as a new revision. The warm cache is lost."
-        return "The configuration becomes that of this revision, as a new revision, checked as of today."
+            return "This revision replaces the rules, as a new revision. The warm cache is lost."
+        return "This revision replaces the configuration, as a new revision, after today's checks."
 
     def initial(self) -> dict[str, Any]:
         return {"etag": read_ruleset(self.tenant.pk).etag if self.kind is RevisionKind.RULES else ""}
