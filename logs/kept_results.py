@@ -27,7 +27,7 @@ from accounts.limits import storage
 from logs.sql import transfer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Collection
     from uuid import UUID
 
     from logs.sql.protocol import Limits, LogSource, QueryResult
@@ -48,21 +48,10 @@ class KeptResult:
     #: Redis did not answer, so that it is not asked twice.
     _is_away: bool = field(default=False, init=False)
 
-    def find_or_run(self, execute: Callable[..., QueryResult], *, source: LogSource) -> QueryResult:
-        """Return the kept result over ``source``. If there is none, execute the query and keep its result.
-
-        Raises:
-            ApiError: as ``execute``.
-        """
+    def find(self, source: LogSource) -> QueryResult | None:
+        """Return the kept result over ``source``, or None."""
         if not settings.SQL_OPTIONS.kept_seconds:
-            return execute(source=source)
-        result = self._find(source)
-        if result is None:
-            result = execute(source=source)
-            self._keep(source, result)
-        return result
-
-    def _find(self, source: LogSource) -> QueryResult | None:
+            return None
         started = time.monotonic()
         try:
             found = cache.get(self._key)
@@ -78,8 +67,10 @@ class KeptResult:
         elapsed_ms = round((time.monotonic() - started) * 1000)
         return replace(transfer.decode_result(body), elapsed_ms=elapsed_ms, is_kept=True)
 
-    def _keep(self, source: LogSource, result: QueryResult) -> None:
-        if self._is_away or result.days is None or result.nbytes > MAX_BYTES:
+    def keep(self, source: LogSource, result: QueryResult) -> None:
+        """Keep the result over ``source``, if it is small and right until one of its days is built again."""
+        options = settings.SQL_OPTIONS
+        if not options.kept_seconds or self._is_away or result.days is None or result.nbytes > MAX_BYTES:
             return
         body = transfer.encode_result(result)
         if len(body) > MAX_BYTES:
@@ -87,7 +78,6 @@ class KeptResult:
         # A day that is in neither list came later, and the statement may read it.
         other_days = {day.day for day in source.days}.difference(result.days)
         entry = _builds(source, without=other_days), other_days, body
-        options = settings.SQL_OPTIONS
         quota = rates.RateLimitItemPerSecond(options.kept_bytes, options.kept_seconds)
         try:
             if FixedWindowRateLimiter(storage()).hit(quota, "kept-results", str(self.tenant), cost=len(body)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import threading
 import time
@@ -26,7 +25,6 @@ from tenantadmin.lib.core.serving import Disconnection
 from tenantadmin.lib.objectstore import ObjectNotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from uuid import UUID
 
     from logs.sql.protocol import Engine, Limits, LogSource, QueryResult
@@ -72,14 +70,14 @@ def run_query(
     disconnection = disconnection or Disconnection()
     try:
         with disconnection.calling(cancellation.cancel), WATCH.watching(run.pk, cancellation):
-            execute = functools.partial(
-                get_engine().execute, statement=statement, limits=limits, cancellation=cancellation
-            )
-            if source is not None:
-                result = execute(source=source)
+            if source is None:
+                result = _query_current_files(
+                    store, tenant=tenant, statement=statement, limits=limits, cancellation=cancellation
+                )
             else:
-                kept = KeptResult(tenant=tenant, statement=statement, limits=limits)
-                result = _read_log(store, tenant=tenant, execute=functools.partial(kept.find_or_run, execute))
+                result = get_engine().execute(
+                    source=source, statement=statement, limits=limits, cancellation=cancellation
+                )
     except ApiError as error:
         outcome, message = error.code, error.text
         raise
@@ -92,16 +90,27 @@ def run_query(
         end_query(run, outcome=outcome, seconds=seconds, message=message, result=result)
 
 
-def _read_log(store: ObjectStore, *, tenant: UUID, execute: Callable[..., QueryResult]) -> QueryResult:
-    """Execute a query over the current files: again if they were replaced meanwhile."""
-    current = log_source(store, tenant=tenant)
+def _query_current_files(
+    store: ObjectStore, *, tenant: UUID, statement: str, limits: Limits, cancellation: Cancellation
+) -> QueryResult:
+    """Return the kept result or execute the query. If a build replaces the files, query the new ones."""
+    kept = KeptResult(tenant=tenant, statement=statement, limits=limits)
+    source = log_source(store, tenant=tenant)
     for _ in range(_ATTEMPTS):
+        result = kept.find(source)
+        if result is not None:
+            return result
         try:
-            return execute(source=current)
+            result = get_engine().execute(
+                source=source, statement=statement, limits=limits, cancellation=cancellation
+            )
         except (EngineUnavailable, ObjectNotFound):
-            before, current = current, log_source(store, tenant=tenant)
-            if current.keys == before.keys:
+            before, source = source, log_source(store, tenant=tenant)
+            if source.keys == before.keys:
                 raise
+        else:
+            kept.keep(source, result)
+            return result
     raise ServiceBusy("Days of the log are being built again. Try again in a moment.")
 
 

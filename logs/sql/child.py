@@ -118,10 +118,10 @@ def serve(descriptor: int, connection: Any, limits: wire.ProcessLimits) -> None:
         # The default action of SIGALRM ends the process, whatever DuckDB is doing.
         signal.setitimer(signal.ITIMER_REAL, request.seconds + GRACE_SECONDS)
         if session is None:
-            session = _Session(descriptor, connection, folder=request.folder)
+            session = _Session(descriptor, connection, limits, folder=request.folder)
         elif request.folder != session.folder:
             return
-        document, body = session.answer(request, limits)
+        document, body = session.answer(request)
         is_reusable = session.is_reusable and document["kind"] in wire.ORDINARY_KINDS
         wire.write_all(descriptor, wire.encode({**document, "isReusable": is_reusable}, body=body))
         wire.write_all(descriptor, body)
@@ -144,19 +144,20 @@ def _read_request(descriptor: int) -> wire.Request | None:
 class _Session:
     """The requests for the files below one folder."""
 
-    def __init__(self, descriptor: int, connection: Any, *, folder: str) -> None:
+    def __init__(self, descriptor: int, connection: Any, limits: wire.ProcessLimits, *, folder: str) -> None:
         self.folder = folder
         #: Only landlock lets the engine read a whole folder, in which later requests may name other files.
         self.is_reusable = False
         self._is_locked = False
         self._descriptor = descriptor
         self._connection = connection
+        self._limits = limits
         self._view = LogView(connection)
 
-    def answer(self, request: wire.Request, limits: wire.ProcessLimits) -> tuple[dict[str, Any], memoryview]:
+    def answer(self, request: wire.Request) -> tuple[dict[str, Any], memoryview]:
         """Return the JSON and the body of the answer to a request."""
         try:
-            return self._run(request, limits)
+            return self._check_and_run(request)
         except guard.Refused as refusal:
             document = {"kind": "rejected", "message": refusal.message, "position": refusal.position}
         except Failed as failure:
@@ -169,12 +170,12 @@ class _Session:
             document = {"kind": "fault", "message": traceback.format_exc()}
         return document, memoryview(b"")
 
-    def _run(self, request: wire.Request, limits: wire.ProcessLimits) -> tuple[dict[str, Any], memoryview]:
+    def _check_and_run(self, request: wire.Request) -> tuple[dict[str, Any], memoryview]:
         if not self._is_locked:
             has_landlock = sandbox.restrict_files(filter(None, [self.folder]))
-            _lock_engine(self._connection, request, limits, has_landlock=has_landlock)
+            _lock_engine(self._connection, request, self._limits, has_landlock=has_landlock)
             self._is_locked = True
-            self.is_reusable = has_landlock and bool(request.files) and limits.idle_seconds > 0
+            self.is_reusable = has_landlock and bool(request.files) and self._limits.idle_seconds > 0
         checked = guard.check(request.statement, self._connection)
         days = pruning.days_read(checked.tree, sorted(set(request.days)))
         if request.translate:
@@ -185,7 +186,7 @@ class _Session:
         if request.wait:
             wire.read_head(self._descriptor)
         paths = [f"{self.folder}/{file}" for file in files]
-        document, body = _answer(self._connection, self._view, request, paths)
+        document, body = _run_over_files(self._connection, self._view, request, paths)
         return {**document, "days": days if checked.is_repeatable else None}, body
 
     def _translate(
@@ -200,7 +201,7 @@ class _Session:
             head = {"kind": "not translated", "what": missing.what, "position": offset}
             return {**head, **common}, memoryview(b"")
         self._view.make([], [])
-        document, body = _run(self._connection, replace(request, max_rows=0))
+        document, body = _execute(self._connection, replace(request, max_rows=0))
         types = [type_ for _, type_ in document["columns"]]
         if types != list(translation.types):
             return {
@@ -252,21 +253,21 @@ def _lock_engine(
     )
 
 
-def _answer(
+def _run_over_files(
     connection: Any, view: LogView, request: wire.Request, files: Sequence[str]
 ) -> tuple[dict[str, Any], memoryview]:
     """Run the checked statement over ``files``. If the fast view may have failed it, use the tolerant one."""
     if request.has_positions:
         view.make_positioned(files)
-        return _run(connection, request)
+        return _execute(connection, request)
     try:
         view.make(files, request.days)
-        return _run(connection, request)
+        return _execute(connection, request)
     except (duckdb.Error, _EngineFailed) as error:
         if not files or not _may_come_from_view(error):
             raise
     view.make_tolerant(files)
-    return _run(connection, request)
+    return _execute(connection, request)
 
 
 def _may_come_from_view(error: Exception) -> bool:
@@ -282,7 +283,7 @@ def _may_come_from_view(error: Exception) -> bool:
     return is_column_missing or "schema mismatch in glob" in str(details.get("exception_message"))
 
 
-def _run(connection: Any, request: wire.Request) -> tuple[dict[str, Any], memoryview]:
+def _execute(connection: Any, request: wire.Request) -> tuple[dict[str, Any], memoryview]:
     """Execute the checked statement. Return the answer's JSON and its Arrow stream."""
     try:
         result = connection.execute(request.statement)

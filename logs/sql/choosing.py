@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from logs.sql.errors import QueryRejected
-from logs.sql.protocol import NotTranslated
+from logs.sql.protocol import NotTranslated, Translated
 
 if TYPE_CHECKING:
     from logs.sql.cancellation import Cancellation
@@ -57,13 +56,6 @@ class ChoosingEngine:
     ) -> QueryResult:
         """See `protocol.Engine.execute`."""
         started = time.monotonic()
-        run_on_duckdb = functools.partial(
-            self._local.execute,
-            statement=statement,
-            limits=limits,
-            cancellation=cancellation,
-            started=started,
-        )
         is_large = sum(source.sizes) >= self._from_bytes
         may_use_spark = source.engine == "spark" or (source.engine == "auto" and is_large)
         if may_use_spark and not source.has_positions:
@@ -71,15 +63,7 @@ class ChoosingEngine:
                 source=source, statement=statement, limits=limits, cancellation=cancellation
             )
             is_large = self._size(source, plan.reads) >= self._from_bytes
-            if isinstance(plan, NotTranslated):
-                if is_large:
-                    # Over no rows, DuckDB says what is wrong with the statement itself.
-                    run_on_duckdb(source=replace(source, days=(), keys=(), sizes=(), fetch=None))
-                    raise QueryRejected(
-                        f"This query reads too much for one machine, and cannot run on several: {plan.what}."
-                        " Narrow the days it reads, or write it without that."
-                    )
-            elif plan.reads and (is_large or source.engine == "spark"):
+            if isinstance(plan, Translated) and plan.reads and (is_large or source.engine == "spark"):
                 result = self._spark.run(
                     plan,
                     source=source,
@@ -88,7 +72,22 @@ class ChoosingEngine:
                     cancellation=cancellation,
                 )
                 return replace(result, elapsed_ms=round((time.monotonic() - started) * 1000))
-        return run_on_duckdb(source=source)
+            if isinstance(plan, NotTranslated) and is_large:
+                # Over no rows, DuckDB raises what is wrong with the statement itself.
+                self._local.execute(
+                    source=replace(source, days=(), keys=(), sizes=(), fetch=None),
+                    statement=statement,
+                    limits=limits,
+                    cancellation=cancellation,
+                    started=started,
+                )
+                raise QueryRejected(
+                    f"This query reads too much for one machine, and cannot run on several: {plan.what}."
+                    " Narrow the days it reads, or write it without that."
+                )
+        return self._local.execute(
+            source=source, statement=statement, limits=limits, cancellation=cancellation, started=started
+        )
 
     def _size(self, source: LogSource, days: tuple[str, ...]) -> int:
         read = set(days)

@@ -6,44 +6,27 @@ it before use.
 
 from __future__ import annotations
 
-import functools
-import json
 import logging
 import os
-import re
 import time
-from typing import TYPE_CHECKING, Any, Final, TypeVar
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from logs.sql import guard, wire
-from logs.sql.arrays import as_integers, empty_batch, with_plain_booleans
 from logs.sql.errors import EngineUnavailable, QueryFailed, QueryRejected
-from logs.sql.exchange import Exchange, ProcessDiedBeforeReply, crashed
+from logs.sql.exchange import Answer, Exchange, Job, ProcessDiedBeforeReply, crashed
 from logs.sql.leases import Lease, LeaseKey, LeaseOptions
 from logs.sql.long_queries import LongQueryQueues
 from logs.sql.messages import with_position
 from logs.sql.pool import PoolBroken, ProcessPool
 from logs.sql.priority import QueryPriority
-from logs.sql.protocol import Limits, LogSource, NotTranslated, QueryResult, ResultColumn, Translated
+from logs.sql.protocol import Limits, LogSource, NotTranslated, QueryResult, Translated
 from logs.sql.semaphore import FairSemaphore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from logs.sql.cancellation import Cancellation
     from logs.sql.options import SqlOptions
-    from logs.sql.process import QueryProcess
 
 logger = logging.getLogger(__name__)
-
-Answer = TypeVar("Answer")
-
-#: A quoted name in a DuckDB type.
-_QUOTED_NAME: Final = re.compile(r'"((?:[^"]|"")*)"')
-
-#: Characters of a name that a message quotes.
-_NAME_CHARACTERS: Final = 60
 
 
 class LocalEngine:
@@ -102,7 +85,18 @@ class LocalEngine:
 
         ``started`` is when the query began, by `time.monotonic`, if that was before this call.
         """
-        return self._exchange(source, statement, limits, cancellation, read=_result, started=started)
+        started = time.monotonic() if started is None else started
+        job = Job(source, statement, limits, started + limits.seconds, cancellation)
+        answer = self._answer(job)
+        days = answer.document["days"]
+        return QueryResult(
+            columns=answer.columns,
+            batches=answer.batches,
+            row_count=sum(batch.num_rows for batch in answer.batches),
+            truncated=bool(answer.document["truncated"]),
+            elapsed_ms=round((time.monotonic() - started) * 1000),
+            days=None if days is None else tuple(map(str, days)),
+        )
 
     def translate(
         self, *, source: LogSource, statement: str, limits: Limits, cancellation: Cancellation | None = None
@@ -112,77 +106,54 @@ class LocalEngine:
         Raises:
             ApiError: as `execute`.
         """
-        return self._exchange(source, statement, limits, cancellation, read=read_translation, translate=True)
+        deadline = time.monotonic() + limits.seconds
+        job = Job(source, statement, limits, deadline, cancellation, translate=True)
+        return _translation(self._answer(job), statement)
 
-    def _exchange(
-        self,
-        source: LogSource,
-        statement: str,
-        limits: Limits,
-        cancellation: Cancellation | None,
-        *,
-        read: Callable[..., Answer],
-        started: float | None = None,
-        translate: bool = False,
-    ) -> Answer:
-        started = time.monotonic() if started is None else started
-        deadline = started + limits.seconds
+    def _answer(self, job: Job) -> Answer:
+        """Wait for a slot, and return what a query process answers.
+
+        Raises:
+            ApiError: as `execute`.
+        """
         try:
-            guard.check_text(statement)
+            guard.check_text(job.statement)
         except guard.Refused as refusal:
-            raise QueryRejected(with_position(refusal.message, statement, refusal.position)) from None
-        is_cancelled = cancellation.is_cancelled if cancellation else None
-        exchange = functools.partial(
-            Exchange, deadline=deadline, limits=limits, cancellation=cancellation, translate=translate
-        )
+            raise QueryRejected(with_position(refusal.message, job.statement, refusal.position)) from None
+        is_cancelled = job.cancellation.is_cancelled if job.cancellation else None
         try:
-            with self._semaphore.slot(source.tenant_id, deadline=deadline, is_cancelled=is_cancelled):
-                run = functools.partial(
-                    self._run, source, statement, limits=limits, exchange=exchange, started=started, read=read
-                )
+            with self._semaphore.slot(job.source.tenant_id, deadline=job.deadline, is_cancelled=is_cancelled):
                 try:
-                    return run()
+                    answer = self._send(job)
                 except ProcessDiedBeforeReply:
-                    # Somebody killed the idle process, or the statement crashed it. Then it crashes again.
-                    return run(fresh=True)
+                    # The idle process was killed, or the statement crashed it. Then it crashes again.
+                    answer = self._send(job, fresh=True)
         except ProcessDiedBeforeReply:
-            raise crashed(limits) from None
+            raise crashed(job.limits) from None
         except PoolBroken as broken:
             logger.exception("No query process could be started")
             raise EngineUnavailable from broken
+        _raise_error(answer.document, job)
+        return answer
 
-    def _run(
-        self,
-        source: LogSource,
-        statement: str,
-        *,
-        limits: Limits,
-        exchange: Callable[[QueryProcess, QueryPriority], Exchange],
-        started: float,
-        read: Callable[..., Answer],
-        fresh: bool = False,
-    ) -> Answer:
-        process_limits = self._process_limits(limits)
-        key = LeaseKey.of(source, process_limits)
+    def _send(self, job: Job, *, fresh: bool = False) -> Answer:
+        """Send a job to the process that is leased to the tenant, or to a new one if ``fresh``."""
+        process_limits = self._process_limits(job.limits)
+        key = LeaseKey.of(job.source, process_limits)
         lease = None if fresh else self._pool.leases.take(key)
         if lease is None:
             lease = Lease(key, self._pool.take(limits=process_limits, fresh=fresh))
         priority = QueryPriority(
             lease.process,
-            tenant=source.tenant_id,
+            tenant=job.source.tenant_id,
             threads=self._default_limits.threads,
             long_queries=self._long_queries,
         )
         is_reusable = False
         try:
-            document, body = exchange(lease.process, priority).run(source, statement)
-            elapsed_ms = round((time.monotonic() - started) * 1000)
-            is_ordinary = document["kind"] in wire.ORDINARY_KINDS
-            is_reusable = is_ordinary and document["isReusable"] is True and not priority.is_lowered
-            return read(document, body, statement=statement, limits=limits, elapsed_ms=elapsed_ms)
-        except EngineUnavailable:  # the result is not what its types say
-            is_reusable = False
-            raise
+            answer = Exchange(lease.process, priority, job).send()
+            is_reusable = answer.is_reusable and not priority.is_lowered
+            return answer
         finally:
             priority.end()
             if is_reusable:
@@ -215,119 +186,38 @@ class LocalEngine:
         self._pool.close()
 
 
-def _result(
-    document: dict[str, Any], body: bytearray, *, statement: str, limits: Limits, elapsed_ms: int
-) -> QueryResult:
-    _raise_error(document, statement=statement, limits=limits)
-    columns, batches = _read_rows(document, body)
-    return QueryResult(
-        columns=columns,
-        batches=batches,
-        row_count=sum(batch.num_rows for batch in batches),
-        truncated=bool(document["truncated"]),
-        elapsed_ms=elapsed_ms,
-        days=None if document["days"] is None else tuple(map(str, document["days"])),
-    )
-
-
-def read_translation(
-    document: dict[str, Any], body: bytearray, *, statement: str, limits: Limits, **_: Any
-) -> Translated | NotTranslated:
+def _translation(answer: Answer, statement: str) -> Translated | NotTranslated:
     """Return what a query process answered to a request for a translation."""
-    _raise_error(document, statement=statement, limits=limits)
+    document = answer.document
     days = tuple(map(str, document["reads"]))
     if document["kind"] == "not translated":
         return NotTranslated(with_position(str(document["what"]), statement, document["position"]), days)
-    columns, batches = _read_rows(document, body)
     return Translated(
         sql=str(document["sql"]),
         relations=int(document["relations"]),
-        columns=columns,
-        schema=batches[0].schema,
+        columns=answer.columns,
+        schema=answer.batches[0].schema,
         reads=days,
         is_repeatable=document["days"] is not None,
     )
 
 
-def _raise_error(document: dict[str, Any], *, statement: str, limits: Limits) -> None:
+def _raise_error(document: dict[str, Any], job: Job) -> None:
     """Raise the error that a query process answered with, if it did."""
     match document["kind"]:
         case "result" | "translated" | "not translated":
             pass
         case "rejected":
-            raise QueryRejected(with_position(document["message"], statement, document["position"]))
+            raise QueryRejected(with_position(document["message"], job.statement, document["position"]))
         case "failed":
-            raise QueryFailed(with_position(document["message"], statement, document["position"]))
+            raise QueryFailed(with_position(document["message"], job.statement, document["position"]))
         case "memory":
             raise QueryFailed(
-                f"The query needs more memory than a query may use ({limits.memory_bytes >> 20} MiB)."
+                f"The query needs more memory than a query may use ({job.limits.memory_bytes >> 20} MiB)."
                 " Narrow the days it reads, or aggregate before joining and sorting."
             )
         case "fault":
             logger.error("A query process failed: %s", document["message"])
             raise EngineUnavailable
         case _:
-            raise crashed(limits)
-
-
-def _read_rows(
-    document: dict[str, Any], body: bytearray
-) -> tuple[tuple[ResultColumn, ...], tuple[pa.RecordBatch, ...]]:
-    for name, type_ in document["columns"]:
-        _refuse_nul_in_names(name, type_)
-    try:
-        with pa.ipc.open_stream(pa.py_buffer(body)) as reader:
-            batches = tuple(_validate(batch) for batch in reader) or (_validate(empty_batch(reader.schema)),)
-    except pa.ArrowException:
-        logger.exception("A query process sent an invalid result")
-        raise EngineUnavailable from None
-    names = unique_names(name for name, _ in document["columns"])
-    columns = tuple(
-        ResultColumn(name, type_) for name, (_, type_) in zip(names, document["columns"], strict=True)
-    )
-    return columns, batches
-
-
-def _refuse_nul_in_names(column: str, type_: str) -> None:
-    """Raise `QueryFailed` for a name with NUL. Arrow ends names there, so two fields could get one name."""
-    for name in (column, *_QUOTED_NAME.findall(type_)):
-        if "\0" in name:
-            raise QueryFailed(
-                f"The name {json.dumps(name[:_NAME_CHARACTERS], ensure_ascii=False)} contains NUL, which is"
-                " not allowed in names of a result. Choose another name, or cast the value to JSON."
-            )
-
-
-def _validate(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the batch with plain booleans if its memory is what its types say.
-
-    Raises:
-        ArrowException: it is not.
-    """
-    columns = []
-    for column in batch.columns:
-        column.validate()
-        as_integers(column).validate(full=True)
-        columns.append(with_plain_booleans(column))
-    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
-
-
-def unique_names(names: Iterable[str]) -> list[str]:
-    """Add the first free suffix ``_1``, ``_2``, … to each repetition of a name."""
-    names = list(names)
-    taken = set(names)
-    seen: set[str] = set()
-    unique: list[str] = []
-    last_suffix: dict[str, int] = {}
-    for name in names:
-        result = name
-        if name in seen:
-            suffix = last_suffix.get(name, 0) + 1
-            while f"{name}_{suffix}" in taken:
-                suffix += 1
-            last_suffix[name] = suffix
-            result = f"{name}_{suffix}"
-            taken.add(result)
-        seen.add(name)
-        unique.append(result)
-    return unique
+            raise crashed(job.limits)

@@ -14,8 +14,9 @@ import pytest
 
 from logs import columns
 from logs.sql.errors import EngineUnavailable, QueryFailed, QueryRejected, QueryTimeout
+from logs.sql.exchange import unique_names
 from logs.sql.guard import IMPLICIT_CALLS
-from logs.sql.local import LocalEngine, unique_names
+from logs.sql.local import LocalEngine
 from logs.sql.protocol import DayFiles, Limits, LogSource, QueryResult
 from tests.logs.sql.statements import ALLOWED
 from tests.logs.sql.support import write_day
