@@ -2,7 +2,7 @@
 
 An ASGI application that needs no database and, of Django, only the storages. Its only secrets are
 ``SQL_SERVICE_SECRET`` and those of the object store. Start it with
-``python -m tenantadmin.run.serve.web --workers 1 logs.sql.service:application`` (docs/operating.md).
+``python -m tenantadmin.run.serve.web --workers 1 logs.sql.asgi:application`` (docs/operating.md).
 """
 
 from __future__ import annotations
@@ -223,10 +223,3 @@ def _serve_metrics(host: str, port: int, *, engine: LocalEngine) -> None:
     except OSError:
         # Queries are worth more than metrics.
         logger.exception("METRICS_ADDRESS %s:%d cannot be served", host, port)
-
-
-def __getattr__(name: str) -> Any:
-    """Make ``application`` when a server imports it. The module itself is imported without configuration."""
-    if name != "application":
-        raise AttributeError(name)
-    return make_application()

@@ -24,27 +24,33 @@ _SCHEMA: Final = ", ".join(
     f" default_value: {'0' if column.never_null else 'NULL'}}}"
     for column in columns.COLUMNS
 )
-_TOLERANT_VIEW: Final = (
-    f"CREATE OR REPLACE VIEW proxy_logs AS SELECT {_NAMES},"  # noqa: S608
-    f" split_part(filename, '/', -2)[{len(columns.DAY) + 2}:] AS {columns.DAY}"
-    f" FROM read_parquet(getvariable('files'), schema = MAP {{{_SCHEMA}}}, filename = true)"
-)
 
-EMPTY_VIEW: Final = (
-    "CREATE OR REPLACE VIEW proxy_logs AS SELECT {columns}, NULL::VARCHAR AS day WHERE false".format(
-        columns=", ".join(f"NULL::{column.type} AS {quote_name(column.name)}" for column in columns.COLUMNS)
+
+def _tolerant_view(*, more_columns: str = "", more_schema: str = "") -> str:
+    return (
+        f"CREATE OR REPLACE VIEW proxy_logs AS SELECT {_NAMES},"  # noqa: S608
+        f" split_part(filename, '/', -2)[{len(columns.DAY) + 2}:] AS {columns.DAY}{more_columns}"
+        f" FROM read_parquet(getvariable('files'), schema = MAP {{{_SCHEMA}{more_schema}}}, filename = true)"
     )
-)
 
-#: As the tolerant view, with the hour under which an entry counts and its row number in the file, which
-#: decides between entries at the same time. Only the service's own statements read it.
-_POSITIONED_VIEW: Final = _TOLERANT_VIEW.replace(
-    " FROM read_parquet(", ", _hour, file_row_number AS _row FROM read_parquet("
-).replace("schema = MAP {", "schema = MAP {'_hour': {name: '_hour', type: 'TINYINT', default_value: NULL}, ")
 
-_POSITIONED_EMPTY_VIEW: Final = EMPTY_VIEW.replace(
-    " WHERE", ", NULL::TINYINT AS _hour, NULL::BIGINT AS _row WHERE"
+def _empty_view(*, more_columns: str = "") -> str:
+    nulls = ", ".join(f"NULL::{column.type} AS {quote_name(column.name)}" for column in columns.COLUMNS)
+    return (
+        f"CREATE OR REPLACE VIEW proxy_logs AS SELECT {nulls}, NULL::VARCHAR AS day{more_columns} WHERE false"
+    )
+
+
+_TOLERANT_VIEW: Final = _tolerant_view()
+EMPTY_VIEW: Final = _empty_view()
+
+#: These also have the hour under which an entry counts and its row number in the file, which orders entries
+#: at the same time. Only the service's own statements read them.
+_POSITIONED_VIEW: Final = _tolerant_view(
+    more_columns=", _hour, file_row_number AS _row",
+    more_schema=", '_hour': {name: '_hour', type: 'TINYINT', default_value: NULL}",
 )
+_POSITIONED_EMPTY_VIEW: Final = _empty_view(more_columns=", NULL::TINYINT AS _hour, NULL::BIGINT AS _row")
 
 
 def _special_view(files: Sequence[str], days: Sequence[str]) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote_to_bytes
 
@@ -19,23 +20,16 @@ _CONSTANT: Final[Mapping[str, Any]] = {
     "wsgi.version": (1, 0),
 }
 
-#: How many header names are remembered. Clients may send any.
-_MAX_NAMES: Final = 1000
 
-
-class _HeaderKeys(dict[bytes, str]):
-    """The key in the environment by the name of a header, lower case. Empty for a header to leave out."""
-
-    def __missing__(self, name: bytes) -> str:
-        key = name.decode("latin-1").replace("-", "_").upper()
+# Clients may send any names.
+@lru_cache(maxsize=1000)
+def _key(name: bytes) -> str:
+    """Return the key in the environment of a header (lower case). Empty for a header to leave out."""
+    if b"_" in name:
         # X_Forwarded_For would have the key of X-Forwarded-For, which only trusted proxies set.
-        key = "" if b"_" in name else key if key in {"CONTENT_TYPE", "CONTENT_LENGTH"} else f"HTTP_{key}"
-        if len(self) < _MAX_NAMES:
-            self[name] = key
-        return key
-
-
-_keys: Final = _HeaderKeys()
+        return ""
+    key = name.decode("latin-1").replace("-", "_").upper()
+    return key if key in {"CONTENT_TYPE", "CONTENT_LENGTH"} else f"HTTP_{key}"
 
 
 def make_environ(scope: Mapping[str, Any]) -> dict[str, Any]:
@@ -54,7 +48,7 @@ def make_environ(scope: Mapping[str, Any]) -> dict[str, Any]:
         "wsgi.input": io.BytesIO(),
     }
     for name, value in scope["headers"]:
-        key = _keys[name]
+        key = _key(name)
         text = value.decode("latin-1")
         if key in environ:
             environ[key] += ("; " if key == "HTTP_COOKIE" else ",") + text

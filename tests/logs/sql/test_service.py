@@ -76,7 +76,7 @@ class Service:
             **{name: value for name, value in os.environ.items() if name.startswith("COV")},
         }
         self.process = subprocess.Popen(
-            [*command, "--port", str(port), "logs.sql.service:application"],
+            [*command, "--port", str(port), "logs.sql.asgi:application"],
             cwd=_ROOT,
             env=environment,
             start_new_session=True,
