@@ -58,7 +58,7 @@ lint: .venv/dev.stamp ## Check style, types, imports, requirements, and that mig
 	$(BIN)/lint-imports
 	$(BIN)/deptry .
 	@# Once more with the tests, which may import the development requirements.
-	$(BIN)/deptry . --exclude '\.venv|mutants' --non-dev-dependency-groups dev,sail
+	$(BIN)/deptry . --exclude '\.venv|mutants' --non-dev-dependency-groups dev,embedded,sail
 	@# The database is not running, and is not needed for this.
 	DJANGO_DEBUG=true $(BIN)/python -W 'ignore:Got an error checking a consistent migration history' manage.py makemigrations --check
 
@@ -93,7 +93,8 @@ $(SPARK)/stamp: requirements-dev.txt requirements-spark.txt .venv/base.stamp
 
 lock: .venv/dev.stamp ## Resolve the requirements of pyproject.toml into the locked files
 	$(BIN)/uv pip compile $(LOCK_OPTIONS) -o requirements.txt pyproject.toml
-	$(BIN)/uv pip compile $(LOCK_OPTIONS) --group dev -c requirements.txt -o requirements-dev.txt pyproject.toml
+	$(BIN)/uv pip compile $(LOCK_OPTIONS) --group embedded -c requirements.txt -o requirements-embedded.txt
+	$(BIN)/uv pip compile $(LOCK_OPTIONS) --group dev -c requirements.txt -c requirements-embedded.txt -o requirements-dev.txt pyproject.toml
 	$(BIN)/uv pip compile $(LOCK_OPTIONS) --extra spark --group sail -c requirements-dev.txt -o requirements-spark.txt pyproject.toml
 
 LOCK_OPTIONS := --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
@@ -122,9 +123,9 @@ clean: ## Remove what was set up, and caches; the data in var stay
 		echo "uv is not to be had; going on with pip"
 	@touch $@
 
-# Development requirements contain those of the service, and stay when both are there.
-.venv/run.stamp: requirements.txt .venv/base.stamp
-	@$(call install,$(if $(wildcard .venv/dev.stamp),requirements-dev.txt,requirements.txt))
+# requirements-dev.txt contains the two other files, and stays installed.
+.venv/run.stamp: requirements.txt requirements-embedded.txt .venv/base.stamp
+	@$(call install,$(if $(wildcard .venv/dev.stamp),requirements-dev.txt,requirements.txt requirements-embedded.txt))
 	@touch $@
 
 .venv/dev.stamp: requirements-dev.txt .venv/base.stamp

