@@ -5,7 +5,6 @@ Each function is one transaction.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
@@ -24,6 +23,7 @@ from accounts.roles import has_other_active_admin, lock_admins, replace_roles
 from accounts.support_role import set_support
 from accounts.tenants.errors import TenantNotFound
 from tenantadmin.lib.core.errors import NotFound, ValidationFailed
+from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.http.admin_actions import Refused
 
 if TYPE_CHECKING:
@@ -116,24 +116,14 @@ def set_member(*, tenant_id: UUID, email: str, role: MembershipRole, actor: str)
         change_memberships(user, stored=stored, added={tenant_id: role}, removed=(), actor=actor)
 
 
-@dataclass(frozen=True, slots=True)
-class Offboarding:
-    """Numbers of revoked rights, and the transferred accounts and tenants."""
+class Offboarding(JsonStruct):
+    """Numbers of revoked rights, and the transferred accounts and tenants, as the event records them."""
 
     handed_over: int
     memberships: int
     accounts: int
     grants: int
     tokens: int
-
-    def as_json(self) -> dict[str, int]:
-        return {
-            "handedOver": self.handed_over,
-            "memberships": self.memberships,
-            "accounts": self.accounts,
-            "grants": self.grants,
-            "tokens": self.tokens,
-        }
 
 
 def why_not_offboard(person: User, *, actor: str) -> str:

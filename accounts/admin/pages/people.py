@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
 
+import msgspec
 from django import forms
 from django.http import HttpResponseRedirect
 from django.urls import reverse
@@ -305,7 +306,7 @@ class OffboardPage(PersonScope, ActPage):
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         heirs = {UUID(key): normalize_email(it) for key, it in values.items() if key != "reason"}
         done = offboard(self.person.pk, heirs=heirs, actor=self.actor)
-        return f"Offboarded {self.person.email}.", done.as_json()
+        return f"Offboarded {self.person.email}.", msgspec.to_builtins(done)
 
 
 class ReviewPage(RightsPage):
