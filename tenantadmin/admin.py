@@ -1,7 +1,7 @@
-"""Takes off the admin site what other packages bring and nobody here uses.
+"""Remove unused models of other packages from the admin site.
 
-Roles, memberships and grants decide what one may do: groups would be a second answer. The providers of
-allauth come from the environment, and a page of its second factors would show secrets.
+Permissions come from roles, memberships and grants. Django groups are not used. The providers of allauth come
+from the environment, and a page of its second factors would show secrets.
 """
 
 from __future__ import annotations

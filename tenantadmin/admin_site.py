@@ -1,4 +1,4 @@
-"""The admin site of staff: django-unfold's site with our ways in, and the pages of `backoffice`."""
+"""The admin site: django-unfold's site with our sign-in and the staff pages."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 class StaffSite(UnfoldAdminSite):  # type: ignore[misc]  # django-unfold is not typed
-    """The admin site under the service's name; only staff get in, with a second factor."""
+    """The admin site under the service's name. Only staff may sign in, with a second factor."""
 
     index_title = "All records"
-    #: The sidebar has links to lists by task. Django's list of all models is a page of its own.
+    #: The sidebar links to lists by task. Django's list of all models is the page "All records".
     enable_nav_sidebar = True
 
     def has_permission(self, request: HttpRequest) -> bool:
@@ -36,15 +36,15 @@ class StaffSite(UnfoldAdminSite):  # type: ignore[misc]  # django-unfold is not 
         return [path("", include("tenantadmin.backoffice.urls")), *super().get_urls()]
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
-        # The colors are in our style sheet. Here they would become an inline style, which the policy forbids.
+        # The colors are in admin.css. Here they would become an inline style: the content policy forbids it.
         return {**super().each_context(request), "colors": None}
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """Show the ways in, or what a signed-in user still has to do."""
+        """Show the ways to sign in, or the next step of a signed-in user."""
         if self.has_permission(request):
             return redirect("admin:index")
         if request.headers.get("HX-Request"):
-            # A part of a page asked. The whole page is loaded again, and leads here.
+            # A polled part of a page: reload the whole page, which leads here.
             return HttpResponse(headers={"HX-Refresh": "true"})
         if super().has_permission(request):
             return _ask_for_second_factor(request)
@@ -58,9 +58,9 @@ class StaffSite(UnfoldAdminSite):  # type: ignore[misc]  # django-unfold is not 
 
 
 def _ask_for_second_factor(request: HttpRequest) -> HttpResponse:
-    """Lead to the page that takes the second factor, or to the one where a first one is added."""
+    """Redirect to the page that asks for the second factor, or to the page that adds the first one."""
     if not second_factors(request.user):
-        messages.warning(request, "Add a second factor: without one nobody gets further on this site.")
+        messages.warning(request, "Add a second factor. Without one, you cannot use this site.")
         return redirect("mfa_index")
     page = get_adapter().get_reauthentication_methods(request.user)[0]["url"]
     query = QueryDict(mutable=True)

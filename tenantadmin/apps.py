@@ -9,9 +9,9 @@ class TenantadminConfig(AppConfig):
     verbose_name = "Tenant administration"
 
     def ready(self) -> None:
-        """Make the Celery application the current one, so that requests too send tasks to its broker.
+        """Make the Celery application the current one, so that web processes send tasks to its broker.
 
-        Also register the checks of a deployment.
+        Also register the deployment checks.
         """
         from tenantadmin import celery, checks  # noqa: F401, PLC0415 - they need the settings
 

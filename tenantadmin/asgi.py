@@ -13,7 +13,7 @@ from tenantadmin.run.front.bodies import BodyLimits
 from tenantadmin.wsgi import application as django_application  # isort: skip  # the next line needs Django
 from tenantadmin.run import metrics_server
 
-#: Each connection takes one. Many systems allow a process 1,024 unless it asks for more.
+#: Limit of file descriptors: each connection needs one. Many systems allow 1,024 by default.
 _OPEN_FILES: Final = 16_384
 
 _soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -40,7 +40,7 @@ app.autodiscover_tasks()
 
 @worker_process_init.connect
 def limit_statements(**_: Any) -> None:
-    """Limit the database connections of a process that runs jobs, and report its errors and traces."""
+    """Set the statement limits of a process that runs jobs, and report its errors and traces."""
     limit_connections(
         statement_seconds=settings.DATABASE_JOB_STATEMENT_SECONDS,
         idle_transaction_seconds=settings.DATABASE_IDLE_SECONDS,
@@ -50,19 +50,19 @@ def limit_statements(**_: Any) -> None:
 
 @setup_logging.connect
 def keep_logging(**_: Any) -> None:
-    """Keep the logging of the settings: Celery sets up its own unless a function is connected."""
+    """Keep the logging of the settings. Celery sets up its own unless a receiver is connected."""
 
 
 @before_task_publish.connect
 def stamp_task(headers: dict[str, Any], **_: Any) -> None:
-    """Send with a task when it was sent, and the id of the request that asked for it."""
+    """Add the time and the id of the request to the headers of a task."""
     headers["sent_at"] = time.time()
     headers["request_id"] = current_request_id()
 
 
 @task_prerun.connect
 def begin_task(task: Any, task_id: str, args: Any, **_: Any) -> None:
-    """Set what lines of the log say while a task runs, and observe how long it waited."""
+    """Set the log fields while a task runs, and record how long it waited."""
     if task.request.is_eager:
         return
     asked_by = task.request.get("request_id")
@@ -70,7 +70,7 @@ def begin_task(task: Any, task_id: str, args: Any, **_: Any) -> None:
     clear_description()
     describe_request(task=task.name, tenant=args[0] if args else "")
     task.request.began_at = time.monotonic()
-    # A task that was sent with a delay waited for that too.
+    # The wait includes the delay of a delayed task.
     sent_at = task.request.get("sent_at")
     if sent_at is not None and not task.request.get("eta"):
         queue = (task.request.get("delivery_info") or {}).get("routing_key") or "-"
@@ -94,20 +94,20 @@ def start_worker_metrics(**_: Any) -> None:
 
 @heartbeat_sent.connect
 def keep_worker_alive(**_: Any) -> None:
-    """Touch the file that the probe of a worker looks at."""
+    """Touch the file that the worker's probe checks."""
     alive.touch("worker")
 
 
 @beat_init.connect
 def start_beat(**_: Any) -> None:
-    """Serve metrics, and touch the file that beat's probe looks at, now and whenever beat sends a task."""
+    """Serve metrics. Touch the file that beat's probe checks, now and whenever beat sends a task."""
     telemetry.start()
     alive.touch("beat")
     before_task_publish.connect(lambda **_: alive.touch("beat"), weak=False)
     import_string("tenantadmin.run.metrics_server.start")()
 
 
-#: A run that no worker took before the next one is due is dropped.
+#: A run is dropped if no worker has taken it before the next one is due.
 app.conf.beat_schedule = {
     "queue-builds": {
         "task": "analytics.tasks.queue_builds",

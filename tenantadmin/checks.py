@@ -1,4 +1,4 @@
-"""Checks of ``manage.py check --deploy``: whether the servers that the configuration names answer."""
+"""Checks of ``manage.py check --deploy``: do the configured servers answer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SECONDS: Final = 5
 
 @checks.register(deploy=True)
 def check_servers(**_: Any) -> list[checks.CheckMessage]:
-    """Ask the object store, Redis and the mail server for something small. Nothing is written or sent."""
+    """Connect to the object store, Redis and the mail server. Writes and sends nothing."""
     found: list[checks.CheckMessage] = []
     try:
         default_store().check_reachable(seconds=_SECONDS)

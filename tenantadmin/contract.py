@@ -1,4 +1,4 @@
-"""Add what comes from several apps to the contract: tags and the schema of conditions."""
+"""Parts of the contract that concern several apps: tags and the schema of conditions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final
 from rules.contract import rule_schemas
 from tenantadmin.lib.http import health  # noqa: F401  # the contract lists its errors
 
-#: What the tags of the viewsets mean, in the order of the contract's page.
+#: Descriptions of the tags, in the order of the contract's page.
 TAGS: Final = {
     "Discovery": "This contract, and the keys that sign access tokens.",
     "Sign-in": "Signing in, and exchanging and revoking tokens.",
@@ -31,7 +31,7 @@ TAGS: Final = {
 
 
 def add_from_apps(result: dict[str, Any], generator: Any, **_: Any) -> dict[str, Any]:  # noqa: ARG001
-    """Add what the apps know about the contract (a hook of drf-spectacular)."""
+    """Add these parts to the contract (a hook of drf-spectacular)."""
     result["tags"] = [{"name": name, "description": text} for name, text in TAGS.items()]
     schemas = result["components"]["schemas"]
     schemas.update(rule_schemas())
@@ -41,7 +41,7 @@ def add_from_apps(result: dict[str, Any], generator: Any, **_: Any) -> dict[str,
 
 
 def _allow_other_statuses(schemas: dict[str, Any]) -> None:
-    """Declare that a ``cacheStatus`` of the log may be any text: what the Gateway wrote is shown as it is."""
+    """Declare that a ``cacheStatus`` of the log may be any text: it is shown as the Gateway wrote it."""
     status = {"$ref": "#/components/schemas/CacheStatus"}
     for schema in schemas.values():
         for member in schema.get("properties", {}).values():
@@ -51,7 +51,7 @@ def _allow_other_statuses(schemas: dict[str, Any]) -> None:
 
 
 def _accept_rules_as_read(result: dict[str, Any], schemas: dict[str, Any]) -> None:
-    """Let a typed client send the ruleset that it has read. An answer has more required members."""
+    """Let a typed client send a ruleset as it was read, although a response has more required members."""
     sent = {"$ref": "#/components/schemas/TenantRulesRequest"}
     read = {"$ref": "#/components/schemas/TenantRules"}
     for name in ("TenantRules", "Rule"):

@@ -1,4 +1,4 @@
-"""Mails written to files that only the service's own user can read: they hold one-time sign-in links."""
+"""Mails as files that only the service's user can read, because they hold one-time sign-in links."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class PrivateFileBackend(EmailBackend):
-    """Django's file backend with folder mode 0700 and file mode 0600, whatever the folder's mode was."""
+    """Django's file backend with folder mode 0700 and file mode 0600, also for an existing folder."""
 
     # Django has both; the type stubs do not, or have another type.
     file_path: str

@@ -10,7 +10,7 @@ from tenantadmin.views import ContractViewSet, DocsView, show_dashboard
 urlpatterns = [
     path("", ContractViewSet.as_view({"get": "get_contract"}), name="contract"),
     path("docs", DocsView.as_view(url_name="contract", url_self="/docs"), name="docs"),
-    # Without the slash too: tokens in the query should not be redirected.
+    # Also without the slash, so that tokens in the query are not redirected.
     path("dashboard", show_dashboard),
     path("dashboard/", show_dashboard, name="dashboard"),
     path("admin/", include("accounts.signin.staff.urls")),

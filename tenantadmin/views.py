@@ -1,4 +1,4 @@
-"""The contract, for programs, its page for people, and the dashboard."""
+"""The contract, its page for people, and the page of the dashboard."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 class DocsView(SpectacularSwaggerSplitView):
     """``GET /docs``: the contract in Swagger UI, without inline scripts.
 
-    A sign-in may lead here with tokens in the query: no address of the page is sent to others.
+    A sign-in may lead here with tokens in the query, so the page sends no referrer.
     """
 
-    authentication_classes = ()  # The page is the same for everybody, and bearer tokens are for the API.
+    authentication_classes = ()  # The page is the same for all users; bearer tokens are for the API.
 
     def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
         answer: Response = super().finalize_response(request, response, *args, **kwargs)
@@ -42,8 +42,8 @@ class DocsView(SpectacularSwaggerSplitView):
 def show_dashboard(request: HttpRequest) -> HttpResponse:
     """Answer ``GET /dashboard/``: the page of the dashboard, whose scripts call the API.
 
-    A sign-in leads here with tokens in the query, which the page takes out of the address. In development it
-    names the folder of mails, because the mailed link is in a file there.
+    A sign-in leads here with tokens in the query, which the page removes from the address. In development it
+    names the folder of mails, which has the mailed link as a file.
     """
     is_in_files = settings.DEBUG and settings.EMAIL_BACKEND == "tenantadmin.mail.PrivateFileBackend"
     context = {"mail_folder": settings.EMAIL_FILE_PATH if is_in_files else ""}
@@ -72,6 +72,6 @@ class ContractViewSet(AppViewSet):
         patch_vary_headers(response, ["Accept-Encoding"])
         if accepts_gzip(request):
             response.content = compressed_contract()
-            # These are other bytes, so the tag is no longer a strong one.
+            # The compressed bytes differ, so the entity tag becomes a weak one.
             response["Content-Encoding"], response["ETag"] = "gzip", f"W/{etag}"
         return response

@@ -1,4 +1,4 @@
-"""Who has acknowledged which terms of service. Contract: Terms of service acknowledgement."""
+"""Acknowledgements of the terms of service. Contract: Terms of service acknowledgement."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class TosAckList(JsonStruct):
 
 
 def must_acknowledge(user: User) -> bool:
-    """Return True if a token minted now carries ``tos_required``; without active terms none does.
+    """Return True if a token minted now must carry ``tos_required``. False without active terms.
 
     Raises:
         TosNotLoaded: the active terms could never be read.
@@ -54,7 +54,7 @@ def must_acknowledge(user: User) -> bool:
 
 
 def read_acknowledgements(principal: Principal) -> TosAckList:
-    """Return what the caller has acknowledged.
+    """Return the caller's acknowledgements.
 
     Raises:
         TosNotLoaded: the active terms could never be read.
@@ -74,13 +74,13 @@ def read_acknowledgements(principal: Principal) -> TosAckList:
 
 
 def acknowledge(principal: Principal, *, markdown: str) -> None:
-    """Record that the caller acknowledged ``markdown``, the text that it was shown.
+    """Record that the caller acknowledged ``markdown``, the text that was shown.
 
     Raises:
-        Forbidden: the caller is a personal access token, not a person who was shown anything.
-        ValidationFailed: nothing remains of the text.
+        Forbidden: the caller is a personal access token, not a person.
+        ValidationFailed: the text is empty.
         TosNotLoaded: there is no active document.
-        TosHashMismatch: it is not the active document; the body carries ``currentHash``.
+        TosHashMismatch: it is not the active document. The body has ``currentHash``.
         InternalError: the user has been deleted in the meantime.
     """
     if not principal.claims.is_sign_in:

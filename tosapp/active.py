@@ -1,7 +1,7 @@
 """A cache of the active terms in each process, refreshed after `TOS_REFRESH_SECONDS`.
 
-If another process publishes new terms, the announcement makes this process read them at once. While the store
-fails, the cached terms stay active.
+An announcement makes this process read terms at once that another process publishes. While the store fails,
+the cached terms stay active.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class ActiveTerms:
 
 
 def active_terms() -> ActiveTerms:
-    """Return this process's view of ``storages["objects"]``."""
+    """Return the cache of this process for ``storages["objects"]``."""
     return _of_store(default_store(), settings.TOS_REFRESH_SECONDS)
 
 

@@ -1,4 +1,4 @@
-"""Who acknowledged which terms, and when. The documents themselves are in the object store."""
+"""Acknowledgements of terms by users. The documents themselves are in the object store."""
 
 from __future__ import annotations
 

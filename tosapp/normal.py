@@ -1,4 +1,4 @@
-"""The normal form of the terms and their hash. Pure. Contract: Terms of service."""
+"""The normal form of the terms, and their hash. Contract: Terms of service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Publishing the terms and reading them. Contract: Terms of service."""
+"""Publish and read the terms. Contract: Terms of service."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from tosapp.store import (
     write_publication,
 )
 
-#: The advisory lock that serializes publications. Any constant will do.
+#: The advisory lock that serializes publications; an arbitrary constant.
 _PUBLISH_LOCK: Final = 4_202_302
 
 
 class TermsChanged(Conflict):
-    """Other terms became active since the caller read them."""
+    """Other terms have become active since the caller read them."""
 
     message: ClassVar[str] = "Other terms were published in the meantime. Compare your text with them."
 
 
 class TosPublishResult(JsonStruct):
-    """``published`` is false where the document was active already."""
+    """``published`` is false if the document was already active."""
 
     hash: str
     published: bool
@@ -42,13 +42,13 @@ class TosPublishResult(JsonStruct):
 
 
 def publish(markdown: str, *, actor: str, replacing: str | None = None) -> TosPublishResult:
-    """Make ``markdown`` the active terms; ``actor`` is the email of who publishes.
+    """Make ``markdown`` the active terms. ``actor`` is an email.
 
     Publishing the active document again writes nothing. ``replacing`` is the hash of the terms that the
-    caller wants to replace, an empty text for none; without it, those that are active are replaced.
+    caller wants to replace (empty: there are none). If it is None, any active terms are replaced.
 
     Raises:
-        ValidationFailed: nothing remains of the document after normalization.
+        ValidationFailed: the document is empty after normalization.
         TermsChanged: other terms than ``replacing`` are active.
         StoreError: the store failed; the earlier document is still active, and publishing may be repeated.
     """
@@ -79,7 +79,7 @@ def require_terms(markdown: str) -> Terms:
     """Return ``markdown`` as terms, in its normal form.
 
     Raises:
-        ValidationFailed: nothing remains of it after normalization.
+        ValidationFailed: it is empty after normalization.
     """
     terms = terms_of(markdown)
     if terms is None:
@@ -109,7 +109,7 @@ def read_by_hash(md5: str) -> Terms:
     """Return the document with this hash, active or superseded.
 
     Raises:
-        BadRequest: that is no hash.
+        BadRequest: it is not a hash.
         NotFound: no document has it.
         StoreError: the store failed.
     """

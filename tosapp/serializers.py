@@ -14,7 +14,7 @@ from tenantadmin.lib.http.serializers import StrictCharField, StrictSerializer
 
 
 class TosDocument(StrictSerializer):
-    """The terms, whole."""
+    """The text of the terms."""
 
     markdown = StrictCharField(allow_blank=True, trim_whitespace=False)
 

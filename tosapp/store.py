@@ -60,7 +60,7 @@ def read_current(store: ObjectStore) -> Terms | None:
 
 
 def read_historical(store: ObjectStore, md5: str) -> Terms | None:
-    """Return the document with this hash, or None where there never was one.
+    """Return the document with this hash, or None if there never was one.
 
     Raises:
         StoreError: the store failed.

@@ -1,7 +1,7 @@
 """One timeline of all records: sign-ins and other events, revisions, raw-log reads, SQL queries.
 
-Each source is read newest first by an index, a page of it, and the pages are merged. No query reads a whole
-table, whatever the filters.
+A page of each source is read newest first by an index, and the pages are merged. No query reads a whole
+table, whatever the filters are.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
     from tenantadmin.lib.database.lateral import Sql
 
-#: The first characters of a statement, which may be a megabyte long.
+#: Characters shown of a statement, which may be a megabyte long.
 _STATEMENT: Final = 1000
 _VALUE: Final = 200
 
 
 class Source(IntEnum):
-    """The tables that the timeline is made of. Of the same moment, the greater one comes first."""
+    """The tables of the timeline. Rows with equal times are ordered by source, highest value first."""
 
     REVISION = 0
     READ = 1
@@ -46,7 +46,7 @@ class Source(IntEnum):
     EVENT = 3
 
 
-#: Kinds of events that are chosen together, by how they begin.
+#: Groups of event kinds, by prefix.
 _PREFIXES: Final = {
     "sign-ins": ("sign-in.", "session.", "password.", "second-factor.", "identity."),
     "tokens": ("token.", "pat."),
@@ -54,7 +54,7 @@ _PREFIXES: Final = {
     "staff": ("staff.",),
 }
 _GROUPED: Final = tuple(prefix for prefixes in _PREFIXES.values() for prefix in prefixes)
-#: The kinds of events of each group; the last one has the others.
+#: The event kinds of each group; the last group has all others.
 EVENT_GROUPS: Final = {
     **{
         name: tuple(kind for kind in EventKind if kind.startswith(prefixes))
@@ -67,7 +67,7 @@ SOURCE_KINDS: Final = {
     "raw-reads": Source.READ,
     "queries": Source.QUERY,
 }
-#: What the filter by kind offers: value and title, in groups.
+#: Choices of the filter by kind: value and title, in groups.
 KIND_CHOICES: Final = (
     (
         "Groups",
@@ -89,9 +89,12 @@ KINDS: Final = frozenset(value for _, kinds in KIND_CHOICES for value, _ in kind
 
 @dataclass(frozen=True, slots=True)
 class AuditFilter:
-    """What is shown: all that is given must fit. ``since`` and ``until`` are days of UTC, inclusive.
+    """Filters of the timeline, combined by AND.
 
-    ``who`` is who did it, ``what`` is what an event was about; both are whole.
+    Attributes:
+        who: actor email. Matches exactly.
+        what: event subject. Matches exactly.
+        since, until: days of UTC, inclusive.
     """
 
     who: str = ""
@@ -103,33 +106,33 @@ class AuditFilter:
     until: dt.date | None = None
 
     def has(self, source: Source) -> bool:
-        """Return True if rows of this source can fit."""
+        """Return True if rows of this source can match."""
         if self.what:
             return source is Source.EVENT and self.kind not in SOURCE_KINDS
         return not self.kind or SOURCE_KINDS.get(self.kind, Source.EVENT) is source
 
     @property
     def event_kinds(self) -> Sequence[str]:
-        """The kinds of events; empty if all."""
+        """The event kinds; empty means all."""
         return EVENT_GROUPS.get(self.kind, (self.kind,)) if self.kind else ()
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A row of the timeline. ``row`` is what it was made of."""
+    """An entry of the timeline. ``row`` is its row of the source."""
 
     source: Source
     row: Any
     at: dt.datetime
     kind: str
     who: str
-    #: What it was done to.
+    #: The subject.
     what: str
-    #: What changed, as a text.
+    #: The change, as text.
     text: str
-    #: A statement of SQL, or the key of a raw log object.
+    #: An SQL statement, or the key of a raw log object.
     code: str = ""
-    #: Why it was refused, or why staff did it.
+    #: Reason of the refusal, or the reason that staff gave.
     reason: str = ""
     is_refused: bool = False
     address: str = ""
@@ -142,7 +145,7 @@ class Entry:
 
     @property
     def account_id(self) -> UUID | None:
-        """The account; None for reads and queries, which know the tenant alone."""
+        """The account; None for reads and queries, which store only the tenant."""
         return getattr(self.row, "account_id", None)
 
     @property
@@ -158,7 +161,7 @@ class AuditPage:
     cursor: str | None = None
 
 
-def read_audit(asked: AuditFilter, *, limit: int, cursor: str | None = None) -> AuditPage:
+def read_audit(filters: AuditFilter, *, limit: int, cursor: str | None = None) -> AuditPage:
     """Return a page of the timeline.
 
     Raises:
@@ -166,9 +169,9 @@ def read_audit(asked: AuditFilter, *, limit: int, cursor: str | None = None) -> 
     """
     after = None if cursor is None else _read_cursor(cursor)
     lists = [
-        [_ENTRY[source](row) for row in _ROWS[source](asked, after, limit + 1)]
+        [_ENTRY[source](row) for row in _ROWS[source](filters, after, limit + 1)]
         for source in Source
-        if asked.has(source)
+        if filters.has(source)
     ]
     merged = heapq.merge(*lists, key=lambda entry: entry.order, reverse=True)
     found = list(islice(merged, limit + 1))
@@ -178,18 +181,18 @@ def read_audit(asked: AuditFilter, *, limit: int, cursor: str | None = None) -> 
     return AuditPage(found[:limit], write_cursor([last.at.isoformat(), int(last.source), last.row.pk]))
 
 
-def walk_audit(asked: AuditFilter, *, page: int, most: int) -> Iterator[Sequence[Entry]]:
-    """Yield pages of the timeline until ``most`` entries."""
+def walk_audit(filters: AuditFilter, *, page: int, most: int) -> Iterator[Sequence[Entry]]:
+    """Yield pages of the timeline, up to ``most`` entries."""
     cursor = None
     for _ in range(-(-most // page)):
-        found = read_audit(asked, limit=page, cursor=cursor)
+        found = read_audit(filters, limit=page, cursor=cursor)
         yield found.entries
         cursor = found.cursor
         if cursor is None:
             return
 
 
-#: The moment, the source and the id of the last entry of a page.
+#: Time, source and id of the last entry of a page.
 _After = tuple[str, int, int]
 
 
@@ -199,16 +202,16 @@ def _read_cursor(cursor: str) -> _After:
 
 
 def _in_time(
-    rows: QuerySet[Any], asked: AuditFilter, after: _After | None, source: Source, *, time: str
+    rows: QuerySet[Any], filters: AuditFilter, after: _After | None, source: Source, *, time: str
 ) -> QuerySet[Any]:
-    """Return the rows of the asked days that come after the cursor, in the order of the timeline."""
-    if asked.since is not None:
-        rows = rows.filter(**{f"{time}__gte": _start(asked.since)})
-    if asked.until is not None:
-        rows = rows.filter(**{f"{time}__lt": _start(asked.until + dt.timedelta(days=1))})
+    """Return the rows of the filter's days that come after the cursor, in the order of the timeline."""
+    if filters.since is not None:
+        rows = rows.filter(**{f"{time}__gte": _start(filters.since)})
+    if filters.until is not None:
+        rows = rows.filter(**{f"{time}__lt": _start(filters.until + dt.timedelta(days=1))})
     if after is not None:
         moment, last_source, pk = after
-        # Of the cursor's moment, rows of smaller sources are still to come, those of greater ones were there.
+        # At the time of the cursor, rows of lower sources follow, and rows of higher sources came before.
         bound = pk if source == last_source else 2**63 - 1 if source < last_source else 0
         rows = older_than(rows, write_cursor([moment, bound]), time=time)
     return rows.order_by(f"-{time}", "-pk")
@@ -222,19 +225,19 @@ def _tenants_of(account: UUID) -> list[UUID]:
     return list(Tenant.objects.filter(account=account).values_list("pk", flat=True))
 
 
-def _events(asked: AuditFilter, after: _After | None, count: int) -> Iterable[Event]:
-    rows = _in_time(Event.objects.all(), asked, after, Source.EVENT, time="at")
-    given = {"actor": asked.who, "subject": asked.what, "tenant_id": asked.tenant}
+def _events(filters: AuditFilter, after: _After | None, count: int) -> Iterable[Event]:
+    rows = _in_time(Event.objects.all(), filters, after, Source.EVENT, time="at")
+    given = {"actor": filters.who, "subject": filters.what, "tenant_id": filters.tenant}
     given = {name: value for name, value in given.items() if value}
     rows = rows.filter(**given)
-    kinds = asked.event_kinds
-    if asked.account is not None:
+    kinds = filters.event_kinds
+    if filters.account is not None:
         if kinds:
             rows = rows.filter(kind__in=kinds)
-        tenants = _tenants_of(asked.account)
+        tenants = _tenants_of(filters.account)
         if given:
-            return rows.filter(Q(account_id=asked.account) | Q(tenant_id__in=tenants))[:count]
-        of_account = rows.filter(account_id=asked.account)[:count].query.sql_with_params()
+            return rows.filter(Q(account_id=filters.account) | Q(tenant_id__in=tenants))[:count]
+        of_account = rows.filter(account_id=filters.account)[:count].query.sql_with_params()
         of_tenants = first_of_each(rows, count, "tenant_id", tenants, kind="uuid")
         return merge_first(Event, [of_account, of_tenants], count, time="at")
     if kinds and not given:
@@ -244,35 +247,35 @@ def _events(asked: AuditFilter, after: _After | None, count: int) -> Iterable[Ev
 
 
 def _of_logs(
-    rows: QuerySet[Any], source: Source, asked: AuditFilter, after: _After | None, count: int
+    rows: QuerySet[Any], source: Source, filters: AuditFilter, after: _After | None, count: int
 ) -> Iterable[Any]:
-    """Return reads or queries, which know the tenant and not the account."""
-    rows = _in_time(rows, asked, after, source, time="at")
-    if asked.who:
-        rows = rows.filter(email=asked.who)
-    if asked.tenant is not None:
-        rows = rows.filter(tenant_id=asked.tenant)
-    if asked.account is None:
+    """Return reads or queries, which store the tenant but not the account."""
+    rows = _in_time(rows, filters, after, source, time="at")
+    if filters.who:
+        rows = rows.filter(email=filters.who)
+    if filters.tenant is not None:
+        rows = rows.filter(tenant_id=filters.tenant)
+    if filters.account is None:
         return rows[:count]
-    tenants = _tenants_of(asked.account)
-    if asked.who or asked.tenant is not None:
+    tenants = _tenants_of(filters.account)
+    if filters.who or filters.tenant is not None:
         return rows.filter(tenant_id__in=tenants)[:count]
     branches = [first_of_each(rows, count, "tenant_id", tenants, kind="uuid")]
     return merge_first(rows.model, branches, count, time="at")
 
 
-def _reads(asked: AuditFilter, after: _After | None, count: int) -> Iterable[LogRead]:
-    return _of_logs(LogRead.objects.all(), Source.READ, asked, after, count)
+def _reads(filters: AuditFilter, after: _After | None, count: int) -> Iterable[LogRead]:
+    return _of_logs(LogRead.objects.all(), Source.READ, filters, after, count)
 
 
-def _queries(asked: AuditFilter, after: _After | None, count: int) -> Iterable[QueryRun]:
+def _queries(filters: AuditFilter, after: _After | None, count: int) -> Iterable[QueryRun]:
     rows = QueryRun.objects.defer("statement").annotate(opening=Left("statement", _STATEMENT))
-    return _of_logs(rows, Source.QUERY, asked, after, count)
+    return _of_logs(rows, Source.QUERY, filters, after, count)
 
 
-def _revisions(asked: AuditFilter, after: _After | None, count: int) -> Iterable[Revision]:
-    rows = _in_time(Revision.objects.defer("document"), asked, after, Source.REVISION, time="changed_at")
-    given = {"user": asked.who, "tenant_id": asked.tenant, "account_id": asked.account}
+def _revisions(filters: AuditFilter, after: _After | None, count: int) -> Iterable[Revision]:
+    rows = _in_time(Revision.objects.defer("document"), filters, after, Source.REVISION, time="changed_at")
+    given = {"user": filters.who, "tenant_id": filters.tenant, "account_id": filters.account}
     return rows.filter(**{name: value for name, value in given.items() if value})[:count]
 
 
@@ -293,7 +296,7 @@ def _of_event(row: Event) -> Entry:
         row.at,
         act or row.kind,
         row.actor,
-        # The tenant or account is there with its name.
+        # The page shows the name of the tenant or account beside it.
         "" if row.subject in {str(row.tenant_id), str(row.account_id)} else row.subject,
         _changes(row.before, row.after),
         reason=row.reason,
@@ -304,7 +307,7 @@ def _of_event(row: Event) -> Entry:
 
 
 def _changes(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> str:
-    """Say what changed: the values before, an arrow, and those after."""
+    """Return the change as text: values before, an arrow, values after."""
     parts = [_values(values) for values in (before, after) if values]
     return " → ".join(part for part in parts if part)
 
@@ -377,10 +380,10 @@ _ENTRY: Final[Mapping[Source, Callable[[Any], Entry]]] = {
 
 
 def parse_day(text: str) -> dt.date | None:
-    """Return a day as a date field sends it; None for an empty text.
+    """Parse a day of a date field; None for an empty text.
 
     Raises:
-        BadRequest: it is no day.
+        BadRequest: it is not a day.
     """
     if not text:
         return None

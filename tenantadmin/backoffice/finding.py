@@ -1,4 +1,4 @@
-"""What the command palette finds: tenants first, then people, accounts, domains and lists."""
+"""The search of the command palette: tenants first, then people, accounts, domains and lists."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from accounts.models import Account, Domain, Tenant, User
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-#: Results of each kind.
+#: Maximum number of results of each kind.
 _MAX_FOUND: Final = 10
 
 
 def find_for_palette(term: str, app_list: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """Return the results for ``term``, as django-unfold's template takes them.
+    """Return the results for ``term``, in the form of django-unfold's template.
 
     Args:
         app_list: the lists of records that the caller may open, as `AdminSite.get_app_list` gives them.

@@ -1,4 +1,4 @@
-"""What needs staff now: the content of Home. Each row links to where it is mended."""
+"""Data of Home: what needs attention. Each row links to the page that repairs it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
 _ROWS: Final = 10
-#: A fall of the hit rate by fewer points, or of fewer requests, is noise.
+#: A smaller drop of the hit rate, or one over fewer requests, is noise.
 _LEAST_DROP: Final = 0.02
 _LEAST_REQUESTS: Final = 100
-#: A log is late if its last day is before yesterday. One that ended long ago is a tenant that went.
+#: A log is late if its last day is before yesterday. If it ended long ago, the tenant has left.
 _LATE_DAYS: Final = 1
 _GONE_DAYS: Final = 60
 _FAILED_FOR: Final = dt.timedelta(days=7)
@@ -32,7 +32,7 @@ _CHANGED_FOR: Final = dt.timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The lists of Home, the most urgent row first, and the names of the tenants and accounts in them."""
+    """The lists of Home, most urgent rows first, and the names of their tenants and accounts."""
 
     drops: Sequence[TenantHealth]
     late: Sequence[TenantHealth]
@@ -45,19 +45,19 @@ class Home:
 
     @property
     def is_empty(self) -> bool:
-        """True if nothing needs anybody."""
+        """True if no panel has rows."""
         return not (self.drops or self.late or self.stale or self.quarantined or self.failed or self.domains)
 
 
 def read_home() -> Home:
-    """Return the lists of Home, in a constant number of queries, each by an index."""
+    """Return the lists of Home, in a constant number of queries that use indexes."""
     at = now()
     today = at.date()
     # Logs and builds outlive their tenant.
     is_live = Exists(Tenant.objects.filter(pk=OuterRef("tenant_id"), deleted_at__isnull=True))
     health = TenantHealth.objects.filter(is_live)
     fallen = health.filter(drop__gte=_LEAST_DROP, requests_7__gte=_LEAST_REQUESTS)
-    # As in the index.
+    # The same condition as in the index.
     drops = list(fallen.order_by(F("drop").desc(nulls_last=True), "tenant_id")[:_ROWS])
     late = list(
         health.filter(
@@ -88,7 +88,7 @@ def read_home() -> Home:
 
 
 def _later_end() -> QuerySet[Build]:
-    """Return the later builds of the same period that have ended, as a subquery. Only the last one counts."""
+    """Return a subquery for later ended builds of the same period: only the last build counts."""
     return Build.objects.filter(
         tenant_id=OuterRef("tenant_id"),
         period=OuterRef("period"),
@@ -99,14 +99,14 @@ def _later_end() -> QuerySet[Build]:
 
 @dataclass(frozen=True, slots=True)
 class WithoutOwner:
-    """Live tenants and accounts that nobody owns."""
+    """Live tenants and accounts without an owner."""
 
     tenants: Sequence[Tenant]
     accounts: Sequence[Account]
 
 
 def find_without_owner() -> WithoutOwner:
-    """Return tenants and accounts without owner. Home loads them after itself: they take a scan."""
+    """Return tenants and accounts without an owner. Home loads them in a second request: a table scan."""
     owners = Membership.objects.filter(tenant=OuterRef("pk"), role=MembershipRole.OWNER)
     account_owners = Account.owners.through.objects.filter(account=OuterRef("pk"))
     return WithoutOwner(

@@ -1,4 +1,4 @@
-"""The sidebar of the admin site, by task. `UNFOLD` in the settings names these functions."""
+"""The sidebar of the admin site. `UNFOLD` in the settings names these functions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.urls import reverse
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
-#: Groups of links: the title of the group, then title, symbol and name of each page.
+#: Groups of links: group title, then title, icon and name of each page.
 _TASKS: Final = (
     (
         "",
@@ -62,7 +62,7 @@ _TASKS: Final = (
 
 
 def sidebar(_request: HttpRequest) -> list[dict[str, Any]]:
-    """Return the groups of links, as django-unfold takes them."""
+    """Return the groups of links, in the form of django-unfold."""
     return [
         {
             "title": title,
@@ -86,8 +86,8 @@ def stylesheet(_request: HttpRequest) -> str:
 
 
 def site_context(request: HttpRequest) -> dict[str, Any]:
-    """Return the context of the admin site for pages of django-allauth, which look like its own."""
+    """Return the context of the admin site for pages of django-allauth, which use its frame."""
     if not request.path.startswith(("/admin/account/", "/admin/login/link/")):
         return {}
-    # Who still has to add a second factor has nowhere to go.
+    # Users who must add a second factor first get no sidebar.
     return {**admin.site.each_context(request), "is_nav_sidebar_enabled": admin.site.has_permission(request)}

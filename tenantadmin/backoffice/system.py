@@ -1,4 +1,4 @@
-"""How the service itself does: its servers, queues and jobs. Metrics and readiness read the same."""
+"""State of the service: servers, queues and jobs. Metrics and readiness probes read the same."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _NAMES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Builds, replays and searches that wait or run, and what runs them."""
+    """Queued and running builds, replays and searches, and versions."""
 
     pending: PendingState
     builds: int
@@ -50,7 +50,7 @@ class Work:
 
 
 def read_work() -> Work:
-    """Return what the database knows, in a constant number of queries."""
+    """Return the state of jobs from the database, in a constant number of queries."""
     jobs = find_long_jobs()
     database: Any = connection
     return Work(
@@ -77,12 +77,12 @@ def _service_version() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """What the servers answered; None did not answer in time. ``answers`` has ms by the server's name."""
+    """State of the servers. ``answers`` has the response time in ms by name; None: no answer in time."""
 
     answers: Mapping[str, float | None]
     queues: Sequence[QueueState] | None
     workers: Sequence[str] | None
-    #: Seconds since a worker last ran a job of beat; None if that is unknown.
+    #: Seconds since a worker last ran a job of beat, if known.
     beat_age: float | None
 
     @property
@@ -91,12 +91,12 @@ class Servers:
 
     @property
     def late_queues(self) -> set[str]:
-        """The names of the queues in which a task waits too long."""
+        """The names of queues in which a task has waited too long."""
         return {queue.name for queue in self.queues or () if (queue.age_seconds or 0) > _LONGEST_WAIT}
 
 
 def read_servers() -> Servers:
-    """Ask the servers, each within a deadline, so that the page never hangs."""
+    """Check the servers, each with a deadline, so that the page never hangs."""
     answers = {
         _NAMES[error]: None if seconds is None else seconds * 1000
         for error, seconds in health.readiness.measure().items()

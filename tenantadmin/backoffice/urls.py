@@ -1,4 +1,4 @@
-"""Addresses of staff pages, inside the namespace ``admin``: those for all areas, and each app's own."""
+"""URLs of staff pages in the namespace ``admin``: pages for all areas, and the pages of each app."""
 
 from __future__ import annotations
 

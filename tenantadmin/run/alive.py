@@ -1,4 +1,4 @@
-"""Liveness of workers and beat: a file that the process touches, and a probe that looks at its age.
+"""Liveness of workers and beat: a file that the process touches, and a probe that checks its age.
 
     python -m tenantadmin.run.alive worker
 
@@ -24,14 +24,14 @@ def alive_file(kind: str) -> Path:
 
 
 def touch(kind: str) -> None:
-    """Say that this process is alive."""
+    """Touch the file of this process."""
     file = alive_file(kind)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.touch()
 
 
 def is_alive(kind: str) -> bool:
-    """Return True if the process has said so lately."""
+    """Return True if the process has touched its file recently."""
     try:
         return time.time() - alive_file(kind).stat().st_mtime < LONGEST_SECONDS
     except FileNotFoundError:

@@ -36,10 +36,10 @@ _RETRY_SECONDS: Final = 10.0
 
 
 class StateCollector:
-    """Reads the state of the service for each scrape. What cannot be read is left out, and logged."""
+    """Reads the state of the service at each scrape. Metrics that cannot be read are left out and logged."""
 
     def describe(self) -> Iterable[Metric]:
-        """Return nothing, so that registering reads nothing."""
+        """Return no descriptions, so that registration does not query the database."""
         return ()
 
     def collect(self) -> Iterator[Metric]:
@@ -84,7 +84,7 @@ class StateCollector:
 
 
 def make_registry() -> CollectorRegistry:
-    """Return what is served: the counts of all processes that share the files, and the state."""
+    """Return all metrics: the counts of all processes that share the files, and the state."""
     registry = CollectorRegistry()
     if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
         MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # it registers itself
@@ -96,7 +96,7 @@ def make_registry() -> CollectorRegistry:
 
 
 def start() -> None:
-    """Serve metrics in a thread if ``METRICS_ADDRESS`` is set, as soon as no other process does."""
+    """Serve metrics in a thread if ``METRICS_ADDRESS`` is set, as soon as no other process serves them."""
     if settings.METRICS_ADDRESS is not None:
         host, port = settings.METRICS_ADDRESS
         threading.Thread(target=_serve, args=(host, port), daemon=True, name="metrics").start()

@@ -1,4 +1,4 @@
-"""Sentry and OpenTelemetry, by the environment alone. Their packages are optional (docs/operating.md)."""
+"""Sentry and OpenTelemetry, configured by environment variables. Their packages are optional."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 
 def start() -> None:
-    """Report errors to ``SENTRY_DSN``, and traces to ``OTEL_EXPORTER_OTLP_ENDPOINT``, where they are set.
+    """Report errors to ``SENTRY_DSN`` and traces to ``OTEL_EXPORTER_OTLP_ENDPOINT``, if they are set.
 
     Call it in each process that answers requests or runs tasks, before Django's middleware is loaded.
 

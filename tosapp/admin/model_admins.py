@@ -1,4 +1,4 @@
-"""Admin pages of acknowledgements; the documents are in the object store."""
+"""The list of acknowledgements on the admin site. The documents are in the object store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Page 11: the terms of service, who acknowledged them, and publishing others."""
+"""Pages of the terms of service: acknowledgements, and publishing a new text."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
     from accounts.admin.pages.base import Trail
 
-#: The longest text of the editor. The API takes 1 MiB.
+#: The maximum length of the editor's text. The API accepts 1 MiB.
 _MAX_TEXT: Final = 500_000
 
 
 class TermsPage(StaffPage):
-    """The active terms, and who has acknowledged them."""
+    """The active terms, and the users by their last acknowledgement."""
 
     title = "Terms of service"
     template_name = "backoffice/terms.html"
@@ -43,7 +43,7 @@ class TermsPage(StaffPage):
 
 
 class TermsCsvPage(StaffPage):
-    """Who has acknowledged which terms, as a file."""
+    """All users with their last acknowledgement, as a CSV file."""
 
     title = "Terms of service"
 
@@ -52,7 +52,7 @@ class TermsCsvPage(StaffPage):
 
 
 class TermsForm(ReasonForm):
-    """The text, and the hash of the one that it replaces."""
+    """The text, and the hash of the text that it replaces."""
 
     markdown = forms.CharField(
         label="Text, in Markdown",
@@ -71,7 +71,7 @@ class SameTerms(Conflict):
 
 
 class TermsEditPage(ActPage):
-    """An editor with the text as users see it, its difference from the active one, and who is asked again."""
+    """Publish terms. Shows a preview, the diff with the active text, and how many users are asked again."""
 
     title = "Publish terms"
     name = "terms.published"
@@ -95,7 +95,7 @@ class TermsEditPage(ActPage):
         }
 
     def read(self) -> Mapping[str, Any]:
-        """Preview the text that was sent, or the active one."""
+        """Preview the submitted text, or the active one."""
         sent = self.request.POST.get("markdown")
         text = self.initial()["markdown"] if sent is None else sent
         try:

@@ -1,4 +1,4 @@
-"""The terms of service as staff see them: the active text, another in preview, who acknowledged which."""
+"""Data of the pages of terms: active text, preview, acknowledgements."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from django.utils.safestring import SafeString
 
 PAGE: Final = 50
-#: What the address says for those who never acknowledged any terms.
+#: The value in a URL for users who never acknowledged any terms.
 NEVER: Final = "never"
 CSV_HEADER: Final = ("email", "is_up_to_date", "acknowledged_hash", "acknowledged_at")
 _PUBLICATIONS: Final = 20
-#: Users of one query of the CSV.
+#: Users read per query for the CSV.
 _BATCH: Final = 1000
-#: No HTML of its own, no picture: the content policy would refuse one of another host.
+#: Without raw HTML and images: the content policy refuses images of other hosts.
 _MARKDOWN: Final = MarkdownIt("js-default").disable("image")
 
 
@@ -45,7 +45,7 @@ def render_markdown(text: str) -> SafeString:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Active users who acknowledged the same text last. ``hash`` is empty if they never acknowledged any."""
+    """Active users by the text that they acknowledged last. ``hash`` is empty if they acknowledged none."""
 
     hash: str
     users: int
@@ -59,7 +59,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class TermsView:
-    """The active terms, their publications (newest first), and the users by what they acknowledged last."""
+    """The active terms, publications (newest first), and users by the text that they acknowledged last."""
 
     terms: Terms | None
     publications: Sequence[Event]
@@ -79,7 +79,7 @@ class TermsView:
 
 
 def read_terms() -> TermsView:
-    """Return the active terms and who has acknowledged them.
+    """Return the active terms and their acknowledgements.
 
     Raises:
         TosNotLoaded: the store fails and the terms were never read.
@@ -106,23 +106,23 @@ def _users_by_terms() -> Mapping[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """A text as users see it, its difference from the active one, and who is asked if it is published."""
+    """A text as users see it, its diff with the active text, and who is asked if it is published."""
 
     html: SafeString
     lines: Sequence[tuple[str, str]]
-    #: Users who have acknowledged the active text, and must acknowledge this one.
+    #: Number of users who acknowledged the active text and must acknowledge this one.
     again: int
-    #: Users who have not acknowledged the active text, and must acknowledge this one.
+    #: Number of users who have not acknowledged the active text and must acknowledge this one.
     others: int
-    #: Whether it is the active text: publishing it would change nothing.
+    #: True if it is the active text, so that publishing it would change nothing.
     is_active: bool
 
 
 def preview_terms(markdown: str) -> Preview:
-    """Return what publishing ``markdown`` would do.
+    """Return the effect of publishing ``markdown``.
 
     Raises:
-        ValidationFailed: nothing remains of it after normalization.
+        ValidationFailed: it is empty after normalization.
         TosNotLoaded: the store fails and the terms were never read.
     """
     terms, active = require_terms(markdown), active_terms().get()
@@ -139,7 +139,7 @@ def preview_terms(markdown: str) -> Preview:
 
 @dataclass(frozen=True, slots=True)
 class UserPage:
-    """Active users with the time at which they acknowledged, and the cursor of the next page."""
+    """Active users with the time of their acknowledgement, and the cursor of the next page."""
 
     users: Sequence[tuple[User, dt.datetime | None]]
     cursor: str | None
@@ -149,7 +149,7 @@ def users_of(key: str, *, cursor: str | None) -> UserPage:
     """Return a page of the users of a `Group`, by email. ``key`` is the hash, or `NEVER`.
 
     Raises:
-        BadRequest: the key is none, or the cursor is not from this list.
+        BadRequest: the key is not valid, or the cursor is not from this list.
     """
     if key != NEVER and not HASH.fullmatch(key):
         raise BadRequest("The text is named by its hash of 32 hexadecimal digits, or by “never”.")
@@ -176,7 +176,7 @@ def csv_rows() -> Iterator[Sequence[str]]:
 
 
 def _with_times(users: Sequence[User]) -> list[tuple[User, dt.datetime | None]]:
-    """Return each user with the time at which it acknowledged what it acknowledged last."""
+    """Return each user with the time of the last acknowledgement."""
     rows = Acknowledgement.objects.filter(user__in=users).order_by().values_list("user_id", "hash")
     times = {(user, text): at for user, text, at in rows.annotate(at=Max("acknowledged_at"))}
     return [(user, times.get((user.pk, user.tos))) for user in users]

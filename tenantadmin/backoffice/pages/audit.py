@@ -1,4 +1,4 @@
-"""Page 12: the timeline of all records, with filters, saved views and a file."""
+"""The Audit page: timeline of all records, filters, saved views, CSV file."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tenantadmin.backoffice.audit import Entry
 
 _PAGE: Final = 50
-#: Rows of a file, and of each piece of it.
+#: Maximum rows of a CSV file, and rows read at a time.
 MOST_IN_FILE: Final = 10_000
 _PIECE: Final = 1000
 _MAX_VIEWS: Final = 50
@@ -46,7 +46,7 @@ _HEADER: Final = (
 
 
 def given_filters(query: QueryDict) -> dict[str, str]:
-    """Return the filters in an address, as texts."""
+    """Return the filters in a query string, as texts."""
     texts = {name: query.get(name, "").strip().replace("\0", "")[:400] for name in _FILTERS}
     return {name: text for name, text in texts.items() if text}
 
@@ -60,7 +60,7 @@ def parse_filters(given: Mapping[str, str]) -> AuditFilter:
     kind = given.get("kind", "")
     if kind and kind not in KINDS:
         raise BadRequest(f"There is no kind '{kind}'.")
-    asked = AuditFilter(
+    filters = AuditFilter(
         who=normalize_email(given.get("who", "")),
         what=given.get("what", ""),
         kind=kind,
@@ -69,16 +69,16 @@ def parse_filters(given: Mapping[str, str]) -> AuditFilter:
     )
     if text := given.get("account"):
         try:
-            asked = replace(asked, account=UUID(text))
+            filters = replace(filters, account=UUID(text))
         except ValueError:
             raise BadRequest("Give the id of the account. Its page has a link to its audit.") from None
     if text := given.get("tenant"):
-        asked = replace(asked, tenant=_tenant_of(text))
-    return asked
+        filters = replace(filters, tenant=_tenant_of(text))
+    return filters
 
 
 def _tenant_of(text: str) -> UUID:
-    # A tenant whose row is gone still has records.
+    # A deleted tenant still has records.
     with suppress(ValueError):
         return UUID(text)
     found = list(Tenant.objects.filter(tenants_matching(text))[:2])
@@ -95,7 +95,7 @@ class ViewForm(forms.Form):
 
 
 class AuditListPage(StaffPage):
-    """Who did what, newest first."""
+    """All records, newest first."""
 
     title = "Audit"
     template_name = "backoffice/audit.html"
@@ -110,11 +110,11 @@ class AuditListPage(StaffPage):
             "most": MOST_IN_FILE,
         }
         try:
-            asked = parse_filters(given)
-            page = read_audit(asked, limit=_PAGE, cursor=self.request.GET.get("cursor") or None)
+            filters = parse_filters(given)
+            page = read_audit(filters, limit=_PAGE, cursor=self.request.GET.get("cursor") or None)
         except BadRequest as error:
             return {**content, "error": error}
-        ids = _ids_of(page.entries, asked)
+        ids = _ids_of(page.entries, filters)
         return {**content, "entries": page.entries, "cursor": page.cursor, "names": names_of(ids)}
 
     def get(self, request: HttpRequest, **_: Any) -> HttpResponseBase:
@@ -125,13 +125,13 @@ class AuditListPage(StaffPage):
 
     def _file(self) -> HttpResponseBase:
         given = given_filters(self.request.GET)
-        asked = parse_filters(given)
-        # Who took the records away is one of them.
+        filters = parse_filters(given)
+        # The file leaves the service, so the download is recorded.
         self._record("audit.exported", {"filters": given})
-        return stream_csv("audit.csv", _HEADER, _cells(asked))
+        return stream_csv("audit.csv", _HEADER, _cells(filters))
 
     def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
-        """Save the filters under a name, or forget a name."""
+        """Save the filters as a named view, or delete a view."""
         given = given_filters(request.POST)
         if "forget" in request.POST:
             self._forget(request.POST["forget"])
@@ -173,13 +173,13 @@ class AuditListPage(StaffPage):
         record_event(EventKind.STAFF_ACTED, actor=self.actor, subject=self.actor, after={"act": act, **more})
 
 
-def _ids_of(entries: Sequence[Entry], asked: AuditFilter) -> set[UUID]:
+def _ids_of(entries: Sequence[Entry], filters: AuditFilter) -> set[UUID]:
     found = chain.from_iterable((entry.tenant_id, entry.account_id) for entry in entries)
-    return {it for it in (*found, asked.tenant, asked.account) if it is not None}
+    return {it for it in (*found, filters.tenant, filters.account) if it is not None}
 
 
-def _cells(asked: AuditFilter) -> Iterator[list[Any]]:
-    for entries in walk_audit(asked, page=_PIECE, most=MOST_IN_FILE):
+def _cells(filters: AuditFilter) -> Iterator[list[Any]]:
+    for entries in walk_audit(filters, page=_PIECE, most=MOST_IN_FILE):
         for entry in entries:
             yield [
                 entry.at,

@@ -1,4 +1,4 @@
-"""Page 1: Home, where the day begins."""
+"""The page Home."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class HomePage(StaffPage):
-    """What needs somebody now."""
+    """What needs attention now."""
 
     title = "Home"
     template_name = "backoffice/home.html"

@@ -1,4 +1,4 @@
-"""What the command palette loads while somebody types."""
+"""The results that the command palette loads while the user types."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 def palette(request: HttpRequest) -> HttpResponse:
-    """Answer the palette in place of django-unfold, which would repeat what it found for minutes."""
+    """Answer the palette instead of django-unfold, which caches results for minutes."""
     started = time.monotonic()
     term = request.GET.get("s", "").strip()
     found = find_for_palette(term, admin.site.get_app_list(request)) if term else []
     context = {
         "term": term,
         "results": found,
-        # What django-unfold's template of results reads.
+        # Variables of django-unfold's template of results.
         "page_counter": 0,
         "page_obj": {"count": len(found)},
         "execution_time": time.monotonic() - started,

@@ -1,4 +1,4 @@
-"""Page 13: the service itself."""
+"""The page System."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class SystemPage(StaffPage):
-    """Jobs, which the database knows, and the servers, which the page asks behind itself."""
+    """Queue and job state from the database. Server checks load in a second request."""
 
     title = "System"
     template_name = "backoffice/system.html"

@@ -1,4 +1,4 @@
-"""How the staff's pages show times, numbers and charts."""
+"""Template filters and tags of staff pages: times, numbers and charts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 register = template.Library()
 
-#: What each code of what limits a replay's result means; docs/replay.md has the same list.
+#: Sentences for the caveats of a replay; docs/replay.md has the same list.
 _CAVEATS: Final = {
     "writes-past-gateway-invisible": "Writes past the Gateway are not in the log: the risk may be higher.",
     "literals-hidden": "The log hides literals of some statements, so hits have bounds.",
@@ -37,19 +37,19 @@ _CAVEATS: Final = {
 
 @register.filter
 def caveat(code: str) -> str:
-    """Say in words what a code of a replay's caveats means; an unknown code is shown as it is."""
+    """Return the sentence for a caveat of a replay, or the code if it is unknown."""
     return _CAVEATS.get(code, code)
 
 
 @register.filter(name="say")
 def say_on_page(text: str) -> str:
-    """Return a message of the API as pages say it."""
+    """Return a message of the API in the words of the pages."""
     return say(text)
 
 
 @register.filter
 def told_details(error: ApiError) -> list[tuple[str | None, str, str]]:
-    """Return the label, the place and the message of each detail that says more than the error itself."""
+    """Return label, place and message of each detail that says more than the error itself."""
     return [
         (label_of(detail.path), detail.path, say(detail.message))
         for detail in error.details
@@ -62,13 +62,13 @@ register.filter(moment)
 
 @register.filter
 def day_of(milliseconds: int) -> str:
-    """Show the day (UTC) of a time of the log, which is in milliseconds since 1970."""
+    """Show the day (UTC) of a log time in milliseconds since 1970."""
     return from_epoch_ms(milliseconds).date().isoformat()
 
 
 @register.filter
 def percent(value: float | None) -> str:
-    """Show a share of 0 to 1, with one decimal place."""
+    """Show a share (0 to 1) as percent with one decimal place."""
     return "-" if value is None else f"{100 * value:.1f} %"
 
 
@@ -124,7 +124,7 @@ def bounds(value: Mapping[str, Any] | None, unit: str = "whole") -> str:
 
 @register.filter
 def between(value: Mapping[str, Any], unit: str = "whole") -> str:
-    """Show a number that has bounds, as `bounds` does."""
+    """Show a number with its bounds, in the form of `bounds`."""
     return _between(value, duration if unit == "duration" else whole)
 
 
@@ -158,7 +158,7 @@ def as_json(value: Any) -> str:
 
 @register.simple_tag
 def chart(name: str, data: Mapping[str, Any], label: str) -> SafeString:
-    """Draw a chart. ``data`` is like that of `tenants.chart_of`; ``label`` says what one sees."""
+    """Draw a chart. `chart_of` in `analytics.admin.tenants` makes ``data``; ``label`` describes the chart."""
     return format_html(
         '<div class="chart-box"><canvas id="{0}" data-chart="{0}-data" role="img" aria-label="{1}"></canvas>'
         "</div>{2}",
@@ -170,13 +170,13 @@ def chart(name: str, data: Mapping[str, Any], label: str) -> SafeString:
 
 @register.filter
 def at(values: Mapping[Any, Any], key: Any) -> Any:
-    """Return ``values[key]``; the key itself if it is missing, such as the id of a tenant that is gone."""
+    """Return ``values[key]``, or the key if it is missing, such as the id of a deleted tenant."""
     return values.get(key, key)
 
 
 @register.filter
 def named(names: Mapping[Any, tuple[str, str]], key: Any) -> tuple[str, str] | None:
-    """Return the address and the name of a tenant or account, or None if it is gone."""
+    """Return address and name of a tenant or account, or None if it is deleted."""
     return names.get(key)
 
 
@@ -193,6 +193,6 @@ def negated(value: float | None) -> float | None:
 
 @register.filter
 def tombstone_end(released_at: dt.datetime) -> dt.datetime:
-    """Return when a released FQDN is free for other tenants."""
+    """Return when other tenants may claim a released FQDN."""
     lifetime: dt.timedelta = settings.TOMBSTONE_LIFETIME
     return released_at + lifetime

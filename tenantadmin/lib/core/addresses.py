@@ -31,7 +31,7 @@ def client_address(request: HttpRequest) -> str:
 
 
 def network_of(address: str) -> str:
-    """Return what one client may choose from: of an IPv6 address its /64 network, else the address itself."""
+    """Return the addresses that one client controls: the /64 network of an IPv6 address, else the address."""
     if not _is_address(address) or ip_address(address).version == 4:
         return address
     return str(ip_network((address, 64), strict=False))

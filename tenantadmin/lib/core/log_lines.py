@@ -17,7 +17,7 @@ from tenantadmin.lib.core.timestamps import format_timestamp
 if TYPE_CHECKING:
     import logging
 
-#: Django's `request` shows the whole address, with one-time tokens; Celery's `data` the arguments of a task.
+#: Left out: Django's `request` has the query string with one-time tokens, Celery's `data` a task's arguments.
 _LEFT_OUT: Final = ("request", "request_id", "data")
 
 
@@ -61,7 +61,7 @@ def logging_config(*, level: int, is_json: bool) -> dict[str, Any]:
             "django": {"level": "INFO"},
             "django.request": {"level": "ERROR"},
             "django.server": {"level": "WARNING"},
-            # Celery would log the start and end of every task, each minute. Tasks log what they have done.
+            # Celery would log start and end of every task, each minute. Tasks log their results themselves.
             "celery.beat": {"level": "WARNING"},
             "celery.worker.strategy": {"level": "WARNING"},
             "celery.app.trace": {"level": "WARNING"},

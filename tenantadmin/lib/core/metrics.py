@@ -1,4 +1,4 @@
-"""What Prometheus counts. `tenantadmin.run.metrics_server` serves it.
+"""The metrics for Prometheus. `tenantadmin.run.metrics_server` serves them.
 
 All processes of a container share one set of files, whose folder the settings name before the first use.
 """
@@ -68,7 +68,7 @@ def _make_metrics() -> _Metrics:
 
 
 def declare() -> None:
-    """Make the metrics, so that Prometheus sees a count of 0 before it grows."""
+    """Create the metrics, so that Prometheus sees 0 before the first count."""
     _metrics()
 
 
@@ -92,7 +92,7 @@ def count_task(*, task: str, state: str, seconds: float) -> None:
 
 
 def observe_wait(*, queue: str, seconds: float) -> None:
-    """Observe how long a task was in its queue."""
+    """Record how long a task waited in its queue."""
     _metrics().task_wait_seconds.labels(queue).observe(seconds)
 
 
@@ -107,5 +107,5 @@ def count_store_error(*, verb: str) -> None:
 
 
 def count_full_disk() -> None:
-    """Count that there was no room for a copy of an object."""
+    """Count that the disk had no space for a copy of an object."""
     _metrics().full_disks.inc()

@@ -1,4 +1,4 @@
-"""Ask servers how they are, at the same time and within a deadline."""
+"""Check several servers at the same time, within a deadline."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ logger = logging.getLogger(__name__)
 Name = TypeVar("Name")
 Value = TypeVar("Value")
 
-#: Answers are reused for this time, because anybody may ask without a limit.
+#: Answers are reused for this time, because callers may ask without a limit.
 CACHE_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[Value]):
-    """What a probe returned, and how many seconds that took."""
+    """The result of a probe, and how many seconds it took."""
 
     value: Value
     seconds: float

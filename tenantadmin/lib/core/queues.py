@@ -9,26 +9,26 @@ from typing import Any, Final
 
 from celery import current_app
 
-#: Tasks without a queue of their own: they end within seconds.
+#: All other tasks: they end within seconds.
 DEFAULT: Final = "celery"
-#: What finds changed logs, and sends the tasks of builds.
+#: Tasks that find changed logs and send the tasks of builds.
 FINDING: Final = "finding"
 #: Builds of days, months and years.
 BUILDING: Final = "building"
-#: What deletes superseded files and old rows.
+#: Tasks that delete superseded files and old rows.
 CLEANING: Final = "cleaning"
 REPLAYS: Final = "replays"
 
 QUEUES: Final = (DEFAULT, FINDING, BUILDING, CLEANING, REPLAYS)
 
 
-#: Workers answer a call within a few milliseconds, unless they are gone.
+#: A running worker answers a call within a few milliseconds.
 _WORKER_SECONDS: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class QueueState:
-    """How many tasks wait in a queue, and for how many seconds the first of them, if that is known."""
+    """Number of tasks in a queue, and seconds that the oldest has waited, if known."""
 
     name: str
     length: int
@@ -45,7 +45,7 @@ def read_queues() -> list[QueueState]:
 
 
 def _age_of(message: bytes | None) -> float | None:
-    """Return the seconds since a task was sent, as its headers say."""
+    """Return the seconds since a task was sent, from its headers."""
     sent_at = None if message is None else json.loads(message).get("headers", {}).get("sent_at")
     return None if sent_at is None else max(0.0, time.time() - sent_at)
 

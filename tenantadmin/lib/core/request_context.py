@@ -1,4 +1,4 @@
-"""What is known about the current request: for its response, recorded events, and lines of the log."""
+"""Context of the current request, for its response, recorded events, and log lines."""
 
 from __future__ import annotations
 
@@ -53,17 +53,17 @@ def set_address(read: Callable[[], str]) -> None:
 
 
 def describe_request(**names: object) -> None:
-    """Set what lines of the log say about the current request or task, such as ``user`` and ``tenant``."""
+    """Set log fields of the current request or task, such as ``user`` and ``tenant``."""
     _description.set({**_description.get(), **{name: str(value) for name, value in names.items() if value}})
 
 
 def clear_description() -> None:
-    """Forget what `describe_request` has set: a thread answers one request after another."""
+    """Clear the log fields, because a thread answers one request after another."""
     _description.set({})
 
 
 def current_description() -> dict[str, str]:
-    """Return what `describe_request` has set."""
+    """Return the log fields."""
     return _description.get()
 
 

@@ -1,4 +1,4 @@
-"""What the web server tells Django about a request, beyond WSGI."""
+"""Information about a request that the web server passes to Django beyond WSGI."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 
-#: Keys of the WSGI environment: the request's `Disconnection`, and the `ApiError` to answer if the body was
-#: not received.
+#: Keys of the WSGI environment: the request's `Disconnection`, and the `ApiError` to answer if the body did
+#: not arrive.
 DISCONNECTION_KEY: Final = "tenantadmin.disconnection"
 REFUSAL_KEY: Final = "tenantadmin.refusal"
 
@@ -28,7 +28,7 @@ class Disconnection:
         return self._happened
 
     def set(self) -> None:
-        """Record that the caller is gone, and call the function of `calling`."""
+        """Record that the caller has disconnected, and call the function of `calling`."""
         with self._lock:
             self._happened = True
             if self._callback:
@@ -36,7 +36,7 @@ class Disconnection:
 
     @contextmanager
     def calling(self, function: Callable[[], None]) -> Iterator[None]:
-        """Call ``function`` if the caller goes during the block, or has gone before it.
+        """Call ``function`` if the caller disconnects during the block, or did so before.
 
         Any thread may call it, and it must return at once. It is not called after the block.
         """
@@ -52,6 +52,6 @@ class Disconnection:
 
 
 def disconnection_of(environ: Mapping[str, Any]) -> Disconnection:
-    """Return the `Disconnection` of a request; one that never happens if the server does not watch."""
+    """Return the `Disconnection` of a request. If the server does not watch, it never happens."""
     disconnection = environ.get(DISCONNECTION_KEY)
     return disconnection if isinstance(disconnection, Disconnection) else Disconnection()

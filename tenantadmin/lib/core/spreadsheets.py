@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-#: A spreadsheet would take a text that begins so for a formula.
+#: A spreadsheet reads a text with one of these first characters as a formula.
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
 def harmless(value: str) -> str:
-    """Return a text that no spreadsheet takes for a formula."""
+    """Return the text in a form that no spreadsheet reads as a formula."""
     return f"'{value}" if value.startswith(_FORMULA) else value

@@ -1,4 +1,4 @@
-"""Read the first rows of each of several values by an index, instead of the whole table."""
+"""Read the first rows for each of several values by an index, instead of the whole table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Time limits in the database: no statement holds a thread for long, and no transaction its locks."""
+"""Time limits in the database, for statements and for idle transactions."""
 
 from __future__ import annotations
 

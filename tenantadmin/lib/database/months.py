@@ -1,8 +1,8 @@
-"""Tables that PostgreSQL partitions by month: appends stay cheap, and old rows go by dropping a table.
+"""Tables that PostgreSQL partitions by month: appends stay cheap, and old rows are dropped with a partition.
 
 A model inherits from `MonthlyModel`, and a migration makes its table partitioned with `PartitionByMonth`.
-For Django it stays a plain model with the key ``id``: the admin site of Django 5.2 refuses composite keys. In
-the database the key is ``(id, at)``, because the key of a partitioned table has to hold the partition column.
+For Django it is a plain model with the key ``id``, because the admin site of Django 5.2 refuses composite
+keys. In the database the key is ``(id, at)``: it must contain the column by which the table is partitioned.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from django.db.backends.base.schema import BaseDatabaseSchemaEditor
     from django.db.migrations.state import ProjectState
 
-#: The advisory lock that serializes the creation of partitions. Any constant will do.
+#: The advisory lock that serializes the creation of partitions; an arbitrary constant.
 _MONTHS_LOCK: Final = 4_202_304
-#: How many partitions exist after the one of this month.
+#: Number of future months for which partitions exist.
 MONTHS_AHEAD: Final = 3
-#: Creating and dropping partitions waits no longer than this for others that use the table.
+#: Creating and dropping partitions waits at most this long for other users of the table.
 _LOCK_TIMEOUT: Final = "SET LOCAL lock_timeout = '5s'"
 #: The partitions that this process has seen, as database and name.
 _seen: Final[set[tuple[str, str]]] = set()
@@ -68,7 +68,7 @@ class PartitionByMonth(Operation):
         return type(self).__name__, [self.name], {"append_only": self.append_only}
 
     def state_forwards(self, app_label: str, state: ProjectState) -> None:
-        """Change nothing: Django does not know of partitions."""
+        """Change nothing: Django does not know about partitions."""
 
     def database_forwards(
         self,
@@ -120,12 +120,12 @@ def monthly_models() -> list[type[MonthlyModel]]:
 
 
 def keep_months() -> None:
-    """Create the partitions of this month and the next ones; drop those that are past their retention.
+    """Create the partitions of this month and the next ones; drop partitions past their retention.
 
     It is safe to kill this function and run it again.
 
     Raises:
-        OperationalError: another transaction uses a table for too long. The next run does the rest.
+        OperationalError: another transaction uses a table for too long. The next run continues.
     """
     for model in monthly_models():
         table = model._meta.db_table
@@ -142,7 +142,7 @@ def keep_months() -> None:
 
 
 def old_months(table: str, *, before: dt.datetime) -> list[dt.date]:
-    """Return the months whose partition has only rows from earlier than ``before``, oldest first."""
+    """Return the months whose partition has only rows before ``before``, oldest first."""
     return [month for month in stored_months(table) if _start(_next(month)) <= before]
 
 
@@ -157,9 +157,9 @@ def stored_months(table: str) -> list[dt.date]:
 
 
 def _ensure_month(table: str, at: dt.datetime) -> None:
-    """Create the partition that a row of ``at`` belongs to, unless this process has seen it before.
+    """Create the partition for a row with the time ``at``, unless this process has seen it before.
 
-    On a connection of its own, so that the partition stays if the caller's transaction is rolled back.
+    Uses its own connection, so that the partition stays if the caller's transaction is rolled back.
     """
     month = at.astimezone(dt.UTC).date().replace(day=1)
     if _key(table, month) in _seen:
@@ -172,13 +172,13 @@ def _ensure_month(table: str, at: dt.datetime) -> None:
 
 
 def _create_month(cursor: Any, table: str, month: dt.date) -> None:
-    """Create the partition of a month unless it exists. Reads and writes of the table go on meanwhile."""
+    """Create the partition of a month unless it exists, without blocking reads and writes of the table."""
     name = _name(table, month)
     cursor.execute("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", [_MONTHS_LOCK, table])
     cursor.execute("SELECT to_regclass(%s)", [name])
     if cursor.fetchone() != (None,):
         return
-    # Not CREATE TABLE … PARTITION OF, which would lock out everybody who uses the table.
+    # Not CREATE TABLE … PARTITION OF, which would lock the table against all users.
     cursor.execute(f"CREATE TABLE {name} (LIKE {table} INCLUDING DEFAULTS INCLUDING CONSTRAINTS)")
     cursor.execute(
         f"ALTER TABLE {table} ATTACH PARTITION {name}"
@@ -227,7 +227,7 @@ def _copy_rows(cursor: Any, table: str) -> None:
 
 
 def _months(oldest: dt.datetime, *, ahead: int) -> Iterator[dt.date]:
-    """Yield the months from that of ``oldest`` to ``ahead`` months after the present one."""
+    """Yield the months from ``oldest`` to ``ahead`` months after the current one."""
     month = oldest.astimezone(dt.UTC).date().replace(day=1)
     last = now().date().replace(day=1)
     for _ in range(ahead):

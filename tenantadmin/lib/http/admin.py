@@ -1,4 +1,4 @@
-"""Base classes and columns for the apps' admin pages."""
+"""Base classes and columns for lists of rows on the admin site."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ else:  # only the type stubs are generic
     _ModelAdmin = ModelAdmin
     _TabularInline = TabularInline
 
-#: How an address may compare a field that the list filters by, and a time among these.
+#: Lookups that a list URL may use on filter fields, and on date fields.
 _FILTERS: Final = frozenset({"", "exact", "isnull", "isempty"})
 _PERIODS: Final = frozenset({"gte", "lt"})
 _SHORT: Final = 80
 
 
 class ReadOnlyAdmin(_ModelAdmin):
-    """Pages of rows that staff can view and search, but not edit: only the service's functions write them.
+    """Rows that staff can view and search, but not edit: only the service's functions write them.
 
     A page shows every field of its model except those in ``exclude``, which are not read either.
     """
 
     show_full_result_count = False
-    # Facets count the rows of each filter.
+    # Facets would count the rows of each filter.
     show_facets = admin.ShowFacets.NEVER
     #: Columns that a list can be sorted by. Each needs an index with the primary key.
     sortable_by: ClassVar[tuple[str, ...]] = ()
@@ -65,11 +65,11 @@ class ReadOnlyAdmin(_ModelAdmin):
         """Return how a page shows ``field``: as Django does, or JSON indented."""
         return indented(field) if isinstance(field, models.JSONField) else field.name
 
-    #: More fields than those of ``list_filter`` by which links on this site filter the list.
+    #: Fields besides ``list_filter`` by which links on this site filter the list.
     linked_by: ClassVar[tuple[str, ...]] = ()
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:  # noqa: ARG002
-        """Return True if an address may filter the list by ``lookup``.
+        """Return True if a URL may filter the list by ``lookup``.
 
         Django allows all fields of the model, even those in ``exclude``, and every comparison.
         """
@@ -86,15 +86,15 @@ class ReadOnlyAdmin(_ModelAdmin):
         """Read in one query what is shown with ``rows``: the rows of a list, or the one row of a page."""
 
     def page_address(self, obj: Any) -> str:  # noqa: ARG002
-        """Return the address to which the list leads for ``obj``; an empty text means the page of the row."""
+        """Return the address to which the list links for ``obj``. Empty: the page of the row."""
         return ""
 
     def revisions_address(self, obj: Any) -> str:  # noqa: ARG002
-        """Return the address of the list of ``obj``'s revisions, or an empty text if it has none."""
+        """Return the address of the revisions of ``obj``, or an empty text if it has none."""
         return ""
 
     def matching(self, term: str) -> Q:
-        """Return the condition for the rows that ``term`` means, by what ``search_fields`` name."""
+        """Return the condition for rows in which one of ``search_fields`` matches ``term``."""
         return admin_search.matching(self.model, self.search_fields, term)
 
     def get_search_results(
@@ -103,12 +103,12 @@ class ReadOnlyAdmin(_ModelAdmin):
         queryset: QuerySet[Any],
         search_term: str,
     ) -> tuple[QuerySet[Any], bool]:
-        """Search by indexes alone (`admin_search`)."""
+        """Search only with indexes (`admin_search`)."""
         term = search_term.strip()
         return (queryset.filter(self.matching(term)) if term else queryset), False
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        """Return the actions of the list. Support only looks: the other acts are those of admins."""
+        """Return the actions of the list. Only platform admins have actions; support reads."""
         actions: dict[str, Any] = super().get_actions(request)
         return actions if request.user.is_superuser else {}
 
@@ -135,7 +135,7 @@ class ReadOnlyAdmin(_ModelAdmin):
     def response_action(
         self, request: HttpRequest, queryset: QuerySet[Any], *args: Any, **kwargs: Any
     ) -> HttpResponse | None:
-        # Django passes the sent keys to the database without a check, and text that is not a key would fail.
+        # Django passes submitted keys to the database unchecked, and a text that is not a key would fail.
         if not all(map(self._is_key, request.POST.getlist(ACTION_CHECKBOX_NAME))):
             messages.error(request, "A selected row is not in this list. Nothing was done.")
             return None

@@ -1,7 +1,7 @@
 """Lists of the admin site that cost the same with ten rows and with ten million.
 
-A list has no count and no numbered pages: a page begins behind the last row of the one before (keyset). The
-order of a list has one direction and ends with a unique field, so that an index serves it.
+A list has no count and no numbered pages: each page starts after the last row of the page before (keyset
+pagination). The order of a list has one direction and ends with a unique field, so that an index serves it.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ _LARGE: Final = (models.JSONField, models.BinaryField, models.TextField)
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """What the links between pages need. Cursors are in the address, in place of a number."""
+    """Links to other pages of a list. URLs have cursors instead of page numbers."""
 
     #: The address of the next page, or an empty text.
     next: str
-    #: The address of the first page; empty on that.
+    #: The address of the first page; empty on the first page.
     first: str
     template_name: ClassVar[str] = "admin/pages.html"
 
 
 class LightList(_ChangeList):
-    """A list that does not read large fields unless a column shows them, and reads one page alone."""
+    """A list that reads one page of rows, and large fields only if a column shows them."""
 
     #: A `tenantadmin.lib.http.admin.ReadOnlyAdmin`.
     model_admin: Any
@@ -69,7 +69,7 @@ class LightList(_ChangeList):
         return rows.defer(*large.difference(name_of(column) for column in self.list_display))
 
     def get_ordering(self, request: HttpRequest, queryset: QuerySet[Any]) -> list[str | Combinable]:
-        """Return the order of the list, or that by a column which an index serves."""
+        """Return the default order of the list, or the order by the chosen column, which has an index."""
         column = self._chosen_column()
         if column is not None:
             sign = "-" if self.params[ORDER_VAR].startswith("-") else ""
@@ -78,9 +78,9 @@ class LightList(_ChangeList):
         return super().get_ordering(request, queryset)
 
     def _chosen_column(self) -> str | None:
-        """Return the field to sort by, if the address names one that the list can be sorted by."""
+        """Return the field to sort by, if the URL names a sortable column."""
         number = self.params.get(ORDER_VAR, "").removeprefix("-")
-        # More digits are no number of a column, and too many are no number for Python.
+        # Longer numbers are not columns, and Python refuses to parse very long ones.
         if not (number.isdecimal() and len(number) < 3 and int(number) < len(self.list_display)):
             return None
         name = name_of(self.list_display[int(number)])
@@ -103,7 +103,7 @@ class LightList(_ChangeList):
         shown = found[: self.list_per_page]
         self.model_admin.prepare(shown)
         self.result_list: Any = shown
-        # There is no count: these are what the templates of a list look at.
+        # There is no count. The templates of a list read these attributes.
         self.result_count = self.full_result_count = len(shown)
         self.show_full_result_count = self.can_show_all = self.multi_page = False
         self.show_admin_actions = True
@@ -126,20 +126,20 @@ def _fields(model: type[models.Model], ordering: Sequence[str]) -> list[models.F
 
 
 def _cursor(row: models.Model, ordering: Sequence[str]) -> str:
-    """Return what a page that begins behind ``row`` has in its address."""
+    """Return the cursor of the page that starts after ``row``."""
     values = [field.value_to_string(row) for field in _fields(type(row), ordering)]
     return base64.urlsafe_b64encode(json.dumps(values).encode()).decode()
 
 
 def _is_storable(text: object) -> bool:
-    """Return True for a text that PostgreSQL can compare with: no NUL and no half of a surrogate pair."""
+    """Return True if PostgreSQL can store the text: no NUL and no lone surrogate."""
     return isinstance(text, str) and not any(
         character == "\0" or "\ud800" <= character <= "\udfff" for character in text
     )
 
 
 def _behind(rows: QuerySet[Any], ordering: Sequence[str], cursor: str) -> QuerySet[Any]:
-    """Return the rows behind the one of which ``cursor`` was made.
+    """Return the rows after the row of ``cursor``.
 
     Raises:
         IncorrectLookupParameters: the cursor is not from this list.
@@ -153,7 +153,7 @@ def _behind(rows: QuerySet[Any], ordering: Sequence[str], cursor: str) -> QueryS
     except (ValueError, ValidationError) as error:
         raise IncorrectLookupParameters from error
     compare = LessThan if ordering[0].startswith("-") else GreaterThan
-    # A comparison of whole rows, because an index finds the first row of the page by it.
+    # Compare whole rows, because an index then finds the first row of the page.
     here = Func(*(F(field.name) for field in fields), function="ROW", output_field=models.TextField())
     there = Func(
         *(Value(value, output_field=field) for field, value in zip(fields, values, strict=True)),

@@ -1,4 +1,4 @@
-"""Search for rows of the admin site by whole values and by how they begin, which indexes find."""
+"""Search rows of the admin site by whole values and prefixes, which indexes find."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from django.db.models.constants import LOOKUP_SEP
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-#: Rows of another model that are looked at, such as users whose address begins so.
+#: At most this many rows of another model are considered, such as users whose email has the prefix.
 MAX_RELATED: Final = 100
-#: The condition that no row meets.
+#: A condition that no row meets.
 NONE: Final = Q(pk__in=[])
 
 
 def matching(model: type[models.Model], lookups: Iterable[str], term: str) -> Q:
-    """Return the condition for rows of which one of ``lookups`` matches the whole ``term``.
+    """Return the condition for rows in which one of ``lookups`` matches the whole ``term``.
 
-    A lookup is that of a field, such as ``email__startswith``; without a comparison it means the whole value.
-    Rows of another model (``user__email``) are looked up on their own, so that no query joins large tables.
+    A lookup is a Django lookup such as ``email__startswith``; ``email`` means the whole value. Rows of
+    another model (``user__email``) are found by a query of their own, so that no query joins large tables.
     """
     condition = NONE
     if "\0" not in term:
@@ -61,6 +61,6 @@ def _value(field: Any, term: str) -> Any:
             return UUID(term)
         if isinstance(field, models.DateField):
             return dt.date.fromisoformat(term)
-        # Addresses are stored so.
+        # Emails are stored in this form.
         return unicodedata.normalize("NFC", term).lower() if "@" in term else term
     return None

@@ -20,7 +20,7 @@ _PIECE_ROWS: Final = 500
 
 
 def stream_csv(name: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> StreamingHttpResponse:
-    """Return a response with the file ``name``, which reads ``rows`` while it is sent."""
+    """Return a response with the file ``name``. It reads ``rows`` while it is sent."""
     return StreamingHttpResponse(
         _pieces(chain([header], rows)),
         content_type="text/csv; charset=utf-8",
@@ -37,7 +37,7 @@ def _pieces(rows: Iterable[Sequence[object]]) -> Iterator[bytes]:
 
 
 def _text(value: object) -> str:
-    """Return a value as the text of a cell; None is an empty one."""
+    """Return a value as the text of a cell; None is empty."""
     if isinstance(value, dt.datetime):
         return format_timestamp(value)
     return "" if value is None else str(value)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class DenyByDefault(BasePermission):
-    """The permission of a view that sets none: refuse everybody."""
+    """The permission of a view that sets none: refuse every request."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:  # noqa: ARG002
         return False

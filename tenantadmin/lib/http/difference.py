@@ -1,4 +1,4 @@
-"""The difference of two texts or documents, line by line."""
+"""The diff of two texts or documents, line by line."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _KINDS: Final = {"+": "added", "-": "removed", "@": "skip"}
 
 
 def diff_texts(before: str, after: str) -> list[tuple[str, str]]:
-    """Return the lines that differ and some around: (``added``, ``removed``, ``skip`` or empty, text)."""
+    """Return changed lines with some context: (``added``, ``removed``, ``skip`` or empty, text)."""
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=_CONTEXT)
     # The first two lines name files.
     return [(_KINDS.get(line[:1], ""), "…" if line[:1] == "@" else line[1:]) for line in list(lines)[2:]]
 
 
 def diff_documents(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the lines that differ in two JSON documents, as `diff_texts` does."""
+    """Return the diff of two JSON documents, in the form of `diff_texts`."""
     return diff_texts(_indented(before), _indented(after))
 
 

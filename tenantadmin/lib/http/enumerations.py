@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-#: Name and values, or where the values are. Other enumerations are named after their member.
+#: Name, and the values or their dotted path. Other enumerations are named after their member.
 ENUMERATIONS: Final = {
     "AdapterType": "accounts.serializers.tenants.ADAPTER_TYPES",
     "CacheStatus": "logs.columns.CACHE_STATUSES",

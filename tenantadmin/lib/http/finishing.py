@@ -1,4 +1,4 @@
-"""What is added to the generated contract as a whole, and changed for generators of clients."""
+"""Additions to the generated contract as a whole, and changes for generators of clients."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _RETRIED: Final = frozenset({"429", "503"})
 
 
 def finish_contract(result: dict[str, Any], generator: Any, **_: Any) -> dict[str, Any]:  # noqa: ARG001
-    """Add what belongs to all operations: the errors, headers, descriptions, security (a hook)."""
+    """Add errors, headers, descriptions and security to all operations (a hook of drf-spectacular)."""
     components = result.setdefault("components", {})
     schemas = components["schemas"]
     schemas["ErrorCode"] = {
@@ -90,9 +90,9 @@ def _write_nullable(schema: dict[str, Any]) -> None:
 
 
 def _merge_equal_requests(result: dict[str, Any]) -> None:
-    """Use one schema for what is sent and what is answered, where both are the same.
+    """Use one schema for request and response where both are the same.
 
-    A client can then send back what it has read. Lengths are only declared for what is sent.
+    A client can then send back what it has read. Lengths are declared only for requests.
     """
     schemas = result["components"]["schemas"]
     while True:

@@ -29,7 +29,7 @@ from tenantadmin.lib.core.errors import (
     ValidationFailed,
 )
 
-#: Replacements, by code, for messages of DRF that name Python types or do not say what to do.
+#: Replacements by code for messages of DRF that name Python types or do not say what to do.
 _PLAIN_MESSAGES: Final = {
     "not-a-list": "Send an array.",
     "not-a-dict": "Send a JSON object.",

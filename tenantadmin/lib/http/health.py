@@ -1,4 +1,4 @@
-"""Whether the process is ready: it reaches the database, Redis and the object store."""
+"""Readiness: can the process reach the database, Redis and the object store."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 #: After this time without an answer, a server counts as unreachable.
 TIMEOUT_SECONDS: Final = 2
-#: After this time a check has failed, whatever it waits for.
+#: A check that takes longer has failed, for whatever reason.
 DEADLINE_SECONDS: Final = 4.0
 
 

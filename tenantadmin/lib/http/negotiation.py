@@ -59,7 +59,7 @@ def accepts_gzip(request: Request) -> bool:
 
 def _ranges(accept: str) -> Iterator[MediaType]:
     for part in accept.split(","):
-        # Skip a range with a parameter in an unknown charset.
+        # Skip a range whose parameter has an unknown charset.
         with suppress(ValueError):
             yield MediaType(part)
 

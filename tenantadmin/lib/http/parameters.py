@@ -21,7 +21,7 @@ ETAG = OpenApiParameter(
     response=[200, 201, 304],
     description="A strong entity tag of this state.",
 )
-#: Where to read what was made, or where a browser goes on.
+#: The address of a new resource, or the next address of a browser.
 LOCATION = OpenApiParameter(
     "Location",
     OpenApiTypes.URI_REF,
@@ -32,7 +32,7 @@ LOCATION = OpenApiParameter(
 )
 #: The number of a revision.
 SEQ = OpenApiParameter("seq", {"type": "integer", "minimum": 0}, OpenApiParameter.PATH)
-#: Prevents that a caller overwrites a change that it has not seen.
+#: Prevents a caller from overwriting a change that it has not seen.
 IF_MATCH = OpenApiParameter(
     "If-Match",
     OpenApiTypes.STR,

@@ -1,4 +1,4 @@
-"""How drf-spectacular describes an operation: its names, and the errors that all operations share.
+"""Description of an operation by drf-spectacular: its names, and the errors of all operations.
 
 `tenantadmin.lib.http.finishing` changes the contract as a whole.
 """
@@ -64,7 +64,7 @@ class ContractSchema(AutoSchema):
         return component_name(type(serializer), direction)
 
     def map_parsers(self) -> list[str]:
-        """Declare JSON alone. Generators of clients fail on two types of one body; the text names forms."""
+        """Declare only JSON. Client generators fail on two types of one body; the description names forms."""
         return ["application/json"]
 
     def get_auth(self) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tenantadmin.lib.core.structs import JsonStruct
 
-#: Items that are rendered at a time.
+#: Number of items that are rendered at a time.
 _BATCH: Final = 500
 #: Bytes of items that are kept in memory; more are kept in a temporary file.
 _MAX_SPOOLED: Final = 1 << 20
@@ -28,7 +28,7 @@ _NO_ITEMS: Final = _ITEMS + b"]"
 def stream_links(
     answer: JsonStruct, items: Iterable[JsonStruct], *, headers: Mapping[str, str] | None = None
 ) -> StreamingHttpResponse:
-    """Return a response with ``answer``, whose links have no items, and read ``items`` while it is sent."""
+    """Return a response with ``answer``, and add ``items`` to its links while it is sent."""
     return StreamingHttpResponse(
         _write(answer, iter(items)), content_type="application/json", headers=dict(headers or {})
     )
@@ -69,7 +69,7 @@ def _write_documents(
     head, tail = dump_json(answer).split(_NO_ITEMS, 1)
     member = dump_json(name) + b":["
     before, after = tail.split(b"," + member + b"]", 1)
-    # The items wait here until the documents are sent, so that both are from one reading of the database.
+    # Keep the items until the documents are sent, so that both come from one read of the database.
     with SpooledTemporaryFile(max_size=_MAX_SPOOLED) as items:
         yield b"{" + member
         separator = b""

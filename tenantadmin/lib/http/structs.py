@@ -1,4 +1,4 @@
-"""How drf-spectacular describes a `JsonStruct`. `tenantadmin.lib.http.schema` imports it."""
+"""Description of a `JsonStruct` by drf-spectacular. `tenantadmin.lib.http.schema` imports it."""
 
 from __future__ import annotations
 

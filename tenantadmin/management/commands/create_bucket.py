@@ -1,4 +1,4 @@
-"""``manage.py create_bucket``: make the bucket of the object store if there is none."""
+"""``manage.py create_bucket``: create the bucket of the object store if there is none."""
 
 from __future__ import annotations
 

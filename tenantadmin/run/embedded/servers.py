@@ -35,15 +35,15 @@ if TYPE_CHECKING:
 _START_SECONDS = 60.0
 _STOP_SECONDS = 40.0
 _POLL_SECONDS = 0.02
-#: Monitors that this process started. They are kept to reap those that end before it; most end later.
+#: Monitors that this process started, kept to reap monitors that end before it. Most end later.
 _monitors: list[subprocess.Popen[bytes]] = []
-#: A larger log is renamed to `<name>.log.1` at the next start, and replaces the one of that name.
+#: A larger log is renamed to `<name>.log.1` at the next start, replacing that file.
 _MAX_LOG_BYTES = 10 * 2**20
 
 
 @dataclass(frozen=True)
 class Server:
-    """A server that runs."""
+    """A running server."""
 
     name: str
     lock_path: Path

@@ -1,4 +1,4 @@
-"""Receive the body of a request: within a time, at a least rate, and in a bounded amount of memory."""
+"""Receive the body of a request, with limits on time, rate and memory."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BodyLimits:
-    """What a client may send, and how slowly.
+    """Limits on bodies.
 
     Attributes:
         max_bytes: the largest body. Contract: Limits.
-        seconds: within which the whole body must arrive.
+        seconds: the time in which the whole body must arrive.
         first_seconds: the time without any progress. Each KiB that arrives adds a second, up to ``seconds``.
-        held_bytes: of all bodies in one process that are not answered yet.
+        held_bytes: the size of all unanswered bodies in one process.
         drain_bytes, drain_seconds: how much of a body that is too large is read and thrown away after the
             answer. Otherwise a client that sends its whole body before it reads sees a broken connection.
     """
@@ -36,7 +36,7 @@ class BodyLimits:
     drain_seconds: float = 5.0
 
     def seconds_for(self, received: int) -> float:
-        """Return how long a body may take of which ``received`` bytes have arrived."""
+        """Return how long a body may take, of which ``received`` bytes have arrived."""
         return min(self.seconds, self.first_seconds + received / 1024)
 
 

@@ -1,4 +1,4 @@
-"""From the scope of an ASGI request to the environment of a WSGI request (PEP 3333)."""
+"""Make the environment of a WSGI request (PEP 3333) from the scope of an ASGI request."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CONSTANT: Final[Mapping[str, Any]] = {
 # Clients may send any names.
 @lru_cache(maxsize=1000)
 def _key(name: bytes) -> str:
-    """Return the key in the environment of a header (lower case). Empty for a header to leave out."""
+    """Return the key of a header (lower-case name) in the environment; empty for an ignored header."""
     if b"_" in name:
         # X_Forwarded_For would have the key of X-Forwarded-For, which only trusted proxies set.
         return ""

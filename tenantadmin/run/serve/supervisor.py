@@ -48,7 +48,7 @@ class Supervisor:
         self._threads: list[threading.Thread] = []
         self._print_lock = threading.Lock()
         self._stopping = threading.Event()
-        #: Why to stop: what failed as a sentence, a signal, or an error in a thread. The first one counts.
+        #: Reasons to stop: a failure as a sentence, a signal, or an error in a thread. The first one counts.
         self._reasons: queue.SimpleQueue[str | signal.Signals | Exception] = queue.SimpleQueue()
 
     def run(
@@ -69,7 +69,7 @@ class Supervisor:
             stack.callback(self._kill)
             for name, command in self._commands.items():
                 process = self._start(name, command)
-                # The service can do without a reaper that somebody has killed.
+                # The service works without its reaper, if that was killed.
                 with contextlib.suppress(BrokenPipeError):
                     print(process.pid, file=reaping.stdin)
             # After the forks, which would copy the locks that threads hold.

@@ -1,6 +1,6 @@
 """The web server: granian with the limits of this service. `python -m tenantadmin.run.serve.web --help`
 
-It mends two things of granian:
+It changes two things of granian:
 
 - On Linux granian listens with SO_REUSEPORT. A second instance on the same port would start without an error
   and get half of the connections, perhaps with another configuration. Here it ends with a message.
