@@ -33,7 +33,7 @@ class TermsChanged(Conflict):
 
 
 class TosPublishResult(JsonStruct):
-    """``published`` is false if the document was already active."""
+    """``published`` is false where the document was active already."""
 
     hash: str
     published: bool

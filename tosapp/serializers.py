@@ -14,7 +14,7 @@ from tenantadmin.lib.http.serializers import StrictCharField, StrictSerializer
 
 
 class TosDocument(StrictSerializer):
-    """The text of the terms."""
+    """The terms, whole."""
 
     markdown = StrictCharField(allow_blank=True, trim_whitespace=False)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Detail(JsonStruct, kw_only=False):
-    """A place in the request, and the error there."""
+    """A place in the request, and what is wrong there."""
 
     component = "ErrorDetail"
 
