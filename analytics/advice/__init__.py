@@ -1,1 +1,1 @@
-"""Recommend changes to a ruleset, and measure what they did. See docs/advice.md."""
+"""Recommend changes of a ruleset, and measure the effect of accepted ones. See docs/advice.md."""

@@ -1,4 +1,4 @@
-"""Choose among options: the one that saves most, then the one that saves most of the rest, and so on."""
+"""Choose the option that saves most, then the option that saves most of the rest, and so on."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ if TYPE_CHECKING:
 
     from analytics.advice.options import Option
 
-#: An option that saves at most this much less is as good as the best one.
+#: An option counts as equal to the best one if it saves less by at most this share.
 _FEWER_RULES: Final = 0.02
 _SHORTER_TTL: Final = 0.03
 
 
 def choose(options: Sequence[Option], *, limit: int, minimum: float) -> list[tuple[Option, int]]:
-    """Return at most ``limit`` options with the ms that each saves beyond those before it.
+    """Return at most ``limit`` options, each with the ms that it saves beyond the options before it.
 
-    Of options that save about as much, the one with fewer rules is chosen (2 %), then the one with the
-    shorter lifetime (3 %), then the one for fewer statements. So each choice saves at least 95 % of the best.
+    Among options that save about as much, fewer rules win (within 2 %), then a shorter lifetime (within 3 %),
+    then fewer statements. So each choice saves at least 95 % of the best.
 
     Args:
         minimum: options that save less (in ms) are not chosen.

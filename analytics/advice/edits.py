@@ -1,4 +1,4 @@
-"""Small changes to a ruleset. Each names the rules that it is about, so that it reads well on its own."""
+"""Small changes to a ruleset. Each names the ids of its rules, so a reader needs no other context."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NOT_IN_SLUG: Final = re.compile(r"[^a-z0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """Add a rule before another one, or at the end."""
+    """Add a rule before the rule ``before``, or at the end."""
 
     rule: Mapping[str, Any]
     before: str | None = None
@@ -30,7 +30,7 @@ class Insert:
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """Replace a rule by another one with the same id."""
+    """Replace the rule that has the same id."""
 
     rule: Mapping[str, Any]
 
@@ -56,7 +56,7 @@ class Remove:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Move a rule before another one."""
+    """Move a rule before the rule ``before``."""
 
     rule_id: str
     before: str
@@ -73,7 +73,7 @@ Edit = Insert | Replace | Remove | Move
 
 
 def apply_edits(rules: Iterable[Mapping[str, Any]], edits: Iterable[Edit]) -> list[Mapping[str, Any]]:
-    """Return the rules after the edits. They must have the rules that the edits name."""
+    """Return the rules after the edits. Every rule that an edit names must exist."""
     changed = list(rules)
     for edit in edits:
         edit.apply(changed)
@@ -102,7 +102,7 @@ def _find(rules: Sequence[Mapping[str, Any]], rule_id: str) -> int:
 
 
 def new_rule_id(text: str, taken: Collection[str]) -> str:
-    """Return an id like ``cache-marketing`` that no rule has."""
+    """Return an id like ``cache-marketing`` that is not in ``taken``."""
     slug = _NOT_IN_SLUG.sub("-", text.lower()).strip("-")[:_MAX_SLUG].rstrip("-") or "rule"
     names = [slug, *(f"{slug}-{number}" for number in range(2, len(taken) + 3))]
     return next(name for name in names if name not in taken)

@@ -1,4 +1,4 @@
-"""Measure what a change of the rules did: the log, less what the rules before it would have done."""
+"""Measure the effect of a change of rules: the log minus a replay of the rules before the change."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def measure_effect(
 
     Args:
         connection: a DuckDB of the caller alone; temporary tables are left in it.
-        job: the days after the change. ``subject`` are the rules before it, ``current`` those with it.
+        job: the days after the change, with the rules before it as ``subject`` and after it as ``current``.
         predicted: the gain that was predicted for ``predicted_days`` days.
-        before: the files of as many days before the change; none if there are fewer.
+        before: the files of as many days before the change; empty if the log has fewer.
         report: called with the progress. It may raise an exception to end the measurement.
     """
     result = replay(connection, job, report=report)
@@ -94,7 +94,7 @@ def _compare(
 
 
 def _middle(bounds: Mapping[str, Any]) -> int:
-    """Return the likely value, else the one in the middle of the bounds."""
+    """Return the likely value, or the middle of the bounds if there is none."""
     likely = bounds["likely"]
     return int((bounds["low"] + bounds["high"]) // 2 if likely is None else likely)
 

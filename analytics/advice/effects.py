@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: The fewest and the most whole days that are measured.
+#: The least and the greatest number of whole days to measure.
 MIN_DAYS: Final = 3
 MAX_DAYS: Final = 28
 _WARMUP_DAYS: Final = 1
@@ -49,7 +49,7 @@ _WARMUP_DAYS: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class _Period:
-    """The whole days with data after a revision. ``closed_by`` is the next revision, if there is one."""
+    """The whole days with data after a revision. ``closed_by`` is the number of the next revision, if any."""
 
     first: date
     last: date
@@ -61,13 +61,15 @@ class _Period:
 
 
 def find_tenants_to_measure() -> list[UUID]:
-    """Return the tenants with recommendations that are accepted, or drafted, and not measured to the end."""
-    found = Recommendation.objects.filter(state__in=[State.ACCEPTED, State.DRAFTED])
-    return sorted(set(found.exclude(effect__state=Effect.State.CLOSED).values_list("tenant_id", flat=True)))
+    """Return the tenants with accepted or drafted recommendations whose measurement is not complete."""
+    recommendations = Recommendation.objects.filter(state__in=[State.ACCEPTED, State.DRAFTED])
+    return sorted(
+        set(recommendations.exclude(effect__state=Effect.State.CLOSED).values_list("tenant_id", flat=True))
+    )
 
 
 def measure_tenant_effects(store: ObjectStore, *, tenant_id: UUID) -> None:
-    """Measure the accepted recommendations of a tenant whose days or log changed since the last time.
+    """Measure each accepted recommendation of a tenant again if its days or its log changed.
 
     Raises:
         Busy: another worker measures this tenant.
@@ -75,54 +77,58 @@ def measure_tenant_effects(store: ObjectStore, *, tenant_id: UUID) -> None:
     with build_lock(tenant=tenant_id, period="effects", wait=False):
         settle_drafts(tenant_id)
         accepted = Recommendation.objects.filter(tenant_id=tenant_id, state=State.ACCEPTED)
-        for found in accepted.exclude(effect__state=Effect.State.CLOSED):
+        for recommendation in accepted.exclude(effect__state=Effect.State.CLOSED):
             seconds = settings.REPLAY_TIMEOUT_SECONDS
             limit = Limit(seconds=seconds, message=f"The replay took more than {seconds:g} seconds.")
             try:
-                run_at_low_priority(partial(_measure, store, found, limit), stop=limit.stop)
+                run_at_low_priority(partial(_measure, store, recommendation, limit), stop=limit.stop)
             except TenantNotFound:
                 return
             except ReplayEnded as error:
-                logger.warning("Cannot measure recommendation %s: %s", found.pk, error)
+                logger.warning("Cannot measure recommendation %s: %s", recommendation.pk, error)
 
 
-def _measure(store: ObjectStore, found: Recommendation, limit: Limit) -> None:
-    assert found.accepted_seq is not None  # noqa: S101 - the recommendation is accepted
-    old, new, following = _read_revisions(found)
+def _measure(store: ObjectStore, recommendation: Recommendation, limit: Limit) -> None:
+    assert recommendation.accepted_seq is not None  # noqa: S101 - the recommendation is accepted
+    old, new, following = _read_revisions(recommendation)
     if old is None or new is None:
         return
-    period = _find_period(found.tenant_id, new, following)
+    period = _find_period(recommendation.tenant_id, new, following)
     is_over = following is not None or period.days >= MAX_DAYS
     if period.days < MIN_DAYS:
         state = Effect.State.CLOSED if following is not None else Effect.State.WAITING
-        Effect.objects.update_or_create(pk=found.pk, defaults={"tenant_id": found.tenant_id, "state": state})
+        Effect.objects.update_or_create(
+            pk=recommendation.pk, defaults={"tenant_id": recommendation.tenant_id, "state": state}
+        )
         return
     rules = (old.document or {}).get("rules", [])
-    collected = collect_input(Request(found.tenant_id, rules, period.first, period.last, _WARMUP_DAYS, {}))
+    collected = collect_input(
+        Request(recommendation.tenant_id, rules, period.first, period.last, _WARMUP_DAYS, {})
+    )
     digest = _digest(collected, (new.document or {}).get("rules", []))
-    effect = Effect.objects.filter(pk=found.pk).first()
+    effect = Effect.objects.filter(pk=recommendation.pk).first()
     if effect is not None and effect.digest == digest and not is_over:
         return
     after = read_rules((new.document or {}).get("rules", []))
     job = replace(collected.as_job(store), current=after, in_force=[Ruleset(0, after)])
     Effect.objects.update_or_create(
-        pk=found.pk,
+        pk=recommendation.pk,
         defaults={
-            "tenant_id": found.tenant_id,
+            "tenant_id": recommendation.tenant_id,
             "state": Effect.State.CLOSED if is_over else Effect.State.MEASURING,
             "first_day": period.first,
             "last_day": period.last,
             "digest": digest,
             "measured_at": now(),
-            "result": {"closedBy": period.closed_by, **_compute(store, found, job, period, limit)},
+            "result": {"closedBy": period.closed_by, **_compute(store, recommendation, job, period, limit)},
         },
     )
 
 
-def _read_revisions(found: Recommendation) -> list[Revision | None]:
-    """Return the revisions of the rules before the recommendation, with it, and the next one."""
-    seq = found.accepted_seq or 0
-    revisions = DocumentHistory(RevisionKind.RULES, found.tenant_id).revisions()
+def _read_revisions(recommendation: Recommendation) -> list[Revision | None]:
+    """Return three revisions of the rules: before the recommendation, with it, and the next one."""
+    seq = recommendation.accepted_seq or 0
+    revisions = DocumentHistory(RevisionKind.RULES, recommendation.tenant_id).revisions()
     by_seq = {revision.seq: revision for revision in revisions.filter(seq__gte=seq - 1, seq__lte=seq + 1)}
     return [by_seq.get(number) for number in (seq - 1, seq, seq + 1)]
 
@@ -146,35 +152,39 @@ def _digest(collected: Input, after: Sequence[Any]) -> str:
 
 
 def _compute(
-    store: ObjectStore, found: Recommendation, job: Job, period: _Period, limit: Limit
+    store: ObjectStore, recommendation: Recommendation, job: Job, period: _Period, limit: Limit
 ) -> dict[str, Any]:
-    last_before = period.first - timedelta(days=2)  # the day of the change is neither before nor after
+    last_before = period.first - timedelta(
+        days=2
+    )  # the day of the change counts neither as before nor as after
     first_before = last_before - timedelta(days=period.days - 1)
-    days = partitions_with_file(tenant=found.tenant_id).filter(day__range=(first_before, last_before))
-    found_days = list(days.defer("hours"))
-    files = [DayFile(day.day, store.uri(key)) for day in found_days for key in day.files]
+    partitions = partitions_with_file(tenant=recommendation.tenant_id).filter(
+        day__range=(first_before, last_before)
+    )
+    days_before = list(partitions.defer("hours"))
+    files = [DayFile(day.day, store.uri(key)) for day in days_before for key in day.files]
     with replay_engine(store) as engine, limit.on(engine.connection):
         return measure_effect(
             engine.connection,
             job,
-            predicted=found.predicted["gain"],
-            predicted_days=(found.last_day - found.first_day).days + 1,
-            before=files if len(found_days) == period.days else (),
+            predicted=recommendation.predicted["gain"],
+            predicted_days=(recommendation.last_day - recommendation.first_day).days + 1,
+            before=files if len(days_before) == period.days else (),
             report=lambda _: limit.check(),
         )
 
 
 def read_effect(*, tenant_id: UUID, recommendation_id: UUID) -> Effect:
-    """Return the effect of an accepted recommendation; one that waits if it was not measured yet.
+    """Return the effect of an accepted recommendation. Before the first measurement its state is waiting.
 
     Raises:
         RecommendationNotFound: the tenant has no such recommendation.
         WrongState: it is not accepted.
     """
-    found = read_recommendation(tenant_id=tenant_id, recommendation_id=recommendation_id)
-    if found.state != State.ACCEPTED:
-        raise WrongState(state=found.state, allowed=State.ACCEPTED)
-    return Effect.objects.filter(pk=found.pk).first() or Effect(recommendation=found)
+    recommendation = read_recommendation(tenant_id=tenant_id, recommendation_id=recommendation_id)
+    if recommendation.state != State.ACCEPTED:
+        raise WrongState(state=recommendation.state, allowed=State.ACCEPTED)
+    return Effect.objects.filter(pk=recommendation.pk).first() or Effect(recommendation=recommendation)
 
 
 def list_effects(recommendations: Iterable[UUID]) -> dict[UUID, Effect]:

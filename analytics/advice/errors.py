@@ -10,7 +10,7 @@ class RecommendationNotFound(NotFound):
 
 
 class WrongState(Conflict):
-    """The recommendation was decided already."""
+    """The recommendation was already decided."""
 
     code = "conflict"
 

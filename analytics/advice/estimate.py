@@ -1,7 +1,7 @@
-"""Estimate what a lifetime would do with the requests for one result.
+"""Estimate the hits and executions of one result under a lifetime.
 
-As "Cache" and "Risk" of docs/replay.md, but sums alone, for one key at a time. A proposal is chosen by
-estimates; the numbers that it promises come from a whole replay.
+It follows "Cache" and "Risk" of docs/replay.md, but only counts, for one key at a time. Estimates choose the
+proposals; a replay computes the numbers that a proposal promises.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Estimate(NamedTuple):
-    """Counted requests. ``executions`` are those that run in the warehouse, revalidations included."""
+    """Counts of requests. ``executions`` run in the warehouse, and include revalidations."""
 
     hits: int = 0
     risk_low: int = 0
@@ -29,7 +29,7 @@ class Estimate(NamedTuple):
         return Estimate(*(mine + others for mine, others in zip(self, other, strict=True)))
 
 
-#: Nothing happens.
+#: No request.
 NOTHING: Final = Estimate()
 
 
@@ -37,7 +37,7 @@ def estimate(series: Series, lifetime: Lifetime, *, changes: Sequence[int], coun
     """Play one series of requests for the same result.
 
     Args:
-        changes: the sorted times at which a table that they read changed.
+        changes: the sorted times of changes of the tables that the requests read.
         counted_from: requests before this time (epoch ms) only fill the cache.
     """
     times, works, failing, markers = series.times, series.works, series.failing, lifetime.markers
@@ -61,7 +61,7 @@ def estimate(series: Series, lifetime: Lifetime, *, changes: Sequence[int], coun
         fresh = bisect_left(times, ready, index + 1, following)
         executions += index >= first
         if at < stale_until:
-            # This request and those that come before its result is there get the older result.
+            # The older result serves this request, and the requests before the new result is there.
             last = bisect_left(times, min(ready, stale_until), index + 1, fresh)
             begin = max(index, first)
             hits += max(last - begin, 0)
@@ -78,7 +78,7 @@ def estimate(series: Series, lifetime: Lifetime, *, changes: Sequence[int], coun
 
 
 def _count_after(changes: Sequence[int], moment: int, times: Sequence[int], begin: int, end: int) -> int:
-    """Count the requests at or after the first change that is later than ``moment``."""
+    """Count the requests that come at or after the first change after ``moment``."""
     change = bisect_right(changes, moment)
     if change == len(changes) or begin >= end:
         return 0

@@ -1,9 +1,9 @@
-"""Statements over ``proxy_logs`` that show why something is proposed.
+"""SQL over ``proxy_logs`` that supports a proposal.
 
-``days`` is the condition of the window.
+``days`` is the SQL condition that selects the days of the window.
 """
 
-# They are made of constants, days and compiled conditions.
+# The SQL has only constants, days and compiled conditions.
 # ruff: noqa: S608
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def statements_evidence(days: str, conditions: Mapping[str, Any], *, where: str) -> Evidence:
-    """Return the statements that match the conditions and ``where``, the dearest first."""
+    """Select the statements that match the conditions and ``where``, the most warehouse time first."""
     return Evidence(
         "statements",
         "SELECT standardizedSql, count(*) AS requests, count(DISTINCT parameterValues) AS differentValues,"
@@ -30,7 +30,7 @@ def statements_evidence(days: str, conditions: Mapping[str, Any], *, where: str)
 
 
 def changes_evidence(days: str, tables: Sequence[str]) -> Evidence:
-    """Return the statements that changed one of the tables."""
+    """Select the statements that changed one of the tables."""
     condition = compile_sql({"tables": {"containsAny": list(tables)}})
     return Evidence(
         "changes",
@@ -42,7 +42,7 @@ def changes_evidence(days: str, tables: Sequence[str]) -> Evidence:
 
 
 def rule_evidence(days: str, rule_id: str) -> Evidence:
-    """Return what became of the requests that a rule decided."""
+    """Count the requests that a rule decided, by cache status."""
     return Evidence(
         "statuses",
         "SELECT cacheStatus, missReason, count(*) AS requests, sum(warehouseExecutionTimeMs) AS warehouseMs"

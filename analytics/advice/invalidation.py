@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from analytics.advice.proposal import Current
     from analytics.advice.requests import Write
 
-#: Names in one list of a condition.
+#: The most names in one list of a condition.
 MAX_TABLES: Final = 50
 
 
 class Invalidator:
-    """What to do so that changes of tables invalidate a rule.
+    """A rule that fires when tables change: a new one, or an existing one that gets one more target.
 
     Attributes:
-        is_new: a rule is added. Otherwise an existing one gets one more target.
-        times: when it would have fired in the log (epoch ms, sorted).
-        tables: the tables whose changes fire it, as the log names them.
+        is_new: the rule must be added.
+        times: the sorted times (epoch ms) at which it would have fired in the log.
+        tables: a change of these tables fires it. Named as in the log.
     """
 
     def __init__(self, current: Current, writes: Sequence[Write], tables: frozenset[str]) -> None:
@@ -48,7 +48,7 @@ class Invalidator:
         )
 
     def edit(self, target: str, *, name: str, taken: Collection[str] = ()) -> Insert | Replace:
-        """Return the edit that makes it fire at ``target``."""
+        """Return the edit that makes the rule ``target`` one of its targets."""
         for document in self._current.documents:
             if document["id"] == self._existing:
                 return Replace({**document, "invalidateRules": [*document["invalidateRules"], target]})
@@ -66,7 +66,7 @@ class Invalidator:
 
 
 def _conditions(writes: Sequence[Write], tables: frozenset[str]) -> dict[str, Any]:
-    """Return conditions that these writes match: changes of the tables, as the writes name them."""
+    """Return conditions that match these writes to the tables, with the names that the writes use."""
     names = sorted(
         name
         for name in {name for write in writes for name in write.statement.names}

@@ -110,7 +110,7 @@ class Measurer:
 
     @property
     def warehouse_ms(self) -> int:
-        """What the warehouse spends under the current rules."""
+        """The warehouse time (ms) under the current rules."""
         return int(self._against["total"]["spentMs"])
 
     @property
@@ -125,7 +125,7 @@ class Measurer:
 
 
 def gain_between(total: Mapping[str, Any], against: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the difference of two counts of replays: what ``total`` has more than ``against``."""
+    """Return the counts of one replay minus the counts of another."""
     return {
         **{name: _difference(total[name], against[name]) for name in ("hits", "savedMs")},
         **{name: total[name] - against[name] for name in ("misses", "spentMs", "hitBytes")},
@@ -134,9 +134,10 @@ def gain_between(total: Mapping[str, Any], against: Mapping[str, Any]) -> dict[s
 
 
 def _difference(after: Mapping[str, int | None], before: Mapping[str, int | None]) -> dict[str, int | None]:
-    """Return the difference of bounds: of the lower ones, the likely ones and the upper ones, in order.
+    """Return the differences of the lower, the likely and the upper values, sorted.
 
-    The likely place between the bounds is that of each ruleset, so their difference may be outside of these.
+    Each ruleset has its own likely position between its bounds, so the likely difference can be outside the
+    other two. It is moved to the nearer one.
     """
     low, high = sorted((after[name] or 0) - (before[name] or 0) for name in ("low", "high"))
     likely = None

@@ -29,7 +29,7 @@ MAX_PROPOSALS: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """The rules with a recommendation, and the result of their replay."""
+    """The ruleset with a recommendation, and the result of its replay."""
 
     rules: Sequence[Mapping[str, Any]]
     result: Mapping[str, Any]
@@ -40,8 +40,8 @@ class Advice:
     """The result of mining.
 
     Attributes:
-        report: what was looked at, and what is not proposed: JSON.
-        recommendations: JSON, the repairs first, then by what they are likely to save.
+        report: the input, and the requests without a proposal, by reason: JSON.
+        recommendations: JSON; the repairs first, then the others by their estimate.
         replays: the replay of each recommendation, in the same order.
     """
 
@@ -85,20 +85,20 @@ def mine(
         job.first_day,
         job.last_day,
     )
-    mined = cache.mine(current)
-    found = [
+    cached = cache.mine(current)
+    proposals = [
         *leaks.propose(current),
         *invalidator.propose(current),
         *sorted(
-            (*mined.proposals, *ttl.propose(current), *swr.propose(current)),
+            (*cached.proposals, *ttl.propose(current), *swr.propose(current)),
             key=lambda proposal: -proposal.estimate,
         ),
         *order.propose(current),
         *bypass.propose(current),
     ]
     report(0.6)
-    refused = find_refusals(current, mined.options, proposed=mined.covered)
-    chosen = _choose([proposal for proposal in found if _is_wanted(proposal, dismissed)])
+    refused = find_refusals(current, cached.options, proposed=cached.covered)
+    chosen = _choose([proposal for proposal in proposals if _is_wanted(proposal, dismissed)])
     recommendations, replays = [], []
     for number, proposal in enumerate(chosen, start=1):
         prediction = measurer.predict(current.after(proposal.edits))
@@ -112,7 +112,7 @@ def mine(
             "calibration": measurer.calibration,
             "caveats": measurer.caveats,
             "warehouseMs": current.warehouse_ms,
-            "considered": mined.considered,
+            "considered": cached.considered,
             "notProposed": refused,
         },
         recommendations,
@@ -125,11 +125,11 @@ def _is_wanted(proposal: Proposal, dismissed: Mapping[str, int]) -> bool:
     return before is None or proposal.estimate >= 2 * max(before, 1)
 
 
-def _choose(found: Sequence[Proposal]) -> list[Proposal]:
-    """Return at most `MAX_PROPOSALS` in their order: the first of each kind, then the first of the others."""
-    kinds = [proposal.kind for proposal in found]
-    numbers = sorted(range(len(found)), key=lambda number: (kinds[number] in kinds[:number], number))
-    return [found[number] for number in sorted(numbers[:MAX_PROPOSALS])]
+def _choose(proposals: Sequence[Proposal]) -> list[Proposal]:
+    """Keep at most `MAX_PROPOSALS`, in order: the first of each kind, then the first of the rest."""
+    kinds = [proposal.kind for proposal in proposals]
+    numbers = sorted(range(len(proposals)), key=lambda number: (kinds[number] in kinds[:number], number))
+    return [proposals[number] for number in sorted(numbers[:MAX_PROPOSALS])]
 
 
 def _as_json(measurer: Measurer, proposal: Proposal, predicted: Mapping[str, Any]) -> dict[str, Any]:

@@ -41,13 +41,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: The days that are looked at, at most, with one more before them to fill the cache.
+#: The most days that a search reads. One more day before them fills the cache.
 DAYS: Final = 14
 _WARMUP_DAYS: Final = 1
 _LOCK: Final = "recommendations"
 _MARGIN: Final = timedelta(minutes=1)
 _UNDER_WAY: Final = Mining.UNDER_WAY
-#: Raise it when the same log would give other recommendations.
+#: Raise it when the same log and rules give other recommendations.
 _VERSION: Final = 2
 
 
@@ -72,7 +72,7 @@ def request_mining(*, tenant_id: UUID, actor: str) -> Mining:
 
 
 def queue_mining(*, tenant_id: UUID, actor: str) -> Mining:
-    """As `request_mining`, for the service itself: without a limit."""
+    """Queue a search without checking the rate limit. For scheduled jobs."""
     with transaction.atomic():
         mining, _ = Mining.objects.select_for_update().get_or_create(
             tenant_id=tenant_id, defaults={"state": Mining.State.DONE, "requested_by": actor}
@@ -94,21 +94,21 @@ def run_mining(store: ObjectStore, *, tenant_id: UUID) -> Mining | None:
     """
     with build_lock(tenant=tenant_id, period=_LOCK, wait=False):
         # The lock is free, so a search that is marked as running was killed. It starts again.
-        found = Mining.objects.filter(pk=tenant_id, state__in=_UNDER_WAY)
-        if not found.update(state=Mining.State.RUNNING, progress=0):
+        mining = Mining.objects.filter(pk=tenant_id, state__in=_UNDER_WAY)
+        if not mining.update(state=Mining.State.RUNNING, progress=0):
             return None
         seconds = max_seconds()
         limit = Limit(seconds=seconds, message=f"The search took more than {seconds:g} seconds.")
         try:
             run_at_low_priority(lambda: _search(store, tenant_id, limit), stop=limit.stop)
         except TenantNotFound:
-            found.delete()
+            mining.delete()
             return None
         except ReplayEnded as error:
-            found.update(state=Mining.State.FAILED, finished_at=now(), error=str(error))
+            mining.update(state=Mining.State.FAILED, finished_at=now(), error=str(error))
         except Exception as error:
             message = "The search failed. Request it again."
-            found.update(state=Mining.State.FAILED, finished_at=now(), error=message)
+            mining.update(state=Mining.State.FAILED, finished_at=now(), error=message)
             logger.exception("The search for tenant %s failed: %s", tenant_id, error)  # noqa: TRY401
     return Mining.objects.filter(pk=tenant_id).first()
 
@@ -120,14 +120,14 @@ def max_seconds() -> float:
 
 
 def find_tenants_to_mine() -> list[UUID]:
-    """Return the tenants with logs of the last days."""
+    """Return the tenants with logs in the last `DAYS` days."""
     since = now().date() - timedelta(days=DAYS)
     recent = Partition.objects.filter(day__gte=since).exclude(file="").order_by()
     return sorted(set(recent.values_list("tenant_id", flat=True)))
 
 
 def find_waiting_tenants() -> list[UUID]:
-    """Return the tenants whose search waits, or was killed."""
+    """Return the tenants whose search is queued or was killed."""
     waiting = []
     for mining in Mining.objects.filter(state__in=_UNDER_WAY):
         with suppress(Busy), build_lock(tenant=mining.pk, period=_LOCK, wait=False):
@@ -136,7 +136,7 @@ def find_waiting_tenants() -> list[UUID]:
 
 
 def _search(store: ObjectStore, tenant_id: UUID, limit: Limit) -> None:
-    """Search, and store what was found, unless the input is that of the last search.
+    """Search and store the result, unless the input is the same as in the last search.
 
     Raises:
         TenantNotFound: the tenant was deleted.
@@ -172,14 +172,14 @@ def _search(store: ObjectStore, tenant_id: UUID, limit: Limit) -> None:
 
 
 def _choose_days(tenant_id: UUID) -> tuple[date, date] | None:
-    """Return the first and the last day to look at; None without data. They are below the cap of rows."""
+    """Return the first and the last day to read, at most `REPLAY_MAX_ROWS` rows; None if there is no log."""
     partitions = partitions_with_file(tenant=tenant_id).order_by("-day")
-    found = list(partitions.values_list("day", "rows")[: DAYS + _WARMUP_DAYS])
-    if not found:
+    days = list(partitions.values_list("day", "rows")[: DAYS + _WARMUP_DAYS])
+    if not days:
         return None
-    last = first = found[0][0]
+    last = first = days[0][0]
     rows = 0
-    for day, count in found:
+    for day, count in days:
         rows += count
         if (last - day).days >= DAYS or rows > settings.REPLAY_MAX_ROWS:
             break
@@ -188,14 +188,16 @@ def _choose_days(tenant_id: UUID) -> tuple[date, date] | None:
 
 
 def _find_dismissed(tenant_id: UUID) -> list[tuple[str, str, int]]:
-    """Return the recommendations that stay dismissed: fingerprint, day of return, estimate in ms."""
-    newest = Recommendation.objects.filter(tenant_id=tenant_id, state=State.DISMISSED).order_by("decided_at")
+    """Return fingerprint, day of return and estimate (ms) of recommendations that stay dismissed."""
+    dismissed = Recommendation.objects.filter(tenant_id=tenant_id, state=State.DISMISSED).order_by(
+        "decided_at"
+    )
     today = now().date()
     return sorted(
         {
-            found.fingerprint: (found.fingerprint, str(found.until or ""), found.estimate_ms)
-            for found in newest
-            if found.until is None or found.until > today
+            row.fingerprint: (row.fingerprint, str(row.until or ""), row.estimate_ms)
+            for row in dismissed
+            if row.until is None or row.until > today
         }.values()
     )
 

@@ -1,4 +1,4 @@
-"""Options of caching: which requests, for how long, and what invalidates the results."""
+"""Options of caching: the requests, the lifetime, and the rule that invalidates the results."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from analytics.advice.proposal import Current
     from analytics.advice.requests import Series, Statement
 
-#: The most scopes, and the statements that are a scope of their own.
 MAX_SCOPES: Final = 400
-DEAREST: Final = 20
+#: The number of single statements that are tried as a scope, by warehouse time.
+MAX_STATEMENTS: Final = 20
 
 _BASE: Final[Mapping[str, Any]] = {"isReadOnly": True, "hasNonDeterministicFunctions": False}
 _BASE_CONDITION: Final = parse_conditions(_BASE)
@@ -30,7 +30,7 @@ _BASE_CONDITION: Final = parse_conditions(_BASE)
 
 @dataclass(frozen=True, eq=False)
 class Scope:
-    """Requests that one rule would cache: of a table, of a schema, or one statement."""
+    """The requests that one new rule would cache: a table, a schema or one statement."""
 
     name: str
     conditions: Mapping[str, Any]
@@ -40,7 +40,7 @@ class Scope:
 
 @dataclass(frozen=True, eq=False)
 class Option:
-    """A scope with a lifetime, with or without a rule that invalidates it. ``savings`` are by statement."""
+    """A scope with a lifetime, with or without an invalidator. ``savings`` are by statement number."""
 
     scope: Scope
     ttl_seconds: int
@@ -49,12 +49,12 @@ class Option:
 
     @property
     def rules(self) -> int:
-        """How many rules it adds."""
+        """The number of rules that it adds."""
         return 1 + (self.invalidator is not None and self.invalidator.is_new)
 
     @cached_property
     def saving(self) -> Saving:
-        """What it saves if nothing else is cached."""
+        """The sum of its savings, if no other option is chosen."""
         total = Saving()
         for saving in self.savings.values():
             total = total.plus(saving)
@@ -62,12 +62,12 @@ class Option:
 
 
 def find_options(current: Current) -> Iterator[Option]:
-    """Yield every scope with every lifetime, without and with an invalidator if its tables change."""
+    """Yield every scope with every lifetime. If its tables change, yield it with an invalidator too."""
     requests = current.requests
     by_statement: dict[int, list[Series]] = defaultdict(list)
     for series in current.series_of(NO_RULE):
         by_statement[series.statement.number].append(series)
-    #: What a statement saves with a lifetime depends on the scope only if that is invalidated.
+    # Without an invalidator, the saving of a statement is the same in every scope.
     never_invalidated: dict[tuple[int, int], Saving] = {}
     for scope in find_scopes(current):
         changed = frozenset[str]().union(*(statement.tables for statement in scope.statements))
@@ -92,7 +92,7 @@ def find_options(current: Current) -> Iterator[Option]:
 
 
 def find_scopes(current: Current) -> list[Scope]:
-    """Return the scopes, those with the most warehouse time first. None covers a per-user statement."""
+    """Return the scopes without per-user statements, the most warehouse time first."""
     spent: dict[int, int] = defaultdict(int)
     statements: dict[int, Statement] = {}
     for series in current.series_of(NO_RULE):
@@ -110,10 +110,10 @@ def find_scopes(current: Current) -> list[Scope]:
     by_text: dict[str, list[Statement]] = defaultdict(list)
     for number in sorted(statements):
         by_text[statements[number].text].append(statements[number])
-    dearest = sorted(statements.values(), key=lambda found: (-spent[found.number], found.number))
+    by_cost = sorted(statements.values(), key=lambda statement: (-spent[statement.number], statement.number))
     scopes += [
         Scope(text, {**_BASE, "standardizedSql": text}, tuple(by_text[text]), is_statement=True)
-        for text in (statement.text for statement in dearest[:DEAREST])
+        for text in (statement.text for statement in by_cost[:MAX_STATEMENTS])
     ]
     scopes.sort(
         key=lambda scope: (
@@ -123,16 +123,16 @@ def find_scopes(current: Current) -> list[Scope]:
             scope.name,
         )
     )
-    # Of scopes with the same statements, the first.
-    different = {scope.statements: scope for scope in reversed(scopes)}
+    # Several scopes may cover the same statements. Keep the first.
+    first_by_statements = {scope.statements: scope for scope in reversed(scopes)}
     return [
         scope
         for scope in scopes
-        if different[scope.statements] is scope
+        if first_by_statements[scope.statements] is scope
         and not any(statement.is_per_user for statement in scope.statements)
     ][:MAX_SCOPES]
 
 
 def is_candidate(statement: Statement) -> bool:
-    """Return True if a rule may cache it: it only reads, is deterministic, and its tables are known."""
+    """Return True if a rule may cache the statement: read-only, deterministic, with known tables."""
     return bool(statement.names) and statement.fits(_BASE_CONDITION)

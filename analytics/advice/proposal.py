@@ -1,4 +1,4 @@
-"""A proposed change of a ruleset, and the log that it is proposed from."""
+"""A proposed change of a ruleset, and the data that proposals are made from."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from analytics.replay.chain import Lifetime
     from rules.language import Rule
 
-#: At most this share of a rule's hits may be at risk of being stale.
+#: The largest share of a rule's hits that may be at risk of being stale.
 RISK_CAP: Final = 0.01
-#: A proposal must save at least this share of the warehouse's time.
+#: The smallest share of warehouse time that a proposal must save.
 MIN_SHARE: Final = 0.002
 #: The lifetimes that are tried, in seconds.
 TTLS: Final = (60, 300, 900, 3600, 14_400, 43_200, 86_400)
 
 
 class Kind(StrEnum):
-    """What a recommendation does."""
+    """The kinds of recommendations. docs/advice.md describes each."""
 
     CACHE = "cache"
     INVALIDATOR = "invalidator"
@@ -47,7 +47,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A statement over ``proxy_logs`` that shows why."""
+    """A named SQL statement over ``proxy_logs`` that supports a proposal."""
 
     name: str
     sql: str
@@ -58,9 +58,9 @@ class Proposal:
     """One change.
 
     Attributes:
-        subject: what it is about: tables, a statement or a rule. With the kind, it tells proposals apart.
-        why: sentences.
-        estimate: the estimated gain in ms of warehouse time; proposals that do not save time have 0.
+        subject: tables, a statement or the id of a rule. Kind and subject identify a proposal.
+        why: the reasons, one sentence each.
+        estimate: the estimated saving of warehouse time (ms); 0 for proposals that repair.
     """
 
     kind: Kind
@@ -78,13 +78,13 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Current:
-    """The current ruleset and what it does with the log.
+    """The current ruleset and its effect on the log.
 
     Attributes:
         documents: the rules as they are stored.
-        lifetimes: by the index of the rule, with the markers that the log gives it.
-        risk: low and high counts of hits at risk, and all hits, by rule id.
-        warehouse_ms: what the warehouse spends under these rules in the window.
+        lifetimes: by the index of the rule, with the rule's markers in the log.
+        risk: by rule id, the low and the high count of hits at risk, and the count of all hits.
+        warehouse_ms: the warehouse time in the window under these rules.
     """
 
     connection: DuckDBPyConnection
@@ -103,11 +103,11 @@ class Current:
 
     @property
     def days(self) -> str:
-        """The condition of the window, in SQL."""
+        """The SQL condition that selects the days of the window."""
         return f"day BETWEEN '{self.first_day}' AND '{self.last_day}'"
 
     def series_of(self, index: int) -> Sequence[Series]:
-        """Return the requests that the rule with this index decides and the cache serves."""
+        """Return the cacheable requests that the rule with this index decides."""
         return self.requests.by_rule.get(index, ())
 
     def cache_rules(self) -> list[tuple[int, Rule]]:
@@ -139,7 +139,7 @@ def is_within_cap(risk: int, hits: int) -> bool:
 
 
 def describe_seconds(seconds: int) -> str:
-    """Return a time for people: "12 hours"."""
+    """Return a readable duration, such as "12 hours"."""
     for unit, size in (("day", 86_400), ("hour", 3600), ("minute", 60)):
         if seconds >= size and seconds % size == 0:
             count = seconds // size

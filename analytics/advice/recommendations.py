@@ -29,17 +29,19 @@ if TYPE_CHECKING:
     from rules.ruleset import RulesetState
 
 State: Final = Recommendation.State
-#: The most recommendations in one list; those that were decided long ago are left out.
+#: The most recommendations in one list. The oldest decided ones are left out.
 _LISTED: Final = 100
 _STATES: Final = {state: number for number, state in enumerate(State)}
 
 
 def list_recommendations(*, tenant_id: UUID, state: str | None = None) -> list[Recommendation]:
-    """Return a tenant's recommendations: those to decide first, in order, then the newest."""
-    found = Recommendation.objects.filter(tenant_id=tenant_id)
+    """Return a tenant's recommendations by state, undecided ones first, and then the newest first."""
+    recommendations = Recommendation.objects.filter(tenant_id=tenant_id)
     if state is not None:
-        found = found.filter(state=state)
-    return sorted(found[:_LISTED], key=lambda row: (_STATES[State(row.state)], -row.mined_at.timestamp()))
+        recommendations = recommendations.filter(state=state)
+    return sorted(
+        recommendations[:_LISTED], key=lambda row: (_STATES[State(row.state)], -row.mined_at.timestamp())
+    )
 
 
 def read_recommendation(*, tenant_id: UUID, recommendation_id: UUID) -> Recommendation:
@@ -48,10 +50,10 @@ def read_recommendation(*, tenant_id: UUID, recommendation_id: UUID) -> Recommen
     Raises:
         RecommendationNotFound: the tenant has no such recommendation.
     """
-    found = Recommendation.objects.filter(tenant_id=tenant_id, pk=recommendation_id).first()
-    if found is None:
+    recommendation = Recommendation.objects.filter(tenant_id=tenant_id, pk=recommendation_id).first()
+    if recommendation is None:
         raise RecommendationNotFound
-    return found
+    return recommendation
 
 
 def draft_recommendation(
@@ -63,22 +65,22 @@ def draft_recommendation(
 
     Raises:
         RecommendationNotFound, TenantNotFound: there is no such recommendation or live tenant.
-        WrongState: it is not open.
-        RulesetMoved: the ruleset was written since.
-        TooManyDrafts: the tenant has as many drafts as it may have.
-        Conflict: it changed meanwhile.
+        WrongState: the recommendation is not open.
+        RulesetMoved: the ruleset was written after the search.
+        TooManyDrafts: the tenant has reached its limit of drafts.
+        Conflict: another caller changed the recommendation first.
     """
-    found = read_recommendation(tenant_id=tenant_id, recommendation_id=recommendation_id)
-    check_etag(recommendation_etag(found))
-    _require_state(found, State.OPEN)
-    rules = _rules_with(found)
+    recommendation = read_recommendation(tenant_id=tenant_id, recommendation_id=recommendation_id)
+    check_etag(recommendation_etag(recommendation))
+    _require_state(recommendation, State.OPEN)
+    rules = _rules_with(recommendation)
     with transaction.atomic():
         draft = create_draft(
             tenant_id=tenant_id,
-            document={"name": found.title[:200], "rules": rules, "baseSeq": found.seq},
+            document={"name": recommendation.title[:200], "rules": rules, "baseSeq": recommendation.seq},
             actor=actor,
         )
-        _change(found, state=State.DRAFTED, draft_id=draft.pk)
+        _change(recommendation, state=State.DRAFTED, draft_id=draft.pk)
     return draft
 
 
@@ -89,26 +91,34 @@ def accept_recommendation(
 
     Raises:
         RecommendationNotFound, TenantNotFound: there is no such recommendation or live tenant.
-        WrongState: it was decided already.
-        RulesetMoved: the ruleset was written since.
-        RulesetRejected, ValidationFailed, PlanLimitExceeded: as `write_ruleset`.
-        Conflict: it or the ruleset changed meanwhile.
+        WrongState: the recommendation was already decided.
+        RulesetMoved: the ruleset was written after the search.
+        RulesetRejected, ValidationFailed, PlanLimitExceeded: see `write_ruleset`.
+        Conflict: another caller changed the recommendation or the ruleset first.
     """
-    found = read_recommendation(tenant_id=tenant_id, recommendation_id=recommendation_id)
-    check_etag(recommendation_etag(found))
-    _require_state(found, *Recommendation.UNDECIDED)
-    rules = _rules_with(found)
+    recommendation = read_recommendation(tenant_id=tenant_id, recommendation_id=recommendation_id)
+    check_etag(recommendation_etag(recommendation))
+    _require_state(recommendation, *Recommendation.UNDECIDED)
+    rules = _rules_with(recommendation)
     with transaction.atomic():
-        # The first of several callers has the row; the others find another version.
-        _change(found, state=State.ACCEPTED, decided_by=actor, decided_at=now(), accepted_seq=found.seq + 1)
+        # Of several callers at once, the first changes the version; the others raise Conflict here.
+        _change(
+            recommendation,
+            state=State.ACCEPTED,
+            decided_by=actor,
+            decided_at=now(),
+            accepted_seq=recommendation.seq + 1,
+        )
         written = write_ruleset(
             tenant_id=tenant_id,
-            document={"rules": rules, "seq": found.seq},
+            document={"rules": rules, "seq": recommendation.seq},
             actor=actor,
-            summary={"recommendation": {"recommendationId": str(found.pk), "title": found.title}},
+            summary={
+                "recommendation": {"recommendationId": str(recommendation.pk), "title": recommendation.title}
+            },
         )
-        if found.draft_id is not None:
-            RuleDraft.objects.filter(tenant=tenant_id, pk=found.draft_id).delete()
+        if recommendation.draft_id is not None:
+            RuleDraft.objects.filter(tenant=tenant_id, pk=recommendation.draft_id).delete()
     return written
 
 
@@ -121,32 +131,32 @@ def dismiss_recommendation(
     until: date | None,
     check_etag: Callable[[str], None],
 ) -> Recommendation:
-    """Dismiss a recommendation: for ever, or until a day.
+    """Dismiss a recommendation, for ever or until the day ``until``.
 
-    It comes back when the day has come, or when it would save twice as much.
+    It comes back on that day, or earlier if it would save twice as much.
 
     Raises:
         RecommendationNotFound: the tenant has no such recommendation.
-        WrongState: it was decided already.
+        WrongState: the recommendation was already decided.
         ValidationFailed: ``until`` is not in the future.
-        Conflict: it changed meanwhile.
+        Conflict: another caller changed the recommendation first.
     """
     if until is not None and until <= now().date():
         raise ValidationFailed.at("/until", "out-of-range", "'until' must be a day in the future.")
-    found = read_recommendation(tenant_id=tenant_id, recommendation_id=recommendation_id)
-    check_etag(recommendation_etag(found))
-    _require_state(found, *Recommendation.UNDECIDED)
+    recommendation = read_recommendation(tenant_id=tenant_id, recommendation_id=recommendation_id)
+    check_etag(recommendation_etag(recommendation))
+    _require_state(recommendation, *Recommendation.UNDECIDED)
     with transaction.atomic():
         _change(
-            found,
+            recommendation,
             state=State.DISMISSED,
             decided_by=actor,
             decided_at=now(),
             reason=reason,
             until=until,
         )
-        _record(EventKind.RECOMMENDATION_DISMISSED, found, actor, reason=reason)
-    return found
+        _record(EventKind.RECOMMENDATION_DISMISSED, recommendation, actor, reason=reason)
+    return recommendation
 
 
 def reopen_recommendation(
@@ -156,68 +166,70 @@ def reopen_recommendation(
 
     Raises:
         RecommendationNotFound: the tenant has no such recommendation.
-        WrongState: it is not dismissed.
-        SameIsOpen: a newer one with the same subject is open.
-        Conflict: it changed meanwhile.
+        WrongState: the recommendation is not dismissed.
+        SameIsOpen: a newer recommendation with the same subject is open.
+        Conflict: another caller changed the recommendation first.
     """
-    found = read_recommendation(tenant_id=tenant_id, recommendation_id=recommendation_id)
-    check_etag(recommendation_etag(found))
-    _require_state(found, State.DISMISSED)
+    recommendation = read_recommendation(tenant_id=tenant_id, recommendation_id=recommendation_id)
+    check_etag(recommendation_etag(recommendation))
+    _require_state(recommendation, State.DISMISSED)
     try:
         with transaction.atomic():
-            _change(found, state=State.OPEN, decided_by="", decided_at=None, reason="", until=None)
-            _record(EventKind.RECOMMENDATION_REOPENED, found, actor)
+            _change(recommendation, state=State.OPEN, decided_by="", decided_at=None, reason="", until=None)
+            _record(EventKind.RECOMMENDATION_REOPENED, recommendation, actor)
     except IntegrityError:
         raise SameIsOpen from None
-    return found
+    return recommendation
 
 
-def _record(kind: EventKind, found: Recommendation, actor: str, *, reason: str = "") -> None:
+def _record(kind: EventKind, recommendation: Recommendation, actor: str, *, reason: str = "") -> None:
     record_event(
         kind,
         actor=actor,
-        subject=str(found.pk),
-        tenant_id=found.tenant_id,
-        after={"kind": found.kind, "title": found.title},
+        subject=str(recommendation.pk),
+        tenant_id=recommendation.tenant_id,
+        after={"kind": recommendation.kind, "title": recommendation.title},
         reason=reason,
     )
 
 
-def _require_state(found: Recommendation, *allowed: str) -> None:
-    if found.state not in allowed:
-        raise WrongState(state=found.state, allowed=" or ".join(allowed))
+def _require_state(recommendation: Recommendation, *allowed: str) -> None:
+    if recommendation.state not in allowed:
+        raise WrongState(state=recommendation.state, allowed=" or ".join(allowed))
 
 
-def _rules_with(found: Recommendation) -> list[Any]:
-    current = read_ruleset(found.tenant_id)
-    if current.seq != found.seq:
-        raise RulesetMoved(base=found.seq, current=current.seq)
-    return apply_edits(current.rules, read_edits(found.patch))
+def _rules_with(recommendation: Recommendation) -> list[Any]:
+    current = read_ruleset(recommendation.tenant_id)
+    if current.seq != recommendation.seq:
+        raise RulesetMoved(base=recommendation.seq, current=current.seq)
+    return apply_edits(current.rules, read_edits(recommendation.patch))
 
 
-def _change(found: Recommendation, **changes: Any) -> None:
-    """Write changes, if nobody has changed it since it was read.
+def _change(recommendation: Recommendation, **changes: Any) -> None:
+    """Write changes if the stored version is still the version that was read.
 
     Raises:
-        Conflict: somebody has.
+        Conflict: another caller changed the recommendation first.
     """
-    changes["version"] = found.version + 1
-    if not Recommendation.objects.filter(pk=found.pk, version=found.version).update(**changes):
+    changes["version"] = recommendation.version + 1
+    if not Recommendation.objects.filter(pk=recommendation.pk, version=recommendation.version).update(
+        **changes
+    ):
         raise Conflict
     for name, value in changes.items():
-        setattr(found, name, value)
+        setattr(recommendation, name, value)
 
 
 def settle_drafts(tenant_id: UUID) -> None:
     """Accept the recommendations whose drafts were published, and open those whose drafts were deleted."""
     drafted = Recommendation.objects.filter(tenant_id=tenant_id, state=State.DRAFTED)
-    for found in drafted:
-        if found.draft_id and RuleDraft.objects.filter(pk=found.draft_id).exists():
+    for recommendation in drafted:
+        if recommendation.draft_id and RuleDraft.objects.filter(pk=recommendation.draft_id).exists():
             continue
         revision = (
             DocumentHistory(RevisionKind.RULES, tenant_id)
             .revisions()
-            .filter(summary__draft__draftId=str(found.draft_id))
+            .filter(summary__draft__draftId=str(recommendation.draft_id))
             .first()
         )
         changes: dict[str, Any] = {"state": State.OPEN, "draft_id": None}
@@ -228,11 +240,13 @@ def settle_drafts(tenant_id: UUID) -> None:
                 "decided_at": revision.changed_at,
                 "accepted_seq": revision.seq,
             }
-        drafted.filter(pk=found.pk, version=found.version).update(**changes, version=found.version + 1)
+        drafted.filter(pk=recommendation.pk, version=recommendation.version).update(
+            **changes, version=recommendation.version + 1
+        )
 
 
-def recommendation_etag(found: Recommendation) -> str:
-    return strong_etag("recommendation", found.pk, found.version)
+def recommendation_etag(recommendation: Recommendation) -> str:
+    return strong_etag("recommendation", recommendation.pk, recommendation.version)
 
 
 def recommendation_as_json(found: Recommendation) -> dict[str, Any]:

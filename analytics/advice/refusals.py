@@ -1,4 +1,4 @@
-"""What is not proposed, and why: so that an empty list convinces."""
+"""Explain why requests got no recommendation."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ REASONS: Final = {
 
 @dataclass
 class Refusal:
-    """Requests for which nothing is proposed. ``warehouse_ms`` is what they take."""
+    """Requests without a proposal, for one reason. ``warehouse_ms`` is their warehouse time."""
 
     code: str
     requests: int = 0
@@ -60,18 +60,18 @@ class Refusal:
 def find_refusals(
     current: Current, options: Iterable[Option], *, proposed: frozenset[int]
 ) -> list[dict[str, Any]]:
-    """Return, by reason, the requests that go to the warehouse and for which nothing is proposed.
+    """Return, by reason, the requests that go to the warehouse and got no proposal.
 
     Args:
         proposed: the numbers of the statements that a proposal covers.
     """
     refusals = {code: Refusal(code) for code in REASONS}
-    could_save = _find_unsafe(options)
+    unsafe = _find_unsafe(options)
     for series in current.series_of(NO_RULE):
         statement = series.statement
         if statement.number in proposed:
             continue
-        code = _find_reason(statement, is_unsafe=statement.number in could_save)
+        code = _find_reason(statement, is_unsafe=statement.number in unsafe)
         refusals[code].add(statement.text, requests=len(series.times), ms=sum(series.works))
     for text, requests, ms in _find_decided(current):
         refusals["decided-not-to-cache"].add(text, requests=requests, ms=ms)
@@ -92,7 +92,7 @@ def _find_reason(statement: Statement, *, is_unsafe: bool) -> str:
 
 
 def _find_unsafe(options: Iterable[Option]) -> set[int]:
-    """Return the statements that would be hit, if not so many of the hits were at risk."""
+    """Return the statements whose options were refused only because of stale risk."""
     return {
         number
         for option in options

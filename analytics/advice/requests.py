@@ -1,4 +1,4 @@
-"""What the log holds, by statement: requests for each result, and the changes of tables."""
+"""The requests of the log by statement and result, and the changes of tables."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from analytics.replay.outcome import Outcome
     from rules.conditions.model import Condition
 
-#: The columns that tell statements apart, and that proposed rules may read.
+#: The columns that distinguish statements. Proposed rules read only these and the statement.
 STATEMENT_COLUMNS: Final = ("tables", "isReadOnly", "isDataChange", "isDDL", "hasNonDeterministicFunctions")
 NO_RULE: Final = -1
 
@@ -43,32 +43,32 @@ class Statement:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The names of its tables as the log has them."""
+        """The names of its tables as in the log."""
         names = self.request["tables"]
         return names if isinstance(names, frozenset) else frozenset()
 
     @cached_property
     def tables(self) -> frozenset[str]:
-        """Its tables, in lower case and without quotes."""
+        """The names of its tables in lower case and without quotes."""
         return read_tables(self.tables_text)
 
     @cached_property
     def changed(self) -> frozenset[str]:
-        """The tables that it changes when it changes something."""
+        """The tables that the statement changes if it changes data."""
         return find_changed_tables(self.text, self.tables)
 
     @property
     def is_per_user(self) -> bool:
-        """Return True if it calls a function whose result depends on the user or the session."""
+        """True if the statement calls a function whose result depends on the user or the session."""
         return _PER_USER.search(self.text) is not None
 
     def fits(self, condition: Condition) -> bool:
-        """Return True if a rule with these conditions matches it. They read no other columns."""
+        """Return True if a condition, which reads only `STATEMENT_COLUMNS` and the statement, matches."""
         return matches(condition, self.request)
 
 
 class ByTable:
-    """Statements by the names of their tables."""
+    """An index of statements by the names of their tables."""
 
     def __init__(self, statements: Iterable[Statement]) -> None:
         self._by_name: dict[str, list[Statement]] = {}
@@ -77,21 +77,24 @@ class ByTable:
                 self._by_name.setdefault(name, []).append(statement)
 
     def find(self, pattern: str) -> list[Statement]:
-        """Return, by number, those that match ``{"tables": {"containsAny": [pattern]}}``."""
+        """Return the statements that ``{"tables": {"containsAny": [pattern]}}`` matches, by number."""
         names = (
             [name for name in self._by_name if glob_matches(pattern, name)] if "*" in pattern else [pattern]
         )
-        found = {statement for name in names for statement in self._by_name.get(name, ())}
-        return sorted(found, key=lambda statement: statement.number)
+        statements = {statement for name in names for statement in self._by_name.get(name, ())}
+        return sorted(statements, key=lambda statement: statement.number)
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Requests for the same result that the same rule decides, in order. Whole numbers; times in ms.
+    """The requests for one result that one rule decides, in order.
 
     Attributes:
-        rule: the index of the rule; `NO_RULE` if there is none.
-        is_hidden: their literals are hidden, and they are merged as if these were equal: an upper bound.
+        rule: the index of the rule, or `NO_RULE`.
+        is_hidden: the log hides their literals. They are counted as one result, which gives an upper bound.
+        times: epoch ms.
+        works: the time in the warehouse, in ms.
+        failing: 1 for requests that failed, else 0.
     """
 
     statement: Statement
@@ -104,7 +107,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """The times (epoch ms) at which runs of a statement had changed data or schema."""
+    """A statement that changed data or schema, and the times (epoch ms) at which its runs ended."""
 
     statement: Statement
     times: Sequence[int]
@@ -112,7 +115,7 @@ class Write:
 
 @dataclass(frozen=True, eq=False)
 class Requests:
-    """The log under the current ruleset."""
+    """The requests of the log as the current ruleset decides them."""
 
     statements: Sequence[Statement]
     series: Sequence[Series]
@@ -121,18 +124,18 @@ class Requests:
 
     @cached_property
     def by_rule(self) -> Mapping[int, Sequence[Series]]:
-        found: dict[int, list[Series]] = {}
+        by_rule: dict[int, list[Series]] = {}
         for series in self.series:
-            found.setdefault(series.rule, []).append(series)
-        return found
+            by_rule.setdefault(series.rule, []).append(series)
+        return by_rule
 
     @cached_property
     def _changes_by_table(self) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {}
+        by_table: dict[str, list[int]] = {}
         for write in self.writes:
             for table in write.statement.changed:
-                found.setdefault(table, []).extend(write.times)
-        return {table: sorted(times) for table, times in found.items()}
+                by_table.setdefault(table, []).extend(write.times)
+        return {table: sorted(times) for table, times in by_table.items()}
 
     @cached_property
     def changed_tables(self) -> frozenset[str]:
@@ -143,19 +146,19 @@ class Requests:
         return {}
 
     def changes_of(self, statement: Statement) -> Sequence[int]:
-        """Return the sorted times at which a table changed that the statement reads."""
+        """Return the sorted times of changes of the tables that the statement reads."""
         tables = statement.tables & self.changed_tables
         if tables not in self._changes:
             self._changes[tables] = sorted({at for table in tables for at in self._changes_by_table[table]})
         return self._changes[tables]
 
     def writes_to(self, tables: frozenset[str]) -> list[Write]:
-        """Return the writes that change one of the tables."""
+        """Return the writes to any of the tables."""
         return [write for write in self.writes if write.statement.changed & tables]
 
 
 def merge_times(writes: Iterable[Write], more: Iterable[int] = ()) -> list[int]:
-    """Return the sorted times of writes, each once."""
+    """Return the distinct times of the writes and of ``more``, sorted."""
     return sorted({*more, *(at for write in writes for at in write.times)})
 
 
@@ -167,7 +170,7 @@ def plain_name(name: str) -> str:
 def load_statements(
     connection: DuckDBPyConnection, outcome: Outcome, *, gateway: Gateway, counted_from: int
 ) -> Requests:
-    """Read the requests that ``outcome`` has, a played ruleset. `STATEMENT_COLUMNS` must be loaded."""
+    """Read the requests from the outcome of a replay that loaded `STATEMENT_COLUMNS`."""
     columns = ", ".join(f'"{name}"' for name in STATEMENT_COLUMNS)
     connection.execute(
         f"""
@@ -231,11 +234,11 @@ def _load_series(
         read_numbers(table[name])
         for name in ("number", "rule", "is_hidden", "requested_at", "work_ms", "is_failing", "key")
     )
-    found = []
+    all_series = []
     start = 0
     while start < len(keys):
         end = bisect_right(keys, keys[start], start)
-        found.append(
+        all_series.append(
             Series(
                 statements[numbers[start]],
                 rules[start],
@@ -246,7 +249,7 @@ def _load_series(
             )
         )
         start = end
-    return found
+    return all_series
 
 
 def _load_writes(

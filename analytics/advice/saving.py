@@ -1,4 +1,4 @@
-"""What a cache rule saves with another lifetime or other markers."""
+"""Estimate the saving of a cache rule under a lifetime and markers."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Saving:
-    """The sum over series.
+    """A sum of estimates.
 
     Attributes:
-        low, high: if all hidden literals differ, and if they are equal.
-        ms: the mean of what is saved at least and at most.
+        low, high: bounds: all hidden literals differ, or all are equal.
+        ms: the mean of the lower and the upper bound of the time saved.
     """
 
     low: Estimate = NOTHING
@@ -31,19 +31,19 @@ class Saving:
 
     @property
     def is_safe(self) -> bool:
-        """Return True if few enough hits are at risk of being stale."""
+        """True if the share of hits at risk of being stale is at most `RISK_CAP`."""
         return all(is_within_cap(total.risk_high, total.hits) for total in (self.low, self.high))
 
     def plus(self, other: Saving) -> Saving:
         return Saving(self.low.plus(other.low), self.high.plus(other.high), self.ms + other.ms)
 
 
-def find_saving(current: Current, found: Iterable[Series], lifetime: Lifetime) -> Saving:
-    """Estimate what is saved if the results of these requests have this lifetime."""
+def find_saving(current: Current, all_series: Iterable[Series], lifetime: Lifetime) -> Saving:
+    """Estimate the time saved if the results of these requests have this lifetime."""
     requests = current.requests
     low = high = NOTHING
     twice = 0
-    for series in found:
+    for series in all_series:
         result = estimate(
             series,
             lifetime,

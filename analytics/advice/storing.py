@@ -1,4 +1,4 @@
-"""Store what a search found: the recommendations, and a replay of the rules with each of them."""
+"""Store the result of a search: the recommendations, and the replay of each."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ if TYPE_CHECKING:
 
 
 def store_advice(advice: Advice, *, collected: Input, seq: int, digest: str) -> None:
-    """Replace the open recommendations by what was found.
+    """Replace the open recommendations of a tenant.
 
-    One that is found again keeps its id. One that is not found any more is superseded. Replays that no
-    recommendation needs any more are deleted.
+    A recommendation that is found again keeps its id. The others become superseded. Replays that no
+    recommendation refers to are deleted.
 
     Args:
-        collected: the input of the search. ``digest`` is of all that the search depends on.
+        collected: the input of the search.
         seq: the revision of the rules.
+        digest: a digest of everything that the result depends on.
 
     Raises:
         TenantNotFound: the tenant was deleted.
@@ -42,17 +43,17 @@ def store_advice(advice: Advice, *, collected: Input, seq: int, digest: str) -> 
     with transaction.atomic():
         _finish(tenant_id, {"basedOn": {"seq": seq, "window": window}, **advice.report}, digest=digest)
         undecided = _lock_undecided(tenant_id)
-        unneeded = {found.replay_id for found in undecided.values() if found.replay_id is not None}
+        unneeded = {row.replay_id for row in undecided.values() if row.replay_id is not None}
         for rank, (content, replayed) in enumerate(zip(advice.recommendations, advice.replays, strict=True)):
-            found = undecided.pop(content["fingerprint"], None) or Recommendation(tenant_id=tenant_id)
-            found.first_day, found.last_day = request.first_day, request.last_day
-            found.rank, found.seq, found.replay = rank, seq, _save_replay(collected, replayed)
-            unneeded.discard(found.replay.pk)
-            _write(found, content)
+            row = undecided.pop(content["fingerprint"], None) or Recommendation(tenant_id=tenant_id)
+            row.first_day, row.last_day = request.first_day, request.last_day
+            row.rank, row.seq, row.replay = rank, seq, _save_replay(collected, replayed)
+            unneeded.discard(row.replay.pk)
+            _write(row, content)
         _supersede(undecided)
-        for found in undecided.values():
-            if found.state != State.OPEN and found.replay_id is not None:
-                unneeded.discard(found.replay_id)
+        for row in undecided.values():
+            if row.state != State.OPEN and row.replay_id is not None:
+                unneeded.discard(row.replay_id)
         ReplayRun.objects.filter(pk__in=unneeded, requested_by=SYSTEM).delete()
 
 
@@ -76,25 +77,23 @@ def _finish(tenant_id: UUID, report: Mapping[str, Any], *, digest: str) -> None:
 
 
 def _lock_undecided(tenant_id: UUID) -> dict[str, Recommendation]:
-    """Return the undecided recommendations by fingerprint."""
+    """Lock the undecided recommendations, and return them by fingerprint."""
     undecided = Recommendation.objects.select_for_update().filter(
         tenant_id=tenant_id, state__in=Recommendation.UNDECIDED
     )
-    return {found.fingerprint: found for found in undecided}
+    return {row.fingerprint: row for row in undecided}
 
 
 def _supersede(undecided: Mapping[str, Recommendation]) -> None:
-    for found in undecided.values():
-        if found.state == State.OPEN:
-            Recommendation.objects.filter(pk=found.pk).update(
-                state=State.SUPERSEDED, version=found.version + 1
-            )
+    for row in undecided.values():
+        if row.state == State.OPEN:
+            Recommendation.objects.filter(pk=row.pk).update(state=State.SUPERSEDED, version=row.version + 1)
 
 
 def _save_replay(collected: Input, replayed: Replayed) -> ReplayRun:
-    """Store the replay of the rules with a recommendation. It is the one that a request for it would make."""
-    own = replace(collected, request=replace(collected.request, rules=replayed.rules))
-    subject, request, moment = subject_of_rules(replayed.rules), own.request, now()
+    """Store the replay of a recommendation under the digest that a request for the same replay would have."""
+    own_input = replace(collected, request=replace(collected.request, rules=replayed.rules))
+    subject, request, moment = subject_of_rules(replayed.rules), own_input.request, now()
     evidence = replay_evidence(request.first_day, request.last_day)
     done = {
         "state": ReplayRun.State.DONE,
@@ -105,7 +104,7 @@ def _save_replay(collected: Input, replayed: Replayed) -> ReplayRun:
     }
     run, _ = ReplayRun.objects.update_or_create(
         tenant_id=request.tenant_id,
-        digest=own.digest(),
+        digest=own_input.digest(),
         defaults=done,
         create_defaults={
             **done,
@@ -121,9 +120,9 @@ def _save_replay(collected: Input, replayed: Replayed) -> ReplayRun:
     return run
 
 
-def _write(found: Recommendation, content: Mapping[str, Any]) -> None:
+def _write(recommendation: Recommendation, content: Mapping[str, Any]) -> None:
     for name, value in content.items():
-        setattr(found, name, value)
-    found.mined_at = now()
-    found.version += 1
-    found.save()
+        setattr(recommendation, name, value)
+    recommendation.mined_at = now()
+    recommendation.version += 1
+    recommendation.save()

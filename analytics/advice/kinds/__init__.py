@@ -1,1 +1,1 @@
-"""The kinds of recommendations: one file each."""
+"""The kinds of recommendations, one module each."""

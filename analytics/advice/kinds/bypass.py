@@ -1,4 +1,4 @@
-"""``bypass``: stop storing results that nobody asks for again."""
+"""``bypass``: stop storing results that are hardly ever requested again."""
 
 from __future__ import annotations
 
@@ -20,56 +20,60 @@ if TYPE_CHECKING:
     from analytics.advice.requests import Series, Statement
     from rules.language import Rule
 
-#: Results that are stored, at least, and the share of requests that are served from them, below this.
+#: Propose a bypass from this number of stored results on, if the hit rate is lower than this.
 MIN_KEYS: Final = 500
 MAX_RATE: Final = 0.05
 
 
 def propose(current: Current) -> list[Proposal]:
-    """Propose a bypass for the largest part of each cache rule that is hardly ever asked again."""
-    found = []
+    """Propose a bypass for one part of each cache rule: the largest one with a low hit rate."""
+    proposals = []
     for index, rule in current.cache_rules():
         for name, conditions, inside in _parts(current.series_of(index)):
             proposal = _consider(current, index, rule, inside, name=name, conditions=conditions)
             if proposal is not None:
-                found.append(proposal)
+                proposals.append(proposal)
                 break
-    return found
+    return proposals
 
 
-def _parts(series: Sequence[Series]) -> Iterator[tuple[str, Mapping[str, object], list[Series]]]:
-    """Yield tables and statements of a rule with their requests, those with the most results first."""
+def _parts(all_series: Sequence[Series]) -> Iterator[tuple[str, Mapping[str, object], list[Series]]]:
+    """Yield the tables of a rule, then its statements, each with its requests; the most results first."""
     by_statement: dict[Statement, list[Series]] = defaultdict(list)
     tables: dict[str, int] = defaultdict(int)
     texts: dict[str, list[Series]] = defaultdict(list)
-    for one in series:
-        by_statement[one.statement].append(one)
-        texts[one.statement.text].append(one)
-        for name in one.statement.names:
+    for item in all_series:
+        by_statement[item.statement].append(item)
+        texts[item.statement.text].append(item)
+        for name in item.statement.names:
             tables[name] += 1
     by_table = ByTable(statement for statement in by_statement if statement.request["isReadOnly"] is True)
     for name, _ in sorted(tables.items(), key=lambda part: (-part[1], part[0])):
         conditions = {"isReadOnly": True, "tables": {"containsAny": [name]}}
-        yield name, conditions, [one for found in by_table.find(name) for one in by_statement[found]]
-    for text, inside in sorted(texts.items(), key=lambda part: (-len(part[1]), part[0])):
-        yield "one statement", {"standardizedSql": text}, inside
+        yield (
+            name,
+            conditions,
+            [item for statement in by_table.find(name) for item in by_statement[statement]],
+        )
+    for text, own_series in sorted(texts.items(), key=lambda part: (-len(part[1]), part[0])):
+        yield "one statement", {"standardizedSql": text}, own_series
 
 
 def _consider(
     current: Current,
     index: int,
     rule: Rule,
-    inside: Sequence[Series],
+    all_series: Sequence[Series],
     *,
     name: str,
     conditions: Mapping[str, object],
 ) -> Proposal | None:
-    # A hidden literal may make each request a result of its own.
-    keys = sum(len(one.times) if one.is_hidden else 1 for one in inside)
+    # With hidden literals, each request may have a different result.
+    keys = sum(len(series.times) if series.is_hidden else 1 for series in all_series)
     if keys < MIN_KEYS:
         return None
-    requests = sum(len(one.times) for one in inside)
-    saving = find_saving(current, inside, current.lifetimes[index])
+    requests = sum(len(series.times) for series in all_series)
+    saving = find_saving(current, all_series, current.lifetimes[index])
     if saving.high.hits >= MAX_RATE * requests:
         return None
     rule_id = new_rule_id(f"bypass-{rule.id}-{'' if name == 'one statement' else name}", current.ids)

@@ -1,4 +1,4 @@
-"""``cache``: cache requests that no rule decides, and that read the same again and again."""
+"""``cache``: cache requests that no rule decides and that repeat."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ MIN_HITS: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Mined:
-    """What was found.
+    """The proposals, and the options that they were chosen from.
 
     Attributes:
-        options: everything that was considered, in its order.
+        options: all options, in order.
         covered: the numbers of the statements that a proposal covers.
     """
 
@@ -40,7 +40,7 @@ class Mined:
 
     @property
     def considered(self) -> dict[str, int]:
-        """Return how much was considered: scopes, and scopes with lifetimes and invalidators."""
+        """The number of scopes, and of options (a scope with a lifetime and perhaps an invalidator)."""
         return {"scopes": len({option.scope for option in self.options}), "options": len(self.options)}
 
 
@@ -110,7 +110,7 @@ def _count(current: Current, scope: Scope) -> int:
 
 
 def _evidence(current: Current, scope: Scope, option: Option) -> tuple[Evidence, ...]:
-    found = [statements_evidence(current.days, scope.conditions, where="cacheStatus = 'PASSTHROUGH'")]
+    evidence = [statements_evidence(current.days, scope.conditions, where="cacheStatus = 'PASSTHROUGH'")]
     if option.invalidator is not None:
-        found.append(changes_evidence(current.days, option.invalidator.tables))
-    return tuple(found)
+        evidence.append(changes_evidence(current.days, option.invalidator.tables))
+    return tuple(evidence)

@@ -1,4 +1,4 @@
-"""``invalidator`` and ``split``: repair hits whose result is older than a change of their tables."""
+"""``invalidator`` and ``split``: prevent hits that are older than a change of their tables."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ if TYPE_CHECKING:
 
 def propose(current: Current) -> list[Proposal]:
     """Propose one repair for each cache rule with hits at risk."""
-    found = []
+    proposals = []
     for index, rule in current.cache_rules():
         low, _, hits = current.risk.get(rule.id, (0, 0, 0))
         if low and (proposal := _repair(current, index, rule, low=low, hits=hits)):
-            found.append(proposal)
-    return found
+            proposals.append(proposal)
+    return proposals
 
 
 def _repair(current: Current, index: int, rule: Rule, *, low: int, hits: int) -> Proposal | None:
     lifetime = current.lifetimes[index]
-    series = current.series_of(index)
+    all_series = current.series_of(index)
     fired = set(lifetime.markers)
-    # Changes of tables that statements of the rule read, and after which nothing invalidates the rule.
-    read = frozenset[str]().union(*(found.statement.tables for found in series))
-    missed = [write for write in current.requests.writes_to(read) if not fired.issuperset(write.times)]
-    changed = read & frozenset[str]().union(*(write.statement.changed for write in missed))
+    # Writes to tables that the rule's statements read, if they do not invalidate the rule.
+    read_tables = frozenset[str]().union(*(series.statement.tables for series in all_series))
+    missed = [write for write in current.requests.writes_to(read_tables) if not fired.issuperset(write.times)]
+    changed = read_tables & frozenset[str]().union(*(write.statement.changed for write in missed))
     if not changed:
         return None
     invalidator = Invalidator(current, missed, changed)
     repaired = replace(lifetime, markers=sorted({*lifetime.markers, *invalidator.times}))
-    part = {"tables": {"containsAny": _names(series, changed)}}
+    part = {"tables": {"containsAny": _names(all_series, changed)}}
     condition = parse_conditions(part)
-    inside = [found for found in series if found.statement.fits(condition)]
-    outside = [found for found in series if not found.statement.fits(condition)]
-    now = find_saving(current, series, lifetime)
+    inside = [series for series in all_series if series.statement.fits(condition)]
+    outside = [series for series in all_series if not series.statement.fits(condition)]
+    now = find_saving(current, all_series, lifetime)
     inside_repaired, outside_now = (
         find_saving(current, inside, repaired),
         find_saving(current, outside, lifetime),
@@ -67,32 +67,32 @@ def _repair(current: Current, index: int, rule: Rule, *, low: int, hits: int) ->
     return _propose(current, rule, kind, edits, invalidator, lost=lost, low=low, hits=hits)
 
 
-def _names(series: Sequence[Any], tables: frozenset[str]) -> list[str]:
-    """Return the names of these tables as the statements that read them have them."""
-    names = {name for found in series for name in found.statement.names}
+def _names(all_series: Sequence[Any], tables: frozenset[str]) -> list[str]:
+    """Return the names that the statements use for these tables."""
+    names = {name for series in all_series for name in series.statement.names}
     return sorted(name for name in names if plain_name(name) in tables)
 
 
 def _split(
     current: Current, rule: Rule, index: int, part: dict[str, Any], invalidator: Invalidator
 ) -> list[Insert | Replace]:
-    """Return edits that move a part of a rule to a rule of its own, which has one more invalidator."""
+    """Return edits that move a part of a rule to a new rule, which ``invalidator`` invalidates too."""
     document = current.documents[index]
-    own_id = new_rule_id(f"{rule.id}-part", current.ids)
-    own = {
+    part_id = new_rule_id(f"{rule.id}-part", current.ids)
+    part_rule = {
         **document,
-        "id": own_id,
+        "id": part_id,
         "name": f"{rule.name}: {', '.join(part['tables']['containsAny'])}"[:200],
         "conditions": {"all": [document["conditions"], part]},
     }
-    edits: list[Insert | Replace] = [Insert(complete_rule(own), before=rule.id)]
-    # What invalidates the rule invalidates its part too.
+    edits: list[Insert | Replace] = [Insert(complete_rule(part_rule), before=rule.id)]
+    # Rules that invalidate the old rule must invalidate the new one too.
     edits += [
-        Replace({**other, "invalidateRules": [*other["invalidateRules"], own_id]})
+        Replace({**other, "invalidateRules": [*other["invalidateRules"], part_id]})
         for other in current.documents
         if rule.id in other.get("invalidateRules", ())
     ]
-    last = invalidator.edit(own_id, name=f"Changes make a part of {rule.name} stale")
+    last = invalidator.edit(part_id, name=f"Changes make a part of {rule.name} stale")
     return edits if any(edit.rule["id"] == last.rule["id"] for edit in edits) else [*edits, last]
 
 

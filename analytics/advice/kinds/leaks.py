@@ -13,13 +13,13 @@ from rules.language import complete_rule
 if TYPE_CHECKING:
     from analytics.advice.proposal import Current
 
-#: Cached statements of one rule, named in the rule that bypasses them.
+#: The most statements that the new rule names.
 _MAX_STATEMENTS: Final = 20
 
 
 def propose(current: Current) -> list[Proposal]:
-    """Propose a bypass for statements whose result depends on the user and was served to several users."""
-    found = []
+    """Propose a bypass for statements that depend on the user, if several users shared a cached result."""
+    proposals = []
     for _, rule in current.cache_rules():
         evidence = _evidence(current, rule.id)
         rows = current.connection.execute(evidence.sql).fetchall()
@@ -39,7 +39,7 @@ def propose(current: Current) -> list[Proposal]:
         edits = (Insert(new, before=rule.id),)
         if current.is_clean(edits):
             served, users = sum(row[1] for row in rows), max(row[2] for row in rows)
-            found.append(
+            proposals.append(
                 Proposal(
                     Kind.LEAK_FIX,
                     rule.id,
@@ -53,7 +53,7 @@ def propose(current: Current) -> list[Proposal]:
                     (evidence,),
                 )
             )
-    return found
+    return proposals
 
 
 def _evidence(current: Current, rule_id: str) -> Evidence:

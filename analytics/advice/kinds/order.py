@@ -1,4 +1,4 @@
-"""``reorder`` and ``remove``: cache rules that never decide because an earlier rule does."""
+"""``reorder`` and ``remove``: move or remove cache rules that an earlier rule makes unreachable."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 
 def propose(current: Current) -> list[Proposal]:
-    """Propose to move a rule that would save more before the wider one, or to remove one without a part."""
-    found = []
+    """Propose to move an unreachable rule before the wider rule if that saves time, else to remove it."""
+    proposals = []
     for rule in _find_unreachable(current):
         proposal = _reorder(current, rule) or _remove(current, rule)
         if proposal is not None:
-            found.append(proposal)
-    return found
+            proposals.append(proposal)
+    return proposals
 
 
 def _find_unreachable(current: Current) -> Iterator[Rule]:
-    """Yield the cache rules that an earlier rule keeps from deciding anything, by lint."""
+    """Yield the cache rules that lint finds unreachable."""
     result = lint_ruleset({"rules": list(current.documents)})
     unreachable = {finding.rule_id for finding in result.warnings if finding.code == "unreachable-rule"}
     for _, rule in current.cache_rules():
@@ -39,12 +39,12 @@ def _find_unreachable(current: Current) -> Iterator[Rule]:
 
 
 def _reorder(current: Current, rule: Rule) -> Proposal | None:
-    """Propose to move the rule before the cache rule that decides what it matches, if that saves time."""
+    """Propose to move the rule before the wider cache rule, if that saves time."""
     for index, wider in current.cache_rules():
         if wider.id == rule.id:
             return None
         series = current.series_of(index)
-        inside = [one for one in series if one.statement.fits(rule.condition)]
+        inside = [item for item in series if item.statement.fits(rule.condition)]
         if not inside:
             continue
         own = current.lifetimes[current.rules.index(rule)]

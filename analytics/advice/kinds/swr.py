@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 #: The stale windows that are tried, in seconds.
 WINDOWS: Final = (60, 300, 900, 3600)
-#: Of windows that gain about as much, the shortest.
+#: From this share of the best gain on, a window counts as equal. The shortest of these is proposed.
 _NEAR: Final = 0.97
 
 
 def propose(current: Current) -> list[Proposal]:
-    """Propose a stale window for cache rules without one that a change invalidates.
+    """Propose a stale window for each cache rule that has invalidation markers and no window.
 
-    A stale result is older than its lifetime allows. Only rules whose changes end results get one, so that
-    age is all that is lost.
+    A stale result is older than the lifetime allows, but a marker still ends it. Without markers it might be
+    wrong.
     """
-    found = []
+    proposals = []
     for index, rule in current.cache_rules():
         lifetime = current.lifetimes[index]
         if rule.stale_while_revalidate or not lifetime.markers:
@@ -43,8 +43,8 @@ def propose(current: Current) -> list[Proposal]:
         seconds = min(window for window, gain in gains.items() if gain >= _NEAR * max(gains.values()))
         edits = (Replace({**current.documents[index], "staleWhileRevalidate": seconds}),)
         if current.is_clean(edits):
-            found.append(_propose(current, rule, seconds, edits, gains[seconds]))
-    return found
+            proposals.append(_propose(current, rule, seconds, edits, gains[seconds]))
+    return proposals
 
 
 def _propose(current: Current, rule: Rule, seconds: int, edits: tuple[Replace, ...], gain: int) -> Proposal:
@@ -54,8 +54,8 @@ def _propose(current: Current, rule: Rule, seconds: int, edits: tuple[Replace, .
         f"Let {rule.name} serve expired results for {describe_seconds(seconds)} while fresh ones are fetched",
         (
             f"Results expire after {describe_seconds(rule.ttl_seconds)}.",
-            "Soon after, somebody waits for the same result again.",
-            "The warehouse works as much as before, but nobody waits for it.",
+            "Soon after, a user waits for the same result again.",
+            "The warehouse works as much as before, but no user waits for it.",
             "A change that invalidates the rule still ends its results at once.",
         ),
         edits,

@@ -21,22 +21,22 @@ if TYPE_CHECKING:
 
     from analytics.advice.proposal import Current
 
-#: Of lifetimes that gain about as much, the shortest.
+#: From this share of the best gain on, a lifetime counts as equal. The shortest of these is proposed.
 _NEAR = 0.97
 
 
 def propose(current: Current) -> list[Proposal]:
-    """Propose the lifetime of each cache rule that saves most, with few hits at risk."""
-    found = []
+    """Propose for each cache rule the longer lifetime that saves most with few hits at risk."""
+    proposals = []
     for index, rule in current.cache_rules():
         lifetime = current.lifetimes[index]
-        found_series = current.series_of(index)
-        now = find_saving(current, found_series, lifetime)
+        series = current.series_of(index)
+        now = find_saving(current, series, lifetime)
         gains: dict[int, int] = {}
         for ttl in TTLS:
             if ttl <= rule.ttl_seconds:
                 continue
-            then = find_saving(current, found_series, replace(lifetime, ttl_ms=1000 * ttl))
+            then = find_saving(current, series, replace(lifetime, ttl_ms=1000 * ttl))
             if then.is_safe:
                 gains[ttl] = then.ms - now.ms
         if not gains or max(gains.values()) < max(MIN_SHARE * current.warehouse_ms, 1):
@@ -45,8 +45,8 @@ def propose(current: Current) -> list[Proposal]:
         document = current.documents[index]
         edits = (Replace({**document, "ttlSeconds": ttl}),)
         if current.is_clean(edits):
-            found.append(_propose(current, document, ttl, edits, gains[ttl]))
-    return found
+            proposals.append(_propose(current, document, ttl, edits, gains[ttl]))
+    return proposals
 
 
 def _propose(
