@@ -51,7 +51,7 @@ class Measurer:
             columns={*STATEMENT_COLUMNS, "standardizedSql"}.union(*map(find_columns, rulesets)),
             changes=job.changes,
         )
-        self.gateway = learn_gateway(connection, job.current, given=job.gateway)
+        self.gateway = learn_gateway(connection, job.current, known=job.gateway)
         self.input = describe_input(job, self._loaded, self.gateway)
         self._player = Player(connection, job, self._loaded, self.gateway)
         LogView(connection).make_tolerant([file.file for file in job.files])

@@ -28,7 +28,7 @@ MAX_PROPOSALS: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
+class RulesetReplay:
     """The ruleset with a recommendation, and the result of its replay."""
 
     rules: Sequence[Mapping[str, Any]]
@@ -47,7 +47,7 @@ class Advice:
 
     report: Mapping[str, Any]
     recommendations: Sequence[Mapping[str, Any]]
-    replays: Sequence[Replayed]
+    replays: Sequence[RulesetReplay]
 
 
 def mine(
@@ -103,7 +103,7 @@ def mine(
     for number, proposal in enumerate(chosen, start=1):
         prediction = measurer.predict(current.after(proposal.edits))
         recommendations.append(_as_json(measurer, proposal, prediction.predicted))
-        replays.append(Replayed(apply_edits(documents, proposal.edits), prediction.replay))
+        replays.append(RulesetReplay(apply_edits(documents, proposal.edits), prediction.replay))
         report(0.6 + 0.4 * number / len(chosen))
     return Advice(
         {

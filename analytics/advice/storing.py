@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from uuid import UUID
 
-    from analytics.advice.mine import Advice, Replayed
+    from analytics.advice.mine import Advice, RulesetReplay
     from analytics.replay.inputs import Input
 
 
@@ -44,10 +44,10 @@ def store_advice(advice: Advice, *, collected: Input, seq: int, digest: str) -> 
         _finish(tenant_id, {"basedOn": {"seq": seq, "window": window}, **advice.report}, digest=digest)
         undecided = _lock_undecided(tenant_id)
         unneeded = {row.replay_id for row in undecided.values() if row.replay_id is not None}
-        for rank, (content, replayed) in enumerate(zip(advice.recommendations, advice.replays, strict=True)):
+        for rank, (content, replay) in enumerate(zip(advice.recommendations, advice.replays, strict=True)):
             row = undecided.pop(content["fingerprint"], None) or Recommendation(tenant_id=tenant_id)
             row.first_day, row.last_day = request.first_day, request.last_day
-            row.rank, row.seq, row.replay = rank, seq, _save_replay(collected, replayed)
+            row.rank, row.seq, row.replay = rank, seq, _save_replay(collected, replay)
             unneeded.discard(row.replay.pk)
             _write(row, content)
         _supersede(undecided)
@@ -90,17 +90,17 @@ def _supersede(undecided: Mapping[str, Recommendation]) -> None:
             Recommendation.objects.filter(pk=row.pk).update(state=State.SUPERSEDED, version=row.version + 1)
 
 
-def _save_replay(collected: Input, replayed: Replayed) -> ReplayRun:
+def _save_replay(collected: Input, replay: RulesetReplay) -> ReplayRun:
     """Store the replay of a recommendation under the digest that a request for the same replay would have."""
-    own_input = replace(collected, request=replace(collected.request, rules=replayed.rules))
-    subject, request, moment = subject_of_rules(replayed.rules), own_input.request, now()
+    own_input = replace(collected, request=replace(collected.request, rules=replay.rules))
+    subject, request, moment = subject_of_rules(replay.rules), own_input.request, now()
     evidence = replay_evidence(request.first_day, request.last_day)
     done = {
         "state": ReplayRun.State.DONE,
         "progress": 1,
         "error": "",
         "finished_at": moment,
-        "result": {**replayed.result, "evidence": evidence},
+        "result": {**replay.result, "evidence": evidence},
     }
     run, _ = ReplayRun.objects.update_or_create(
         tenant_id=request.tenant_id,

@@ -1,1 +1,1 @@
-"""Replay a log: compute what a ruleset would have done with the requests that the log holds."""
+"""Replay a log: compute the outcome of its requests under a ruleset."""

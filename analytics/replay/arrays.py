@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def registered(connection: DuckDBPyConnection, **tables: pa.Table) -> Iterator[None]:
-    """Let queries read Arrow tables by these names."""
+    """Register Arrow tables by name, so that queries inside the block can read them."""
     for name, table in tables.items():
         connection.register(name, table)
     try:
@@ -27,7 +27,7 @@ def registered(connection: DuckDBPyConnection, **tables: pa.Table) -> Iterator[N
 
 
 def read_numbers(column: Any) -> memoryview[int]:
-    """Return a column of 64-bit numbers without nulls as a sequence."""
+    """Return a column of 64-bit integers without nulls as a sequence that shares its memory."""
     numbers = column.combine_chunks()
     if isinstance(numbers, pa.ChunkedArray):
         numbers = pa.concat_arrays(numbers.chunks) if numbers.num_chunks else pa.array([], pa.int64())
@@ -38,10 +38,10 @@ def read_numbers(column: Any) -> memoryview[int]:
 
 
 def as_column(numbers: array[int]) -> Any:
-    """Return 64-bit numbers as a column that shares their memory."""
+    """Return an array of 64-bit integers as a column that shares its memory."""
     return pa.Array.from_buffers(pa.int64(), len(numbers), [None, pa.py_buffer(numbers)])
 
 
 def make_schema(**fields: pa.DataType) -> pa.Schema:
-    """Return a schema of columns that may be null."""
+    """Return a schema of nullable columns."""
     return pa.schema([pa.field(name, data_type) for name, data_type in fields.items()])

@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
     from analytics.replay.chain import Lifetime
 
-#: The fewest keyed groups from which the likely position is taken.
+#: With fewer groups of known literals, there is no likely position.
 _MIN_GROUPS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Upper bounds by rule (its index), and where the truth usually lies.
+    """The upper bounds of each rule, by its index, and the likely position between the bounds.
 
     Attributes:
-        hits, saved_ms: what the upper bounds are above the lower ones.
-        position: the median place of the truth between the bounds (0 to 1) in groups whose literals are
-            known; None if there are too few.
+        hits, saved_ms: upper bound minus lower bound.
+        position: the median position of the true value between the bounds (0 to 1) in groups whose literals
+            are known; None if there are too few.
     """
 
     hits: Mapping[int, int] = field(default_factory=dict)
@@ -41,9 +41,9 @@ class Bounds:
 
 
 def find_bounds(connection: DuckDBPyConnection, table: str, lifetimes: Sequence[Lifetime]) -> Bounds:
-    """Compute the bounds of the outcomes in ``table``, which were played last.
+    """Compute the bounds for ``table``, the outcomes of the last call of `play`.
 
-    Requests that are alike but for hidden literals are a group: the same rule, restart and pair.
+    Requests that may differ only in hidden literals are a group: they share rule, restart and pair.
     """
     certain = _count_certain_misses(connection, table, lifetimes)
     with registered(connection, certain=certain):
@@ -95,9 +95,9 @@ def find_bounds(connection: DuckDBPyConnection, table: str, lifetimes: Sequence[
 def _count_certain_misses(
     connection: DuckDBPyConnection, table: str, lifetimes: Sequence[Lifetime]
 ) -> pa.Table:
-    """Count the certain misses of each group of a rule that serves stale results.
+    """Count the certain misses of each group whose rule serves stale results.
 
-    Merged requests may need more executions there than the real ones, so they are no bound.
+    Under such a rule, merged requests may need more executions than the real ones, so merging gives no bound.
     """
     rules = [index for index, lifetime in enumerate(lifetimes) if lifetime.stale_ms]
     requests = connection.execute(

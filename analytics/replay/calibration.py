@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 _GOOD: Final = 0.995
 _FAIR: Final = 0.98
 
-#: A Gateway whose log has fewer of the replay's stale hits as HIT never serves stale results.
+#: A Gateway serves stale results if its log has more than this share of the replay's stale hits as HIT.
 _SERVES_STALE: Final = 0.01
 
-#: Why a replayed status differs from the logged one: the first that is true.
+#: The cause of a difference between the replayed and the logged status: the first that applies.
 _WHY: Final = """
     CASE WHEN logged_rule IS DISTINCT FROM replayed_rule THEN 'other-rule'
     WHEN logged = 'ERROR' THEN 'not-executed'
@@ -37,7 +37,7 @@ _WHY: Final = """
 
 
 def calibrate(connection: DuckDBPyConnection, outcome: Outcome) -> dict[str, Any]:
-    """Return the calibration of the counted rows, as JSON."""
+    """Compare the counted rows with the log, and return the calibration as JSON."""
     ids = [rule.id for rule in outcome.decisions.rules]
     connection.execute(
         f"""
@@ -47,7 +47,7 @@ def calibrate(connection: DuckDBPyConnection, outcome: Outcome) -> dict[str, Any
         FROM {outcome.table} AS outcome JOIN request USING (n) WHERE outcome.is_counted
         """  # noqa: S608
     )
-    # Requests for the cache that differ. After the first one of a result, others may follow from it.
+    # Cache requests whose status differs. The first difference of a result may cause the later ones.
     connection.execute(
         f"""
         CREATE OR REPLACE TEMP TABLE differing AS
@@ -81,7 +81,7 @@ def calibrate(connection: DuckDBPyConnection, outcome: Outcome) -> dict[str, Any
         equal += count if logged_status == status else 0
         logged[logged_rule, logged_status] += count
         replayed[replayed_rule, status] += count
-    found = {rule_id for rule_id, _ in (*logged, *replayed) if rule_id is not None}
+    rule_ids = {rule_id for rule_id, _ in (*logged, *replayed) if rule_id is not None}
     order = {rule_id: index for index, rule_id in enumerate(ids)}
     share = equal / rows if rows else None
     return {
@@ -97,7 +97,7 @@ def calibrate(connection: DuckDBPyConnection, outcome: Outcome) -> dict[str, Any
                     for name, status in (("hits", "HIT"), ("misses", "MISS"))
                 },
             }
-            for rule_id in sorted(found, key=lambda rule_id: (order.get(rule_id, len(order)), rule_id))
+            for rule_id in sorted(rule_ids, key=lambda rule_id: (order.get(rule_id, len(order)), rule_id))
         ],
         "causes": [
             {"logged": logged_status, "replayed": status, "count": count, "why": why}
@@ -107,7 +107,7 @@ def calibrate(connection: DuckDBPyConnection, outcome: Outcome) -> dict[str, Any
 
 
 def _serves_stale(connection: DuckDBPyConnection, outcome: Outcome) -> bool:
-    """Return True if the log has hits among the requests that the replay serves with a stale result."""
+    """Return True if the log has HIT for some requests that the replay serves with a stale result."""
     share = connection.execute(
         f"""
         SELECT count(*) FILTER (logged = 'HIT') / nullif(count(*), 0) FROM {outcome.table}
@@ -124,7 +124,7 @@ def _grade(share: float | None) -> str:
 
 
 def find_moved(connection: DuckDBPyConnection, before: str, after: str) -> list[dict[str, Any]]:
-    """Return how many counted requests change their status between tables of outcomes, as JSON."""
+    """Count the counted requests whose status differs between two tables of outcomes. Return JSON."""
     rows = connection.execute(
         f"""
         SELECT old.status, new.status, count(*),

@@ -1,7 +1,7 @@
 """Find the executions of each cache key: the requests that would run in the warehouse and fill the cache.
 
-Section "Cache" of the definition (docs/replay.md). Between two executions of a key, time alone decides what
-a request gets, so only executions are visited one after the other.
+Section "Cache" of the definition (docs/replay.md). Between two executions of a key, the outcome depends on
+time alone, so the loop visits only executions.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 #: Later than every request.
 NEVER: Final = 2**62
 
-#: Why an execution started. The numbers are in the column ``reason`` of the executions.
+#: The reasons to start an execution: the values of the column ``reason``.
 NO_CACHE_ENTRY, TTL_EXPIRED, INVALIDATION_MARKER, REVALIDATION = range(4)
 
 
 @dataclass(frozen=True, slots=True)
 class Lifetime:
-    """How long the results of a rule are used: milliseconds, and the sorted times of its markers."""
+    """The lifetime of a rule's results: fresh ms, then stale ms, and the sorted times of its markers."""
 
     ttl_ms: int
     stale_ms: int
@@ -36,13 +36,12 @@ class Lifetime:
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class Chain:
     """The executions, and the execution before each candidate.
 
     Attributes:
-        owners: for each candidate, the index of the last execution of its key that is not later; -1 if
-            there is none.
-        executions: ``position`` (of the candidate), ``started``, ``born`` (its result is there),
+        owners: for each candidate, the index of the last execution of its key up to its time, or -1.
+        executions: ``position`` (of the candidate), ``started``, ``born`` (the result is ready),
             ``fresh_until``, ``stale_until``, ``reason``, and ``older``: the index of the execution before it,
             or -1.
     """
@@ -51,13 +50,13 @@ class Played:
     executions: pa.Table
 
 
-def find_executions(candidates: pa.Table, lifetimes: Sequence[Lifetime]) -> Played:
+def find_executions(candidates: pa.Table, lifetimes: Sequence[Lifetime]) -> Chain:
     """Find the executions.
 
     Args:
-        candidates: requests for the cache, sorted by ``key`` and then by their order. Whole numbers in
-            ``key``, ``requested_at``, ``work_ms``, ``is_failing`` (0 or 1) and ``rule``, the index
-            of its lifetime.
+        candidates: the cache requests, sorted by ``key`` and then by time. The columns ``key``,
+            ``requested_at``, ``work_ms``, ``is_failing`` (0 or 1) and ``rule`` (the index of its lifetime)
+            are integers.
     """
     keys, times, works, failing, rules = (
         read_numbers(candidates[name]) for name in ("key", "requested_at", "work_ms", "is_failing", "rule")
@@ -99,7 +98,7 @@ def find_executions(candidates: pa.Table, lifetimes: Sequence[Lifetime]) -> Play
             index = bisect_left(times, fresh_until[execution], index + 1, end)
         start = end
     positions = as_column(position)
-    return Played(
+    return Chain(
         owners=as_column(owners),
         executions=pa.table(
             {

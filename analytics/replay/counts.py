@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from analytics.replay.outcome import Outcome
 
-#: The counts that every request of a status adds to, by their JSON names.
+#: The counts of requests by status: JSON name and status.
 STATUS_COUNTS: Final = {
     "hits": "HIT",
     "misses": "MISS",
@@ -44,7 +44,7 @@ _COUNTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """The counts of an outcome by rule id; None is "no rule". ``high_…`` are upper bounds."""
+    """The counts of an outcome by rule id; None stands for no rule. ``high_…`` are upper bounds."""
 
     rules: Mapping[str | None, Counter[str]]
     high_hits: Mapping[str | None, int]
@@ -53,7 +53,7 @@ class Counts:
 
 
 def count_outcome(connection: DuckDBPyConnection, outcome: Outcome) -> Counts:
-    """Count the outcome that was played last."""
+    """Count the outcome of the last call of `play`."""
     ids: dict[int, str | None] = {index: rule.id for index, rule in enumerate(outcome.decisions.rules)}
     rules: dict[str | None, Counter[str]] = defaultdict(Counter)
     columns = ", ".join(_COUNTS.values())

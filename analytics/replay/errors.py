@@ -18,4 +18,4 @@ class TooManyReplays(RateLimited):
 
 
 class ReplayEnded(Exception):
-    """A running replay must end: it was cancelled, its tenant is gone, or it took too long."""
+    """A running replay must end: it was cancelled, its tenant was deleted, or it took too long."""

@@ -1,4 +1,4 @@
-"""Statements over ``proxy_logs`` beside a replay."""
+"""SQL over ``proxy_logs`` that comes with the result of a replay."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def replay_evidence(first_day: date, last_day: date) -> list[dict[str, str]]:
-    """Return statements over ``proxy_logs`` that show what the replay is compared with."""
+    """Return SQL over ``proxy_logs`` that reads the logged statuses and the mean times of statements."""
     days = f"day BETWEEN '{first_day}' AND '{last_day}'"
     return [
         {

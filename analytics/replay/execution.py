@@ -36,7 +36,7 @@ _LOST: Final = "The worker ended before the replay did. Request it again."
 def run_next(store: ObjectStore, *, tenant_id: UUID) -> bool:
     """Run the tenant's oldest queued replay, if none is running. Return False if there is nothing to do.
 
-    A run that another worker left behind is marked as failed first.
+    A run whose worker was killed is marked as failed first.
 
     Raises:
         Busy: another worker runs a replay of this tenant.
@@ -86,11 +86,11 @@ def _execute(store: ObjectStore, run: ReplayRun) -> None:
 
 
 def _collect(run: ReplayRun) -> Input:
-    """Return the input of a run as it is now. Days may have been rebuilt since the run was queued.
+    """Return the current input of a run. Days may have been rebuilt since the run was queued.
 
     Raises:
         TenantNotFound: the tenant was deleted.
-        ReplayEnded: another run has this input by now.
+        ReplayEnded: another run has the same input now.
     """
     collected = collect_input(
         Request(run.tenant_id, run.rules, run.first_day, run.last_day, run.warmup_days, run.gateway)
@@ -105,7 +105,7 @@ def _collect(run: ReplayRun) -> Input:
 
 
 def _find_reason(replay_id: UUID) -> str:
-    """Return why a replay must end, or an empty text."""
+    """Return the reason why a replay must end, or an empty text."""
     run = ReplayRun.objects.filter(pk=replay_id).values_list("tenant_id", "state").first()
     if run is None or run[1] != ReplayRun.State.RUNNING:
         return "The replay was cancelled."
@@ -119,12 +119,12 @@ def _running(replay_id: UUID) -> Any:
 
 
 def _finish(replay_id: UUID, state: str, **fields: Any) -> None:
-    """End a run, unless it was cancelled meanwhile."""
+    """End a run, unless it was cancelled."""
     _running(replay_id).update(state=state, finished_at=now(), **fields)
 
 
 def fail_lost_replays() -> None:
-    """Mark runs as failed whose worker is gone. It held a lock, which ended with it."""
+    """Mark runs as failed whose worker was killed: the worker's lock is free."""
     running = ReplayRun.objects.filter(state=ReplayRun.State.RUNNING).order_by()
     for tenant_id in set(running.values_list("tenant_id", flat=True)):
         with suppress(Busy), build_lock(tenant=tenant_id, period="replay", wait=False):
@@ -132,7 +132,7 @@ def fail_lost_replays() -> None:
 
 
 def _fail_lost(tenant_id: UUID) -> None:
-    """Mark the running replays of a tenant as failed. The caller holds the lock, so none is running."""
+    """Mark the running replays of a tenant as failed. The caller holds the lock, so no worker runs them."""
     ReplayRun.objects.filter(tenant_id=tenant_id, state=ReplayRun.State.RUNNING).update(
         state=ReplayRun.State.FAILED, finished_at=now(), error=_LOST
     )

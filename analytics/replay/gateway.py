@@ -1,4 +1,4 @@
-"""Learn from the log whether the Gateway declines to use the cache by itself.
+"""Learn from the log whether the Gateway skips the cache for some requests.
 
 Section "Status" of the definition (docs/replay.md).
 """
@@ -22,13 +22,14 @@ _ON: Final = 0.99
 _OFF: Final = 0.01
 
 
-def learn_gateway(connection: DuckDBPyConnection, rules: Sequence[Rule], *, given: Gateway) -> Gateway:
-    """Complete what the caller says of the Gateway by the log.
+def learn_gateway(connection: DuckDBPyConnection, rules: Sequence[Rule], *, known: Gateway) -> Gateway:
+    """Return the settings of the Gateway: the known ones, and the others from the log.
 
-    Of the requests that the log gives to cache rules, nearly all or nearly none of each kind are BYPASS.
+    A setting is True if nearly all requests of its kind that cache rules decided are BYPASS in the log, False
+    if nearly none are, and otherwise None.
 
     Args:
-        rules: the rules to which the log refers.
+        rules: the rules that the log names.
     """
     cache_rules = [rule.id for rule in rules if rule.action is Action.CACHE]
     query = "SELECT {} FROM request WHERE list_contains($rules::VARCHAR[], logged_rule)"
@@ -36,10 +37,10 @@ def learn_gateway(connection: DuckDBPyConnection, rules: Sequence[Rule], *, give
         query.format(", ".join(_share(flag) for flag in ("is_nocache", "is_non_deterministic"))),
         {"rules": cache_rules},
     ).fetchall()[0]
-    learned = [_read_share(share) for share in shares]
+    flags = [_read_share(share) for share in shares]
     return Gateway(
-        nocache=learned[0] if given.nocache is None else given.nocache,
-        non_deterministic=learned[1] if given.non_deterministic is None else given.non_deterministic,
+        nocache=flags[0] if known.nocache is None else known.nocache,
+        non_deterministic=flags[1] if known.non_deterministic is None else known.non_deterministic,
     )
 
 

@@ -1,4 +1,4 @@
-"""Number statements and results, so that requests with the same result have the same number.
+"""Number statements and results. Requests for the same result get the same number.
 
 Section "Time" and "Key" of the definition (docs/replay.md).
 """
@@ -12,7 +12,7 @@ from logs.quoting import quote_text
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-#: A placeholder of a statement, in the notations of all drivers. Letters and digits are those of Unicode.
+#: A placeholder of a statement, in the notations of all drivers, with Unicode letters and digits.
 _PLACEHOLDER: Final = r"\?|%s|%\([\pL\pN_]+\)s|\$\p{Nd}+|:[\pL\pN_]+|@[\pL\pN_]+"
 
 _VALUE_COUNT: Final = """
@@ -26,8 +26,8 @@ _VALUE_COUNT: Final = """
 def load_identities(connection: DuckDBPyConnection) -> None:
     """Create ``statement``, ``pair`` and ``query_hash`` from the view ``log``.
 
-    A pair is a statement with its values. It is exact if these say all about the result. ``mean_ms`` is the
-    mean time of a statement in the warehouse, rounded down; 0 if it was never measured.
+    A pair is a statement with its values. It is exact if statement and values determine the result.
+    ``mean_ms`` is the statement's mean time in the warehouse, rounded down; 0 if the log has no time.
     """
     measured = "cacheStatus IN ('MISS', 'BYPASS', 'PASSTHROUGH') AND warehouseExecutionTimeMs >= 0"
     connection.execute(

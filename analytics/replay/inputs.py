@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to replay. ``rules`` are complete, ``gateway`` is ``{nocache?, nonDeterministic?}``."""
+    """A request for a replay. ``rules`` are complete, ``gateway`` is ``{nocache?, nonDeterministic?}``."""
 
     tenant_id: UUID
     rules: Sequence[Mapping[str, Any]]
@@ -39,10 +39,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """The whole input of a replay at one moment."""
+    """The whole input of a replay, read at one moment."""
 
     request: Request
-    #: Day, build, keys and rows of each partition.
+    #: Day, build, object keys and number of rows of each partition.
     partitions: Sequence[tuple[date, str, Sequence[str], int]]
     current: Sequence[Mapping[str, Any]]
     in_force: Sequence[tuple[int, Sequence[Mapping[str, Any]]]]
@@ -54,7 +54,7 @@ class Input:
         return sum(rows for *_, rows in self.partitions)
 
     def digest(self) -> str:
-        """Return the digest of everything that the result depends on, except the present hour."""
+        """Return the digest of everything that the result depends on, except the current hour."""
         request = self.request
         parts = (
             [*request.rules, request.first_day, request.last_day, request.warmup_days, request.gateway],
@@ -81,7 +81,7 @@ class Input:
 
 
 def collect_input(request: Request) -> Input:
-    """Read everything that a replay depends on. All files are of one set of builds.
+    """Read everything that a replay depends on. The files belong to one consistent set of builds.
 
     Raises:
         TenantNotFound: there is no such live tenant.
@@ -124,18 +124,17 @@ def _find_rulesets_in_force(
 ) -> list[tuple[int, Sequence[Mapping[str, Any]]]]:
     """Return the rulesets in force from ``start`` on, with the times (epoch ms) from which they applied.
 
-    The service does not know the rules of logs that are older than the tenant. The current ones stand for
-    them.
+    A log may be older than the tenant's first revision. The current rules are used for it.
     """
     before = [seq for seq, changed_at in changes if changed_at <= start]
-    wanted = {*before[-1:], *(seq for seq, changed_at in changes if changed_at > start)}
+    numbers = {*before[-1:], *(seq for seq, changed_at in changes if changed_at > start)}
     revisions = (
-        DocumentHistory(RevisionKind.RULES, tenant_id).revisions().filter(seq__in=wanted).order_by("seq")
+        DocumentHistory(RevisionKind.RULES, tenant_id).revisions().filter(seq__in=numbers).order_by("seq")
     )
-    found: list[tuple[int, Sequence[Mapping[str, Any]]]] = [] if before else [(0, current)]
-    found += [
+    rulesets: list[tuple[int, Sequence[Mapping[str, Any]]]] = [] if before else [(0, current)]
+    rulesets += [
         (epoch_ms(revision.changed_at), revision.document["rules"])
         for revision in revisions
         if revision.document is not None
     ]
-    return found or [(0, current)]
+    return rulesets or [(0, current)]

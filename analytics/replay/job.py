@@ -1,4 +1,4 @@
-"""What a replay is made of: rulesets, hand-made markers, and what the Gateway does by itself."""
+"""The input of a replay: files, rulesets, markers made by people, and settings of the Gateway."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Ruleset:
-    """Rules that apply from a time on (epoch ms). The first ruleset of a list also applies before."""
+    """Rules that apply from a time on (epoch ms). The first ruleset of a list also applies before it."""
 
     starts_at: int
     rules: tuple[Rule, ...]
@@ -30,7 +30,7 @@ class Marker:
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """Whether the Gateway declines to use the cache by itself; None if it is not known.
+    """Whether the Gateway skips the cache for two kinds of requests; None if it is not known.
 
     Attributes:
         nocache: requests with ``cacheOverride`` = ``nocache``.
@@ -43,7 +43,7 @@ class Gateway:
 
 @dataclass(frozen=True, slots=True)
 class DayFile:
-    """A Parquet file of a day. A day may have several, one after the other."""
+    """A Parquet file of a day. A day may have several, in the order of their rows."""
 
     day: date
     file: str
@@ -57,11 +57,11 @@ class Job:
         files: the files of the chosen days and of the warm-up days before them.
         first_day, last_day: the days that are counted, both included.
         subject: the ruleset to replay.
-        current: the ruleset of today.
+        current: the current ruleset.
         in_force: the rulesets that were in force, oldest first, for the calibration.
-        changes: the times of all writes of the ruleset (epoch ms). Each one left the cache behind.
-        gateway: what the caller knows; the rest is learned from the log.
-        hour: the hour of the day (UTC) for which the cost of publishing is told as ``now``.
+        changes: the times of all writes of the ruleset (epoch ms). Each write empties the cache.
+        gateway: the settings that the caller knows. The others are learned from the log.
+        hour: the current hour of the day (UTC). The cost of publishing has it as ``now``.
     """
 
     files: Sequence[DayFile]

@@ -1,4 +1,4 @@
-"""End work on an engine that takes too long, that nobody needs any more, or whose worker must end."""
+"""End work on an engine: it takes too long, it is not needed any more, or its worker must end."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from analytics.replay.errors import ReplayEnded
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-#: Seconds between two looks whether running work must end.
+#: Seconds between two checks whether the work must end.
 LOOK_SECONDS: Final = 1.0
 
 
 class Limit:
-    """Ends the work inside `on` after a time, when a reason is found, or when it is told to."""
+    """Ends the work inside `on` after a time, for a reason that ``find_reason`` returns, or on `stop`."""
 
     def __init__(self, *, seconds: float, message: str, find_reason: Callable[[], str] = str) -> None:
         """Set the limit.
 
         Args:
-            seconds: how long the work may take.
-            message: the error when the time is over.
-            find_reason: called each second in another thread. It returns why the work must end, or an empty
-                text.
+            seconds: the most time that the work may take.
+            message: the error after that time.
+            find_reason: called each second in another thread. It returns the reason to end the work, or an
+                empty text.
         """
         self._seconds, self._message, self._find_reason = seconds, message, find_reason
         self._reason = ""
         self._engine: duckdb.DuckDBPyConnection | None = None
 
     def stop(self, reason: str = "The worker ends.") -> None:
-        """End the work. Any thread may call it."""
+        """End the work. Any thread may call this."""
         self._reason = self._reason or reason
         if self._engine is not None:
             self._engine.interrupt()
@@ -51,7 +51,7 @@ class Limit:
         """Limit the work inside the `with` block.
 
         Raises:
-            ReplayEnded: it must end.
+            ReplayEnded: the work must end.
         """
         self._engine = engine
         ended = threading.Event()
@@ -70,7 +70,7 @@ class Limit:
             self._engine = None
 
     def _watch(self, ended: threading.Event) -> None:
-        """Look until the work has ended. An interruption between two statements is lost, so repeat it."""
+        """Check until the work ends. An interrupt between two statements has no effect, so it is repeated."""
         deadline = time.monotonic() + self._seconds
         try:
             while not ended.wait(min(LOOK_SECONDS, self._seconds)):

@@ -1,4 +1,4 @@
-"""Play a ruleset over the loaded requests: the outcome of every request.
+"""Compute the outcome of every loaded request under a ruleset.
 
 Sections "Status", "Markers", "Key" and "Cache" of the definition (docs/replay.md).
 """
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from analytics.replay.job import Gateway, Marker, Ruleset
     from analytics.replay.shapes import Decisions
 
-#: The values of the column ``lane``: how the requests of a key were told apart.
+#: The values of the column ``lane``: how requests for the same result were recognized.
 BY_IDENTITY, OPEN_MERGED, KNOWN_MERGED = range(3)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A played ruleset.
+    """The outcome of a replay.
 
     Attributes:
-        table: the table of outcomes: the columns of ``decided``, and ``status``, ``is_stale``,
-            ``is_revalidation``, ``reason``, and of the entry that was served its ``entry`` (an index),
-            ``started`` and ``born``.
+        table: the name of the table of outcomes. It has the columns of ``decided``, and ``status``,
+            ``is_stale``, ``is_revalidation``, ``reason``. ``entry`` (an index), ``started`` and ``born``
+            describe the cache entry that was served.
         lifetimes: by the index of the rule.
     """
 
@@ -55,17 +55,17 @@ def play(
 ) -> Outcome:
     """Create ``table`` with the outcome of every request under the rulesets.
 
-    The tables ``decided`` and ``played`` are those of the last call. ``played`` also has the outcomes of
-    requests whose literals are hidden, as if those of one statement with the same values were equal.
+    It also replaces the tables ``decided`` and ``played``. ``played`` has a second outcome for requests with
+    hidden literals: as if requests with the same statement and values had equal literals.
 
     Args:
-        gateway: what the Gateway declines by itself; unknown counts as declined.
+        gateway: for an unknown setting, the Gateway skips the cache.
     """
     decisions = decide_shapes(connection, rulesets)
     _decide_requests(connection, rulesets, gateway=gateway, restarts=restarts)
     lifetimes = _find_lifetimes(connection, decisions, markers)
     _play_cache(connection, lifetimes)
-    # Open requests have no identity, so each of them is a result that was never asked for before.
+    # An open request has no identity, so its result was never requested before.
     connection.execute(
         f"""
         CREATE OR REPLACE TEMP TABLE {table} AS
@@ -93,7 +93,7 @@ def _decide_requests(
     gateway: Gateway,
     restarts: Sequence[int],
 ) -> None:
-    """Create ``decided`` from the table ``decision``. ``status`` is null if the cache decides it."""
+    """Create ``decided`` from the table ``decision``. ``status`` is null if it depends on the cache."""
     declines = " OR ".join(
         flag
         for flag, is_declined in (
@@ -167,17 +167,17 @@ def _find_lifetimes(
 
 
 def _play_cache(connection: DuckDBPyConnection, lifetimes: Sequence[Lifetime]) -> None:
-    """Create ``played`` with the outcome of each candidate."""
+    """Create ``played`` with the outcome of each cache request."""
     candidates = connection.execute(_CANDIDATES).to_arrow_table()
-    played = find_executions(candidates, lifetimes)
-    owned = candidates.select(["n", "lane", "requested_at"]).append_column("owner", played.owners)
-    numbers = arange(0, owned.num_rows)
-    executions = played.executions.append_column("execution", arange(0, played.executions.num_rows))
-    with registered(connection, candidate=owned.append_column("position", numbers), execution=executions):
+    chain = find_executions(candidates, lifetimes)
+    owners = candidates.select(["n", "lane", "requested_at"]).append_column("owner", chain.owners)
+    numbers = arange(0, owners.num_rows)
+    executions = chain.executions.append_column("execution", arange(0, chain.executions.num_rows))
+    with registered(connection, candidate=owners.append_column("position", numbers), execution=executions):
         connection.execute(_PLAYED)
 
 
-#: Requests for the cache by key. A key is one whole number: rule, restart, identity.
+#: The cache requests by key: one integer for rule, restart and identity.
 _CANDIDATES: Final = f"""
     WITH size AS (SELECT (SELECT count(*) FROM pair) AS pairs, (SELECT count(*) FROM query_hash) AS hashes),
     candidate AS (
@@ -195,7 +195,7 @@ _CANDIDATES: Final = f"""
     FROM candidate, size ORDER BY key, n
 """  # noqa: S608
 
-#: A failing request starts no execution, so it may be later than the last entry's end.
+#: A failing request starts no execution, so it may come after the last entry has expired.
 _PLAYED: Final = f"""
     CREATE OR REPLACE TEMP TABLE played AS
     SELECT n, lane,

@@ -1,4 +1,4 @@
-"""Work at a low priority: a replay, a search for recommendations, or a measurement of their effects."""
+"""Run replays, searches for recommendations and measurements of effects at a low priority."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-#: How much lower the priority is: without it, queries beside a replay take 1.8 times as long.
+#: Added to the nice value. Without it, queries take 1.8 times as long while a replay runs.
 NICENESS: Final = 10
 
 
 def run_at_low_priority(work: Callable[[], _T], *, stop: Callable[[], None]) -> _T:
-    """Run ``work`` in a thread to which the machine gives time when queries and builds need none.
+    """Run ``work`` in a thread with a lower scheduling priority (nice 10).
 
-    On Linux, a priority is that of a thread, and a worker could not raise its own again. The thread has a
-    database connection of its own, so it does not see what the caller has not committed.
+    On Linux each thread has its own priority, and a worker could not raise its priority again. The thread has
+    another database connection, so it does not see the caller's open transaction.
 
     Args:
-        stop: called if the worker must end meanwhile. It makes the work end soon.
+        stop: called if the worker must end. It makes the work end soon.
     """
     with ThreadPoolExecutor(1, initializer=os.nice, initargs=(NICENESS,)) as pool:
         execution = pool.submit(_run, work)

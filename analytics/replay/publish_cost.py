@@ -1,6 +1,6 @@
-"""Estimate what it costs to publish: every write of a ruleset leaves the cache behind.
+"""Estimate the cost of publishing: every write of a ruleset empties the cache.
 
-A restart at the start of an hour costs one execution for each entry that would have served a hit later.
+A write at the start of an hour costs one execution for each cache entry that would have served a later hit.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ def estimate_publish_cost(
 ) -> dict[str, Any]:
     """Return the mean extra misses and their milliseconds by hour of the day (UTC), as JSON.
 
-    ``best`` is the hour with the fewest extra milliseconds, then misses; ``now`` is ``hour``. ``table`` has
-    the outcomes.
+    Args:
+        table: the table of outcomes.
+        hour: the hour that the result has as ``now``. ``best`` has the least extra time, then misses.
     """
     start = day_start_ms(first_day) // HOUR_MS
     count = (last_day - first_day).days * _HOURS + _HOURS
     misses, milliseconds = [0] * (count + 1), [0] * (count + 1)
-    # The hours whose start is after the entry's execution and not after its last hit.
+    # For each entry, the hours that start after its execution began and not after its last hit.
     for first, last, entries, mean_ms in connection.execute(
         f"""
         SELECT first, last, count(*), sum(mean_ms)::BIGINT FROM (
@@ -66,5 +67,5 @@ def estimate_publish_cost(
 
 
 def round_half_up(numerator: int, denominator: int) -> int:
-    """Return a quotient rounded to the nearest whole number."""
+    """Return a quotient rounded to the nearest integer."""
     return (2 * numerator + denominator) // (2 * denominator)

@@ -1,6 +1,6 @@
-"""Replay a job: the one function that the runs, the command and the benchmark call.
+"""Replay a job. Runs, the command and the benchmark call the one function `replay`.
 
-The definition, which says what every number means, is docs/replay.md.
+docs/replay.md defines every number.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from analytics.replay.job import Gateway, Job
     from analytics.replay.outcome import Outcome
-    from analytics.replay.window import Loaded
+    from analytics.replay.window import LoadedRequests
     from rules.language import Rule
 
 _SIMPLE_COUNTS: Final = (
@@ -43,7 +43,7 @@ _BOUNDED: Final = frozenset({"hits", "savedMs"})
 
 
 class Caveat(StrEnum):
-    """What limits a result. Its words stand in docs/replay.md, on the staff's page and in the dashboard."""
+    """Codes of what limits a result. docs/replay.md, the staff page and the dashboard explain them."""
 
     WRITES_PAST_GATEWAY = "writes-past-gateway-invisible"
     LITERALS_HIDDEN = "literals-hidden"
@@ -72,9 +72,9 @@ def replay(
         changes=job.changes,
     )
     report(0.3)
-    gateway = learn_gateway(connection, job.current, given=job.gateway)
+    gateway = learn_gateway(connection, job.current, known=job.gateway)
     player = Player(connection, job, loaded, gateway)
-    # A ruleset that is replayed twice is replayed once.
+    # Equal rulesets are replayed once.
     in_force = list(job.in_force) or [Ruleset(0, job.current)]
     calibrated, in_force_counts = player.play("in_force", in_force)
     calibration = calibrate(connection, calibrated)
@@ -107,7 +107,7 @@ def replay(
     }
 
 
-def describe_input(job: Job, loaded: Loaded, gateway: Gateway) -> dict[str, Any]:
+def describe_input(job: Job, loaded: LoadedRequests, gateway: Gateway) -> dict[str, Any]:
     """Return ``window``, ``rows`` and ``gateway`` of a result."""
     return {
         "window": {
@@ -130,7 +130,9 @@ def describe_input(job: Job, loaded: Loaded, gateway: Gateway) -> dict[str, Any]
 class Player:
     """Plays rulesets, once for each possible setting of the Gateway."""
 
-    def __init__(self, connection: DuckDBPyConnection, job: Job, loaded: Loaded, gateway: Gateway) -> None:
+    def __init__(
+        self, connection: DuckDBPyConnection, job: Job, loaded: LoadedRequests, gateway: Gateway
+    ) -> None:
         self._connection, self._job, self._loaded = connection, job, loaded
         self._gateway = gateway
 
@@ -155,15 +157,15 @@ class Player:
         return outcome, count_outcome(self._connection, outcome)
 
 
-def _find_days_left_out(job: Job, loaded: Loaded) -> list[Any]:
-    """Return the counted days without data, and all chosen days whose columns are null."""
+def _find_days_left_out(job: Job, loaded: LoadedRequests) -> list[Any]:
+    """Return the counted days without data, and all days on which a column of the rules is null."""
     days = (job.first_day + timedelta(offset) for offset in range((job.last_day - job.first_day).days + 1))
     present = {file.day for file in job.files}
     return sorted({*loaded.days_left_out, *(day for day in days if day not in present)})
 
 
 def render_counts(runs: list[Counts], rules: Iterable[Rule]) -> dict[str, Any]:
-    """Return ``total`` and ``rules``: every rule of the ruleset in order, then requests without a rule."""
+    """Return ``total`` and ``rules``: the rules of the ruleset in order, then requests without a rule."""
     ids: list[str | None] = [rule.id for rule in rules]
     every: Sequence[str | None] = [*ids, *(key for key in runs[0].rules if key not in {*ids, None}), None]
     return {
@@ -196,7 +198,7 @@ def _bounds(runs: list[Counts], rule_ids: Sequence[str | None], name: str) -> di
     return {"low": low, "likely": likely, "high": high}
 
 
-def find_caveats(job: Job, loaded: Loaded, grade: str, *, is_gateway_unknown: bool) -> list[str]:
+def find_caveats(job: Job, loaded: LoadedRequests, grade: str, *, is_gateway_unknown: bool) -> list[str]:
     """Return the codes of what limits the result. Contract: docs/replay.md."""
     caveats = {
         Caveat.WRITES_PAST_GATEWAY: True,

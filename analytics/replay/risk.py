@@ -1,4 +1,4 @@
-"""Find hits that may be stale: the log shows a change of a table that they read, and no marker for it.
+"""Find hits that may be stale: a table that they read changed in the log, and no marker ended the result.
 
 Section "Risk" of the definition (docs/replay.md). Writes past the Gateway are not in the log.
 """

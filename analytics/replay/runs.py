@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
 
-#: How many finished runs of a tenant are kept, and for how long.
+#: The most finished runs that are kept for a tenant, and how long.
 _KEPT: Final = 50
 _LIFETIME: Final = timedelta(days=30)
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The ruleset to replay: its complete rules, and how the run names it."""
+    """The ruleset to replay: its complete rules, and its name in the run."""
 
     rules: Sequence[Mapping[str, Any]]
     name: Mapping[str, Any]
@@ -53,10 +53,10 @@ def _read_subject(tenant_id: UUID, *, rules: object, seq: int | None, draft_id: 
     """Return the ruleset that a request names: by its rules, as a revision, or as a draft.
 
     Raises:
-        RulesetRejected, ValidationFailed: the rules do not pass lint; not exactly one way was chosen; or
-            there is no such revision or draft.
+        RulesetRejected: the rules do not pass lint.
+        ValidationFailed: none or several ways are used, or there is no such revision or draft.
     """
-    if sum(given is not None for given in (rules, seq, draft_id)) != 1:
+    if sum(choice is not None for choice in (rules, seq, draft_id)) != 1:
         raise ValidationFailed.at("", "invalid", "Give one of 'rules', 'seq' and 'draftId'.")
     if rules is None:
         chosen = choose_rules(tenant_id, seq=seq, draft_id=draft_id)
@@ -69,7 +69,7 @@ def _read_subject(tenant_id: UUID, *, rules: object, seq: int | None, draft_id: 
 
 
 def subject_of_rules(rules: Sequence[Mapping[str, Any]]) -> Subject:
-    """Return the subject of complete rules that are neither a revision nor a draft."""
+    """Return the subject for complete rules without a revision or draft."""
     digest = hashlib.sha256(orjson.dumps(rules, option=orjson.OPT_SORT_KEYS)).hexdigest()
     return Subject(rules, {"digest": digest})
 
@@ -86,16 +86,16 @@ def queue_replay(
     seq: int | None = None,
     draft_id: UUID | None = None,
 ) -> ReplayRun:
-    """Return the run of this input: a finished one, one that is under way, or a new one in the queue.
+    """Return the finished, running or queued run with this input, or queue a new one.
 
-    The ruleset is given by its ``rules``, as the revision ``seq``, or as a draft. A run that failed or was
-    cancelled is queued again. The caller starts the task for a queued run.
+    The ruleset is one of ``rules``, the revision ``seq`` and a draft. A run that failed or was cancelled is
+    queued again. The caller starts the task for a queued run.
 
     Raises:
         TenantNotFound: there is no such live tenant.
-        RulesetRejected, ValidationFailed: see `_read_subject`; or the days are none.
-        TooLarge: the days are over a cap.
-        TooManyReplays: too many replays of the tenant wait.
+        RulesetRejected, ValidationFailed: see `_read_subject`; or the last day is before the first.
+        TooLarge: there are too many days or rows.
+        TooManyReplays: too many replays of the tenant are queued.
         RateLimited: the tenant has started too many replays.
     """
     require_live_tenant(tenant_id)
@@ -110,7 +110,7 @@ def queue_replay(
         _refuse_size("log entries", collected.rows, settings.REPLAY_MAX_ROWS)
     digest = collected.digest()
     with transaction.atomic():
-        # One request of a tenant at a time is counted.
+        # The lock lets one request of a tenant at a time check the limits.
         if not Tenant.objects.select_for_update(no_key=True).filter(pk=tenant_id, deleted_at__isnull=True):
             raise TenantNotFound
         run = ReplayRun.objects.filter(tenant_id=tenant_id, digest=digest).first()
@@ -161,7 +161,7 @@ def _require_capacity(tenant_id: UUID) -> None:
 
 
 def cancel_replay(*, tenant_id: UUID, replay_id: UUID, actor: str) -> bool:
-    """Cancel a run that has not ended, or remove one that has. Return True if it was cancelled.
+    """Cancel a run, or delete it if it has ended. Return True if it was cancelled.
 
     Raises:
         ReplayNotFound: there is no such run.
@@ -199,7 +199,7 @@ def list_replays(*, tenant_id: UUID) -> QuerySet[ReplayRun]:
 def delete_old_replays() -> None:
     """Delete finished runs after their lifetime, and all but the newest of each tenant.
 
-    Those of recommendations that nobody has decided stay.
+    Replays of undecided recommendations are kept.
     """
     finished = ReplayRun.objects.filter(state__in=ReplayRun.FINISHED).exclude(
         Exists(Recommendation.objects.filter(replay=OuterRef("pk"), state__in=Recommendation.UNDECIDED))

@@ -1,7 +1,7 @@
-"""Decide the distinct request shapes by a ruleset.
+"""Decide each distinct request shape by a ruleset.
 
-A shape is the values of the columns that the rules read. A log has few shapes, so `rules.match` decides them
-in Python, and no second implementation of the conditions is needed.
+A shape is one combination of values in the columns that the rules read. A log has few shapes, so
+`rules.match` decides them in Python, and the conditions need no second implementation in SQL.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rules.language import Rule
     from rules.match import Decision, Firing
 
-#: The index of "no rule".
+#: The rule index of requests without a rule.
 NO_RULE: Final = -1
 
 _SCHEMA: Final = make_schema(
@@ -48,11 +48,11 @@ def find_columns(rules: Sequence[Rule]) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """How rulesets decide the shapes.
+    """The decisions of rulesets on the shapes.
 
     Attributes:
-        rules: the rules of all rulesets. The table ``decision`` names them by their index in this list.
-        firings: the rules that fire, by the number of the ruleset and of the shape.
+        rules: the rules of all rulesets. The table ``decision`` has their indexes in this list.
+        firings: the rules that fire, by ruleset number and shape number.
     """
 
     rules: Sequence[Rule]
@@ -92,7 +92,7 @@ def decide_shapes(connection: DuckDBPyConnection, rulesets: Sequence[Ruleset]) -
 
 
 def _read_shapes(connection: DuckDBPyConnection) -> dict[int, Request]:
-    """Return the shapes by their numbers."""
+    """Return the shapes by number."""
     relation = connection.execute("SELECT * FROM shape ORDER BY shape")
     names = [column[0] for column in relation.description or ()]
     return {row[0]: read_request(dict(zip(names[1:], row[1:], strict=True))) for row in relation.fetchall()}

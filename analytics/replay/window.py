@@ -1,6 +1,6 @@
-"""Load the requests of the chosen days into a temporary table, with whole numbers in place of texts.
+"""Load the requests of the chosen days into a temporary table, with integers in place of texts.
 
-Section "Rows", "Time" and "Key" of the definition (docs/replay.md).
+Sections "Rows", "Time" and "Key" of the definition (docs/replay.md).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from analytics.replay.job import DayFile
 
-#: The statuses of requests that a ruleset decides. All other rows are only counted.
+#: The statuses of requests that a ruleset decides. Other rows are only counted.
 DECIDABLE: Final = (
     "HIT",
     "MISS",
@@ -40,12 +40,12 @@ _IS_DECIDABLE: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
-    """What was loaded. The numbers are of the counted days.
+class LoadedRequests:
+    """A summary of the loaded requests. The numbers are counts over the counted days.
 
     Attributes:
-        days_left_out: days on which a column that the rules read is null throughout.
-        restarts: the times (epoch ms) at which the cache was left behind, in order.
+        days_left_out: days on which a column that the rules read is null in every row.
+        restarts: the sorted times (epoch ms) at which the cache was emptied.
     """
 
     days_left_out: Sequence[date]
@@ -64,7 +64,7 @@ def load_requests(
     first_day: date,
     columns: Collection[str],
     changes: Sequence[int],
-) -> Loaded:
+) -> LoadedRequests:
     """Create the tables ``request``, ``shape``, ``statement`` and ``table_list`` for a replay.
 
     Args:
@@ -73,7 +73,8 @@ def load_requests(
         changes: the times of ruleset writes (epoch ms).
     """
     contents = [
-        _look_into(connection, day, list(own), columns) for day, own in groupby(files, key=attrgetter("day"))
+        _read_content(connection, day, list(own), columns)
+        for day, own in groupby(files, key=attrgetter("day"))
     ]
     left_out = [content.day for content in contents if content.has_empty_column]
     kept = [file for file in files if file.day not in left_out]
@@ -93,7 +94,7 @@ def load_requests(
         FROM request WHERE is_counted
         """
     ).fetchall()[0]
-    return Loaded(
+    return LoadedRequests(
         days_left_out=left_out,
         decidable=decidable,
         outside=sum(
@@ -115,26 +116,26 @@ def _source(files: Sequence[DayFile]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Content:
-    """A day: how many rows are outside, and whether a column is null in all others."""
+class _DayContent:
+    """A day: the number of rows outside, and whether a column of the rules is null in all other rows."""
 
     day: date
     outside: int
     has_empty_column: bool
 
 
-def _look_into(
+def _read_content(
     connection: DuckDBPyConnection, day: date, files: Sequence[DayFile], columns: Collection[str]
-) -> _Content:
+) -> _DayContent:
     counts = "".join(f", count({quote_name(name)}) FILTER ({_IS_DECIDABLE})" for name in sorted(columns))
     rows, decidable, *filled = connection.execute(
         f"SELECT count(*), count(*) FILTER ({_IS_DECIDABLE}){counts} FROM {_source(files)}"  # noqa: S608
     ).fetchall()[0]
-    return _Content(day, rows - decidable, decidable > 0 and not all(filled))
+    return _DayContent(day, rows - decidable, decidable > 0 and not all(filled))
 
 
 def _make_log_view(connection: DuckDBPyConnection, files: Sequence[DayFile], *, first_day: date) -> None:
-    """Make the view ``log`` of the decidable rows."""
+    """Create the view ``log`` of the decidable rows."""
     days = "NULL::DATE"
     if files:
         cases = "".join(f" WHEN {quote_text(file.file)} THEN DATE '{file.day}'" for file in files)
@@ -150,7 +151,7 @@ def _make_log_view(connection: DuckDBPyConnection, files: Sequence[DayFile], *, 
 
 
 def _load_shapes(connection: DuckDBPyConnection, columns: Collection[str]) -> None:
-    """Create ``shape``: the distinct values of the columns that the rules read."""
+    """Create ``shape``: the distinct combinations of values in the columns that the rules read."""
     names = ", ".join(quote_name(name) for name in sorted(columns))
     query = f"SELECT {names} FROM log GROUP BY {names}" if names else "SELECT 1 AS nothing"  # noqa: S608
     connection.execute(
@@ -195,7 +196,7 @@ def _load_rows(connection: DuckDBPyConnection, columns: Collection[str]) -> None
 
 
 def _find_version_restarts(connection: DuckDBPyConnection) -> list[int]:
-    """Return the times of the first requests whose key version is greater than all before."""
+    """Return the times of the first requests with each new highest key version."""
     versions = connection.execute(
         """
         SELECT key_version, arg_min(requested_at, n) FROM request WHERE key_version IS NOT NULL

@@ -26,7 +26,7 @@ MIN_HITS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Mined:
+class CacheProposals:
     """The proposals, and the options that they were chosen from.
 
     Attributes:
@@ -44,7 +44,7 @@ class Mined:
         return {"scopes": len({option.scope for option in self.options}), "options": len(self.options)}
 
 
-def mine(current: Current) -> Mined:
+def mine(current: Current) -> CacheProposals:
     """Propose at most `MAX_PROPOSALS`, the best first."""
     options = list(find_options(current))
     safe = [option for option in options if option.saving.is_safe and option.saving.high.hits >= MIN_HITS]
@@ -57,7 +57,7 @@ def mine(current: Current) -> Mined:
             proposals.append(proposal)
             covered.update(statement.number for statement in option.scope.statements)
             taken |= {edit.rule["id"] for edit in proposal.edits if isinstance(edit, Insert)}
-    return Mined(proposals, options, frozenset(covered))
+    return CacheProposals(proposals, options, frozenset(covered))
 
 
 def _propose(current: Current, option: Option, value: int, taken: set[str]) -> Proposal:

@@ -338,7 +338,7 @@ def _current(connection: duckdb.DuckDBPyConnection, files: Sequence[DayFile], ru
     loaded = load_requests(
         connection, files, first_day=files[1].day, columns=columns | find_columns(parsed), changes=()
     )
-    gateway = learn_gateway(connection, parsed, given=make_job(files, rules).gateway)
+    gateway = learn_gateway(connection, parsed, known=make_job(files, rules).gateway)
     outcome = play(
         connection,
         [Ruleset(0, parsed)],
