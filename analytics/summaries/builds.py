@@ -1,4 +1,4 @@
-"""Record builds: which are running, and how the others ended."""
+"""Record running builds, and the result of finished ones."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 def delete_old_builds() -> int:
-    """Delete the records of builds that started longer than `BUILD_LIFETIME` ago. Return how many."""
+    """Delete the records of builds that started more than `BUILD_LIFETIME` ago. Return the count."""
     deleted, _ = Build.objects.filter(started_at__lt=now() - settings.BUILD_LIFETIME).delete()
     return deleted
 
 
 @contextmanager
 def locked_period(*, tenant: UUID, period: str, wait: bool) -> Iterator[None]:
-    """Hold the lock of a period. Mark an earlier build of it that was killed as failed.
+    """Hold the lock of a period. Mark an earlier, killed build of it as failed.
 
     Raises:
         Busy: another worker holds the lock, and ``wait`` is false.
@@ -38,7 +38,7 @@ def locked_period(*, tenant: UUID, period: str, wait: bool) -> Iterator[None]:
 
 
 def end_killed_builds() -> None:
-    """Mark builds as failed that are recorded as running but do not hold the lock of their period."""
+    """Mark builds as failed that are recorded as running although the lock of their period is free."""
     running = Build.objects.filter(state=Build.State.RUNNING).order_by().distinct()
     for tenant, period in running.values_list("tenant_id", "period"):
         with suppress(Busy), locked_period(tenant=tenant, period=period, wait=False):
@@ -49,7 +49,7 @@ def end_killed_builds() -> None:
 def recorded_build(*, tenant: UUID, period: str) -> Iterator[Build]:
     """Record a build as running, then as done or failed. The caller may set its ``rows``.
 
-    The record of a killed build says running until `end_killed_builds`.
+    The record of a killed build stays running until `end_killed_builds`.
     """
     build = Build.objects.create(tenant_id=tenant, period=period)
     try:

@@ -1,8 +1,9 @@
-"""Build a large day by its hours, on several workers. The rows and documents are those of one file.
+"""Build a large day by its hours, on several workers, with the same rows and documents as from one file.
 
-In three stages: each hour's objects become a file; these files are searched for entries that an earlier hour
-has too; the rows of each span of the day become a file and groups. Finished parts are rows (`DayPart`), so a
-build that was killed goes on, and a new object builds its hour again and what follows from it.
+There are three stages. First, the objects of each hour become a file. Second, the files are searched for
+entries that an earlier hour has too. Third, the rows of each span of the day become a file and groups. Each
+finished part is a row (`DayPart`), so a killed build resumes, and a new object rebuilds only its hour and the
+spans that use it (docs/decisions/0018-days-by-hours.md).
 """
 
 from __future__ import annotations
@@ -51,11 +52,11 @@ if TYPE_CHECKING:
     from logs.listing import DayListing
     from tenantadmin.lib.objectstore import ObjectStore
 
-    #: Sends parts of a day's stage to other workers. The mapping has the build that each part replaces.
+    #: Sends parts of a stage of a day to other workers. The mapping has the build that each part replaces.
     SendParts = Callable[[uuid.UUID, date, str, Mapping[int, str]], None]
 
 HOUR, REPEATS, SPAN = DayPart.Stage.HOUR, DayPart.Stage.REPEATS, DayPart.Stage.SPAN
-#: The names of a part's files.
+#: The file names of a part.
 _LOG: Final = "parquet"
 _GROUPS: Final = "groups.arrow"
 _THREADS: Final = 2
@@ -66,10 +67,10 @@ class HourlyDay:
     """A day that was built by hours and is not published yet.
 
     Attributes:
-        listing: with the digest of the objects that the hours were made of.
+        listing: its digest is over the objects that the hours were built from.
         files: the keys of the spans' Parquet files, in the order of the rows.
-        rollups: a local file for each table of the rollups; nothing if there are no rows.
-        spans: the builds of the spans.
+        rollups: a local file for each table of the rollups; empty if there are no rows.
+        spans: the build of each span, by number.
     """
 
     listing: DayListing
@@ -83,10 +84,10 @@ class HourlyDay:
     spans: Mapping[int, str]
 
     def require_current(self) -> None:
-        """Until the transaction ends, keep the files.
+        """Lock the files until the transaction ends.
 
         Raises:
-            Busy: another worker has replaced some.
+            Busy: another worker has replaced some of them.
         """
         which: Any = {"tenant": self.listing.tenant, "day": self.listing.day}
         lock_files(**which)
@@ -103,13 +104,13 @@ def compact_by_hours(
         send_parts: sends parts to other workers. This one builds the parts that no other has begun.
 
     Raises:
-        Busy: the objects or parts were changed meanwhile; try again.
+        Busy: objects or parts changed during the build; try again.
         StoreError: the store failed, or stored parts are damaged and will be built again.
     """
     mark_damaged(store, tenant=listing.tenant, day=listing.day)
-    with _damage_noted(listing):
-        wanted = {hour: objects.digest for hour, objects in listing.hours.items()}
-        hours = _build_stage(store, listing, HOUR, wanted, send_parts=send_parts)
+    with _stale_on_damage(listing):
+        digests = {hour: objects.digest for hour, objects in listing.hours.items()}
+        hours = _build_stage(store, listing, HOUR, digests, send_parts=send_parts)
         repeats = _find_repeats(store, listing, hours)
         numbers = sorted({int(span) for part in hours.values() for span in part.facts["spans"]})
         sources = {number: _span_source(number, hours, repeats) for number in numbers}
@@ -154,7 +155,7 @@ def build_part(
     """Build an hour or a span, unless another worker has done so.
 
     Args:
-        before: the build that it replaces; empty if there is none.
+        before: the build of this part that the caller has seen, or empty. Another one makes this do nothing.
 
     Raises:
         Busy: another worker is building it, and ``wait`` is false.
@@ -176,23 +177,23 @@ def _build_stage(
     store: ObjectStore,
     listing: DayListing,
     stage: str,
-    wanted: Mapping[int, str],
+    sources: Mapping[int, str],
     *,
     send_parts: SendParts | None,
 ) -> dict[int, DayPart]:
-    """Build the parts whose sources are not those in ``wanted``. Return all, in order."""
+    """Build the parts whose source differs from ``sources``. Return all parts, in order."""
     which: Any = {"tenant": listing.tenant, "day": listing.day, "stage": stage}
     parts = read_parts(**which)
-    drop_parts({number: part for number, part in parts.items() if number not in wanted})
+    drop_parts({number: part for number, part in parts.items() if number not in sources})
     stale = {
         number: parts[number].build if number in parts else ""
-        for number, source in wanted.items()
+        for number, source in sources.items()
         if number not in parts or parts[number].source != source
     }
     if send_parts is not None and len(stale) > 1:
         send_parts(listing.tenant, listing.day, stage, stale)
     busy = []
-    # Other workers begin with the first ones.
+    # Other workers begin with the first parts.
     for number in reversed(stale):
         try:
             build_part(store, **which, number=number, before=stale[number])
@@ -202,7 +203,7 @@ def _build_stage(
         # If the other worker has died, this one builds the part.
         build_part(store, **which, number=number, before=stale[number], wait=True)
     parts = read_parts(**which)
-    if parts.keys() != wanted.keys() or any(parts[number].build == stale[number] for number in stale):
+    if parts.keys() != sources.keys() or any(parts[number].build == stale[number] for number in stale):
         raise Busy(f"the objects of {listing.day} changed while they were listed")
     return parts
 
@@ -222,7 +223,7 @@ def _build_hour(store: ObjectStore, part: DayPart, *, previous: str, directory: 
         "objects": compacted.listing.count,
         "rows": compacted.rows,
         "duplicates": compacted.duplicates,
-        # PostgreSQL's JSON has no NUL.
+        # JSON in PostgreSQL cannot hold NUL.
         "quarantined": [
             (item.key, item.position, item.reason.replace("\0", "�")) for item in compacted.quarantined
         ],
@@ -245,7 +246,7 @@ def _build_span(store: ObjectStore, part: DayPart, *, previous: str, directory: 
     log = None
     first, *others = own.values()
     if not others and len(first.facts["spans"]) == 1 and str(first.number) not in _dropped(repeats):
-        # The hour's file is just what the span needs.
+        # The span has exactly the rows of this hour's file.
         log = _local_file(store, first.files[_LOG], directory=directory)
         kept[_LOG], rows = first.files[_LOG], first.facts["rows"]
     else:
@@ -273,7 +274,7 @@ def _build_span(store: ObjectStore, part: DayPart, *, previous: str, directory: 
 def _store_part(
     store: ObjectStore, part: DayPart, files: Mapping[str, Path], *, kept: Mapping[str, str] | None = None
 ) -> None:
-    """Upload the files of a part and save its row. ``kept`` are files of another part that it names too."""
+    """Upload the files of a part and save its row. ``kept`` are files of another part that it uses too."""
     keys = {name: part_key(part, name) for name in files}
     upload(store, {keys[name]: path for name, path in files.items()})
     part.files = {**keys, **(kept or {})}
@@ -294,7 +295,7 @@ def _span_source(number: int, hours: Mapping[int, DayPart], repeats: DayPart | N
 
 
 def _find_repeats(store: ObjectStore, listing: DayListing, hours: Mapping[int, DayPart]) -> DayPart | None:
-    """Find the entries that an earlier hour has too. Only hours that changed are compared with all others."""
+    """Find entries that an earlier hour has too. Only changed hours are compared with all others."""
     which: Any = {"tenant": listing.tenant, "day": listing.day, "stage": REPEATS}
     previous = read_parts(**which).get(0)
     if previous is not None and not previous.source:
@@ -318,7 +319,7 @@ def _find_repeats(store: ObjectStore, listing: DayListing, hours: Mapping[int, D
         write_repeats(
             engine.connection,
             changed=[store.uri(filled[hour].files[_LOG]) for hour in changed],
-            # They are kept for some minutes.
+            # Replaced files are deleted after some minutes.
             replaced=[store.uri(key) for key in replaced if store.exists(key)],
             unchanged={
                 hour: store.uri(item.files[_LOG]) for hour, item in filled.items() if hour not in changed
@@ -335,7 +336,7 @@ def _find_repeats(store: ObjectStore, listing: DayListing, hours: Mapping[int, D
 
 
 def _dropped(repeats: DayPart | None) -> Mapping[str, tuple[int, str]]:
-    """Return by hour how many of its rows the day does not have, and a digest over their ``logId``s."""
+    """Return by hour the number of its dropped rows, and a digest over their ``logId``s."""
     return {} if repeats is None else repeats.facts["dropped"]
 
 
@@ -346,13 +347,13 @@ def _read_dropped(store: ObjectStore, repeats: DayPart | None, *, directory: Pat
 
 
 def _by_hour(dropped: pa.Table) -> dict[int, Any]:
-    """Return the ``logId``s by hour."""
+    """Return the dropped ``logId``s by hour."""
     hours: Any = dropped["hour"].unique().to_pylist()
     return {hour: dropped["logId"].filter(pc.equal(dropped["hour"], hour)).combine_chunks() for hour in hours}
 
 
 def _local_file(store: ObjectStore, key: str, *, directory: Path) -> Path:
-    """Return the path of an object on this machine: its own, or that of a copy in ``directory``."""
+    """Return a local path of an object: its own path, or the path of a copy in ``directory``."""
     if isinstance(store, LocalStore):
         return Path(store.uri(key))
     target = directory / key.rpartition("/")[2]
@@ -362,17 +363,17 @@ def _local_file(store: ObjectStore, key: str, *, directory: Path) -> Path:
 
 
 @contextmanager
-def _damage_noted(listing: DayListing) -> Iterator[None]:
-    """If stored parts are damaged, make all parts stale.
+def _stale_on_damage(listing: DayListing) -> Iterator[None]:
+    """Mark all parts of a day as stale if the block finds damaged parts.
 
     Raises:
-        StoreError: they are, or the disk failed.
+        StoreError: parts are damaged, or the disk failed.
     """
     try:
         with refusing_damage():
             yield
     except (ObjectNotFound, UnusableFile, duckdb.Error) as error:
-        # DuckDB has no class of its own for most files that it cannot decode.
+        # For most files that DuckDB cannot decode, it raises one of these two general classes.
         if isinstance(error, duckdb.DatabaseError) and not isinstance(error, duckdb.InvalidInputException):
             raise
         DayPart.objects.filter(tenant_id=listing.tenant, day=listing.day).update(source="")

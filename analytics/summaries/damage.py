@@ -1,7 +1,7 @@
 """Find lost rollups, and mark them so that they are built again.
 
-An object is lost if it is missing, if the store cannot return it although it returns others, or if it is not
-a Parquet file any more. If the store returns nothing at all, it is unreachable, and nothing is marked.
+An object is lost if it is missing, if the store returns other objects but not this one, or if it is not a
+valid Parquet file. If the store returns no object at all, it is unreachable, and nothing is marked.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def mark_missing_objects(store: ObjectStore, *, tenant: UUID) -> None:
     Raises:
         StoreError: the object store failed.
     """
-    # Read the builds before listing objects: replaced objects stay for a while, so none seems to be missing.
+    # Read the builds before listing objects. Replaced objects stay for a while, so none seems missing.
     published = _published_builds(tenant)
     sizes = {
         entry.key: entry.size
@@ -160,7 +160,7 @@ def _find_lost(store: ObjectStore, *, builds: Iterable[PublishedBuild]) -> list[
 
 
 def _check_readable(store: ObjectStore, key: str, *, directory: Path) -> None:
-    """Read a Parquet file with a DuckDB of its own, because a damaged file can make DuckDB unusable."""
+    """Read a Parquet file with a separate DuckDB, because a damaged file can make a DuckDB unusable."""
     copy = directory / "copy.parquet"
     _copy(store, key, copy)
     with connect(spill=directory / "spill") as engine:

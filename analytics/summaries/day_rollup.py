@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from analytics.summaries.grouping import Array, Measures, TextDictionary
 
-#: The columns of the log that are read, besides the statements.
+#: The columns of the log to read, apart from the statements.
 _COLUMNS: Final = (
     *("userName", "matchedRule", "matchedRuleName", "cacheStatus", "cacheKey"),
     *("timestamp", "logId", "responseTimeMs", "warehouseExecutionTimeMs", "responseSize", "statusCode"),
@@ -110,14 +110,14 @@ def write_rollups(log: Path, *, day: date, directory: Path) -> Mapping[str, Path
 
 @dataclass(frozen=True, slots=True)
 class DayGroups:
-    """The groups of a day's rows. Texts are codes.
+    """The groups of a day's rows, with codes in place of texts.
 
     Attributes:
-        tables: those of `GROUPINGS`.
-        texts: the dictionary of each key column, except that of statements.
+        tables: the groups: one table for each of `GROUPINGS`.
+        texts: the dictionary of each key column except the statements.
         statements: the texts of statements by code.
-        digests: their MD5.
-        at: returns columns of the rows with given numbers, as `DayRows.at`.
+        digests: the MD5 of statements by code.
+        at: returns columns of rows by row number, see `DayRows.at`.
     """
 
     tables: Sequence[pa.Table]
@@ -128,7 +128,7 @@ class DayGroups:
 
 
 def open_rows(log: Path) -> DayRows:
-    """Open a file of the log with the columns that rollups read."""
+    """Open a file of the log, to read the columns that rollups need."""
     return DayRows(log, columns=_COLUMNS)
 
 
@@ -164,7 +164,7 @@ def write_day_tables(
 
 
 def _add_measures(rows: DayRows, part: pa.Table) -> pa.Table:
-    """Return the columns from which measures are computed. A value is null if its row does not count."""
+    """Return the columns that measures are computed from. A value is null if its row does not count."""
     columns = {name: part[name].combine_chunks() for name in part.column_names}
     statuses = rows.texts["cacheStatus"]
 
@@ -205,7 +205,7 @@ def _add_measures(rows: DayRows, part: pa.Table) -> pa.Table:
 
 
 class _Day:
-    """Makes a day's tables of its groups."""
+    """Makes the tables of a day from its groups."""
 
     def __init__(self, groups: DayGroups, day: date) -> None:
         self._rows, self._day = groups, day

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 GROUPS: Final = 8
 BYTES: Final = 256 << 20
 
-#: Columns that get codes, and columns that are read as the dictionaries and codes stored in the file.
+#: Columns that get codes. Below, columns that are read with the dictionaries and codes of the file.
 _ENCODED: Final = ("userName", "matchedRule", "cacheStatus", "cacheKey")
 _STATEMENT: Final = "standardizedSql"
 _DICTIONARY_COLUMNS: Final = (*_ENCODED, _STATEMENT, "matchedRuleName")
-#: If the statements of a part have more bytes, few of them repeat. They are read as texts, in small batches.
+#: If the statements of a part have more bytes, few of them repeat. Small batches of texts are read instead.
 STATEMENT_BYTES: Final = 64 << 20
 _BATCH_BYTES: Final = 16 << 20
 
@@ -58,7 +58,7 @@ class DayRows:
         self._file.close()
 
     def parts(self) -> Iterator[pa.Table]:
-        """Yield all rows. Texts are codes of ``texts`` and ``statements``; ``row`` is the row's number."""
+        """Yield all rows. Codes of ``texts`` and ``statements`` replace texts; ``row`` is the row number."""
         start = 0
         for groups in self._parts:
             table = self._file.read_row_groups(groups, columns=self._columns)
@@ -88,17 +88,17 @@ class DayRows:
 
     def at(self, rows: Array, columns: Sequence[str]) -> pa.Table:
         """Return ``columns`` of the rows with the numbers ``rows``, in that order."""
-        wanted = rows.unique()
-        wanted = wanted.take(pc.sort_indices(wanted))
+        numbers = rows.unique()
+        numbers = numbers.take(pc.sort_indices(numbers))
         tables = []
         for start, table in self._read_parts(columns):
             end = start + table.num_rows
-            in_part = wanted.filter(pc.and_(pc.greater_equal(wanted, start), pc.less(wanted, end)))
+            in_part = numbers.filter(pc.and_(pc.greater_equal(numbers, start), pc.less(numbers, end)))
             taken = table.select(list(columns)).take(pc.subtract(in_part, start))
             tables.append(
                 taken.cast(pa.schema([(field.name, _decoded(field.type)) for field in taken.schema]))
             )
-        return pa.concat_tables(tables).combine_chunks().take(pc.index_in(rows, value_set=wanted))
+        return pa.concat_tables(tables).combine_chunks().take(pc.index_in(rows, value_set=numbers))
 
     def _read_parts(self, columns: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
         """Yield the number of the first row of each part, and its ``columns``."""

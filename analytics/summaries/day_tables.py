@@ -1,4 +1,4 @@
-"""Read the rollups of a day from local files, of a whole tenant or of one user.
+"""Read the rollups of a day from local files, for a whole tenant or for one user.
 
 This does not use DuckDB: planning a query would take longer than reading these small files.
 """
@@ -39,14 +39,14 @@ class DayTables:
         self.user = user
 
     def hours(self, columns: Sequence[str]) -> pa.Table:
-        """Return the table hour x user, with ``user_name``. For one user, each hour occurs once."""
+        """Return the table hour x user, with ``user_name``. For one user, there is one row per hour."""
         return self._rows(HOURS, columns)
 
     def statements(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Yield statement records in the order of the document, a part at a time, with their text as ``sql``.
 
-        A part has some thousand records, and at most a few MiB of text. For one user, all records are in
-        memory, but not their texts.
+        A part has some thousand records and at most a few MiB of text. For one user, memory holds all
+        records, but not all texts.
         """
         if self.user is None:
             yield from _row_groups(self._files[STATEMENTS], columns=["sql", *columns])
@@ -64,7 +64,7 @@ class DayTables:
                 start += len(part)
 
     def _rows(self, table: str, columns: Sequence[str]) -> pa.Table:
-        """Return the rows of the user, which are in few row groups. Without a user, return all rows."""
+        """Return the rows of the user, or all rows. Only row groups that may have the user are read."""
         names = [*columns, _USER]
         tables = []
         with _open_parquet(self._files[table]) as file:

@@ -75,7 +75,7 @@ class _BuiltDay:
 
 @dataclass(frozen=True, slots=True)
 class _PublishedDay:
-    """A partition's listing digest, and whether its day has rollups of the present version."""
+    """The listing digest of a partition, and whether its day has rollups of the current version."""
 
     digest: str
     has_rollups: bool
@@ -137,18 +137,18 @@ def rebuild_day(
 
 
 def mark_days_stale(store: ObjectStore, *, tenant: uuid.UUID, first: date, last: date) -> list[date]:
-    """Record that days must be built again from all raw objects; return those that have a log, in order.
+    """Record that days must be built again from all raw objects. Return the days that have a log, in order.
 
-    Until they are built their documents stay as they are.
+    Their documents stay as they are until then.
 
     Raises:
         StoreError: the store failed.
     """
     days = Partition.objects.filter(tenant_id=tenant, day__range=(first, last))
-    # An empty digest is that of no listing, and without hours no entry is taken from the build before.
+    # No listing has an empty digest. Without hours, no rows of the previous build are reused.
     days.update(listing_digest="", hours={})
     DayPart.objects.filter(tenant_id=tenant, day__range=(first, last)).update(source="")
-    # A day whose first build failed has objects alone.
+    # A day whose first build failed has objects and no partition.
     present = find_days(store, tenant=tenant, first=first, last=last)
     marked = sorted({*days.values_list("day", flat=True), *present})
     mark_days(tenant=tenant, days=marked)
@@ -156,24 +156,23 @@ def mark_days_stale(store: ObjectStore, *, tenant: uuid.UUID, first: date, last:
 
 
 def mark_outdated_days(*, limit: int) -> int:
-    """Record that days must be built whose rollups an earlier version of the service made. Return how many.
+    """Record that days must be built again because an earlier version made their rollups. Return the count.
 
-    While there are none, it costs a look into an index. Days that are pending already are left alone, among
-    them those of lost rollups.
+    Cheap when there are none: one index lookup. Days that are already pending are skipped.
     """
     pending = PendingBuild.objects.filter(tenant_id=OuterRef("tenant_id"), day=OuterRef("day"))
     rows = DayRollup.objects.filter(~Exists(pending), version__gt=NO_VERSION, version__lt=ROLLUP_VERSION)
     outdated: dict[uuid.UUID, list[date]] = {}
     for tenant, day in rows.order_by("version").values_list("tenant_id", "day")[:limit]:
         outdated.setdefault(tenant, []).append(day)
-    # In order, so that two callers do not wait for each other's rows.
+    # Sorted, so that two callers at once cannot deadlock.
     for tenant, days in sorted(outdated.items()):
         mark_days(tenant=tenant, days=days)
     return sum(map(len, outdated.values()))
 
 
 def _published_days(tenant: uuid.UUID, *, first: date | None, last: date | None) -> dict[date, _PublishedDay]:
-    """Return the days that have a partition. It takes two queries, however many days there are."""
+    """Return the days that have a partition, in two queries."""
     in_range = Q(tenant_id=tenant)
     if first is not None:
         in_range &= Q(day__gte=first)
@@ -191,7 +190,7 @@ def _published_days(tenant: uuid.UUID, *, first: date | None, last: date | None)
 def _find_changes(
     store: ObjectStore, published: _PublishedDay | None, *, tenant: uuid.UUID, day: date
 ) -> DayListing | UnlistedDay | None:
-    """Return the day if it is not current, else None. A day without a partition is not listed."""
+    """Return the day if it is not current, else None. Objects of a day without a partition are not listed."""
     if published is None:
         return UnlistedDay(tenant, day) if has_objects(store, tenant=tenant, day=day) else None
     listing = list_day(store, tenant=tenant, day=day)
@@ -355,7 +354,7 @@ def _supersede_rollup(*, tenant: uuid.UUID, day: date) -> None:
 
 
 def _remove_orphans(store: ObjectStore, *, tenant: uuid.UUID, day: date) -> None:
-    """Delete objects of builds that were killed before they published. The caller holds the day's lock."""
+    """Delete objects that killed builds left. The caller holds the day's lock."""
     used = set(Partition.objects.filter(tenant_id=tenant, day=day).values_list("file", flat=True))
     for files in DayRollup.objects.filter(tenant_id=tenant, day=day).values_list("files", flat=True):
         used.update(files.values())

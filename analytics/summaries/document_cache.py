@@ -17,17 +17,17 @@ _SECONDS: Final = 3600
 
 
 def get_cached(key: str) -> bytes | None:
-    """Return the document under ``key``; None if there is none, or the cache does not answer."""
+    """Return the document under ``key``; None if there is none or the cache does not answer."""
     return _cache.call(lambda: cache.get(key))
 
 
 def cache_document(key: str, body: bytes) -> None:
-    """Keep ``body`` for an hour, if the cache answers."""
+    """Keep ``body`` for an hour. Do nothing if the cache does not answer."""
     _cache.call(lambda: cache.set(key, body, _SECONDS))
 
 
 class _Cache:
-    """Calls the cache. If it does not answer, logs this once until it answers again."""
+    """Calls the cache. Logs an outage once, until the cache answers again."""
 
     def __init__(self) -> None:
         self._is_unavailable = False

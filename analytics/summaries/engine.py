@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from tenantadmin.lib.objectstore import ObjectStore
 
-#: The store's credentials are renewed after this time. Those of an AWS role last at least ten minutes.
+#: The store's credentials are renewed after this time. Credentials of an AWS role last at least ten minutes.
 _CREDENTIAL_SECONDS: Final = 300
 _SHARED_MEMORY: Final = "512MB"
 
@@ -57,10 +57,10 @@ def new_engine(
 
 
 def replay_engine(store: ObjectStore) -> AbstractContextManager[Engine]:
-    """Open a DuckDB for the caller alone, with the memory and the threads of a replay.
+    """Open a DuckDB for the caller alone, with the memory and thread limits of replays.
 
     Raises:
-        StoreError: as `new_engine`.
+        StoreError: the disk failed, or DuckDB could not read the store.
     """
     limit = f"{settings.REPLAY_MEMORY_BYTES}B"
     return new_engine(store, memory_limit=limit, threads=settings.REPLAY_THREADS)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 _SCRATCH_PREFIX: Final = "tenantadmin-work-"
-#: A younger directory, in seconds, may not be locked yet.
+#: A directory younger than this, in seconds, may not be locked yet.
 _MIN_AGE_SECONDS: Final = 600
 
 
@@ -35,7 +35,7 @@ _MIN_AGE_SECONDS: Final = 600
 def scratch_directory() -> Iterator[Path]:
     """Make a working directory, and remove it at the end.
 
-    If the process is killed, the next call, by any process, removes the directory.
+    If the process is killed, the next call in any process removes the directory.
 
     Raises:
         StoreError: the disk failed, or DuckDB could not read the store. A retry may help.
@@ -86,10 +86,10 @@ def upload(store: ObjectStore, files: Mapping[str, Path]) -> None:
 
 
 def remove_orphans(store: ObjectStore, *, prefix: str, used: Collection[str]) -> None:
-    """Delete objects below ``prefix`` of builds that were killed before they published.
+    """Delete objects below ``prefix`` that killed builds left. The caller holds the lock of the period.
 
     Args:
-        used: the keys that rows name. The caller holds the lock of the period.
+        used: the keys that rows refer to.
     """
     for entry in list(store.list(prefix)):
         if entry.key not in used and not SupersededFile.objects.filter(key=entry.key).exists():

@@ -12,7 +12,7 @@ from tenantadmin.lib.arrow import pc
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    #: By the name of each measure, the column that it is computed from and Arrow's aggregate function.
+    #: For each measure by name: the column that it is computed from, and Arrow's aggregate function.
     Measures = Mapping[str, tuple[str, str]]
 
 #: An Arrow array or chunked array. The type stubs lack many of their methods.
@@ -24,12 +24,12 @@ ROWS: Final = "count_all"
 #: The type of sums of 64-bit values. They always fit, and Parquet stores the type exactly.
 WIDE: Final = pa.decimal128(38, 0)
 
-#: Functions that combine partial results, if they are not the function itself.
+#: The function that combines partial results, where it differs from the function itself.
 _COMBINING_FUNCTIONS: Final = {ROWS: "sum", "count": "sum"}
 
 
 def group(table: pa.Table, keys: Sequence[str], measures: Measures) -> pa.Table:
-    """Return one row for each combination of ``keys``, with its measures. Null is a key like any other."""
+    """Return one row with measures for each combination of ``keys``. Null is a key like any other."""
     aggregations: list[Any] = [
         ([] if function == ROWS else column, function) for column, function in measures.values()
     ]
@@ -42,7 +42,7 @@ def group(table: pa.Table, keys: Sequence[str], measures: Measures) -> pa.Table:
 
 
 def regroup(table: pa.Table, keys: Sequence[str], measures: Measures) -> pa.Table:
-    """Combine partial results of `group`: fewer keys, or several row ranges. ``measures`` are the same."""
+    """Combine results of `group` with the same ``measures`` over fewer keys or several ranges of rows."""
     combining = {
         name: (name, _COMBINING_FUNCTIONS.get(function, function)) for name, (_, function) in measures.items()
     }
@@ -50,7 +50,7 @@ def regroup(table: pa.Table, keys: Sequence[str], measures: Measures) -> pa.Tabl
 
 
 def look_up(table: pa.Table, key: str, values: Array, *, names: Sequence[str]) -> dict[str, Array]:
-    """Return the columns ``names`` of the rows whose ``key`` has each of ``values``; nulls if no row has it.
+    """Return the columns ``names`` for each of ``values``: from the row with this ``key``, or null.
 
     ``key`` is unique in the table.
     """
@@ -66,14 +66,14 @@ def means(sums: Array, counts: Array) -> Array:
         total = pc.multiply(total.cast(pa.int64()), 2)
         return pc.divide(pc.add(total, counts.combine_chunks()), pc.max_element_wise(twice, 1))
     pairs = zip(total.to_pylist(), twice.to_pylist(), strict=True)
-    return pa.array([(2 * int(one) + two // 2) // (two or 1) for one, two in pairs], pa.int64())
+    return pa.array([(2 * int(sum_) + double // 2) // (double or 1) for sum_, double in pairs], pa.int64())
 
 
 class TextDictionary:
-    """A dictionary of texts, over all parts of the rows. Codes are given from 0, in order of appearance.
+    """A dictionary of texts over all parts of the rows. Codes count from 0, in order of appearance.
 
     Attributes:
-        texts: by code.
+        texts: the texts by code.
     """
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ class TextDictionary:
 
 
 class StatementDictionary:
-    """A dictionary of long texts. Texts with the same MD5 are the same.
+    """A dictionary of long texts. Texts with the same MD5 count as equal.
 
     The texts may exceed 2 GiB, the limit of `TextDictionary`.
 
@@ -132,6 +132,6 @@ class StatementDictionary:
 
     def texts(self) -> Array:
         """Return the texts by code, as one array."""
-        # Keep only the joined array, to use the memory once.
+        # Keep only the joined array, so that memory holds the texts once.
         self._texts = [pa.concat_arrays(self._texts)]
         return self._texts[0]

@@ -1,4 +1,4 @@
-"""The health of a tenant: hit rates of the last days, from the sums that each day's rollups hold."""
+"""The health of a tenant: hit rates of the last days, from the sums in the rollups of each day."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _WAREHOUSE_SUM: Final = "SELECT coalesce(sum(warehouse_sum), 0)::BIGINT AS wareh
 
 @dataclass(frozen=True, slots=True)
 class DayCounts:
-    """The sums of a day: hits, misses (bypassed and passed requests included), and warehouse time."""
+    """The sums of a day: hits, misses (including bypassed and passed requests), and warehouse time."""
 
     hits: int
     misses: int
@@ -66,9 +66,9 @@ def _read(path: Path, *columns: str) -> pa.Table:
 
 
 def update_health(tenant: UUID) -> None:
-    """Write the row of a tenant anew. Call it in the transaction that publishes a day."""
+    """Update the row of a tenant. Call it in the transaction that publishes a day."""
     TenantHealth.objects.get_or_create(tenant_id=tenant)
-    # Two days may be published at a time: the second waits here, and then sees the first.
+    # If two days are published at once, the second transaction waits here, and then sees the first.
     TenantHealth.objects.select_for_update(no_key=True).get(pk=tenant)
     TenantHealth.objects.filter(pk=tenant).update(**_measure(tenant), updated_at=now(), digests_due_at=None)
 
@@ -108,7 +108,7 @@ def _measure(tenant: UUID) -> dict[str, Any]:
 
 
 def _first_day(last: dt.date, length: int) -> dt.date:
-    """Return the first of ``length`` days that end with ``last``, which may be a day of the year 1."""
+    """Return the first of ``length`` days that end with ``last``. Years before 1 do not exist."""
     return dt.date.fromordinal(max(1, last.toordinal() - length + 1))
 
 
@@ -121,9 +121,9 @@ def _count_stale_days(tenant: UUID) -> int:
 
 
 def backfill_health(store: ObjectStore, *, tenant: UUID) -> int:
-    """Fill the sums of days that were built before sums were kept, and write the tenant's row.
+    """Fill in the sums of days that were built by a version without sums, and update the tenant's row.
 
-    Returns how many days it filled. Days that must be built again are left, because their build fills them.
+    Returns the number of these days. Days that must be built again are skipped: the build fills them in.
 
     Raises:
         StoreError: the object store failed.
@@ -134,7 +134,7 @@ def backfill_health(store: ObjectStore, *, tenant: UUID) -> int:
         with new_engine(store) as engine:
             rollups = Rollups(engine.connection, [table_uris(store, files)])
             counts = DayCounts(**rollups.row(_HOUR_SUMS), **rollups.row(_WAREHOUSE_SUM))
-        # A build that was published meanwhile has its own sums.
+        # A newer build has sums already.
         DayRollup.objects.filter(pk=key, build=build).update(**counts.as_fields())
     with transaction.atomic():
         update_health(tenant)

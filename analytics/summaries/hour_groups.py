@@ -1,10 +1,16 @@
-"""Store the groups of a part of a day's rows, and merge them to the groups of the whole day.
+"""Store the groups of each span of a day, and merge them into the groups of the whole day.
 
-All that a day's rollups need of the rows is in the groups, so rollups of merged groups are those of one file.
+`day_rollup` groups the rows of a day, and then makes the day's tables from the groups alone. So the merged
+groups of spans give the same tables as the groups of one file.
+
+Groups have codes in place of texts, and row numbers in place of rows. Each span has its own dictionaries and
+counts its rows from 0, so merging changes both. The tables also need a few columns of some rows, such as the
+latest row of each group. The file of a span has these columns too.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,20 +28,39 @@ if TYPE_CHECKING:
     from analytics.summaries.grouping import Array
 
 _USER, _SQL, _RULE, _KEY = "userName", "standardizedSql", "matchedRule", "cacheKey"
-#: The columns of the rows that are the latest of a group.
+#: The columns that tables need of the latest row of each group.
 _LATEST: Final = (
     *("timestamp", "logId", "cacheKey", "matchedRule", "matchedRuleName"),
     *("cacheStatus", "statusCode", "responseSize"),
 )
-#: Of rows that were stored in the cache, of which there are many, only this column is read.
+#: The column that tables need of rows that were stored in the cache. There are many such rows.
 _STORED: Final = ("responseSize",)
-#: Measures that are row numbers.
+#: The columns of groups that hold row numbers.
 _ROW_NUMBERS: Final = frozenset({"latest_row", "row"})
+#: The columns of groups that hold codes.
 _CODED: Final = (_USER, _RULE, _KEY, _SQL)
 
 
+@dataclass(frozen=True, slots=True)
+class _SpanGroups:
+    """The content of a span's file.
+
+    Attributes:
+        tables: the groups: one table for each of `GROUPINGS`.
+        dictionaries: the values of each coded column by code. Statements have their MD5 as value.
+        statements: the MD5 (``standardizedSql``) and the ``text`` of each statement.
+        latest, stored: the columns `_LATEST` and `_STORED` of the rows with the number ``row``.
+    """
+
+    tables: Sequence[pa.Table]
+    dictionaries: Mapping[str, Any]
+    statements: pa.Table
+    latest: pa.Table
+    stored: pa.Table
+
+
 def save_groups(groups: DayGroups, target: Path) -> None:
-    """Write groups to a file: one Arrow stream after another."""
+    """Write groups to a file: one Arrow stream after another, in the order that `_read_span` expects."""
     user_statements, rule_statements, _, stored_keys = groups.tables
     latest = [
         table["latest_row"].filter(pc.is_valid(table[key])).combine_chunks()
@@ -56,7 +81,7 @@ def save_groups(groups: DayGroups, target: Path) -> None:
 
 def _rows_at(groups: DayGroups, rows: Array, columns: Sequence[str]) -> pa.Table:
     table = groups.at(rows, columns)
-    # Joined, texts of a whole day may exceed 2 GiB.
+    # Large strings: the texts of a whole day may exceed 2 GiB.
     fields = [(field.name, _large(field.type)) for field in table.schema]
     return table.cast(pa.schema(fields)).append_column("row", rows)
 
@@ -66,40 +91,28 @@ def _large(type_: pa.DataType) -> pa.DataType:
 
 
 def merge_groups(parts: Sequence[tuple[Path, int]]) -> DayGroups:
-    """Merge the groups of all parts of a day.
+    """Merge the groups of all spans of a day.
 
     Args:
-        parts: the file and the number of rows of each part, in the order of the rows.
+        parts: the file and the number of rows of each span, in the order of the rows.
     """
-    streams = [_read_streams(path) for path, _ in parts]
-    starts = list(accumulate((rows for _, rows in parts), initial=0))[:-1]
-    count = len(GROUPINGS)
-    dictionaries = [
-        dict(zip(_CODED, (table.column(0) for table in tables[count : count + len(_CODED)]), strict=True))
-        for tables in streams
-    ]
-    codes, values = _encode(dictionaries)
+    spans = [_read_span(path) for path, _ in parts]
+    first_rows = list(accumulate((rows for _, rows in parts), initial=0))[:-1]
+    codes, values = _join_dictionaries([span.dictionaries for span in spans])
     grouped = [
         [
-            _recode(table, codes={name: codes[name][number] for name in _CODED}, first_row=start)
-            for table in tables[:count]
+            _recode(table, codes={name: codes[name][number] for name in _CODED}, first_row=first_row)
+            for table in span.tables
         ]
-        for number, (tables, start) in enumerate(zip(streams, starts, strict=True))
+        for number, (span, first_row) in enumerate(zip(spans, first_rows, strict=True))
     ]
     texts = {name: TextDictionary() for name in (_USER, _RULE)}
     for name, dictionary in texts.items():
         dictionary.texts = values[name].cast(pa.string())
-    statements = pa.concat_tables([tables[count + len(_CODED) - 1] for tables in streams]).combine_chunks()
+    statements = pa.concat_tables([span.statements for span in spans]).combine_chunks()
     first = pc.index_in(values[_SQL], value_set=statements[_SQL].combine_chunks())
-    latest, stored = (
-        pa.concat_tables(
-            [
-                _recode(tables[place], codes={}, first_row=start)
-                for tables, start in zip(streams, starts, strict=True)
-            ]
-        )
-        for place in (-2, -1)
-    )
+    latest = _join_rows([span.latest for span in spans], first_rows)
+    stored = _join_rows([span.stored for span in spans], first_rows)
 
     def at(rows: Array, columns: Sequence[str]) -> pa.Table:
         table = stored if tuple(columns) == _STORED else latest
@@ -114,8 +127,29 @@ def merge_groups(parts: Sequence[tuple[Path, int]]) -> DayGroups:
     )
 
 
+def _read_span(path: Path) -> _SpanGroups:
+    streams = []
+    with pa.OSFile(str(path), "rb") as source:
+        while source.tell() < source.size():
+            streams.append(pa.ipc.open_stream(source).read_all())
+    *tables, users, rules, keys, statements, latest, stored = streams
+    dictionaries = {
+        name: table.column(0) for name, table in zip(_CODED, (users, rules, keys, statements), strict=True)
+    }
+    return _SpanGroups(tables, dictionaries, statements, latest, stored)
+
+
+def _join_rows(tables: Sequence[pa.Table], first_rows: Sequence[int]) -> pa.Table:
+    return pa.concat_tables(
+        [
+            _recode(table, codes={}, first_row=first_row)
+            for table, first_row in zip(tables, first_rows, strict=True)
+        ]
+    )
+
+
 def _combine(parts: Sequence[Sequence[pa.Table]]) -> list[pa.Table]:
-    """Combine the groups of all parts. Groups by hour are only joined, if no two parts share an hour."""
+    """Combine the groups of all spans. Groups by hour are concatenated if no two spans share an hour."""
     hours = [table[HOUR_COLUMN].unique() for table in parts[0]]
     if sum(map(len, hours)) > len(pa.concat_tables(parts[0])[HOUR_COLUMN].unique()):
         return combine_groups(parts)
@@ -127,16 +161,13 @@ def _combine(parts: Sequence[Sequence[pa.Table]]) -> list[pa.Table]:
     )
 
 
-def _read_streams(path: Path) -> list[pa.Table]:
-    tables = []
-    with pa.OSFile(str(path), "rb") as source:
-        while source.tell() < source.size():
-            tables.append(pa.ipc.open_stream(source).read_all())
-    return tables
+def _join_dictionaries(
+    dictionaries: Sequence[Mapping[str, Any]],
+) -> tuple[dict[str, list[Array]], dict[str, Array]]:
+    """Join the dictionaries of all spans. Return two mappings by column.
 
-
-def _encode(dictionaries: Sequence[Mapping[str, Any]]) -> tuple[dict[str, list[Array]], dict[str, Array]]:
-    """Join the dictionaries of all parts: for each column the new codes of each part, and the values."""
+    The first has for each span an array of new codes by old code. The second has the values by new code.
+    """
     codes, values = {}, {}
     for name in _CODED:
         columns = [_widened(part[name]) for part in dictionaries]
@@ -152,7 +183,7 @@ def _widened(column: Any) -> Array:
 
 
 def _recode(table: pa.Table, *, codes: Mapping[str, Array], first_row: int) -> pa.Table:
-    """Return the table with the codes and the row numbers of the whole day."""
+    """Replace the codes and the row numbers of a span with codes and row numbers of the whole day."""
     columns = {}
     for name in table.column_names:
         column: Any = table[name].combine_chunks()

@@ -1,10 +1,10 @@
-"""Merge the rollups of days into those of a month, and of months into those of a year.
+"""Merge the rollups of days into a month, and of months into a year.
 
-The tables are the same, with fewer columns, and all counts are exact. A document of a month or a year reads
-one file per table. Merging is associative: a year merged from its months equals a year merged from its days.
+Merged rollups have the same tables with fewer columns, and all counts are exact. A document of a month or a
+year reads one file per table. Merging is associative: months and days give the same year.
 """
 
-# Queries are made of constants and quoted paths.
+# Queries consist of constants and quoted paths.
 # ruff: noqa: S608
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def merge_rollups(
     """Merge rollups into ``directory``: one Parquet file for each table in `TABLES`.
 
     Args:
-        parts: the addresses of the tables' files of each day or month. At least one part.
+        parts: for each day or month, the address of the file of each table. At least one part.
     """
     targets = {table: directory / f"{table}.parquet" for table in TABLES}
     for table, target in targets.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-#: The years 0001 to 9999, which ISO 8601 can write, in epoch milliseconds.
+#: The first and last millisecond (epoch) of the years 0001 to 9999, which ISO 8601 can write.
 FIRST_MS: Final = -62_135_596_800_000
 LAST_MS: Final = 253_402_300_799_999
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 HISTORY: Final = ""
 
-#: Part of every digest. Raise it if the same days must give other months or years.
+#: Part of every digest. Raise it when the same days give different months or years.
 MERGE_VERSION: Final = 2
 
 
@@ -43,7 +43,7 @@ def year_of(day: date) -> str:
 
 
 def periods_of(days: Iterable[date]) -> list[str]:
-    """Return the months, then the years of ``days``, then the history. Without days, return nothing."""
+    """Return the months of ``days``, then the years, then the history; nothing without days."""
     days = list(days)
     months = sorted({month_of(day) for day in days})
     years = sorted({year_of(day) for day in days})
@@ -51,21 +51,21 @@ def periods_of(days: Iterable[date]) -> list[str]:
 
 
 def waiting_periods(builds: Iterable[DayBuild]) -> set[str]:
-    """Return the periods that cannot be built before their outdated days are rolled up again."""
+    """Return the periods with outdated days, which must be rolled up again first."""
     return periods_showing(item.day for item in builds if item.is_outdated)
 
 
 def periods_showing(days: Iterable[date]) -> set[str]:
-    """Return the periods whose documents show any of ``days``: their months, years and the history.
+    """Return the periods whose documents show any of ``days``: months, years and the history.
 
-    The year after a day is one of them, because its 365 days of activity may include that day.
+    They include the year after a day, because its 365 days of activity may include the day.
     """
     days = list(days)
     return {*periods_of(days), *(f"{min(day.year + 1, date.max.year):04}" for day in days)}
 
 
 def parts_of(period: str, days: Iterable[date]) -> list[str]:
-    """Return the months of a year, or the years of the history, that have any of ``days``, in order."""
+    """Return, in order, the months of a year or the years of the history that contain any of ``days``."""
     own = [day for day in days if is_in_period(day, period)]
     return sorted({year_of(day) if period == HISTORY else month_of(day) for day in own})
 
@@ -86,7 +86,7 @@ def is_in_period(day: date, period: str) -> bool:
 
 
 def merged_digest(period: str, builds: Iterable[DayBuild]) -> str:
-    """Return a digest over the builds of the days in ``period``. ``builds`` are in order of days."""
+    """Return a digest over the builds of the days in ``period``. ``builds`` are sorted by day."""
     digest = hashlib.sha256(f"merge {MERGE_VERSION}\n".encode())
     for item in builds:
         if is_in_period(item.day, period):
@@ -97,8 +97,8 @@ def merged_digest(period: str, builds: Iterable[DayBuild]) -> str:
 def source_digest(period: str, builds: Sequence[DayBuild]) -> str:
     """Return a digest over the builds that the documents of ``period`` are computed from.
 
-    The document of a year has 365 days of activity, which may begin in the year before. ``builds`` are in
-    order of days.
+    The document of a year has 365 days of activity, which may begin in the year before. ``builds`` are sorted
+    by day.
     """
     own = merged_digest(period, builds)
     if not is_year(period):

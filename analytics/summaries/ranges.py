@@ -1,4 +1,4 @@
-"""Rules and statements of any days of a tenant, from the rollups of whole months and of single days."""
+"""Rules and statements of a range of days, from the rollups of whole months and of single days."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MOST_REQUESTS: Final = f"""
 
 @dataclass(frozen=True, slots=True)
 class RangeFiles:
-    """The rollups of a range: ``parts`` are tables to object keys, ``days`` those of each day."""
+    """The rollups of a range. ``parts`` map tables to object keys. ``days`` does so for each day."""
 
     parts: Sequence[Mapping[str, str]] = field(default=())
     days: Mapping[date, Mapping[str, str]] = field(default_factory=dict)
@@ -58,12 +58,12 @@ def find_range(*, tenant: UUID, first: date, last: date) -> RangeFiles:
         if stored.version == ROLLUP_VERSION
     }
     single = [files for day, files in days.items() if month_of(day) not in merged]
-    # DuckDB takes the columns of the first file, and days have more than months.
+    # Months first: DuckDB takes the columns of the first file, and days have more columns than months.
     return RangeFiles([*merged.values(), *single], days)
 
 
 def rules_of(connection: DuckDBPyConnection, store: ObjectStore, found: RangeFiles) -> list[dict[str, Any]]:
-    """Return the counts of `count_rules`, of which ``queriesMatched`` means nothing here."""
+    """Return the counts of `count_rules`. Ignore ``queriesMatched``: it is wrong for several parts."""
     return count_rules(_rollups(connection, store, found)) if found.parts else []
 
 
@@ -72,7 +72,7 @@ def statements_of(
 ) -> list[dict[str, Any]]:
     """Return the statements with most requests: ``{sql, requests, hits, warehouse_ms, rule, day}``.
 
-    ``rule`` and ``day`` are those of the latest request.
+    ``rule`` and ``day`` describe the latest request.
     """
     if not found.parts:
         return []

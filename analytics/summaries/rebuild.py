@@ -1,7 +1,7 @@
 """Rebuild the merged rollups and the documents of months, years and the whole history.
 
-Contract: "Summary records". Days merge into their month, months into their year; raw rows are not read. Each
-merge and document records the builds that it was made of. It is stale if these are not the current builds.
+Contract: "Summary records". Days merge into their month, and months into their year. Raw rows are not read.
+Each merge and document records the builds that it was made from, and is stale if they are no longer current.
 A build may be killed at any point and run again.
 """
 
@@ -72,26 +72,26 @@ _KINDS = {
 def find_stale_periods(*, tenant: uuid.UUID) -> list[str]:
     """Return the months, then the years, then the history that must be built or withdrawn.
 
-    Their documents are missing or stale, or have no days any more. Periods that must wait for an outdated day
-    are left out.
+    Their documents are missing, stale, or without days. Periods that must wait for an outdated day are left
+    out.
     """
     return _stale_periods(tenant, day_builds(tenant=tenant))
 
 
 def _stale_periods(tenant: uuid.UUID, builds: Sequence[DayBuild]) -> list[str]:
-    wanted = {period: source_digest(period, builds) for period in periods_of(item.day for item in builds)}
+    digests = {period: source_digest(period, builds) for period in periods_of(item.day for item in builds)}
     current: dict[str, set[str]] = {}
     stored = SummaryDocument.objects.filter(tenant_id=tenant).exclude(kind=Kind.DAY)
     for period, kind, source in stored.values_list("period", "kind", "source"):
-        if wanted.get(period) == source:
+        if digests.get(period) == source:
             current.setdefault(period, set()).add(kind)
     waiting = waiting_periods(builds)
     stale = [
         period
-        for period in wanted
+        for period in digests
         if period not in waiting and current.get(period, set()) != set(_KINDS[len(period)])
     ]
-    without_days = set(stored.values_list("period", flat=True)) - set(wanted)
+    without_days = set(stored.values_list("period", flat=True)) - set(digests)
     return [*stale, *sorted(without_days, key=len, reverse=True)]
 
 
@@ -250,7 +250,7 @@ class _PeriodBuild:
         """Return the merged rollups of a period that is part of this one.
 
         Raises:
-            Busy: they are not made of the days that this build is made of.
+            Busy: they were not made from the same days as this build.
         """
         if not self._is_current(period):
             raise Busy(f"{period} of tenant {self._tenant} is not current yet")

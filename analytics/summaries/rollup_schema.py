@@ -1,4 +1,4 @@
-"""The tables and columns of rollups, and how a day's rollups are written. Contract: "Summary records".
+"""The tables and columns of rollups, and the writer of a day's tables. Contract: "Summary records".
 
 A rollup has five tables with exact numbers. Summaries are computed from them, not from raw rows. The rollups
 of days merge into months and years (`analytics.summaries.merge`): the same tables with fewer columns.
@@ -9,11 +9,11 @@ of days merge into months and years (`analytics.summaries.merge`): the same tabl
 - ``hours``: hour x user;
 - ``activity``: user x day, and a row for the whole tenant (``user_name`` null) per day.
 
-A statement is represented by its MD5 as a UUID, which DuckDB compares as one number. The 24 bits of
-``hour_mask`` say in which hours a group has entries; they keep distinct counts per hour exact. ``is_kept``
-means that the statement was stored in the cache or served from it. ``latest_*`` are columns of the group's
-latest entry: `LATEST_ORDER` of ``latest_timestamp``, ``latest_log_id``, ``latest_day`` and, within a day,
-``latest_row`` decides which entry that is.
+A statement is represented by its MD5 as a UUID, which DuckDB compares as one number. ``hour_mask`` has a bit
+for each of the 24 hours in which a group has entries, so that distinct counts per hour are exact. ``is_kept``
+means that the statement was stored in the cache or served from it. ``latest_*`` are columns of the latest
+entry of a group. `LATEST_ORDER` of ``latest_timestamp``, ``latest_log_id`` and ``latest_day`` decides which
+entry is the latest, and within a day ``latest_row``.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
     from analytics.summaries.grouping import Array
 
-#: Raise it if the columns or their meaning change. Then the rollups of all days are built again.
+#: Raise it when columns or their meaning change. Then the rollups of all days are built again.
 ROLLUP_VERSION: Final = 3
-#: The first version whose day files have everything that rollups of the present version need.
+#: The first version whose day files have everything that current rollups need.
 FIRST_LOG_VERSION: Final = 2
-#: The first version whose months and years have every column that documents of one user read.
+#: The first version whose months and years have all columns that documents of one user read.
 FIRST_MERGED_VERSION: Final = 3
 #: The version of lost rollups. They are built again from the day's file.
 NO_VERSION: Final = 0
@@ -48,11 +48,11 @@ HOURS: Final = "hours"
 ACTIVITY: Final = "activity"
 TABLES: Final = (STATEMENTS, USERS, RULES, HOURS, ACTIVITY)
 
-#: The latest entry has the highest value. If time and logId are equal, the first entry by object key counts:
-#: that of the earlier day or, within a day, that of the higher row.
+#: The latest entry has the highest value. If time and logId are equal, the first entry by object key is the
+#: latest: the entry of the earlier day, or within a day the higher row.
 LATEST_ORDER: Final = "row(latest_timestamp, latest_log_id, DATE '1970-01-01' - latest_day, latest_row)"
 
-#: Columns of the latest entry that a statement record shows, and columns that identify the latest entry.
+#: Columns of the latest entry that a statement record shows. Below, columns that identify the latest entry.
 LATEST_VALUES: Final = ("latest_cache_key", "latest_rule", "latest_status", "latest_code", "latest_size")
 _LATEST_KEY: Final = ("latest_row", "latest_timestamp", "latest_log_id", "latest_day")
 _STATEMENT_COLUMNS: Final = (
@@ -94,19 +94,18 @@ TYPES: Final[Mapping[str, Any]] = {
     "latest_code": pa.int32(),
 }
 
-#: Maximum rows of a row group. Row groups are small, so that a user's rows are read without many others.
+#: Maximum rows of a row group. Small row groups let a reader of one user skip most other rows.
 _DEFAULT_GROUP_ROWS: Final = 2048
 _GROUP_ROWS: Final = {STATEMENTS: 8192, HOURS: 512}
-#: Maximum bytes of statements in a row group (of one statement if it is longer). Readers hold a row group in
-#: memory.
+#: Maximum bytes of statements in a row group, or one longer statement. Readers hold a row group in memory.
 GROUP_BYTES: Final = 4 << 20
-#: Columns that cannot be compressed, and columns whose values repeat.
+#: Columns that do not compress. Below, columns whose values repeat.
 _INCOMPRESSIBLE: Final = frozenset({"statement", "latest_cache_key", "latest_log_id"})
 _REPEATING: Final = frozenset({"user_name", "rule", "latest_rule", "latest_rule_name", "latest_status"})
 
 
 def write_table(table: pa.Table, path: Path) -> None:
-    """Write a table of a day's rollups. The name of the file is the name of the table."""
+    """Write a table of a day's rollups. The file name is the table name."""
     columns = COLUMNS_OF[path.stem]
     schema = pa.schema([(name, TYPES.get(name, pa.int64())) for name in columns])
     options: dict[str, Any] = {

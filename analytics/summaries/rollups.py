@@ -1,6 +1,6 @@
 """Query the merged rollups of a period. Documents of a day use `day_tables` instead."""
 
-# Queries are made of constants and quoted paths.
+# Queries consist of constants and quoted paths.
 # ruff: noqa: S608
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _IS_USER = "WHERE user_name = getvariable('user_name')"
 
 
 class Rollups:
-    """The merged rollups of a period, of a whole tenant or of one user.
+    """The merged rollups of a period, for a whole tenant or for one user.
 
     Queries name these tables in angle brackets. Only the files of the named tables are opened.
 
@@ -41,7 +41,7 @@ class Rollups:
         self._connection = connection
         is_tenant = user is None
         if not is_tenant:
-            # A parameter, because a name with NUL cannot be a literal.
+            # A variable, because a name with NUL cannot be a literal.
             connection.execute("SET VARIABLE user_name = ?", [user])
         condition = "" if is_tenant else _IS_USER
         tables = {
@@ -73,7 +73,7 @@ class Rollups:
         """Return the texts of ``statements`` (MD5, lower-case hex), by MD5.
 
         Args:
-            files: statement tables of days. Texts that none of them has are left out.
+            files: statement tables of days. Texts that are in none of them are left out.
         """
         if not statements:
             return {}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tenantadmin.lib.objectstore import ObjectStore
 
-#: A larger document is an object of its own, and is never in memory as a whole.
+#: A larger document is stored as an object, and is never in memory as a whole.
 INLINE_BYTES: Final = 16 << 10
 
 
@@ -58,7 +58,7 @@ class StoredRollup:
 
 
 def write_document(pieces: Iterable[bytes], *, spill: Path) -> WrittenDocument:
-    """Join the pieces of a document. One above `INLINE_BYTES` is written to the file ``spill``."""
+    """Join the pieces of a document. A document above `INLINE_BYTES` is written to the file ``spill``."""
     digest = hashlib.sha256()
     size = 0
     in_memory: list[bytes] = []
@@ -88,8 +88,8 @@ def save_document(
     """Store a document, and replace the previous one.
 
     Args:
-        source: identifies the builds that it was computed from.
-        file: the key of its object if it is too large for a row.
+        source: a digest of the builds that it was computed from.
+        file: the key of its object, if the document is too large for a row.
     """
     _supersede_documents(tenant=tenant, period=period, kinds=[kind])
     SummaryDocument.objects.update_or_create(
@@ -108,7 +108,7 @@ def save_document(
 
 
 def withdraw_documents(*, tenant: UUID, period: str, kinds: Iterable[Kind]) -> None:
-    """Remove the documents of a period that has no days any more."""
+    """Remove the documents of a period without days."""
     kinds = list(kinds)
     _supersede_documents(tenant=tenant, period=period, kinds=kinds)
     SummaryDocument.objects.filter(tenant_id=tenant, period=period, kind__in=kinds).delete()
@@ -148,15 +148,16 @@ def day_builds(*, tenant: UUID, period: str = HISTORY) -> list[DayBuild]:
 
 
 def has_outdated_days(*, tenant: UUID, period: str) -> bool:
-    """Return True if a day in ``period`` must be rolled up again, because the service was upgraded."""
+    """Return True if a day in ``period`` must be rolled up again after an upgrade."""
     days = DayRollup.objects.filter(tenant_id=tenant, day__range=period_bounds(period))
     return days.exclude(version=ROLLUP_VERSION).exists()
 
 
 def outdated_day_log(*, tenant: UUID, day: date) -> str:
-    """Return the key of the Parquet file to roll up an outdated day from.
+    """Return the key of the Parquet file that an outdated day can be rolled up from, or an empty text.
 
-    Empty if the file is too old, or if the day has several, which takes too long for a request.
+    It is empty if the file is too old. It is empty too if the day has several files, because a request must
+    be fast.
     """
     versions = Q(version__gte=FIRST_LOG_VERSION) | Q(version=NO_VERSION)
     rollups = DayRollup.objects.filter(versions, tenant_id=tenant, day=day)
@@ -167,7 +168,7 @@ def outdated_day_log(*, tenant: UUID, day: date) -> str:
 
 
 def read_merged_rollups(*, tenant: UUID, periods: Collection[str] | None = None) -> dict[str, StoredRollup]:
-    """Return the merged months and years of a tenant by period. ``periods`` limits which."""
+    """Return the merged rollups of months and years, by period: all, or only ``periods``."""
     rows = MergedRollup.objects.filter(tenant_id=tenant)
     if periods is not None:
         rows = rows.filter(period__in=periods)
@@ -178,5 +179,5 @@ def read_merged_rollups(*, tenant: UUID, periods: Collection[str] | None = None)
 
 
 def table_uris(store: ObjectStore, files: Mapping[str, str]) -> dict[str, str]:
-    """Return the addresses at which DuckDB opens the files of tables, by table name."""
+    """Return by table name the address that DuckDB opens for each file."""
     return {table: store.uri(key) for table, key in files.items()}

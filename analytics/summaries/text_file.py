@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from analytics.summaries.grouping import Array
 
-#: Bytes that are kept in memory. More texts are written to a temporary file.
+#: The bytes to keep in memory. Further texts go to a temporary file.
 _MEMORY_BYTES: Final = 4 << 20
-#: Maximum number and bytes of texts that are read at a time. A longer text is read alone.
+#: The maximum number and bytes of texts to read at a time. A longer text is read alone.
 _BATCH_TEXTS: Final = 2048
 _BATCH_BYTES: Final = 4 << 20
 

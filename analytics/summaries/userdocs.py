@@ -1,7 +1,7 @@
 """Compute the documents of one user from rollups, on request, and cache them until the rollups change.
 
-Contract: "Summary records": the shapes are the same as for a tenant. The document of a day uses the rollups
-of the day; documents of months and years use merged rollups, which include users.
+Contract: "Summary records". The documents have the same fields as for a tenant. The document of a day uses
+the day's rollups. Documents of months and years use merged rollups, which include users.
 """
 
 from __future__ import annotations
@@ -53,11 +53,10 @@ class UserSource:
     """The rollups from which a user's document is computed.
 
     Attributes:
-        files: by period, table names to object keys. A year has the rollups of the year before, too, if there
-            are any.
-        etag: changes if the builds change.
-        log: the key of a day's Parquet file, if the day's rollups cannot be read because another version of
-            the service made them.
+        files: by period, table names to object keys. For a year, this includes the year before, if it has
+            rollups.
+        etag: it changes when the builds change.
+        log: the key of a day's Parquet file, if another version of the service made the day's rollups.
     """
 
     tenant: UUID
@@ -71,11 +70,11 @@ class UserSource:
 def find_user_source(*, tenant: UUID, user: str, period: str) -> UserSource | None:
     """Find the rollups for a user's document. Return None if the tenant has no log entry in ``period``.
 
-    An upgrade may change the rollups. Until they are built again, months and years are those from before the
-    upgrade, like the tenant's documents, if they have the columns, and a day is rolled up on request.
+    An upgrade may change the rollups. Until they are built again, months and years use the rollups from
+    before the upgrade, if these have the needed columns, and a day is rolled up on request.
 
     Raises:
-        ApiError: the rollups from before the upgrade cannot be used, and are not built again yet.
+        ApiError: the rollups from before the upgrade cannot be used, and the new ones are not built yet.
     """
     first, last = period_bounds(period)
     log = ""
@@ -87,8 +86,8 @@ def find_user_source(*, tenant: UUID, user: str, period: str) -> UserSource | No
             if not log:
                 raise ApiError(_IN_UPGRADE, headers={"Retry-After": "60"})
     else:
-        wanted = {period, year_before(period)} if is_year(period) else {period}
-        merged = read_merged_rollups(tenant=tenant, periods=wanted)
+        periods = {period, year_before(period)} if is_year(period) else {period}
+        merged = read_merged_rollups(tenant=tenant, periods=periods)
         if any(item.version < FIRST_MERGED_VERSION for item in merged.values()):
             raise ApiError(_IN_UPGRADE, headers={"Retry-After": "60"})
         parts = {name: (item.build, item.files) for name, item in merged.items()}
@@ -103,7 +102,7 @@ def find_user_source(*, tenant: UUID, user: str, period: str) -> UserSource | No
 def user_document(store: ObjectStore, source: UserSource) -> bytes | BinaryIO | None:
     """Return a user's document as JSON, or None if the user has no log entry in the period.
 
-    A large document is an open file, which the caller closes, and is not cached.
+    A large document is returned as an open file, which the caller closes. It is not cached.
     """
     key = f"user-document:{source.etag}"
     cached = get_cached(key)
@@ -122,7 +121,7 @@ def user_document(store: ObjectStore, source: UserSource) -> bytes | BinaryIO | 
 
 @contextmanager
 def _compute(store: ObjectStore, source: UserSource) -> Iterator[tuple[Iterable[bytes], Path]]:
-    """Yield the pieces of the document, none if the user has no log entry, and a working directory."""
+    """Yield the pieces of the document (none without log entries) and a working directory."""
     first, last = period_bounds(source.period)
     if first == last:
         with scratch_directory() as directory:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from analytics.summaries.day_tables import DayTables
     from analytics.summaries.grouping import Array
 
-#: Records that are encoded at a time.
+#: The number of records to encode at a time.
 _BATCH: Final = 256
 
 
@@ -52,7 +52,7 @@ _SUMS: Final = {
     "time_max": ("time_max", "max"),
     "users": ("user_name", "count"),
 }
-#: The bit of each hour in a mask, as Arrow scalars. From Python numbers, each call would make them again.
+#: The bit of each hour in a mask, as Arrow scalars, so that calls need not convert Python integers again.
 _BITS: Final = [pa.scalar(1 << hour) for hour in range(24)]
 _encode = msgspec.json.Encoder().encode
 
@@ -60,7 +60,7 @@ _encode = msgspec.json.Encoder().encode
 def day_document(day: DayTables) -> Iterator[bytes]:
     """Yield the daily summary as JSON, in pieces. Yield nothing if there is no log entry.
 
-    An hour without entries has 0 for its split averages. Only the texts of a few records are in memory at a
+    An hour without entries has 0 for its split averages. Memory holds the texts of only a few records at a
     time.
     """
     by_hour, users = _hours(day)
@@ -103,13 +103,13 @@ def _hours(day: DayTables) -> tuple[dict[int, dict[str, int]], int]:
 
 
 def _count_hours(masks: list[Array]) -> list[int]:
-    """Return for each of the 24 hours the number of masks in which it is set."""
+    """Return for each of the 24 hours the number of masks that have its bit."""
     column = pa.chunked_array(masks, pa.int32()).combine_chunks().cast(pa.int64())
     return [(pc.sum(pc.bit_wise_and(column, bit)).as_py() or 0) >> hour for hour, bit in enumerate(_BITS)]
 
 
 def _columns(table: pa.Table) -> pa.Table:
-    """Return the columns of the records. The query hash is not converted to hex yet: it has 16 bytes."""
+    """Return the columns of the records. The query hash is still binary (16 bytes)."""
     misses = pc.add(pc.add(table["misses"], table["bypasses"]), table["passthroughs"])
     statement: Array = table["statement"].combine_chunks()
     columns: list[Array] = [
@@ -133,6 +133,6 @@ def _iso_times(column: Array) -> Array:
     """Convert epoch milliseconds to ISO 8601; to null outside of the years 0001 to 9999."""
     is_in_range = pc.and_(pc.greater_equal(column, FIRST_MS), pc.less_equal(column, LAST_MS))
     times = pc.if_else(is_in_range, column, None).cast(pa.timestamp("ms"))
-    # Arrow writes "2026-03-01 00:00:00.000". With a time zone, it would take ten times as long.
+    # Arrow writes "2026-03-01 00:00:00.000". Writing a time zone as well would take ten times as long.
     text = pc.replace_substring(times.cast(pa.string()), " ", "T")
     return pc.binary_join_element_wise(text, "Z", "")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def month_document(rollups: Rollups, *, month: int) -> dict[str, Any] | None:
     """Return the summary of ``month`` (1 to 12) from its merged ``rollups``; None if there is no log entry.
 
-    Users and statements are distinct over the whole month, also in each hour of day. An hour without entries
+    Each hour of the day counts the distinct users and statements of the whole month. An hour without entries
     has null for its split averages.
     """
     found = read_totals(rollups)

@@ -1,4 +1,4 @@
-"""Cache opportunities of a year: statements for which a change of the rules would save warehouse time.
+"""Cache opportunities of a year: statements whose caching would save warehouse time.
 
 Contract: "Summary records".
 """
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from analytics.summaries.rollups import Rollups
 
-#: Maximum length of each of the three lists.
+#: The maximum length of each of the three lists.
 LIST_LENGTH: Final = 50
 
 _REPEAT_MISSES: Final = "misses >= 3 AND misses > hits"

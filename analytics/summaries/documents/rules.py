@@ -41,9 +41,9 @@ def rules_document(rollups: Rollups) -> dict[str, Any]:
 
 
 def count_rules(rollups: Rollups) -> list[dict[str, Any]]:
-    """Return the counts of each rule, that with most requests first.
+    """Return the counts of each rule, the rule with the most requests first.
 
-    If the rollups have several parts, ``queriesMatched`` counts a statement in each of them.
+    If the rollups have several parts, ``queriesMatched`` counts a statement once in each part.
     """
     return [_rule(row) for row in rollups.rows(_RULES)]
 

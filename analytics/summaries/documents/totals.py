@@ -35,7 +35,7 @@ ADDITIVE: Final = (
     *("hit_time_sum", "hit_time_count", "miss_time_sum", "miss_time_count"),
 )
 
-#: Distinct statements by hour. Hour 24 counts those of the whole period.
+#: The number of distinct statements by hour. Hour 24 stands for the whole period.
 _STATEMENTS: Final = f"""
     SELECT hour, count(*) AS queries
     FROM (SELECT hour_mask | {1 << 24} AS hour_mask FROM <statements>), range(25) AS hours(hour)
@@ -74,7 +74,7 @@ def sum_hours(
 
     Args:
         by_hour: the sums of each hour; hours without entries may be left out.
-        users, queries_by_hour: distinct counts, which cannot be added up.
+        users, queries_by_hour: distinct counts, which are no sums over hours.
     """
     measured = [row for row in by_hour.values() if row["time_count"]]
     whole = {
@@ -102,7 +102,7 @@ def hourly_activity(totals: Totals, *, split_mean: Callable[[int, int], int | No
     """Return 24 entries by hour of day (UTC).
 
     Args:
-        split_mean: computes the two split averages, and decides their value without data.
+        split_mean: computes the two split averages, including the value for an hour without data.
     """
     without_entries = dict.fromkeys((*ADDITIVE, "users"), 0)
     activity = []

@@ -28,7 +28,7 @@ _USERS: Final = """
 
 
 def users_document(rollups: Rollups, *, tenant: UUID, generated_at: datetime) -> dict[str, Any]:
-    """Return one record for each user with a log entry, from the ``rollups`` of all years."""
+    """Return a record for each user with a log entry, from the ``rollups`` of all years."""
     users = [
         {
             "userId": row["user_name"],

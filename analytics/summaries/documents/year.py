@@ -54,8 +54,8 @@ def year_document(
 
     Args:
         rollups: the merged rollups of ``year``.
-        activity: `daily_activity` of the days of ``year``, and before them those of the year before. Days
-            before `first_activity_day` are left out of the summary.
+        activity: `daily_activity` of the year before, then of ``year``. The summary leaves out days before
+            `first_activity_day`.
     """
     own = [entry for entry in activity if entry["date"].startswith(f"{year:04}/")]
     last = date.fromisoformat(own[-1]["date"].replace("/", "-"))
