@@ -25,9 +25,9 @@ VALUE_DAYS: Final = 7
 _VALUES: Final = 50
 #: Condition keys whose values are offered: names, not statements.
 _VALUE_KEYS: Final = (
-    *("statementType", "userName", "clientIp", "userAgent", "host", "origin"),
-    *("operationType", "adapterType", "serverHostname"),
-)
+    "statementType", "userName", "clientIp", "userAgent", "host", "origin",
+    "operationType", "adapterType", "serverHostname",
+)  # fmt: skip
 
 
 class Word(TypedDict):

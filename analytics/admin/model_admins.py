@@ -70,9 +70,9 @@ class SummaryDocumentAdmin(NamingAdmin):
 @admin.register(Build)
 class BuildAdmin(NamingAdmin):
     list_display = (
-        *("started_at", "tenant_id", "period", "state"),
-        *("finished_at", "rows", shortened("error")),
-    )
+        "started_at", "tenant_id", "period", "state",
+        "finished_at", "rows", shortened("error"),
+    )  # fmt: skip
     list_filter = ("state", "started_at")
     search_fields = ("tenant_id",)
 
@@ -87,9 +87,9 @@ class ReplayRunAdmin(NamingAdmin):
 @admin.register(TenantHealth)
 class TenantHealthAdmin(NamingAdmin):
     list_display = (
-        *("tenant_id", "last_day", "rate_1", "rate_7", "rate_28", "requests_7"),
-        *("stale_days", "quarantined", "updated_at"),
-    )
+        "tenant_id", "last_day", "rate_1", "rate_7", "rate_28", "requests_7",
+        "stale_days", "quarantined", "updated_at",
+    )  # fmt: skip
     search_fields = ("tenant_id",)
 
 

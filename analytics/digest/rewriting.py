@@ -19,23 +19,23 @@ if TYPE_CHECKING:
 #: A rewrite of this many times the length of its template is refused.
 MAX_GROWTH: Final = 2
 _SMALL: Final = (
-    *("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
-    *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
-)
+    "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
+)  # fmt: skip
 _TENS: Final = ("twenty", "thirty", "forty", "fourty", "fifty", "sixty", "seventy", "eighty", "ninety")
-_LARGE: Final = (*("hundred", "thousand", "million", "billion", "trillion", "quadrillion", "dozen", "score"),)
+_LARGE: Final = ("hundred", "thousand", "million", "billion", "trillion", "quadrillion", "dozen", "score")
 _ORDINALS: Final = (
-    *("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"),
-    *("eleventh", "twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth", "seventeenth"),
-    *("eighteenth", "nineteenth", "twentieth", "thirtieth", "fortieth", "fiftieth", "sixtieth"),
-    *("seventieth", "eightieth", "ninetieth", "hundredth", "thousandth", "millionth", "billionth"),
-)
+    "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth",
+    "eleventh", "twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth", "seventeenth",
+    "eighteenth", "nineteenth", "twentieth", "thirtieth", "fortieth", "fiftieth", "sixtieth",
+    "seventieth", "eightieth", "ninetieth", "hundredth", "thousandth", "millionth", "billionth",
+)  # fmt: skip
 _OTHERS: Final = (
-    *("zero", "nil", "nought", "naught", "none", "null", "once", "twice", "thrice", "both", "pair", "couple"),
-    *("half", "halves", "halve", "halved", "halving", "quarter", "quartered", "single", "double", "doubled"),
-    *("doubling", "triple", "tripled", "tripling", "treble", "quadruple", "quadrupled", "quintuple"),
-    *("tenfold", "percent", "percentage", "decade", "century", "infinite", "infinity"),
-)
+    "zero", "nil", "nought", "naught", "none", "null", "once", "twice", "thrice", "both", "pair", "couple",
+    "half", "halves", "halve", "halved", "halving", "quarter", "quartered", "single", "double", "doubled",
+    "doubling", "triple", "tripled", "tripling", "treble", "quadruple", "quadrupled", "quintuple",
+    "tenfold", "percent", "percentage", "decade", "century", "infinite", "infinity",
+)  # fmt: skip
 _WORDS: Final = frozenset({*_SMALL, *_TENS, *_LARGE, *_ORDINALS, *_OTHERS})
 #: ``twentyfold``, ``hundredsome``, ``twentytwo``, ``dozens``: a number with an ending or another number.
 _PART: Final = "|".join(sorted({*_SMALL, *_TENS, *_LARGE, *_ORDINALS, "half", "and"}, key=len, reverse=True))

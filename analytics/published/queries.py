@@ -95,17 +95,40 @@ class PublishedQuery:
 
 
 _TIMES: Final = (
-    *("averageResponseTime", "cacheHitAverageResponseTime", "cacheMissAverageResponseTime"),
-    *("minResponseTime", "maxResponseTime"),
-)
+    "averageResponseTime", "cacheHitAverageResponseTime", "cacheMissAverageResponseTime",
+    "minResponseTime", "maxResponseTime",
+)  # fmt: skip
+_DAY_FIELDS: Final = (
+    "uniqueUsers", "cacheHits", "cacheMisses", "totalHits", "cachedBytes", "passThroughBytes", *_TIMES,
+)  # fmt: skip
+_STATEMENT_FIELDS: Final = (
+    "queryHash", "statement", "cacheKey", "matchedRule", "cacheStatus", "cacheHits", "cacheMisses",
+    "responseCode", "averageResponseTime", "responseSize", "count", "warehouseExecutionTimeMs",
+    "firstRequestTime", "lastRequestTime",
+)  # fmt: skip
 _HOUR_FIELDS: Final = (
-    *("hour", "queries", "totalHits", "cacheHits", "cacheMisses", "cachedBytes", "passThroughBytes"),
-    *("cacheHitAverageResponseTime", "cacheMissAverageResponseTime", "users"),
-)
+    "hour", "queries", "totalHits", "cacheHits", "cacheMisses", "cachedBytes", "passThroughBytes",
+    "cacheHitAverageResponseTime", "cacheMissAverageResponseTime", "users",
+)  # fmt: skip
+_MONTH_FIELDS: Final = (
+    "totalQueries", "totalUsers", "totalCacheHits", "totalCacheMisses", "totalHits",
+    "totalCachedBytes", "totalPassThroughBytes", *_TIMES,
+)  # fmt: skip
+_DATE_FIELDS: Final = (
+    "date", "queries", "users", "cacheHits", "totalHits", "dataTransfer", "cacheSize", "cacheElements",
+)  # fmt: skip
+_RULE_FIELDS: Final = (
+    "ruleId", "ruleName", "queriesMatched", "totalExecutions", "cacheHits", "cacheMisses", "hitRate",
+    "warehouseTimeSavedMs",
+)  # fmt: skip
+_USER_FIELDS: Final = (
+    "userId", "uniqueQueries", "cacheHits", "totalHits", "averageResponseTime", "minResponseTime",
+    "maxResponseTime",
+)  # fmt: skip
 _OPPORTUNITY_FIELDS: Final = (
-    *("queryHash", "statement", "executionCount", "cacheMisses", "totalWarehouseTimeMs", "matchedRule"),
+    "queryHash", "statement", "executionCount", "cacheMisses", "totalWarehouseTimeMs", "matchedRule",
     "suggestedAction",
-)
+)  # fmt: skip
 
 
 def _queries() -> Iterator[PublishedQuery]:
@@ -121,7 +144,7 @@ def _queries() -> Iterator[PublishedQuery]:
             hit_bytes="cachedBytes",
             other_bytes="passThroughBytes",
         ),
-        ("uniqueUsers", "cacheHits", "cacheMisses", "totalHits", "cachedBytes", "passThroughBytes", *_TIMES),
+        _DAY_FIELDS,
     )
     yield PublishedQuery(
         "day.queries",
@@ -146,11 +169,7 @@ SELECT
 FROM proxy_logs {IN_PERIOD} AND standardizedSql IS NOT NULL
 GROUP BY standardizedSql
 ORDER BY count DESC, queryHash""",
-        (
-            *("queryHash", "statement", "cacheKey", "matchedRule", "cacheStatus", "cacheHits", "cacheMisses"),
-            *("responseCode", "averageResponseTime", "responseSize", "count", "warehouseExecutionTimeMs"),
-            *("firstRequestTime", "lastRequestTime"),
-        ),
+        _STATEMENT_FIELDS,
     )
     yield PublishedQuery(
         "day.hourlyActivity",
@@ -170,10 +189,7 @@ ORDER BY count DESC, queryHash""",
             hit_bytes="totalCachedBytes",
             other_bytes="totalPassThroughBytes",
         ),
-        (
-            *("totalQueries", "totalUsers", "totalCacheHits", "totalCacheMisses", "totalHits"),
-            *("totalCachedBytes", "totalPassThroughBytes", *_TIMES),
-        ),
+        _MONTH_FIELDS,
     )
     yield PublishedQuery(
         "month.hourlyActivity",
@@ -223,10 +239,7 @@ FROM proxy_logs LEFT JOIN stored USING (day) {IN_PERIOD}
 GROUP BY day
 QUALIFY day::DATE > max(day::DATE) OVER () - {ACTIVITY_DAYS}
 ORDER BY day""",
-        (
-            *("date", "queries", "users", "cacheHits", "totalHits", "dataTransfer", "cacheSize"),
-            "cacheElements",
-        ),
+        _DATE_FIELDS,
     )
     yield PublishedQuery(
         "rules",
@@ -266,10 +279,7 @@ FROM (SELECT
 FROM proxy_logs {IN_PERIOD} AND matchedRule IS NOT NULL
 GROUP BY matchedRule)
 ORDER BY totalExecutions DESC, ruleId""",
-        (
-            *("ruleId", "ruleName", "queriesMatched", "totalExecutions", "cacheHits", "cacheMisses"),
-            *("hitRate", "warehouseTimeSavedMs"),
-        ),
+        _RULE_FIELDS,
     )
     yield PublishedQuery(
         "opportunities.repeatMisses",
@@ -327,10 +337,7 @@ SELECT
     coalesce(max(responseTimeMs) FILTER ({TIMED}), 0) AS maxResponseTime
 FROM proxy_logs {IN_PERIOD} AND userName IS NOT NULL
 GROUP BY userName ORDER BY totalHits DESC, userId""",
-        (
-            *("userId", "uniqueQueries", "cacheHits", "totalHits", "averageResponseTime"),
-            *("minResponseTime", "maxResponseTime"),
-        ),
+        _USER_FIELDS,
     )
 
 

@@ -218,11 +218,11 @@ _TYPES: Final = {
     "INTEGER": ("warehouseExecutionTimeMs", "cacheKeyVersion", "tableCount"),
     "BOOLEAN": ("isReadOnly", "isDataChange", "isDDL", "hasParameters", "hasNonDeterministicFunctions"),
     "VARCHAR": (
-        *("standardizedSql", "cacheStatus", "cacheKey", "matchedRule", "queryHash", "parameterValues"),
-        *("statementType", "cacheOverride", "tables", "logId", "operationType", "adapterType"),
-        *("serverHostname", "userName", "clientIp", "userAgent", "host", "origin", "referer"),
+        "standardizedSql", "cacheStatus", "cacheKey", "matchedRule", "queryHash", "parameterValues",
+        "statementType", "cacheOverride", "tables", "logId", "operationType", "adapterType",
+        "serverHostname", "userName", "clientIp", "userAgent", "host", "origin", "referer",
     ),
-}
+}  # fmt: skip
 _EMPTY: Final = "(SELECT {columns} WHERE false)".format(
     columns=", ".join(
         f"NULL::{sql_type} AS {quote_name(name)}" for sql_type, names in _TYPES.items() for name in names

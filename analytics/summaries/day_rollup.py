@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 #: The columns of the log to read, apart from the statements.
 _COLUMNS: Final = (
-    *("userName", "matchedRule", "matchedRuleName", "cacheStatus", "cacheKey"),
-    *("timestamp", "logId", "responseTimeMs", "warehouseExecutionTimeMs", "responseSize", "statusCode"),
+    "userName", "matchedRule", "matchedRuleName", "cacheStatus", "cacheKey",
+    "timestamp", "logId", "responseTimeMs", "warehouseExecutionTimeMs", "responseSize", "statusCode",
     HOUR_COLUMN,
-)
+)  # fmt: skip
 
 #: Measures of user x statement x hour. `_combine_hours` adds the mask of hours.
 _STATEMENT_MEASURES: Final[Measures] = {

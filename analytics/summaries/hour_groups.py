@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 _USER, _SQL, _RULE, _KEY = "userName", "standardizedSql", "matchedRule", "cacheKey"
 #: The columns that tables need of the latest row of each group.
 _LATEST: Final = (
-    *("timestamp", "logId", "cacheKey", "matchedRule", "matchedRuleName"),
-    *("cacheStatus", "statusCode", "responseSize"),
-)
+    "timestamp", "logId", "cacheKey", "matchedRule", "matchedRuleName",
+    "cacheStatus", "statusCode", "responseSize",
+)  # fmt: skip
 #: The column that tables need of rows that were stored in the cache. There are many such rows.
 _STORED: Final = ("responseSize",)
 #: The columns of groups that hold row numbers.

@@ -56,30 +56,30 @@ LATEST_ORDER: Final = "row(latest_timestamp, latest_log_id, DATE '1970-01-01' - 
 LATEST_VALUES: Final = ("latest_cache_key", "latest_rule", "latest_status", "latest_code", "latest_size")
 _LATEST_KEY: Final = ("latest_row", "latest_timestamp", "latest_log_id", "latest_day")
 _STATEMENT_COLUMNS: Final = (
-    *("entries", "hits", "misses", "bypasses", "passthroughs", "time_mean", "warehouse_sum"),
-    *("first_timestamp", "last_timestamp", "hour_mask", "is_kept"),
-)
+    "entries", "hits", "misses", "bypasses", "passthroughs", "time_mean", "warehouse_sum",
+    "first_timestamp", "last_timestamp", "hour_mask", "is_kept",
+)  # fmt: skip
 #: The columns of each table of a day, in order.
 COLUMNS_OF: Final[Mapping[str, tuple[str, ...]]] = {
     STATEMENTS: (
-        *("sql", "statement", *_STATEMENT_COLUMNS, "uncached_warehouse_sum"),
-        *(*_LATEST_KEY, *LATEST_VALUES),
+        "sql", "statement", *_STATEMENT_COLUMNS, "uncached_warehouse_sum",
+        *_LATEST_KEY, *LATEST_VALUES,
     ),
     USERS: ("user_name", "statement", *_STATEMENT_COLUMNS, *LATEST_VALUES),
     RULES: (
-        *("rule", "statement", "hits", "misses", "miss_warehouse_sum", "miss_warehouse_count"),
-        *(*_LATEST_KEY, "latest_rule_name"),
+        "rule", "statement", "hits", "misses", "miss_warehouse_sum", "miss_warehouse_count",
+        *_LATEST_KEY, "latest_rule_name",
     ),
     HOURS: (
-        *("hour", "user_name", "entries", "hits", "misses", "hit_bytes", "other_bytes"),
-        *("time_sum", "time_count", "time_min", "time_max"),
-        *("hit_time_sum", "hit_time_count", "miss_time_sum", "miss_time_count"),
+        "hour", "user_name", "entries", "hits", "misses", "hit_bytes", "other_bytes",
+        "time_sum", "time_count", "time_min", "time_max",
+        "hit_time_sum", "hit_time_count", "miss_time_sum", "miss_time_count",
     ),
     ACTIVITY: (
-        *("user_name", "day", "users", "queries", "hits", "total", "hit_bytes"),
-        *("time_sum", "time_count", "time_min", "time_max", "stored_elements", "stored_size"),
+        "user_name", "day", "users", "queries", "hits", "total", "hit_bytes",
+        "time_sum", "time_count", "time_min", "time_max", "stored_elements", "stored_size",
     ),
-}
+}  # fmt: skip
 #: The types of columns. All others are 64-bit integers.
 TYPES: Final[Mapping[str, Any]] = {
     **dict.fromkeys(("sql", "user_name", "rule", "latest_log_id", "latest_rule_name"), pa.string()),

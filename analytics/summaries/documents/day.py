@@ -42,10 +42,10 @@ class _Record(msgspec.Struct):
 
 
 _RECORD_COLUMNS: Final = (
-    *("statement", "latest_cache_key", "latest_rule", "latest_status", "hits", "misses", "bypasses"),
-    *("passthroughs", "latest_code", "time_mean", "latest_size", "entries", "warehouse_sum"),
-    *("first_timestamp", "last_timestamp", "hour_mask"),
-)
+    "statement", "latest_cache_key", "latest_rule", "latest_status", "hits", "misses", "bypasses",
+    "passthroughs", "latest_code", "time_mean", "latest_size", "entries", "warehouse_sum",
+    "first_timestamp", "last_timestamp", "hour_mask",
+)  # fmt: skip
 _SUMS: Final = {
     **{name: (name, "sum") for name in ADDITIVE},
     "time_min": ("time_min", "min"),

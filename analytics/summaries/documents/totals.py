@@ -31,9 +31,9 @@ _SUMS: Final = """
     FROM <hours> GROUP BY hour
 """
 ADDITIVE: Final = (
-    *("hits", "misses", "hit_bytes", "other_bytes", "time_sum", "time_count"),
-    *("hit_time_sum", "hit_time_count", "miss_time_sum", "miss_time_count"),
-)
+    "hits", "misses", "hit_bytes", "other_bytes", "time_sum", "time_count",
+    "hit_time_sum", "hit_time_count", "miss_time_sum", "miss_time_count",
+)  # fmt: skip
 
 #: The number of distinct statements by hour. Hour 24 stands for the whole period.
 _STATEMENTS: Final = f"""
