@@ -1,1 +1,1 @@
-"""Digests: what a day or a week of a tenant's log says, each number with the SQL that gives it."""
+"""Digests: a short text about a day or a week of a tenant's log. Each number has the SQL that reads it."""

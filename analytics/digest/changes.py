@@ -1,4 +1,4 @@
-"""What changed while a period's log was written, and what is recommended to change."""
+"""Changes during a period: writes of the rules, markers made by hand, and open recommendations."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from logs.layout import HOUR_MS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: A finding can coincide with a change that is at most this much older, in milliseconds.
+#: A finding may coincide with a change that is at most this much older, in milliseconds.
 COINCIDENCE_MS: Final = 6 * HOUR_MS
 
 
 @dataclass(frozen=True, slots=True)
 class RulesWrite:
-    """A write of the ruleset: its time (epoch ms), and the ids of the rules that it added or changed."""
+    """A write of the ruleset: its time (epoch ms), and the ids of added or changed rules."""
 
     seq: int
     at: int
@@ -40,7 +40,7 @@ class HandMarker:
 
 @dataclass(frozen=True, slots=True)
 class OpenRecommendation:
-    """A recommendation that nobody has decided about."""
+    """An undecided recommendation."""
 
     title: str
     href: str
@@ -48,9 +48,9 @@ class OpenRecommendation:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The changes from `COINCIDENCE_MS` or more before the period to its end, oldest first.
+    """The changes of a period, oldest first. They begin at least `COINCIDENCE_MS` before it.
 
-    ``recommendations`` are those that are open now, the most useful first.
+    ``recommendations`` are the open ones, the most useful first.
     """
 
     writes: Sequence[RulesWrite] = ()
@@ -64,20 +64,28 @@ _Change = TypeVar("_Change", RulesWrite, HandMarker)
 def find_coincidence(
     changes: Changes, *, rule_id: str, has_risen: bool, start: int, prefix: str
 ) -> tuple[str, list[Name]]:
-    """Return the sentence about what a move of a rule's hit rate coincides with, and its names.
+    """Return a sentence about the change that coincides with a move of a rule's hit rate, and its names.
 
-    The sentence is empty without a change in the hour of ``start`` (epoch ms) or at most six hours before it
-    that has a mechanism: a marker and a write of other rules can only lower the rate. The newest such change
-    is named.
+    It names the newest change in the hour of ``start`` (epoch ms) or up to six hours before it that can
+    explain the move. A marker, and a write of other rules, can only explain a fall. Without such a change,
+    the sentence is empty.
 
     Args:
-        prefix: begins the ids of the names.
+        prefix: the beginning of the ids of the names.
     """
     marker = _newest(
-        [it for it in changes.markers if it.rule_id == rule_id and not has_risen and _fits(it.at, start)]
+        [
+            change
+            for change in changes.markers
+            if change.rule_id == rule_id and not has_risen and _fits(change.at, start)
+        ]
     )
     write = _newest(
-        [it for it in changes.writes if (rule_id in it.rule_ids or not has_risen) and _fits(it.at, start)]
+        [
+            change
+            for change in changes.writes
+            if (rule_id in change.rule_ids or not has_risen) and _fits(change.at, start)
+        ]
     )
     if marker is not None and (write is None or marker.at > write.at):
         name = Name(f"{prefix}-marker", NameKind.TIME, format_minute(marker.at))
@@ -101,8 +109,8 @@ def _fits(moment: int, start: int) -> bool:
     return start - COINCIDENCE_MS <= moment < start + HOUR_MS
 
 
-def _newest(found: list[_Change]) -> _Change | None:
-    return max(found, key=lambda it: it.at, default=None)
+def _newest(changes: list[_Change]) -> _Change | None:
+    return max(changes, key=lambda change: change.at, default=None)
 
 
 def find_last_write(changes: Changes, *, start: int) -> RulesWrite | None:

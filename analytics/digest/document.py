@@ -1,4 +1,4 @@
-"""Put the sections of a digest together."""
+"""Assemble the sections of a digest."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from analytics.digest.periods import DigestPeriod
     from analytics.digest.reading import DigestLog
 
-#: Raise it if the same log must give another digest: all stored digests are then made again.
+#: Raise it when the same log gives another digest. Then all stored digests are made again.
 DIGEST_VERSION: Final = 2
 
 
 def digest_document(log: DigestLog, period: DigestPeriod, changes: Changes) -> dict[str, Any]:
     """Return ``{kind, period, from, to, quiet, facts, names, sections}`` of a period that has entries.
 
-    Each section is ``{id, heading, text}``; its text has ``{id}`` for each fact and name. A quiet period has
-    one section of one sentence.
+    Each section is ``{id, heading, text}``. Its text has ``{id}`` in place of each fact and name. A quiet
+    period has one section with one sentence.
     """
-    found = (
+    candidates = (
         moved_section(log, period, changes),
         statements_section(log, period),
         errors_section(log, period, changes),
@@ -37,10 +37,10 @@ def digest_document(log: DigestLog, period: DigestPeriod, changes: Changes) -> d
         leaks_section(log, period),
         publishes_section(log, period, changes),
     )
-    sections: list[Section] = [section for section in found if section is not None]
+    sections: list[Section] = [section for section in candidates if section is not None]
     quiet = None if sections else quiet_section(log, period)
     sections = [quiet] if quiet else [totals_section(log, period), *sections]
-    # What stays open for weeks makes no day remarkable by itself.
+    # A recommendation may stay open for weeks, so it does not make a period remarkable.
     if not quiet and (recommended := recommendations_section(changes)):
         sections.append(recommended)
     return {
@@ -51,5 +51,7 @@ def digest_document(log: DigestLog, period: DigestPeriod, changes: Changes) -> d
         "quiet": quiet is not None,
         "facts": [fact.as_json() for section in sections for fact in section.facts],
         "names": [name.as_json() for section in sections for name in section.names],
-        "sections": [{"id": it.id, "heading": it.heading, "text": it.text} for it in sections],
+        "sections": [
+            {"id": section.id, "heading": section.heading, "text": section.text} for section in sections
+        ],
     }

@@ -1,4 +1,4 @@
-"""What a digest is made of: facts with their SQL, names, and texts that refer to both by id."""
+"""The parts of a digest: facts with their SQL, names, and texts that refer to both by id."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-#: ``{id}`` in a text.
+#: An ``{id}`` in a text.
 PLACEHOLDER: Final = re.compile(r"\{([a-z][a-z0-9-]*)\}")
 
 
 class Unit(StrEnum):
-    """What the value of a fact counts."""
+    """The unit of a fact's value."""
 
     COUNT = "count"
     PERCENT = "percent"
@@ -24,7 +24,7 @@ class Unit(StrEnum):
 
 
 class NameKind(StrEnum):
-    """What a name refers to."""
+    """The kind of thing that a name refers to."""
 
     RULE = "rule"
     STATEMENT = "statement"
@@ -35,7 +35,7 @@ class NameKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FactQuery:
-    """A fact before it is read: ``sql`` over ``proxy_logs`` has one row with one value."""
+    """A fact to read: ``sql`` over ``proxy_logs`` returns one row with one value."""
 
     id: str
     unit: Unit
@@ -44,7 +44,7 @@ class FactQuery:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A number that its SQL gave."""
+    """A number, and the SQL that returned it."""
 
     id: str
     value: int | float | None
@@ -57,7 +57,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """Something that a text refers to and that is not measured, such as a rule or a time."""
+    """Something in a text that is not a number from the log, such as a rule or a time."""
 
     id: str
     kind: NameKind
@@ -70,7 +70,7 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One part of a digest: its sentences have ``{id}`` where a fact or a name belongs, and no digits."""
+    """A part of a digest. Its sentences have ``{id}`` in place of facts and names, and no digits."""
 
     id: str
     heading: str
@@ -89,12 +89,12 @@ def placeholders(text: str) -> list[str]:
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
-    """Return a text with values in place of its ids. Values are not searched for ids."""
+    """Replace the ids in a text by values. An ``{id}`` inside a value is not replaced."""
     return PLACEHOLDER.sub(lambda match: values[match.group(1)], text)
 
 
 def show_fact(fact: Mapping[str, Any]) -> str:
-    """Return a fact (as JSON) for people to read. No digit of it is lost."""
+    """Return a fact (as JSON) in a readable form, with all its digits."""
     value = fact["value"]
     if value is None:
         return "no data"
@@ -111,6 +111,6 @@ def show_fact(fact: Mapping[str, Any]) -> str:
 def show_values(
     document: Mapping[str, Any], *, show_name: Callable[[Mapping[str, Any]], str]
 ) -> dict[str, str]:
-    """Return the readable values of all facts and names of a digest's document, by id."""
+    """Return the readable form of all facts and names of a digest's document, by id."""
     facts = {fact["id"]: show_fact(fact) for fact in document["facts"]}
     return facts | {name["id"]: show_name(name) for name in document["names"]}

@@ -1,8 +1,8 @@
 """Ask a language model to rewrite the texts of a digest. Off unless `LLM_URL` is set.
 
-Any endpoint that is compatible with OpenAI's ``/chat/completions``. The model gets the facts, the templates
-and the statements that they name: no users, values, addresses or rules. It has no tools. What comes back is
-untrusted (`analytics.digest.rewriting`).
+Any endpoint that is compatible with OpenAI's ``/chat/completions`` will do. The model gets the facts, the
+templates and the statements that they name, but no users, values, addresses or rules. It has no tools. Its
+answer is untrusted (`analytics.digest.rewriting`).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from analytics.digest.facts import NameKind
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: An answer is read up to this size.
+#: The most bytes of an answer that are read.
 _MAX_BYTES: Final = 256 << 10
-#: Characters of a statement that the model gets.
+#: The most characters of a statement that the model gets.
 _MAX_STATEMENT: Final = 2_000
 _PIECE: Final = 16 << 10
 _OK: Final = 200
@@ -38,7 +38,7 @@ _INSTRUCTIONS: Final = (
 
 
 class ModelFailed(Exception):
-    """The language model did not answer, or not as asked. The message is for the record."""
+    """The language model did not answer, or not in the requested form. The message is stored."""
 
 
 def is_configured() -> bool:
@@ -47,7 +47,7 @@ def is_configured() -> bool:
 
 
 def make_request(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the body of the request for a digest. It is all that leaves the service, besides the API key."""
+    """Return the body of the request for a digest. Only this and the API key leave the service."""
     data = {
         "sections": [
             {"heading": section["heading"], "text": section["text"]} for section in document["sections"]
@@ -73,7 +73,7 @@ def send_request(body: Mapping[str, Any]) -> str:
     """Send a request to the model and return the content of its answer.
 
     Raises:
-        ModelFailed: it did not answer in `LLM_TIMEOUT_SECONDS`, or not as asked.
+        ModelFailed: it did not answer within `LLM_TIMEOUT_SECONDS`, or not in the requested form.
     """
     outcome: list[str | ModelFailed] = []
 
@@ -85,7 +85,7 @@ def send_request(body: Mapping[str, Any]) -> str:
         except (HTTPError, OSError) as error:
             outcome.append(ModelFailed(f"The language model cannot be reached: {type(error).__name__}."))
 
-    # A timeout of a socket counts from byte to byte, so a slow answer could take hours.
+    # A socket timeout applies to each read, so a slow answer could take hours.
     thread = threading.Thread(target=run, name="language-model", daemon=True)
     thread.start()
     thread.join(settings.LLM_TIMEOUT_SECONDS)
@@ -101,7 +101,7 @@ def read_texts(content: str) -> list[str]:
     """Return the texts in the content of an answer.
 
     Raises:
-        ModelFailed: it is not ``{"texts": [...]}``.
+        ModelFailed: the content is not ``{"texts": [...]}``.
     """
     try:
         answer = json.loads(content)
@@ -144,5 +144,5 @@ def _exchange(body: Mapping[str, Any]) -> str:
         raise ModelFailed("The answer is not that of a chat completion.") from None
     if not isinstance(content, str):
         raise ModelFailed("The answer has no text.")
-    # PostgreSQL stores neither of these.
+    # PostgreSQL cannot store NUL or lone surrogates.
     return content.replace("\0", "").encode(errors="replace").decode()

@@ -1,7 +1,8 @@
-"""Mail digests to those who ask for them, each once.
+"""Mail each digest once to each user who chose to get it.
 
-A mail is a row before it is sent. Just before the mail server gets it, the row says `sending`, and a row that
-says so is never sent again: a killed worker cannot tell whether the server accepted the mail.
+A mail is a row before it is sent. The row changes to `sending` just before the mail server gets the mail.
+From then on it is never sent again: after a worker was killed, it is unknown whether the server accepted the
+mail.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _MAX_ATTEMPTS: Final = 8
-#: After the n-th refusal, a mail waits 2 to the n minutes.
+#: After refusal number n, a mail waits 2 to the power of n minutes.
 _FIRST_WAIT: Final = timedelta(minutes=1)
-#: Mails of one run.
+#: The most mails of one run.
 _MOST: Final = 500
-#: The mail server's own refusals. After any other error it may have accepted the mail.
+#: Errors that mean that the mail server refused. After any other error it may have accepted the mail.
 _REFUSALS: Final = (
     smtplib.SMTPResponseException,
     smtplib.SMTPRecipientsRefused,
@@ -46,8 +47,8 @@ _REFUSALS: Final = (
 
 
 def queue_mails(digest: Digest) -> None:
-    """Queue a mail for each user who wants this digest. Call it in the transaction that stores the digest."""
-    users = _wanting(digest).values_list("user_id", flat=True)
+    """Queue a mail for each subscriber of this digest. Call it in the transaction that stores the digest."""
+    users = _subscriptions(digest).values_list("user_id", flat=True)
     DigestMail.objects.bulk_create(
         [DigestMail(tenant_id=digest.tenant_id, period=digest.period, user_id=user) for user in users],
         ignore_conflicts=True,
@@ -55,10 +56,10 @@ def queue_mails(digest: Digest) -> None:
 
 
 def send_mails() -> int:
-    """Send the queued mails that are due. Return how many were sent.
+    """Send the queued mails that are due. Return the number of sent mails.
 
     Raises:
-        OSError, SMTPException: the mail server cannot be reached. All mails that are left stay queued.
+        OSError, SMTPException: the mail server cannot be reached. The remaining mails stay queued.
     """
     if not settings.MAGIC_LINKS_ENABLED:  # without a mail server
         return 0
@@ -73,7 +74,7 @@ def send_mails() -> int:
         if message is None:
             _move(mail, DigestMail.State.QUEUED, DigestMail.State.SKIPPED)
             continue
-        # A connection of its own, before the row says so: a server that does not even greet has no mail.
+        # Connect before the row changes: a server that does not greet has not accepted the mail.
         message.connection = get_connection()
         try:
             message.connection.open()
@@ -87,7 +88,7 @@ def send_mails() -> int:
 
 
 def _send(mail: DigestMail, message: EmailMultiAlternatives) -> bool:
-    """Send a mail whose row says `sending`. Return True if the server accepted it."""
+    """Send a mail in state `sending`. Return True if the server accepted it."""
     try:
         message.send()
     except _REFUSALS as error:
@@ -102,16 +103,16 @@ def _send(mail: DigestMail, message: EmailMultiAlternatives) -> bool:
 
 
 def _move(mail: DigestMail, before: DigestMail.State, after: DigestMail.State, **fields: object) -> bool:
-    """Change the state of a mail. Return False if another worker was faster."""
+    """Change the state of a mail. Return False if another worker changed it first."""
     rows = DigestMail.objects.filter(pk=mail.pk, state=before)
     return bool(rows.update(state=after, **fields))
 
 
 def _write_message(mail: DigestMail) -> EmailMultiAlternatives | None:
-    """Return the message; None if the user may no longer read the digest or does not want it any more."""
+    """Return the message, or None if the user may not read the digest or has unsubscribed."""
     digest = Digest.objects.filter(tenant_id=mail.tenant_id, period=mail.period).first()
     tenant = readable_tenants(mail.user).filter(pk=mail.tenant_id).first() if mail.user.is_active else None
-    if digest is None or tenant is None or not _wanting(digest).filter(user=mail.user).exists():
+    if digest is None or tenant is None or not _subscriptions(digest).filter(user=mail.user).exists():
         return None
     token = unsubscribe_token(user_id=mail.user.pk, tenant_id=tenant.pk)
     link = f"{settings.PUBLIC_BASE_URL}{reverse('digest-unsubscribe')}?{urlencode({'t': token})}"
@@ -139,15 +140,15 @@ def _write_message(mail: DigestMail) -> EmailMultiAlternatives | None:
     return message
 
 
-def _wanting(digest: Digest) -> QuerySet[DigestPreference]:
-    """Return the preferences of the users who want a digest by mail."""
+def _subscriptions(digest: Digest) -> QuerySet[DigestPreference]:
+    """Return the preferences of active users who chose to get this digest."""
     is_week = digest.first_day != digest.last_day
-    wanted = DigestFrequency.WEEKLY if is_week else DigestFrequency.DAILY
-    return DigestPreference.objects.filter(tenant=digest.tenant_id, frequency=wanted, user__is_active=True)
+    frequency = DigestFrequency.WEEKLY if is_week else DigestFrequency.DAILY
+    return DigestPreference.objects.filter(tenant=digest.tenant_id, frequency=frequency, user__is_active=True)
 
 
 def _message_id(mail: DigestMail, tenant: Tenant) -> str:
-    """Return the same id for the same digest and user, in case a mail is ever delivered again."""
+    """Return an id that is the same for the same digest and user, in case a mail is delivered twice."""
     text = f"{tenant.pk} {mail.period} {mail.user.pk} {mail.user.email}"
     host = urlsplit(settings.PUBLIC_BASE_URL).hostname
     return f"<digest-{hashlib.sha256(text.encode()).hexdigest()[:32]}@{host}>"

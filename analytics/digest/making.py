@@ -40,28 +40,27 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: The service makes the digests of this many days by itself. Older ones are made by the command, and are kept
-#: current too.
+#: The service makes the digests of this many days. The command makes older ones, which are kept current too.
 RECENT_DAYS: Final = 35
-#: A period has ended this long ago before its digest is made: the last logs come late.
+#: A digest is made this long after its period ended, because the last logs come late.
 DELAY: Final = timedelta(hours=1)
-#: A digest that is made later than this after its period is not mailed.
+#: A digest that is made later than this after its period ended is not mailed.
 MAIL_DAYS: Final = timedelta(days=3)
-#: A digest that was due and that no worker made is due again after this time.
+#: A digest that was due and was not made is due again after this time.
 RETRY: Final = timedelta(minutes=5)
 
 
 def take_due_digests() -> Iterator[tuple[UUID, list[str]]]:
-    """Yield the tenants whose turn it is, with their due digests. The cost depends on what changed.
+    """Yield the tenants whose turn it is, with their due digests. The cost depends on the number of turns.
 
-    It is a tenant's turn when one of its days was built, when a day or week with entries ended, and once a
-    day: a new release may make other digests. A digest that nobody makes is due again after `RETRY`.
+    A tenant gets a turn when one of its days was built, when a day or week with entries ended, and once a
+    day, because a new release may make other digests. A digest that is not made is due again after `RETRY`.
     """
     turns = TenantHealth.objects.filter(Q(digests_due_at=None) | Q(digests_due_at__lte=now()))
     for tenant in list(turns.order_by("digests_due_at", "pk").values_list("pk", flat=True)):
         row = TenantHealth.objects.filter(pk=tenant)
         again = now() + RETRY
-        # First, so that a build during the look makes it the tenant's turn again.
+        # Update first, so that a build from now on gives the tenant another turn.
         row.update(digests_due_at=again)
         days = _read_days(tenant)
         due = _find_due(tenant, days)
@@ -71,7 +70,7 @@ def take_due_digests() -> Iterator[tuple[UUID, list[str]]]:
 
 
 def find_due_digests(tenant: UUID) -> list[str]:
-    """Return the periods whose digest is missing, stale, or has no entries any more; the newest first."""
+    """Return the periods whose digest is missing, stale or without entries, the newest first."""
     return _find_due(tenant, _read_days(tenant))
 
 
@@ -79,17 +78,19 @@ def _find_due(tenant: UUID, days: Sequence[LogDay]) -> list[str]:
     stored = dict(Digest.objects.filter(tenant_id=tenant).values_list("period", "source"))
     today = now().date()
     recent = [day.day for day in days if today - timedelta(days=RECENT_DAYS) <= day.day < today]
-    wanted = _periods_of(recent) | {DigestPeriod.named(name) for name in stored}
+    periods = _periods_of(recent) | {DigestPeriod.named(name) for name in stored}
     due = [
         period
-        for period in wanted
+        for period in periods
         if _has_ended(period) and _source(period, days) != stored.get(period.name, "")
     ]
-    return [period.name for period in sorted(due, key=lambda it: (it.last, it.first), reverse=True)]
+    return [
+        period.name for period in sorted(due, key=lambda period: (period.last, period.first), reverse=True)
+    ]
 
 
 def _find_next_turn(days: Iterable[LogDay]) -> datetime:
-    """Return when the next day or week with entries has ended, at most a day from now."""
+    """Return the time when the next day or week with entries has ended, at most a day from now."""
     tomorrow = now() + timedelta(days=1)
     last_week = now().date() - timedelta(days=7)
     periods = _periods_of(day.day for day in days if day.day >= last_week)
@@ -103,7 +104,7 @@ def _periods_of(days: Iterable[date]) -> set[DigestPeriod]:
 def make_digest(
     store: ObjectStore, *, tenant: UUID, period: DigestPeriod, wait: bool = False
 ) -> Digest | None:
-    """Return the current digest of a period, made now if it was missing or stale. None without entries.
+    """Return the current digest of a period, and make it if it is missing or stale. None without entries.
 
     Raises:
         Busy: another worker makes it, and ``wait`` is false.
@@ -151,7 +152,7 @@ def _save(
 
 
 def _read_days(tenant: UUID, period: DigestPeriod | None = None) -> list[LogDay]:
-    """Return the days with entries, oldest first: all, or those that the digest of a period reads."""
+    """Return the days with entries, oldest first: all days, or the days that the digest of a period reads."""
     rows = partitions_with_file(tenant=tenant)
     if period is not None:
         rows = rows.filter(day__range=(days_before(period.first, LOOK_BACK_DAYS), period.last))
@@ -159,7 +160,7 @@ def _read_days(tenant: UUID, period: DigestPeriod | None = None) -> list[LogDay]
 
 
 def _source(period: DigestPeriod, days: Iterable[LogDay]) -> str:
-    """Return a digest over the builds that a period's digest is made of; empty if it has no entries."""
+    """Return a hash of the builds that a period's digest is made from; empty if it has no entries."""
     first = days_before(period.first, LOOK_BACK_DAYS)
     used = [day for day in days if first <= day.day <= period.last]
     if not any(day.day >= period.first for day in used):
@@ -173,12 +174,12 @@ def _has_ended(period: DigestPeriod) -> bool:
 
 
 def _end(period: DigestPeriod) -> datetime:
-    """Return the last moment of a period, which may be the last one of the calendar."""
+    """Return the end of a period, or the last moment of the calendar."""
     return datetime.combine(period.last, time.max, UTC)
 
 
 def _read_changes(tenant: UUID, period: DigestPeriod) -> Changes:
-    # A coincidence is at most six hours.
+    # Coincidences look back at most six hours, so one day is enough.
     since, until = datetime.combine(days_before(period.first, 1), time(), UTC), _end(period)
     markers = Marker.objects.filter(
         tenant=tenant, number__isnull=True, invalidated_at__range=(since, until)
@@ -204,7 +205,7 @@ def _read_changes(tenant: UUID, period: DigestPeriod) -> Changes:
 
 def _read_writes(tenant: UUID, since: datetime, until: datetime) -> list[RulesWrite]:
     history = Revision.objects.filter(kind=RevisionKind.RULES, tenant_id=tenant)
-    written = list(
+    writes = list(
         history.filter(
             changed_at__range=(since, until),
             action__in=[RevisionAction.UPDATE, RevisionAction.RESTORE],
@@ -212,10 +213,10 @@ def _read_writes(tenant: UUID, since: datetime, until: datetime) -> list[RulesWr
         .order_by("seq")
         .values_list("seq", "changed_at")
     )
-    wanted = {number for seq, _ in written for number in (seq - 1, seq)}
+    numbers = {number for seq, _ in writes for number in (seq - 1, seq)}
     rules = {
         seq: {rule["id"]: rule for rule in (document or {}).get("rules", [])}
-        for seq, document in history.filter(seq__in=wanted).values_list("seq", "document")
+        for seq, document in history.filter(seq__in=numbers).values_list("seq", "document")
     }
     return [
         RulesWrite(
@@ -226,5 +227,5 @@ def _read_writes(tenant: UUID, since: datetime, until: datetime) -> list[RulesWr
             ),
             reverse("rules-revision", kwargs={"tenant": tenant, "seq": seq}),
         )
-        for seq, changed_at in written
+        for seq, changed_at in writes
     ]

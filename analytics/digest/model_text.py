@@ -1,4 +1,4 @@
-"""The language model's rewrite of a digest: whether it may be asked, what was sent, and what came of it."""
+"""The language model's rewrite of a digest: the opt-in, the request and the result."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from analytics.digest.language_model import (
     read_texts,
     send_request,
 )
-from analytics.digest.rewriting import Refused, check_rewrite
+from analytics.digest.rewriting import RewriteRefused, check_rewrite
 from analytics.models import ModelExchange
 from tenantadmin.lib.core.timestamps import format_timestamp, now
 
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: A tenant opts in by this label of its configuration.
+#: A tenant opts in with this label of its configuration.
 LABEL: Final = "llm"
 ON: Final = "on"
-#: The newest exchanges that the API lists.
+#: The most exchanges in one list of the API.
 _LISTED: Final = 100
 
 
 def rewrite_texts(tenant: UUID, document: Mapping[str, Any]) -> list[str] | None:
-    """Return the texts of a digest's sections as the language model rewrote them; None to show the templates.
+    """Return the texts of a digest's sections as the language model rewrote them; None: show the templates.
 
-    The request is stored before it is sent. A request that was answered before is not sent again.
+    The request is stored before it is sent. A request that already has an answer is not sent again.
     """
     if not is_configured() or not _has_opted_in(tenant):
         return None
@@ -65,7 +65,7 @@ def rewrite_texts(tenant: UUID, document: Mapping[str, Any]) -> list[str] | None
         exchange.outcome, exchange.reason = ModelExchange.Outcome.ACCEPTED, ""
     except ModelFailed as error:
         texts, exchange.outcome, exchange.reason = None, ModelExchange.Outcome.FAILED, str(error)
-    except Refused as error:
+    except RewriteRefused as error:
         texts, exchange.outcome, exchange.reason = None, ModelExchange.Outcome.REFUSED, str(error)
     exchange.save(update_fields=["answer", "outcome", "reason"])
     if texts is None:
@@ -74,7 +74,7 @@ def rewrite_texts(tenant: UUID, document: Mapping[str, Any]) -> list[str] | None
 
 
 def list_exchanges(tenant: UUID) -> list[dict[str, Any]]:
-    """Return the newest exchanges with the language model about a tenant."""
+    """Return the newest exchanges with the language model for a tenant."""
     return [
         {
             "id": row.pk,
@@ -91,7 +91,7 @@ def list_exchanges(tenant: UUID) -> list[dict[str, Any]]:
 
 
 def delete_old_exchanges() -> None:
-    """Delete the exchanges that are older than audits are kept."""
+    """Delete the exchanges that are older than `AUDIT_RETENTION_DAYS`."""
     ModelExchange.objects.filter(sent_at__lt=now() - settings.AUDIT_RETENTION).delete()
 
 

@@ -1,4 +1,4 @@
-"""The days and weeks of digests, and the days that they are compared with."""
+"""The periods of digests (days and weeks), and the earlier periods that they are compared with."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Final
 
-#: A day is compared with this many same weekdays before, a week with this many weeks.
+#: A day is compared with this many same weekdays before it, a week with this many weeks before it.
 EARLIER: Final = 4
-#: The oldest day that a digest reads is this many days before its first.
+#: A digest reads at most this many days before its first day.
 LOOK_BACK_DAYS: Final = 7 * EARLIER
 _WEEK_DAYS: Final = 7
 
@@ -36,12 +36,12 @@ class DigestPeriod:
 
     @classmethod
     def with_day(cls, day: date) -> DigestPeriod:
-        """Return the week that contains ``day``."""
+        """Return the week of ``day``."""
         return cls.of_week(*day.isocalendar()[:2])
 
     @classmethod
     def named(cls, name: str) -> DigestPeriod:
-        """Return the period with a name: ``2026-03-01`` or ``2026-W09``.
+        """Return the period with a name such as ``2026-03-01`` or ``2026-W09``.
 
         Raises:
             ValueError: there is no such period.
@@ -76,7 +76,7 @@ class DigestPeriod:
 
     @property
     def earlier_sql(self) -> str:
-        """The SQL condition for entries of the days that the period is compared with."""
+        """The SQL condition for entries of the earlier periods that this one is compared with."""
         if self.is_week:
             return self.before_sql(LOOK_BACK_DAYS)
         days = [days_before(self.first, _WEEK_DAYS * number) for number in range(1, EARLIER + 1)]
@@ -84,7 +84,7 @@ class DigestPeriod:
 
     @property
     def grouping_sql(self) -> str:
-        """The SQL expression that divides the earlier days into periods like this one."""
+        """The SQL expression that groups the earlier days into periods of the same kind."""
         return "date_trunc('week', day::DATE)" if self.is_week else "day"
 
     def before_sql(self, days: int, *, until: int = 1) -> str:

@@ -1,4 +1,4 @@
-"""Which digests users get by mail. Each user decides for itself, per tenant."""
+"""Users choose, for each tenant, the digests that they get by mail."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _SALT: Final = "analytics.digest.unsubscribe"
 
 
 class InvalidUnsubscribeLink(BadRequest):
-    """A link that this service did not sign, or a part of one."""
+    """The token of the link is incomplete, or was not signed by this service."""
 
     message: ClassVar[str] = "The link is incomplete. Open the whole link from the mail."
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """Whose mails about which tenant a link ends. ``tenant_name`` is empty if the tenant is gone."""
+    """The user and the tenant of an unsubscribe link. ``tenant_name`` is empty if the tenant was deleted."""
 
     user_id: int
     tenant_id: UUID
@@ -40,7 +40,7 @@ class Subscription:
 
 
 def list_preferences(email: str) -> list[dict[str, Any]]:
-    """Return the tenants whose digests a user may get by mail, by name, with what the user has chosen.
+    """Return the tenants whose digests a user may get by mail, by name, with the user's choice.
 
     Raises:
         NotFound: there is no such user.
@@ -54,7 +54,7 @@ def list_preferences(email: str) -> list[dict[str, Any]]:
 
 
 def set_preference(*, email: str, tenant_id: UUID, frequency: str, actor: str) -> dict[str, Any]:
-    """Choose which digests of a tenant a user gets by mail.
+    """Store the user's choice of digests of a tenant.
 
     Raises:
         NotFound: there is no such user, or it may not read the tenant's digests.
@@ -69,7 +69,7 @@ def set_preference(*, email: str, tenant_id: UUID, frequency: str, actor: str) -
 
 
 def readable_tenants(user: User) -> QuerySet[Tenant]:
-    """Return the live tenants whose digests a user may get: by membership or grant, not by role alone."""
+    """Return the live tenants that a user may read by membership or grant. A platform role is not enough."""
     reach = replace(rights_of(user).on_tenants, everywhere=NO_SCOPES)
     readable = reach.as_q(Scope.ANALYTICS_READ, tenant="pk", account="account_id")
     return Tenant.objects.filter(readable, deleted_at__isnull=True)
@@ -81,10 +81,10 @@ def unsubscribe_token(*, user_id: int, tenant_id: UUID) -> str:
 
 
 def read_unsubscribe_token(token: str) -> Subscription:
-    """Return what the token of a link ends.
+    """Return the user and the tenant of a token.
 
     Raises:
-        InvalidUnsubscribeLink: it was not signed by this service.
+        InvalidUnsubscribeLink: this service did not sign the token.
     """
     try:
         user_id, tenant = signing.loads(token, salt=_SALT)
@@ -99,14 +99,14 @@ def unsubscribe(token: str) -> Subscription:
     """End a user's mails about a tenant. It may be called again.
 
     Raises:
-        InvalidUnsubscribeLink: as `read_unsubscribe_token`.
+        InvalidUnsubscribeLink: this service did not sign the token.
     """
     subscription = read_unsubscribe_token(token)
     with transaction.atomic():
         user = User.objects.select_for_update(no_key=True).filter(pk=subscription.user_id).first()
         wants = DigestPreference.objects.filter(user=user, tenant=subscription.tenant_id)
         if user is not None and wants.exists():
-            # Only who got the mail has the link.
+            # Only the receiver of the mail has the link.
             _write(user, subscription.tenant_id, DigestFrequency.OFF, actor=user.email)
     return subscription
 

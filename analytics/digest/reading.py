@@ -1,4 +1,4 @@
-"""Read the log for a digest: every fact is the value of its own SQL over ``proxy_logs``."""
+"""Read the log for a digest. Every fact has SQL over ``proxy_logs`` that returns its value."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from analytics.digest.facts import FactQuery
     from tenantadmin.lib.objectstore import ObjectStore
 
-#: Facts that one statement reads.
+#: The number of facts that one statement reads.
 _BATCH: Final = 20
 
 
@@ -34,19 +34,19 @@ class LogDay:
 
 @dataclass(frozen=True, slots=True)
 class DigestLog:
-    """A tenant's log of some days, as one set of builds."""
+    """A tenant's log of some days, all from one set of builds."""
 
     connection: DuckDBPyConnection
     days: Sequence[date]
 
     def rows(self, statement: str) -> list[dict[str, Any]]:
-        """Return the rows of a statement by column name."""
+        """Return the rows of a statement as dicts."""
         cursor = self.connection.execute(statement)
         names = [column[0] for column in cursor.description or ()]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
     def read_facts(self, queries: Sequence[FactQuery]) -> list[Fact]:
-        """Return the facts of these queries. A fact's value is what its SQL gives, and nothing else."""
+        """Return the facts of these queries. The value of a fact comes from its SQL alone."""
         facts: list[Fact] = []
         for start in range(0, len(queries), _BATCH):
             batch = queries[start : start + _BATCH]
@@ -65,7 +65,7 @@ def open_log(store: ObjectStore, days: Sequence[LogDay]) -> Iterator[DigestLog]:
 
     Raises:
         StoreError: the store cannot be read.
-        duckdb.Error: so, too, if it fails during a query.
+        duckdb.Error: the store fails during a query.
     """
     with new_engine(store) as engine:
         LogView(engine.connection).make_tolerant([store.uri(key) for day in days for key in day.files])

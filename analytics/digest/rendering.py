@@ -1,4 +1,4 @@
-"""A digest as markdown, plain text and paragraphs of HTML."""
+"""Render a digest as markdown, plain text or paragraphs of HTML."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from analytics.digest.facts import NameKind, fill, show_fact, show_values
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-#: Characters of a statement that a text shows. The document has all of it.
+#: The most characters of a statement in a text. The document has the whole statement.
 _STATEMENT: Final = 160
-#: A statement and the name of a rule come from the log and may contain anything.
+#: Statements and rule names come from the log and may contain any character.
 _SPACE: Final = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
-#: Invisible characters that change the direction or hide parts of a text.
+#: Invisible characters, which can change the direction of a text or hide parts of it.
 _INVISIBLE: Final = re.compile(
     "[\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff\ufff9-\ufffb]"
 )
@@ -42,7 +42,7 @@ def digest_title(document: Mapping[str, Any], *, tenant: str) -> str:
 
 
 def as_text(document: Mapping[str, Any], texts: Sequence[str], *, tenant: str) -> str:
-    """Return the digest as plain text. ``texts`` are those of its sections: templates or their rewrites."""
+    """Return the digest as plain text. ``texts`` has the template or the rewrite of each section."""
     title = digest_title(document, tenant=tenant)
     parts = [f"{title}\n{'=' * len(title)}"]
     for section in _filled(document, texts, {it["id"]: _text_of(it) for it in document["names"]}):
@@ -52,7 +52,7 @@ def as_text(document: Mapping[str, Any], texts: Sequence[str], *, tenant: str) -
 
 
 def as_markdown(document: Mapping[str, Any], texts: Sequence[str], *, tenant: str) -> str:
-    """Return the digest as markdown; see `as_text`. Names are code, so that nothing in them is markup."""
+    """Return the digest as markdown; see `as_text`. Names become code spans, so they contain no markup."""
     parts = [f"# {_escape_markdown(digest_title(document, tenant=tenant))}"]
     for section in _filled(document, texts, {it["id"]: _code_of(it) for it in document["names"]}):
         lines = "\n".join(f"- {line}" for line in section.lines)
@@ -66,9 +66,9 @@ def as_html_sections(
     *,
     link_fact: Callable[[Mapping[str, Any]], str] | None = None,
 ) -> list[ShownSection]:
-    """Return the sections as safe HTML: names are elements, all else is escaped. See `as_text`.
+    """Return the sections as safe HTML; see `as_text`. Names become elements, everything else is escaped.
 
-    ``link_fact`` returns the address to which the number of a fact (as JSON) leads.
+    ``link_fact`` returns the link of a fact (as JSON).
     """
     names = {it["id"]: format_html("<code>{}</code>", _text_of(it)) for it in document["names"]}
     if link_fact is not None:
@@ -76,7 +76,7 @@ def as_html_sections(
             it["id"]: format_html('<a href="{}">{}</a>', link_fact(it), show_fact(it))
             for it in document["facts"]
         }
-    # Escaping leaves the braces of the ids.
+    # Escaping does not change the braces of the ids.
     escaped = [conditional_escape(text) for text in texts]
     return [
         ShownSection(section.heading, [mark_safe(line) for line in section.lines])  # noqa: S308  # escaped
@@ -99,7 +99,7 @@ def _text_of(name: Mapping[str, Any]) -> str:
 
 
 def _code_of(name: Mapping[str, Any]) -> str:
-    """Return a name as a code span of markdown, whose fence is longer than any run of backticks in it."""
+    """Return a name as a code span of markdown. The fence is longer than any run of backticks in the name."""
     text = _text_of(name)
     longest = max(map(len, _BACKTICKS.findall(text)), default=0)
     fence = "`" * (longest + 1)
@@ -107,7 +107,7 @@ def _code_of(name: Mapping[str, Any]) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a text on one line, without control characters and invisible ones."""
+    """Return a text on one line, without control characters and invisible characters."""
     return _SPACE.sub(" ", _INVISIBLE.sub("", text)).strip()
 
 

@@ -1,4 +1,4 @@
-"""Read stored digests, and show them in the forms that callers ask for."""
+"""Read stored digests, and render them in the requested form."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
 JSON: Final = "application/json"
-#: The other forms of a digest, by media type.
+#: The forms of a digest besides JSON, by media type.
 FORMS: Final[Mapping[str, Callable[..., str]]] = {"text/markdown": as_markdown, "text/plain": as_text}
 
 
@@ -31,10 +31,10 @@ class DigestNotFound(NotFound):
 
 
 def read_digest(*, tenant: UUID, period: str) -> Digest:
-    """Return a digest by the name of its period.
+    """Return the digest of the period with this name.
 
     Raises:
-        DigestNotFound: there is none.
+        DigestNotFound: there is no such digest.
     """
     digest = Digest.objects.filter(tenant_id=tenant, period=period).first()
     if digest is None:
@@ -43,13 +43,13 @@ def read_digest(*, tenant: UUID, period: str) -> Digest:
 
 
 def list_periods(*, tenant: UUID, most: int) -> list[str]:
-    """Return the names of the periods with a digest, the newest first; a day comes before its week."""
+    """Return the names of the periods with a digest, newest first, a day before its week."""
     rows = Digest.objects.filter(tenant_id=tenant).order_by("-last_day", "-first_day")
     return list(rows.values_list("period", flat=True)[:most])
 
 
 def etag_of(digest: Digest, media_type: str) -> str:
-    """Return the entity tag of a digest in a form. Texts have the tenant's name, so it is part of the tag."""
+    """Return the entity tag of a digest in a form. It depends on the tenant's name, which texts contain."""
     return digest.etag if media_type == JSON else strong_etag(digest.etag, media_type, _tenant_name(digest))
 
 

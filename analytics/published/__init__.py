@@ -1,1 +1,1 @@
-"""The published queries: SQL over ``proxy_logs`` that gives every number of every summary document."""
+"""The published queries: SQL over ``proxy_logs`` that returns every number of every summary document."""

@@ -1,4 +1,4 @@
-"""Put the rows of published queries together to a document, and compare it with the one that is served."""
+"""Assemble a document from the rows of published queries, and compare it with the served document."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from analytics.published.queries import PublishedQuery
     from rules.json_text import Path
 
-#: More differences are counted, but not listed.
+#: The most differences that are listed. All are counted.
 MAX_DIFFERENCES: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A value of a document that is not what SQL says. ``path`` is a JSON Pointer. Absent values are None."""
+    """A value that differs between document and SQL. ``path`` is a JSON Pointer; None is an absent value."""
 
     path: str
     document: object
@@ -30,7 +30,7 @@ class Difference:
 
 @dataclass(slots=True)
 class Comparison:
-    """How many values were compared, how many differ, and the first of those that differ."""
+    """The number of compared values, the number of different values, and the first differences."""
 
     fields: int = 0
     unequal_count: int = 0
@@ -38,7 +38,7 @@ class Comparison:
 
 
 def queries_of(document: str) -> list[PublishedQuery]:
-    """Return the queries that together give a kind of document: ``day``, ``month``, ``rules`` and so on."""
+    """Return the queries that together give a kind of document, such as ``day``, ``month`` or ``rules``."""
     return [query for name, query in QUERIES.items() if name.partition(".")[0] == document]
 
 
@@ -48,22 +48,22 @@ def assemble(
     """Return a document.
 
     Args:
-        rows: the rows of each of its queries, by name.
-        constants: its fields that say which document it is, and when it was made.
+        rows: the rows of each query of the document, by name.
+        constants: the fields that no query gives: the identity of the document, and its time.
     """
     document: dict[str, Any] = dict(constants)
-    for name, found in rows.items():
+    for name, query_rows in rows.items():
         _, _, array = name.partition(".")
         if array:
-            document[array] = list(found)
+            document[array] = list(query_rows)
         else:
-            (row,) = found
+            (row,) = query_rows
             document.update(row)
     return document
 
 
 def compare(document: object, expected: object) -> Comparison:
-    """Compare every value of a document with what SQL says, the names of fields and lengths of arrays too."""
+    """Compare all values, field names and array lengths of a document with the result of the SQL."""
     comparison = Comparison()
     _compare(document, expected, (), comparison)
     return comparison
@@ -74,11 +74,11 @@ def _compare(document: object, expected: object, path: Path, comparison: Compari
     if isinstance(document, dict) and isinstance(expected, dict):
         names = dict.fromkeys((*expected, *document))
         parts = ((name, document.get(name), expected.get(name)) for name in names)
-        # An absent field is no null.
+        # An absent field is not the same as null.
         is_same_shape = document.keys() == expected.keys()
     elif isinstance(document, list) and isinstance(expected, list):
         pairs = zip_longest(document, expected)
-        parts = ((index, value, wanted) for index, (value, wanted) in enumerate(pairs))
+        parts = ((index, value, expected_value) for index, (value, expected_value) in enumerate(pairs))
         is_same_shape = len(document) == len(expected)
     else:
         comparison.fields += 1
@@ -86,8 +86,8 @@ def _compare(document: object, expected: object, path: Path, comparison: Compari
             _note(document, expected, path, comparison)
         return
     before = comparison.unequal_count
-    for name, value, wanted in parts:
-        _compare(value, wanted, (*path, name), comparison)
+    for name, value, expected_value in parts:
+        _compare(value, expected_value, (*path, name), comparison)
     if not is_same_shape and comparison.unequal_count == before:
         _note(document, expected, path, comparison)
 

@@ -1,6 +1,6 @@
-"""What the published queries are made of: conditions, sums, and queries that differ in a few names."""
+"""Parts of the published queries: conditions, sums, and queries that differ in a few names."""
 
-# Queries are made of constants and of quoted texts.
+# Queries consist of constants and quoted texts.
 # ruff: noqa: S608
 
 from __future__ import annotations
@@ -19,44 +19,44 @@ STORED: Final = "cacheStatus = 'MISS' AND cacheKey IS NOT NULL"
 TIMED: Final = "responseTimeMs > 0"
 IN_PERIOD: Final = "WHERE day BETWEEN $first AND $last"
 
-#: The hour under which an entry counts, and the order that decides which entry of several is the latest.
+#: The hour that an entry counts for, and the order that decides which of several entries is the latest.
 HOUR: Final = "(timestamp % 86400000 + 86400000) % 86400000 // 3600000"
 LATEST: Final = "(coalesce(timestamp, 0), coalesce(logId, ''))"
-#: The same, exactly, from two columns that a verification reads besides those of ``proxy_logs``.
+#: The same, but exact: from two columns that only a verification reads.
 EXACT_HOUR: Final = "_hour"
 EXACT_LATEST: Final = "(coalesce(timestamp, 0), coalesce(logId, ''), DATE '1970-01-01' - day::DATE, _row)"
 
 
 def count(condition: str) -> str:
-    """Return the number of the entries for which a condition holds."""
+    """Return SQL for the number of entries that fulfil a condition."""
     return f"count(*) FILTER ({condition})"
 
 
 def sum_bytes(condition: str) -> str:
-    """Return the sum of the sizes of the responses of these entries."""
+    """Return SQL for the sum of response sizes of entries that fulfil a condition."""
     return f"coalesce(sum(responseSize) FILTER ({condition} AND responseSize > 0), 0)"
 
 
 def mean_time(condition: str = TIMED) -> str:
-    """Return the mean response time, rounded half up; null without data."""
+    """Return SQL for the mean response time, rounded half up; null without data."""
     times = count(condition)
     total = f"sum(responseTimeMs) FILTER ({condition})"
     return f"(2 * {total}\n        + {times})\n        // (2 * nullif({times}, 0))"
 
 
 def _mean(total: str, count: str) -> str:
-    """Return ``total / count``, rounded half up. ``//`` rounds negative numbers towards 0, so use ``%``."""
+    """Return SQL for ``total / count``, rounded half up. ``//`` would round negative numbers towards 0."""
     dividend, divisor = f"(2 * {total} + {count})", f"(2 * {count})"
     return f"(({dividend} - ({dividend} % {divisor} + {divisor}) % {divisor}) // {divisor})"
 
 
 def latest(column: str) -> str:
-    """Return the value of the latest entry, which may be null."""
+    """Return SQL for the value of the latest entry, which may be null."""
     return f"arg_max_null({column}, {LATEST})"
 
 
 def iso(aggregate: str) -> str:
-    """Return a time (epoch ms) as ISO 8601; null outside of the years 1 to 9999."""
+    """Return SQL for a time (epoch ms) as ISO 8601; null outside of the years 1 to 9999."""
     return (
         f"strftime(make_timestamp_ms(CASE WHEN {aggregate} BETWEEN {FIRST_MS} AND {LAST_MS}\n"
         f"        THEN {aggregate} END), '%Y-%m-%dT%H:%M:%S.%gZ')"
@@ -66,7 +66,7 @@ def iso(aggregate: str) -> str:
 MEAN_HIT_TIME: Final = mean_time(f"{TIMED} AND {HIT}")
 MEAN_MISS_TIME: Final = mean_time(f"{TIMED} AND {MISS}")
 
-#: The sizes of what was stored: the last MISS of each cache key and day.
+#: The sizes of stored results: the last MISS of each cache key and day.
 STORED_SIZES: Final = f"""
         SELECT day, greatest(arg_max(responseSize, {LATEST}), 0) AS size
         FROM proxy_logs
@@ -77,7 +77,7 @@ STORED_SIZES: Final = f"""
 def totals(
     *, queries: str, users: str, hits: str, misses: str, total: str, hit_bytes: str, other_bytes: str
 ) -> str:
-    """Return the query of the totals of a day or a month, which differ in the names of their fields."""
+    """Return the query for the totals of a day or a month. They differ in the names of fields."""
     columns = [
         *([f"count(DISTINCT standardizedSql) AS {queries}"] if queries else []),
         f"count(DISTINCT userName) AS {users}",
@@ -96,7 +96,7 @@ def totals(
 
 
 def hours(*, hit_mean: str, miss_mean: str) -> str:
-    """Return the query of the 24 hours of day."""
+    """Return the query for the 24 hours of the day."""
     return f"""
 WITH entries AS (
     SELECT *, {HOUR} AS hour
@@ -118,7 +118,7 @@ GROUP BY hours.hour ORDER BY hours.hour"""
 
 
 def opportunities(*, executions: str, missed: str, time: str, condition: str, action: str) -> str:
-    """Return the query of one list. ``action`` is SQL for the sentence, over its fields, hits and misses."""
+    """Return the query for one list. ``action`` is SQL for the sentence, over its fields, hits and misses."""
     return f"""
 SELECT
     * EXCLUDE (hits, misses),

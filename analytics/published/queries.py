@@ -1,10 +1,10 @@
-"""The SQL over ``proxy_logs`` that each number of a summary equals. Contract: "Summary records".
+"""SQL over ``proxy_logs`` for each number of the summaries. Contract: "Summary records".
 
 `QUERIES` is the only place of these queries. docs/analytics.md, ``GET /analytics/queries``, the verification
 of documents and the tests read it.
 """
 
-# Queries are made of constants and of quoted texts.
+# Queries consist of constants and quoted texts.
 # ruff: noqa: S608
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ class PublishedQuery:
     """One query.
 
     Attributes:
-        name: ``<document>`` if its one row has fields of the document itself, or ``<document>.<field>`` if
-            its rows are the elements of an array.
-        about: what a reader must know besides the SQL.
+        name: ``<document>`` if its one row has fields of the document, or ``<document>.<field>`` if its rows
+            are the elements of an array.
+        about: a note for readers of the SQL.
         sql: the text, with ``$first`` and ``$last`` for the first and the last day.
-        columns: the fields of the document, or of an element of the part, that it gives.
+        columns: the fields of the document or of an array element that the query returns.
     """
 
     name: str
@@ -68,17 +68,19 @@ class PublishedQuery:
     columns: tuple[str, ...]
 
     def over(self, first: date, last: date, *, user: str | None = None, exact: bool = False) -> str:
-        """Return the statement for a period (both days included), of a tenant or of one of its users.
+        """Return the statement for a period (both days included), for a tenant or for one of its users.
 
-        With ``exact``, it reads the columns ``_hour`` and ``_row`` of a verification, which decide what
-        ``proxy_logs`` cannot: the hour of an entry whose timestamp is outside of its day, and the latest of
-        entries without a ``logId``.
+        With ``exact``, it reads the columns ``_hour`` and ``_row`` of a verification. They decide two things
+        that ``proxy_logs`` leaves open: the hour of an entry whose timestamp is outside of its day, and the
+        latest
+            of
+        several entries without a ``logId``.
         """
         sql = self.sql
         if exact:
             sql = sql.replace(HOUR, EXACT_HOUR).replace(LATEST, EXACT_LATEST)
         sql = sql.replace("$first", f"'{first}'").replace("$last", f"'{last}'")
-        # Last, because a user's name may contain anything.
+        # Replace this last, because a user's name may contain any text.
         return (
             sql if user is None else sql.replace("WHERE day", f"WHERE userName = {quote_value(user)} AND day")
         )

@@ -1,7 +1,7 @@
-"""Verify that a document says what SQL over the log says. Contract: "Summary records".
+"""Verify that a document agrees with SQL over the log. Contract: "Summary records".
 
-The queries and the document belong to one set of builds: if a build is replaced meanwhile, the verification
-starts again.
+The queries and the document must belong to the same builds. If a build is replaced during the verification,
+it starts again.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from logs.audit import Reader
     from tenantadmin.lib.objectstore import ObjectStore
 
-#: A day of a million statements is too large to compare in one request.
+#: A larger document, such as a day of a million statements, is too large to compare in one request.
 MAX_DOCUMENT_BYTES: Final = 64 << 20
 _MAX_ROWS: Final = 1_000_000
 _MAX_RESULT_BYTES: Final = 256 << 20
@@ -46,7 +46,7 @@ _QUERY_SECONDS: Final = 60.0
 _ATTEMPTS: Final = 2
 
 
-#: The form of a document's period, and an example.
+#: The format of the period of each kind of document, and an example.
 _PERIODS: Final = {
     Kind.DAY: (r"[0-9]{4}-[0-9]{2}-[0-9]{2}", "2026-03-01"),
     Kind.MONTH: (r"[0-9]{4}-[0-9]{2}", "2026-03"),
@@ -57,7 +57,7 @@ _PER_USER: Final = (Kind.DAY, Kind.MONTH, Kind.YEAR)
 
 
 class InvalidKey(ValueError):
-    """There can be no such document. ``field`` is the name of the wrong member: ``period`` or ``userId``."""
+    """No such document can exist. ``field`` is the wrong member: ``period`` or ``userId``."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
@@ -65,7 +65,7 @@ class InvalidKey(ValueError):
 
 
 def check_key(kind: Kind, period: str, *, is_of_user: bool) -> None:
-    """Check that a kind of document can have this period, and that users have it.
+    """Check that a kind of document can have this period and this user.
 
     Raises:
         InvalidKey: the message says what to send.
@@ -75,7 +75,7 @@ def check_key(kind: Kind, period: str, *, is_of_user: bool) -> None:
     if not re.fullmatch(pattern, period):
         raise InvalidKey("period", cure)
     try:
-        # The calendar must have it.
+        # The calendar must have this date.
         date.fromisoformat(period + "0001-01-01"[len(period) :])
     except ValueError as error:
         raise InvalidKey("period", cure) from error
@@ -85,14 +85,14 @@ def check_key(kind: Kind, period: str, *, is_of_user: bool) -> None:
 
 
 class BuildMoved(Conflict):
-    """The builds of the document were replaced in both attempts."""
+    """In both attempts, a build was replaced during the verification."""
 
     message = "The document is being built again. Wait a minute and retry."
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentKey:
-    """Which document: its kind, its period (``2026-03-01``, ``2026-03``, ``2026`` or empty), and its user."""
+    """A document: its kind, its period (``2026-03-01``, ``2026-03``, ``2026`` or empty), and its user."""
 
     tenant: UUID
     kind: Kind
@@ -101,7 +101,7 @@ class DocumentKey:
 
     @property
     def is_about_users(self) -> bool:
-        """True if the document shows what single users did."""
+        """True if the document has data of single users."""
         return self.user is not None or self.kind is Kind.USERS
 
     @property
@@ -111,14 +111,14 @@ class DocumentKey:
 
     @property
     def activity_days(self) -> tuple[date, date]:
-        """The days of which a year's document has some activity: those of the year and 364 before."""
+        """The days whose activity a year's document may show: the year and 364 days before it."""
         _, last = self.days
         return (date(last.year - 1, 1, 2) if last.year > 1 else date.min), last
 
 
 @dataclass(frozen=True, slots=True)
 class RunQuery:
-    """A query that ran: its name, the statement that a reader of the log can run too, and its time."""
+    """A query that ran: its name, the statement (any reader of the log can run it), and its time."""
 
     name: str
     sql: str
@@ -127,7 +127,7 @@ class RunQuery:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The result: the comparison, and the queries that it was made with."""
+    """The result of a verification: the comparison, and the queries that ran."""
 
     key: DocumentKey
     comparison: Comparison
@@ -153,13 +153,13 @@ class Verification:
 
 @dataclass(frozen=True, slots=True)
 class _Builds:
-    """The builds that the document and the queries read. Equal if nothing was replaced.
+    """The builds that the document and the queries read. They are equal if no build was replaced.
 
     Attributes:
         partitions: day, object keys and build of each day with entries.
-        source: what identifies the builds of the document.
-        is_current: the document was made of the builds of ``partitions``.
-        built_at: of a stored document.
+        source: a digest of the builds of the document.
+        is_current: the document was made from the builds of ``partitions``.
+        built_at: the time when a stored document was built.
     """
 
     partitions: tuple[tuple[date, tuple[str, ...], str], ...]
@@ -169,12 +169,12 @@ class _Builds:
 
 
 def verify_document(store: ObjectStore, *, key: DocumentKey, reader: Reader) -> Verification:
-    """Compare a document with the published queries. Every query is audited as one of ``reader``.
+    """Compare a document with the published queries. Every query is audited under the name of ``reader``.
 
     Raises:
         NotFound: the period has no log entry.
         BadRequest: the document is too large.
-        BuildMoved: the document was built again in both attempts.
+        BuildMoved: a build was replaced in both attempts.
         ApiError: a query failed.
     """
     for _ in range(_ATTEMPTS):
@@ -185,7 +185,7 @@ def verify_document(store: ObjectStore, *, key: DocumentKey, reader: Reader) -> 
             document = _read_document(store, key, builds)
             rows, queries = _run_queries(store, key, builds, reader=reader)
         except (EngineUnavailable, StoreError, duckdb.IOException):
-            # A file may be gone because it was replaced.
+            # A file may be missing because it was replaced.
             if _read_builds(key) == builds:
                 raise
             continue
@@ -203,7 +203,11 @@ def stored_keys(tenant: UUID) -> list[DocumentKey]:
 
 
 def _read_builds(key: DocumentKey) -> _Builds:
-    """Raises `NotFound` if the document does not exist."""
+    """Return the builds of a document.
+
+    Raises:
+        NotFound: the document does not exist.
+    """
     first, last = key.activity_days if key.kind is Kind.YEAR else key.days
     days = partitions_with_file(tenant=key.tenant).filter(day__range=(first, last))
     files = tuple((row.day, tuple(row.files), row.build) for row in days.defer("hours"))
@@ -238,7 +242,7 @@ def _read_document(store: ObjectStore, key: DocumentKey, builds: _Builds) -> Any
 
     Raises:
         NotFound: the user has no entry in the period.
-        BadRequest: it is too large.
+        BadRequest: the document is too large.
     """
     if isinstance(builds.source, str):
         stored = read_document(tenant=key.tenant, kind=key.kind, period=key.period)
@@ -271,7 +275,7 @@ def _require_size(size: int) -> None:
 def _run_queries(
     store: ObjectStore, key: DocumentKey, builds: _Builds, *, reader: Reader
 ) -> tuple[dict[str, list[dict[str, Any]]], tuple[RunQuery, ...]]:
-    """Run the queries of the document. Return their rows by name, and what ran."""
+    """Run the queries of the document. Return their rows by name, and the queries that ran."""
     source = make_source(
         store,
         copies=local_copies(),
@@ -310,7 +314,7 @@ def _days_of(query: PublishedQuery, key: DocumentKey, builds: _Builds) -> tuple[
 
 
 def _constants(key: DocumentKey, builds: _Builds, document: Any) -> dict[str, Any]:
-    """Return the fields that say which document it is, and the time that the list of all users shows."""
+    """Return the fields that no query gives: the document's identity, and the time of the list of users."""
     match key.kind:
         case Kind.MONTH:
             return {"month": key.days[0].month}
@@ -327,15 +331,15 @@ def _constants(key: DocumentKey, builds: _Builds, document: Any) -> dict[str, An
 
 
 def _generated_at(builds: _Builds, document: Any) -> str:
-    """Return the document's own time if it can be true, else the time when the document was stored.
+    """Return the time in the document if it is plausible, else the time when the document was stored.
 
-    The document was made of the days' builds before it was stored.
+    A document is made after the builds of its days and before it is stored.
     """
     assert builds.built_at is not None  # noqa: S101  # a stored document
     shown = str(document["generatedAt"]) if isinstance(document, dict) and "generatedAt" in document else ""
     newest = Partition.objects.filter(build__in=[build for _, _, build in builds.partitions])
     earliest = max(newest.values_list("built_at", flat=True))
-    # The document shows milliseconds.
+    # The time in the document has milliseconds.
     latest = builds.built_at + timedelta(milliseconds=1)
     try:
         is_possible = earliest <= parse_timestamp(shown) <= latest

@@ -1,1 +1,1 @@
-"""The sections of a digest, one per file."""
+"""The sections of a digest, one module each."""

@@ -1,6 +1,6 @@
-"""Bursts of errors: hours with three or more, and more than three times as many as usual."""
+"""Bursts of errors: hours with at least three errors and more than three times the usual number."""
 
-# Queries are made of constants and days.
+# Queries consist of constants and days.
 # ruff: noqa: S608
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 MIN_ERRORS: Final = 3
 FACTOR: Final = 3
-#: Usual is the mean of all hours of this many days before, without days that have no entry.
+#: The usual number is the mean over the hours of this many days before. Days without entries do not count.
 _BASE_DAYS: Final = 7
 _MOST: Final = 5
 _ERRORS: Final = "count(*) FILTER (cacheStatus IN ('ERROR', 'INVALIDATION_ERROR'))"
 
 
 def errors_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Section | None:
-    """Return the bursts in order of time. Hours that follow each other are one burst."""
+    """Return the bursts in order of time. Consecutive hours are one burst."""
     usual = (
         f"SELECT {_ERRORS} / nullif(24.0 * count(DISTINCT day), 0) "
         f"FROM proxy_logs WHERE {period.before_sql(_BASE_DAYS)}"
@@ -78,7 +78,7 @@ def errors_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Se
 
 
 def _join(hours: Sequence[tuple[int, int]]) -> list[tuple[int, int, int]]:
-    """Join hours that follow each other to (first, last, errors). Return the largest, in order of time."""
+    """Join consecutive hours to (first, last, errors). Return the largest bursts, in order of time."""
     bursts: list[tuple[int, int, int]] = []
     for hour, errors in hours:
         if bursts and bursts[-1][1] == hour - 1:

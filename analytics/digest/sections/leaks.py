@@ -1,6 +1,6 @@
-"""Leaks: cached results that depend on the user and were served to several users. No user is named."""
+"""Leaks: cached results that depend on the user and were served to several users. Users are not named."""
 
-# Queries are made of constants, days, quoted rule ids and hashes.
+# Queries consist of constants, days, quoted rule ids and hashes.
 # ruff: noqa: S608
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _REASONS: Final = {
 
 
 def leaks_section(log: DigestLog, period: DigestPeriod) -> Section | None:
-    """Return the worst leaks: certain ones first, then those served most often."""
+    """Return the worst leaks: certain leaks first, then the most often served."""
     findings = leak_findings_sql(first=period.first, last=period.last)
     rows = log.rows(
         f"SELECT grade, ruleId, statement, md5(statement) AS hash FROM ({findings}) "

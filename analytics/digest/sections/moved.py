@@ -1,6 +1,6 @@
-"""Rules whose hit rate moved, against the same weekdays or the weeks before."""
+"""Rules whose hit rate moved, compared with the same weekdays or the weeks before."""
 
-# Queries are made of constants, days and quoted rule ids.
+# Queries consist of constants, days and quoted rule ids.
 # ruff: noqa: S608
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from analytics.digest.periods import DigestPeriod
     from analytics.digest.reading import DigestLog
 
-#: A move counts from this z-score, this many points, and this many hits and misses in both times.
+#: The smallest z-score, points, and hits and misses (now and before) that count as a move.
 MIN_Z: Final = 4.0
 MIN_POINTS: Final = 3.0
 MIN_REQUESTS: Final = 50
-#: Rules that a section names at most.
+#: The most rules in the section.
 _MOST: Final = 5
-#: Hits and misses of an hour that can be the start of a move.
+#: The fewest hits and misses of an hour that can be the start of a move.
 _MIN_HOUR: Final = 5
 
 _TOTAL: Final = "count(*) FILTER (cacheStatus IN ('HIT', 'MISS'))"
@@ -55,16 +55,16 @@ def moved_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Sec
         )
         start = _find_start(log, period, rule)
         if start is not None:
-            sentence, found = find_coincidence(
+            sentence, coincidence_names = find_coincidence(
                 changes, rule_id=rule["ruleId"], has_risen=has_risen, start=start, prefix=prefix
             )
             sentences += [sentence] if sentence else []
-            names += found
+            names += coincidence_names
     return Section("moved", "Hit rates that moved", sentences, facts, names)
 
 
 def z_score(hits: int, total: int, hits_before: int, total_before: int) -> float:
-    """Return the z-score of two proportions; positive if the first is greater. 0 if all are hits or none."""
+    """Return the z-score of two proportions; positive if the first is greater; 0 for only hits or no hits."""
     share = (hits + hits_before) / (total + total_before)
     deviation = sqrt(share * (1 - share) * (1 / total + 1 / total_before))
     return (hits / total - hits_before / total_before) / deviation if deviation else 0.0
@@ -82,16 +82,16 @@ def _find_moves(log: DigestLog, period: DigestPeriod) -> Sequence[dict[str, Any]
         FROM proxy_logs WHERE ({period.sql} OR {period.earlier_sql}) AND matchedRule IS NOT NULL
         GROUP BY matchedRule HAVING total >= {MIN_REQUESTS} AND totalBefore >= {MIN_REQUESTS}"""
     )
-    found = []
+    moves = []
     for row in rows:
         z = z_score(row["hits"], row["total"], row["hitsBefore"], row["totalBefore"])
         now, before = row["hits"] / row["total"], row["hitsBefore"] / row["totalBefore"]
-        # Not by floats, of which 0.53 - 0.50 is less than 0.03.
+        # Use integers: 0.53 - 0.50 < 0.03 in floating point.
         difference = row["hits"] * row["totalBefore"] - row["hitsBefore"] * row["total"]
         has_points = 100 * abs(difference) >= MIN_POINTS * row["total"] * row["totalBefore"]
         if abs(z) >= MIN_Z and has_points:
-            found.append({"ruleId": row["ruleId"], "now": now, "before": before, "z": z})
-    return sorted(found, key=lambda row: (-abs(row["z"]), row["ruleId"]))[:_MOST]
+            moves.append({"ruleId": row["ruleId"], "now": now, "before": before, "z": z})
+    return sorted(moves, key=lambda row: (-abs(row["z"]), row["ruleId"]))[:_MOST]
 
 
 def _queries(prefix: str, period: DigestPeriod, rule_id: str) -> list[FactQuery]:
@@ -106,7 +106,7 @@ def _queries(prefix: str, period: DigestPeriod, rule_id: str) -> list[FactQuery]
 
 
 def _find_start(log: DigestLog, period: DigestPeriod, rule: dict[str, Any]) -> int | None:
-    """Return the start (epoch ms) of the first hour whose rate is nearer to the new one than to the old."""
+    """Return the start (epoch ms) of the first hour whose rate is nearer to the new rate than to the old."""
     rows = log.rows(
         f"""
         SELECT timestamp // {HOUR_MS} AS hour, {_HITS} AS hits, {_TOTAL} AS total

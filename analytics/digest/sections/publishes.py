@@ -1,6 +1,6 @@
-"""Writes of the rules, and what they cost: results that were still valid and had to be made again."""
+"""Writes of the rules, and their cost: valid results that had to be computed again."""
 
-# Queries are made of constants, days and times.
+# Queries consist of constants, days and times.
 # ruff: noqa: S608
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from analytics.digest.periods import DigestPeriod
     from analytics.digest.reading import DigestLog
 
-#: How far back the stores of a result are searched.
+#: The number of days in which to search for the time when a result was stored.
 _STORES_DAYS: Final = 7
 _MOST: Final = 5
 
@@ -58,7 +58,7 @@ def publishes_section(log: DigestLog, period: DigestPeriod, changes: Changes) ->
 
 
 def _repeated_sql(write: RulesWrite, following: RulesWrite | None, *, last: date) -> str:
-    """Return the SQL for the first misses after a write whose results were stored and valid before it."""
+    """Return the SQL for the first misses after a write whose results were valid in the cache before it."""
     written_on = day_of(write.at)
     until = f" AND timestamp < {following.at}" if following else ""
     return (

@@ -1,4 +1,4 @@
-"""Recommendations that wait for a decision."""
+"""Undecided recommendations."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _MOST: Final = 3
 
 
 def recommendations_section(changes: Changes) -> Section | None:
-    """Return the first recommendations that were open when the digest was made."""
+    """Return the first open recommendations at the time when the digest is made."""
     names = [
-        Name(f"recommendation-{number}", NameKind.RECOMMENDATION, found.title, found.href)
-        for number, found in enumerate(changes.recommendations[:_MOST], start=1)
+        Name(f"recommendation-{number}", NameKind.RECOMMENDATION, recommendation.title, recommendation.href)
+        for number, recommendation in enumerate(changes.recommendations[:_MOST], start=1)
     ]
     if not names:
         return None

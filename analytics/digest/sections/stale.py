@@ -1,6 +1,6 @@
-"""Stale risk: rules of which more than 1 % of the hits were older than a change of a table that they read."""
+"""Stale risk: rules with more than 1 % of hits older than a change of a table that they read."""
 
-# Queries are made of constants, days and quoted rule ids.
+# Queries consist of constants, days and quoted rule ids.
 # ruff: noqa: S608
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MOST: Final = 5
 
 
 def stale_section(log: DigestLog, period: DigestPeriod) -> Section | None:
-    """Return the rules with the most hits at risk. The report of stale hits has the tables."""
+    """Return the rules with the most hits at risk. The report of stale hits lists the tables."""
     totals = stale_totals_sql(first=period.first, last=period.last)
     rows = log.rows(
         f"SELECT ruleId FROM ({totals}) WHERE ruleId IS NOT NULL AND 100 * atRisk > hits "

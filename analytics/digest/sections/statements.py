@@ -1,6 +1,6 @@
-"""New heavy statements: at least 1 % of the warehouse time, and not in the log of the 28 days before."""
+"""New heavy statements: at least 1 % of the warehouse time, and absent in the 28 days before."""
 
-# Queries are made of constants, days and hashes.
+# Queries consist of constants, days and hashes.
 # ruff: noqa: S608
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from analytics.digest.periods import DigestPeriod
     from analytics.digest.reading import DigestLog
 
-#: In a younger log, every statement would be new.
+#: In a log with fewer days before, every statement would be new.
 _MIN_HISTORY_DAYS: Final = 7
 _MOST: Final = 5
 

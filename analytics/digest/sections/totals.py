@@ -1,6 +1,6 @@
-"""The totals of the period, against the median of the same weekdays or of the weeks before."""
+"""The totals of the period, compared with the median of the same weekdays or of the weeks before."""
 
-# Queries are made of constants and days.
+# Queries consist of constants and days.
 # ruff: noqa: S608
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from analytics.digest.periods import DigestPeriod
     from analytics.digest.reading import DigestLog
 
-#: A number of requests or a warehouse time that differs by more than this part of its median is unusual.
+#: Requests or warehouse time are unusual if they differ from the median by more than this share of it.
 _PART: Final = 0.3
-#: A hit rate that differs by this many points is unusual.
+#: A hit rate is unusual if it differs from the median by this many points.
 _POINTS: Final = 5.0
-#: With fewer requests, nothing is unusual.
+#: A period with fewer requests is never unusual.
 _MIN_REQUESTS: Final = 50
 
 _COUNTED: Final = "count(*) FILTER (cacheStatus IN ('HIT', 'MISS', 'BYPASS', 'PASSTHROUGH'))"
@@ -49,7 +49,7 @@ _SENTENCES: Final = (
 
 
 def totals_section(log: DigestLog, period: DigestPeriod) -> Section:
-    """Return all totals that there are, each with its median."""
+    """Return the totals that have a value, each with its median."""
     facts = _read(log, period)
     sentences = []
     for name, now, usual in _SENTENCES:
@@ -61,7 +61,7 @@ def totals_section(log: DigestLog, period: DigestPeriod) -> Section:
 
 
 def quiet_section(log: DigestLog, period: DigestPeriod) -> Section | None:
-    """Return the one sentence of a quiet period; None if the totals are unusual."""
+    """Return the section of a quiet period, with one sentence; None if the totals are unusual."""
     facts = _read(log, period)
     if _is_unusual(facts):
         return None
@@ -98,7 +98,7 @@ def _is_unusual(facts: dict[str, Fact]) -> bool:
 
 
 def _named(facts: dict[str, Fact], sentences: list[str]) -> list[Fact]:
-    """Return the facts that the sentences name."""
+    """Return the facts that the sentences refer to."""
     text = " ".join(sentences)
     return [fact for name, fact in facts.items() if f"{{{name}}}" in text]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from analytics.digest.rewriting import Refused, check_rewrite
+from analytics.digest.rewriting import RewriteRefused, check_rewrite
 from tests.analytics.digest.rewrites import DOCUMENT, HONEST, IDS, REWRITES, TEMPLATE
 
 
@@ -14,7 +14,7 @@ def test_there_are_two_hundred_of_them() -> None:
 
 @pytest.mark.parametrize("text", REWRITES, ids=range(len(REWRITES)))
 def test_a_hostile_rewrite_is_refused(text: str) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(RewriteRefused):
         check_rewrite(DOCUMENT, [text])
 
 
@@ -25,7 +25,7 @@ def test_an_honest_rewrite_is_taken(text: str) -> None:
 
 @pytest.mark.parametrize("texts", [[], [TEMPLATE, TEMPLATE]])
 def test_another_number_of_texts_is_refused(texts: list[str]) -> None:
-    with pytest.raises(Refused, match="came back"):
+    with pytest.raises(RewriteRefused, match="came back"):
         check_rewrite(DOCUMENT, texts)
 
 
@@ -43,7 +43,7 @@ def test_another_number_of_texts_is_refused(texts: list[str]) -> None:
     ],
 )
 def test_the_reason_is_told(text: str, reason: str) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RewriteRefused) as refused:
         check_rewrite(DOCUMENT, [text])
     assert str(refused.value) == reason
 
