@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from django.db import transaction
 
@@ -10,6 +10,7 @@ from accounts.events import record_event
 from accounts.models import User
 from accounts.models.events import EventKind
 from tenantadmin.lib.core.errors import ApiError, Forbidden, InternalError
+from tenantadmin.lib.core.request_context import current_request_id
 from tenantadmin.lib.core.structs import Email, JsonStruct
 from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
 from tosapp.active import active_terms
@@ -21,12 +22,33 @@ if TYPE_CHECKING:
     from tosapp.normal import Terms
 
 
+class TosHashMismatchBody(JsonStruct):
+    """The Error body with the hash of the active document."""
+
+    error: Literal["tos_hash_mismatch"]
+    message: str
+    request_id: str
+    current_hash: str
+
+
 class TosHashMismatch(ApiError):
-    """The caller acknowledged another document than the active one."""
+    """The caller acknowledged another document than the active one, which has the hash ``current_hash``."""
 
     status: ClassVar[int] = 409
     code: ClassVar[str] = "tos_hash_mismatch"
     message: ClassVar[str] = "These are not the active terms of service. Show the user GET /tos."
+
+    def __init__(self, *, current_hash: str) -> None:
+        super().__init__()
+        self.current_hash = current_hash
+
+    def body(self) -> TosHashMismatchBody:
+        return TosHashMismatchBody(
+            error="tos_hash_mismatch",
+            message=self.text,
+            request_id=current_request_id(),
+            current_hash=self.current_hash,
+        )
 
 
 class TosAcknowledgement(JsonStruct):
@@ -107,4 +129,4 @@ def _require_current(terms: Terms) -> None:
         # Another process may have published within the refresh interval.
         current = active_terms().get(fresh=True) or current
     if terms != current:
-        raise TosHashMismatch(extra={"currentHash": current.hash})
+        raise TosHashMismatch(current_hash=current.hash)

@@ -12,9 +12,9 @@ from rest_framework.response import Response
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.http.schema import refusal
 from tenantadmin.lib.http.viewsets import operation
-from tosapp.acknowledgements import TosAckList, acknowledge, read_acknowledgements
+from tosapp.acknowledgements import TosAckList, TosHashMismatchBody, acknowledge, read_acknowledgements
 from tosapp.publishing import TosPublishResult, publish, read_by_hash, require_active
-from tosapp.serializers import TosDocument, TosHashMismatch
+from tosapp.serializers import TosDocument
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
@@ -82,7 +82,7 @@ class AcknowledgementViewSet(AppViewSet):
         body=TosDocument,
         responses={
             204: OpenApiResponse(description="Recorded."),
-            409: TosHashMismatch,
+            409: TosHashMismatchBody,
             503: refusal(503),
         },
         examples=[
