@@ -69,7 +69,7 @@ def measure(directory: Path, *, entries: int, runs: int) -> list[list[object]]:
     whole = build(ONE)
     new, hours = [], []
     for number in range(runs):
-        lines = raw_logs.make_lines(day=DAY, entries=48, seed=100 + number)
+        lines = raw_logs.make_lines(day=DAY, entries=1_000, seed=100 + number)
         line = next(line for hour, _, line in lines if hour == NEW_HOUR)
         for tenant in (ONE, HOUR):
             _write(root, tenant, f"{NEW_HOUR:02}/new-{number}.json", line)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import random
-import uuid
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from logs.layout import DAY_MS, HOUR_MS, day_prefix, day_start_ms
+from analytics.demo.generate import generate
+from analytics.demo.profile import Consumer, Profile
+from analytics.demo.statements import OneOf, Persona, Statement
+from logs.layout import day_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,12 +19,12 @@ if TYPE_CHECKING:
     from pathlib import Path
     from uuid import UUID
 
-
 #: Distinct statements, a few of which are frequent.
 _STATEMENTS = 3_000
+_SCHEMAS = 13
 _USERS = 60
-#: Per 1,000 entries: delivered an hour late, delivered twice, of a wrong type.
-_LATE, _REPEATED, _WRONG = 3, 2, 0.1
+#: Per 1,000 entries: delivered an hour late, delivered twice, of a wrong type, with unknown fields.
+_LATE, _REPEATED, _WRONG, _LONGER = 3, 2, 0.1, 50
 
 _encode = msgspec.json.Encoder().encode
 
@@ -63,21 +64,20 @@ def concatenate(folder: Path, target: Path) -> None:
 
 
 def make_lines(*, day: date, entries: int, seed: int) -> Iterator[tuple[int, str, bytes]]:
-    """Yield entries as (hour of the prefix, file name, JSON), in the order of their timestamps."""
+    """Yield at least so many entries as (hour of the prefix, file name, JSON), in the order of time."""
     chance = random.Random(f"{seed}:{day}")
-    statements = [_statement(number) for number in range(_STATEMENTS)]
-    start = day_start_ms(day)
-    for number in range(entries):
-        timestamp = start + number * DAY_MS // entries
-        entry = _entry(chance, timestamp, statements)
+    log = generate(_PROFILE, tenant_id="bench", first_day=day, days=1, entries=entries, seed=seed)
+    for number, entry in ((number, entry) for number, hour in enumerate(log) for entry in hour.entries):
         draw = chance.random() * 1000
-        hour = (timestamp - start) // HOUR_MS
+        hour = number
         if draw < _WRONG:
             entry["statusCode"] = "200"
         elif draw < _WRONG + _LATE:
-            hour = min(23, hour + 1)
+            hour = min(23, number + 1)
+        elif draw < _WRONG + _LATE + _LONGER:
+            entry |= {"statement": entry["standardizedSql"], "responseHeaders": {"x": "1"}}
         line = _encode(entry)
-        name = f"{timestamp}-{entry['logId']}"
+        name = f"{entry['timestamp']}-{entry['logId']}"
         yield hour, name, line
         if draw > 1000 - _REPEATED:
             yield hour, f"{name}-r1", line
@@ -89,72 +89,64 @@ def _write(path: Path, body: bytes) -> None:
     path.write_bytes(body)
 
 
+def _make_profile() -> Profile:
+    statements = [
+        Statement(
+            text=_statement(number),
+            personas=(Persona.APPLICATION,),
+            slots=(OneOf(tuple(range(50))),),
+            bound=True,
+            ms=50 + 7 * (number % 1_000),
+            size=1_000 * (number % 5_000),
+            weight=(number + 1) ** -1.4,
+        )
+        for number in range(_STATEMENTS)
+    ]
+    consumers = [
+        Consumer(
+            name=f"user-{number}@example.net",
+            persona=Persona.APPLICATION,
+            client_ip=f"203.0.113.{number}",
+            user_agent="databricks-sql-connector/3.3.0 (Python 3.11)",
+        )
+        for number in range(_USERS)
+    ]
+    rules = [
+        {
+            "id": f"rule-{number}",
+            "name": f"Rule {number} – daily",
+            "action": "cache" if number else "bypass",
+            "conditions": {"tables": {"containsAny": [f"schema_{number}.*"]}},
+            "ttlSeconds": 21_600,
+        }
+        for number in range(_SCHEMAS - 1)
+    ]
+    return Profile(
+        speaks_http=True,
+        entries=0,
+        config={
+            "tenantName": "Bench",
+            "fqdns": ["product-1.gw.example.net"],
+            "warehouse": {
+                "adapterType": "databricks",
+                "serverHostname": "dbc-7f00.cloud.databricks.example",
+            },
+        },
+        rules=tuple(rules),
+        mistake=None,
+        draft=None,
+        advice=(),
+        probes=("SELECT 1",),
+        statements=tuple(statements),
+        consumers=tuple(consumers),
+    )
+
+
 def _statement(number: int) -> str:
     chance = random.Random(number)
     columns = ", ".join(f"t{chance.randrange(9)}.column_{chance.randrange(400)}" for _ in range(number % 40))
-    return f"SELECT {columns or '*'} FROM schema_{number % 7}.table_{number} AS t0 WHERE t0.id = ? ORDER BY 1"
+    table = f"schema_{(number + 1) % _SCHEMAS}.table_{number}"
+    return f"SELECT {columns or '*'} FROM {table} AS t0 WHERE t0.id = ? ORDER BY 1"
 
 
-def _entry(chance: random.Random, timestamp: int, statements: list[str]) -> dict[str, Any]:
-    number = min(int(chance.paretovariate(0.5)) - 1, chance.randrange(1, len(statements)))
-    statement = statements[number]
-    user = chance.randrange(_USERS)
-    status = chance.choices(["HIT", "MISS", "BYPASS", "PASSTHROUGH", "ERROR"], [55, 20, 10, 12, 3])[0]
-    is_cached = status in {"HIT", "MISS"}
-    parameter = chance.randrange(50)
-    key = hashlib.sha256(f"{number} {parameter}".encode()).hexdigest()
-    token = hashlib.sha256(str(user).encode()).hexdigest()
-    return {
-        "timestamp": timestamp,
-        "userName": f"user-{user}@example.net",
-        "statusCode": 200 if status != "ERROR" else 500,
-        "responseSize": chance.randrange(-1, 5_000_000),
-        "requestSize": 180 + len(statement),
-        "responseTimeMs": chance.randrange(9_000),
-        "warehouseExecutionTimeMs": None if status == "HIT" else chance.randrange(8_000),
-        "cacheStatus": status,
-        "missReason": "no-cache-entry" if status == "MISS" else None,
-        "cacheKey": key if is_cached else None,
-        "cacheKeyVersion": 3 if is_cached else None,
-        "matchedRule": f"rule-{number % 12}",
-        "matchedRuleName": f"Rule {number % 12} – daily",
-        "ruleVersion": "v8",
-        "cacheTtlSeconds": 3600 if is_cached else None,
-        "cacheAgeSeconds": chance.randrange(3600) if status == "HIT" else None,
-        "cacheExpiresAt": timestamp + 3_600_000 if is_cached else None,
-        "standardizedSql": statement,
-        "queryHash": key,
-        "parameterValues": f"[{parameter}]",
-        "statementType": "SELECT",
-        "isReadOnly": True,
-        "isDataChange": False,
-        "isDDL": False,
-        "cacheOverride": None,
-        "hasParameters": True,
-        "hasNonDeterministicFunctions": False,
-        "tableCount": 1,
-        "tables": [f"schema_{number % 7}.table_{number}"],
-        "logId": str(uuid.UUID(int=chance.getrandbits(128), version=4)),
-        "queryId": str(uuid.UUID(int=chance.getrandbits(128), version=4)),
-        "sessionId": str(uuid.UUID(int=user, version=4)),
-        "operationId": str(uuid.UUID(int=chance.getrandbits(128), version=4)),
-        "operationType": "EXECUTE_STATEMENT",
-        "adapterType": "databricks",
-        "serverHostname": "dbc-7f00.cloud.databricks.example",
-        "clientIp": f"203.0.113.{user}",
-        "userTokenHash": token,
-        "userAgent": "databricks-sql-connector/3.3.0 (Python 3.11)",
-        "host": "product-1.gw.example.net",
-        "origin": "https://bi.example.net",
-        "referer": f"https://bi.example.net/d/{token[:6]}",
-        "connection": "keep-alive",
-        "contentType": "application/json",
-        "contentLength": str(180 + len(statement)),
-        "contentEncoding": None,
-        "acceptEncoding": "gzip, deflate",
-        "xForwardedFor": f"203.0.113.{user}, 10.21.4.9",
-        "xForwardedProto": "https",
-        "xForwardedHost": "product-1.gw.example.net",
-        "xRealIp": f"203.0.113.{user}",
-        **({"statement": statement, "responseHeaders": {"x": "1"}} if timestamp % 20 == 0 else {}),
-    }
+_PROFILE = _make_profile()

@@ -18,7 +18,7 @@ from analytics.demo.gateway import hash_query
 if TYPE_CHECKING:
     from random import Random
 
-_TABLE = re.compile(r"\b(?:FROM|JOIN|INTO|UPDATE|USING|TABLE)\s+([a-z_]+\.[a-z_]+)(?=[\s,;()]|$)")
+_TABLE = re.compile(r"\b(?:FROM|JOIN|INTO|UPDATE|USING|TABLE)\s+(\w+\.\w+)(?=[\s,;()]|$)")
 _NON_DETERMINISTIC = re.compile(r"\b(?:CURRENT_TIMESTAMP|CURRENT_DATE|RANDOM\(\)|NOW\(\))")
 _DATA_CHANGES: Final = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE", "COPY"})
 _DEFINITIONS: Final = frozenset({"CREATE", "ALTER", "DROP"})
