@@ -7,12 +7,13 @@ The same profile, tenant, days and seed always give the same entries. There are 
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_left
 from dataclasses import dataclass
-from heapq import heapify, heappop, heappush
+from operator import itemgetter
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-import orjson
+import msgspec
 
 from analytics.demo.gateway import KEY_VERSION, Answer, Markers, Result, TenantGateway
 from analytics.demo.statements import Call, Persona, Statement
@@ -132,26 +133,18 @@ class _Log:
         self._gateway: TenantGateway[int] = TenantGateway(tenant_id, cutoff=self._recorded.cutoff)
         self._markers: list[GeneratedMarker] = []
         self._probes = [Statement(text=sql, personas=(), ms=1, size=120) for sql in profile.probes]
-        #: A heap of later requests that earlier ones cause: time, a number for equal times, the entry.
-        self._follow_ups: list[tuple[int, int, Entry]] = []
-        self._counter = 0
+        #: Requests of later hours that earlier requests cause.
+        self._later: list[Entry] = []
 
     def simulate(self, hour_start: int, arrivals: list[Arrival]) -> Hour:
         """Simulate one hour. Call it for the hours in order."""
         self._markers = []
-        end = hour_start + HOUR_MS
-        entries: list[Entry] = []
-        heapify(arrivals)
-        while arrivals:
-            arrival = heappop(arrivals)
-            self._release_follow_ups(entries, until=arrival.at)
-            entries.append(self._handle(arrival))
-        self._release_follow_ups(entries, until=end)
-        return Hour(hour_start, entries, self._markers)
-
-    def _release_follow_ups(self, entries: list[Entry], *, until: int) -> None:
-        while self._follow_ups and self._follow_ups[0][0] < until:
-            entries.append(heappop(self._follow_ups)[2])
+        entries = [self._handle(arrival) for arrival in sorted(arrivals)]
+        entries += self._later
+        entries.sort(key=itemgetter("timestamp"))
+        count = bisect_left(entries, hour_start + HOUR_MS, key=itemgetter("timestamp"))
+        self._later = entries[count:]
+        return Hour(hour_start, entries[:count], self._markers)
 
     def _handle(self, arrival: Arrival) -> Entry:
         while self._publications and self._publications[0].at <= arrival.at:
@@ -319,8 +312,7 @@ class _Log:
                 requestSize=self._rng.randint(120, 260),
             )
             self._measure(poll, size=self._rng.randint(80, 400), ms=self._rng.randint(2, 20))
-            self._counter += 1
-            heappush(self._follow_ups, (poll["timestamp"], self._counter, poll))
+            self._later.append(poll)
 
     def _handle_without_statement(self, arrival: Arrival) -> Entry:
         rng, entry = self._rng, self._open(arrival)
@@ -356,4 +348,4 @@ class _Log:
 
 
 def _json(value: object) -> str:
-    return orjson.dumps(value).decode()
+    return msgspec.json.encode(value).decode()

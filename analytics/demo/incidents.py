@@ -7,20 +7,18 @@ results that were served although a write made them stale, and a leak.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from django.core.files.base import ContentFile
+from msgspec.structs import replace
 
 from accounts.billing.domains import register_domain
 from accounts.models import Domain, Tenant
-from analytics.demo.generate import SEED
-from analytics.demo.markers import ensure_markers
-from analytics.demo.people import publish_rules
+from analytics.demo.history import write_history
 from analytics.demo.profile import Mistake
 from analytics.demo.statements import Persona
-from analytics.demo.writer import LogPlan, write_logs
+from analytics.demo.writer import LogPlan
 from analytics.models import Build
 from logs.layout import day_start_ms, logs_prefix
 from tenantadmin.lib.core.timestamps import now
@@ -71,13 +69,10 @@ def ensure_incidents(
         tenant.pk,
         first_day=day - timedelta(days=days - 1),
         days=days,
-        seed=SEED,
         entries=_ENTRIES_PER_DAY * days,
     )
-    markers = [marker for written in write_logs(store, plan) for marker in written.markers]
-    for publication in plan.profile.publications(plan.first_day)[:2]:
-        publish_rules(tenant.pk, publication, actor=stranger.email)
-    ensure_markers(tenant.pk, markers)
+    for _ in write_history(store, plan, actor=stranger.email):
+        pass
     hour = f"{logs_prefix(tenant.pk)}{day:%Y/%m/%d}/12/"
     store.save(f"{hour}{day_start_ms(day) + 43_200_000}-cut.json", ContentFile(_CUT))
     # The build of a day that has a log would be done again.

@@ -6,27 +6,24 @@ Each function may be called again. It does not change what exists.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from accounts.billing.accounts import create_account
-from accounts.models import Account, Membership, Tenant, User
+from accounts.models import Account, Tenant, User
 from accounts.models.tenants import tenant_name_key
-from accounts.models.users import MembershipRole, PrimaryRole
+from accounts.models.users import PrimaryRole
 from accounts.tenants.lifecycle import create_tenant
-from analytics.demo.advice import advised_summary
 from analytics.demo.profile import Profile
-from rules.ruleset import read_ruleset
-from rules.write import write_ruleset
 from tenantadmin.lib.core.timestamps import from_epoch_ms
 from tosapp.active import active_terms
 from tosapp.publishing import publish
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import date
     from uuid import UUID
 
     from accounts.models.billing import Plan
-    from analytics.demo.profile import Publication
     from analytics.demo.reading import People, Person
 
 
@@ -70,67 +67,24 @@ def ensure_terms(markdown: str, *, publisher: User) -> None:
         publish(markdown, actor=publisher.email)
 
 
-def ensure_tenant(profile: Profile, *, account_id: UUID, users: DemoUsers, first_day: date) -> UUID:
-    """Create a demo tenant, its first ruleset and the member's membership if they are missing. Return its id.
-
-    Tenant and ruleset are older than the logs, which begin with ``first_day``.
-    """
-    tenant_id = _find_tenant(profile.name, account_id=account_id)
-    if tenant_id is None:
-        tenant_id = create_tenant(
-            account_id=account_id,
-            document=profile.config,
-            actor=users.owner.email,
-            owner=users.owner,
-            created_at=from_epoch_ms(profile.created_at(first_day)),
-        ).tenant_id
-    if not read_ruleset(tenant_id).rules:
-        publish_rules(tenant_id, profile.publications(first_day)[0], actor=users.owner.email)
-    Membership.objects.get_or_create(
-        user=users.member, tenant_id=tenant_id, defaults={"role": MembershipRole.MEMBER}
-    )
-    return tenant_id
-
-
-def publish_rules(tenant_id: UUID, publication: Publication, *, actor: str) -> None:
-    """Write a ruleset of the demo's history, unless somebody has written one since."""
-    stored = read_ruleset(tenant_id)
-    advised = publication.advised
-    changed_at = from_epoch_ms(publication.at)
-    if stored.seq == publication.seq - 1 and stored.modified_at < changed_at:
-        write_ruleset(
-            tenant_id=tenant_id,
-            document={"rules": list(publication.rules)},
-            actor=actor,
-            restored_from=publication.restored_from,
-            summary=None if advised is None else advised_summary(tenant_id, advised),
-            changed_at=changed_at,
-        )
-
-
-def ensure_strangers_tenant(name: str, *, account_id: UUID, users: DemoUsers, first_day: date) -> None:
-    """Create the stranger's own tenant, which the users of the demo's account cannot see.
+def ensure_tenant(document: Mapping[str, Any], *, account_id: UUID, owner: User, first_day: date) -> UUID:
+    """Create a tenant unless the account has one of this name. Return its id.
 
     It is older than its logs, which begin with ``first_day``.
     """
-    if _find_tenant(name, account_id=account_id) is None:
-        create_tenant(
-            account_id=account_id,
-            document={"tenantName": name},
-            actor=users.stranger.email,
-            owner=users.stranger,
-            created_at=from_epoch_ms(Profile.created_at(first_day)),
-        )
+    name_key = tenant_name_key(document["tenantName"])
+    tenant = Tenant.objects.filter(account=account_id, name_key=name_key, deleted_at__isnull=True).first()
+    if tenant is not None:
+        return tenant.pk
+    return create_tenant(
+        account_id=account_id,
+        document=document,
+        actor=owner.email,
+        owner=owner,
+        created_at=from_epoch_ms(Profile.created_at(first_day)),
+    ).tenant_id
 
 
 def _ensure_user(person: Person, *, role: PrimaryRole = PrimaryRole.USER) -> User:
     user = User.objects.filter(email=person.email).first()
     return user or User.objects.create_user(person.email, display_name=person.name, role=role)
-
-
-def _find_tenant(name: str, *, account_id: UUID) -> UUID | None:
-    return (
-        Tenant.objects.filter(account=account_id, name_key=tenant_name_key(name), deleted_at__isnull=True)
-        .values_list("pk", flat=True)
-        .first()
-    )

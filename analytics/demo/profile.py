@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import msgspec
 
-from analytics.demo.statements import Persona
+from analytics.demo.statements import Persona, Statement
 from logs.layout import day_start_ms
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import date
-
-    from analytics.demo.statements import Statement
-
 
 #: The days over which `Profile.entries` are spread.
 PROFILE_DAYS: Final = 30
@@ -45,10 +42,6 @@ class Mistake(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     restored: int
     rule: dict[str, Any]
 
-    def __post_init__(self) -> None:
-        if self.restored <= self.published:
-            raise ValueError("a mistake is restored after it was published")
-
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A draft that adds a rule after all others."""
@@ -72,6 +65,10 @@ class Advised(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     rule: dict[str, Any]
     reason: str = ""
 
+    def decided_at(self, first_day: date) -> int:
+        """Return the time of the decision (epoch ms), if the logs begin with ``first_day``."""
+        return day_start_ms(first_day) + self.decided * _MINUTE_MS
+
     def apply(self, rules: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
         """Return the rules with the recommendation."""
         if any(rule["id"] == self.rule["id"] for rule in rules):
@@ -90,8 +87,7 @@ class Publication:
     advised: Advised | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One demo tenant.
 
     Attributes:
@@ -108,15 +104,21 @@ class Profile:
     """
 
     speaks_http: bool
-    entries: int
-    config: Mapping[str, Any] = field(repr=False)
-    rules: tuple[Mapping[str, Any], ...] = field(repr=False)
-    mistake: Mistake | None = field(repr=False)
-    draft: Draft | None = field(repr=False)
-    advice: tuple[Advised, ...] = field(repr=False)
-    probes: tuple[str, ...] = field(repr=False)
-    statements: tuple[Statement, ...] = field(repr=False)
-    consumers: tuple[Consumer, ...] = field(repr=False)
+    entries: Annotated[int, msgspec.Meta(ge=0)]
+    config: dict[str, Any]
+    rules: tuple[dict[str, Any], ...]
+    mistake: Mistake | None = None
+    draft: Draft | None = None
+    advice: tuple[Advised, ...] = ()
+    probes: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
+    statements: tuple[Statement, ...]
+    consumers: Annotated[tuple[Consumer, ...], msgspec.Meta(min_length=1)]
+
+    def __post_init__(self) -> None:
+        times = [] if self.mistake is None else [self.mistake.published, self.mistake.restored]
+        times += [advised.decided for advised in self.advice]
+        if times != sorted(times):
+            raise ValueError("a mistake is published, then restored, and then advice is decided in order")
 
     @property
     def name(self) -> str:
@@ -141,9 +143,9 @@ class Profile:
             ]
         for advised in self.advice:
             if advised.state == "accepted":
-                rules = advised.apply(found[-1].rules)
-                at = start + advised.decided * _MINUTE_MS
-                found.append(Publication(found[-1].seq + 1, at, rules, advised=advised))
+                last = found[-1]
+                rules = advised.apply(last.rules)
+                found.append(Publication(last.seq + 1, advised.decided_at(first_day), rules, advised=advised))
         return tuple(found)
 
     @property

@@ -7,35 +7,28 @@ completes the same logs. If they are complete, it does not change what users hav
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-import orjson
+import msgspec
 from django.core.files.base import ContentFile
 from django.db import connection
+from msgspec.structs import replace
 
-from accounts.models import Account
+from accounts.models import Account, Membership
+from accounts.models.users import MembershipRole
 from analytics.advice.mining import queue_mining
 from analytics.demo.access import ensure_access
-from analytics.demo.advice import DemoAdvice
-from analytics.demo.generate import SEED
+from analytics.demo.advice import ensure_advice
+from analytics.demo.history import write_history
 from analytics.demo.incidents import ensure_incidents
-from analytics.demo.markers import ensure_markers
-from analytics.demo.people import (
-    ensure_account,
-    ensure_strangers_tenant,
-    ensure_tenant,
-    ensure_terms,
-    ensure_users,
-    publish_rules,
-)
+from analytics.demo.people import ensure_account, ensure_tenant, ensure_terms, ensure_users
 from analytics.demo.profile import PROFILE_DAYS
 from analytics.demo.reading import DemoDataError
-from analytics.demo.writer import LogPlan, write_logs
+from analytics.demo.writer import LogPlan
 from analytics.replay.runs import queue_replay
-from logs.layout import day_start_ms
 from rules.drafts import create_draft, list_drafts
 from rules.ruleset import read_ruleset
 from tenantadmin.lib.objectstore import ObjectNotFound
@@ -43,8 +36,8 @@ from tenantadmin.lib.objectstore import ObjectNotFound
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from analytics.demo.profile import Draft, Profile
-    from analytics.demo.reading import Demo, Person
+    from analytics.demo.profile import Draft
+    from analytics.demo.reading import Demo
     from tenantadmin.lib.objectstore import ObjectStore
 
 RECORD_KEY: Final = "demo/seed.json"
@@ -55,24 +48,21 @@ _REPLAYED_DAYS: Final = 7
 _LOCK: Final = 0x53454544
 
 
-@dataclass(frozen=True, slots=True)
-class SeedRecord:
+class SeedRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The choices of the first run, and whether its logs are complete.
 
-    ``tenant_ids`` and ``entries`` (numbers of log entries) are in the order of `Demo.profiles`.
+    ``tenant_ids`` are in the order of `Demo.profiles`.
     """
 
-    account_id: str
-    tenant_ids: tuple[str, ...]
-    first_day: str
+    account_id: UUID
+    tenant_ids: tuple[UUID, ...]
+    first_day: date
     days: int
-    entries: tuple[int, ...]
-    seed: int
     complete: bool = False
 
     @property
     def last_day(self) -> date:
-        return date.fromisoformat(self.first_day) + timedelta(days=self.days - 1)
+        return self.first_day + timedelta(days=self.days - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,77 +100,60 @@ def seed_demo(
                 f"{len(demo.profiles)}. Start again with an empty VAR_DIR."
             )
         if record is None or not record.complete:
-            record = _seed_documents(record, demo, today=today, days=days, share=share)
+            record = _seed_documents(record, demo, first_day=today - timedelta(days=days), days=days)
             _write_record(store, record)
-            yield from _seed_logs(store, record, demo.profiles, owner=demo.people.owner)
+            for tenant_id, profile in zip(record.tenant_ids, demo.profiles, strict=True):
+                entries = round(profile.entries * share * days / PROFILE_DAYS)
+                plan = LogPlan(profile, tenant_id, record.first_day, record.days, entries)
+                yield from _seed_tenant(store, plan, actor=demo.people.owner.email)
             ensure_incidents(
                 store,
                 demo,
-                account_id=UUID(record.account_id),
-                first_day=date.fromisoformat(record.first_day),
+                account_id=record.account_id,
+                first_day=record.first_day,
                 last_day=record.last_day,
             )
             record = replace(record, complete=True)
             _write_record(store, record)
-        names = [profile.name for profile in demo.profiles]
-        ensure_access(demo.people, list(zip(record.tenant_ids, names, strict=True)), last_day=record.last_day)
+        tenants = [
+            (str(tenant_id), profile.name)
+            for tenant_id, profile in zip(record.tenant_ids, demo.profiles, strict=True)
+        ]
+        ensure_access(demo.people, tenants, last_day=record.last_day)
 
 
-def _seed_documents(
-    record: SeedRecord | None, demo: Demo, *, today: date, days: int, share: float
-) -> SeedRecord:
+def _seed_documents(record: SeedRecord | None, demo: Demo, *, first_day: date, days: int) -> SeedRecord:
     """Create users, accounts and tenants. Return ``record`` if it fits the tenants, or a new one."""
     users = ensure_users(demo.people)
     ensure_terms(demo.terms, publisher=users.admin)
     owner, stranger = demo.people.owner, demo.people.stranger
     account_id = ensure_account(owner.account, owner=users.owner, plan=owner.plan, actor=users.admin)
     other_id = ensure_account(stranger.account, owner=users.stranger, plan=stranger.plan, actor=users.admin)
-    first_day = today - timedelta(days=days) if record is None else date.fromisoformat(record.first_day)
-    ensure_strangers_tenant(stranger.tenant, account_id=other_id, users=users, first_day=first_day)
+    begins = first_day if record is None else record.first_day
+    ensure_tenant(
+        {"tenantName": stranger.tenant}, account_id=other_id, owner=users.stranger, first_day=begins
+    )
     tenant_ids = tuple(
-        str(ensure_tenant(profile, account_id=account_id, users=users, first_day=first_day))
+        ensure_tenant(profile.config, account_id=account_id, owner=users.owner, first_day=begins)
         for profile in demo.profiles
     )
+    for tenant_id in tenant_ids:
+        Membership.objects.get_or_create(
+            user=users.member, tenant_id=tenant_id, defaults={"role": MembershipRole.MEMBER}
+        )
     if record is not None and record.tenant_ids == tenant_ids:
         return record
-    return SeedRecord(
-        account_id=str(account_id),
-        tenant_ids=tenant_ids,
-        first_day=(today - timedelta(days=days)).isoformat(),
-        days=days,
-        entries=tuple(round(profile.entries * share * days / PROFILE_DAYS) for profile in demo.profiles),
-        seed=SEED,
-    )
+    return SeedRecord(account_id=account_id, tenant_ids=tenant_ids, first_day=first_day, days=days)
 
 
-def _seed_logs(
-    store: ObjectStore, record: SeedRecord, profiles: tuple[Profile, ...], *, owner: Person
-) -> Iterator[Step]:
-    for tenant_id, entries, profile in zip(record.tenant_ids, record.entries, profiles, strict=True):
-        plan = LogPlan(
-            profile=profile,
-            tenant_id=UUID(tenant_id),
-            first_day=date.fromisoformat(record.first_day),
-            days=record.days,
-            seed=record.seed,
-            entries=entries,
-        )
-        markers = []
-        advice = DemoAdvice(plan)
-        for offset, day in enumerate(write_logs(store, plan)):
-            markers += day.markers
-            advice.keep(offset, day.rows)
-            yield Step(profile.name, len(day.rows))
-        ensure_markers(plan.tenant_id, markers)
-        end = day_start_ms(record.last_day + timedelta(days=1))
-        for publication in profile.publications(plan.first_day):
-            if publication.at < end:
-                publish_rules(plan.tenant_id, publication, actor=owner.email)
-        advice.ensure(actor=owner.email)
-        if profile.draft is not None:
-            _ensure_replay(plan, profile.draft, actor=owner.email)
-        # A worker searches when the logs are compacted, and then measures what was accepted.
-        queue_mining(tenant_id=plan.tenant_id, actor=owner.email)
+def _seed_tenant(store: ObjectStore, plan: LogPlan, *, actor: str) -> Iterator[Step]:
+    for entries in write_history(store, plan, actor=actor):
+        yield Step(plan.profile.name, entries)
+    ensure_advice(store, plan, actor=actor)
+    if plan.profile.draft is not None:
+        _ensure_replay(plan, plan.profile.draft, actor=actor)
+    # A worker searches when the logs are compacted, and then measures what was accepted.
+    queue_mining(tenant_id=plan.tenant_id, actor=actor)
 
 
 def _ensure_replay(plan: LogPlan, draft: Draft, *, actor: str) -> None:
@@ -207,15 +180,13 @@ def _ensure_replay(plan: LogPlan, draft: Draft, *, actor: str) -> None:
 def _read_record(store: ObjectStore) -> SeedRecord | None:
     try:
         with store.open(RECORD_KEY) as file:
-            content: dict[str, Any] = orjson.loads(file.read())
+            return msgspec.json.decode(file.read(), type=SeedRecord)
     except ObjectNotFound:
         return None
-    lists = {name: tuple(content[name]) for name in ("tenant_ids", "entries")}
-    return SeedRecord(**{**content, **lists})
 
 
 def _write_record(store: ObjectStore, record: SeedRecord) -> None:
-    store.save(RECORD_KEY, ContentFile(orjson.dumps(asdict(record), option=orjson.OPT_INDENT_2)))
+    store.save(RECORD_KEY, ContentFile(msgspec.json.encode(record)))
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from analytics.demo.statements import Call, Calls, Persona, Statement
+from analytics.demo.statements import Call, Persona, Statement, make_call
 
 if TYPE_CHECKING:
     from random import Random
@@ -120,7 +120,6 @@ class Traffic:
     def __init__(self, profile: Profile, *, rng: Random, first_day: date, days: int, entries: int) -> None:
         self._profile = profile
         self._rng = rng
-        self._calls = Calls()
         self._sequence = 0
         self._choices = {persona: _weighted(profile.statements, persona) for persona in Persona}
         self._dashboards = [
@@ -170,7 +169,7 @@ class Traffic:
         call: Call | None = None
         for statement in rng.choices(statements, cum_weights=cumulative, k=rng.randint(fewest, most)):
             if call is None or persona is not Persona.ANALYST or rng.random() > _REPEAT_SHARE:
-                call = self._calls.make(statement, rng=rng, day=day)
+                call = make_call(statement, rng=rng, day=day)
             arrivals.append(self._arrive(at, consumer, call, override=self._override(call, persona)))
             chance = rng.random()
             for status, share in _WITHOUT_STATEMENT:

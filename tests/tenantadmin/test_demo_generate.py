@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
-from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING
 
-import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec import structs
+from msgspec.structs import replace
 
 from analytics.demo.generate import generate
 from analytics.demo.profile import PROFILE_DAYS, Profile
@@ -92,7 +91,7 @@ def test_every_seed_is_coherent(profile: Profile, seed: int, days: int, entries:
 def test_a_mistake_changes_the_rules_and_leaves_the_cache_behind_twice() -> None:
     mistake = RETAIL.mistake
     assert mistake is not None
-    profile = replace(RETAIL, mistake=structs.replace(mistake, published=600, restored=1_200))
+    profile = replace(RETAIL, mistake=replace(mistake, published=600, restored=1_200))
     hours = run(profile, days=1)
     check_coherence(profile, hours)
     entries = [entry for hour in hours for entry in hour.entries]
@@ -130,7 +129,7 @@ def test_entries_have_the_columns_of_the_log_with_their_types(weeks: dict[str, l
             else:
                 names_with_values.add(column.name)
                 assert type(value) is PYTHON_TYPES[column.type]
-                assert not column.json_text or orjson.loads(str(value))
+                assert not column.json_text or json.loads(str(value))
     assert names_with_values == set(names)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import random
 from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -115,7 +114,9 @@ def mean_times(rows: list[dict[str, Any]]) -> dict[str, int]:
 def test_the_demo_is_replayed_as_it_was_while_its_rules_change(tmp_path: Path) -> None:
     profile = read_demo().profiles[0]
     assert profile.mistake is not None
-    profile = replace(profile, mistake=structs.replace(profile.mistake, published=2_000, restored=3_500))
+    profile = structs.replace(
+        profile, mistake=structs.replace(profile.mistake, published=2_000, restored=3_500)
+    )
     history = [Ruleset(it.at, read_rules(it.rules)) for it in profile.publications(FIRST)]
     files = write_days(demo_rows(profile), tmp_path)
     current = history[-1].rules
