@@ -246,7 +246,7 @@ ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
-#: Seconds for which a sign-in, or its confirmation, is enough for what ends somebody's rights.
+#: For this many seconds after a sign-in or its confirmation, staff may end users' rights without another one.
 ACCOUNT_REAUTHENTICATION_TIMEOUT = 300
 MFA_ADAPTER = "accounts.signin.staff.adapters.StaffMfaAdapter"
 MFA_FORMS = {"authenticate": "accounts.signin.staff.trail.CodeForm"}
@@ -519,7 +519,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "socket_timeout": 5.0,
     "socket_connect_timeout": 5.0,
 }
-# A worker that stops waits so many seconds for its tasks, then returns them to the queue.
+# On shutdown, a worker waits this many seconds for its tasks, then returns them to the queue.
 CELERY_WORKER_SOFT_SHUTDOWN_TIMEOUT = 3.0
 CELERY_TIMEZONE = "UTC"
 # Beat's own default is the working directory, which an image does not let it write.

@@ -131,7 +131,7 @@ def why_not_offboard(person: User, *, actor: str) -> str:
     if person.email == actor:
         return "This is you. Ask another platform admin."
     if person.is_platform_admin and not has_other_active_admin(person):
-        return "This is the last active platform admin. Make somebody else one first."
+        return "This is the last active platform admin. Make another user a platform admin first."
     if not person.is_active and not rights_of(person, limit=1).rows:
         return "The person is inactive and has no right any more."
     return ""

@@ -115,7 +115,7 @@ def check_text(tenant_id: UUID, text: str, *, confirmed: Collection[str] = ()) -
             severity=str(found["severity"]),
             code=str(found["code"]),
             text=say(str(found["message"])),
-            # That of a removal is a parameter of the API; its text names the field.
+            # The suggestion for a removal is a parameter of the API; the message names the form field.
             suggestion=None
             if found.get("suggestion") is None or found["code"] == CONFIRMED_CODE
             else str(found["suggestion"]),

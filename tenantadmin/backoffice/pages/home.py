@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class HomePage(StaffPage):
-    """What needs attention now."""
+    """Everything that needs attention now."""
 
     title = "Home"
     template_name = "backoffice/home.html"

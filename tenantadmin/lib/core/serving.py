@@ -17,7 +17,7 @@ REFUSAL_KEY: Final = "tenantadmin.refusal"
 
 
 class Disconnection:
-    """Whether the caller of one request has closed the connection."""
+    """Tells whether the caller of one request has closed the connection."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

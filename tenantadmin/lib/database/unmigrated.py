@@ -10,7 +10,7 @@ from psycopg.errors import UndefinedTable
 
 NOT_MIGRATED: Final = (
     "The database is not migrated: "
-    "run manage.py migrate, or set VAR_DIR or DATABASE_URL to that of the service."
+    "run manage.py migrate, or set VAR_DIR or DATABASE_URL to the value of the service."
 )
 
 

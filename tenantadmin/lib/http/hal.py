@@ -84,7 +84,7 @@ def links(*, self_href: str, parent: str, items: Iterable[HalItem] = ()) -> HalL
 
 
 def page_links(request: Request, *, parent: str, items: Iterable[HalItem], cursor: str | None) -> PageLinks:
-    """Return the ``_links`` of a page of the request. ``cursor`` is that of the next page, or None."""
+    """Return the ``_links`` of a page. ``cursor`` is the cursor of the next page, or None."""
     return PageLinks(
         self_=link(request.get_full_path()),
         parent=link(parent),

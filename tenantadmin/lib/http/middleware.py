@@ -142,9 +142,9 @@ def health(get_response: GetResponse) -> GetResponse:
 def security_headers(get_response: GetResponse) -> GetResponse:
     """Add ``Cross-Origin-Resource-Policy`` to every response, and the other headers to HTML pages.
 
-    The content policy is the setting `CONTENT_SECURITY_POLICY` of django-csp, or that of the page; pages of
-    the admin site add `STAFF_SECURITY_POLICY`. Django's
-    `SecurityMiddleware` adds HSTS, ``nosniff``, ``Referrer-Policy`` and ``Cross-Origin-Opener-Policy``.
+    The content policy is the setting `CONTENT_SECURITY_POLICY` of django-csp, or the page's own; pages of the
+    admin site add `STAFF_SECURITY_POLICY`. Django's `SecurityMiddleware` adds HSTS, ``nosniff``,
+    ``Referrer-Policy`` and ``Cross-Origin-Opener-Policy``.
     """
     # Call `process_response` directly: the full middleware costs 15 µs per request.
     policy = CSPMiddleware(get_response)

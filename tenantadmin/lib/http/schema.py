@@ -56,7 +56,7 @@ class ContractSchema(AutoSchema):
         return list(super().get_tags())
 
     def get_description(self) -> str:  # type: ignore[override] # as drf-spectacular's own
-        # Use only the docstring of the action, not that of a base class.
+        # Use only the docstring of the action, not the docstring of a base class.
         action = getattr(self.view, getattr(self.view, "action", ""), None)
         return inspect.cleandoc(getattr(action, "__doc__", None) or "")
 

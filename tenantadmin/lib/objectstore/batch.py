@@ -11,7 +11,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-#: A batch has at most so many objects and bytes. A larger object is the only one in its batch.
+#: Maximum objects and bytes in a batch. A larger object is the only one in its batch.
 BATCH_OBJECTS: Final = 1_000
 BATCH_BYTES: Final = 8 << 20
 

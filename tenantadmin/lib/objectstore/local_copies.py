@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _PARALLEL_DOWNLOADS: Final = 8
-#: A copy is not removed for so many seconds after its last use: a caller opens the path within this time.
+#: A copy is kept for this many seconds after its last use: a caller opens the path within this time.
 _IN_USE_SECONDS: Final = 120
 #: The same if the disk is full: longer than a query takes, which opens its files within its time.
 _IN_USE_ON_FULL_DISK_SECONDS: Final = 30
-#: A download that wrote nothing for so many seconds has died.
+#: A download that has written nothing for this many seconds has died.
 _ABANDONED_SECONDS: Final = 3600
 #: Names of unfinished copies start with this.
 _UNFINISHED_PREFIX: Final = "."

@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 _READ_ATTEMPTS: Final = 3
 #: Requests in flight when many objects are read.
 _PARALLEL_READS: Final = 16
-#: At most so many objects and bytes are read ahead. A larger object is read alone.
+#: Maximum objects and bytes that are read ahead. A larger object is read alone.
 _READ_AHEAD_OBJECTS: Final = 2 * _PARALLEL_READS
 _READ_AHEAD_BYTES: Final = 64 << 20
 #: The most keys of one request that deletes.
@@ -55,7 +55,7 @@ class S3Store(ObjectStore, S3Storage):  # type: ignore[misc]  # django-storages 
 
     failures: ClassVar = (OSError, BotoCoreError, ClientError)
     # boto3 finds the credentials, as it does for the query engine. Without this line, S3Storage would prefer
-    # variables of its own (AWS_S3_ACCESS_KEY_ID and others).
+    # its own variables (AWS_S3_ACCESS_KEY_ID and others).
     access_key = secret_key = security_token = session_profile = None
     client_config = Config(
         retries={"mode": "standard", "max_attempts": 5},

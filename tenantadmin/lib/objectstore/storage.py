@@ -106,7 +106,7 @@ class ObjectStore(Storage, ABC):
 
     @abstractmethod
     def read_many(self, objects: Iterable[Entry]) -> Iterator[Batch]:
-        """Read those of the objects that exist, in the given order.
+        """Read the objects that exist, in the given order.
 
         Args:
             objects: entries of `list`. Sorted by key they are read fastest. They are taken one by one.
@@ -116,7 +116,8 @@ class ObjectStore(Storage, ABC):
     def read_all(self, prefix: str, wanted: Callable[[str], object]) -> Iterator[Batch]:
         """Read the objects under ``prefix``, at any depth, whose keys are ``wanted``, sorted by key.
 
-        If an object changes meanwhile, its entry may have the old size and etag. A deleted object is skipped.
+        If an object changes during the read, its entry may have the old size and etag. Deleted objects are
+        skipped.
         """
 
     @abstractmethod

@@ -43,7 +43,7 @@ def die_with_parent(signum: int, *, parent: int) -> None:
 
 
 def describe_end(status: int) -> str:
-    """Return how a process ended, as the end of a sentence. `status` is that of `os.waitpid`."""
+    """Return how a process ended, as the end of a sentence. `status` comes from `os.waitpid`."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         return f"was killed by signal {number} ({signal.Signals(number).name})"

@@ -80,7 +80,7 @@ class _ServerKind:
 
 @dataclass(frozen=True)
 class Needs:
-    """Which embedded servers are needed."""
+    """The embedded servers that are needed."""
 
     database: bool
     redis: bool

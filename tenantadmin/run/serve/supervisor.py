@@ -36,7 +36,7 @@ _ANSI_COLOURS = (36, 33, 32, 35, 31, 34)
 
 
 class Supervisor:
-    """Runs commands as processes, each with a process group of its own, and prints what they write."""
+    """Runs commands as processes, each in its own process group, and prints their output."""
 
     def __init__(self, commands: Mapping[str, Sequence[str]], *, env: Mapping[str, str]) -> None:
         """`commands` holds the arguments of each process by its name."""
@@ -120,7 +120,7 @@ class Supervisor:
 
     def _watch(self, name: str, process: subprocess.Popen[bytes]) -> None:
         code = process.wait()
-        # The workers of a killed web server would go on, and keep its output open.
+        # The workers of a killed web server would continue, and keep its output open.
         _kill_group(process)
         self._print(f"{name} stopped (rc={code})")
         # The status word of a wait.

@@ -5,7 +5,7 @@ It changes two things of granian:
 - On Linux granian listens with SO_REUSEPORT. A second instance on the same port would start without an error
   and get half of the connections, perhaps with another configuration. Here it ends with a message.
 - A worker that is still starting has the signal handlers of the main process, which ignore SIGTERM in it. If
-  another worker died meanwhile, the server would wait for this one. Here it ends at once.
+  another worker died, the server would wait for this one. Here it ends at once.
 """
 
 from __future__ import annotations
