@@ -1,137 +1,163 @@
-"""Requests per second of what is asked most, and what others notice of a thousand slow clients.
+"""What is asked most, beside a bare view; one client beside a thousand slow ones; and writes of rules.
 
-The bare view is a DRF view that returns the same bytes by the same server and middleware, without
+The bare view is a DRF view of the same server and middleware that sends the same JSON from memory, without
 authentication and database. A slow client sends the headers of a request and one byte of its body.
 """
 
 from __future__ import annotations
 
 import contextlib
-import http.client
+import json
 import socket
 import statistics
 import time
-from typing import TYPE_CHECKING
+from datetime import date
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from bench import harness
+from django.test import Client
+
+from accounts.models import Account
+from analytics.summaries.days import rebuild_day
+from bench import raw_logs
+from bench.harness import Caller, Compared, granian, measure_rate, medians_in_turn, p95, show, time_of
+from rules.lint import lint_ruleset
+from rules.write import write_ruleset
+from tenantadmin.lib.objectstore import default_store
+from tests import factories
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
+    from uuid import UUID
 
-    from tests import factories
-
-SLOW_CLIENTS = 1000
-ROUNDS = 3
-FRONT_ROUNDS = 7
+_DAY = date(2026, 3, 1)
 _DECLARED = b"POST /oauth/token HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\n{"
 _CHUNKED = b"POST /oauth/token HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"
 
 
-def main() -> None:
-    with harness.environment() as directory:
-        from tests import factories  # noqa: PLC0415  # needs Django
-
-        world = factories.make_world()
-        token = factories.sign_in(world.owner)
-        with harness.granian() as port:
-            rows = [
-                compare(port, directory, "GET /users/{self}", f"/users/{world.owner.email}", token),
-            ]
-        with harness.granian() as port, harness.granian_wsgi() as wsgi_port:
-            fronts = compare_fronts(port, wsgi_port, world, token)
-        with harness.granian(workers=2, threads=32) as port:
-            path = f"/users/{world.owner.email}"
-            slow = compare_slow(port, path, {"Authorization": f"Bearer {token}"})
-    harness.show("One granian worker, four kept-alive connections", harness.RATE_COLUMNS, rows)
-    harness.show(
-        "The front beside granian's own WSGI, one worker each, in turn",
-        ["request", "front /s", "WSGI /s", "ratio"],
-        fronts,
+def main(
+    directory: Path, *, entries: int = 20_000, seconds: int = 2, rounds: int = 5, slow: int = 1000
+) -> None:
+    world = factories.make_world()
+    Account.objects.update(plan="enterprise")
+    token = factories.sign_in(world.owner)
+    reader = factories.pat_token(world.owner, "analytics:read", tenants=[str(world.tenant.pk)])
+    write_rules(world.tenant.pk, 100)
+    raw_logs.write_ndjson(directory / "objects", tenant=world.tenant.pk, day=_DAY, entries=entries)
+    rebuild_day(default_store(), tenant=world.tenant.pk, day=_DAY)
+    rules = f"/config/tenants/{world.tenant.pk}/rules"
+    user = f"/users/{world.owner.email}"
+    day = f"/tenants/{world.tenant.pk}/summaries/{_DAY:%Y/%m/%d}"
+    with granian() as port:
+        compare = partial(beside_bare_view, port, directory, seconds=seconds, rounds=rounds)
+        rows = [
+            compare("poll of the rules (304)", rules, token, is_poll=True, goal=0.5),
+            compare("100 rules", rules, token, goal=0.6),
+            compare("a user", user, token, goal=0.45),
+            compare(f"day document of {entries:,} entries", day, reader),
+        ]
+    show("Requests of one granian worker, four kept connections", "/s", rows)
+    with granian(workers=2, threads=32) as port:
+        row = beside_slow_clients(Caller(port, token), port, user, clients=slow, rounds=rounds)
+    show("p95 of a client beside slow clients of the same address, two workers", "ms", [row])
+    show(
+        "Rules of a ruleset: processor time of the lint, elapsed time of a PUT",
+        "ms",
+        writes(rules, token, rounds),
     )
-    harness.show(
-        f"{SLOW_CLIENTS:,} slow clients of one address, two granian workers, one other client (medians)",
-        ["request", "calm p50 ms", "slow p50 ms", "calm p95 ms", "slow p95 ms", "ratio of p95"],
-        [slow],
-    )
 
 
-def compare_fronts(front: int, wsgi: int, world: factories.World, token: str) -> list[list[object]]:
-    """Send the same requests to both ports in turn. Return a row per request, with medians."""
-    headers = {"Authorization": f"Bearer {token}"}
-    rules = f"/config/tenants/{world.tenant.id}/rules"
-    connection = http.client.HTTPConnection("127.0.0.1", front)
-    connection.request("GET", rules, headers=headers)
-    response = connection.getresponse()
-    response.read()
-    requests = {
-        "the bare view": (harness.get_request("/bare/body"), 200),
-        "GET /users/{self}": (harness.get_request(f"/users/{world.owner.email}", headers), 200),
-        "rules by entity tag": (
-            harness.get_request(rules, {**headers, "If-None-Match": response.headers["ETag"]}),
-            304,
-        ),
+def rules_document(count: int, *, regexes: bool = False) -> dict[str, Any]:
+    """Return a ruleset of realistic rules. With ``regexes``, each has its own regular expression."""
+    return {
+        "rules": [
+            {
+                "id": f"rule-{number}",
+                "name": f"Reports {number}",
+                "conditions": {
+                    "tables": {"containsAny": [f"sales.orders_{number}", f"sales.items_{number}"]},
+                    "statementType": "SELECT",
+                    "userName": {"notIn": ["etl", "migration"]},
+                    **(
+                        {"standardizedSql": {"regex": rf"(?i)from\s+sales\.orders_{number}\b.*where"}}
+                        if regexes
+                        else {}
+                    ),
+                },
+                "ttlSeconds": 3600,
+            }
+            for number in range(count)
+        ]
     }
-    rows: list[list[object]] = []
-    for title, (request, expected) in requests.items():
-        pairs = []
-        for _ in range(FRONT_ROUNDS):
-            of_front, of_wsgi = (
-                harness.measure_rate(port, request, expect=expected, seconds=2).per_second
-                for port in (front, wsgi)
-            )
-            pairs.append((of_front, of_wsgi))
-        ratio = statistics.median(of_front / of_wsgi for of_front, of_wsgi in pairs)
-        rows.append([title, *(statistics.median(rates) for rates in zip(*pairs, strict=True)), ratio])
-    return rows
 
 
-def compare_slow(port: int, path: str, headers: dict[str, str]) -> list[object]:
-    """Send requests one after the other without and with slow clients, in turns; return a row."""
-    rounds = []
-    for _ in range(ROUNDS):
-        calm = ask_repeatedly(port, path, headers)
+def write_rules(tenant_id: UUID, count: int) -> None:
+    write_ruleset(tenant_id=tenant_id, document=rules_document(count), actor="bench@example.org")
+
+
+def beside_bare_view(
+    port: int,
+    directory: Path,
+    title: str,
+    path: str,
+    token: str,
+    *,
+    seconds: int,
+    rounds: int,
+    goal: float | None = None,
+    is_poll: bool = False,
+) -> Compared:
+    """Compare requests per second, in turn. A poll asks with the current entity tag."""
+    answer = Caller(port, token).get(path)
+    bare = title.replace(" ", "-")
+    (directory / f"bare/{bare}.json").write_bytes(b"null" if is_poll else answer.body)
+    headers = {"Authorization": f"Bearer {token}", **({"If_None_Match": answer.etag} if is_poll else {})}
+    pairs = [
+        (
+            measure_rate(port, path, seconds=seconds, status=304 if is_poll else 200, **headers),
+            measure_rate(port, f"/bare/{bare}", seconds=seconds),
+        )
+        for _ in range(rounds)
+    ]
+    real, limit = (statistics.median(rates) for rates in zip(*pairs, strict=True))
+    return Compared(title, real, "bare view", limit, goal)
+
+
+def beside_slow_clients(caller: Caller, port: int, path: str, *, clients: int, rounds: int) -> Compared:
+    """Compare the p95 of one client with and without slow clients, in turn."""
+    calm: list[float] = []
+    slowed: list[float] = []
+    for _ in range(rounds):
+        calm += [time_of(lambda: caller.get(path)) for _ in range(200)]
         with contextlib.ExitStack() as stack:
-            for number in range(SLOW_CLIENTS):
+            for number in range(clients):
                 connection = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
                 connection.sendall(_CHUNKED if number % 2 else _DECLARED)
-            rounds.append((calm, ask_repeatedly(port, path, headers)))
+            slowed += [time_of(lambda: caller.get(path)) for _ in range(200)]
         time.sleep(1)
-    p50 = [statistics.median(quantile(part[of], 0.5) for part in rounds) for of in (0, 1)]
-    p95 = [statistics.median(quantile(part[of], 0.95) for part in rounds) for of in (0, 1)]
-    ratio = statistics.median(quantile(slow, 0.95) / quantile(calm, 0.95) for calm, slow in rounds)
-    return ["GET /users/{self}", *p50, *p95, ratio]
+    return Compared(f"a user, {clients:,} slow clients", p95(slowed), "no slow client", p95(calm), 2)
 
 
-def ask_repeatedly(port: int, path: str, headers: dict[str, str], *, seconds: float = 3.0) -> list[float]:
-    """Return the milliseconds of each request, sorted. Each has a connection of its own."""
-    times = []
-    end = time.perf_counter() + seconds
-    while (started := time.perf_counter()) < end:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-        connection.request("GET", path, headers=headers)
-        connection.getresponse().read()
-        connection.close()
-        times.append((time.perf_counter() - started) * 1000)
-    return sorted(times)
+def writes(path: str, token: str, rounds: int) -> list[Compared]:
+    """Compare the lint with parsing the rules, and the whole PUT with the lint."""
+    client = Client(headers={"Authorization": f"Bearer {token}"}, SERVER_NAME="127.0.0.1")
+    rows = []
+    for count, regexes in ((1000, False), (2000, False), (1000, True)):
+        text = json.dumps(rules_document(count, regexes=regexes))
+        document = json.loads(text)
 
+        def put(text: str = text) -> None:
+            answer = client.put(path, text, content_type="application/json")
+            assert answer.status_code == 200, answer.content[:500]
 
-def quantile(values: Sequence[float], share: float) -> float:
-    return values[int(len(values) * share)]
-
-
-def compare(port: int, directory: Path, title: str, path: str, token: str) -> list[object]:
-    """Measure an authenticated address and the bare view of its body; return a row of the table."""
-    connection = http.client.HTTPConnection("127.0.0.1", port)
-    connection.request("GET", path, headers={"Authorization": f"Bearer {token}"})
-    answer = connection.getresponse()
-    body = answer.read()
-    if answer.status != 200:
-        raise SystemExit(f"{path} answered {answer.status}: {body.decode()}")
-    (directory / "bare" / "body.json").write_bytes(body)
-    real_request = harness.get_request(path, {"Authorization": f"Bearer {token}"})
-    return harness.compare_rates(port, title, real=real_request, bare=harness.get_request("/bare/body"))
-
-
-if __name__ == "__main__":
-    main()
+        lint = partial(lint_ruleset, document)
+        parsed, linted = medians_in_turn(
+            partial(json.loads, text), lint, runs=rounds, clock=time.process_time
+        )
+        written, linted_in = medians_in_turn(put, lint, runs=rounds)
+        title = f"{count:,} rules{', each with a pattern' if regexes else ''}"
+        rows += [
+            Compared(f"lint of {title}", linted, "json.loads", parsed, 100),
+            Compared(f"PUT of {title}", written, "their lint", linted_in, 3),
+        ]
+    return rows

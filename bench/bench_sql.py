@@ -1,50 +1,55 @@
-"""Measure SQL over HTTP, compared to the same query in a warm DuckDB of this process with as many threads.
+"""SQL over HTTP beside the same query in a warm DuckDB of this process with as many threads.
 
-Goals: for 13 typical queries, a geometric mean of the ratios of at most 1.2, and at most 6 ms more; half the
-engine's time for a repeated query; 0.85 of the engine's throughput with eight callers; about the same
-for a query of one day with 360 days as with 30 (1.15); with four bombs (queries that run until the deadline)
-at most 1.5 times the 95th percentile of others.
-
-``--rows`` sets the size of the log, over 30 days.
+Over HTTP means authentication, audit, the guard, a confined process of the tenant, and JSON. A new statement
+differs from all before, so that no kept result answers it. Bombs are queries that run until their deadline.
 """
 
 from __future__ import annotations
 
-import argparse
-import http.client
 import itertools
 import json
-import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from statistics import geometric_mean, median
+from typing import TYPE_CHECKING
 
 import duckdb
+from django.conf import settings
 
-from bench import harness
+from bench.harness import (
+    Answer,
+    Caller,
+    Compared,
+    granian,
+    medians_in_turn,
+    p95,
+    show,
+    time_of,
+    times_in_turn,
+)
 from logs import columns
+from logs.models import Partition
+from tests import factories
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
     from uuid import UUID
 
-_DAYS: Final = 30
-_FIRST: Final = date(2025, 1, 1)
-_CALLERS: Final = 8
-_REPEATS: Final = 9
-_ROUNDS: Final = 3
-_SECONDS: Final = 6.0
-_NUMBERS: Final = itertools.count()
+_DAYS = 30
+_FIRST = date(2025, 1, 1)
+_CALLERS = 8
+_NUMBERS = itertools.count()
 
-_ONE: Final = "2025-01-20"
-_WEEK: Final = "day BETWEEN '2025-01-20' AND '2025-01-26'"
-_LAST: Final = "row_number() OVER (PARTITION BY userName ORDER BY timestamp DESC)"
+_ONE = "2025-01-20"
+_WEEK = "day BETWEEN '2025-01-20' AND '2025-01-26'"
+_LAST = "row_number() OVER (PARTITION BY userName ORDER BY timestamp DESC)"
 
-#: Typical queries.
-_QUERIES: Final = {
+#: Typical queries, which tests run on other engines too.
+QUERIES = {
     "top statements, week": f"""
         SELECT standardizedSql, count(*) AS n, avg(responseTimeMs) AS ms FROM proxy_logs WHERE {_WEEK}
         GROUP BY 1 ORDER BY n DESC, 1 LIMIT 20""",
@@ -79,20 +84,18 @@ _QUERIES: Final = {
         SELECT userName, timestamp, cacheStatus FROM proxy_logs WHERE day = '{_ONE}' QUALIFY {_LAST} = 1
         ORDER BY 1""",
 }
-_SHORT: Final = (
-    f"SELECT cacheStatus, count(*) AS n FROM proxy_logs WHERE day = '{_ONE}' GROUP BY 1 ORDER BY 1"
-)
+_SHORT = f"SELECT cacheStatus, count(*) AS n FROM proxy_logs WHERE day = '{_ONE}' GROUP BY 1 ORDER BY 1"
 
 #: Queries that use their processors until the deadline.
-_BOMBS: Final = (
+_BOMBS = (
     "SELECT sum(hash(a.i, b.i)) FROM range(10000000) a(i), range(10000000) b(i)",
     "SELECT count(*) FROM proxy_logs a, proxy_logs b WHERE levenshtein(a.queryHash, b.queryHash) < 0",
     "SELECT max(list_sum(list_transform(range(3000), lambda x: x * i))) FROM range(100000000) r(i)",
     "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t) SELECT max(n) FROM t",
 )
 
-_STATUSES: Final = ", ".join(f"'{status}'" for status in columns.CACHE_STATUSES)
-_VALUES: Final = {
+_STATUSES = ", ".join(f"'{status}'" for status in columns.CACHE_STATUSES)
+_VALUES = {
     "timestamp": "epoch_ms($day::TIMESTAMP) + i * 86400000 // $rows",
     "userName": "'user-' || (hash(i, $day) % 500)",
     "statusCode": "200",
@@ -113,64 +116,49 @@ _VALUES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
-    """A client that queries one tenant's log. A connection is used by one thread."""
+class Tenant:
+    """A tenant whose log a caller queries."""
 
     port: int
     token: str
     tenant: UUID
 
-    def connect(self, *, new: bool = True) -> Callable[[str], None]:
-        """Return a function that runs a statement over a kept connection, and raises if it fails.
-
-        A new statement differs from all before, so that no kept result answers it.
-        """
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+    def connect(self, *, is_new: bool = True) -> Callable[[str], object]:
+        """Return a function that runs a statement over a kept connection, for one thread."""
+        caller = Caller(self.port, self.token)
 
         def ask(statement: str) -> None:
-            text = f"{statement} -- {next(_NUMBERS)}" if new else statement
-            status, body = self._send(connection, text)
-            if status != 200:
-                raise RuntimeError(f"answered {status}: {body[:300]!r}")
+            answer = self._query(caller, f"{statement} -- {next(_NUMBERS)}" if is_new else statement)
+            if answer.status != 200:
+                raise RuntimeError(f"answered {answer.status}: {answer.body[:300]!r}")
 
         return ask
 
     def bomb(self, statement: str) -> int:
         """Send a statement that the service must stop. Return the status."""
-        return self._send(http.client.HTTPConnection("127.0.0.1", self.port, timeout=60), statement)[0]
+        return self._query(Caller(self.port, self.token), statement).status
 
-    def _send(self, connection: http.client.HTTPConnection, statement: str) -> tuple[int, bytes]:
-        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
-        connection.request("POST", f"/tenants/{self.tenant}/query", json.dumps({"sql": statement}), headers)
-        answer = connection.getresponse()
-        return answer.status, answer.read()
+    def _query(self, caller: Caller, statement: str) -> Answer:
+        return caller.send("POST", f"/tenants/{self.tenant}/query", json.dumps({"sql": statement}))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=600_000, help="rows of the log, over 30 days")
-    rows = parser.parse_args().rows
-    with harness.environment() as directory:
-        from django.conf import settings  # noqa: PLC0415  # needs Django
-
-        from tests import factories  # noqa: PLC0415
-
-        world = factories.make_world()
-        history = factories.make_tenant(world.account, "History", owner=world.owner)
-        folder = directory / "objects" / str(world.tenant.pk) / "compacted"
-        write_log(folder, rows_per_day=rows // _DAYS)
-        repeat_log(folder, directory / "objects" / str(history.pk) / "compacted", times=12)
-        for tenant in (world.tenant, history):
-            register(directory / "objects", tenant.pk)
-        alone = open_engine(folder, threads=settings.SQL_OPTIONS.limits.threads)
-        token = factories.sign_in(world.owner)
-        with harness.granian(threads=2 * _CALLERS) as port:
-            short, long = (Caller(port, token, tenant.pk) for tenant in (world.tenant, history))
-            show_queries(short, alone, rows=rows)
-            show_figures(short, long, alone)
-
-
-# The log -----------------------------------------------------------------------------------------
+def main(directory: Path, *, rows: int = 600_000, runs: int = 9, seconds: int = 6) -> None:
+    world = factories.make_world()
+    history = factories.make_tenant(world.account, "History", owner=world.owner)
+    objects = directory / "objects"
+    folder = objects / str(world.tenant.pk) / "compacted"
+    write_log(folder, rows_per_day=rows // _DAYS)
+    repeat_log(folder, objects / str(history.pk) / "compacted", times=12)
+    for tenant in (world.tenant, history):
+        register(objects, tenant.pk)
+    engine = open_engine(folder, threads=settings.SQL_OPTIONS.limits.threads)
+    token = factories.sign_in(world.owner)
+    with granian(threads=2 * _CALLERS) as port:
+        short, long = (Tenant(port, token, tenant.pk) for tenant in (world.tenant, history))
+        show(f"Queries over {rows:,} rows in {_DAYS} days", "ms", measure_queries(short, engine, runs=runs))
+        show(f"{_CALLERS} callers", "/s", [measure_throughput(short, engine, seconds=seconds)])
+        tables = [measure_history(short, long, runs=10 * runs), measure_bombs(short, long, seconds=seconds)]
+        show("A query of one day", "ms", tables)
 
 
 def write_log(folder: Path, *, rows_per_day: int) -> None:
@@ -206,8 +194,6 @@ def repeat_log(source: Path, target: Path, *, times: int) -> None:
 
 def register(objects: Path, tenant: UUID) -> None:
     """Make the files in the store the tenant's current partitions."""
-    from logs.models import Partition  # noqa: PLC0415  # needs Django
-
     Partition.objects.bulk_create(
         Partition(
             tenant_id=tenant,
@@ -236,94 +222,65 @@ def open_engine(folder: Path, *, threads: int) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-# Figures -----------------------------------------------------------------------------------------
-
-
-def show_queries(caller: Caller, alone: duckdb.DuckDBPyConnection, *, rows: int) -> None:
-    """Measure each query over HTTP, new and repeated, and in the engine, in turn."""
-    ask, ask_again = caller.connect(), caller.connect(new=False)
-    table: list[list[Any]] = []
-    for title, statement in _QUERIES.items():
-        new, repeated, direct = [], [], []
-        for _ in range(_REPEATS + 1):
-            new.append(time_of(lambda: ask(statement)))  # noqa: B023 - called at once
-            repeated.append(time_of(lambda: ask_again(statement)))  # noqa: B023
-            direct.append(time_of(lambda: alone.execute(statement).fetchall()))  # noqa: B023
-        one, again, other = (statistics.median(times[1:]) for times in (new, repeated, direct))
-        table.append([title, one, other, one - other, again, one / other, again / other])
-    means = [statistics.geometric_mean(float(row[column]) for row in table) for column in (5, 6)]
-    harness.show(
-        f"{rows:,} rows in {_DAYS} days: ms over HTTP and in a warm engine, median of {_REPEATS}",
-        ["query", "HTTP", "engine", "above", "repeated", "ratio", "ratio repeated"],
-        [*table, ["geometric mean", "", "", "", "", *means]],
-    )
-
-
-def show_figures(short: Caller, long: Caller, alone: duckdb.DuckDBPyConnection) -> None:
-    """Measure throughput, the effect of a long history, and the effect of bombs on other callers."""
-    rounds = [
-        (rate(short.connect), rate(lambda: lambda text: alone.cursor().execute(text).fetchall()))
-        for _ in range(_ROUNDS)
+def measure_queries(tenant: Tenant, engine: duckdb.DuckDBPyConnection, *, runs: int) -> list[Compared]:
+    """Compare each query over HTTP, new and repeated, with the engine."""
+    ask, ask_again = tenant.connect(), tenant.connect(is_new=False)
+    new, repeated = [], []
+    for title, statement in QUERIES.items():
+        works = [
+            partial(run, statement) for run in (ask, ask_again, lambda text: engine.execute(text).fetchall())
+        ]
+        time_of(works[0])
+        time_of(works[1])
+        served, kept, alone = medians_in_turn(*works, runs=runs)
+        new.append(Compared(title, served, "engine", alone))
+        repeated.append(kept / alone)
+    ratio = geometric_mean(row.figure / row.limit for row in new)
+    return [
+        *new,
+        Compared("geometric mean of the ratios", ratio, "", 1, 1.2),
+        Compared("the same, repeated", geometric_mean(repeated), "", 1, 0.5),
     ]
-    served, direct = (statistics.median(rates) for rates in zip(*rounds, strict=True))
-    ask_short, ask_long = short.connect(), long.connect()
-    pairs = [
-        (time_of(lambda: ask_short(_SHORT)), time_of(lambda: ask_long(_SHORT))) for _ in range(10 * _REPEATS)
-    ]
-    few, many = (statistics.median(times) for times in zip(*pairs, strict=True))
-    calm, bombed = bomb(short, long)
-    harness.show(
-        "Of the service as a whole",
-        ["figure", "service", "compared to", "ratio"],
-        [
-            [f"queries/s of {_CALLERS} callers, and of the engine alone", served, direct, served / direct],
-            ["ms of a query of one day with 360 days, and with 30", many, few, many / few],
-            [f"ms, p95 of others with {len(_BOMBS)} bombs, and with none", bombed, calm, bombed / calm],
-        ],
-    )
 
 
-def rate(connect: Callable[[], Callable[[str], object]]) -> float:
-    """Return the queries per second of eight callers. Each runs the 13 queries again and again."""
+def measure_throughput(tenant: Tenant, engine: duckdb.DuckDBPyConnection, *, seconds: int) -> Compared:
+    """Compare the queries per second of eight callers, who run all queries again and again, in turn."""
 
-    def call(number: int) -> int:
-        ask = connect()
-        statements = itertools.islice(itertools.cycle(_QUERIES.values()), number, None)
-        return sum(1 for _ in itertools.takewhile(lambda _: time.perf_counter() < end, map(ask, statements)))
+    def rate(connect: Callable[[], Callable[[str], object]]) -> float:
+        def call(number: int) -> int:
+            ask = connect()
+            statements = itertools.islice(itertools.cycle(QUERIES.values()), number, None)
+            return sum(
+                1 for _ in itertools.takewhile(lambda _: time.perf_counter() < end, map(ask, statements))
+            )
 
-    start = time.perf_counter()
-    end = start + _SECONDS
-    with ThreadPoolExecutor(_CALLERS) as pool:
-        return sum(pool.map(call, range(_CALLERS))) / _SECONDS
+        end = time.perf_counter() + seconds
+        with ThreadPoolExecutor(_CALLERS) as pool:
+            return sum(pool.map(call, range(_CALLERS))) / seconds
+
+    def of_engine() -> float:
+        return rate(lambda: lambda text: engine.cursor().execute(text).fetchall())
+
+    served, alone = zip(*((rate(tenant.connect), of_engine()) for _ in range(3)), strict=True)
+    return Compared("new queries", median(served), "engine", median(alone), 0.85)
 
 
-def bomb(attacker: Caller, other: Caller) -> tuple[float, float]:
-    """Return the p95 of another tenant's short query before and while the bombs run, in ms."""
-    ask = other.connect()
-    calm = p95([time_of(lambda: ask(_SHORT)) for _ in range(200)])
+def measure_history(short: Tenant, long: Tenant, *, runs: int) -> Compared:
+    many, few = medians_in_turn(partial(long.connect(), _SHORT), partial(short.connect(), _SHORT), runs=runs)
+    return Compared(f"with {12 * _DAYS} days of log", many, f"with {_DAYS} days", few, 1.15)
+
+
+def measure_bombs(attacker: Tenant, other: Tenant, *, seconds: int) -> Compared:
+    """Compare the p95 of another tenant's query while bombs run with before."""
+    ask = partial(other.connect(), _SHORT)
+    (calm,) = times_in_turn(ask, runs=200)
     with ThreadPoolExecutor(len(_BOMBS)) as pool:
         running = [pool.submit(attacker.bomb, statement) for statement in _BOMBS]
         time.sleep(1)
-        times = []
-        end = time.perf_counter() + _SECONDS
+        end = time.perf_counter() + seconds
+        bombed = []
         while time.perf_counter() < end:
-            times.append(time_of(lambda: ask(_SHORT)))
-        over = [statement for statement, future in zip(_BOMBS, running, strict=True) if future.done()]
-        if over:
-            raise RuntimeError(f"these statements ended too early: {over}")
-    return calm, p95(times)
-
-
-def p95(times: list[float]) -> float:
-    return sorted(times)[int(len(times) * 0.95)]
-
-
-def time_of(call: Callable[[], object]) -> float:
-    """Return the duration of a call in ms."""
-    started = time.perf_counter()
-    call()
-    return (time.perf_counter() - started) * 1000
-
-
-if __name__ == "__main__":
-    main()
+            bombed.append(time_of(ask))
+        if early := [text for text, future in zip(_BOMBS, running, strict=True) if future.done()]:
+            raise RuntimeError(f"these statements ended too early: {early}")
+    return Compared(f"p95, {len(_BOMBS)} bombs of another tenant", p95(bombed), "no bomb", p95(calm), 1.5)

@@ -1,78 +1,164 @@
-"""Measure the pages of staff with 100,000 tenants, 1,000,000 revisions and 1,000,000 markers.
+"""Pages of staff and lists of the API with 100,000 tenants and a million revisions, markers and events.
 
-Goal: the 95th percentile of each page is at most 10 times that of an empty admin page, the list of a model
-without rows. ``BENCH_SCALE=0.01`` makes everything a hundred times smaller.
+A page is compared with an empty page of the admin site, the list of a model without rows; an answer of the
+API with a bare view that sends the same JSON from memory. All run in this process.
 """
 
 from __future__ import annotations
 
-import os
-import time
-from statistics import quantiles
+import json
+import tracemalloc
+from functools import partial
 from typing import TYPE_CHECKING
 
-from bench import harness
-from bench.bench_admin import fill, write_rules
+from django.core.cache import cache
+from django.core.management import call_command
+from django.db import connection
+from django.test import Client
+from django.urls import reverse
+
+from accounts.admin.tabs import TABS
+from bench.bench_http import write_rules
+from bench.harness import Compared, p95, show, times_in_turn
+from tests import factories
 
 if TYPE_CHECKING:
-    from tests.factories import World
+    from pathlib import Path
+    from uuid import UUID
 
-#: Rounds of a page and the empty one, in turn. PostgreSQL may change its plan after the fifth.
-_ROUNDS = 60
+_WHOLE_LISTS = {"all tenants": "/config/tenants", "whole manifest": "/config/tenants/manifest"}
 _LISTS = ("accounts_tenant", "accounts_revision", "rules_marker", "accounts_tenantconfig", "rules_ruleset")
+_FILL = (
+    """
+    INSERT INTO accounts_tenant (id, account_id, name, name_key, created_at, modified_at)
+    SELECT gen_random_uuid(), %(account)s, 'Tenant ' || n, 'tenant ' || n, moment, moment
+    FROM (
+        SELECT n,
+            date_trunc('milliseconds', now()) - interval '30 days' + n * interval '20 milliseconds' AS moment
+        FROM generate_series(1, %(tenants)s) AS n
+    ) AS numbered
+    """,
+    """
+    INSERT INTO accounts_tenantconfig (tenant_id, document, seq, modified_at)
+    SELECT id, jsonb_build_object('tenantName', name, 'fqdns', '[]'::jsonb), 0, modified_at
+    FROM accounts_tenant ON CONFLICT DO NOTHING
+    """,
+    """
+    INSERT INTO rules_ruleset (tenant_id, rules, seq, cache_bust, modified_at)
+    SELECT id, '[]', 0, lpad(to_hex(1), 20, '0'), modified_at FROM accounts_tenant ON CONFLICT DO NOTHING
+    """,
+    """
+    INSERT INTO accounts_revision (kind, tenant_id, account_id, seq, action, "user", changed_at, summary,
+        document)
+    SELECT 'config', id, account_id, n, 'update', 'u' || n || '@example.org',
+        modified_at + n * interval '1 hour', '{"changedFields": 1}', '{"tenantName": "x"}'
+    FROM accounts_tenant CROSS JOIN generate_series(1, 10) AS n
+    """,
+    """
+    INSERT INTO rules_marker (tenant_id, marker_id, target_rule_id, ttl_seconds, invalidated_at, expires_at,
+        created_at, metadata, invalidated_by)
+    SELECT id, 'm' || n, 'r' || n %% 3, 86400, modified_at, modified_at + interval '1 day',
+        modified_at, '{}', '{}'
+    FROM accounts_tenant CROSS JOIN generate_series(1, 10) AS n
+    """,
+    """
+    INSERT INTO accounts_event (at, kind, actor, subject, tenant_id, reason, request_id, address, after)
+    SELECT now() - random() * (now() - date_trunc('month', now())), 'token.minted',
+        'u' || n || '@example.org', '', id, '', '-', '192.0.2.1', '{"pat": 1}'
+    FROM accounts_tenant CROSS JOIN generate_series(1, 10) AS n
+    """,
+)
 
 
-def main() -> None:
-    os.environ["STAFF_SECOND_FACTOR"] = "false"
-    with harness.environment():
-        from django.core.management import call_command  # noqa: PLC0415  # needs Django
+def main(directory: Path, *, tenants: int = 100_000, rounds: int = 60) -> None:
+    call_command("collectstatic", interactive=False, verbosity=0)
+    world = factories.make_world()
+    # It also makes this month's partition of events.
+    token = factories.pat_token(world.platform_admin, "config:read", "users:read", tenants=["*"])
+    fill(world.account.pk, tenants=tenants)
+    write_rules(world.tenant.pk, 20)
+    staff = Client(SERVER_NAME="127.0.0.1")
+    staff.force_login(world.platform_admin)
+    pages = staff_pages(world.tenant.pk).items()
+    rows = [beside_empty_page(staff, title, path, rounds=rounds) for title, path in pages]
+    show(f"p95 of pages of staff, {tenants:,} tenants", "ms", rows)
+    api = Client(SERVER_NAME="127.0.0.1", headers={"Authorization": f"Bearer {token}"})
+    rows = [
+        beside_bare_view(api, directory, title, path, rounds=rounds) for title, path in requests(api).items()
+    ]
+    show("p95 of answers of the API", "ms", rows)
+    rows = [memory_of(api, title, path) for title, path in _WHOLE_LISTS.items()]
+    show("Memory at most, and bytes sent", "MiB", rows)
 
-        from tests import factories  # noqa: PLC0415  # needs Django
 
-        call_command("collectstatic", interactive=False, verbosity=0)
-        world = factories.make_world()
-        fill(world.account.pk)
-        write_rules(world.tenant.pk, 20)
-        measure(world)
+def fill(account_id: UUID, *, tenants: int) -> None:
+    """Insert all rows, as the service would have stored them."""
+    with connection.cursor() as cursor:
+        for statement in _FILL:
+            cursor.execute(statement, {"account": account_id, "tenants": tenants})
+        cursor.execute("VACUUM ANALYZE")
 
 
-def measure(world: World) -> None:
-    """Ask for each page and for the empty one in turn, in this process."""
-    from django.core.cache import cache  # noqa: PLC0415  # needs Django
-    from django.test import Client  # noqa: PLC0415  # needs Django
-    from django.urls import reverse  # noqa: PLC0415  # needs Django
-
-    from accounts.admin.tabs import TABS  # noqa: PLC0415  # needs Django
-
-    client = Client(SERVER_NAME="127.0.0.1")
-    client.force_login(world.platform_admin)
-    empty = reverse("admin:logs_supersededfile_changelist")
+def staff_pages(tenant_id: UUID) -> dict[str, str]:
     pages = {name: reverse(f"admin:{name}") for name in ("index", "system", "terms", "audit")}
-    pages |= {name: reverse(f"admin:{name}", args=[world.tenant.pk]) for _, name in TABS.values()}
+    pages |= {name: reverse(f"admin:{name}", args=[tenant_id]) for _, name in TABS.values()}
     for name in _LISTS:
         pages[name] = reverse(f"admin:{name}_changelist")
         pages[f"{name}, search"] = f"{pages[name]}?q=Tenant+54321"
-    pages["palette"] = "/admin/search/?s=tenant+543"
-
-    def seconds(address: str) -> float:
-        cache.clear()
-        began_at = time.perf_counter()
-        answer = client.get(address)
-        took = time.perf_counter() - began_at
-        assert answer.status_code == 200, (address, answer.status_code)
-        return took
-
-    rows = []
-    for name, address in pages.items():
-        seconds(address)
-        pairs = [(seconds(address), seconds(empty)) for _ in range(_ROUNDS)]
-        # The last of 19 cuts into 20 parts.
-        real, bare = (
-            quantiles(values, n=20, method="inclusive")[-1] * 1000 for values in zip(*pairs, strict=True)
-        )
-        rows.append([name, real, bare, real / bare])
-    harness.show("Pages of staff", ["page", "p95 ms", "empty p95 ms", "ratio"], rows)
+    return pages | {"search over everything": "/admin/search/?s=tenant+543"}
 
 
-if __name__ == "__main__":
-    main()
+def requests(client: Client) -> dict[str, str]:
+    """Return the addresses of whole lists, of polls, and of pages of the history and of events."""
+    since = json.loads(get(client, "/config/tenants/manifest"))["generatedAt"]
+    second = json.loads(get(client, "/config/history"))["_links"]["next"]["href"]
+    return _WHOLE_LISTS | {
+        "manifest, since: no change": f"/config/tenants/manifest?since={since}",
+        "history, first page": "/config/history",
+        "history, second page": second,
+        "history of one user": "/config/history?userId=u3@example.org",
+        "events, first page": "/config/events",
+        "events of one actor": "/config/events?actor=u3@example.org",
+    }
+
+
+def beside_empty_page(client: Client, title: str, path: str, *, rounds: int) -> Compared:
+    empty = reverse("admin:logs_supersededfile_changelist")
+    get_uncached(client, path)
+    # PostgreSQL may change its plan after the fifth.
+    real, limit = times_in_turn(
+        partial(get_uncached, client, path), partial(get_uncached, client, empty), runs=rounds
+    )
+    return Compared(title, p95(real), "empty page", p95(limit), 10)
+
+
+def beside_bare_view(client: Client, directory: Path, title: str, path: str, *, rounds: int) -> Compared:
+    bare = title.replace(" ", "-")
+    (directory / f"bare/{bare}.json").write_bytes(get(client, path))
+    real, limit = times_in_turn(
+        partial(get, client, path),
+        partial(get, client, f"/bare/{bare}"),
+        runs=5 if title in _WHOLE_LISTS else rounds,
+    )
+    return Compared(title, p95(real), "bare view", p95(limit))
+
+
+def memory_of(client: Client, title: str, path: str) -> Compared:
+    """Compare the memory that a streamed answer takes at most with its size."""
+    tracemalloc.start()
+    answer = client.get(path)
+    size = sum(len(chunk) for chunk in answer)
+    taken = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return Compared(title, taken / 2**20, "bytes sent", size / 2**20)
+
+
+def get_uncached(client: Client, path: str) -> bytes:
+    cache.clear()
+    return get(client, path)
+
+
+def get(client: Client, path: str) -> bytes:
+    answer = client.get(path)
+    assert answer.status_code == 200, (path, answer.status_code)
+    return b"".join(answer)

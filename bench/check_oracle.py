@@ -1,143 +1,137 @@
-"""Compare everything that was rebuilt from raw logs with the plain Python oracle of the tests.
+"""Compare all that is stored of a tenant with the plain Python oracle of the tests: docs/contributing.md.
 
-``python -m bench.check_oracle DIR --tenant ID``, after ``manage.py import_logs DIR --tenant ID`` and
-``manage.py rebuild``, with the same environment. Compares all rows of each day's file in their order, every
-field of every document of the tenant, and all documents of some users. The oracle reads the raw files in DIR
-and shares only the list of columns with the service.
+The oracle reads the raw files itself and shares only the list of columns with the service. Compared are all
+rows of each day's file in their order, every field of every document of the tenant, and documents of users.
 """
 
 from __future__ import annotations
 
-import argparse
-import os
+import json
 import random
-import sys
 import time
-from contextlib import nullcontext
-from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 from sys import intern
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from rich.console import Console
-from rich.progress import track
+import duckdb
 
-from tenantadmin.run import embedded
+from analytics.models import Kind, SummaryDocument
+from analytics.summaries.store import read_document
+from analytics.summaries.userdocs import find_user_source, user_document
+from bench.harness import console
+from logs.columns import COLUMNS
+from logs.models import Partition
+from tenantadmin.lib.objectstore import default_store
+from tenantadmin.lib.objectstore.duck import attach_store
 from tests.analytics import oracle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-console = Console()
-
-#: The columns that summaries need, and those that the oracle adds.
+#: The columns that documents are made of, and those that the oracle adds.
 _NEEDED = (
     *("timestamp", "logId", "userName", "standardizedSql", "matchedRule", "matchedRuleName", "cacheStatus"),
     *("cacheKey", "statusCode", "responseSize", "responseTimeMs", "warehouseExecutionTimeMs"),
     *("hour", "day", "order"),
 )
-#: Differences that are printed.
-_MAX_SHOWN = 20
 
 
-@dataclass
-class Report:
-    """The numbers of compared documents and equal values, and the differences."""
+def check(directory: str, *, tenant: str, users: int = 50) -> None:
+    """Compare, and print what differs. ``directory`` is the folder above ``logs/YYYY/MM/DD/HH/``."""
+    start = time.monotonic()
+    report = _Report()
+    tenant_id = UUID(tenant)
+    rows = list(_compare_rows(Path(directory), report, tenant=tenant_id))
+    periods = set()
+    for kind, period, content in _tenant_documents(rows, tenant=tenant):
+        periods.add((kind, period))
+        report.compare(f"{kind} {period}", _tenant_document(tenant_id, kind, period), content)
+    stored = SummaryDocument.objects.filter(tenant_id=tenant_id).values_list("kind", "period")
+    report.compare("periods of stored documents", set(stored), periods)
+    for user, mine in _choose_users(rows, count=users).items():
+        for _, period, content in _documents(mine, tenant=tenant):
+            report.compare(f"user {user!r} {period}", _user_document(tenant_id, user, period), content)
+    console.print(
+        f"{len(rows):,} rows: {report.compared:,} documents and days compared, {report.values:,} values "
+        f"equal, {report.differences} differ ({time.monotonic() - start:.0f} s)"
+    )
 
-    compared: int = 0
-    fields: int = 0
-    differences: list[str] = field(default_factory=list)
+
+class _Report:
+    """Counts what was compared, and prints differences."""
+
+    def __init__(self) -> None:
+        self.compared = self.values = self.differences = 0
 
     def compare(self, name: str, seen: Any, expected: Any) -> None:
-        """Compare one document, or the rows of a day, with the expected value."""
         self.compared += 1
         if seen == expected:
-            self.fields += _count(expected)
+            self.values += _count(expected)
         else:
-            self.differences.append(f"{name}: {_first_difference(seen, expected, '')}")
+            self.differences += 1
+            console.print(f"{name}: {_first_difference(seen, expected, '')}", markup=False)
 
 
 def _count(value: Any) -> int:
     if isinstance(value, dict):
         return sum(map(_count, value.values()))
-    if isinstance(value, list | tuple):
-        return sum(map(_count, value))
-    return 1
+    return sum(map(_count, value)) if isinstance(value, list | tuple) else 1
 
 
 def _first_difference(seen: Any, expected: Any, path: str) -> str:
+    members: Sequence[Any] = ()
     if isinstance(seen, dict) and isinstance(expected, dict) and seen.keys() == expected.keys():
-        for name, value in expected.items():
-            if seen[name] != value:
-                return _first_difference(seen[name], value, f"{path}/{name}")
-    both_lists = isinstance(seen, list) and isinstance(expected, list)
-    if both_lists and len(seen) == len(expected):
-        for index, (one, other) in enumerate(zip(seen, expected, strict=True)):
-            if one != other:
-                return _first_difference(one, other, f"{path}/{index}")
+        members = list(expected)
+    elif isinstance(seen, list) and isinstance(expected, list) and len(seen) == len(expected):
+        members = range(len(expected))
+    for member in members:
+        if seen[member] != expected[member]:
+            return _first_difference(seen[member], expected[member], f"{path}/{member}")
     return f"at {path or '/'} is {seen!r:.200}, expected {expected!r:.200}"
 
 
-def read_rows(directory: Path, report: Report, *, tenant: UUID) -> list[oracle.Row]:
-    """Return the oracle's rows of all days. Compare the rows of each day with its file."""
-    from bench.stored import read_day_file  # noqa: PLC0415  # needs Django
+# The oracle's ------------------------------------------------------------------------------------
 
-    rows: list[oracle.Row] = []
-    folders = sorted(path for path in (directory / "logs").glob("*/*/*") if path.is_dir())
-    for folder in track(folders, "Raw files to rows", console=console):
+
+def _compare_rows(directory: Path, report: _Report, *, tenant: UUID) -> Iterator[oracle.Row]:
+    """Compare the rows of each day with its file. Yield the columns of all rows that documents need."""
+    for folder in sorted(path for path in (directory / "logs").glob("*/*/*") if path.is_dir()):
         day = date(*map(int, folder.parts[-3:]))
         files = {f"{path.parent.name}/{path.name}": path.read_bytes() for path in folder.glob("*/*.json")}
-        of_day = oracle.read_day(files, day)
-        if not of_day:
-            continue
-        names, stored = read_day_file(tenant=tenant, day=day)
-        report.compare(
-            f"rows of {day}", stored, [tuple(row[name] for name in names) for row in _ordered(of_day)]
-        )
-        rows += [{name: _interned(row[name]) for name in _NEEDED} for row in of_day]
-    return rows
+        rows = oracle.read_day(files, day)
+        # As in the file: by time; rows of the same time and ``logId`` by object key, backwards.
+        ordered = list(reversed(rows))
+        ordered.sort(key=lambda row: (row["timestamp"] or 0, (row["logId"] or "").encode()))
+        names = [*(column.name for column in COLUMNS), "hour"]
+        expected = [tuple(row[name] for name in names) for row in ordered]
+        report.compare(f"rows of {day}", _stored_rows(tenant, day), expected)
+        for row in rows:
+            yield {name: intern(row[name]) if isinstance(row[name], str) else row[name] for name in _NEEDED}
 
 
-def _ordered(rows: Sequence[oracle.Row]) -> list[oracle.Row]:
-    """Sort as in the file: by time; rows of the same time and ``logId`` by object key, backwards."""
-    ordered = list(rows[::-1])
-    ordered.sort(key=lambda row: (row["timestamp"] or 0, (row["logId"] or "").encode()))
-    return ordered
-
-
-def _interned(value: Any) -> Any:
-    return intern(value) if isinstance(value, str) else value
-
-
-def tenant_documents(rows: list[oracle.Row], *, tenant: UUID) -> Iterator[tuple[str, str, Any]]:
-    """Yield kind, period and expected content of every document of the tenant."""
+def _documents(rows: list[oracle.Row], *, tenant: str) -> Iterator[tuple[Kind, str, Any]]:
+    """Yield kind, period and content of the documents that tenants and users have."""
     for day, of_day in sorted(oracle.by(rows, "day").items()):
-        yield "day", day, oracle.day_document(of_day)
+        yield Kind.DAY, day, oracle.day_document(of_day)
     for month in sorted({row["day"][:7] for row in rows}):
         of_month = [row for row in rows if row["day"].startswith(month)]
-        yield "month", month, oracle.month_document(of_month, int(month[5:]))
+        yield Kind.MONTH, month, oracle.month_document(of_month, int(month[5:]))
+    for year in sorted({row["day"][:4] for row in rows}):
+        yield Kind.YEAR, year, oracle.year_document(rows, tenant=tenant, year=int(year))
+
+
+def _tenant_documents(rows: list[oracle.Row], *, tenant: str) -> Iterator[tuple[Kind, str, Any]]:
+    yield from _documents(rows, tenant=tenant)
     for year in sorted({row["day"][:4] for row in rows}):
         of_year = [row for row in rows if row["day"].startswith(year)]
-        yield "year", year, oracle.year_document(rows, tenant=str(tenant), year=int(year))
-        yield "rules", year, oracle.rules_document(of_year)
-        yield "opportunities", year, oracle.opportunities_document(of_year)
-    yield "users", "", oracle.users_document(rows, tenant=str(tenant))
+        yield Kind.RULES, year, oracle.rules_document(of_year)
+        yield Kind.OPPORTUNITIES, year, oracle.opportunities_document(of_year)
+    yield Kind.USERS, "", oracle.users_document(rows, tenant=tenant)
 
 
-def user_documents(mine: list[oracle.Row], *, tenant: UUID) -> Iterator[tuple[str, Any]]:
-    """Yield period and expected content of every document of the user whose rows are ``mine``."""
-    for day, of_day in sorted(oracle.by(mine, "day").items()):
-        yield day, oracle.day_document(of_day)
-    for month in sorted({row["day"][:7] for row in mine}):
-        of_month = [row for row in mine if row["day"].startswith(month)]
-        yield month, oracle.month_document(of_month, int(month[5:]))
-    for year in sorted({row["day"][:4] for row in mine}):
-        yield year, oracle.year_document(mine, tenant=str(tenant), year=int(year))
-
-
-def choose_users(rows: list[oracle.Row], *, count: int) -> dict[str, list[oracle.Row]]:
+def _choose_users(rows: list[oracle.Row], *, count: int) -> dict[str, list[oracle.Row]]:
     """Return the rows of the busiest users and of a sample of others. The sample is always the same."""
     users = oracle.by(rows, "userName")
     ranked = sorted(users, key=lambda user: (-len(users[user]), user))
@@ -146,52 +140,42 @@ def choose_users(rows: list[oracle.Row], *, count: int) -> dict[str, list[oracle
     return {user: users[user] for user in (*busiest, *sample)}
 
 
-def check(directory: Path, *, tenant: UUID, users: int) -> Report:
-    """Compare everything, and return the report."""
-    from bench.stored import read_tenant_document, read_user_document, stored_periods  # noqa: PLC0415
-
-    report = Report()
-    rows = read_rows(directory, report, tenant=tenant)
-    console.print(f"{len(rows):,} rows")
-    expected = set()
-    for kind, period, content in track(
-        list(tenant_documents(rows, tenant=tenant)), "Documents of the tenant", console=console
-    ):
-        expected.add((kind, period))
-        seen = read_tenant_document(tenant=tenant, kind=kind, period=period)
-        report.compare(f"{kind} {period}", seen, content)
-    report.compare("periods of stored documents", stored_periods(tenant=tenant), expected)
-    for user, mine in track(choose_users(rows, count=users).items(), "Documents of users", console=console):
-        for period, content in user_documents(mine, tenant=tenant):
-            seen = read_user_document(tenant=tenant, user=user, period=period)
-            report.compare(f"user {user!r} {period}", seen, content)
-    return report
+# The service's -----------------------------------------------------------------------------------
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("directory", type=Path, metavar="DIR", help="the folder above logs/YYYY/MM/DD/HH/")
-    parser.add_argument("--tenant", type=UUID, required=True, metavar="ID")
-    parser.add_argument("--users", type=int, default=50, help="users whose documents are compared (50)")
-    options = parser.parse_args()
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tenantadmin.settings")
-    var_dir = Path(os.environ.get("VAR_DIR") or "var").resolve()
-    needs = embedded.find_needs(os.environ)
-    servers = embedded.running(var_dir, database=needs.database, redis=needs.redis)
-    with servers if needs.database or needs.redis else nullcontext():
-        import django  # noqa: PLC0415  # reads the environment
-
-        django.setup()
-        start = time.monotonic()
-        report = check(options.directory, tenant=options.tenant, users=options.users)
-    for difference in report.differences[:_MAX_SHOWN]:
-        console.print(difference, markup=False)
-    console.print(
-        f"{report.compared:,} documents and days compared, {report.fields:,} values equal, "
-        f"{len(report.differences)} differ ({time.monotonic() - start:.0f} s)"
-    )
-    sys.exit(bool(report.differences))
+def _stored_rows(tenant: UUID, day: date) -> list[tuple[Any, ...]]:
+    partition = Partition.objects.filter(tenant_id=tenant, day=day).first()
+    if partition is None or not partition.file:
+        return []
+    store = default_store()
+    columns = ", ".join(f'"{column.name}"' for column in COLUMNS)
+    files = [store.uri(key) for key in partition.files]
+    with duckdb.connect() as connection:
+        attach_store(connection, store)
+        return connection.execute(f"SELECT {columns}, _hour FROM read_parquet(?)", [files]).fetchall()
 
 
-if __name__ == "__main__":
-    main()
+def _tenant_document(tenant: UUID, kind: Kind, period: str) -> Any:
+    """Return a stored document without what the oracle cannot know: its time, and advice in words."""
+    stored = read_document(tenant=tenant, kind=kind, period=period)
+    if stored is None:
+        return None
+    if stored.file:
+        with default_store().open(stored.file) as file:
+            content = json.load(file)
+    else:
+        content = json.loads(stored.body)
+    content.pop("generatedAt", None)
+    if kind == Kind.OPPORTUNITIES:
+        for entry in (entry for entries in content.values() for entry in entries):
+            del entry["suggestedAction"]
+    return content
+
+
+def _user_document(tenant: UUID, user: str, period: str) -> Any:
+    source = find_user_source(tenant=tenant, user=user, period=period)
+    document = None if source is None else user_document(default_store(), source)
+    if document is None or isinstance(document, bytes):
+        return document and json.loads(document)
+    with document:
+        return json.load(document)

@@ -1,15 +1,15 @@
-"""Shared code of the benchmarks: their own servers, granian as in production, a load generator, tables."""
+"""Shared by the benchmarks: servers, requests over kept connections, times of works in turn, tables."""
 
 from __future__ import annotations
 
 import contextlib
+import http.client
 import multiprocessing
 import os
 import shutil
 import socket
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from dataclasses import dataclass
@@ -25,20 +25,10 @@ from tenantadmin.run.serve.address import Address
 from tenantadmin.run.serve.web import web_command
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Iterator, Sequence
 
 ROOT = Path(__file__).resolve().parent.parent
-console = Console()
-
-
-@dataclass(frozen=True, slots=True)
-class Rate:
-    """The result of a load: requests per second, and latency in ms at the median and the 95th percentile."""
-
-    per_second: float
-    p50_ms: float
-    p95_ms: float
+console = Console(width=110)
 
 
 @contextlib.contextmanager
@@ -58,13 +48,14 @@ def environment() -> Iterator[Path]:
         JWT_PRIVATE_KEY=new_signing_key(),
         PUBLIC_BASE_URL="http://127.0.0.1",
         EMAIL_URL="",
+        STAFF_SECOND_FACTOR="false",
         DJANGO_SETTINGS_MODULE="bench.settings",
         BENCH_BARE_DIR=str(directory / "bare"),
         LOG_LEVEL="WARNING",
         TENANTADMIN_SUPERVISED="1",
     )
     try:
-        import django  # noqa: PLC0415  # needs the environment above
+        import django  # noqa: PLC0415 - reads the environment
         from django.core.management import call_command  # noqa: PLC0415
 
         django.setup()
@@ -75,41 +66,18 @@ def environment() -> Iterator[Path]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def granian(*, workers: int = 1, threads: int = 4) -> AbstractContextManager[int]:
-    """Serve the application as in production. Yields the port."""
-    port = _free_port()
-    return _serve(port, web_command(Address("127.0.0.1", port), workers=workers), threads=threads)
-
-
-def granian_wsgi(*, threads: int = 4) -> AbstractContextManager[int]:
-    """Serve Django's WSGI application by granian itself, with one worker. Yields the port."""
-    port = _free_port()
-    command = [
-        sys.executable,
-        "-m",
-        "granian",
-        "--interface",
-        "wsgi",
-        "--host",
-        "127.0.0.1",
-        "--port",
-        str(port),
-    ]
-    command += ["--blocking-threads", str(threads), "--http", "1", "--no-ws", "tenantadmin.wsgi:application"]
-    return _serve(port, command, threads=threads)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+# Requests ----------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
-def _serve(port: int, command: Sequence[str], *, threads: int) -> Iterator[int]:
-    environment = {**os.environ, "WEB_THREADS": str(threads)}
-    server = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
+def granian(*, workers: int = 1, threads: int = 4) -> Iterator[int]:
+    """Serve the application as in production. Yield the port."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    command = web_command(Address("127.0.0.1", port), workers=workers)
+    variables = {**os.environ, "WEB_THREADS": str(threads)}
+    server = subprocess.Popen(command, cwd=ROOT, env=variables, stdout=subprocess.DEVNULL)
     try:
         _wait_for(port, server)
         yield port
@@ -128,79 +96,117 @@ def _wait_for(port: int, server: subprocess.Popen[bytes]) -> None:
     raise RuntimeError("granian does not answer")
 
 
-def get_request(path: str, headers: Mapping[str, str] | None = None) -> bytes:
-    """Return the bytes of a GET request."""
-    lines = [f"GET {path} HTTP/1.1", "Host: 127.0.0.1", *(f"{k}: {v}" for k, v in (headers or {}).items())]
-    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    body: bytes
+    etag: str
 
 
-def measure_rate(
-    port: int, request: bytes, *, expect: int = 200, seconds: float = 4.0, connections: int = 4
-) -> Rate:
-    """Send ``request`` over kept-alive connections, one per process, each as fast as responses come."""
-    with multiprocessing.get_context("spawn").Pool(connections) as pool:
-        pool.starmap(_send, [(port, request, expect, 0.5)] * connections)  # warm up
-        latencies = sorted(
-            value
-            for part in pool.starmap(_send, [(port, request, expect, seconds)] * connections)
-            for value in part
-        )
-    return Rate(
-        per_second=len(latencies) / seconds,
-        p50_ms=latencies[len(latencies) // 2] * 1000,
-        p95_ms=latencies[int(len(latencies) * 0.95)] * 1000,
-    )
+class Caller:
+    """An API client with a token and one kept connection, for one thread."""
+
+    def __init__(self, port: int, token: str) -> None:
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+
+    def send(self, method: str, path: str, body: str | None = None) -> Answer:
+        self._connection.request(method, path, body, self._headers)
+        answer = self._connection.getresponse()
+        return Answer(answer.status, answer.read(), answer.headers.get("ETag", ""))
+
+    def get(self, path: str) -> Answer:
+        """Raises RuntimeError if the status is not 200."""
+        answer = self.send("GET", path)
+        if answer.status != 200:
+            raise RuntimeError(f"{path} answered {answer.status}: {answer.body[:300]!r}")
+        return answer
 
 
-RATE_COLUMNS = ("request", "real /s", "bare /s", "ratio", "p50 ms", "p95 ms")
+def measure_rate(port: int, path: str, *, seconds: int, status: int = 200, **headers: str) -> float:
+    """Return the GET requests per second over four kept connections, each in a process of its own."""
+    lines = [f"GET {path} HTTP/1.1", "Host: 127.0.0.1"]
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    request = ("\r\n".join(lines) + "\r\n\r\n").encode()
+    with multiprocessing.get_context("spawn").Pool(4) as pool:
+        pool.starmap(_send, [(port, request, status, 0.5)] * 4)  # warm up
+        return sum(pool.starmap(_send, [(port, request, status, seconds)] * 4)) / seconds
 
 
-def compare_rates(port: int, title: str, *, real: bytes, bare: bytes, rounds: int = 5) -> list[object]:
-    """Send two requests in turn. Return a row of `RATE_COLUMNS` with medians of all rounds.
-
-    In turn, because other load on the machine changes during the measurement.
-    """
-    pairs = [
-        (measure_rate(port, real, seconds=2), measure_rate(port, bare, seconds=2)) for _ in range(rounds)
-    ]
-    ratio = statistics.median(one.per_second / other.per_second for one, other in pairs)
-    reals, bares = zip(*pairs, strict=True)
-    return [
-        title,
-        statistics.median(rate.per_second for rate in reals),
-        statistics.median(rate.per_second for rate in bares),
-        ratio,
-        statistics.median(rate.p50_ms for rate in reals),
-        statistics.median(rate.p95_ms for rate in reals),
-    ]
-
-
-def _send(port: int, request: bytes, expect: int, seconds: float) -> list[float]:
-    latencies = []
-    expected = f"HTTP/1.1 {expect} ".encode()
+def _send(port: int, request: bytes, status: int, seconds: float) -> int:
+    """Send a request again and again, each as soon as the last is answered. Return how often."""
+    count = 0
+    expected = f"HTTP/1.1 {status} ".encode()
     with socket.create_connection(("127.0.0.1", port)) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         reader = connection.makefile("rb")
         end = time.perf_counter() + seconds
-        while (start := time.perf_counter()) < end:
+        while time.perf_counter() < end:
             connection.sendall(request)
-            status = reader.readline()
-            if not status.startswith(expected):
-                raise RuntimeError(f"answered {status!r} to {request[:80]!r}")
+            first = reader.readline()
+            if not first.startswith(expected):
+                raise RuntimeError(f"answered {first!r} to {request[:80]!r}")
             length = 0
             while (line := reader.readline()) != b"\r\n":
                 if line.lower().startswith(b"content-length:"):
                     length = int(line[15:])
             reader.read(length)
-            latencies.append(time.perf_counter() - start)
-    return latencies
+            count += 1
+    return count
 
 
-def show(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print a table. The first column is aligned left, the others right."""
+# Times and tables --------------------------------------------------------------------------------
+
+
+def time_of(work: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
+    """Return what one call takes, in ms."""
+    start = clock()
+    work()
+    return (clock() - start) * 1000
+
+
+def times_in_turn(
+    *works: Callable[[], object], runs: int, clock: Callable[[], float] = time.perf_counter
+) -> list[list[float]]:
+    """Return the times of each work in ms. The works run in turn, so that other load slows all of them."""
+    rounds = [[time_of(work, clock) for work in works] for _ in range(runs)]
+    return [list(times) for times in zip(*rounds, strict=True)]
+
+
+def medians_in_turn(
+    *works: Callable[[], object], runs: int, clock: Callable[[], float] = time.perf_counter
+) -> list[float]:
+    """As `times_in_turn`; return the median of each work."""
+    return [statistics.median(times) for times in times_in_turn(*works, runs=runs, clock=clock)]
+
+
+def p95(times: Sequence[float]) -> float:
+    return statistics.quantiles(times, n=20, method="inclusive")[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A figure beside the practical limit of the same run, and the ratio that is the goal."""
+
+    work: str
+    figure: float
+    beside: str
+    limit: float
+    goal: float | None = None
+
+
+def show(title: str, unit: str, rows: Sequence[Compared]) -> None:
+    """Print a table of figures and ratios."""
     table = Table(title=title, title_justify="left")
-    for index, name in enumerate(header):
-        table.add_column(name, justify="left" if index == 0 else "right")
+    for name in ("work", unit, "beside", unit, "ratio", "goal"):
+        table.add_column(name, justify="right" if name in (unit, "ratio", "goal") else "left")
     for row in rows:
-        table.add_row(*(f"{cell:,.2f}" if isinstance(cell, float) else str(cell) for cell in row))
+        table.add_row(
+            row.work,
+            f"{row.figure:,.2f}",
+            row.beside,
+            f"{row.limit:,.2f}",
+            f"{row.figure / row.limit:,.2f}",
+            "" if row.goal is None else f"{row.goal:g}",
+        )
     console.print(table)

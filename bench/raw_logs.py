@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from typing import TYPE_CHECKING
 
@@ -47,20 +46,6 @@ def write_objects(root: Path, *, tenant: UUID, day: date, entries: int, seed: in
         _write(root / f"{day_prefix(tenant, day)}{hour:02}/{name}.json", line)
         size += len(line)
     return size
-
-
-def concatenate(folder: Path, target: Path) -> None:
-    """Write the files of a folder into one, a line each: the least work that reads all of them."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    bodies = []
-    with os.scandir(descriptor) as items:
-        names = sorted(item.name for item in items)
-    for name in names:
-        file = os.open(name, os.O_RDONLY, dir_fd=descriptor)
-        bodies.append(os.read(file, 1 << 20))
-        os.close(file)
-    os.close(descriptor)
-    target.write_bytes(b"\n".join(bodies))
 
 
 def make_lines(*, day: date, entries: int, seed: int) -> Iterator[tuple[int, str, bytes]]:

@@ -32,7 +32,7 @@ _MIN_MEAN_RUN: Final = 16
 _COLUMNS_WITHOUT_DICTIONARY: Final = frozenset(
     {"timestamp", "responseSize", "cacheExpiresAt", "logId", "queryId", "operationId"}
 )
-#: With a Bloom filter for it, a look-up by ``logId`` takes a quarter of the time: `docs/performance.md`.
+#: With a Bloom filter for it, a look-up by ``logId`` takes a quarter of the time: decision 15.
 _LOOK_UP_COLUMN: Final = "logId"
 #: Rows that are taken from the batches in one step.
 _ROWS_PER_STEP: Final = 20_480

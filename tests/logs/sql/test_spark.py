@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.bench_sql import _QUERIES as QUERIES
+from bench.bench_sql import QUERIES
 from logs.sql.cancellation import Cancellation
 from logs.sql.choosing import ChoosingEngine
 from logs.sql.errors import QueryCancelled, QueryFailed, QueryRejected, QueryTimeout
