@@ -3,44 +3,69 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta
 
 from accounts.cursors import cut_page, read_cursor, write_cursor
 from accounts.tenants.listing import require_live_tenant
 from rules.models import CacheMetadata
 from tenantadmin.lib.core.errors import Detail, NotFound, ValidationFailed
-from tenantadmin.lib.core.timestamps import format_timestamp, now
+from tenantadmin.lib.core.structs import JsonStruct
+from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from uuid import UUID
-
-#: Members that are kept in the JSON column, in the order of the contract: before the times, and after them.
-_FIRST_MEMBERS: Final = ("queryHash", "statement", "sizeBytes", "rowCount")
-_LAST_MEMBERS: Final = ("hitCount", "tables", "tags")
 
 
 class CacheMetadataNotFound(NotFound):
     message = "There is no metadata for this cache key."
 
 
-def metadata_as_json(row: CacheMetadata) -> dict[str, Any]:
-    """Return the contract's CacheMetadata; absent members stay absent."""
+_LargeCount: TypeAlias = Annotated[int, Meta(ge=0, le=2**53, extra_json_schema={"format": "int64"})]
+
+
+class CacheMetadataDocument(JsonStruct):
+    """Cache metadata as stored."""
+
+    tenant_id: UUID
+    cache_key: str
+    rule_id: str
+    query_hash: str | None = None
+    statement: str | None = None
+    size_bytes: _LargeCount | None = None
+    row_count: _LargeCount | None = None
+    created_at: Timestamp
+    expires_at: Timestamp | None = None
+    last_accessed_at: Timestamp | None = None
+    hit_count: _LargeCount | None = None
+    tables: list[str] | None = None
+    tags: dict[str, Any] | None = None
+
+
+#: Members that have a column of their own. The other members are kept in a JSON column.
+_COLUMNS: Final = frozenset({"tenantId", "cacheKey", "ruleId", "createdAt", "expiresAt", "lastAccessedAt"})
+
+
+def describe_metadata(row: CacheMetadata) -> CacheMetadataDocument:
     times = {"expiresAt": row.expires_at, "lastAccessedAt": row.last_accessed_at}
-    document = row.document
-    return {
-        "tenantId": str(row.tenant_id),
-        "cacheKey": row.cache_key,
-        "ruleId": row.rule_id,
-        **{name: document[name] for name in _FIRST_MEMBERS if name in document},
-        "createdAt": format_timestamp(row.created_at),
-        **{name: format_timestamp(time) for name, time in times.items() if time is not None},
-        **{name: document[name] for name in _LAST_MEMBERS if name in document},
-    }
+    return msgspec.convert(
+        {
+            **row.document,
+            "tenantId": row.tenant_id,
+            "cacheKey": row.cache_key,
+            "ruleId": row.rule_id,
+            "createdAt": format_timestamp(row.created_at),
+            **{name: format_timestamp(time) for name, time in times.items() if time is not None},
+        },
+        CacheMetadataDocument,
+    )
 
 
-def read_metadata(tenant_id: UUID, cache_key: str) -> dict[str, Any]:
-    """Return the metadata of a cache key as JSON.
+def read_metadata(tenant_id: UUID, cache_key: str) -> CacheMetadataDocument:
+    """Return the metadata of a cache key.
 
     Raises:
         TenantNotFound, CacheMetadataNotFound: there is no such live tenant or no metadata.
@@ -51,7 +76,7 @@ def read_metadata(tenant_id: UUID, cache_key: str) -> dict[str, Any]:
     if row is None:
         require_live_tenant(tenant_id)
         raise CacheMetadataNotFound
-    return metadata_as_json(row)
+    return describe_metadata(row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +105,8 @@ def list_metadata(tenant_id: UUID, *, rule_id: str | None, limit: int, cursor: s
     return MetadataPage(page, write_cursor([page[-1].cache_key]) if more else None)
 
 
-def write_metadata(tenant_id: UUID, cache_key: str, document: Mapping[str, Any]) -> dict[str, Any]:
-    """Create or replace the metadata of a cache key and return it as JSON.
+def write_metadata(tenant_id: UUID, cache_key: str, document: Mapping[str, Any]) -> CacheMetadataDocument:
+    """Create or replace the metadata of a cache key and return it.
 
     Raises:
         TenantNotFound: there is no such live tenant.
@@ -93,7 +118,7 @@ def write_metadata(tenant_id: UUID, cache_key: str, document: Mapping[str, Any])
     require_live_tenant(tenant_id)
     row = _make_row(tenant_id, cache_key, document)
     _save([row])
-    return metadata_as_json(row)
+    return describe_metadata(row)
 
 
 def write_many(tenant_id: UUID, documents: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -151,7 +176,7 @@ def _make_row(tenant_id: UUID, cache_key: str, document: Mapping[str, Any]) -> C
         created_at=document.get("createdAt") or now(),
         expires_at=document.get("expiresAt"),
         last_accessed_at=document.get("lastAccessedAt"),
-        document={name: document[name] for name in (*_FIRST_MEMBERS, *_LAST_MEMBERS) if name in document},
+        document={name: value for name, value in document.items() if name not in _COLUMNS},
     )
 
 

@@ -6,10 +6,13 @@ A draft is published by the function that writes every ruleset (`rules.write.wri
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+from uuid import UUID
 
+import msgspec
 from django.conf import settings
 from django.db import transaction
+from msgspec import Meta
 
 from accounts.events import record_event
 from accounts.models.events import EventKind
@@ -18,18 +21,18 @@ from accounts.revisions import DocumentHistory, read_pair
 from accounts.tenants.errors import TenantNotFound
 from rules.diff import RulesDiff, diff_rules
 from rules.language import complete_rule
-from rules.lint import lint_write
+from rules.lint import lint_write, report_lint
 from rules.markers import active_marker_targets
 from rules.models import RuleDraft, Ruleset
 from rules.ruleset import RulesetState, read_ruleset
 from rules.write import write_ruleset
 from tenantadmin.lib.core.errors import BadRequest, Conflict, NotFound, ValidationFailed
 from tenantadmin.lib.core.rendering import strong_etag
-from tenantadmin.lib.core.timestamps import format_timestamp, now
+from tenantadmin.lib.core.structs import Count, JsonStruct, free_form, schema_ref
+from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
-    from uuid import UUID
 
 
 class DraftNotFound(NotFound):
@@ -55,6 +58,30 @@ class BaseMoved(Conflict):
         )
 
 
+class DraftHead(JsonStruct):
+    """A draft without its rules."""
+
+    draft_id: UUID
+    tenant_id: UUID
+    name: str
+    base_seq: Annotated[Count, Meta(description="The revision that the draft changes.")]
+    lint: Annotated[
+        dict[str, Any],
+        schema_ref("RuleLintResult"),
+        Meta(description="Of the last write of the draft."),
+    ]
+    created_at: Timestamp
+    created_by: str
+    modified_at: Timestamp
+    modified_by: str
+
+
+class DraftDocument(DraftHead):
+    """A ruleset that is not published."""
+
+    rules: list[Annotated[dict[str, Any], free_form()] | None]
+
+
 @dataclass(frozen=True, slots=True)
 class DraftDiff:
     """What publishing a draft would change, and the rules that both the draft and others have changed."""
@@ -70,24 +97,22 @@ def draft_etag(draft: RuleDraft) -> str:
     return strong_etag("draft", draft.pk, draft.version)
 
 
-def draft_as_json(draft: RuleDraft) -> dict[str, Any]:
-    """Return the contract's draft."""
-    return {**draft_head(draft), "rules": draft.rules}
+def describe_head(draft: RuleDraft) -> DraftHead:
+    return DraftHead(
+        draft_id=draft.pk,
+        tenant_id=draft.tenant_id,
+        name=draft.name,
+        base_seq=draft.base_seq,
+        lint=draft.lint,
+        created_at=format_timestamp(draft.created_at),
+        created_by=draft.created_by,
+        modified_at=format_timestamp(draft.modified_at),
+        modified_by=draft.modified_by,
+    )
 
 
-def draft_head(draft: RuleDraft) -> dict[str, Any]:
-    """Return the contract's draft without its rules."""
-    return {
-        "draftId": str(draft.pk),
-        "tenantId": str(draft.tenant_id),
-        "name": draft.name,
-        "baseSeq": draft.base_seq,
-        "lint": draft.lint,
-        "createdAt": format_timestamp(draft.created_at),
-        "createdBy": draft.created_by,
-        "modifiedAt": format_timestamp(draft.modified_at),
-        "modifiedBy": draft.modified_by,
-    }
+def describe_draft(draft: RuleDraft) -> DraftDocument:
+    return DraftDocument(**msgspec.structs.asdict(describe_head(draft)), rules=draft.rules)
 
 
 def list_drafts(tenant_id: UUID) -> list[RuleDraft]:
@@ -290,12 +315,13 @@ def _base_seq(document: Mapping[str, Any], current: RulesetState, *, default: in
 
 def _lint(rules: Sequence[Any], current: RulesetState) -> dict[str, object]:
     """Return what lint says of publishing the rules now, as JSON."""
-    return lint_write(
+    result = lint_write(
         {"rules": rules},
         stored_rules=current.rules,
         active_marker_targets=active_marker_targets(current.tenant_id),
         confirmed=(),
-    ).as_json()
+    )
+    return dict(msgspec.to_builtins(report_lint(result)))
 
 
 def _complete(rules: Sequence[Any]) -> list[dict[str, object]]:

@@ -4,20 +4,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tenantadmin.lib.core.errors import Detail, ValidationFailed
+import msgspec
+
+from rules.lint import FindingDocument, report_lint
+from tenantadmin.lib.core.errors import Detail, ErrorBody, ValidationFailed
 
 if TYPE_CHECKING:
     from rules.lint import GrosslyMalformed, LintResult
 
 
+class RulesetRefusal(ErrorBody):
+    """The error body. If lint refused the ruleset, the same object holds the lint result."""
+
+    valid: bool | None = None
+    errors: list[FindingDocument] | None = None
+    warnings: list[FindingDocument] | None = None
+
+
 class RulesetRejected(ValidationFailed):
-    """Lint found errors. The answer is the error body and the lint result in one object."""
+    """Lint found errors. The answer is a `RulesetRefusal` with the lint result."""
 
     def __init__(self, result: LintResult) -> None:
         count = len(result.errors)
         super().__init__(
             f"The ruleset has {count} blocking {'error' if count == 1 else 'errors'}.",
-            extra=result.as_json(),
+            extra=msgspec.structs.asdict(report_lint(result)),
         )
 
 

@@ -6,15 +6,18 @@ Contract: Cache metadata and markers.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
+from uuid import UUID
 
+import msgspec
 from django.db.models import Count, F, Q, Sum
 from django.db.models.functions import Extract
+from msgspec import Meta
 
 from accounts.access.scopes import Scope
 from accounts.tenants.listing import require_live_tenant
 from accounts.tenants.stamps import newest_settled, settled_before
-from rules.markers import marker_as_json, with_superseded
+from rules.markers import MarkerDocument, describe_marker, with_superseded
 from rules.models import Marker
 from tenantadmin.lib.core.rendering import strong_etag
 from tenantadmin.lib.core.timestamps import now
@@ -22,7 +25,6 @@ from tenantadmin.lib.core.timestamps import now
 if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Iterator
-    from uuid import UUID
 
     from django.db.models import QuerySet
 
@@ -41,16 +43,25 @@ class MarkerFilter:
     target_rule_id: str | None = None
 
 
+class FeedMarker(MarkerDocument):
+    """A marker of one of the tenants."""
+
+    component = "FeedMarker"
+
+    tenant_id: UUID
+    deleted: Annotated[bool, Meta(description="It no longer counts.")]
+
+
 @dataclass(frozen=True, slots=True)
 class MarkerList:
-    """A list of markers as JSON, newest first; iterating it reads the database.
+    """A list of markers, newest first; iterating it reads the database.
 
     ``generated_at`` is a safe ``since`` for the next poll.
     """
 
     etag: str
     generated_at: Timestamp
-    markers: Iterator[dict[str, Any]]
+    markers: Iterator[Any]
 
 
 def list_markers(tenant_id: UUID, asked: MarkerFilter) -> MarkerList:
@@ -67,7 +78,7 @@ def list_markers(tenant_id: UUID, asked: MarkerFilter) -> MarkerList:
         wanted &= is_active if asked.status == "active" else ~is_active
     if asked.target_rule_id is not None:
         wanted &= Q(target_rule_id=asked.target_rule_id)
-    return _read(scope, wanted, asked, _as_json)
+    return _read(scope, wanted, asked, _describe)
 
 
 def read_feed(principal: Principal, *, since: dt.datetime | None) -> MarkerList:
@@ -81,10 +92,10 @@ def read_feed(principal: Principal, *, since: dt.datetime | None) -> MarkerList:
         tenant__deleted_at__isnull=True,
     )
     wanted = Q() if since is not None else Q(removed_at__isnull=True, expires_at__gt=now())
-    return _read(scope, wanted, MarkerFilter(since=since), _feed_as_json)
+    return _read(scope, wanted, MarkerFilter(since=since), _describe_in_feed)
 
 
-def _read(scope: QuerySet[Marker], wanted: Q, asked: MarkerFilter, as_json: Any) -> MarkerList:
+def _read(scope: QuerySet[Marker], wanted: Q, asked: MarkerFilter, describe: Any) -> MarkerList:
     settled = settled_before()
     generated_at = newest_settled(scope, "changed_at", settled=settled, since=asked.since)
     rows = scope.filter(wanted)
@@ -100,17 +111,17 @@ def _read(scope: QuerySet[Marker], wanted: Q, asked: MarkerFilter, as_json: Any)
     return MarkerList(
         etag=strong_etag("markers", asked, generated_at, *state.values()),
         generated_at=generated_at,
-        markers=map(as_json, newest_first.iterator(chunk_size=_CHUNK)),
+        markers=map(describe, newest_first.iterator(chunk_size=_CHUNK)),
     )
 
 
-def _as_json(marker: Any) -> dict[str, Any]:
-    return marker_as_json(marker, superseded=marker.superseded)
+def _describe(marker: Any) -> MarkerDocument:
+    return describe_marker(marker, superseded=marker.superseded)
 
 
-def _feed_as_json(marker: Any) -> dict[str, Any]:
-    return {
-        "tenantId": str(marker.tenant_id),
-        **_as_json(marker),
-        "deleted": marker.removed_at is not None,
-    }
+def _describe_in_feed(marker: Any) -> FeedMarker:
+    return FeedMarker(
+        **msgspec.structs.asdict(_describe(marker)),
+        tenant_id=marker.tenant_id,
+        deleted=marker.removed_at is not None,
+    )

@@ -9,10 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
+import msgspec
 from django.db import connection, transaction
 from django.db.models import Exists, Max, OuterRef, Q
+from msgspec import Meta
 
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.listing import require_live_tenant
@@ -20,7 +22,8 @@ from accounts.tenants.stamps import new_stamp
 from rules.language import read_rule
 from rules.models import Marker, Ruleset
 from tenantadmin.lib.core.errors import BadRequest, Detail, NotFound, ValidationFailed
-from tenantadmin.lib.core.timestamps import format_timestamp, now
+from tenantadmin.lib.core.structs import JsonStruct, sent_as
+from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -53,19 +56,34 @@ class NewMarker:
     invalidated_by: Mapping[str, Any] = field(default_factory=dict)
 
 
-def marker_as_json(marker: Marker, *, superseded: bool) -> dict[str, Any]:
-    """Return the contract's marker."""
-    return {
-        "markerId": marker.marker_id,
-        "targetRuleId": marker.target_rule_id,
-        "metadata": marker.metadata,
-        "invalidatedAt": format_timestamp(marker.invalidated_at),
-        "expiresAt": format_timestamp(marker.expires_at),
-        "ttlSeconds": marker.ttl_seconds,
-        "invalidatedBy": marker.invalidated_by,
-        "createdAt": format_timestamp(marker.created_at),
-        "superseded": superseded,
-    }
+class MarkerDocument(JsonStruct):
+    """An invalidation marker."""
+
+    component = "InvalidationMarker"
+
+    marker_id: str
+    target_rule_id: str
+    metadata: Annotated[dict[str, Any], sent_as("rules.serializers.markers.MarkerMetadata")]
+    invalidated_at: Timestamp
+    expires_at: Timestamp
+    ttl_seconds: Annotated[int, Meta(ge=1)]
+    invalidated_by: Annotated[dict[str, Any], sent_as("rules.serializers.markers.InvalidatedBy")]
+    created_at: Timestamp
+    superseded: Annotated[bool, Meta(description="The same rule has a newer marker.")]
+
+
+def describe_marker(marker: Marker, *, superseded: bool) -> MarkerDocument:
+    return MarkerDocument(
+        marker_id=marker.marker_id,
+        target_rule_id=marker.target_rule_id,
+        metadata=marker.metadata,
+        invalidated_at=format_timestamp(marker.invalidated_at),
+        expires_at=format_timestamp(marker.expires_at),
+        ttl_seconds=marker.ttl_seconds,
+        invalidated_by=marker.invalidated_by,
+        created_at=format_timestamp(marker.created_at),
+        superseded=superseded,
+    )
 
 
 def active_marker_targets(tenant_id: UUID) -> set[str]:
@@ -79,8 +97,8 @@ def active_marker_targets(tenant_id: UUID) -> set[str]:
     )
 
 
-def read_marker(tenant_id: UUID, marker_id: str) -> dict[str, Any]:
-    """Return a marker as JSON.
+def read_marker(tenant_id: UUID, marker_id: str) -> MarkerDocument:
+    """Return a marker.
 
     Raises:
         TenantNotFound, MarkerNotFound: there is no such live tenant or marker.
@@ -89,11 +107,11 @@ def read_marker(tenant_id: UUID, marker_id: str) -> dict[str, Any]:
     if marker is None:
         require_live_tenant(tenant_id)
         raise MarkerNotFound
-    return marker_as_json(marker, superseded=marker.superseded)
+    return describe_marker(marker, superseded=marker.superseded)
 
 
-def create_marker(tenant_id: UUID, new: NewMarker) -> dict[str, Any]:
-    """Create a marker by hand, which becomes the cutoff of its target rule. Return it as JSON.
+def create_marker(tenant_id: UUID, new: NewMarker) -> MarkerDocument:
+    """Create a marker by hand, which becomes the cutoff of its target rule. Return it.
 
     Raises:
         TenantNotFound: there is no such live tenant.
@@ -124,11 +142,11 @@ def create_marker(tenant_id: UUID, new: NewMarker) -> dict[str, Any]:
             },
         )
         marker.save()
-    return marker_as_json(marker, superseded=False)
+    return describe_marker(marker, superseded=False)
 
 
-def invalidate_targets(tenant_id: UUID, *, rule_id: str, statement: str) -> list[dict[str, Any]]:
-    """Create one marker for each target of a rule that fired, all or none. Return them as JSON.
+def invalidate_targets(tenant_id: UUID, *, rule_id: str, statement: str) -> list[MarkerDocument]:
+    """Create one marker for each target of a rule that fired, all or none. Return them.
 
     A disabled rule is accepted: it was enabled when the Gateway saw it fire.
 
@@ -160,11 +178,11 @@ def invalidate_targets(tenant_id: UUID, *, rule_id: str, statement: str) -> list
                 )
             )
         Marker.objects.bulk_create(markers)
-    return [marker_as_json(marker, superseded=False) for marker in markers]
+    return [describe_marker(marker, superseded=False) for marker in markers]
 
 
-def update_marker(tenant_id: UUID, marker_id: str, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge ``metadata`` and ``invalidatedBy`` of ``changes`` into a marker and return it as JSON.
+def update_marker(tenant_id: UUID, marker_id: str, changes: Mapping[str, Any]) -> MarkerDocument:
+    """Merge ``metadata`` and ``invalidatedBy`` of ``changes`` into a marker and return it.
 
     ``changes`` may hold the derived members too, with their present values.
 
@@ -180,12 +198,12 @@ def update_marker(tenant_id: UUID, marker_id: str, changes: Mapping[str, Any]) -
         if marker is None:
             raise MarkerNotFound
         superseded = with_superseded(Marker.objects.filter(pk=marker.pk)).get().superseded
-        _require_derived(changes, marker_as_json(marker, superseded=superseded))
+        _require_derived(changes, msgspec.to_builtins(describe_marker(marker, superseded=superseded)))
         marker.metadata = {**marker.metadata, **changes.get("metadata", {})}
         marker.invalidated_by = {**marker.invalidated_by, **changes.get("invalidatedBy", {})}
         marker.changed_at = new_stamp(Marker, "changed_at")
         marker.save(update_fields=["metadata", "invalidated_by", "changed_at"])
-    return marker_as_json(marker, superseded=superseded)
+    return describe_marker(marker, superseded=superseded)
 
 
 def delete_marker(tenant_id: UUID, marker_id: str) -> bool:

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
+from uuid import UUID
 
 from cachetools import LRUCache
+from msgspec import Meta
 
 from accounts.history import append_revision
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.tenants.documents import read_row, remove_row
 from accounts.tenants.errors import TenantNotFound
-from rules.diff import summarize_rules
+from rules.diff import StoredRule, summarize_rules
 from rules.models import RuleDraft, Ruleset
 from tenantadmin.lib.core.rendering import dump_json, strong_etag
-from tenantadmin.lib.core.timestamps import format_timestamp
+from tenantadmin.lib.core.structs import Count, JsonStruct
+from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp
 from tenantadmin.lib.database.prepared import PreparedQuery
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Sequence
-    from uuid import UUID
 
     from accounts.models import Tenant
 
@@ -29,6 +31,16 @@ if TYPE_CHECKING:
 #: Cache of rendered rulesets, at most 64 MiB. A cache-bust token never names two states of a ruleset.
 _rendered: LRUCache[tuple[UUID, str], bytes] = LRUCache(maxsize=64 * 2**20, getsizeof=len)
 _rendering = threading.Lock()
+
+
+class TenantRules(JsonStruct):
+    """A tenant's ruleset."""
+
+    tenant_id: UUID
+    cache_bust: Annotated[str, Meta(description="Opaque. Sorts as text and grows with every write.")]
+    seq: Count
+    modified_at: Timestamp
+    rules: Sequence[StoredRule]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +59,14 @@ class RulesetState:
     def etag(self) -> str:
         return _etag(self.tenant_id, self.cache_bust)
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the contract's TenantRules."""
-        return {
-            "tenantId": str(self.tenant_id),
-            "cacheBust": self.cache_bust,
-            "seq": self.seq,
-            "modifiedAt": format_timestamp(self.modified_at),
-            "rules": self.rules,
-        }
+    def document(self) -> TenantRules:
+        return TenantRules(
+            tenant_id=self.tenant_id,
+            cache_bust=self.cache_bust,
+            seq=self.seq,
+            modified_at=format_timestamp(self.modified_at),
+            rules=self.rules,
+        )
 
 
 def cache_bust(*, seq: int, modified_at: dt.datetime) -> str:
@@ -92,7 +103,7 @@ def render_ruleset(tenant_id: UUID) -> tuple[bytes, str]:
         body = _rendered.get((tenant_id, token))
     if body is None:
         ruleset = read_ruleset(tenant_id)
-        token, body = ruleset.cache_bust, dump_json(ruleset.as_json())
+        token, body = ruleset.cache_bust, dump_json(ruleset.document())
         if len(body) <= _rendered.maxsize:
             with _rendering:
                 _rendered[tenant_id, token] = body

@@ -34,8 +34,9 @@ from analytics.serializers.recommendations import (
 from analytics.tasks import mine_again, mine_tenant
 from rules.api.drafts import draft_response
 from rules.api.rules import ruleset_response
-from rules.serializers.drafts import Draft
-from rules.serializers.rulesets import RulesetRefusal, TenantRules
+from rules.drafts import DraftDocument
+from rules.errors import RulesetRefusal
+from rules.ruleset import TenantRules
 from tenantadmin.lib.http.etags import not_modified, require_match
 from tenantadmin.lib.http.hal import hrefs, item, links
 from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH
@@ -106,7 +107,7 @@ class RecommendationViewSet(AppViewSet):
     @operation(
         summary="Make a draft of the rules with a recommendation",
         headers=[IF_MATCH, ETAG],
-        responses={201: Draft, 409: _DECIDED},
+        responses={201: DraftDocument, 409: _DECIDED},
     )
     def draft_recommendation(self, request: Request, tenant: UUID, recommendationId: UUID) -> Response:  # noqa: N803
         """`If-Match` has the tag of the recommendation. Publishing the draft accepts it."""

@@ -11,7 +11,7 @@ from accounts.revisions import DocumentHistory, read_pair
 from rules.admin.json_lines import find_lines, line_of
 from rules.diff import diff_rules
 from rules.language import complete_rule
-from rules.lint import GrosslyMalformed, lint_write
+from rules.lint import GrosslyMalformed, lint_write, report_lint
 from rules.markers import active_marker_targets
 from rules.ruleset import read_ruleset
 from rules.wording import say
@@ -108,22 +108,21 @@ def check_text(tenant_id: UUID, text: str, *, confirmed: Collection[str] = ()) -
     except GrosslyMalformed as error:
         return TextCheck([LineFinding(0, "error", "wrong-type", str(error))])
     places = find_lines(text)
-    findings = [finding.as_json() for finding in (*result.errors, *result.warnings)]
+    report = report_lint(result)
+    findings = [*report.errors, *report.warnings]
     marks = [
         LineFinding(
-            line=line_of(places, str(found["path"]).removeprefix("/rules")),
-            severity=str(found["severity"]),
-            code=str(found["code"]),
-            text=say(str(found["message"])),
+            line=line_of(places, found.path.removeprefix("/rules")),
+            severity=found.severity,
+            code=found.code,
+            text=say(found.message),
             # The suggestion for a removal is a parameter of the API; the message names the form field.
-            suggestion=None
-            if found.get("suggestion") is None or found["code"] == CONFIRMED_CODE
-            else str(found["suggestion"]),
+            suggestion=None if found.code == CONFIRMED_CODE else found.suggestion,
         )
         for found in findings
     ]
     to_confirm = sorted(
-        {str(found["ruleId"]) for found in findings if found["code"] == CONFIRMED_CODE and found["ruleId"]}
+        {found.rule_id for found in findings if found.code == CONFIRMED_CODE and found.rule_id}
     )
     after = result.normalized
     return TextCheck(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 from django.urls import reverse
 from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
@@ -11,9 +12,10 @@ from rest_framework.serializers import ListSerializer
 
 from accounts.viewsets import AppViewSet
 from rules.cache_metadata import (
+    CacheMetadataDocument,
     delete_metadata,
+    describe_metadata,
     list_metadata,
-    metadata_as_json,
     read_metadata,
     write_many,
     write_metadata,
@@ -21,13 +23,11 @@ from rules.cache_metadata import (
 from rules.identifiers import require_cache_key
 from rules.serializers.cache_metadata import (
     CacheKeyEntry,
-    CacheKeyPage,
     CacheKeyParameters,
     CacheMetadataBody,
-    CacheMetadataDocument,
 )
-from tenantadmin.lib.core.structs import Success
-from tenantadmin.lib.http.hal import ItemList, hrefs, item, links, page_links
+from tenantadmin.lib.core.structs import JsonStruct, Success
+from tenantadmin.lib.http.hal import ItemList, PageLinks, hrefs, item, links, page_links
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
@@ -36,6 +36,13 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
 _MAX_ENTRIES: Final = 1000
+
+
+class CacheKeyPage(JsonStruct):
+    """A page of cache metadata, in the order of the cache keys, each with a link."""
+
+    links: PageLinks = msgspec.field(name="_links")
+    cache_keys: list[CacheMetadataDocument]
 
 
 class CacheMetadataViewSet(AppViewSet):
@@ -94,7 +101,7 @@ class CacheMetadataViewSet(AppViewSet):
             items=[item(row.cache_key, href(row.cache_key)) for row in page.rows],
             cursor=page.cursor,
         )
-        return Response({"_links": found, "cacheKeys": [metadata_as_json(row) for row in page.rows]})
+        return Response(CacheKeyPage(links=found, cache_keys=list(map(describe_metadata, page.rows))))
 
     @operation(
         summary="Replace the metadata of many cache keys, all or none",

@@ -15,22 +15,26 @@ from accounts.viewsets import AppViewSet
 from rules.api.rules import ruleset_response
 from rules.diff import RuleChange, StoredRule
 from rules.drafts import (
+    DraftDocument,
+    DraftHead,
     create_draft,
     delete_draft,
+    describe_draft,
+    describe_head,
     diff_draft,
-    draft_as_json,
     draft_etag,
-    draft_head,
     find_draft,
     list_drafts,
     publish_draft,
     replace_draft,
 )
-from rules.serializers.drafts import Draft, DraftBody, DraftList, NewDraft
-from rules.serializers.rulesets import ConfirmParameters, RulesetRefusal, TenantRules
+from rules.errors import RulesetRefusal
+from rules.ruleset import TenantRules
+from rules.serializers.drafts import DraftBody, NewDraft
+from rules.serializers.rulesets import ConfirmParameters
 from tenantadmin.lib.core.structs import Count, JsonStruct
 from tenantadmin.lib.http.etags import not_modified, require_match
-from tenantadmin.lib.http.hal import Link, item, link, links
+from tenantadmin.lib.http.hal import ItemList, Link, item, link, links
 from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION
 from tenantadmin.lib.http.schema import NOT_MODIFIED, STALE, refusal
 from tenantadmin.lib.http.viewsets import operation
@@ -39,6 +43,12 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
     from rules.models import RuleDraft
+
+
+class DraftList(ItemList):
+    """The drafts of a tenant."""
+
+    drafts: list[DraftHead]
 
 
 class DraftLinks(JsonStruct):
@@ -78,10 +88,10 @@ class DraftViewSet(AppViewSet):
         items = [item(str(draft.pk), _href(tenant, draft.pk)) for draft in drafts]
         parent = reverse("rules", kwargs={"tenant": tenant})
         return Response(
-            {
-                "_links": links(self_href=request.path, parent=parent, items=items),
-                "drafts": [draft_head(draft) for draft in drafts],
-            }
+            DraftList(
+                links=links(self_href=request.path, parent=parent, items=items),
+                drafts=[describe_head(draft) for draft in drafts],
+            )
         )
 
     @operation(
@@ -89,7 +99,7 @@ class DraftViewSet(AppViewSet):
         description="By default a copy of the current rules. It may have lint errors.",
         body=NewDraft,
         headers=[ETAG, LOCATION],
-        responses={201: Draft},
+        responses={201: DraftDocument},
     )
     def create_draft(self, request: Request, tenant: UUID) -> Response:
         draft = create_draft(tenant_id=tenant, document=self.body, actor=self.principal.email)
@@ -99,7 +109,7 @@ class DraftViewSet(AppViewSet):
         summary="Read a draft",
         description="Its lint is that of its last write; publishing lints again.",
         headers=[IF_NONE_MATCH, ETAG],
-        responses={200: Draft, 304: NOT_MODIFIED},
+        responses={200: DraftDocument, 304: NOT_MODIFIED},
     )
     def get_draft(self, request: Request, tenant: UUID, draft: UUID) -> Response:
         found = find_draft(tenant, draft)
@@ -110,7 +120,7 @@ class DraftViewSet(AppViewSet):
         description="It may have lint errors. An absent `name` or `baseSeq` stays as it is.",
         body=DraftBody,
         headers=[IF_MATCH, ETAG],
-        responses={200: Draft, 409: STALE},
+        responses={200: DraftDocument, 409: STALE},
     )
     def replace_draft(self, request: Request, tenant: UUID, draft: UUID) -> Response:
         replaced = replace_draft(
@@ -179,4 +189,4 @@ def _href(tenant: UUID, draft: UUID) -> str:
 
 
 def draft_response(draft: RuleDraft, *, status: int = 200, **headers: Any) -> Response:
-    return Response(draft_as_json(draft), status=status, headers={"ETag": draft_etag(draft), **headers})
+    return Response(describe_draft(draft), status=status, headers={"ETag": draft_etag(draft), **headers})

@@ -14,9 +14,11 @@ from accounts.serializers.history import DiffParameters
 from rules.api.rules import ruleset_response
 from rules.blaming import RulesBlame, blame_ruleset
 from rules.diff import RuleChange, StoredRule, diff_rules
+from rules.errors import RulesetRefusal
 from rules.restore import restore_ruleset
+from rules.ruleset import TenantRules
 from rules.serializers.blame import BlameParameters
-from rules.serializers.rulesets import ConfirmParameters, RulesetRefusal, TenantRules
+from rules.serializers.rulesets import ConfirmParameters
 from tenantadmin.lib.http.etags import require_match
 from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, SEQ
 from tenantadmin.lib.http.schema import STALE

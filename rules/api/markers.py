@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 from django.urls import reverse
 from drf_spectacular.utils import OpenApiExample
+from msgspec import Meta
 from rest_framework.response import Response
 
 from accounts.viewsets import AppViewSet
-from rules.marker_lists import MarkerFilter, list_markers, read_feed
+from rules.marker_lists import FeedMarker, MarkerFilter, list_markers, read_feed
 from rules.markers import (
+    MarkerDocument,
     NewMarker,
     create_marker,
     delete_marker,
@@ -22,17 +25,14 @@ from rules.markers import (
 from rules.serializers.markers import (
     FeedParameters,
     InvalidationRequest,
-    InvalidationResult,
     MarkerCreate,
-    MarkerDocument,
-    MarkerFeed,
     MarkerParameters,
-    MarkerSummary,
     MarkerUpdate,
 )
-from tenantadmin.lib.core.structs import Success
+from tenantadmin.lib.core.structs import JsonStruct, Success
+from tenantadmin.lib.core.timestamps import Timestamp
 from tenantadmin.lib.http.etags import not_modified
-from tenantadmin.lib.http.hal import hrefs, item, links
+from tenantadmin.lib.http.hal import HalLinks, ItemList, hrefs, item, links
 from tenantadmin.lib.http.parameters import ETAG, IF_NONE_MATCH, LOCATION
 from tenantadmin.lib.http.schema import NOT_MODIFIED
 from tenantadmin.lib.http.streaming import stream_documents
@@ -43,6 +43,27 @@ if TYPE_CHECKING:
 
     from django.http.response import HttpResponseBase
     from rest_framework.request import Request
+
+
+class MarkerSummary(ItemList):
+    """Markers, newest first, each with a link."""
+
+    markers: list[MarkerDocument]
+    generated_at: Annotated[Timestamp, Meta(description="A safe `since` for the next request.")]
+
+
+class MarkerFeed(ItemList):
+    """Markers of all tenants in the caller's scope, newest first, each with a link."""
+
+    markers: list[FeedMarker]
+    generated_at: Annotated[Timestamp, Meta(description="A safe `since` for the next request.")]
+
+
+class InvalidationResult(JsonStruct):
+    """The markers of one cross-rule invalidation."""
+
+    links: HalLinks = msgspec.field(name="_links")
+    markers: list[MarkerDocument]
 
 
 class MarkerViewSet(AppViewSet):
@@ -69,13 +90,13 @@ class MarkerViewSet(AppViewSet):
         href = hrefs("marker", tenant=tenant, marker="id")
         parent = reverse("tenant", kwargs={"tenant": tenant})
         return not_modified(request, found.etag) or stream_documents(
-            {
-                "_links": links(self_href=request.get_full_path(), parent=parent),
-                "markers": [],
-                "generatedAt": found.generated_at,
-            },
+            MarkerSummary(
+                links=links(self_href=request.get_full_path(), parent=parent),
+                markers=[],
+                generated_at=found.generated_at,
+            ),
             "markers",
-            ((item(marker["markerId"], href(marker["markerId"])), marker) for marker in found.markers),
+            ((item(marker.marker_id, href(marker.marker_id)), marker) for marker in found.markers),
             headers={"ETag": found.etag},
         )
 
@@ -91,14 +112,14 @@ class MarkerViewSet(AppViewSet):
         feed = read_feed(self.principal, since=self.query.get("since"))
         href_of = cache(lambda tenant: hrefs("marker", tenant=tenant, marker="id"))
         return not_modified(request, feed.etag) or stream_documents(
-            {
-                "_links": links(self_href=request.get_full_path(), parent=reverse("contract")),
-                "markers": [],
-                "generatedAt": feed.generated_at,
-            },
+            MarkerFeed(
+                links=links(self_href=request.get_full_path(), parent=reverse("contract")),
+                markers=[],
+                generated_at=feed.generated_at,
+            ),
             "markers",
             (
-                (item(marker["markerId"], href_of(marker["tenantId"])(marker["markerId"])), marker)
+                (item(marker.marker_id, href_of(marker.tenant_id)(marker.marker_id)), marker)
                 for marker in feed.markers
             ),
             headers={"ETag": feed.etag},
@@ -176,6 +197,6 @@ class MarkerViewSet(AppViewSet):
         found = links(
             self_href=request.path,
             parent=reverse("markers", kwargs={"tenant": tenant}),
-            items=[item(marker["markerId"], href(marker["markerId"])) for marker in markers],
+            items=[item(marker.marker_id, href(marker.marker_id)) for marker in markers],
         )
-        return Response({"_links": found, "markers": markers}, status=201)
+        return Response(InvalidationResult(links=found, markers=markers), status=201)

@@ -10,14 +10,10 @@ from drf_spectacular.utils import OpenApiExample, OpenApiResponse
 from rest_framework.response import Response
 
 from accounts.viewsets import AppViewSet
-from rules.ruleset import RulesetState, render_ruleset, ruleset_etag
-from rules.serializers.rulesets import (
-    ConfirmParameters,
-    RuleLintResult,
-    RulesetRefusal,
-    TenantRules,
-    TenantRulesBody,
-)
+from rules.errors import RulesetRefusal
+from rules.lint import RuleLintResult, report_lint
+from rules.ruleset import RulesetState, TenantRules, render_ruleset, ruleset_etag
+from rules.serializers.rulesets import ConfirmParameters, TenantRulesBody
 from rules.write import lint_document, write_ruleset
 from tenantadmin.lib.http.budgets import LINT
 from tenantadmin.lib.http.etags import not_modified, require_match
@@ -105,9 +101,9 @@ class RulesetViewSet(AppViewSet):
     )
     def validate_rules(self, request: Request) -> Response:
         result = lint_document(request.data)
-        return Response(result.as_json(), status=200 if result.valid else 400)
+        return Response(report_lint(result), status=200 if result.valid else 400)
 
 
 def ruleset_response(ruleset: RulesetState) -> Response:
     """Answer a ruleset under its entity tag."""
-    return Response(ruleset.as_json(), headers={"ETag": ruleset.etag})
+    return Response(ruleset.document(), headers={"ETag": ruleset.etag})

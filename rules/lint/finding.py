@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from rules.json_text import join_pointer
-
 if TYPE_CHECKING:
     from rules.json_text import Path
 
@@ -37,17 +35,6 @@ class Finding:
     suggestion: str | None = None
     subject: str | None = None
 
-    def as_json(self) -> dict[str, object]:
-        """Return ``{code, severity, ruleId, path, message, suggestion?}``. The path is a JSON Pointer."""
-        document: dict[str, object] = {
-            "code": self.code,
-            "severity": self.severity.value,
-            "ruleId": self.rule_id,
-            "path": encodable(join_pointer(self.path)),
-            "message": self.message,
-        }
-        return document if self.suggestion is None else document | {"suggestion": encodable(self.suggestion)}
-
 
 def encodable(text: str) -> str:
     """Replace unpaired surrogates, which JSON can contain as escapes but a response in UTF-8 cannot."""
@@ -69,14 +56,6 @@ class LintResult:
     def valid(self) -> bool:
         """True if there are no errors."""
         return not self.errors
-
-    def as_json(self) -> dict[str, object]:
-        """Return ``{valid, errors, warnings}``."""
-        return {
-            "valid": self.valid,
-            "errors": [finding.as_json() for finding in self.errors],
-            "warnings": [finding.as_json() for finding in self.warnings],
-        }
 
 
 class GrosslyMalformed(ValueError):

@@ -4,15 +4,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rest_framework import serializers
 
 from accounts.serializers.history import PageParameters
 from rules.serializers.markers import _RULE_ID
 from tenantadmin.lib.http.serializers import (
     JsonIntegerField,
-    PageLinks,
     StrictCharField,
     StrictRegexField,
     StrictSerializer,
@@ -41,14 +38,6 @@ class CacheMetadataBody(StrictSerializer):
     tags = serializers.DictField(child=serializers.JSONField(), required=False)
 
 
-class CacheMetadataDocument(CacheMetadataBody):
-    """Cache metadata as stored."""
-
-    tenantId = StrictUuidField()
-    cacheKey = StrictCharField()
-    createdAt = TimestampField()
-
-
 class CacheKeyParameters(PageParameters):
     ruleId = StrictCharField(required=False, max_length=128, help_text="Only results of this rule.")
 
@@ -57,10 +46,3 @@ class CacheKeyEntry(CacheMetadataBody):
     """The metadata of one of many cache keys."""
 
     cacheKey = StrictRegexField(r"^[A-Za-z0-9._-]{1,256}\Z")  # type: ignore[assignment]  # required here
-
-
-class CacheKeyPage(serializers.Serializer[Any]):
-    """A page of cache metadata, in the order of the cache keys, each with a link."""
-
-    _links = PageLinks(label="")
-    cacheKeys = CacheMetadataDocument(many=True)

@@ -4,16 +4,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from rules.serializers.rulesets import RuleLintResult
 from tenantadmin.lib.http.serializers import (
     IgnoredField,
-    ItemList,
     JsonIntegerField,
     StrictCharField,
     StrictSerializer,
@@ -55,29 +51,3 @@ class DraftBody(NewDraft):
     createdBy = IgnoredField(required=False)
     modifiedAt = IgnoredField(required=False)
     modifiedBy = IgnoredField(required=False)
-
-
-class DraftHead(serializers.Serializer[Any]):
-    """A draft without its rules."""
-
-    draftId = serializers.UUIDField()
-    tenantId = serializers.UUIDField()
-    name = serializers.CharField(allow_blank=True)
-    baseSeq = serializers.IntegerField(min_value=0, help_text="The revision that the draft changes.")
-    lint = RuleLintResult(help_text="Of the last write of the draft.")
-    createdAt = serializers.DateTimeField()
-    createdBy = serializers.CharField()
-    modifiedAt = serializers.DateTimeField()
-    modifiedBy = serializers.CharField()
-
-
-class Draft(DraftHead):
-    """A ruleset that is not published."""
-
-    rules = serializers.ListField(child=DraftRuleField(allow_null=True))
-
-
-class DraftList(ItemList):
-    """The drafts of a tenant."""
-
-    drafts = DraftHead(many=True)

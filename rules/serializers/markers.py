@@ -4,15 +4,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from drf_spectacular.utils import extend_schema_serializer
-from rest_framework import serializers
-
 from tenantadmin.lib.http.serializers import (
-    HalLinks,
     IgnoredField,
-    ItemList,
     OneOfField,
     StrictCharField,
     StrictRegexField,
@@ -62,61 +55,17 @@ class MarkerUpdate(StrictSerializer):
     superseded = IgnoredField(required=False)
 
 
-@extend_schema_serializer(component_name="InvalidationMarker")
-class MarkerDocument(serializers.Serializer[Any]):
-    """An invalidation marker."""
-
-    markerId = serializers.CharField()
-    targetRuleId = serializers.CharField()
-    metadata = MarkerMetadata()
-    invalidatedAt = serializers.DateTimeField()
-    expiresAt = serializers.DateTimeField()
-    ttlSeconds = serializers.IntegerField(min_value=1)
-    invalidatedBy = InvalidatedBy()
-    createdAt = serializers.DateTimeField()
-    superseded = serializers.BooleanField(help_text="The same rule has a newer marker.")
-
-
 class MarkerParameters(StrictSerializer):
     since = TimestampField(required=False, help_text="Only markers made or changed after this time.")
     status = OneOfField(choices=["active", "expired"], required=False)
     targetRuleId = StrictCharField(required=False, max_length=128)
 
 
-class MarkerSummary(ItemList):
-    """Markers, newest first, each with a link."""
-
-    markers = MarkerDocument(many=True)
-    generatedAt = serializers.DateTimeField(help_text="A safe `since` for the next request.")
-
-
 class FeedParameters(StrictSerializer):
     since = TimestampField(required=False, help_text="Only markers made, changed or deleted after this time.")
-
-
-@extend_schema_serializer(component_name="FeedMarker")
-class FeedMarker(MarkerDocument):
-    """A marker of one of the tenants."""
-
-    tenantId = serializers.UUIDField()
-    deleted = serializers.BooleanField(help_text="It no longer counts.")
-
-
-class MarkerFeed(ItemList):
-    """Markers of all tenants in the caller's scope, newest first, each with a link."""
-
-    markers = FeedMarker(many=True)
-    generatedAt = serializers.DateTimeField(help_text="A safe `since` for the next request.")
 
 
 class InvalidationRequest(StrictSerializer):
     """The statement that fired a rule with ``invalidateRules``."""
 
     statement = StrictCharField(max_length=_MAX_STATEMENT, trim_whitespace=False)
-
-
-class InvalidationResult(serializers.Serializer[Any]):
-    """The markers of one cross-rule invalidation."""
-
-    _links = HalLinks(label="")
-    markers = MarkerDocument(many=True)

@@ -1,4 +1,4 @@
-"""Serializers of rulesets, lint results and differences. Contract: Cache rules, Lint result."""
+"""Serializers of rulesets. Contract: Cache rules."""
 
 # ruff: noqa: N815  (fields have the names of the JSON members)
 
@@ -10,17 +10,12 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from rules.language import Action
-from rules.lint import FINDING_KINDS, Severity
 from tenantadmin.lib.http.serializers import (
-    ErrorCodeField,
-    ErrorDetailField,
     StrictCharField,
     StrictSerializer,
 )
 
 ACTIONS = [action.value for action in Action]
-#: The codes of all findings.
-FINDING_CODES = sorted(FINDING_KINDS)
 
 
 @extend_schema_field({"$ref": "#/components/schemas/Conditions"})
@@ -66,47 +61,6 @@ class TenantRulesBody(serializers.Serializer[Any]):
     )
     modifiedAt = serializers.DateTimeField(required=False)
     rules = RuleBody(many=True)
-
-
-class TenantRules(serializers.Serializer[Any]):
-    """A tenant's ruleset."""
-
-    tenantId = serializers.UUIDField()
-    cacheBust = serializers.CharField(help_text="Opaque. Sorts as text and grows with every write.")
-    seq = serializers.IntegerField(min_value=0)
-    modifiedAt = serializers.DateTimeField()
-    rules = Rule(many=True)
-
-
-class Finding(serializers.Serializer[Any]):
-    """One finding of lint."""
-
-    code = serializers.ChoiceField(choices=FINDING_CODES)
-    severity = serializers.ChoiceField(choices=[severity.value for severity in Severity])
-    ruleId = serializers.CharField(allow_null=True)
-    path = serializers.CharField(help_text="JSON Pointer.")
-    message = serializers.CharField()
-    suggestion = serializers.CharField(required=False)
-
-
-class RuleLintResult(serializers.Serializer[Any]):
-    """The findings of lint. Warnings do not make a ruleset invalid."""
-
-    valid = serializers.BooleanField()
-    errors = Finding(many=True)  # type: ignore[assignment]  # a member, not the property
-    warnings = Finding(many=True)
-
-
-class RulesetRefusal(serializers.Serializer[Any]):
-    """The error body. If lint refused the ruleset, the same object holds the lint result."""
-
-    error = ErrorCodeField()
-    message = serializers.CharField()
-    requestId = serializers.CharField()
-    details = serializers.ListField(child=ErrorDetailField(), required=False)
-    valid = serializers.BooleanField(required=False)
-    errors = Finding(many=True, required=False)  # type: ignore[assignment]  # a member, not the property
-    warnings = Finding(many=True, required=False)
 
 
 class IdListField(StrictCharField):

@@ -11,7 +11,7 @@ import pytest
 
 from rules.conditions import CONDITION_KEYS, OPERATORS, Kind
 from rules.language import RULE_FIELDS
-from rules.lint import FINDING_KINDS, lint_ruleset, lint_write
+from rules.lint import FINDING_KINDS, RuleLintResult, lint_ruleset, lint_write, report_lint
 
 TEXT = (Path(__file__).parents[2] / "docs" / "rules.md").read_text()
 LANGUAGE, _, FINDINGS = TEXT.partition("\n## Findings\n")
@@ -78,7 +78,7 @@ def test_the_table_of_findings_is_current() -> None:
 
 @pytest.mark.parametrize("example", examples(LANGUAGE))
 def test_examples_of_the_language_have_no_findings(example: dict[str, Any]) -> None:
-    assert lint_ruleset(example).as_json() == {"valid": True, "errors": [], "warnings": []}
+    assert report_lint(lint_ruleset(example)) == RuleLintResult(valid=True, errors=[], warnings=[])
 
 
 @pytest.mark.parametrize("code", sorted(FINDING_KINDS.keys() - DELETIONS - LIMITS))

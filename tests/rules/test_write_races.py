@@ -181,10 +181,8 @@ def test_a_marker_that_waited_for_another_is_later(world: factories.World) -> No
         while database_clock() < waited_until:
             pass
         first.finish(commit=True)
-    assert parse_timestamp(second.result(PATIENCE)["invalidatedAt"]) > waited_until - timedelta(
-        milliseconds=1
-    )
-    assert read_marker(tenant_id, "first")["superseded"] is True
+    assert parse_timestamp(second.result(PATIENCE).invalidated_at) > waited_until - timedelta(milliseconds=1)
+    assert read_marker(tenant_id, "first").superseded is True
 
 
 @pytest.mark.parametrize("commits", [True, False])
@@ -221,12 +219,7 @@ def test_numbers_of_markers_never_collide(world: factories.World) -> None:
     made = all_at_once(fired)
     for target in ("r1", "r2"):
         ids = sorted(
-            (
-                marker["markerId"]
-                for markers in made
-                for marker in markers
-                if marker["targetRuleId"] == target
-            ),
+            (marker.marker_id for markers in made for marker in markers if marker.target_rule_id == target),
             key=lambda it: int(it.split(".")[1].split("-")[0]),
         )
         assert ids == [f"{target}.{number}-InvalidationMarker" for number in range(20)]

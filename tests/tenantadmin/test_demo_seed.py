@@ -192,9 +192,9 @@ def test_the_markers_that_the_logs_caused_are_stored(store: ObjectStore) -> None
         ttl = next(
             rule.get("ttlSeconds", 86_400) for rule in profile.rules if rule["id"] == first.target_rule_id
         )
-        assert (stored["targetRuleId"], stored["ttlSeconds"]) == (first.target_rule_id, ttl)
-        assert datetime.fromisoformat(stored["invalidatedAt"]).timestamp() * 1000 == first.at
-        assert stored["invalidatedBy"] == {
+        assert (stored.target_rule_id, stored.ttl_seconds) == (first.target_rule_id, ttl)
+        assert datetime.fromisoformat(stored.invalidated_at).timestamp() * 1000 == first.at
+        assert stored.invalidated_by == {
             "ruleId": first.fired_rule_id,
             "statement": first.statement,
             "triggeredBy": "Cross-rule invalidation",

@@ -100,7 +100,7 @@ class InvalidatePage(LogPage, TenantActPage):
             )
             for target in targets
         ]
-        ids = [marker["markerId"] for marker in made]
+        ids = [marker.marker_id for marker in made]
         return f"Invalidated {', '.join(targets)}.", {"markers": ids, "rules": list(targets)}
 
     def done_at(self) -> str:

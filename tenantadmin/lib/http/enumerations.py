@@ -14,7 +14,7 @@ ENUMERATIONS: Final = {
     "DigestUnit": "analytics.serializers.digests.DIGEST_UNITS",
     "DomainState": "accounts.billing.domains.DomainState.__args__",
     "EventKind": "accounts.models.events.EventKind.values",
-    "FindingCode": "rules.serializers.rulesets.FINDING_CODES",
+    "FindingCode": "rules.lint.registry.FINDING_KINDS",
     "FqdnState": "accounts.billing.fqdns.FqdnState.__args__",
     "GrantResource": "accounts.models.billing.GrantResource.values",
     "GrantablePermission": "accounts.serializers.billing.PERMISSIONS",

@@ -6,13 +6,22 @@ import json
 from time import thread_time
 from typing import Any
 
-import orjson
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rules.json_text import join_pointer
-from rules.lint import Finding, GrosslyMalformed, Severity, limits, lint_ruleset, registry
+from rules.lint import (
+    Finding,
+    GrosslyMalformed,
+    Severity,
+    limits,
+    lint_ruleset,
+    registry,
+    report_finding,
+    report_lint,
+)
 from rules.lint.limits import MAX_FINDINGS
 from rules.lint.registry import Context
 from tests.rules.conditions.strategies import conditions
@@ -43,7 +52,7 @@ def test_a_document_that_is_not_a_ruleset_is_refused(document: object, path: str
 
 def test_an_empty_ruleset_is_valid() -> None:
     result = lint_ruleset({"rules": []})
-    assert result.as_json() == {"valid": True, "errors": [], "warnings": []}
+    assert msgspec.to_builtins(report_lint(result)) == {"valid": True, "errors": [], "warnings": []}
     assert result.normalized == ()
 
 
@@ -168,7 +177,7 @@ _json = st.recursive(
 def test_any_json_can_be_linted(rules: list[Any]) -> None:
     result = lint_ruleset({"rules": rules})
     assert result.valid is (result.normalized is not None)
-    orjson.dumps(result.as_json())
+    msgspec.json.encode(report_lint(result))
 
 
 @settings(max_examples=100, deadline=None)
@@ -210,9 +219,12 @@ def test_messages_shorten_long_names() -> None:
 def test_a_published_finding_has_no_unpaired_surrogate() -> None:
     rule = cache_rule(**{"é\ud800": 1}, invalidateRules=["\ud800"], action="invalidate")
     errors = lint_ruleset({"rules": [rule]}).errors
-    assert [finding.as_json()["path"] for finding in errors] == ["/rules/0/é?", "/rules/0/invalidateRules/0"]
+    assert [report_finding(finding).path for finding in errors] == [
+        "/rules/0/é?",
+        "/rules/0/invalidateRules/0",
+    ]
     finding = Finding("c", Severity.ERROR, None, (), "m", suggestion="é\ud800")
-    assert finding.as_json()["suggestion"] == "é?"
+    assert report_finding(finding).suggestion == "é?"
 
 
 def test_the_number_of_findings_is_limited() -> None:
@@ -221,7 +233,7 @@ def test_the_number_of_findings_is_limited() -> None:
     *errors, more_errors = result.errors
     assert len(errors) == MAX_FINDINGS
     assert join_pointer(errors[-1].path) == f"/rules/{MAX_FINDINGS}/id"
-    assert more_errors.as_json() == {
+    assert msgspec.to_builtins(report_finding(more_errors)) == {
         "code": "more-errors",
         "severity": "error",
         "ruleId": None,

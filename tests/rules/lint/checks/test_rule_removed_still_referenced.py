@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from rules.lint import LintResult, lint_write
+import msgspec
+
+from rules.lint import LintResult, lint_write, report_finding
 from tests.rules.lint.helpers import cache_rule
 
 CODE = "rule-removed-still-referenced"
@@ -23,7 +25,7 @@ def test_the_finding_names_the_removed_rule_and_the_rules_that_refer_to_it() -> 
     )
 
     (finding,) = result.errors
-    assert finding.as_json() == {
+    assert msgspec.to_builtins(report_finding(finding)) == {
         "code": CODE,
         "severity": "error",
         "ruleId": "a",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import msgspec
+
+from rules.lint import report_finding
 from tests.rules.lint.helpers import cache_rule, find_one, find_places
 
 CODE = "unknown-property"
@@ -9,7 +12,7 @@ CODE = "unknown-property"
 
 def test_an_unknown_property_of_a_rule_is_reported() -> None:
     finding = find_one(CODE, cache_rule(tllSeconds=60))
-    assert finding.as_json() == {
+    assert msgspec.to_builtins(report_finding(finding)) == {
         "code": CODE,
         "severity": "error",
         "ruleId": "r",
