@@ -185,7 +185,7 @@ def test_the_markers_that_the_logs_caused_are_stored(store: ObjectStore) -> None
             key=lambda marker: marker.at,
         )
         assert made
-        ids = [marker["markerId"] for marker in list_markers(tenant_id, MarkerFilter()).markers]
+        ids = [marker.marker_id for marker in list_markers(tenant_id, MarkerFilter()).markers]
         assert len(ids) == len(made)
         first = made[0]
         stored = read_marker(tenant_id, f"{first.target_rule_id}.0-InvalidationMarker")
