@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 from uuid import UUID
 
-from django.db import DEFAULT_DB_ALIAS, transaction
+from django.db import DEFAULT_DB_ALIAS, connection, transaction
 from django.db.models import Q
 from msgspec import Meta
 
@@ -28,7 +28,6 @@ from accounts.roles import Roles, apply_roles, lock_admins, replace_roles, roles
 from tenantadmin.lib.core.errors import Forbidden, NotFound, ValidationFailed
 from tenantadmin.lib.core.structs import Email, JsonStruct, sent_as
 from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
-from tenantadmin.lib.database.prepared import PreparedQuery
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -44,7 +43,7 @@ _USER_COLUMNS: Final = [field.attname for field in User._meta.concrete_fields]
 
 #: A user, and its memberships in live tenants as ``[{tenant, account, role}]``, oldest first. The dashboard
 #: asks for a user on every page, and the ORM takes longer to build this query than PostgreSQL to answer it.
-_READ_USER: Final = PreparedQuery(f"""
+_READ_USER: Final = f"""
     SELECT {", ".join(f"u.{column}" for column in _USER_COLUMNS)},
            (SELECT coalesce(json_agg(json_build_object('tenant', m.tenant_id, 'account', t.account_id,
                                                        'role', m.role) ORDER BY m.id), '[]'::json)
@@ -53,7 +52,7 @@ _READ_USER: Final = PreparedQuery(f"""
              WHERE m.user_id = u.id)
       FROM accounts_user u
      WHERE u.email = %s
-""")  # noqa: S608 - the names of columns
+"""  # noqa: S608 - the names of columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +309,9 @@ def _with_memberships(principal: Principal, email: str) -> tuple[User, list[dict
     Raises:
         NotFound, Forbidden: there is no such user.
     """
-    row = _READ_USER.fetch_one(email)
+    with connection.cursor() as cursor:
+        cursor.execute(_READ_USER, [email])
+        row = cursor.fetchone()
     if row is None:
         raise unreadable(principal)
     *values, memberships = row

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from django.db import connection
+
 from logs.models import LogRead, QueryRun
 from tenantadmin.lib.core.request_context import current_request_id
-from tenantadmin.lib.database.prepared import PreparedQuery
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -16,15 +17,14 @@ if TYPE_CHECKING:
 
 #: Its commit does not wait for the disk: if the database crashes, the row is there and lacks how the query
 #: ended. The condition on the time lets PostgreSQL look into one partition.
-_END_QUERY: Final = PreparedQuery("""
+_END_QUERY: Final = """
     WITH commits AS (SELECT set_config('synchronous_commit', 'off', true))
   UPDATE logs_queryrun
      SET outcome = %s, duration_ms = %s::bigint, message = %s, rows = %s::bigint, bytes = %s::bigint,
          from_kept_result = %s::boolean, engine = %s
     FROM commits
    WHERE id = %s::bigint AND at = %s::timestamptz
-  RETURNING id
-""")
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,9 @@ def end_query(
         if result
         else (None, None, False, "")
     )
-    _END_QUERY.fetch_one(outcome, round(seconds * 1000), _storable(message), *made, run.pk, run.at)
+    values = [outcome, round(seconds * 1000), _storable(message), *made, run.pk, run.at]
+    with connection.cursor() as cursor:
+        cursor.execute(_END_QUERY, values)
 
 
 def _storable(text: str) -> str:

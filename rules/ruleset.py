@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from uuid import UUID
 
 from cachetools import LRUCache
+from django.db import connection
 from msgspec import Meta
 
 from accounts.history import append_revision
@@ -20,7 +21,6 @@ from rules.models import RuleDraft, Ruleset
 from tenantadmin.lib.core.rendering import dump_json, strong_etag
 from tenantadmin.lib.core.structs import Count, JsonStruct
 from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp
-from tenantadmin.lib.database.prepared import PreparedQuery
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -111,11 +111,13 @@ def render_ruleset(tenant_id: UUID) -> tuple[bytes, str]:
 
 
 #: Every Gateway polls this. Deleting a tenant deletes this row, so that a row is a live tenant's.
-_READ_CACHE_BUST: Final = PreparedQuery("SELECT cache_bust FROM rules_ruleset WHERE tenant_id = %s")
+_READ_CACHE_BUST: Final = "SELECT cache_bust FROM rules_ruleset WHERE tenant_id = %s"
 
 
 def _cache_bust_of(tenant_id: UUID) -> str:
-    row = _READ_CACHE_BUST.fetch_one(tenant_id)
+    with connection.cursor() as cursor:
+        cursor.execute(_READ_CACHE_BUST, [tenant_id])
+        row = cursor.fetchone()
     if row is None:
         raise TenantNotFound
     return str(row[0])

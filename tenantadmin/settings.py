@@ -213,7 +213,7 @@ if EMAIL_URL not in {"", "files"}:
 DATABASES = {
     "default": {
         **_database,
-        "ENGINE": "tenantadmin.lib.database",
+        "ENGINE": "django.db.backends.postgresql",
         "CONN_MAX_AGE": None,
         "CONN_HEALTH_CHECKS": True,
         "OPTIONS": {

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from cachetools import TTLCache
 from django.conf import settings
+from django.db import connection
 from django.db.models import Q
 
 from accounts.access.principal import Claims, Principal, Rights
@@ -25,7 +26,6 @@ from accounts.models.billing import GrantResource
 from accounts.models.users import PrimaryRole
 from tenantadmin.lib.core.errors import InvalidToken
 from tenantadmin.lib.core.timestamps import now
-from tenantadmin.lib.database.prepared import PreparedQuery
 
 _principal_cache: TTLCache[str, Principal] = TTLCache(maxsize=4096, ttl=settings.PRINCIPAL_CACHE_SECONDS)
 _cache_lock = threading.Lock()
@@ -52,14 +52,14 @@ _RIGHTS: Final = f"""
 """  # noqa: S608 - all parts are constants
 #: The place of the PAT's endpoints in a row. They are None if the PAT has ended.
 _ENDPOINTS: Final = -1
-_RIGHTS_OF_USER: Final = PreparedQuery(f"{_RIGHTS} WHERE u.id = %s::bigint")
-_RIGHTS_OF_TOKEN: Final = PreparedQuery(f"""
+_RIGHTS_OF_USER: Final = f"{_RIGHTS} WHERE u.id = %s::bigint"
+_RIGHTS_OF_TOKEN: Final = f"""
     {_RIGHTS}
      WHERE u.email = %s AND u.epoch = %s::uuid AND u.is_active
            AND (asked.session IS NULL
                 OR EXISTS (SELECT FROM accounts_refreshtoken r
                             WHERE r.id = asked.session AND r.user_id = u.id AND {_IN_FORCE}))
-""")
+"""
 
 
 def authenticate_token(text: str, *, is_write: bool = False) -> Principal:
@@ -119,7 +119,7 @@ def read_rights(claims: Claims) -> Rights:
             revoked or expired; or the owner of a wildcard PAT is no longer a platform admin.
     """
     pat = claims.personal_access_token
-    row = _RIGHTS_OF_TOKEN.fetch_one(now(), claims.session, pat, claims.subject, claims.epoch)
+    row = _fetch_one(_RIGHTS_OF_TOKEN, now(), claims.session, pat, claims.subject, claims.epoch)
     if row is None:
         raise InvalidToken("The session of this token has ended, or its user is deleted or not active.")
     rights = _read(row)
@@ -132,10 +132,17 @@ def read_rights(claims: Claims) -> Rights:
 
 def rights_of(user: User) -> Rights:
     """Return the rights of ``user`` as the database holds them now (one query)."""
-    row = _RIGHTS_OF_USER.fetch_one(now(), None, None, user.pk)
+    row = _fetch_one(_RIGHTS_OF_USER, now(), None, None, user.pk)
     if row is None:
         raise User.DoesNotExist
     return _read(row)
+
+
+def _fetch_one(sql: str, *parameters: Any) -> tuple[Any, ...] | None:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+        row: tuple[Any, ...] | None = cursor.fetchone()
+        return row
 
 
 def _read(row: tuple[Any, ...]) -> Rights:

@@ -86,11 +86,15 @@ def test_a_page_costs_the_same_however_long_it_is(
     django_assert_num_queries: Callable[[int], CaptureQueriesContext],
 ) -> None:
     rename(client, address, "One", "Two", "Three")
-    for path in (f"{address}/history", "/config/history", f"{address}/history/1"):
-        with django_assert_num_queries(2) as captured:  # the caller's rights and the rows
+    for path, expected in (
+        (f"{address}/history", 2),  # the caller's rights and the rows
+        ("/config/history", 5),  # also a transaction with its own way of planning
+        (f"{address}/history/1", 2),
+    ):
+        with django_assert_num_queries(expected) as captured:
             assert client.get(path).status_code == 200
         if not path.endswith("/1"):
-            assert '"accounts_revision"."document"' not in captured.captured_queries[-1]["sql"]
+            assert not any('"accounts_revision"."document"' in query["sql"] for query in captured)
 
 
 @pytest.mark.parametrize(

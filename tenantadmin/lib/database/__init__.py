@@ -1,1 +1,1 @@
-"""Django's PostgreSQL backend (``ENGINE``) with a health check that costs no round trip."""
+"""What Django's PostgreSQL backend lacks: monthly partitions, time limits, and two helpers for queries."""
