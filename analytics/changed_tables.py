@@ -1,4 +1,4 @@
-"""The tables that a statement of the log changes or reads. Used in Python and in SQL, with the same results.
+"""The tables that a statement of the log changes or reads, in Python and in SQL with the same results.
 
 Names are compared in lower case and without quotes.
 """
@@ -15,9 +15,9 @@ from logs.quoting import quote_text
 
 _QUOTES: Final = '"`[]'
 
-#: A name of up to four parts, each of which may be quoted.
+#: A name of up to four parts. Each part may be quoted.
 _PART: Final = r'(?:"[^"]+"|`[^`]+`|\[[^\]]+\]|[\pL\pN_$#@-]+)'
-#: The table that a statement names as its target. Group 1 is its name. RE2, as in DuckDB.
+#: The target table of a statement; group 1 is its name. In the syntax of RE2, for DuckDB.
 _TARGET: Final = "".join(
     (
         r"(?is)^\s*(?:",
@@ -50,7 +50,7 @@ def read_tables(text: str | None) -> frozenset[str]:
 
 
 def find_changed_tables(statement: str, tables: frozenset[str]) -> frozenset[str]:
-    """Return the table that a statement names as its target, or all its tables if that is not one of them."""
+    """Return the target table of a statement, or all its tables if the target is not one of them."""
     match = _COMPILED.match(statement)
     target = _plain(re.sub(_AROUND_DOTS, ".", match[1])) if match else None
     return frozenset({target}) if target and target in tables else tables
@@ -61,7 +61,7 @@ def _plain(name: str) -> str:
 
 
 def target_sql(statement: str) -> str:
-    """Return SQL for the name of the table that the column ``statement`` names as its target, or null."""
+    """Return SQL for the name of the target table of the column ``statement``, or null."""
     target = f"regexp_extract({statement}, {quote_text(_TARGET)}, 1)"
     name = _plain_sql(f"regexp_replace({target}, {quote_text(_AROUND_DOTS)}, '.', 'g')")
     return f"nullif({name}, '')"

@@ -1,4 +1,4 @@
-"""Path segments of this app; importing this module registers them."""
+"""Path converters of this app. Importing this module registers them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from django.urls.converters import StringConverter
 class UserIdConverter(StringConverter):
     """A user of the log as one percent-encoded segment.
 
-    The server has decoded the path already, so a ``%2F`` reads as a slash here: everything between
-    ``/users/`` and the numbers at the end is the user. The numbers have fixed widths, so that is unambiguous.
+    The server has already decoded the path, so ``%2F`` is a slash here. The user is everything between
+    ``/users/`` and the numbers at the end, which have fixed widths.
     """
 
     regex = r"(?s:.*)"

@@ -1,6 +1,6 @@
-"""Explain a logged request: which rule decides it and why, and why a miss was a miss.
+"""Explain a logged request: the rule that decides it, and the reason of a miss.
 
-Contract: "Query log entry and ``proxy_logs``", "Cache status". The log is read by audited queries.
+Contract: "Query log entry and ``proxy_logs``", "Cache status". Audited queries read the log.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from logs.audit import Reader
     from tenantadmin.lib.objectstore import ObjectStore
 
-#: How far back the stores of a key are searched.
+#: The number of days in which to search for earlier stores of a key.
 HISTORY_DAYS: Final = 7
 _HISTORY_MS: Final = HISTORY_DAYS * 86_400_000
-#: A longer statement is found by its hash.
+#: A longer statement is searched by its hash.
 _MAX_QUOTED_BYTES: Final = 16 << 10
 #: The statuses that rules decide.
 _DECIDED: Final = frozenset(
@@ -152,9 +152,9 @@ def explain_logged(
     seq: int | None = None,
     draft_id: UUID | None = None,
 ) -> LoggedExplanationAnswer:
-    """Explain the request of a log entry by the rules in force at its timestamp, or by a revision or a draft.
+    """Explain a logged request by the rules in force at its timestamp, or by a revision or a draft.
 
-    Each query of the log is audited as one of ``reader`` before it runs.
+    Each query of the log is audited under the name of ``reader`` before it runs.
 
     Raises:
         LoggedRequestNotFound: the day has no such entry.
@@ -162,10 +162,10 @@ def explain_logged(
         TenantNotFound: the tenant is deleted, and its history has no rules for this moment.
     """
     statement = f"SELECT * FROM proxy_logs WHERE day = {quote_text(day)} AND logId = {quote_text(log_id)}"  # noqa: S608
-    found = query_rows(store, tenant=tenant, statement=statement, reader=reader)
-    if not found:
+    rows = query_rows(store, tenant=tenant, statement=statement, reader=reader)
+    if not rows:
         raise LoggedRequestNotFound
-    entry = found[0]
+    entry = rows[0]
     moment = time_of(entry["timestamp"])
     chosen = choose_rules(tenant, seq=seq, draft_id=draft_id, at=moment)
     miss = None
@@ -205,10 +205,10 @@ def _explain_miss(
     moment: dt.datetime,
     reader: Reader,
 ) -> MissExplanation:
-    """Return why a MISS was one, with the evidence for that reason.
+    """Return the reason of a MISS, with evidence.
 
     The first of these that applies: ``restart``, ``ttl-expired``, ``invalidation-marker``, ``not-stored``,
-    ``no-cache-entry``. If the log gives a reason, only those count that it can mean.
+    ``no-cache-entry``. If the log gives a reason, only its possible meanings are considered.
     """
     statement = _earlier_entries(entry, day=day)
     earlier = query_rows(store, tenant=tenant, statement=statement, reader=reader)
@@ -229,12 +229,12 @@ def _explain_miss(
             reason="not-stored", reconstructed=logged is None, last_execution=_reference(own[0])
         )
     possible = _MEANINGS.get(logged, tuple(findings))
-    for reason, found in findings.items():
-        if reason in possible and found is not None:
-            return found
+    for reason, explanation in findings.items():
+        if reason in possible and explanation is not None:
+            return explanation
     nearest = next((row for row in earlier if row["queryHash"] != entry["queryHash"]), None)
     return MissExplanation(
-        # The log may know of a marker or a store that is not on record here.
+        # The log may refer to a marker or a store that is not stored here.
         reason=logged or "no-cache-entry",
         reconstructed=logged is None,
         first_in_days=HISTORY_DAYS if stored is None else None,
@@ -249,7 +249,8 @@ def _explain_miss(
     )
 
 
-#: What each reason of the log can mean. A restart leaves the cache behind, which the Gateway sees as empty.
+#: The possible meanings of each reason in the log. A restart empties the cache, so the Gateway finds no
+#: entry.
 _MEANINGS: Final[Mapping[str | None, Sequence[str]]] = {
     "no-cache-entry": ("restart", "not-stored"),
     "ttl-expired": ("ttl-expired",),
@@ -260,7 +261,7 @@ _MEANINGS: Final[Mapping[str | None, Sequence[str]]] = {
 def _earlier_entries(entry: Mapping[str, Any], *, day: dt.date) -> str:
     """Return the query for the newest earlier entries of the same rule and statement.
 
-    There is at most one of each status, of the own key and of other keys. The newest entry comes first.
+    It returns the newest entry of each status with the same key, and with other keys; the newest first.
     """
     first = day - dt.timedelta(days=min(HISTORY_DAYS, day.toordinal() - 1))
     timestamp = int(entry["timestamp"])
@@ -278,20 +279,20 @@ def _earlier_entries(entry: Mapping[str, Any], *, day: dt.date) -> str:
 
 
 def _has_statement(statement: str | None) -> str:
-    """Return the SQL condition for entries of this statement."""
+    """Return the SQL condition for entries with this statement."""
     if statement is None:
         return "standardizedSql IS NULL"
     text = statement.encode()
     if len(text) <= _MAX_QUOTED_BYTES:
         return f"standardizedSql = {quote_value(statement)}"
-    # Slower, but a statement may be longer than a query may be.
+    # This is slower, but a query may not be as long as a statement.
     return f"md5(standardizedSql) = '{md5(text, usedforsecurity=False).hexdigest()}'"
 
 
 def _find_restart(
     tenant: UUID, entry: Mapping[str, Any], stored: Mapping[str, Any], *, moment: dt.datetime
 ) -> MissExplanation | None:
-    """Return what left the cache behind since the last store: a write of the rules or a new key version."""
+    """Return what emptied the cache since the last store: a write of the rules or a new key version."""
     revision = (
         Revision.objects.filter(
             kind=RevisionKind.RULES,

@@ -1,4 +1,4 @@
-"""What jobs are doing, for metrics and for the staff's page of the service."""
+"""The state of jobs, for metrics and for the staff page System."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from analytics.models import Build, Mining, ReplayRun
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: The key of the time at which a worker last ran a job of beat.
+#: The cache key of the time when a worker last ran a job of beat.
 _BEAT_SEEN: Final = "beat-seen"
 _ROWS: Final = 20
 
 
 def note_beat() -> None:
-    """Say that a worker runs a job of beat now."""
+    """Record that a worker runs a job of beat now."""
     cache.set(_BEAT_SEEN, time(), timeout=None)
 
 
 def beat_age() -> float | None:
-    """Return the seconds since a worker last ran a job of beat, or None if none ever did.
+    """Return the seconds since a worker last ran a job of beat, or None if that never happened.
 
     Raises:
         RedisError: Redis does not answer.
@@ -34,20 +34,20 @@ def beat_age() -> float | None:
 
 
 def count_running_builds() -> int:
-    """Return the number of builds under way."""
+    """Return the number of running builds."""
     return Build.objects.filter(state=Build.State.RUNNING).count()
 
 
 @dataclass(frozen=True, slots=True)
 class LongJobs:
-    """Replays and searches for recommendations that wait or run, the oldest first, at most 20 of each."""
+    """Queued and running replays and searches for recommendations: the oldest 20 of each."""
 
     replays: Sequence[ReplayRun]
     minings: Sequence[Mining]
 
 
 def find_long_jobs() -> LongJobs:
-    """Return the replays and searches that wait or run, without their results."""
+    """Return the queued and running replays and searches, without their results."""
     replays = ReplayRun.objects.filter(state__in=ReplayRun.UNDER_WAY).order_by("requested_at", "pk")
     minings = Mining.objects.filter(state__in=Mining.UNDER_WAY).order_by("requested_at", "pk")
     return LongJobs(list(replays.defer("result", "rules")[:_ROWS]), list(minings.defer("report")[:_ROWS]))

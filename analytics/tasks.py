@@ -58,19 +58,19 @@ logger = logging.getLogger(__name__)
 QUEUE_SECONDS: Final = 10
 SWEEP_SECONDS: Final = 60
 RECEIVE_SECONDS: Final = 10
-#: While this many tasks wait in the queue of builds, no more are sent.
+#: No more tasks are sent while this many wait in the queue of builds.
 MAX_QUEUED: Final = 500
-#: While so many days are pending, an upgrade adds no more.
+#: An upgrade marks no more days while this many are pending.
 MAX_OUTDATED: Final = 1_000
-#: Wait so long before lost rollups are rebuilt, in case the store loses them again each time.
+#: Delay before lost rollups are rebuilt, in case the store loses them again each time.
 REPAIR_DELAY: Final = timedelta(seconds=60)
 #: Seconds between two runs of `watch_replays`.
 WATCH_SECONDS: Final = 30
-#: A digest that no worker makes within so many seconds is sent again.
+#: A task for a digest expires after this many seconds. Then another one is sent.
 DIGEST_SECONDS: Final = 300
-#: A task for a part of a day that no worker begins within so many seconds is not needed any more.
+#: A task for a part of a day expires after this many seconds. The build of the day has made the part by then.
 PART_SECONDS: Final = 3_600
-#: An unfinished write that began longer ago was killed.
+#: An unfinished write that began longer ago belongs to a killed process.
 LONGEST_WRITE: Final = timedelta(days=1)
 
 
@@ -86,7 +86,7 @@ class RetriedTask(Task[Any, None]):
 
 @shared_task
 def queue_builds() -> None:
-    """Send a task for each pending build that is due. The cost depends on what changed alone."""
+    """Send a task for each pending build that is due. The cost depends only on the number of changes."""
     note_beat()
     for build in take_due(limit=max(MAX_QUEUED - queue_length(BUILDING), 0)):
         # When the task expires, the build is due again.
@@ -106,8 +106,9 @@ def sweep_logs() -> None:
 
 @shared_task
 def refresh_outdated_days() -> None:
-    """After an upgrade, mark the days whose rollups an earlier version made: so many at a time that new logs
-    do not wait long behind them.
+    """After an upgrade, mark days whose rollups an earlier version made.
+
+    It marks few days at a time, so that new logs do not wait long behind them.
     """
     mark_outdated_days(limit=max(MAX_OUTDATED - pending_state().days, 0))
 
@@ -159,7 +160,7 @@ def build_day_part(tenant: str, day: str, stage: str, number: int, before: str) 
 def refresh_periods(tenant: str) -> None:
     """Rebuild the stale months, years and history of a tenant, if they are pending.
 
-    Those with a day that has no build yet wait for it (`logs.pending.days_without_build`).
+    A period waits while one of its days has no build yet (`logs.pending.days_without_build`).
     """
     tenant_id = UUID(tenant)
     mark = read_mark(tenant=tenant_id, day=None)
@@ -182,7 +183,7 @@ def refresh_periods(tenant: str) -> None:
 
 
 def _rebuild_period(tenant: UUID, period: str) -> Exception | None:
-    """Rebuild a period. Return what failed, so that the other periods are built too."""
+    """Rebuild a period. Return an error instead of raising it, so that other periods are built too."""
     name = period or "the whole history"
     try:
         if rebuild_period(default_store(), tenant=tenant, period=period):
@@ -209,14 +210,14 @@ def clean_up() -> None:
 
 @shared_task
 def remove_unfinished_writes() -> None:
-    """Remove the remains of killed writes from the object store."""
+    """Remove unfinished writes of killed processes from the object store."""
     if removed := default_store().remove_unfinished(age=LONGEST_WRITE):
         logger.info("Removed %d unfinished writes from the store", removed)
 
 
 @shared_task
 def run_replay(tenant: str) -> None:
-    """Run the next queued replay of a tenant. If another worker runs one, that worker starts the next."""
+    """Run the next queued replay of a tenant. If another worker runs one, it will start the next."""
     with suppress(Busy):
         if run_next(default_store(), tenant_id=UUID(tenant)):
             run_replay.delay(tenant)
@@ -224,7 +225,7 @@ def run_replay(tenant: str) -> None:
 
 @shared_task
 def watch_replays() -> None:
-    """Fail the replays whose worker is gone, and start queued ones whose task was lost."""
+    """Fail the replays of killed workers, and start queued replays whose task was lost."""
     fail_lost_replays()
     for tenant in find_queued_tenants():
         run_replay.apply_async((str(tenant),), expires=WATCH_SECONDS)
@@ -232,10 +233,10 @@ def watch_replays() -> None:
 
 @shared_task
 def refresh_digests() -> None:
-    """Start a task for each digest that is missing or stale: its day has ended, or a build has changed."""
+    """Start a task for each missing or stale digest: its day has ended, or a build has changed."""
     for tenant, periods in take_due_digests():
         for period in periods:
-            # A digest that no worker makes in time is found again.
+            # If the task expires, the digest is due again.
             refresh_digest.apply_async((str(tenant), period), expires=DIGEST_SECONDS)
 
 
@@ -248,7 +249,7 @@ def refresh_digest(tenant: str, period: str) -> None:
 
 @shared_task
 def mail_digests() -> None:
-    """Send the digests that wait to be mailed."""
+    """Send the queued mails with digests."""
     if sent := send_mails():
         logger.info("Mailed %d digests", sent)
 
@@ -262,16 +263,16 @@ def mine_every_tenant() -> None:
 
 @shared_task(base=RetriedTask)
 def mine_again(tenant: str) -> None:
-    """Search for recommendations for the rules and the log as they are now."""
+    """Queue and run a search for recommendations with the current rules and log."""
     queue_mining(tenant_id=UUID(tenant), actor=SYSTEM)
     mine_tenant.delay(tenant)
 
 
 @shared_task
 def mine_tenant(tenant: str) -> None:
-    """Run the queued search for recommendations of a tenant, and measure what was accepted.
+    """Run the queued search for recommendations of a tenant, then measure accepted recommendations.
 
-    If another worker runs it, do nothing.
+    Do nothing if another worker runs the search.
     """
     with suppress(Busy):
         if run_mining(default_store(), tenant_id=UUID(tenant)):
@@ -280,20 +281,20 @@ def mine_tenant(tenant: str) -> None:
 
 @shared_task
 def watch_minings() -> None:
-    """Start the searches whose task was lost or whose worker is gone."""
+    """Start the searches whose task was lost or whose worker was killed."""
     for tenant in find_waiting_tenants():
         mine_tenant.apply_async((str(tenant),), expires=WATCH_SECONDS)
 
 
 @shared_task
 def measure_effects() -> None:
-    """Measure what accepted recommendations did, one task for each tenant."""
+    """Start a task for each tenant that measures the effects of accepted recommendations."""
     for tenant in find_tenants_to_measure():
         measure_tenant.delay(str(tenant))
 
 
 @shared_task(base=RetriedTask)
 def measure_tenant(tenant: str) -> None:
-    """Measure the accepted recommendations of a tenant. If another worker does, do nothing."""
+    """Measure the accepted recommendations of a tenant. Do nothing if another worker does."""
     with suppress(Busy):
         measure_tenant_effects(default_store(), tenant_id=UUID(tenant))

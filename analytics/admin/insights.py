@@ -45,28 +45,28 @@ class Advice:
 
 def read_advice(tenant_id: UUID, *, is_decided: bool) -> Advice:
     """Return the decided or the undecided recommendations of a tenant, in three queries."""
-    found = list_recommendations(tenant_id=tenant_id)
-    undecided = [row for row in found if row.state in Recommendation.UNDECIDED]
-    shown = [row for row in found if row not in undecided] if is_decided else undecided
+    recommendations = list_recommendations(tenant_id=tenant_id)
+    undecided = [row for row in recommendations if row.state in Recommendation.UNDECIDED]
+    shown = [row for row in recommendations if row not in undecided] if is_decided else undecided
     effects = list_effects(row.pk for row in shown)
     return Advice(
         mining=read_mining(tenant_id=tenant_id),
         shown=[(row, effects.get(row.pk)) for row in shown],
         undecided=len(undecided),
-        decided=len(found) - len(undecided),
+        decided=len(recommendations) - len(undecided),
     )
 
 
-def diff_recommendation(found: Recommendation) -> list[tuple[str, str]] | None:
+def diff_recommendation(recommendation: Recommendation) -> list[tuple[str, str]] | None:
     """Return the diff that accepting would make, or None if the rules were written since.
 
     Raises:
         TenantNotFound: there is no such live tenant.
     """
-    current = read_ruleset(found.tenant_id)
-    if current.seq != found.seq:
+    current = read_ruleset(recommendation.tenant_id)
+    if current.seq != recommendation.seq:
         return None
-    return diff_lines(current.rules, apply_edits(current.rules, read_edits(found.patch)))
+    return diff_lines(current.rules, apply_edits(current.rules, read_edits(recommendation.patch)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,22 +81,22 @@ class ShownReplay:
     def moved(self) -> list[tuple[Mapping[str, Any], str]]:
         """The requests whose status changes, each with SQL that reads examples."""
         days = f"day BETWEEN '{self.run.first_day}' AND '{self.run.last_day}'"
-        found = []
-        for moved in (self.run.result or {}).get("moved", ()):
-            ids = ", ".join(map(quote_text, moved["examples"]))
-            found.append((moved, f"SELECT * FROM proxy_logs WHERE {days} AND logId IN ({ids})"))  # noqa: S608
-        return found
+        changes = []
+        for change in (self.run.result or {}).get("moved", ()):
+            ids = ", ".join(map(quote_text, change["examples"]))
+            changes.append((change, f"SELECT * FROM proxy_logs WHERE {days} AND logId IN ({ids})"))  # noqa: S608
+        return changes
 
 
 def replays_of_draft(draft: RuleDraft) -> list[ShownReplay]:
     """Return the newest replays of a draft, including replays of the same rules under another name."""
     normalized = lint_document({"rules": draft.rules}).normalized
     rules = None if normalized is None else list(normalized)
-    asked = Q(subject={"draftId": str(draft.pk)})
+    subjects = Q(subject={"draftId": str(draft.pk)})
     if rules is not None:
-        asked |= Q(rules=rules)
+        subjects |= Q(rules=rules)
     # Unlike lists of all replays, this reads the results.
-    runs = list_replays(tenant_id=draft.tenant_id).filter(asked).defer(None)[:_SHOWN]
+    runs = list_replays(tenant_id=draft.tenant_id).filter(subjects).defer(None)[:_SHOWN]
     return [ShownReplay(run, is_current=run.rules == rules) for run in runs]
 
 

@@ -1,4 +1,4 @@
-"""Summary documents as responses: 404 without data, 304 for an unchanged document, large ones in chunks."""
+"""Responses with summary documents: 404 without data, 304 if unchanged, large documents in chunks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NO_DATA: Final = "There is no log entry in this period."
 
 
 def answer_stored(request: Request, *, tenant: UUID, kind: Kind, period: str) -> HttpResponseBase:
-    """Answer with a stored document. Its body is read only if it is sent.
+    """Answer with a stored document. The body is read only if it is sent.
 
     Raises:
         NotFound: the period has no entry.
@@ -46,7 +46,7 @@ def answer_stored(request: Request, *, tenant: UUID, kind: Kind, period: str) ->
 
 
 def answer_user(request: Request, *, tenant: UUID, user: str, period: str) -> HttpResponseBase:
-    """Answer with a user's document, computed from the rollups unless the cache has it.
+    """Answer with a user's document from the cache, or compute it from the rollups.
 
     Raises:
         NotFound: the user has no entry in the period.
@@ -54,7 +54,7 @@ def answer_user(request: Request, *, tenant: UUID, user: str, period: str) -> Ht
     source = find_user_source(tenant=tenant, user=user, period=period)
     if source is None:
         raise NotFound(_NO_DATA)
-    # A client that sends this tag has the document. One that sends * may never have received it.
+    # A client that sends this tag has the document. A client that sends * may not have it.
     if_none_match = request.headers.get("If-None-Match", "").strip()
     if if_none_match != "*" and (unchanged := not_modified(request, source.etag)) is not None:
         return unchanged

@@ -1,4 +1,4 @@
-"""Digests, who gets them by mail, and what a language model was sent. Contract: docs/digests.md."""
+"""Digests, their mail preferences, and the exchanges with a language model. Contract: docs/digests.md."""
 
 from __future__ import annotations
 
@@ -134,12 +134,12 @@ class DigestMailViewSet(AppViewSet):
     @operation(summary="Which digests the user gets by mail", responses={200: DigestPreferences})
     def list_digest_preferences(self, request: Request, email: str) -> Response:
         """All tenants whose digests the user may read by membership or grant."""
-        found = links(
+        own_links = links(
             self_href=reverse("user-digests", kwargs={"email": email}),
             parent=reverse("user", kwargs={"email": email}),
             items=(),
         )
-        return Response({"_links": found, "digests": list_preferences(email)})
+        return Response({"_links": own_links, "digests": list_preferences(email)})
 
     @operation(
         summary="Choose which digests of a tenant the user gets by mail",

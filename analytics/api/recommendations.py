@@ -65,17 +65,17 @@ class RecommendationViewSet(AppViewSet):
     )
     def list_recommendations(self, request: Request, tenant: UUID) -> Response:
         """`mining` is the last search. Its report says what is not proposed, and why."""
-        found = list_recommendations(tenant_id=tenant, state=self.query.get("state"))
+        recommendations = list_recommendations(tenant_id=tenant, state=self.query.get("state"))
         href = hrefs("recommendation", tenant=tenant, recommendationId=tenant)
         return Response(
             {
                 "_links": links(
                     self_href=request.get_full_path(),
                     parent=reverse("tenant", kwargs={"tenant": tenant}),
-                    items=(item(str(row.pk), href(row.pk)) for row in found),
+                    items=(item(str(row.pk), href(row.pk)) for row in recommendations),
                 ),
                 "mining": mining_as_json(read_mining(tenant_id=tenant)),
-                "recommendations": [recommendation_as_json(row) for row in found],
+                "recommendations": [recommendation_as_json(row) for row in recommendations],
             }
         )
 
@@ -101,8 +101,8 @@ class RecommendationViewSet(AppViewSet):
     )
     def get_recommendation(self, request: Request, tenant: UUID, recommendationId: UUID) -> Response:  # noqa: N803
         """The rules, why, what they are predicted to do, and SQL that shows it."""
-        found = read_recommendation(tenant_id=tenant, recommendation_id=recommendationId)
-        return not_modified(request, recommendation_etag(found)) or _response(found)
+        recommendation = read_recommendation(tenant_id=tenant, recommendation_id=recommendationId)
+        return not_modified(request, recommendation_etag(recommendation)) or _response(recommendation)
 
     @operation(
         summary="Make a draft of the rules with a recommendation",
@@ -146,7 +146,7 @@ class RecommendationViewSet(AppViewSet):
     )
     def dismiss_recommendation(self, request: Request, tenant: UUID, recommendationId: UUID) -> Response:  # noqa: N803
         """It comes back on the day `until`, or when it would save twice as much."""
-        found = dismiss_recommendation(
+        recommendation = dismiss_recommendation(
             tenant_id=tenant,
             recommendation_id=recommendationId,
             actor=self.principal.email,
@@ -154,7 +154,7 @@ class RecommendationViewSet(AppViewSet):
             until=self.body.get("until"),
             check_etag=partial(require_match, request),
         )
-        return _response(found)
+        return _response(recommendation)
 
     @operation(
         summary="Open a dismissed recommendation again",
@@ -163,13 +163,13 @@ class RecommendationViewSet(AppViewSet):
     )
     def reopen_recommendation(self, request: Request, tenant: UUID, recommendationId: UUID) -> Response:  # noqa: N803
         """Only a dismissed one can be opened."""
-        found = reopen_recommendation(
+        recommendation = reopen_recommendation(
             tenant_id=tenant,
             recommendation_id=recommendationId,
             actor=self.principal.email,
             check_etag=partial(require_match, request),
         )
-        return _response(found)
+        return _response(recommendation)
 
     @operation(
         summary="Read what an accepted recommendation did",
@@ -186,8 +186,10 @@ class RecommendationViewSet(AppViewSet):
         return Response(effect_as_json(effect))
 
 
-def _response(found: RecommendationRow) -> Response:
-    return Response(recommendation_as_json(found), headers={"ETag": recommendation_etag(found)})
+def _response(recommendation: RecommendationRow) -> Response:
+    return Response(
+        recommendation_as_json(recommendation), headers={"ETag": recommendation_etag(recommendation)}
+    )
 
 
 def _draft_href(tenant: UUID, draft: UUID) -> str:

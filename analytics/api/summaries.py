@@ -42,7 +42,7 @@ _USER: Final = OpenApiParameter(
 def _summary(
     document: type[Serializer[Any]], summary: str, *path: OpenApiParameter
 ) -> Callable[[Callable[..., HttpResponseBase]], Callable[..., HttpResponseBase]]:
-    """Declare an action that answers ``document`` under its entity tag."""
+    """Declare an action that returns ``document`` with its entity tag."""
     return operation(
         summary=summary,
         path=path,

@@ -1,6 +1,6 @@
-"""The rows of analytics.
+"""The models of analytics.
 
-Tenants are referred to by id, not by foreign key, because summaries outlive them.
+They refer to tenants by id, not by foreign key, because summaries outlive tenants.
 """
 
 from __future__ import annotations

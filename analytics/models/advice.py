@@ -30,7 +30,7 @@ class Mining(models.Model):
     requested_at = models.DateTimeField(default=now)
     finished_at = models.DateTimeField(null=True)
     error = models.TextField(blank=True)
-    #: The digest of the input of the last search that was done, and what it found besides recommendations.
+    #: The digest of the input of the last completed search, and its report.
     digest = models.CharField(max_length=64, blank=True)
     report = models.JSONField(null=True)
 
@@ -50,7 +50,7 @@ class Mining(models.Model):
 
 
 class Recommendation(models.Model):
-    """A change of a tenant's rules that the service recommends, with what it is predicted to do."""
+    """A recommended change of a tenant's rules, with its predicted effect."""
 
     class State(models.TextChoices):
         OPEN = "open"
@@ -68,9 +68,9 @@ class Recommendation(models.Model):
     #: Changes with each write.
     version = models.PositiveIntegerField(default=0)
     kind = models.CharField(max_length=16)
-    #: The same for the same kind and subject, whatever the log.
+    #: Identifies kind and subject. It does not depend on the log.
     fingerprint = models.CharField(max_length=32)
-    #: Its place among the recommendations of its search.
+    #: The position among the recommendations of the same search.
     rank = models.PositiveSmallIntegerField()
     title = models.TextField()
     why = models.JSONField()
@@ -78,11 +78,11 @@ class Recommendation(models.Model):
     patch = models.JSONField()
     evidence = models.JSONField()
     predicted = models.JSONField()
-    #: The replay of the rules with it. Null when that was deleted.
+    #: The replay of the rules with this recommendation. Null if the replay was deleted.
     replay = models.ForeignKey(ReplayRun, on_delete=models.SET_NULL, null=True, related_name="+")
-    #: What it was estimated to save in the window, in ms of warehouse time.
+    #: The estimated saving in the window, in ms of warehouse time.
     estimate_ms = models.BigIntegerField()
-    #: The revision of the rules and the days that it was made from.
+    #: The revision of the rules and the days that the search used.
     seq = models.PositiveIntegerField()
     first_day = models.DateField()
     last_day = models.DateField()
@@ -90,10 +90,10 @@ class Recommendation(models.Model):
     draft_id = models.UUIDField(null=True)
     decided_by = models.CharField(max_length=320, blank=True)
     decided_at = models.DateTimeField(null=True)
-    #: Why it was dismissed, and until when.
+    #: The reason of the dismissal, and the day when it ends.
     reason = models.TextField(blank=True)
     until = models.DateField(null=True)
-    #: The revision of the rules that has it.
+    #: The revision of the rules that contains the recommendation.
     accepted_seq = models.PositiveIntegerField(null=True)
 
     class Meta:
@@ -115,7 +115,7 @@ class Recommendation(models.Model):
 
 
 class Effect(models.Model):
-    """What an accepted recommendation did, measured daily."""
+    """The effect of an accepted recommendation, measured daily."""
 
     class State(models.TextChoices):
         WAITING = "waiting"

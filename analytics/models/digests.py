@@ -1,4 +1,4 @@
-"""Digests, who gets them by mail, and the requests to a language model."""
+"""Digests, mail preferences and mails, and the requests to a language model."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from tenantadmin.lib.core.timestamps import now
 
 
 class Digest(models.Model):
-    """What a day or a week of a tenant's log says: docs/digests.md."""
+    """A digest of a day or a week of a tenant's log (docs/digests.md)."""
 
     tenant_id = models.UUIDField()
     #: ``2026-03-01`` or ``2026-W09``.
     period = models.CharField(max_length=10)
     first_day = models.DateField()
     last_day = models.DateField()
-    #: Digest over the builds of all days that it was made of.
+    #: A hash of the builds of all days that the digest was made from.
     source = models.CharField(max_length=64)
-    #: ``{kind, period, from, to, quiet, facts, names, sections}``; the texts of its sections are templates.
+    #: ``{kind, period, from, to, quiet, facts, names, sections}``. The texts of sections are templates.
     document = models.JSONField()
-    #: The texts of its sections as a language model rewrote them; null if the templates are shown.
+    #: The texts of the sections as a language model rewrote them. Null: the templates are shown.
     rewritten = models.JSONField(null=True)
     etag = models.CharField(max_length=40)
     made_at = models.DateTimeField(default=now)
@@ -34,36 +34,36 @@ class Digest(models.Model):
 
     @property
     def templates(self) -> list[str]:
-        """The texts of its sections as this service wrote them."""
+        """The texts of the sections as this service wrote them."""
         return [section["text"] for section in self.document["sections"]]
 
     @property
     def texts(self) -> list[str]:
-        """The texts of its sections to show."""
+        """The texts of the sections to show."""
         texts: list[str] = self.templates if self.rewritten is None else self.rewritten
         return texts
 
 
 class ModelExchange(models.Model):
-    """One request to the language model: all that was sent, and what came back."""
+    """One request to the language model: everything that was sent, and the answer."""
 
     class Outcome(models.TextChoices):
-        #: Not answered yet, or the worker was killed meanwhile.
+        #: Not answered yet, or the worker was killed.
         SENT = "sent"
         ACCEPTED = "accepted"
         REFUSED = "refused"
         FAILED = "failed"
 
     tenant_id = models.UUIDField()
-    #: Of the digest.
+    #: The period of the digest.
     period = models.CharField(max_length=10)
     sent_at = models.DateTimeField(default=now, db_index=True)
-    #: Where to.
+    #: The URL of the language model.
     address = models.CharField(max_length=2000)
     request = models.JSONField()
     answer = models.TextField(blank=True)
     outcome = models.CharField(max_length=8, choices=Outcome.choices, default=Outcome.SENT)
-    #: Why the answer was refused, or what failed.
+    #: The reason of a refusal or failure.
     reason = models.TextField(blank=True)
 
     class Meta:
@@ -75,7 +75,7 @@ class ModelExchange(models.Model):
 
 
 class DigestFrequency(models.TextChoices):
-    """Which digests of a tenant a user gets by mail."""
+    """The digests of a tenant that a user gets by mail."""
 
     DAILY = "daily"
     WEEKLY = "weekly"
@@ -83,7 +83,7 @@ class DigestFrequency(models.TextChoices):
 
 
 class DigestPreference(models.Model):
-    """Which digests of a tenant a user wants by mail. Without a row: none."""
+    """A user's choice of digests of a tenant. Without a row, the user gets none."""
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="digest_preferences"
@@ -100,24 +100,24 @@ class DigestPreference(models.Model):
 
 
 class DigestMail(models.Model):
-    """A digest that a user gets by mail, once."""
+    """A mail with a digest to one user. It is sent at most once."""
 
     class State(models.TextChoices):
         QUEUED = "queued"
-        #: Handed to the mail server. Stays so if the worker was killed or the connection broke meanwhile:
-        #: the server may have accepted the mail, so it is not sent again.
+        #: Being sent. If the worker is killed or the connection breaks, the state stays, and the mail is not
+        #: sent again, because the server may have accepted it.
         SENDING = "sending"
         SENT = "sent"
-        #: The user no longer wants or may see it.
+        #: The user has unsubscribed or may no longer read it.
         SKIPPED = "skipped"
         FAILED = "failed"
 
     tenant_id = models.UUIDField()
-    #: Of the digest.
+    #: The period of the digest.
     period = models.CharField(max_length=10)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="digest_mails")
     state = models.CharField(max_length=7, choices=State.choices, default=State.QUEUED)
-    #: Refusals by the mail server.
+    #: The number of refusals by the mail server.
     attempts = models.PositiveSmallIntegerField(default=0)
     #: A queued mail is sent from this time on.
     due_at = models.DateTimeField(default=now)

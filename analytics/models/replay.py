@@ -11,7 +11,7 @@ from tenantadmin.lib.core.timestamps import now
 
 
 class ReplayRun(models.Model):
-    """One replay of a ruleset over a tenant's log. ``digest`` is that of all its input."""
+    """One replay of a ruleset over a tenant's log. ``digest`` is a hash of the whole input."""
 
     class State(models.TextChoices):
         QUEUED = "queued"
@@ -20,7 +20,7 @@ class ReplayRun(models.Model):
         FAILED = "failed"
         CANCELLED = "cancelled"
 
-    #: The states that a run does not leave by itself.
+    #: The final states.
     FINISHED: ClassVar = (State.DONE, State.FAILED, State.CANCELLED)
     UNDER_WAY: ClassVar = (State.QUEUED, State.RUNNING)
 
@@ -30,14 +30,14 @@ class ReplayRun(models.Model):
     state = models.CharField(max_length=9, choices=State.choices, default=State.QUEUED)
     #: 0 to 1.
     progress = models.FloatField(default=0)
-    #: Which ruleset: ``{seq}``, ``{draftId}``, or ``{digest}`` of the rules that were sent.
+    #: The ruleset: ``{seq}``, ``{draftId}``, or ``{digest}`` of the rules that were sent.
     subject = models.JSONField()
     #: The complete rules of the subject.
     rules = models.JSONField()
     first_day = models.DateField()
     last_day = models.DateField()
     warmup_days = models.PositiveSmallIntegerField()
-    #: ``{nocache?, nonDeterministic?}``: what the caller knows about the Gateway.
+    #: The settings of the Gateway that the caller knows: ``{nocache?, nonDeterministic?}``.
     gateway = models.JSONField(default=dict, blank=True)
     requested_by = models.CharField(max_length=320)
     requested_at = models.DateTimeField(default=now)

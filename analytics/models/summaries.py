@@ -18,7 +18,7 @@ class DayRollup(models.Model):
     #: Table name to object key.
     files = models.JSONField()
     bytes = models.PositiveBigIntegerField()
-    #: The sums of the day, for charts and `TenantHealth`. Null in rows from before until `update_health` ran.
+    #: The sums of the day, for charts and `TenantHealth`. Null in older rows until `update_health` runs.
     hits = models.BigIntegerField(null=True)
     misses = models.BigIntegerField(null=True)
     warehouse_ms = models.BigIntegerField(null=True)
@@ -27,7 +27,7 @@ class DayRollup(models.Model):
     class Meta:
         ordering = ("tenant_id", "-day")
         constraints = (models.UniqueConstraint(fields=["tenant_id", "day"], name="day_rollup_unique"),)
-        # For those of an earlier version.
+        # To find rollups of earlier versions.
         indexes = (models.Index(fields=["version"], name="day_rollup_version"),)
 
     def __str__(self) -> str:
@@ -41,9 +41,9 @@ class MergedRollup(models.Model):
     #: ``2026-03`` or ``2026``.
     period = models.CharField(max_length=7)
     build = models.CharField(max_length=32)
-    #: Digest over the builds of its days.
+    #: A hash of the builds of its days.
     source = models.CharField(max_length=64)
-    #: The version of the rollups. The database's default is that of releases without this column.
+    #: The version of the rollups. The database default is the version of releases without this column.
     version = models.PositiveIntegerField(db_default=3)
     #: Table name to object key.
     files = models.JSONField()
@@ -70,7 +70,7 @@ class Kind(models.TextChoices):
 
 
 class SummaryDocument(models.Model):
-    """A summary document as it is sent."""
+    """A summary document, stored as the response body."""
 
     tenant_id = models.UUIDField()
     kind = models.CharField(max_length=16, choices=Kind.choices)
@@ -81,7 +81,7 @@ class SummaryDocument(models.Model):
     file = models.CharField(max_length=1024, blank=True, db_default="")
     bytes = models.PositiveBigIntegerField(default=0, db_default=0)
     etag = models.CharField(max_length=40)
-    #: Digest over the rollups that the document was computed from.
+    #: A hash of the builds of the rollups that the document was computed from.
     source = models.CharField(max_length=64)
     built_at = models.DateTimeField(default=now)
 
@@ -96,7 +96,7 @@ class SummaryDocument(models.Model):
 
 
 class TenantHealth(models.Model):
-    """How a tenant does, in one row. The build of a day writes it, so that no page has to read rollups.
+    """Recent figures of a tenant in one row, updated by each build of a day. Pages need not read rollups.
 
     The windows of 1, 7 and 28 days end with ``last_day``. A hit rate is null without requests.
     """
@@ -107,7 +107,7 @@ class TenantHealth(models.Model):
     rate_1 = models.FloatField("hit rate, 1 day", null=True)
     rate_7 = models.FloatField("hit rate, 7 days", null=True)
     rate_28 = models.FloatField("hit rate, 28 days", null=True)
-    #: ``rate_28`` less ``rate_7``: positive if the hit rate fell.
+    #: ``rate_28`` minus ``rate_7``: positive if the hit rate fell.
     drop = models.FloatField(null=True)
     requests_7 = models.BigIntegerField("requests, 7 days", default=0)
     misses_7 = models.BigIntegerField("misses, 7 days", default=0)
@@ -117,7 +117,7 @@ class TenantHealth(models.Model):
     #: Entries in quarantine, of all days.
     quarantined = models.PositiveBigIntegerField(default=0)
     updated_at = models.DateTimeField(default=now)
-    #: When `refresh_digests` looks at the tenant next; null: at once. The build of a day sets it to null.
+    #: The time of the next check by `refresh_digests`; null: at once. The build of a day sets it to null.
     digests_due_at = models.DateTimeField(null=True, db_index=True)
 
     class Meta:

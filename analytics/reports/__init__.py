@@ -1,1 +1,1 @@
-"""Reports from the log: stale results, leaks, a timeline, and what an invalidation would cost."""
+"""Reports from the log: stale results, leaks, a timeline, and the cost of an invalidation."""

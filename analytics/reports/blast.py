@@ -1,4 +1,4 @@
-"""Blast radius: which cached results an invalidation would end, before it is made."""
+"""Blast radius: preview the cached results that an invalidation would end."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from analytics.reports.reading import LogReader
     from rules.language import Rule
 
-#: Older stores are not looked at, whatever the TTL is.
+#: Older stores are ignored, even if the TTL is longer.
 MAX_DAYS: Final = 31
 _WEEKS: Final = 4
 
-#: A result is born when its execution ended. It lives if it was executed under the present rules, was born at
-#: or after the last marker, and has not expired.
+#: A result is born when its execution ends. It is live if it was executed under the current rules, was born
+#: at or after the last marker, and has not expired.
 _LIVE: Final = """
 SELECT
     count(*) AS entries,
@@ -46,7 +46,7 @@ FROM (
 )
 WHERE startedAt >= {written} AND bornAt >= {marker} AND bornAt + {ttl} > {now}"""
 
-_ASKED: Final = """
+_SAME_HOUR: Final = """
 SELECT day, count(DISTINCT cacheKey) AS keys, count(*) AS requests
 FROM proxy_logs
 WHERE day IN ({days}) AND matchedRule = {rule} AND cacheKey IS NOT NULL
@@ -81,7 +81,7 @@ class InvalidationPreview(JsonStruct):
 
 
 def preview_invalidation(log: LogReader, *, rule_id: str, now: dt.datetime) -> InvalidationPreview:
-    """Return what markers on the targets of a rule, or on the rule itself if it has none, would end.
+    """Return the results that markers on the targets of a rule (or on the rule, if it has none) would end.
 
     Raises:
         TenantNotFound, RuleNotFound: there is no such live tenant, or no such rule.
@@ -89,13 +89,13 @@ def preview_invalidation(log: LogReader, *, rule_id: str, now: dt.datetime) -> I
     """
     ruleset = read_ruleset(log.tenant)
     rules = {rule.id: rule for rule in read_rules(ruleset.rules)}
-    fired = rules.get(rule_id)
-    if fired is None:
+    rule = rules.get(rule_id)
+    if rule is None:
         raise RuleNotFound
     queries: list[ReportQuery] = []
     targets = [
         _preview(log, rules[target], now=now, written=ruleset.modified_at, queries=queries)
-        for target in fired.invalidate_rules or (rule_id,)
+        for target in rule.invalidate_rules or (rule_id,)
     ]
     return InvalidationPreview(rule_id=rule_id, at=format_timestamp(now), targets=targets, queries=queries)
 
@@ -106,7 +106,7 @@ def _preview(
     days = min(rule.ttl_seconds // 86_400 + 2, MAX_DAYS)
     marked = Marker.objects.filter(tenant=log.tenant, target_rule_id=rule.id, removed_at__isnull=True)
     last_marker = marked.aggregate(last=Max("invalidated_at"))["last"]
-    live = _LIVE.format(
+    live_sql = _LIVE.format(
         first=now.date() - dt.timedelta(days=days),
         last=now.date(),
         rule=quote_value(rule.id),
@@ -116,15 +116,15 @@ def _preview(
         ttl=1000 * rule.ttl_seconds,
     ).strip()
     weekdays = [now.date() - dt.timedelta(weeks=week) for week in range(1, _WEEKS + 1)]
-    asked = _ASKED.format(
+    same_hour_sql = _SAME_HOUR.format(
         days=", ".join(f"'{day}'" for day in weekdays), rule=quote_value(rule.id), hour=now.hour
     ).strip()
     queries += [
-        ReportQuery(name=f"{rule.id} live", sql=live),
-        ReportQuery(name=f"{rule.id} sameHour", sql=asked),
+        ReportQuery(name=f"{rule.id} live", sql=live_sql),
+        ReportQuery(name=f"{rule.id} sameHour", sql=same_hour_sql),
     ]
-    (row,) = log.rows(live)
-    by_day = {found["day"]: found for found in log.rows(asked)}
+    (row,) = log.rows(live_sql)
+    by_day = {counts["day"]: counts for counts in log.rows(same_hour_sql)}
     last_store = row["lastStoreAt"]
     same_hour = [by_day.get(str(day), {"keys": 0, "requests": 0}) for day in weekdays]
     return PreviewTarget(
@@ -134,7 +134,7 @@ def _preview(
         refill_ms=row["refillMs"],
         last_store_at=None if last_store is None else format_timestamp(from_epoch_ms(last_store)),
         same_hour=[
-            SameHour(day=day, keys=found["keys"], requests=found["requests"])
-            for day, found in zip(weekdays, same_hour, strict=True)
+            SameHour(day=day, keys=counts["keys"], requests=counts["requests"])
+            for day, counts in zip(weekdays, same_hour, strict=True)
         ],
     )

@@ -1,6 +1,6 @@
-"""Leaks: one cached result of a statement whose result depends on who asks, served to several users."""
+"""Leaks: a cached result that depends on the user and was served to several users."""
 
-# Queries are made of constants and days.
+# Queries consist of constants and days.
 # ruff: noqa: S608
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 LeakGrade: TypeAlias = Literal["certain", "likely"]
 
 _MAX_FINDINGS: Final = 1_000
-#: Users of a finding that are named.
+#: The most users that a finding names.
 _MAX_USERS: Final = 10
 _SERVED: Final = """
 WITH served AS (
@@ -79,8 +79,7 @@ def leaks_report(log: LogReader, *, window: Window) -> LeaksReport:
     """Return statements whose cached results depend on the user and were served to several users.
 
     ``certain``: the statement calls a function whose result depends on the user. ``likely``: it calls a
-    non-deterministic function. Sharing by itself is what a cache is for: ``sharedKeys`` of ``keys`` are
-    shared.
+    non-deterministic function. Sharing alone is normal for a cache: ``sharedKeys`` of ``keys`` are shared.
 
     Raises:
         ApiError: a query failed.

@@ -1,4 +1,4 @@
-"""Functions that make a result depend on who asks."""
+"""Functions that make a result depend on the user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read the log for a report: days, one audited query at a time."""
+"""Read the log for a report, with audited queries."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Window:
     """The days of a report, both included.
 
     Raises:
-        BadRequest: it ends before it begins, or is too long.
+        BadRequest: the window ends before it begins, or is too long.
     """
 
     first: date

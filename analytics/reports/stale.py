@@ -1,9 +1,9 @@
 """Stale risk: hits whose result is older than a change of a table that they read.
 
-From the log alone. A change that does not pass the Gateway is not in the log.
+The only source is the log. A change that does not pass the Gateway is not in it.
 """
 
-# Queries are made of constants and days.
+# Queries consist of constants and days.
 # ruff: noqa: S608
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from analytics.reports.reading import LogReader, Window
 
-#: Older changes are not looked at: few results live longer.
+#: Older changes are ignored, because few results live longer.
 LOOK_BACK_DAYS: Final = 7
-#: ``cacheAgeSeconds`` is cut to seconds, so the result may be this much older, in milliseconds.
+#: ``cacheAgeSeconds`` is rounded down, so the result may be this many milliseconds older.
 _ROUNDING_MS: Final = 999
 _MAX_FINDINGS: Final = 1_000
 _STALE: Final = f"""
@@ -133,7 +133,7 @@ def stale_report(log: LogReader, *, window: Window) -> StaleReport:
 
 
 def stale_totals_sql(*, first: date, last: date) -> str:
-    """Return the query of ``hits`` and ``atRisk`` by ``ruleId``. Hits without an age are left out."""
+    """Return the query for ``hits`` and ``atRisk`` by ``ruleId``. Hits without an age are left out."""
     return _fill(_TOTALS, first=first, last=last)
 
 

@@ -1,4 +1,4 @@
-"""Timeline: hits and misses per hour or day, with the changes of rules and the markers that fell in it."""
+"""Timeline: hits and misses per hour or day, with the changes and markers of the same time."""
 
 from __future__ import annotations
 

@@ -103,16 +103,18 @@ class DecisionPage(BelowInsights, TenantActPage):
     shows_change: ClassVar[bool] = True
 
     @cached_property
-    def found(self) -> Recommendation:
+    def recommendation(self) -> Recommendation:
         return read_recommendation(tenant_id=self.tenant.pk, recommendation_id=self.kwargs["recommendation"])
 
     def initial(self) -> dict[str, Any]:
-        return {"etag": recommendation_etag(self.found)}
+        return {"etag": recommendation_etag(self.recommendation)}
 
     def read(self) -> Mapping[str, Any]:
-        change = diff_recommendation(self.found) if self.shows_change else None
-        is_possible = self.found.state in self.allowed and (change is not None or not self.shows_change)
-        return {"one": self.found, "change": change, "is_possible": is_possible}
+        change = diff_recommendation(self.recommendation) if self.shows_change else None
+        is_possible = self.recommendation.state in self.allowed and (
+            change is not None or not self.shows_change
+        )
+        return {"recommendation": self.recommendation, "change": change, "is_possible": is_possible}
 
     def which(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments that every decision takes."""

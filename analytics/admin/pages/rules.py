@@ -206,8 +206,8 @@ class SimpleRulePage(TenantActPage):
         return f"Added as revision {written.seq}.", {"seq": written.seq, "ruleId": rule["id"]}
 
     def refused(self, form: ReasonForm, error: ApiError) -> HttpResponse:
-        for found in error.extra.get("errors", ()):
-            form.add_error(None, f"{found['code']}: {found['message']}")
+        for finding in error.extra.get("errors", ()):
+            form.add_error(None, f"{finding['code']}: {finding['message']}")
         return super().refused(form, error)
 
     def done_at(self) -> str:

@@ -114,11 +114,11 @@ class SqlPage(LogPage):
 
     def _opening_statement(self) -> str:
         """Return the statement of the permalink, of the saved query or of the filters."""
-        asked = self.request.GET
-        if "sql" in asked:
-            return asked["sql"].replace("\0", "")
-        if asked.get("saved", "").isdecimal():
-            return find_saved_query(self.user, int(asked["saved"][:18])).statement
+        query = self.request.GET
+        if "sql" in query:
+            return query["sql"].replace("\0", "")
+        if query.get("saved", "").isdecimal():
+            return find_saved_query(self.user, int(query["saved"][:18])).statement
         form = self._facet_form()
         if not form.is_bound:
             return write_sql(Facets(self.last_day, self.last_day))

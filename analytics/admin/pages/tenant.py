@@ -33,12 +33,16 @@ class OverviewPage(LogPage):
     parts: ClassVar[Mapping[str, str]] = {"range": "backoffice/tenant/overview_range.html"}
 
     def read(self) -> Mapping[str, Any]:
-        asked = self.request.GET.get("days", "")
-        days = int(asked) if asked in {str(length) for length in RANGES} else DEFAULT_RANGE
+        length = self.request.GET.get("days", "")
+        days = int(length) if length in {str(choice) for choice in RANGES} else DEFAULT_RANGE
         if self.request.GET.get(PART) == "range":
             chosen = range_of(self.last_day, days=days)
-            found = read_range(self.tenant.pk, chosen)
-            return {"range": chosen, "found": found, "statements": self._with_sql(chosen, found)}
+            range_parts = read_range(self.tenant.pk, chosen)
+            return {
+                "range": chosen,
+                "range_parts": range_parts,
+                "statements": self._with_sql(chosen, range_parts),
+            }
         overview = read_overview(self.tenant.pk, days=days)
         return {
             "overview": overview,
@@ -47,10 +51,15 @@ class OverviewPage(LogPage):
             "chart_data": chart_of(overview, history=self.to("tenant-history")),
         }
 
-    def _with_sql(self, chosen: Range, found: RangeParts | None) -> Sequence[tuple[dict[str, Any], str]]:
+    def _with_sql(
+        self, chosen: Range, range_parts: RangeParts | None
+    ) -> Sequence[tuple[dict[str, Any], str]]:
         """Return each top statement, with a link to SQL that counts its requests."""
-        statements = found.statements if found else ()
+        statements = range_parts.statements if range_parts else ()
         facets = Facets(chosen.first, chosen.last, show=Grouping.STATUSES)
         sql = [write_sql(replace(facets, statement=row["hash"])) for row in statements]
         page = self.to("tenant-sql")
-        return [(row, f"{page}?{urlencode({'sql': one})}") for row, one in zip(statements, sql, strict=True)]
+        return [
+            (row, f"{page}?{urlencode({'sql': statement_sql})}")
+            for row, statement_sql in zip(statements, sql, strict=True)
+        ]

@@ -110,10 +110,10 @@ class TracePage(LogPage):
     template_name = "backoffice/tenant/trace.html"
 
     def read(self) -> Mapping[str, Any]:
-        asked = {name: self.request.GET[name] for name in LoggedForm.base_fields if name in self.request.GET}
+        values = {name: self.request.GET[name] for name in LoggedForm.base_fields if name in self.request.GET}
         return {
             "pasted": PastedForm(initial={"request": json.dumps(EXAMPLE, indent=2)}, drafts=self.drafts),
-            "logged": LoggedForm(initial=asked, drafts=self.drafts),
+            "logged": LoggedForm(initial=values, drafts=self.drafts),
         }
 
     @cached_property
@@ -134,10 +134,10 @@ class TracePage(LogPage):
 
     def _trace_pasted(self, form: forms.Form) -> dict[str, Any]:
         values = form.cleaned_data
-        asked = _parse_object(values["request"])
+        request = _parse_object(values["request"])
         chosen = choose_rules(self.tenant.pk, seq=values["seq"], draft_id=values["draft"])
         try:
-            explained = explain(read_rules(chosen.rules), asked)
+            explained = explain(read_rules(chosen.rules), request)
         except InvalidRequest as error:
             raise ValidationFailed(str(error)) from error
         return {
@@ -217,14 +217,14 @@ def _show(name: str, value: Any) -> Any:
 
 def _facts(fields: Mapping[str, Any], *, above: str = "") -> list[tuple[str, Any]]:
     """Return labels and values for fields of the log or the evidence for a miss, without nulls."""
-    found: list[tuple[str, Any]] = []
+    facts: list[tuple[str, Any]] = []
     for name, value in fields.items():
         if isinstance(value, dict):
-            found += _facts(value, above=f"{above}{name}.")
+            facts += _facts(value, above=f"{above}{name}.")
         elif name != "reason" and value is not None:
             key = f"{above}{name}"
-            found.append((_FACTS.get(key, key), _show(key, value)))
-    return found
+            facts.append((_FACTS.get(key, key), _show(key, value)))
+    return facts
 
 
 def _parse_object(text: str) -> dict[str, Any]:

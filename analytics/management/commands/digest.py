@@ -1,4 +1,4 @@
-"""``manage.py digest --tenant ID``: print a digest, made now if it is missing or stale."""
+"""``manage.py digest --tenant ID``: print a digest. Make it first if it is missing or stale."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Command(BaseCommand):
 
 
 def _week_argument(text: str) -> DigestPeriod:
-    """Return a week; argparse's type of ``--week``.
+    """Parse the argument ``--week``.
 
     Raises:
         ArgumentTypeError: the text is not a week.

@@ -1,4 +1,4 @@
-"""``manage.py explain --tenant ID --day DAY LOGID``: which rule decides a logged request, and why."""
+"""``manage.py explain --tenant ID --day DAY LOGID``: explain which rule decides a logged request."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from analytics.explain import LoggedExplanationAnswer
 
-#: The reader that the audit records: it is not known who runs the command.
+#: The reader in the audit. The command does not know who runs it.
 _OPERATOR: Final = Reader(email="manage.py explain", address="")
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tenantadmin.lib.objectstore import ObjectStore
 
 
-#: How often stale periods are tried again if a day they contain had to be rebuilt first.
+#: How often stale periods are tried again after one of their days had to be rebuilt.
 _ROUNDS: Final = 3
 _AGAIN: Final = "Finished builds are kept. Run the command again."
 
@@ -58,8 +58,8 @@ class Command(BaseCommand):
         try:
             with Progress(*columns, console=console) as progress:
                 run = _Run(store, progress)
-                for one in [tenant] if tenant else find_tenants(store):
-                    run.rebuild_tenant(one, first=first, last=last)
+                for each in [tenant] if tenant else find_tenants(store):
+                    run.rebuild_tenant(each, first=first, last=last)
         except (StoreError, OperationalError, InterfaceError) as error:
             raise CommandError(f"{visible(str(error))}. {_AGAIN}") from error
         if run.failures:
@@ -71,7 +71,7 @@ class Command(BaseCommand):
 
 
 class _Run:
-    """Rebuilds one tenant after another. Prints and collects failures, and goes on with the next build."""
+    """Rebuilds one tenant after another. Prints and collects failures, and continues with the next build."""
 
     def __init__(self, store: ObjectStore, progress: Progress) -> None:
         self._store, self._progress = store, progress
@@ -112,7 +112,7 @@ class _Run:
                     except (Busy, LostRollups) as error:
                         if number == _ROUNDS - 1:
                             raise
-                        # A worker published another day in the meantime, or a rollup was lost.
+                        # A worker published another day, or a rollup was lost.
                         is_again = True
                         for day in error.days if isinstance(error, LostRollups) else ():
                             self._rebuild_day(tenant, day)
@@ -122,7 +122,7 @@ class _Run:
 
     @contextmanager
     def _record_failure(self, place: str) -> Iterator[None]:
-        """Record a failure and go on. Failures of the database are raised."""
+        """Record a failure and continue. Failures of the database are raised."""
         try:
             yield
         except (OperationalError, InterfaceError):

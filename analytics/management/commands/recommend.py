@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
     from uuid import UUID
 
-#: The caller that the search names: it is not known who runs the command.
+#: The caller of the search. The command does not know who runs it.
 _OPERATOR: Final = "manage.py recommend"
 
 
@@ -50,17 +50,19 @@ class Command(BaseCommand):
             raise CommandError("A worker searches for this tenant. Try again when it has ended.") from error
         if mining is None or mining.state != Mining.State.DONE:
             raise CommandError("The tenant was deleted." if mining is None else visible(mining.error))
-        found = list_recommendations(tenant_id=tenant)
+        recommendations = list_recommendations(tenant_id=tenant)
         if as_json:
             document = {
                 "mining": mining_as_json(mining),
-                "recommendations": [recommendation_as_json(row) for row in found],
+                "recommendations": [recommendation_as_json(row) for row in recommendations],
             }
             self.stdout.write(dump_json(document).decode())
         else:
-            self._print(mining.report or {}, [row for row in found if row.state in Recommendation.UNDECIDED])
+            self._print(
+                mining.report or {}, [row for row in recommendations if row.state in Recommendation.UNDECIDED]
+            )
 
-    def _print(self, report: dict[str, Any], found: list[Recommendation]) -> None:
+    def _print(self, report: dict[str, Any], recommendations: list[Recommendation]) -> None:
         window = report["basedOn"]["window"]
         if window is None:
             self.stdout.write("The tenant has no logs.")
@@ -70,7 +72,7 @@ class Command(BaseCommand):
         table.add_column("what")
         for name in ("hits", "saved s", "of all", "at risk"):
             table.add_column(name, justify="right")
-        for row in found:
+        for row in recommendations:
             gain = row.predicted["gain"]
             table.add_row(
                 row.kind,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from datetime import date
     from uuid import UUID
 
-#: The caller that the run names: it is not known who runs the command.
+#: The caller of the run. The command does not know who runs it.
 _OPERATOR = "manage.py replay"
 
 
@@ -60,10 +60,10 @@ class Command(BaseCommand):
         **_: Any,
     ) -> None:
         try:
-            given = read_ruleset(tenant).rules if rules is None and seq is None else _read_rules(rules)
+            document = read_ruleset(tenant).rules if rules is None and seq is None else _read_rules(rules)
             run = queue_replay(
                 tenant_id=tenant,
-                rules=given,
+                rules=document,
                 seq=seq,
                 first_day=first,
                 last_day=last,
@@ -137,7 +137,7 @@ def _range(bounds: dict[str, Any]) -> str:
 
 
 def _read_rules(path: Path | None) -> object:
-    """Return the rules in a file, or None without one.
+    """Return the rules in a file; None without a file.
 
     Raises:
         CommandError: the file cannot be read, or is not a ruleset in JSON.

@@ -18,7 +18,7 @@ from tenantadmin.lib.objectstore import StoreError, default_store
 
 
 class Command(BaseCommand):
-    """Seeds the demo once. Another run completes an interrupted one, or changes nothing."""
+    """Seeds the demo once. A second run completes an interrupted first run, or changes nothing."""
 
     help = (
         "Seed demo data once: an account, two tenants with rulesets, users, and 30 days of generated logs up "

@@ -1,4 +1,4 @@
-"""``manage.py update_health``: write the health of tenants, which staff see on the admin site."""
+"""``manage.py update_health``: update the health of tenants, which staff see on the admin site."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Command(BaseCommand):
         store = default_store()
         days = tenants = 0
         try:
-            for one in [tenant] if tenant else _tenants():
-                days += backfill_health(store, tenant=one)
+            for each in [tenant] if tenant else _tenants():
+                days += backfill_health(store, tenant=each)
                 tenants += 1
         except StoreError as error:
             raise CommandError(f"{visible(str(error))}. Run the command again.") from error
@@ -36,6 +36,6 @@ class Command(BaseCommand):
 
 
 def _tenants() -> list[UUID]:
-    """Return the tenants with built days, and those that have a row already."""
+    """Return the tenants with built days or with a row of `TenantHealth`."""
     built = DayRollup.objects.order_by().values_list("tenant_id", flat=True).distinct()
     return sorted({*built, *TenantHealth.objects.values_list("tenant_id", flat=True)})

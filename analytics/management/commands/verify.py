@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
     from uuid import UUID
 
-#: The reader that the audit records: it is not known who runs the command.
+#: The reader in the audit. The command does not know who runs it.
 _OPERATOR: Final = Reader(email="manage.py verify", address="")
-#: Differences of one document that are printed.
+#: The most differences of one document that are printed.
 _SHOWN: Final = 20
 
 
@@ -58,7 +58,7 @@ class Command(BaseCommand):
         self.stdout.write(f"{subject} equal to the log.")
 
     def _verify(self, key: DocumentKey) -> bool:
-        """Print the result of one document; return True if it is equal to the log."""
+        """Print the result for one document. Return True if it agrees with the log."""
         name = visible(" ".join(filter(None, (key.kind, key.period, key.user))))
         try:
             verification = verify_document(default_store(), key=key, reader=_OPERATOR)
