@@ -1,6 +1,6 @@
 """The demo's password and token: ``$VAR_DIR/demo.json``, which only the file's owner can read.
 
-The database stores only hashes of them. If the file is missing or belongs to another database, a new password
+The database stores only their hashes. If the file is missing or belongs to another database, a new password
 and a new token are made.
 """
 
@@ -59,7 +59,7 @@ def ensure_access(people: People, tenants: Sequence[tuple[str, str]], *, last_da
     and mode 0600.
 
     Args:
-        people: of whom admin and owner get the password and the token.
+        people: the admin gets the password, and the owner gets the token.
         tenants: id and name of each.
         last_day: the last day with logs.
 
@@ -93,7 +93,7 @@ def ensure_access(people: People, tenants: Sequence[tuple[str, str]], *, last_da
             tenants=[tenant_id for tenant_id, _ in tenants],
             actor=_ACTOR,
         )
-        # Before the commit: if the file cannot be written, the old password and token stay valid.
+        # Write before the commit: if this fails, the old password and token stay valid.
         _write(
             path,
             {

@@ -1,4 +1,4 @@
-"""The recommendations that were decided before the demo begins, predicted from its logs as they were then."""
+"""The demo's decided recommendations. Predictions come from the logs before the day of the decision."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
     from datetime import date
 
     from analytics.advice.edits import Edit
-    from analytics.demo.profile import Advised
+    from analytics.demo.profile import DecidedAdvice
     from analytics.demo.writer import LogPlan
     from tenantadmin.lib.objectstore import ObjectStore
 
-#: A recommendation was made from so many days before the day of the decision.
+#: Length in days of the window that a recommendation is based on.
 _DAYS: Final = 7
 _DAY_MINUTES: Final = 1440
 
 
-def advised_id(tenant_id: UUID, advised: Advised) -> UUID:
-    """Return the id of a recommendation. It is always the same, so that another run finds it."""
+def advised_id(tenant_id: UUID, advised: DecidedAdvice) -> UUID:
+    """Return the id of a recommendation. It is the same in every run."""
     return uuid5(tenant_id, f"{advised.kind} {advised.subject}")
 
 
-def advised_summary(tenant_id: UUID, advised: Advised) -> dict[str, Any]:
+def advised_summary(tenant_id: UUID, advised: DecidedAdvice) -> dict[str, Any]:
     """Return the summary of the revision that accepts a recommendation."""
     return {
         "recommendation": {"recommendationId": str(advised_id(tenant_id, advised)), "title": advised.title}
@@ -50,33 +50,33 @@ def advised_summary(tenant_id: UUID, advised: Advised) -> dict[str, Any]:
 
 
 def ensure_advice(store: ObjectStore, plan: LogPlan, *, actor: str) -> None:
-    """Store the missing recommendations of a tenant. Its logs are written; ``actor`` decided.
+    """Store the missing recommendations of a tenant, decided by ``actor``. Its logs must be written.
 
     Raises:
         StoreError: the store failed.
     """
     stored = Recommendation.objects.filter(tenant_id=plan.tenant_id).values_list("pk", flat=True)
-    by_day: dict[int, list[Advised]] = defaultdict(list)
+    by_day: dict[int, list[DecidedAdvice]] = defaultdict(list)
     for advised in plan.profile.advice:
         day = advised.decided // _DAY_MINUTES
         if day < plan.days and advised_id(plan.tenant_id, advised) not in stored:
             by_day[day].append(advised)
-    for day, together in by_day.items():
+    for day, day_advice in by_day.items():
         decided_on = plan.first_day + timedelta(days=day)
-        Recommendation.objects.bulk_create(_make(store, plan, decided_on, together, actor=actor))
+        Recommendation.objects.bulk_create(_make(store, plan, decided_on, day_advice, actor=actor))
 
 
 def _make(
-    store: ObjectStore, plan: LogPlan, decided_on: date, together: Sequence[Advised], *, actor: str
+    store: ObjectStore, plan: LogPlan, decided_on: date, day_advice: Sequence[DecidedAdvice], *, actor: str
 ) -> list[Recommendation]:
-    """Return the recommendations of a day. All are made from the rules at its beginning."""
+    """Return the recommendations of a day. All are based on the rules at the beginning of the day."""
     morning = day_start_ms(decided_on)
-    # The first day only warms the cache up.
+    # The first day only fills the cache.
     days = [decided_on - timedelta(days=number) for number in range(_DAYS + 1, 0, -1)]
-    before = [one for one in plan.publications if one.at < morning][-1]
+    before = [item for item in plan.publications if item.at < morning][-1]
     rules = [complete_rule(rule) for rule in before.rules]
     window = f"day BETWEEN '{days[1]}' AND '{days[-1]}'"
-    proposals = [_propose(advised, rules, window=window) for advised in together]
+    proposals = [_propose(advised, rules, window=window) for advised in day_advice]
     with TemporaryDirectory() as directory, duckdb.connect(config={"threads": 1}) as connection:
         current = read_rules(rules)
         files = [_compact(store, plan.tenant_id, day, Path(directory)) for day in days]
@@ -86,7 +86,10 @@ def _make(
             measurer.predict(read_rules(apply_edits(rules, proposal.edits))) for proposal in proposals
         ]
         evidence = [
-            [{"name": one.name, "sql": one.sql, "rows": measurer.query(one.sql)} for one in proposal.evidence]
+            [
+                {"name": item.name, "sql": item.sql, "rows": measurer.query(item.sql)}
+                for item in proposal.evidence
+            ]
             for proposal in proposals
         ]
     return [
@@ -115,15 +118,15 @@ def _make(
             accepted_seq=before.seq + 1 if advised.state == "accepted" else None,
         )
         for rank, (advised, proposal, prediction, rows) in enumerate(
-            zip(together, proposals, predictions, evidence, strict=True)
+            zip(day_advice, proposals, predictions, evidence, strict=True)
         )
     ]
 
 
-def _propose(advised: Advised, rules: Sequence[Mapping[str, Any]], *, window: str) -> Proposal:
+def _propose(advised: DecidedAdvice, rules: Sequence[Mapping[str, Any]], *, window: str) -> Proposal:
     rule: dict[str, Any] = complete_rule(advised.rule)
     edit: Edit
-    if rule["id"] in {one["id"] for one in rules}:
+    if rule["id"] in {other["id"] for other in rules}:
         edit, evidence = Replace(rule), rule_evidence(window, rule["id"])
     else:
         where = "cacheStatus = 'PASSTHROUGH'"

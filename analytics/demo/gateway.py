@@ -1,9 +1,9 @@
-"""How a Gateway answers a request: which rule decides, and what the cache has.
+"""A simulated Gateway: decide a request by the rules, and answer it from the cache.
 
-Contract: "Cache rules (ruleset)", "Cache status (per request)". It runs no statements: the caller does, and
-stores their results. Times are in epoch ms.
+Contract: "Cache rules (ruleset)", "Cache status (per request)". The caller runs the statements and stores
+their results. Times are in epoch ms.
 
-The demo's logs, logs of tests and the reference Gateway of the tests are made with it.
+The logs of the demo, some logs of tests and the reference Gateway of the tests use it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rules.language import Rule
     from rules.match import Decision
 
-#: The version of the keys of results. Another way to make them gets another number.
+#: The version of cache keys. Raise it when keys are made in another way.
 KEY_VERSION: Final = 3
 
 Content = TypeVar("Content")
@@ -35,8 +35,8 @@ class Result(Generic[Content]):
     """A result in the cache.
 
     Attributes:
-        as_of: a later marker makes the result stale.
-        ready_at: when the warehouse is done. Until then, requests wait for the result.
+        as_of: a marker after this time makes the result stale.
+        ready_at: the time when the warehouse is done. Until then, requests wait for the result.
         expires_at: the end of the rule's TTL.
     """
 
@@ -48,16 +48,16 @@ class Result(Generic[Content]):
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[Content]):
-    """What to do with a request.
+    """The Gateway's decision about a request.
 
     Attributes:
         status: ``cacheStatus`` of the log, unless the statement fails.
         rule: the rule that decided.
         key: ``cacheKey``; empty unless a cache rule decided.
-        ttl_seconds: the TTL that the rule gives a result.
-        result: the result of a HIT, or the one that a HOLD waits for.
+        ttl_seconds: the rule's TTL for a result.
+        result: the result that a HIT returns or a HOLD waits for.
         miss_reason: ``missReason`` of a MISS.
-        refreshes: the HIT has expired. Execute the statement beside it, and store the result.
+        refreshes: the result has expired. Return it, execute the statement, and store the new result.
     """
 
     status: str
@@ -76,11 +76,11 @@ class Markers:
         self._times: defaultdict[str, list[int]] = defaultdict(list)
 
     def add(self, rule_id: str, *, at: int) -> None:
-        """Make the results of a rule stale from ``at`` on."""
+        """Add a marker: older results of the rule are stale from ``at`` on."""
         insort(self._times[rule_id], at)
 
     def cutoff(self, rule_id: str, at: int) -> int | None:
-        """Return the time of the newest marker of a rule that counts at a time."""
+        """Return the time of the newest marker of a rule up to a time."""
         times = self._times[rule_id]
         count = bisect_right(times, at)
         return times[count - 1] if count else None
@@ -90,7 +90,7 @@ class TenantGateway(Generic[Content]):
     """The rules and the cache of one tenant.
 
     Args:
-        cutoff: returns the time of the newest marker of a rule at a time, as `Markers.cutoff`.
+        cutoff: returns the time of the newest marker of a rule up to a time, see `Markers.cutoff`.
     """
 
     def __init__(self, tenant_id: str, *, cutoff: Callable[[str, int], int | None]) -> None:
@@ -110,11 +110,11 @@ class TenantGateway(Generic[Content]):
         self._pending.clear()
 
     def decide(self, request: Mapping[str, object]) -> Decision:
-        """Decide by the rules. The request has condition keys as a row of ``proxy_logs``."""
+        """Decide a request by the rules. It has the condition keys of a row of ``proxy_logs``."""
         return decide(self._rules.values(), read_request(request))
 
     def answer(self, decision: Decision, query_hash: str, *, at: int) -> Answer[Content]:
-        """Say what to do with a request that came at a time."""
+        """Answer a request that came at a time."""
         rule = self._rules[decision.rule_id] if decision.rule_id else None
         if rule is None or decision.action is not Action.CACHE:
             (status,) = decision.statuses
@@ -142,7 +142,7 @@ class TenantGateway(Generic[Content]):
     def store(
         self, answer: Answer[Content], content: Content, *, as_of: int, ready_at: int
     ) -> Result[Content]:
-        """Store the result of a MISS, or of a HIT that is refreshed."""
+        """Store the new result of a MISS or of a refreshed HIT."""
         result = Result(content, as_of, ready_at, ready_at + 1000 * answer.ttl_seconds)
         self._pending[answer.key] = result
         return result

@@ -59,7 +59,7 @@ class GeneratedMarker:
 
 @dataclass(frozen=True, slots=True)
 class Hour:
-    """The entries of one hour in order of time, and the markers they caused. ``start`` is in epoch ms."""
+    """The entries of one hour in order of time, and the markers that they caused. ``start``: epoch ms."""
 
     start: int
     entries: list[Entry]
@@ -75,7 +75,7 @@ def generate(
     entries: int,
     seed: int = SEED,
 ) -> Iterator[Hour]:
-    """Yield every hour of ``days`` days from ``first_day`` (UTC). In total, at least ``entries`` entries."""
+    """Yield every hour of ``days`` days from ``first_day`` (UTC): at least ``entries`` entries in total."""
     rng = Random(f"{seed}/{profile.name}/{tenant_id}/{first_day}/{days}")  # noqa: S311 - no secrets
     traffic = Traffic(profile, rng=rng, first_day=first_day, days=days, entries=entries)
     log = _Log(profile, profile.publications(first_day), tenant_id=tenant_id, rng=rng)
@@ -84,7 +84,7 @@ def generate(
 
 
 class _Caller:
-    """A consumer: its log columns that do not change, and its session."""
+    """A consumer: its constant log columns, and its session."""
 
     def __init__(self, consumer: Consumer, profile: Profile) -> None:
         self.session_id = ""
@@ -116,7 +116,7 @@ class _Caller:
 
 
 class _Log:
-    """Turns arrivals into log entries, one after the other: what a Gateway answers, and what is measured."""
+    """Turns arrivals into log entries, in order, with the Gateway's answer and measured times and sizes."""
 
     def __init__(
         self, profile: Profile, publications: tuple[Publication, ...], *, tenant_id: str, rng: Random
@@ -129,11 +129,11 @@ class _Log:
         self._caller_by_name = {caller.columns["userName"]: caller for caller in self._callers}
         self._decisions: dict[tuple[int, int, str | None], Decision] = {}
         self._recorded = Markers()
-        #: The cache has the sizes of the results.
+        #: The cache stores sizes in place of results.
         self._gateway: TenantGateway[int] = TenantGateway(tenant_id, cutoff=self._recorded.cutoff)
         self._markers: list[GeneratedMarker] = []
         self._probes = [Statement(text=sql, personas=(), ms=1, size=120) for sql in profile.probes]
-        #: Requests of later hours that earlier requests cause.
+        #: Requests in later hours that earlier requests cause.
         self._later: list[Entry] = []
 
     def simulate(self, hour_start: int, arrivals: list[Arrival]) -> Hour:
@@ -216,7 +216,7 @@ class _Log:
                 entry["contentEncoding"] = "gzip"
 
     def _decide(self, entry: Entry, arrival: Arrival) -> Decision:
-        # All values that a rule may test depend only on consumer, statement and override.
+        # Everything that a rule may test depends only on consumer, statement and override.
         call = arrival.call
         key = (arrival.consumer, id(call.statement if call else None), arrival.override)
         decision = self._decisions.get(key)
@@ -256,7 +256,8 @@ class _Log:
         """Answer without the cache: BYPASS, PASSTHROUGH, ERROR, or INVALIDATION_ERROR for a lost marker."""
         rng = self._rng
         if any(firing.required for firing in decision.fired) and rng.random() < _LOST_MARKER:
-            # The Gateway refuses a change whose markers it cannot store: stale results would stay in use.
+            # The Gateway refuses a change if it cannot store the markers. Otherwise stale results would stay
+            # in use.
             entry.update(cacheStatus="INVALIDATION_ERROR", statusCode=503)
             self._measure(entry, size=210, ms=rng.lognormvariate(4.5, 0.6))
             return
@@ -271,13 +272,13 @@ class _Log:
                 self._markers.append(GeneratedMarker(target, at, firing.rule_id, call.statement.sql))
 
     def _run(self, call: Call) -> tuple[int, int]:
-        """Return the time in the warehouse in ms, and the size of the result in bytes."""
+        """Return the warehouse time in ms, and the size of the result in bytes."""
         statement, rng = call.statement, self._rng
         warehouse_ms = max(1, int(statement.ms * call.scale * rng.lognormvariate(0, 0.3)))
         return warehouse_ms, int(statement.size * call.scale * (0.95 + 0.1 * rng.random()))
 
     def _execute(self, entry: Entry, call: Call) -> tuple[int, int]:
-        """Run a statement, and log it. Return its time in ms and its size, one of which the log may lack."""
+        """Run and log a statement. Return its time in ms and its size. The log may lack one of them."""
         rng = self._rng
         warehouse_ms, size = self._run(call)
         entry["queryId"] = self._new_id()

@@ -1,4 +1,4 @@
-"""Write the past of a tenant: its logs, and the rulesets and markers that belong to them."""
+"""Write the past of a tenant: its logs, and the rulesets and markers of that time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def write_history(store: ObjectStore, plan: LogPlan, *, actor: str) -> Iterator[int]:
-    """Write what is missing of a tenant's past. Yield the number of log entries after each day of logs.
+    """Write the missing parts of a tenant's past. Yield the number of log entries after each day of logs.
 
     Raises:
         StoreError: the store failed.
@@ -41,7 +41,7 @@ def write_history(store: ObjectStore, plan: LogPlan, *, actor: str) -> Iterator[
 
 
 def _publish_rules(tenant_id: UUID, publication: Publication, *, actor: str) -> None:
-    """Write a ruleset, unless a user has written one since."""
+    """Write a ruleset, unless a user has written a newer one."""
     stored = read_ruleset(tenant_id)
     advised = publication.advised
     changed_at = from_epoch_ms(publication.at)
@@ -57,9 +57,9 @@ def _publish_rules(tenant_id: UUID, publication: Publication, *, actor: str) -> 
 
 
 def _ensure_markers(tenant_id: UUID, markers: Iterable[GeneratedMarker]) -> None:
-    """Store the markers of a tenant's logs. Do not change those that are stored already.
+    """Store the missing markers of a tenant's logs.
 
-    The markers are numbered in order of time, so another run gives them the same ids.
+    Markers are numbered in order of time, so every run gives them the same ids.
     """
     rules = {rule.id: rule for rule in read_rules(read_ruleset(tenant_id).rules)}
     counts: Counter[str] = Counter()
@@ -68,7 +68,7 @@ def _ensure_markers(tenant_id: UUID, markers: Iterable[GeneratedMarker]) -> None
     for marker in sorted(markers, key=attrgetter("at")):
         target = rules.get(marker.target_rule_id)
         if target is None:
-            # The rule was removed from the ruleset in the meantime.
+            # The rule has been removed from the ruleset.
             continue
         number = counts[target.id]
         counts[target.id] += 1

@@ -1,8 +1,7 @@
-"""What staff find in the demo: a hit rate that fell, a log that stopped, an object that nobody can read, a
-failed build, a domain.
+"""Incidents for staff: a fallen hit rate, a stopped log, an unreadable object, a failed build, a domain.
 
-The other incidents are in the logs themselves: blocked statements, a mistake in the rules that was restored,
-results that were served although a write made them stale, and a leak.
+Other incidents are in the logs: blocked statements, a mistake in the rules that was restored, stale results
+that were served, and a leak.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ if TYPE_CHECKING:
     from analytics.demo.reading import Demo
     from tenantadmin.lib.objectstore import ObjectStore
 
-#: The log of the stranger's tenant ends so many days before the others.
+#: Days by which the third tenant's log stops early.
 _LATE_DAYS: Final = 3
 _ENTRIES_PER_DAY: Final = 100
-#: Its last days were under a rule that sends every read past the cache, which nobody has removed.
+#: Days at the end of its log under a rule that sends every read past the cache.
 _FALLEN_DAYS: Final = 5
 _DAY_MINUTES: Final = 1440
 _PAST_THE_CACHE: Final = {
@@ -42,7 +41,7 @@ _PAST_THE_CACHE: Final = {
     "action": "bypass",
     "conditions": {"isReadOnly": True},
 }
-#: What a Gateway leaves if it is killed while it writes.
+#: The object of a Gateway that was killed during a write.
 _CUT: Final = b'{"logId": "5f0c", "timestamp": 17'
 _ERROR: Final = "StoreError: the object store did not answer within 60 s"
 
@@ -50,7 +49,7 @@ _ERROR: Final = "StoreError: the object store did not answer within 60 s"
 def ensure_incidents(
     store: ObjectStore, demo: Demo, *, account_id: UUID, first_day: date, last_day: date
 ) -> None:
-    """Make the incidents. Those that exist do not change.
+    """Create the missing incidents.
 
     Raises:
         StoreError: the store failed.
@@ -62,10 +61,10 @@ def ensure_incidents(
     published = max(days - _FALLEN_DAYS, 0) * _DAY_MINUTES
     mistake = Mistake(published=published, restored=days * _DAY_MINUTES, rule=_PAST_THE_CACHE)
     profile = demo.profiles[0]
-    # Dashboards ask for the same results again, so that a small log has a hit rate that can fall.
-    boards = tuple(one for one in profile.consumers if one.persona is Persona.DASHBOARD)
+    # Dashboards repeat their requests, so that a small log has a hit rate that can fall.
+    dashboards = tuple(consumer for consumer in profile.consumers if consumer.persona is Persona.DASHBOARD)
     plan = LogPlan(
-        replace(profile, mistake=mistake, advice=(), consumers=boards),
+        replace(profile, mistake=mistake, advice=(), consumers=dashboards),
         tenant.pk,
         first_day=day - timedelta(days=days - 1),
         days=days,
@@ -75,7 +74,7 @@ def ensure_incidents(
         pass
     hour = f"{logs_prefix(tenant.pk)}{day:%Y/%m/%d}/12/"
     store.save(f"{hour}{day_start_ms(day) + 43_200_000}-cut.json", ContentFile(_CUT))
-    # The build of a day that has a log would be done again.
+    # The day has no log. The build of a day with a log would run again.
     Build.objects.get_or_create(
         tenant_id=tenant.pk,
         period=(day + timedelta(days=1)).isoformat(),

@@ -1,6 +1,6 @@
-"""Create the demo's users, accounts and tenants, with the functions that the API uses.
+"""Create the demo's users, accounts and tenants, with the functions of the API.
 
-Each function may be called again. It does not change what exists.
+The functions may be called again. They do not change existing rows.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def ensure_users(people: People) -> DemoUsers:
 
 
 def ensure_account(name: str, *, owner: User, plan: Plan, actor: User) -> UUID:
-    """Create the billing account unless ``owner`` has one of this name. Return its id."""
+    """Create the billing account unless ``owner`` has an account with this name. Return its id."""
     account = Account.objects.filter(owners=owner, name=name, deleted_at__isnull=True).first()
     if account is not None:
         return account.pk
@@ -58,7 +58,7 @@ def ensure_account(name: str, *, owner: User, plan: Plan, actor: User) -> UUID:
 
 
 def ensure_terms(markdown: str, *, publisher: User) -> None:
-    """Publish the demo's terms of service unless there are any. Users must accept them when they sign in.
+    """Publish the demo's terms of service if none exist. Users must accept them when they sign in.
 
     Raises:
         StoreError: the object store failed.
@@ -68,9 +68,9 @@ def ensure_terms(markdown: str, *, publisher: User) -> None:
 
 
 def ensure_tenant(document: Mapping[str, Any], *, account_id: UUID, owner: User, first_day: date) -> UUID:
-    """Create a tenant unless the account has one of this name. Return its id.
+    """Create a tenant unless the account has a tenant with this name. Return its id.
 
-    It is older than its logs, which begin with ``first_day``.
+    The tenant is older than its logs, which begin with ``first_day``.
     """
     name_key = tenant_name_key(document["tenantName"])
     tenant = Tenant.objects.filter(account=account_id, name_key=name_key, deleted_at__isnull=True).first()

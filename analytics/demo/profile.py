@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import date
 
-#: The days over which `Profile.entries` are spread.
+#: The number of days for `Profile.entries`.
 PROFILE_DAYS: Final = 30
-#: The tenant is created, and its first ruleset is written, so long before the first day with logs.
+#: Times from the creation of the tenant, and from its first ruleset, to the first day with logs.
 _CREATED_BEFORE_MS: Final = 15 * 3_600_000
 _WRITTEN_BEFORE_MS: Final = 14 * 3_600_000
 _MINUTE_MS: Final = 60_000
 
 
 class Consumer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One consumer of the Gateway. ``share``: how much it sends compared to others of its persona."""
+    """One consumer of the Gateway. ``share`` is its amount of requests relative to others of its persona."""
 
     name: str
     persona: Persona
@@ -33,7 +33,7 @@ class Consumer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Mistake(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A rule that was put before all others by mistake, and removed by a restore.
+    """A rule that was published before all others by mistake, and removed by a restore.
 
     ``published`` and ``restored`` are in minutes after the beginning of the first day with logs.
     """
@@ -50,10 +50,10 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     rule: dict[str, Any]
 
 
-class Advised(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A recommendation that was accepted or dismissed: ``decided`` minutes after the first day's beginning.
+class DecidedAdvice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A recommendation that was accepted or dismissed ``decided`` minutes after the first day began.
 
-    It replaces the rule with the id of ``rule``, or adds it after all others.
+    It replaces the rule that has the id of ``rule``, or adds ``rule`` after all others.
     """
 
     state: Literal["accepted", "dismissed"]
@@ -78,29 +78,29 @@ class Advised(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """A ruleset that was published at a time (epoch ms). ``seq`` is its revision."""
+    """A ruleset that was published at a time (epoch ms), as revision ``seq``."""
 
     seq: int
     at: int
     rules: tuple[Mapping[str, Any], ...]
     restored_from: int | None = None
-    advised: Advised | None = None
+    advised: DecidedAdvice | None = None
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One demo tenant.
 
     Attributes:
-        speaks_http: the consumers reach the Gateway over HTTP, so the log has their headers.
-        entries: log entries in `PROFILE_DAYS` days.
+        speaks_http: the consumers use HTTP, so the log has their headers.
+        entries: the number of log entries in `PROFILE_DAYS` days.
         config: a TenantConfig without account.
         rules: the rules of its ruleset, as documents.
-        mistake: a change of the ruleset that did not last.
+        mistake: a change of the ruleset that was soon restored.
         draft: a draft of the next ruleset.
-        advice: recommendations that were decided, in order of time; a mistake was restored before.
-        probes: statements that the Gateway answers itself.
+        advice: decided recommendations, in order of time, all after the mistake was restored.
+        probes: statements that the Gateway answers without the warehouse.
         statements: the other statements.
-        consumers: who sends the statements.
+        consumers: the senders of the statements.
     """
 
     speaks_http: bool
@@ -109,7 +109,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     rules: tuple[dict[str, Any], ...]
     mistake: Mistake | None = None
     draft: Draft | None = None
-    advice: tuple[Advised, ...] = ()
+    advice: tuple[DecidedAdvice, ...] = ()
     probes: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
     statements: tuple[Statement, ...]
     consumers: Annotated[tuple[Consumer, ...], msgspec.Meta(min_length=1)]
@@ -132,21 +132,23 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     def publications(self, first_day: date) -> tuple[Publication, ...]:
         """Return the history of the ruleset, oldest first, if the logs begin with ``first_day``."""
         start = day_start_ms(first_day)
-        found = [Publication(1, start - _WRITTEN_BEFORE_MS, self.rules)]
+        publications = [Publication(1, start - _WRITTEN_BEFORE_MS, self.rules)]
         if self.mistake is not None:
             published, restored = (
                 start + minute * _MINUTE_MS for minute in (self.mistake.published, self.mistake.restored)
             )
-            found += [
+            publications += [
                 Publication(2, published, (self.mistake.rule, *self.rules)),
                 Publication(3, restored, self.rules, restored_from=1),
             ]
         for advised in self.advice:
             if advised.state == "accepted":
-                last = found[-1]
+                last = publications[-1]
                 rules = advised.apply(last.rules)
-                found.append(Publication(last.seq + 1, advised.decided_at(first_day), rules, advised=advised))
-        return tuple(found)
+                publications.append(
+                    Publication(last.seq + 1, advised.decided_at(first_day), rules, advised=advised)
+                )
+        return tuple(publications)
 
     @property
     def host(self) -> str:

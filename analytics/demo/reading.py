@@ -17,7 +17,7 @@ _T = TypeVar("_T")
 
 
 class DemoDataError(Exception):
-    """The data files are wrong, or do not fit the seeded demo. The message says what and where."""
+    """The data files are invalid, or do not fit the seeded demo. The message names problem and file."""
 
 
 class Person(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -40,7 +40,7 @@ class Owner(Person, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Stranger(Person, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The owner of another account, which has a tenant without rules, whose log has stopped."""
+    """The owner of another account. Its tenant has no rules, and its log has stopped."""
 
     account: str
     plan: Plan
@@ -58,7 +58,7 @@ class People(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """All data of the demo. ``terms`` is Markdown; ``profiles`` are the tenants in their order."""
+    """All data of the demo. ``terms`` is Markdown; ``profiles`` are the tenants, in order."""
 
     people: People
     terms: str
@@ -69,7 +69,7 @@ def read_demo(folder: Path = FOLDER) -> Demo:
     """Read all data files.
 
     Raises:
-        DemoDataError: a file has the wrong shape.
+        DemoDataError: a file is invalid.
         OSError: a file cannot be read.
     """
     people = _check(folder / "demo.toml", _read(folder / "demo.toml"), People)

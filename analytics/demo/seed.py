@@ -1,7 +1,7 @@
 """Seed the demo once. If it is killed at any point, the next run completes it.
 
-The first run stores its choices (the days, the tenants) in the object store under `RECORD_KEY`. Another run
-completes the same logs. If they are complete, it does not change what users have made of the demo.
+The first run stores its choices (the days, the tenants) in the object store under `RECORD_KEY`. A second run
+completes the same logs. If they are complete, it does not change the data that users have edited.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 RECORD_KEY: Final = "demo/seed.json"
 
-#: The draft of a tenant is replayed over so many days.
+#: Length in days of the replay of a tenant's draft.
 _REPLAYED_DAYS: Final = 7
 #: The key of the advisory lock that lets only one process seed at a time.
 _LOCK: Final = 0x53454544
@@ -81,13 +81,13 @@ def seed_demo(
     Args:
         store: where the logs are written.
         demo: the data files.
-        today: the logs are those of the days before (UTC).
+        today: the logs end on the day before (UTC).
         days: the number of days.
         share: the part of the usual number of entries to generate.
 
     Raises:
         DemoUsersMissing: the demo's admin or owner was deleted, and the file with the token is lost.
-        DemoDataError: it was seeded with another number of tenants.
+        DemoDataError: the demo was seeded with another number of tenants.
         StoreError, OSError: the object store or ``VAR_DIR`` cannot be written.
     """
     with _seed_lock():
@@ -152,7 +152,7 @@ def _seed_tenant(store: ObjectStore, plan: LogPlan, *, actor: str) -> Iterator[S
     ensure_advice(store, plan, actor=actor)
     if plan.profile.draft is not None:
         _ensure_replay(plan, plan.profile.draft, actor=actor)
-    # A worker searches when the logs are compacted, and then measures what was accepted.
+    # When the logs are compacted, a worker runs the search and measures accepted recommendations.
     queue_mining(tenant_id=plan.tenant_id, actor=actor)
 
 

@@ -1,4 +1,4 @@
-"""The statements of the demo: SQL with placeholders, the values for them, and its cost."""
+"""The statements of the demo: SQL with placeholders, their values, and the cost."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DEFINITIONS: Final = frozenset({"CREATE", "ALTER", "DROP"})
 
 
 class Persona(StrEnum):
-    """The kind of a consumer. It decides when statements are sent, and in what bursts."""
+    """The kind of a consumer. It decides the times and the bursts of its statements."""
 
     DASHBOARD = "dashboard"
     ANALYST = "analyst"
@@ -34,7 +34,7 @@ class Persona(StrEnum):
 
 
 class OneOf(msgspec.Struct, frozen=True, array_like=True, tag="one_of", forbid_unknown_fields=True):
-    """A slot that is filled with one of ``values``, the first ones most often."""
+    """A slot that is filled with one of ``values``; earlier values are more frequent."""
 
     values: Annotated[tuple[str | int, ...], msgspec.Meta(min_length=1)]
 
@@ -43,7 +43,7 @@ class OneOf(msgspec.Struct, frozen=True, array_like=True, tag="one_of", forbid_u
 
 
 class Number(msgspec.Struct, frozen=True, array_like=True, tag="number", forbid_unknown_fields=True):
-    """A slot that is filled with an integer from ``low`` to below ``high``, small ones most often."""
+    """A slot that is filled with an integer from ``low`` to below ``high``; small ones are more frequent."""
 
     low: int
     high: int
@@ -63,7 +63,7 @@ class DaysAgo(msgspec.Struct, frozen=True, array_like=True, tag="days_ago", forb
 
 
 class MonthStart(msgspec.Struct, frozen=True, array_like=True, tag="month_start", forbid_unknown_fields=True):
-    """A slot that is filled with the first day of one of the last ``months`` months, this one most often."""
+    """A slot that is filled with the first day of one of the last ``months`` months, mostly recent ones."""
 
     months: Annotated[int, msgspec.Meta(ge=1)]
 
@@ -80,12 +80,12 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unk
 
     Attributes:
         text: the SQL, with ``?`` for every literal.
-        personas: who sends it.
-        slots: one for each ``?``, in order.
+        personas: the kinds of consumers that send it.
+        slots: a slot for each ``?``, in order.
         bound: the values are sent as parameters, not inside the text.
-        ms: the median time on the warehouse.
+        ms: the median time in the warehouse.
         size: the size of the result in bytes.
-        weight: how often it is sent compared to others of its personas.
+        weight: its frequency relative to other statements of its personas.
     """
 
     text: str = msgspec.field(name="sql")
@@ -134,7 +134,7 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unk
 
     @cached_property
     def plain_hash(self) -> str:
-        """``queryHash`` of a request that does not use the cache: the hash of only the standardized text."""
+        """``queryHash`` of a request that does not use the cache: a hash of the standardized text alone."""
         return hashlib.sha256(self.sql.encode()).hexdigest()
 
 
@@ -143,7 +143,7 @@ class Call:
     """A statement with its values.
 
     ``cached_hash`` is ``queryHash`` of a request that uses the cache. ``scale`` multiplies the statement's
-    size and time: calls with other values have another cost, the same call always has the same.
+    size and time, so that equal calls have equal costs, and other values have other costs.
     """
 
     statement: Statement

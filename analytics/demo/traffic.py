@@ -1,4 +1,4 @@
-"""Generate requests with the rhythm of a working week: who sends what, and when."""
+"""Generate requests with the rhythm of a working week: consumer, statement and time."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ _NIGHTLY: Final = (
     30,
 )
 
-#: By persona: the weight of each hour (UTC) of a weekday, a factor for weekends, and how many bursts it sends
-#: compared to the others.
+#: By persona: the weight of each hour (UTC) of a weekday, a factor for weekends, and the relative number of
+#: bursts.
 _RHYTHM: Final[dict[Persona, tuple[tuple[int, ...], float, float]]] = {
     Persona.DASHBOARD: (_OFFICE, 0.25, 1.0),
     Persona.ANALYST: (_OFFICE, 0.06, 1.0),
@@ -80,7 +80,7 @@ _RHYTHM: Final[dict[Persona, tuple[tuple[int, ...], float, float]]] = {
     Persona.OPERATOR: (_OFFICE, 0.1, 0.025),
 }
 
-#: By persona: the fewest and the most statements in a burst, and the most ms between two of them.
+#: By persona: the least and the most statements in a burst, and the most ms between two statements.
 _BURSTS: Final[dict[Persona, tuple[int, int, int]]] = {
     Persona.DASHBOARD: (3, 7, 700),
     Persona.ANALYST: (1, 4, 80_000),
@@ -90,7 +90,7 @@ _BURSTS: Final[dict[Persona, tuple[int, int, int]]] = {
 }
 
 #: The share of dashboard bursts that a second viewer repeats at once. The Gateway holds these requests until
-#: the results of the first are there.
+#: the first results are ready.
 _SECOND_VIEWER_SHARE: Final = 0.15
 _REPEAT_SHARE: Final = 0.25
 _NOCACHE_SHARE, _CACHE_SHARE = 0.012, 0.008
@@ -100,7 +100,7 @@ _WITHOUT_STATEMENT: Final = (("SPOOFED", 0.030), ("TELEMETRY", 0.015), ("AUTH_ER
 
 
 class Arrival(NamedTuple):
-    """One request that arrives at the Gateway. Arrivals sort by time.
+    """A request that arrives at the Gateway. Arrivals sort by time.
 
     ``consumer`` is an index in the profile. Without a statement, ``call`` is None and ``status`` is the
     status of the log entry.
@@ -131,13 +131,13 @@ class Traffic:
             for hour in range(days * 24)
         ]
         scale = entries / sum(weights)
-        #: The start of each hour (epoch ms), and the number of arrivals from the beginning to its end.
+        #: The start of each hour (epoch ms), and the number of arrivals until its end.
         self.hours = [
             (start + hour * HOUR_MS, round(due * scale)) for hour, due in enumerate(accumulate(weights))
         ]
 
     def arrivals(self, hour_start: int, *, due: int) -> list[Arrival]:
-        """Return the arrivals of one hour, unsorted: enough to have ``due`` since the beginning."""
+        """Return the unsorted arrivals of one hour, so that the total since the beginning is ``due``."""
         when = datetime.fromtimestamp(hour_start / 1000, UTC)
         cumulative = list(accumulate(self._shares(when.hour, weekend=when.weekday() >= _SATURDAY)))
         arrivals: list[Arrival] = []

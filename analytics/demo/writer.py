@@ -1,4 +1,4 @@
-"""Write generated log entries into the object store, in the form in which a Gateway delivers them."""
+"""Write generated log entries into the object store, in the format of a Gateway."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from analytics.demo.profile import Profile, Publication
     from tenantadmin.lib.objectstore import ObjectStore
 
-#: Threads that write objects. A write mostly waits for the disk or the network.
+#: The number of threads that write objects. Writes mostly wait for the disk or the network.
 _WRITERS: Final = 4
-#: An entry whose ``logId`` starts with this is delivered in an object of its own: one in 256.
+#: An entry whose ``logId`` starts with this (one in 256) is written as a single object.
 _SINGLE_PREFIX: Final = "00"
 
 _encode = msgspec.json.Encoder().encode
@@ -50,13 +50,15 @@ class LogPlan:
     def publications(self) -> list[Publication]:
         """The rulesets that were published until the end of the logs."""
         end = day_start_ms(self.first_day + timedelta(days=self.days))
-        return [one for one in self.profile.publications(self.first_day) if one.at < end]
+        return [
+            publication for publication in self.profile.publications(self.first_day) if publication.at < end
+        ]
 
 
 def write_logs(store: ObjectStore, plan: LogPlan) -> Iterator[list[Hour]]:
     """Write the logs of a plan. Yield the hours of each day after it is written.
 
-    Existing objects are written again with the same bytes, so another run completes a killed one.
+    Existing objects are written again with the same bytes, so a second run completes a killed one.
 
     Raises:
         StoreError: the store failed.
@@ -75,7 +77,7 @@ def write_logs(store: ObjectStore, plan: LogPlan) -> Iterator[list[Hour]]:
         store.save(key, ContentFile(content))
 
     with ThreadPoolExecutor(_WRITERS) as pool:
-        # Only one day is in memory.
+        # Memory holds only one day.
         while day := list(islice(hours, 24)):
             objects = [item for hour in day for item in pack_hour(hour, tenant_id=plan.tenant_id)]
             list(pool.map(save, objects))
