@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +10,8 @@ from django.core.management import call_command
 from django.urls import reverse
 
 from logs.layout import day_start_ms
-from tenantadmin.lib.objectstore import default_store
 from tests.admin.reading import text_of
-from tests.objects import save_object
+from tests.objects import save_entries
 
 if TYPE_CHECKING:
     from accounts.models import Tenant
@@ -35,18 +33,11 @@ ENTRY = {
 
 def put_log(tenant: Tenant, *entries: dict[str, Any]) -> None:
     """Store entries, a second apart, and build their day."""
-    lines = [
-        json.dumps(
-            {
-                "logId": f"log-{number}",
-                "timestamp": START + 1000 * number,
-                "cacheStatus": "PASSTHROUGH",
-                **entry,
-            }
-        )
+    numbered = [
+        {"logId": f"log-{number}", "timestamp": START + 1000 * number, "cacheStatus": "PASSTHROUGH"} | entry
         for number, entry in enumerate(entries)
     ]
-    save_object(default_store(), f"{tenant.pk}/logs/{DAY:%Y/%m/%d}/00/a.json", "\n".join(lines).encode())
+    save_entries(tenant.pk, DAY, numbered)
     call_command("rebuild", tenant=tenant.pk)
 
 

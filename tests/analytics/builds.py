@@ -15,7 +15,7 @@ from logs.models import Partition, SupersededFile
 from tenantadmin.lib.objectstore import default_store
 from tests.analytics import oracle
 from tests.analytics.pipeline import TENANT
-from tests.objects import read_object, save_object
+from tests.objects import read_object, save_entries
 
 if TYPE_CHECKING:
     from tenantadmin.lib.objectstore import ObjectStore
@@ -46,8 +46,7 @@ def entry(day: date, **fields: Any) -> dict[str, Any]:
 
 
 def put(name: str, *entries: Any, day: date = DAY) -> None:
-    body = b"\n".join(json.dumps(value).encode() for value in entries)
-    save_object(default_store(), day_prefix(TENANT, day) + name, body)
+    save_entries(TENANT, day, entries, name=name)
 
 
 def put_days() -> None:

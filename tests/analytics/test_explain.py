@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import io
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,10 +17,9 @@ from logs.models import QueryRun
 from rules.models import Marker
 from rules.write import write_ruleset
 from tenantadmin.lib.core.timestamps import format_timestamp
-from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.conftest import ApiClient
-from tests.objects import save_object
+from tests.objects import save_entries
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,11 +64,7 @@ def explain(world: World) -> Callable[..., Any]:
     client = ApiClient(factories.sign_in(world.member))
 
     def run(*entries: dict[str, Any], log_id: str = "x", status: int = 200, **body: Any) -> Any:
-        save_object(
-            default_store(),
-            f"{world.tenant.pk}/logs/{DAY:%Y/%m/%d}/00/a.json",
-            b"\n".join(json.dumps(value).encode() for value in entries),
-        )
+        save_entries(world.tenant.pk, DAY, entries)
         call_command("rebuild", tenant=world.tenant.pk)
         answer = client.post(
             f"/tenants/{world.tenant.pk}/explain", {"logId": log_id, "day": DAY.isoformat(), **body}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -25,7 +24,7 @@ from tenantadmin.lib.core.timestamps import format_timestamp
 from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.conftest import ApiClient
-from tests.objects import save_object
+from tests.objects import save_entries
 
 if TYPE_CHECKING:
     from tests.factories import World
@@ -45,8 +44,7 @@ def put(world: World, *entries: dict[str, Any], day: dt.date = DAY) -> None:
         {"logId": f"{number}", **entry, "timestamp": START + entry["timestamp"]}
         for number, entry in enumerate(entries)
     ]
-    body = b"\n".join(json.dumps(entry).encode() for entry in numbered)
-    save_object(default_store(), f"{world.tenant.pk}/logs/{day:%Y/%m/%d}/00/a.json", body)
+    save_entries(world.tenant.pk, day, numbered)
     call_command("rebuild", tenant=world.tenant.pk)
 
 
@@ -226,9 +224,8 @@ def test_the_demo_has_a_leak_and_stale_hits(world: World) -> None:
     retail = read_demo().profiles[0]
     hours = generate(retail, tenant_id=str(world.tenant.pk), first_day=DAY, days=7, entries=14_000, seed=1)
     for hour in hours:
-        path = f"{moment(hour.start - START):%Y/%m/%d/%H}"
-        body = b"\n".join(json.dumps(entry).encode() for entry in hour.entries)
-        save_object(default_store(), f"{world.tenant.pk}/logs/{path}/a.json", body)
+        at = moment(hour.start - START)
+        save_entries(world.tenant.pk, at.date(), hour.entries, name=f"{at:%H}/a.json")
     call_command("rebuild", tenant=world.tenant.pk)
     days = f"from={DAY}&to={DAY + dt.timedelta(days=6)}"
 

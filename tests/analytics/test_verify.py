@@ -26,7 +26,7 @@ from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.analytics.random_log import DAYS, USERS, random_entries
 from tests.conftest import ApiClient
-from tests.objects import save_object
+from tests.objects import save_entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,7 +71,7 @@ def hidden_entries(day: date) -> list[dict[str, Any]]:
 
 
 def put(tenant: UUID, day: date, entries: list[dict[str, Any]]) -> None:
-    save_object(default_store(), f"{tenant}/logs/{day:%Y/%m/%d}/13/a.json", json.dumps(entries).encode())
+    save_entries(tenant, day, entries, name="13/a.json")
 
 
 def check(key: DocumentKey) -> verify.Verification:

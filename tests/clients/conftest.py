@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-from typing import TYPE_CHECKING, Any, Final
+from datetime import date
+from typing import TYPE_CHECKING, Final
 
 import pytest
 from django.core.cache import cache
@@ -12,10 +12,9 @@ from django.core.management import call_command
 
 from accounts.access.credentials import create_pat
 from accounts.access.scopes import Scope
-from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.clients.programs import NODE_MODULES, Service
-from tests.objects import save_object
+from tests.objects import save_entries
 
 if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
@@ -63,8 +62,7 @@ def service(live_server: LiveServer) -> Service:
         }
         for number, status in ((1, "MISS"), (3, "HIT"), (2, "MISS"))
     ]
-    body: Any = b"".join(json.dumps(entry).encode() + b"\n" for entry in entries)
-    save_object(default_store(), f"{world.tenant.pk}/logs/2026/03/01/07/a.json", body)
+    save_entries(world.tenant.pk, date(2026, 3, 1), entries, name="07/a.json")
     call_command("rebuild", tenant=world.tenant.pk, verbosity=0)
     _, pat = create_pat(
         owner=world.owner,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final
@@ -23,7 +22,7 @@ from rules.write import write_ruleset
 from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.conftest import ApiClient
-from tests.objects import save_object
+from tests.objects import save_entries
 from tosapp.publishing import publish
 
 if TYPE_CHECKING:
@@ -198,7 +197,7 @@ def _seed_logs(tenant_id: Any) -> None:
         }
         for number in range(40)
     ]
-    save_object(default_store(), f"{tenant_id}/logs/{DAY:%Y/%m/%d}/00/a.json", json.dumps(entries).encode())
+    save_entries(tenant_id, DAY, entries)
     call_command("rebuild", tenant=tenant_id)
     for period in (DigestPeriod.of_day(DAY), DigestPeriod.with_day(DAY)):
         make_digest(default_store(), tenant=tenant_id, period=period)

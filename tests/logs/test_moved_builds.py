@@ -17,7 +17,7 @@ from rules.write import write_ruleset
 from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.conftest import ApiClient
-from tests.objects import save_object
+from tests.objects import save_entries
 
 if TYPE_CHECKING:
     from tests.factories import World
@@ -29,10 +29,8 @@ COUNT = {"sql": "SELECT count(*) AS n FROM proxy_logs"}
 def build(world: World, *, entries: int) -> None:
     """Build the day of so many entries."""
     start = day_start_ms(DAY)
-    lines = (json.dumps({"timestamp": start + number}).encode() for number in range(entries))
-    save_object(
-        default_store(), f"{world.tenant.pk}/logs/{DAY:%Y/%m/%d}/00/{entries}.json", b"\n".join(lines)
-    )
+    made = ({"timestamp": start + number} for number in range(entries))
+    save_entries(world.tenant.pk, DAY, made, name=f"00/{entries}.json")
     call_command("rebuild", tenant=world.tenant.pk)
 
 

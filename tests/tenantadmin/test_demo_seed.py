@@ -50,7 +50,11 @@ from tosapp.publishing import publish
 from tosapp.store import last_publication, read_current
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+    from analytics.demo.generate import Hour
+    from analytics.demo.profile import Profile
 
 DEMO = read_demo()
 PEOPLE = DEMO.people
@@ -101,18 +105,17 @@ def strangers_tenant() -> Tenant:
     return Tenant.objects.get(memberships__user__email=PEOPLE.stranger.email)
 
 
+def generated(profile: Profile, tenant_id: str, *, first_day: date) -> Iterator[Hour]:
+    entries = round(profile.entries * SHARE * DAYS / 30)
+    return generate(profile, tenant_id=tenant_id, first_day=first_day, days=DAYS, entries=entries)
+
+
 def expected_logs(*, first_day: date) -> dict[str, bytes]:
     """Return the objects that the tenants in the demo file must have as logs."""
     return dict(
         item
         for profile, tenant in zip(DEMO.profiles, demo()["tenants"], strict=True)
-        for hour in generate(
-            profile,
-            tenant_id=tenant["tenantId"],
-            first_day=first_day,
-            days=DAYS,
-            entries=round(profile.entries * SHARE * DAYS / 30),
-        )
+        for hour in generated(profile, tenant["tenantId"], first_day=first_day)
         for item in pack_hour(hour, tenant_id=UUID(tenant["tenantId"]))
     )
 
@@ -173,13 +176,7 @@ def test_the_markers_that_the_logs_caused_are_stored(store: ObjectStore) -> None
         made = sorted(
             (
                 marker
-                for hour in generate(
-                    profile,
-                    tenant_id=tenant["tenantId"],
-                    first_day=date(2026, 11, 19),
-                    days=DAYS,
-                    entries=round(profile.entries * SHARE * DAYS / 30),
-                )
+                for hour in generated(profile, tenant["tenantId"], first_day=date(2026, 11, 19))
                 for marker in hour.markers
             ),
             key=lambda marker: marker.at,

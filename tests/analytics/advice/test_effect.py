@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 import random
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -16,14 +15,13 @@ from analytics.advice.effect import measure_effect
 from analytics.advice.effects import find_tenants_to_measure, measure_tenant_effects, read_effect
 from analytics.replay.job import Job, Ruleset
 from analytics.summaries.days import find_stale_days, rebuild_day
-from logs.layout import day_prefix
 from rules.language import read_rules
 from rules.write import write_ruleset
 from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.analytics.advice.logs import DAY_MS, Arrival, make_log, office_traffic
 from tests.analytics.replay.streams import FIRST, write_days
-from tests.objects import save_object
+from tests.objects import save_entries
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -111,12 +109,7 @@ def accepted(world: factories.World) -> Recommendation:
 def put(tenant: UUID, day: int, rules: Any) -> None:
     """Store and build the log of one day, which is like every other day."""
     traffic = [arrival for arrival in make_traffic(day, days=day + 1) if arrival.at >= day * DAY_MS]
-    lines = [json.dumps(row) for row in make_log(traffic, (0, rules))]
-    save_object(
-        default_store(),
-        f"{day_prefix(tenant, FIRST + timedelta(day))}00/a.json",
-        "\n".join(lines).encode(),
-    )
+    save_entries(tenant, FIRST + timedelta(day), make_log(traffic, (0, rules)))
     for stale in find_stale_days(default_store(), tenant=tenant):
         rebuild_day(default_store(), tenant=tenant, day=stale)
 

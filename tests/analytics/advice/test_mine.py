@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from datetime import timedelta
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,6 @@ from analytics.advice.mine import MAX_PROPOSALS, Advice, mine
 from analytics.advice.options import find_options
 from analytics.advice.proposal import MIN_SHARE, RISK_CAP, Current
 from analytics.advice.requests import load_statements
-from analytics.demo.generate import generate
 from analytics.demo.reading import read_demo
 from analytics.replay.gateway import learn_gateway
 from analytics.replay.job import Job, Ruleset
@@ -29,7 +27,7 @@ from logs.layout import day_start_ms
 from rules.language import complete_rule, read_rules
 from rules.lint import lint_ruleset
 from tests.analytics.advice.logs import Arrival, change, make_log, office_traffic, read
-from tests.analytics.replay.streams import FIRST, write_days
+from tests.analytics.replay.streams import demo_rows, write_days
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -262,12 +260,7 @@ def log_of(name: str, directory: Path) -> tuple[list[DayFile], Rules]:
     if name == "office":
         return write_days(make_log(office_traffic(random.Random(7), days=4), (0, [])), directory), []  # noqa: S311
     profile = next(profile for profile in read_demo().profiles if name in profile.name.lower())
-    rows = []
-    for number, hour in enumerate(
-        generate(profile, tenant_id="advice", first_day=FIRST, days=4, entries=5000)
-    ):
-        day = (FIRST + timedelta(number // 24)).isoformat()
-        rows += [{"missReason": None, **entry, "day": day} for entry in hour.entries]
+    rows = demo_rows(profile, tenant_id="advice", days=4, entries=5000)
     return write_days(rows, directory), [complete_rule(rule) for rule in profile.rules]
 
 

@@ -32,7 +32,6 @@ from analytics.replay.limit import Limit
 from analytics.replay.priority import NICENESS, run_at_low_priority
 from analytics.replay.runs import delete_old_replays, queue_replay
 from analytics.summaries.days import find_stale_days, rebuild_day
-from logs.layout import day_prefix
 from rules.drafts import publish_draft
 from rules.models import RuleDraft
 from rules.ruleset import read_ruleset
@@ -45,7 +44,7 @@ from tests.analytics.advice.logs import Arrival, make_log, read
 from tests.analytics.child import Child
 from tests.analytics.replay.streams import DAYS
 from tests.conftest import ApiClient
-from tests.objects import save_object
+from tests.objects import save_entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -79,9 +78,8 @@ def put_log(tenant: UUID, arrivals: Iterable[Arrival], rules: Any = ()) -> None:
     """Store and build the log that a Gateway with these rules makes."""
     rows = make_log(arrivals, (0, rules))
     for day in DAYS:
-        lines = [json.dumps(row) for row in rows if row["day"] == day.isoformat()]
-        if lines:
-            save_object(default_store(), f"{day_prefix(tenant, day)}00/a.json", "\n".join(lines).encode())
+        if of_day := [row for row in rows if row["day"] == day.isoformat()]:
+            save_entries(tenant, day, of_day)
     for stale in find_stale_days(default_store(), tenant=tenant):
         rebuild_day(default_store(), tenant=tenant, day=stale)
 

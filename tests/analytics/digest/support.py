@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
-from itertools import count
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
 from django.core.management import call_command
@@ -17,7 +16,7 @@ from logs.audit import Reader
 from logs.layout import day_start_ms
 from logs.queries import query_rows
 from tenantadmin.lib.objectstore import default_store
-from tests.objects import save_object
+from tests.objects import save_entries
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,8 +53,7 @@ def served(day: dt.date, *, hits: int, misses: int, hour: int = 12, **fields: An
 
 def put(world: World, day: dt.date, *groups: Sequence[dict[str, Any]]) -> None:
     """Store the raw log of a day, in place of what it had."""
-    body = b"\n".join(json.dumps(entry).encode() for group in groups for entry in group)
-    save_object(default_store(), f"{world.tenant.pk}/logs/{day:%Y/%m/%d}/00/a.json", body)
+    save_entries(world.tenant.pk, day, chain(*groups))
 
 
 def rebuild(world: World) -> None:

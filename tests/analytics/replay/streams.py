@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from analytics.demo.generate import generate
 from analytics.replay.arrays import make_schema
 from analytics.replay.job import DayFile
 from logs.columns import COLUMNS, SqlType
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Sequence
     from pathlib import Path
+
+    from analytics.demo.profile import Profile
 
 Row = dict[str, Any]
 FIRST = date(2026, 3, 1)
@@ -74,6 +77,16 @@ def write_days(rows: Sequence[Row], directory: Path) -> list[DayFile]:
         pq.write_table(pa.Table.from_pylist(of_day, SCHEMA), path)
         files.append(DayFile(date.fromisoformat(day), str(path)))
     return files
+
+
+def demo_rows(profile: Profile, *, tenant_id: str, days: int, entries: int) -> list[Row]:
+    """Return the rows of some days of a tenant of the demo."""
+    hours = generate(profile, tenant_id=tenant_id, first_day=FIRST, days=days, entries=entries)
+    return [
+        {**entry, "day": (FIRST + timedelta(number // 24)).isoformat()}
+        for number, hour in enumerate(hours)
+        for entry in hour.entries
+    ]
 
 
 def random_rules(chance: random.Random) -> list[dict[str, Any]]:

@@ -11,19 +11,16 @@ import duckdb
 import pytest
 from msgspec import structs
 
-from analytics.demo.generate import generate
 from analytics.demo.reading import read_demo
 from analytics.replay.job import Gateway, Job, Ruleset
 from analytics.replay.replay import replay
-from logs.layout import DAY_MS
 from rules.language import read_rules
 from tests.analytics.replay.judge import judge
-from tests.analytics.replay.streams import DAYS, FIRST, START, make_row, write_days
+from tests.analytics.replay.streams import DAYS, FIRST, demo_rows, make_row, write_days
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from analytics.demo.profile import Profile
 
 STREAMS = 100
 
@@ -74,14 +71,6 @@ def keyed_rows(chance: random.Random, count: int) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: row["timestamp"])
 
 
-def demo_rows(profile: Profile) -> list[dict[str, Any]]:
-    rows = []
-    for hour in generate(profile, tenant_id="t", first_day=FIRST, days=3, entries=6_000):
-        day = DAYS[(hour.start - START) // DAY_MS].isoformat()
-        rows += [{**entry, "day": day} for entry in hour.entries]
-    return rows
-
-
 def erase_rule(rows: list[dict[str, Any]], rule_id: str) -> list[dict[str, Any]]:
     """Return the log without a cache rule: what it decided passed through, and has no key."""
     times = mean_times(rows)
@@ -118,7 +107,7 @@ def test_the_demo_is_replayed_as_it_was_while_its_rules_change(tmp_path: Path) -
         profile, mistake=structs.replace(profile.mistake, published=2_000, restored=3_500)
     )
     history = [Ruleset(it.at, read_rules(it.rules)) for it in profile.publications(FIRST)]
-    files = write_days(demo_rows(profile), tmp_path)
+    files = write_days(demo_rows(profile, tenant_id="t", days=3, entries=6_000), tmp_path)
     current = history[-1].rules
     job = Job(
         files,
@@ -143,7 +132,7 @@ def test_the_demo_is_replayed_as_it_was_and_erased_rules_are_within_the_bounds(
 ) -> None:
     profile = read_demo().profiles[number]
     rules = read_rules(profile.rules)
-    rows = demo_rows(profile)
+    rows = demo_rows(profile, tenant_id="t", days=3, entries=6_000)
     logged = Counter(
         row["matchedRule"]
         for row in rows

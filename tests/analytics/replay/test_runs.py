@@ -34,7 +34,7 @@ from analytics.replay.runs import (
 )
 from analytics.summaries.days import find_stale_days, rebuild_day
 from analytics.tasks import WATCH_SECONDS
-from logs.layout import day_prefix, day_start_ms
+from logs.layout import day_start_ms
 from logs.locks import build_lock
 from logs.partitions import GRACE, delete_superseded
 from rules.drafts import create_draft
@@ -46,7 +46,7 @@ from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.analytics.child import Child
 from tests.conftest import ApiClient
-from tests.objects import save_object
+from tests.objects import save_entries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -81,8 +81,7 @@ def put_log(tenant: UUID, name: str, *requests: tuple[int, str]) -> None:
         }
         for second, status in requests
     ]
-    body = b"\n".join(json.dumps(line).encode() for line in lines)
-    save_object(default_store(), f"{day_prefix(tenant, DAY)}00/{name}.json", body)
+    save_entries(tenant, DAY, lines, name=f"00/{name}.json")
     for day in find_stale_days(default_store(), tenant=tenant):
         rebuild_day(default_store(), tenant=tenant, day=day)
 
