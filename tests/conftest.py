@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from django.test.client import _MonkeyPatchedWSGIResponse as Answer
 
+pytest_plugins = ["tests.admin.fixtures"]
+
 # Use the same examples in every run, so that only a change of the code can make a test fail. Other examples:
 # --hypothesis-profile=random.
 hypothesis.settings.register_profile("random", deadline=None)

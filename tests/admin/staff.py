@@ -26,7 +26,7 @@ def support_client() -> Client:
     return signed_in(factories.make_user("support@example.org", is_support=True))
 
 
-def shown(client: Client, address: str, *, status: int = 200, **query: Any) -> str:
+def page_text(client: Client, address: str, *, status: int = 200, **query: Any) -> str:
     """Return the text of a page."""
     answer = client.get(address, query)
     assert answer.status_code == status, answer.content.decode()[-2000:]

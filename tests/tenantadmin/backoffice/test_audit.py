@@ -25,7 +25,7 @@ from tenantadmin.backoffice.audit import (
 )
 from tenantadmin.lib.core.errors import BadRequest
 from tenantadmin.lib.core.timestamps import now
-from tests.admin.staff import require_roles, shown, signed_in, support_client
+from tests.admin.staff import page_text, require_roles, signed_in, support_client
 
 if TYPE_CHECKING:
     from django.test import Client
@@ -122,7 +122,7 @@ class TestTimeline:
     def test_a_foreign_cursor_is_said(self, staff: Client, world: factories.World, cursor: str) -> None:
         with pytest.raises(BadRequest):
             read_audit(AuditFilter(), limit=1, cursor=cursor)
-        assert "The cursor is invalid." in shown(staff, AUDIT, status=400, cursor=cursor)
+        assert "The cursor is invalid." in page_text(staff, AUDIT, status=400, cursor=cursor)
 
 
 class TestFilters:
@@ -205,14 +205,14 @@ class TestFilters:
     def test_what_is_wrong_is_said(
         self, staff: Client, world: factories.World, query: dict[str, str], said: str
     ) -> None:
-        assert said in shown(staff, AUDIT, status=400, **query)
+        assert said in page_text(staff, AUDIT, status=400, **query)
         assert staff.get(AUDIT, {**query, "format": "csv"}).status_code == 400
         assert staff.post(AUDIT, {**query, "name": "x"}).status_code == 400
 
     def test_a_tenant_by_its_name(self, staff: Client, world: factories.World) -> None:
         make_query(tenant_id=world.tenant.pk, statement="SELECT 4711")
         make_query(statement="SELECT 4712")
-        text = shown(staff, AUDIT, tenant="ware", kind="queries")
+        text = page_text(staff, AUDIT, tenant="ware", kind="queries")
         assert "SELECT 4711" in text
         assert "SELECT 4712" not in text
 
@@ -228,7 +228,7 @@ class TestPage:
             message="The function 'pg_sleep' is not allowed.",
             client_address="192.0.2.1",
         )
-        text = shown(staff, AUDIT, kind="queries")
+        text = page_text(staff, AUDIT, kind="queries")
         assert "SQL query refused ada@example.org 192.0.2.1 Warehouse query_rejected" in text
         assert "SELECT pg_sleep(1) -- x" in text
         assert "The function 'pg_sleep' is not allowed." in text
@@ -250,12 +250,12 @@ class TestPage:
             "/admin/people/of/?email=ada%40example.org",
         ):
             assert address in html, address
-        text = shown(staff, AUDIT)
+        text = page_text(staff, AUDIT)
         assert "role: member → role: owner" in text
         assert "logs/2026" in text
 
     def test_nothing_fits(self, staff: Client, world: factories.World) -> None:
-        assert "Nothing fits." in shown(staff, AUDIT, who="nobody@example.org")
+        assert "Nothing fits." in page_text(staff, AUDIT, who="nobody@example.org")
 
     def test_older_pages_keep_the_filters(self, staff: Client, world: factories.World) -> None:
         for number in range(51):

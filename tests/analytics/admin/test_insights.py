@@ -24,6 +24,7 @@ from tests.admin.advice import RULE, recommend
 from tests.admin.logs import DAY, put_log, to
 from tests.admin.reading import text_of
 from tests.admin.rows import make_row
+from tests.admin.staff import page_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,12 +47,6 @@ def access(staff: Client, world: factories.World) -> Client:
         user=world.platform_admin, tenant=world.tenant, role="member", ends_at=now() + dt.timedelta(hours=1)
     )
     return staff
-
-
-def shown(client: Client, address: str, **query: Any) -> str:
-    answer = client.get(address, query)
-    assert answer.status_code == 200, answer.content.decode()[-2000:]
-    return text_of(answer.content.decode().partition('<div class="page">')[2])
 
 
 @pytest.fixture
@@ -101,7 +96,7 @@ class TestRecommendations:
         self, support: Client, tenant: Tenant, django_capture_on_commit_callbacks: Any
     ) -> None:
         found = recommend(tenant)
-        page = shown(support, to("tenant-insights", tenant))
+        page = page_text(support, to("tenant-insights", tenant))
         assert "A platform admin decides." in page
         assert "Make a draft" not in page
         for act in ("accept", "draft", "dismiss", "reopen"):
@@ -133,11 +128,11 @@ class TestRecommendations:
         part = support.get(address, {"part": "search"})
         assert part["HX-Refresh"] == "true"
         assert "hx-trigger" not in part.content.decode()
-        page = shown(support, address)
+        page = page_text(support, address)
         assert "Nothing is recommended now" in page
         assert "Its data changes too often. 2 9 2.0 s" in page
         Mining.objects.update(state="failed", error="The search failed. Request it again.")
-        assert "failed The search failed." in shown(support, address)
+        assert "failed The search failed." in page_text(support, address)
 
     def test_too_many_searches(self, support: Client, tenant: Tenant, settings: Any) -> None:
         settings.REPLAY_LIMIT = "1 per hour"
@@ -151,7 +146,7 @@ class TestRecommendations:
         self, staff: Client, tenant: Tenant, decide: Callable[..., Any]
     ) -> None:
         found = recommend(tenant)
-        page = shown(staff, to("tenant-advice-accept", tenant, recommendation=found.pk))
+        page = page_text(staff, to("tenant-advice-accept", tenant, recommendation=found.pk))
         assert "The warm cache is lost." in page
         assert '+ "id": "ads",' in page
         answer = decide("accept", found)
@@ -168,12 +163,12 @@ class TestRecommendations:
             "ticket 7",
             {"act": "recommendation.accepted", "recommendationId": str(found.pk), "seq": 2},
         )
-        page = shown(staff, to("tenant-insights", tenant), show="decided")
+        page = page_text(staff, to("tenant-insights", tenant), show="decided")
         assert "Accepted by admin@example.org" in page
         assert "as revision 2" in page
         assert "Its effect is measured after three whole days." in page
         # What is decided is not offered again, and is refused.
-        assert "This is not possible now." in shown(
+        assert "This is not possible now." in page_text(
             staff, to("tenant-advice-accept", tenant, recommendation=found.pk)
         )
         assert decide("accept", found, etag='"old"').status_code == 409
@@ -185,7 +180,7 @@ class TestRecommendations:
         found = recommend(tenant)
         assert decide("accept", found, etag='"old"').status_code == 409
         write_ruleset(tenant_id=tenant.pk, document={"rules": [RULE]}, actor="owner@example.org")
-        page = shown(staff, to("tenant-advice-accept", tenant, recommendation=found.pk))
+        page = page_text(staff, to("tenant-advice-accept", tenant, recommendation=found.pk))
         assert "The rules were written since" in page
         assert decide("draft", found, etag='"old"').status_code == 409
         found.refresh_from_db()
@@ -198,7 +193,7 @@ class TestRecommendations:
         draft = RuleDraft.objects.get()
         assert answer["Location"] == to("tenant-draft", tenant, draft=draft.pk)
         assert [rule["id"] for rule in draft.rules] == ["ads"]
-        assert "Its draft" in shown(staff, to("tenant-insights", tenant))
+        assert "Its draft" in page_text(staff, to("tenant-insights", tenant))
         assert Ruleset.objects.get(pk=tenant.pk).seq == 1
 
     def test_it_is_dismissed_with_a_reason_and_opened_again(
@@ -209,7 +204,7 @@ class TestRecommendations:
         assert decide("dismiss", found, until="2020-01-01").status_code == 400
         until = (now() + dt.timedelta(days=9)).date().isoformat()
         assert decide("dismiss", found, reason="seasonal", until=until).status_code == 302
-        page = shown(staff, to("tenant-insights", tenant), show="decided")
+        page = page_text(staff, to("tenant-insights", tenant), show="decided")
         assert "Dismissed by admin@example.org" in page
         assert f": seasonal; until {until}" in page
         assert decide("reopen", found).status_code == 302
@@ -235,12 +230,12 @@ class TestRecommendations:
             last_day=DAY,
             result={"hits": measure, "savedMs": saved, "closedBy": 3},
         )
-        page = shown(staff, to("tenant-insights", tenant), show="decided")
+        page = page_text(staff, to("tenant-insights", tenant), show="decided")
         assert "Hits +48 +52 -" in page
         assert "Time saved −4.0 s +6.0 s +1.0 s inconclusive" in page
         assert "The measurement ended with revision 3." in page
         Effect.objects.update(result=None)
-        assert "before three whole days had passed" in shown(
+        assert "before three whole days had passed" in page_text(
             staff, to("tenant-insights", tenant), show="decided"
         )
 
@@ -255,11 +250,11 @@ class TestRecommendations:
     def test_a_deleted_tenant_shows_what_was_recommended(self, staff: Client, tenant: Tenant) -> None:
         recommend(tenant)
         delete_tenant(tenant_id=tenant.pk, actor="owner@example.org")
-        page = shown(staff, to("tenant-insights", tenant))
+        page = page_text(staff, to("tenant-insights", tenant))
         assert "Cache m.ads for a minute" in page
         assert "Accept" not in page
         assert "Search now" not in page
-        assert "The tenant is deleted" in shown(staff, to("tenant-sql", tenant))
+        assert "The tenant is deleted" in page_text(staff, to("tenant-sql", tenant))
 
     def test_queries_do_not_grow_with_the_rows(self, staff: Client, tenant: Tenant) -> None:
         recommend(tenant, state="accepted", accepted_seq=1)
@@ -317,7 +312,7 @@ class TestDigests:
 
     def test_the_newest_with_the_sql_of_its_numbers(self, support: Client, tenant: Tenant) -> None:
         address = to("tenant-digests", tenant)
-        assert "There is no digest yet." in shown(support, address)
+        assert "There is no digest yet." in page_text(support, address)
         self.digest(tenant, "2026-02-28", 7)
         self.digest(tenant, "2026-W09", 8)
         self.digest(tenant, "2026-03-01", 9)
@@ -326,7 +321,7 @@ class TestDigests:
         assert 'id="sql-total-hits"' in html
         assert "day = &#x27;2026-03-01&#x27;" in html
         assert re.findall(r"<option[^>]*>([^<]*)<", html) == ["2026-03-01", "2026-W09", "2026-02-28"]
-        assert "Hits: 7 of <i>" in shown(support, address, period="2026-02-28")
+        assert "Hits: 7 of <i>" in page_text(support, address, period="2026-02-28")
 
     @pytest.mark.parametrize("period", ["2026-02-27", "x", "\0"])
     def test_of_another_period(self, support: Client, tenant: Tenant, period: str) -> None:
@@ -347,14 +342,14 @@ class TestReports:
     ) -> None:
         per_user = {"standardizedSql": "SELECT current_user()", "cacheKey": "k", "cacheStatus": "HIT"}
         put_log(tenant, *({**per_user, "userName": name} for name in ("ana", "bea")))
-        query = {"first": DAY.isoformat(), "last": DAY.isoformat()}
+        query: dict[str, Any] = {"first": DAY.isoformat(), "last": DAY.isoformat()}
         address = to("tenant-reports", tenant)
-        page = shown(support, address, **query)
+        page = page_text(support, address, **query)
         assert "0 of 0 hits were older" in page
         assert "Leaks name users, so they are for members. Take access for a limited time" in page
         assert "ana" not in page.split()
         assert "current_user" not in page
-        page = shown(access, address, **query)
+        page = page_text(access, address, **query)
         assert "1 of 1 cached results were served to several users." in page
         assert "certain no rule SELECT current_user() 1 2 ana, bea" in page
         runs = QueryRun.objects.values_list("email", "outcome")
@@ -396,7 +391,7 @@ class TestVerify:
 
     def test_it_is_for_those_with_access(self, support: Client, tenant: Tenant) -> None:
         address = to("tenant-verify", tenant)
-        assert "Take access for a limited time" in shown(support, address)
+        assert "Take access for a limited time" in page_text(support, address)
         refused = support.post(address, {"document": "day", "period": DAY.isoformat(), "user": ""})
         assert refused.status_code == 403
         assert not QueryRun.objects.exists()

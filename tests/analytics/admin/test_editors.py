@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from analytics.admin.completion import rule_words, sql_words
 from analytics.admin.facets import Facets, Grouping, names_day, write_sql
 from analytics.admin.pages.trace import EXAMPLE
+from analytics.models import TenantHealth
 from logs.models import QueryRun
 from rules.conditions.keys import CONDITION_KEYS
 from rules.drafts import create_draft
@@ -148,6 +149,7 @@ class TestCompletion:
 
 class TestFacets:
     def test_the_page_opens_with_the_last_day(self, access: Client, tenant: Tenant) -> None:
+        TenantHealth.objects.create(tenant_id=tenant.pk, last_day=DAY)
         html = access.get(to("tenant-sql", tenant)).content.decode()
         assert f"WHERE day BETWEEN '{DAY}' AND '{DAY}'" in statement_in(html)
         assert '<option value="orders">' in html

@@ -1,4 +1,4 @@
-"""Browsers in which staff are signed in."""
+"""Fixtures of the tests of staff pages: browsers in which staff are signed in, and a tenant."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ import pytest
 from django.test import Client
 
 from accounts.models import Membership, User
-from analytics.models import TenantHealth
 from rules.write import write_ruleset
 from tenantadmin.lib.core.timestamps import now
 from tests import factories
-from tests.admin.logs import DAY, RULE
+from tests.admin.logs import RULE
 
 if TYPE_CHECKING:
     from accounts.models import Tenant
@@ -34,9 +33,8 @@ def support(world: factories.World) -> Client:
 
 @pytest.fixture
 def tenant(world: factories.World) -> Tenant:
-    """A tenant with one rule, whose last day with log entries is `DAY`."""
+    """A tenant with one rule."""
     write_ruleset(tenant_id=world.tenant.pk, document={"rules": [RULE]}, actor="owner@example.org")
-    TenantHealth.objects.create(tenant_id=world.tenant.pk, last_day=DAY)
     return world.tenant
 
 

@@ -108,7 +108,7 @@ with connection.cursor() as cursor:
 def test_each_kind_of_process_has_its_limits(start: str, shown: str) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", f"{start}\n{_SHOW}"],
-        cwd=Path(__file__).parents[2],
+        cwd=Path(__file__).parents[4],
         env={**os.environ, "DJANGO_SETTINGS_MODULE": "tenantadmin.settings"},
         capture_output=True,
         text=True,

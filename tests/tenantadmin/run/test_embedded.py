@@ -23,7 +23,7 @@ from tests.environment import environment
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 #: Needs the servers of the directory in its argument until its input ends.
 CLIENT = """
 import sys

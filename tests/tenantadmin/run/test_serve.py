@@ -170,7 +170,7 @@ def test_a_port_in_use_is_noticed_and_free_again_at_once() -> None:
 
 
 def test_another_system_than_linux_is_told_the_way_by_a_container(tmp_path: Path) -> None:
-    makefile = Path(__file__).parents[2] / "Makefile"
+    makefile = Path(__file__).parents[3] / "Makefile"
     for name in ("requirements.txt", "requirements-embedded.txt"):
         (tmp_path / name).touch()
     uname = tmp_path / "uname"
@@ -201,7 +201,7 @@ def test_an_address_of_another_machine_is_refused() -> None:
 
 def test_the_tour_uses_what_is_printed_for_it(tmp_path: Path) -> None:
     """And names no day of its own: on any other the demo would have no data there."""
-    tour = (Path(__file__).parents[2] / "docs/tour.md").read_text()
+    tour = (Path(__file__).parents[3] / "docs/tour.md").read_text()
     commands = re.findall(r"^\$ (.*(?:\n    .*)*)", tour, re.MULTILINE)
     assert len(commands) >= 5
     used = set(re.findall(r"\$\{?([A-Z]+)", "\n".join(commands)))

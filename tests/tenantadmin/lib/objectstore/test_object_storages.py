@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from django.core.files import File
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[4]
 
 
 @pytest.fixture(params=["file", "s3"])

@@ -31,12 +31,14 @@ if TYPE_CHECKING:
 
     from django.http import HttpRequest
 
-ROOT: Final = Path(__file__).parents[2]
+ROOT: Final = Path(__file__).parents[4]
 
 
 @pytest.fixture
 def lines() -> Iterator[io.StringIO]:
     """Return what the root logger writes as JSON lines, from INFO on."""
+    # An earlier test in this process may have described its request.
+    clear_description()
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonLine())

@@ -32,7 +32,7 @@ from accounts.models import (
 from tenantadmin.lib.core.timestamps import now
 from tests import factories
 from tests.admin.reading import text_of
-from tests.admin.staff import require_roles, shown, signed_in, support_client
+from tests.admin.staff import page_text, require_roles, signed_in, support_client
 from tests.conftest import ApiClient
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class TestTables:
             ("token", "admin@example.org", True),
             ("token", "tenant-admin@example.org", False),
         ]
-        text = shown(staff, people_of(tenant))
+        text = page_text(staff, people_of(tenant))
         assert "owner@example.org ownership account owner Acme lasts never" in text
         assert "stranger@example.org grant config:read Warehouse lasts never" in text
         assert f"admin@example.org token ci ({wildcard}): config:read everything no end never" in text
@@ -160,7 +160,7 @@ class TestTables:
             ("role", "support@example.org", "support"),
             ("membership", "support@example.org", "member"),
         ]
-        assert "Platform admins and support" in shown(staff, PEOPLE)
+        assert "Platform admins and support" in page_text(staff, PEOPLE)
 
     def test_a_long_table_is_cut_and_its_file_is_not(
         self, staff: Client, world: factories.World, monkeypatch: pytest.MonkeyPatch
@@ -309,7 +309,7 @@ class TestRevoking:
     def test_a_tenant_may_lose_its_owner_but_not_unseen(self, staff: Client, world: factories.World) -> None:
         member = Membership.objects.get(user=world.owner)
         address = reverse("admin:tenant-revoke", args=[world.tenant.pk])
-        assert "Nobody would own the tenant Warehouse." in shown(
+        assert "Nobody would own the tenant Warehouse." in page_text(
             staff, address, right=f"membership:{member.pk}"
         )
         self.revoke(staff, address, f"membership:{member.pk}")
@@ -409,7 +409,7 @@ class TestOffboarding:
         make_grant(owner, world.stranger_tenant, world.stranger)
         bearer = ApiClient(factories.sign_in(owner))
         assert bearer.get(f"/config/tenants/{world.tenant.pk}").status_code == 200
-        text = shown(staff, address)
+        text = page_text(staff, address)
         assert "New owner of the account Acme (email)" in text
         assert "New owner of the tenant Warehouse (email)" in text
         assert staff.get(address).content.decode().count('placeholder="Email of an active user"') == 2
@@ -538,15 +538,15 @@ class TestPerson:
         assert staff.get(reverse("admin:person", args=[2**40])).status_code == 404
 
     def test_events_about_the_person_are_there(self, staff: Client, world: factories.World) -> None:
-        assert "No event names this person." in shown(staff, of(world.stranger))
+        assert "No event names this person." in page_text(staff, of(world.stranger))
         make_grant(world.stranger, world.tenant, world.owner)
         make_pat(world.stranger)
-        assert "pat.created stranger@example.org" in shown(staff, of(world.stranger))
+        assert "pat.created stranger@example.org" in page_text(staff, of(world.stranger))
 
     def test_a_tenant_that_is_gone_is_its_id(self, staff: Client, world: factories.World) -> None:
         gone = uuid4()
         make_pat(world.stranger, tenants=[str(gone)])
-        assert str(gone) in shown(staff, of(world.stranger))
+        assert str(gone) in page_text(staff, of(world.stranger))
 
     def test_access_is_offered_or_its_end(self, staff: Client, world: factories.World) -> None:
         take = reverse("admin:tenant-access", args=[world.tenant.pk])
@@ -565,5 +565,5 @@ class TestPerson:
         html = staff.get(people_of(world.tenant)).content.decode()
         assert take not in html
         assert end not in html
-        assert "You are a member of this tenant already." in shown(staff, take, status=409)
-        assert "You have no limited access to this tenant." in shown(staff, end, status=409)
+        assert "You are a member of this tenant already." in page_text(staff, take, status=409)
+        assert "You have no limited access to this tenant." in page_text(staff, end, status=409)

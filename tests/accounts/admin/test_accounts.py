@@ -19,7 +19,7 @@ from accounts.tenants.config import read_config
 from tenantadmin.lib.core.timestamps import now
 from tests import factories
 from tests.admin.reading import text_of
-from tests.admin.staff import require_roles, shown, support_client
+from tests.admin.staff import page_text, require_roles, support_client
 
 if TYPE_CHECKING:
     from django.test import Client
@@ -75,7 +75,7 @@ class TestAccount:
         for number in range(3):
             Fqdn.objects.create(name=f"f{number}.gateway.localhost", tenant_id=world.tenant.pk)
         Fqdn.objects.create(name="old.gateway.localhost", tenant_id=world.tenant.pk, released_at=now())
-        text = shown(staff, page_of(world.account))
+        text = page_text(staff, page_of(world.account))
         assert "Tenants 1 of 1 full" in text
         assert "Warehouse 3 of 2 over 0 of 250" in text
         assert "Owners owner@example.org" in text
@@ -85,15 +85,15 @@ class TestAccount:
     ) -> None:
         zebra = factories.make_tenant(world.account, "Zebra")
         Fqdn.objects.create(name="z.gateway.localhost", tenant_id=zebra.pk)
-        text = shown(staff, page_of(world.account))
+        text = page_text(staff, page_of(world.account))
         assert text.index("Zebra 1 of 10") < text.index("Warehouse 0 of 10")
         monkeypatch.setattr("accounts.admin.accounts._MANY", 1)
-        text = shown(staff, page_of(world.account))
+        text = page_text(staff, page_of(world.account))
         assert "the first by name" in text
         assert text.index("Warehouse 0 of 10") < text.index("Zebra 1 of 10")
 
     def test_empty_lists_say_what_they_mean(self, staff: Client, db: None) -> None:
-        text = shown(staff, page_of(factories.make_account("Empty", plan="enterprise")))
+        text = page_text(staff, page_of(factories.make_account("Empty", plan="enterprise")))
         assert "Nobody owns this account. Name an owner" in text
         assert "The account has registered no domain." in text
         assert "The account has no live tenant." in text
@@ -204,7 +204,7 @@ class TestChange:
         }
         factories.make_tenant(world.account, "Second")
         Fqdn.objects.create(name="f.gateway.localhost", tenant_id=world.tenant.pk)
-        text = shown(staff, change_of(world.account))
+        text = page_text(staff, change_of(world.account))
         assert "free 1 0 0 tenants (2), FQDNs of Warehouse (1)" in text
         assert "team now 10 10 250 nothing" in text
         assert "enterprise - - - nothing" in text
@@ -215,7 +215,7 @@ class TestDomain:
         self, staff: Client, world: factories.World, waiting: Domain
     ) -> None:
         address = domain_act(waiting, "verify")
-        assert "_tenant-admin-challenge.acme.example Copy name tenant-admin=abc" in shown(staff, address)
+        assert "_tenant-admin-challenge.acme.example Copy name tenant-admin=abc" in page_text(staff, address)
         answer = staff.post(address, {"reason": "call with the owner"}, follow=True)
         assert "acme.example is verified." in text_of(answer.content.decode())
         waiting.refresh_from_db()
@@ -229,7 +229,7 @@ class TestDomain:
                 {"act": "domain.verified", "domain": "acme.example", "byHand": True},
             ),
         ]
-        assert "The domain is verified already." in shown(staff, address, status=409)
+        assert "The domain is verified already." in page_text(staff, address, status=409)
 
     def test_the_dns_is_asked_now(
         self, staff: Client, waiting: Domain, monkeypatch: pytest.MonkeyPatch
@@ -258,12 +258,12 @@ class TestDomain:
 
     def test_an_unknown_one(self, staff: Client, world: factories.World) -> None:
         address = reverse("admin:domain-verify", args=[world.account.pk, "none.example"])
-        assert "The account has no such domain." in shown(staff, address, status=404)
+        assert "The account has no such domain." in page_text(staff, address, status=404)
 
 
 class TestFqdn:
     def ask(self, client: Client, name: str, *, status: int = 200, **query: Any) -> str:
-        return shown(client, reverse("admin:fqdns"), status=status, q=name, **query)
+        return page_text(client, reverse("admin:fqdns"), status=status, q=name, **query)
 
     def test_a_claimed_one_leads_to_its_tenant(self, staff: Client, world: factories.World) -> None:
         Fqdn.objects.create(name="db.acme.example", tenant_id=world.tenant.pk)
@@ -403,7 +403,7 @@ class TestConfig:
         form = self.form(world.tenant)
         world.tenant.deleted_at = now()
         world.tenant.save()
-        assert "The tenant is deleted. Its history keeps the configuration." in shown(staff, address)
+        assert "The tenant is deleted. Its history keeps the configuration." in page_text(staff, address)
         assert staff.post(address, form).status_code == 404
 
 

@@ -25,7 +25,7 @@ from tenantadmin.backoffice.templatetags.backoffice import between
 from tenantadmin.lib.objectstore import default_store
 from tests.admin.logs import DAY, ENTRY, RULE, START, put_log, to
 from tests.admin.reading import text_of
-from tests.admin.staff import shown
+from tests.admin.staff import page_text
 
 if TYPE_CHECKING:
     from django.test import Client
@@ -101,11 +101,11 @@ class TestKeeping:
         title = f"Unnamed draft of {draft.created_at:%Y-%m-%d %H:%M} UTC"
         assert draft.title == title
         for address in (to("tenant-rules", tenant), to("tenant-rules-trace", tenant), page_of(draft)):
-            assert title in shown(staff, address)
+            assert title in page_text(staff, address)
 
     def test_the_rules_of_a_deleted_tenant(self, staff: Client, tenant: Tenant) -> None:
         delete_tenant(tenant_id=tenant.pk, actor="owner@example.org")
-        assert "The tenant is deleted. Its history keeps the rules." in shown(
+        assert "The tenant is deleted. Its history keeps the rules." in page_text(
             staff, to("tenant-rules", tenant)
         )
 
@@ -113,7 +113,7 @@ class TestKeeping:
 class TestEditing:
     def test_saving(self, staff: Client, tenant: Tenant) -> None:
         draft = draft_of(tenant, RULE, ADS)
-        assert "adds ads" in shown(staff, page_of(draft))
+        assert "adds ads" in page_text(staff, page_of(draft))
         answer = send(staff, page_of(draft), rules=json.dumps([RULE]), draft_name="Less")
         assert answer["Location"] == page_of(draft)
         draft.refresh_from_db()
@@ -152,13 +152,13 @@ class TestEditing:
 
     def test_lint_is_shown_and_stands_in_the_way(self, staff: Client, tenant: Tenant) -> None:
         draft = draft_of(tenant, {**RULE, "ttlSeconds": -1})
-        text = shown(staff, page_of(draft))
+        text = page_text(staff, page_of(draft))
         assert "error line 11 out-of-range" in text
         assert "It cannot be published now. Lint finds errors in the draft." in text
         assert "It can be replayed when lint finds no error in it." in text
         assert "Replay the last 7 days" not in text
         assert page_of(draft, "-publish") not in staff.get(page_of(draft)).content.decode()
-        assert "Lint finds errors in the draft." in shown(staff, page_of(draft, "-publish"))
+        assert "Lint finds errors in the draft." in page_text(staff, page_of(draft, "-publish"))
         # A page that was open before.
         answer = staff.post(page_of(draft), {"replay": "yes"})
         assert answer.status_code == 400
@@ -172,7 +172,7 @@ class TestEditing:
 
     def test_support_looks_and_replays(self, support: Client, staff: Client, tenant: Tenant) -> None:
         draft = draft_of(tenant, RULE, ADS)
-        text = shown(support, page_of(draft))
+        text = page_text(support, page_of(draft))
         assert "A platform admin saves." in text
         assert "Reason or ticket" not in text
         html = support.get(page_of(draft)).content.decode()
@@ -200,13 +200,13 @@ class TestRebasing:
     ) -> None:
         draft = draft_of(tenant, LONGER)
         write(tenant, RULE, ADS)
-        text = shown(staff, page_of(draft))
+        text = page_text(staff, page_of(draft))
         assert "The live rules are at revision 2 by now, and the draft began from revision 1." in text
         assert "Compared with the live rules" not in text
         assert "Rebase onto revision 2" in text
         publish = page_of(draft, "-publish")
         assert publish not in staff.get(page_of(draft)).content.decode()
-        assert "Rebase it first." in shown(staff, publish)
+        assert "Rebase it first." in page_text(staff, publish)
         late = send(staff, publish, etag=fields_of(staff, page_of(draft))["etag"])
         assert late.status_code == 409
         assert "Open the draft, rebase it, and publish it then." in late.content.decode()
@@ -217,7 +217,7 @@ class TestRebasing:
         assert fields["base_seq"] == "2"
         assert RuleDraft.objects.get().base_seq == 1
         assert send(staff, rebased)["Location"] == page_of(draft)
-        assert "Compared with the live rules it adds 0, removes 0 and changes 1 rules." in shown(
+        assert "Compared with the live rules it adds 0, removes 0 and changes 1 rules." in page_text(
             staff, page_of(draft)
         )
         assert send(staff, publish)["Location"] == to("tenant-rules", tenant)
@@ -229,7 +229,7 @@ class TestRebasing:
     def test_what_both_sides_changed_is_named(self, staff: Client, tenant: Tenant) -> None:
         draft = draft_of(tenant, LONGER)
         write(tenant, {**RULE, "ttlSeconds": 10})
-        text = shown(staff, page_of(draft), rebase="yes")
+        text = page_text(staff, page_of(draft), rebase="yes")
         assert "Both sides changed: orders" in text
         assert "what both sides changed is as in the draft" in text
 
@@ -263,7 +263,7 @@ class TestPublishing:
     def test_with_a_reason(self, staff: Client, tenant: Tenant) -> None:
         draft = draft_of(tenant, RULE, ADS)
         publish = page_of(draft, "-publish")
-        text = shown(staff, publish)
+        text = page_text(staff, publish)
         assert '+ "id": "ads",' in text
         assert "Lint finds nothing." in text
         assert "Rules to remove" not in text
@@ -286,10 +286,10 @@ class TestPublishing:
         draft = draft_of(tenant, ADS)
         publish = page_of(draft, "-publish")
         for address in (page_of(draft), publish, to("tenant-restore", tenant, kind="rules", seq=0)):
-            text = shown(staff, address)
+            text = page_text(staff, address)
             assert "name it in the field “Rules to remove although they have active markers”." in text
             assert "confirmDeletes" not in text
-        assert "These rules have active markers." in shown(staff, publish)
+        assert "These rules have active markers." in page_text(staff, publish)
         assert send(staff, publish, confirm_deletes="").status_code == 400
         assert ids_of(tenant) == ["orders"]
         assert send(staff, publish, confirm_deletes="orders").status_code == 302
@@ -333,12 +333,12 @@ class TestReplays:
         assert "logId%20IN%20%28%27log-1%27%29" in html
         assert f"day%20BETWEEN%20%27{run.first_day}%27%20AND%20%27{DAY}%27" in html
         # Who may not read the log sees no ids of it.
-        assert "log-1" not in shown(staff, page_of(draft))
+        assert "log-1" not in page_text(staff, page_of(draft))
 
     def test_a_rule_that_the_draft_removes_is_shown(self, access: Client, draft: RuleDraft) -> None:
         RuleDraft.objects.update(rules=[ADS])
         replay(access, draft)
-        text = shown(access, page_of(draft))
+        text = page_text(access, page_of(draft))
         assert "no rule 2 0 0 0 0 ms 0 ms 0 ms 0 0 0" in text
         assert "orders 0 0 0 0 0 ms 0 ms 0 ms 0 0 0" in text
         assert "MISS PASSTHROUGH 2" in text
@@ -348,16 +348,16 @@ class TestReplays:
     ) -> None:
         replay(access, draft)
         note = "of an earlier text of the draft"
-        assert note not in shown(access, page_of(draft))
+        assert note not in page_text(access, page_of(draft))
         send(staff, page_of(draft), rules=json.dumps([LONGER]))
-        assert note in shown(access, page_of(draft))
+        assert note in page_text(access, page_of(draft))
 
     def test_a_replay_of_the_same_rules_is_shown_whoever_asked(
         self, access: Client, draft: RuleDraft
     ) -> None:
         replay(access, draft)
         ReplayRun.objects.update(subject={"digest": "a" * 64})
-        assert "Agreement with the log" in shown(access, page_of(draft))
+        assert "Agreement with the log" in page_text(access, page_of(draft))
 
     def test_a_poor_calibration_is_a_banner_and_a_second_question(
         self, access: Client, staff: Client, draft: RuleDraft
@@ -365,14 +365,14 @@ class TestReplays:
         warning = "The replay of the rules in force differs much from the log: do not trust this."
         run = replay(access, draft)
         publish = page_of(draft, "-publish")
-        assert warning not in shown(staff, page_of(draft)) + shown(staff, publish)
+        assert warning not in page_text(staff, page_of(draft)) + page_text(staff, publish)
         assert "despite_poor" not in staff.get(publish).content.decode()
         result: Any = run.result
         result["calibration"]["grade"] = "poor"
         result["caveats"] = ["calibration-poor", "cold-start"]
         run.save()
-        assert shown(staff, page_of(draft)).count(warning) == 1
-        assert warning in shown(staff, publish)
+        assert page_text(staff, page_of(draft)).count(warning) == 1
+        assert warning in page_text(staff, publish)
         assert send(staff, publish).status_code == 400
         assert ids_of(draft.tenant) == ["orders"]
         assert send(staff, publish, despite_poor="on").status_code == 302

@@ -18,7 +18,7 @@ from analytics.demo.profile import PROFILE_DAYS, Profile
 from analytics.demo.reading import read_demo
 from analytics.demo.traffic import HOUR_MS
 from logs.columns import CACHE_STATUSES, COLUMNS, SqlType
-from tests.tenantadmin.demo_oracle import check_coherence
+from tests.analytics.demo.coherence import check_coherence
 
 if TYPE_CHECKING:
     from analytics.demo.generate import Hour

@@ -32,7 +32,7 @@ from tenantadmin.run import alive, metrics_server
 from tests import factories
 from tests.conftest import ApiClient
 
-ROOT: Final = Path(__file__).parents[2]
+ROOT: Final = Path(__file__).parents[3]
 TENANT: Final = UUID("11111111-2222-4333-8444-555555555555")
 
 

@@ -1,0 +1,78 @@
+"""Support's limited access to the log of a tenant."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING
+
+import pytest
+
+from accounts.limited_access import end_expired_access
+from accounts.models import Event, Membership, Tenant, User
+from tenantadmin.lib.core.timestamps import now
+from tests import factories
+from tests.admin.logs import to
+from tests.admin.staff import page_text
+from tests.conftest import ApiClient
+
+if TYPE_CHECKING:
+    from django.test import Client
+
+
+class TestAccess:
+    def test_access_is_a_membership_that_ends(self, support: Client, tenant: Tenant) -> None:
+        answer = support.post(to("tenant-access", tenant), {"hours": 2, "reason": "ticket 7"}, follow=True)
+        assert "You have access to Warehouse for 2 h." in answer.content.decode()
+        membership = Membership.objects.get(user__email="support@example.org")
+        assert membership.role == "member"
+        assert membership.ends_at is not None
+        assert dt.timedelta(hours=1.9) < membership.ends_at - now() <= dt.timedelta(hours=2)
+        caller = ApiClient(factories.sign_in(membership.user))
+        assert caller.get(f"/tenants/{tenant.pk}/query/schema").status_code == 200
+        Membership.objects.filter(pk=membership.pk).update(ends_at=now())
+        assert caller.get(f"/tenants/{tenant.pk}/query/schema").status_code != 200
+        assert end_expired_access() == 1
+        assert end_expired_access() == 0
+        assert not Membership.objects.filter(pk=membership.pk).exists()
+        events = Event.objects.filter(kind__startswith="membership.", tenant_id=tenant.pk).order_by("pk")
+        assert [(it.kind, it.actor, it.subject, it.reason) for it in events] == [
+            ("membership.added", "support@example.org", "support@example.org", "ticket 7"),
+            ("membership.removed", "system", "support@example.org", ""),
+        ]
+
+    def test_owners_see_it(self, support: Client, tenant: Tenant, world: factories.World) -> None:
+        support.post(to("tenant-access", tenant), {"hours": 1, "reason": "ticket 7"})
+        caller = ApiClient(factories.sign_in(world.owner))
+        found = caller.get("/config/events?kind=membership.added").json()["events"]
+        assert [(it["subject"], it["reason"]) for it in found] == [("support@example.org", "ticket 7")]
+
+    def test_it_is_given_back(self, support: Client, tenant: Tenant) -> None:
+        address = to("tenant-access-end", tenant)
+        for refused in (support.get(address), support.post(address, {"reason": "done"})):
+            assert refused.status_code == 409
+            assert "You have no limited access to this tenant." in refused.content.decode()
+        support.post(to("tenant-access", tenant), {"hours": 1, "reason": "x"})
+        assert "you are no longer a member of this tenant" in page_text(support, address)
+        assert support.post(address, {"reason": "done"}).status_code == 302
+        assert not Membership.objects.filter(user__email="support@example.org").exists()
+
+    @pytest.mark.parametrize("hours", ["0", "9", "", "x"])
+    def test_for_a_limited_time_only(self, support: Client, tenant: Tenant, hours: str) -> None:
+        assert support.post(to("tenant-access", tenant), {"hours": hours, "reason": "x"}).status_code == 400
+        assert not Membership.objects.filter(user__email="support@example.org").exists()
+
+    def test_a_lasting_member_stays_one(self, support: Client, tenant: Tenant) -> None:
+        user = User.objects.get(email="support@example.org")
+        Membership.objects.create(user=user, tenant=tenant, role="owner")
+        refused = support.post(to("tenant-access", tenant), {"hours": 1, "reason": "x"})
+        assert refused.status_code == 409
+        membership = Membership.objects.get(user=user)
+        assert (membership.role, membership.ends_at) == ("owner", None)
+
+    @pytest.mark.parametrize("name", ["tenant-access", "tenant-member", "tenant-engine", "tenant-rules-add"])
+    def test_a_deleted_tenant_has_no_form(self, staff: Client, tenant: Tenant, name: str) -> None:
+        assert staff.get(to(name, tenant)).status_code == 200
+        Tenant.objects.filter(pk=tenant.pk).update(deleted_at=now())
+        refused = staff.get(to(name, tenant))
+        assert refused.status_code == 404
+        assert "The tenant is deleted and cannot be changed." in refused.content.decode()

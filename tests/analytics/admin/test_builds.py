@@ -1,0 +1,126 @@
+"""Builds of a tenant, days that are built again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
+
+import pytest
+
+from accounts.models import Event, Tenant
+from analytics.models import Build
+from analytics.tasks import refresh_day
+from logs.models import Partition, PendingBuild, QuarantinedEntry
+from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.objectstore import LocalStore, StoreError, default_store
+from tests.admin.logs import to
+from tests.admin.reading import text_of
+from tests.admin.staff import page_text
+from tests.objects import save_object
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from django.test import Client
+
+
+class TestBuilds:
+    def test_builds_days_and_quarantine(self, support: Client, tenant: Tenant) -> None:
+        Build.objects.create(tenant_id=tenant.pk, period="2026-03-01", state="running")
+        for position in range(3):
+            QuarantinedEntry.objects.create(
+                tenant_id=tenant.pk, day="2026-03-01", key="k", position=position, reason="not JSON"
+            )
+        shown = page_text(support, to("tenant-builds", tenant))
+        assert "2026-03-01 running" in shown
+        assert "2026-03-01 not JSON 3 Try again" in shown
+        part = support.get(to("tenant-builds", tenant), {"part": "builds"}).content.decode()
+        assert "<html" not in part
+        assert 'hx-trigger="every 4s"' in part
+
+    def test_days_are_built_again(
+        self, support: Client, tenant: Tenant, object_store: Path, django_capture_on_commit_callbacks: Any
+    ) -> None:
+        row = make_partition(tenant, "2026-03-01", hours={"0": {}})
+        # The first build of this day failed.
+        save_object(default_store(), f"{tenant.pk}/logs/2026/02/27/00/a.json", b"{}")
+        form = {"first": "2026-02-26", "last": "2026-03-01", "reason": "ticket 3"}
+        with django_capture_on_commit_callbacks() as tasks:
+            answer = support.post(to("tenant-rebuild", tenant), form, follow=True)
+        shown = text_of(answer.content.decode())
+        assert "2 days will be built again. 2 of the chosen days have no log." in shown
+        assert "2026-02-27 waits marked" in shown
+        assert "2026-03-01 waits marked" in shown
+        assert len(tasks) == 2
+        row.refresh_from_db()
+        assert (row.listing_digest, row.hours, row.file) == ("", {}, "f")
+        event = Event.objects.get(kind="staff.acted")
+        assert event.after == {
+            "act": "days.rebuilt",
+            "first": "2026-02-26",
+            "last": "2026-03-01",
+            "days": ["2026-02-27", "2026-03-01"],
+        }
+
+    def test_they_are_built_at_once(
+        self, support: Client, tenant: Tenant, object_store: Path, django_capture_on_commit_callbacks: Any
+    ) -> None:
+        save_object(default_store(), f"{tenant.pk}/logs/2026/03/01/00/a.json", b"{}")
+        form = {"first": "2026-03-01", "last": "2026-03-01", "reason": "ticket 3"}
+        with django_capture_on_commit_callbacks() as tasks:
+            support.post(to("tenant-rebuild", tenant), form)
+        assert tasks
+        refresh_day(str(tenant.pk), "2026-03-01")
+        assert Build.objects.get(period="2026-03-01").state == "done"
+        assert list(PendingBuild.objects.values_list("day", flat=True)) == [None]
+        assert "months and years waits" in page_text(support, to("tenant-builds", tenant))
+
+    @pytest.mark.parametrize("last", ["2026-01-31", "2026-03-31", "never"])
+    def test_of_a_few_days_only(self, support: Client, tenant: Tenant, last: str) -> None:
+        form = {"first": "2026-02-01", "last": last, "reason": "x"}
+        assert support.post(to("tenant-rebuild", tenant), form).status_code == 400
+        assert not Event.objects.filter(kind="staff.acted").exists()
+
+    @pytest.mark.parametrize("day", ["2030-11-20", "0001-01-01", "9999-12-31"])
+    def test_days_without_log_are_not_built(
+        self, support: Client, tenant: Tenant, object_store: Path, day: str
+    ) -> None:
+        answer = support.post(to("tenant-rebuild", tenant), {"first": day, "last": day, "reason": "x"})
+        assert answer.status_code == 400
+        assert f"There is no log of {day} to {day}." in answer.content.decode()
+        assert not PendingBuild.objects.exists()
+        assert not Event.objects.filter(kind="staff.acted").exists()
+
+    def test_nothing_is_built_of_a_deleted_tenant(
+        self, support: Client, tenant: Tenant, object_store: Path
+    ) -> None:
+        make_partition(tenant, "2026-03-01")
+        Tenant.objects.filter(pk=tenant.pk).update(deleted_at=now())
+        form = {"first": "2026-03-01", "last": "2026-03-01", "reason": "x"}
+        assert support.post(to("tenant-rebuild", tenant), form).status_code == 404
+        assert "Build days again" not in page_text(support, to("tenant-builds", tenant))
+        assert not PendingBuild.objects.exists()
+
+    def test_the_store_does_not_answer(self, support: Client, tenant: Tenant) -> None:
+        form = {"first": "2026-03-01", "last": "2026-03-01", "reason": "x"}
+        with patch.object(LocalStore, "listdir", side_effect=StoreError("no answer")):
+            answer = support.post(to("tenant-rebuild", tenant), form)
+        assert answer.status_code == 503
+        assert "The object store cannot be reached." in answer.content.decode()
+        assert not PendingBuild.objects.exists()
+
+
+def make_partition(tenant: Tenant, day: str, **more: Any) -> Partition:
+    return Partition.objects.create(
+        tenant_id=tenant.pk,
+        day=day,
+        listing_digest="d",
+        build="b",
+        file="f",
+        rows=1,
+        bytes=1,
+        objects_read=1,
+        duplicates=0,
+        quarantined=0,
+        **more,
+    )

@@ -1,0 +1,68 @@
+"""Invalidation markers: preview, create, remove."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+from urllib.parse import unquote_plus
+
+from accounts.models import Event, Tenant
+from rules.models import Marker
+from tests.admin.logs import to
+from tests.admin.staff import page_text
+
+if TYPE_CHECKING:
+    from django.test import Client
+
+
+class TestMarkers:
+    def test_the_blast_radius_comes_before_the_reason(self, support: Client, tenant: Tenant) -> None:
+        shown = page_text(support, to("tenant-invalidate", tenant), rule="orders")
+        assert "orders 0 0 B 0 ms 0, 0, 0, 0" in shown
+        # Each number leads to its SQL.
+        html = support.get(to("tenant-invalidate", tenant), {"rule": "orders"}).content.decode()
+        links = re.findall(rf'href="{to("tenant-sql", tenant)}\?sql=([^"]+)"', html)
+        assert len(links) == 4
+        assert unquote_plus(links[0]).startswith("SELECT\n    count(*) AS entries,")
+        assert unquote_plus(links[3]).startswith("SELECT day, count(DISTINCT cacheKey) AS keys")
+        assert not Marker.objects.exists()
+
+    def test_support_invalidates_with_a_reason(self, support: Client, tenant: Tenant) -> None:
+        address = to("tenant-invalidate", tenant)
+        assert support.post(address, {"rule": "orders", "reason": ""}).status_code == 400
+        assert support.post(address, {"rule": "orders", "reason": "backfill"}).status_code == 302
+        marker = Marker.objects.get()
+        assert (marker.target_rule_id, marker.metadata) == ("orders", {"reason": "backfill"})
+        event = Event.objects.get(kind="staff.acted")
+        assert event.after == {
+            "act": "marker.created",
+            "markers": [marker.marker_id],
+            "rules": ["orders"],
+        }
+        shown = page_text(support, to("tenant-markers", tenant))
+        assert f"active {marker.marker_id} backfill orders" in shown
+        support.post(address, {"rule": "orders", "reason": "again"})
+        assert f"superseded {marker.marker_id}" in page_text(support, to("tenant-markers", tenant))
+
+    def test_an_unknown_rule(self, support: Client, tenant: Tenant) -> None:
+        for query in ({"rule": "none"}, {}):
+            answer = support.get(to("tenant-invalidate", tenant), query)
+            assert answer.status_code == 404
+            back = f'<a class="button quiet" href="{to("tenant", tenant)}">Warehouse</a>'
+            assert back in answer.content.decode()
+        assert (
+            support.post(to("tenant-invalidate", tenant), {"rule": "none", "reason": "x"}).status_code == 404
+        )
+        assert not Event.objects.filter(kind="staff.acted").exists()
+
+    def test_a_marker_is_taken_back(self, support: Client, tenant: Tenant) -> None:
+        support.post(to("tenant-invalidate", tenant), {"rule": "orders", "reason": "x"})
+        marker = Marker.objects.get()
+        address = to("tenant-marker-remove", tenant, marker=marker.marker_id)
+        assert "Results from before the marker" in page_text(support, address)
+        assert support.post(address, {"reason": "mistake"}).status_code == 302
+        marker.refresh_from_db()
+        assert marker.removed_at is not None
+        for answer in (support.get(address), support.post(address, {"reason": "mistake"})):
+            assert answer.status_code == 404
+            assert 'name="reason"' not in answer.content.decode()

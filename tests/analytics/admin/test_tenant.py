@@ -1,0 +1,164 @@
+"""The overview of a tenant: state, figures, chart, rules and statements."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from html import unescape
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import orjson
+import pytest
+from django.core.management import call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from analytics.admin import tenants
+from analytics.models import DayRollup, TenantHealth
+from logs.layout import day_start_ms
+from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.objectstore import default_store
+from tests.admin.logs import DAY, ENTRY, put_log, to
+from tests.admin.reading import text_of
+from tests.admin.staff import page_text
+from tests.objects import save_object
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from django.test import Client
+
+    from accounts.models import Tenant
+
+
+class TestTenant:
+    def test_it_shows_state_figures_and_changes(self, staff: Client, tenant: Tenant) -> None:
+        shown = page_text(staff, to("tenant", tenant))
+        assert f"Warehouse {tenant.pk} Acme team live" in shown
+        assert "No day of this period is built." in shown
+        assert "rules 1 update owner@example.org" in shown
+
+    def test_the_chart_has_lines_up_to_its_last_day(self, staff: Client, tenant: Tenant) -> None:
+        today = now().date()
+        health = TenantHealth.objects.create(tenant_id=tenant.pk, last_day=today)
+        at = {"history": "/history/"}
+        marks = tenants.chart_of(tenants.read_overview(tenant.pk, days=7), **at)["marks"]
+        assert {mark["at"] for mark in marks} == {today.isoformat()}
+        assert marks[0]["text"] == "rules 1: update by owner@example.org"
+        health.last_day = today - dt.timedelta(days=1)
+        health.save()
+        assert tenants.chart_of(tenants.read_overview(tenant.pk, days=7), **at)["marks"] == []
+        assert "rules 1 update owner@example.org" in page_text(staff, to("tenant", tenant))
+
+    @pytest.mark.parametrize("days", ["7", "365"])
+    def test_the_range_is_chosen(self, staff: Client, tenant: Tenant, days: str) -> None:
+        html = staff.get(to("tenant", tenant), {"days": days}).content.decode()
+        assert re.search(rf'href="\?days={days}" aria-current="true"', html)
+
+    @pytest.mark.parametrize("days", ["", "0", "28", "-1", "x", "\0"])
+    def test_another_range_is_the_default(self, staff: Client, tenant: Tenant, days: str) -> None:
+        html = staff.get(to("tenant", tenant), {"days": days}).content.decode()
+        assert 'href="?days=28" aria-current="true"' in html
+
+    def test_figures_change_against_the_days_before(self, staff: Client, tenant: Tenant) -> None:
+        last = dt.date(2026, 3, 28)
+        TenantHealth.objects.create(tenant_id=tenant.pk, last_day=last)
+        for age, hits, misses in ((0, 60, 40), (6, 0, 0), (7, 90, 10), (13, 0, 100), (14, 1000, 1000)):
+            DayRollup.objects.create(
+                tenant_id=tenant.pk,
+                day=last - dt.timedelta(days=age),
+                build="b",
+                version=1,
+                files={},
+                bytes=1,
+                hits=hits,
+                misses=misses,
+                warehouse_ms=10 * misses,
+            )
+        shown = page_text(staff, to("tenant", tenant), days=7)
+        assert "2026-03-22 to 2026-03-28, UTC, against 2026-03-15 to 2026-03-21" in shown
+        assert "Hit rate 60.0 % +15.0 points;" in shown
+        assert "Hits 60 −30 Misses 40 −70 Warehouse time 400 ms −700 ms" in shown
+        assert "of which only" not in shown
+        assert "there is no log of the 365 days before" in page_text(staff, to("tenant", tenant), days=365)
+        DayRollup.objects.filter(day=last - dt.timedelta(days=13)).delete()
+        shown = page_text(staff, to("tenant", tenant), days=7)
+        assert "2026-03-15 to 2026-03-21, of which only 1 day has a log" in shown
+
+    def test_every_figure_links_to_its_requests(self, staff: Client, tenant: Tenant) -> None:
+        put_log(tenant, ENTRY, {**ENTRY, "cacheStatus": "MISS"})
+        html = staff.get(to("tenant", tenant), {"days": 7}).content.decode()
+        sql = to("tenant-sql", tenant)
+        figures = re.findall(r'<div class="value"><a href="([^"]+)"', html)
+        assert figures == [
+            f"{sql}?first=2026-02-23&amp;last=2026-03-01&amp;{more}"
+            for more in (
+                "show=statuses",
+                "status=HIT&amp;show=statements",
+                "show=statuses",
+                "show=statements",
+            )
+        ]
+        assert f'<a href="{sql}?first=2026-03-01&amp;last=2026-03-01&amp;show=statuses">1</a>' in html
+
+    def test_the_range_chooses_rules_and_statements(
+        self, staff: Client, access: Client, tenant: Tenant, object_store: Path
+    ) -> None:
+        decided = {**ENTRY, "matchedRule": "orders", "matchedRuleName": "Orders"}
+        put_log(tenant, decided, {**decided, "cacheStatus": "MISS"}, {**decided, "cacheStatus": "MISS"})
+        earlier = {**decided, "timestamp": day_start_ms(DAY - dt.timedelta(days=7)), "logId": "earlier"}
+        key = f"{tenant.pk}/logs/{DAY - dt.timedelta(days=7):%Y/%m/%d}/00/a.json"
+        save_object(default_store(), key, orjson.dumps(earlier))
+        call_command("rebuild", tenant=tenant.pk)
+        html = staff.get(to("tenant", tenant), {"days": 7}).content.decode()
+        assert 'hx-get="?part=range&amp;days=7"' in html
+        part = staff.get(f"{to('tenant', tenant)}?days=7&part=range").content.decode()
+        shown = text_of(part)
+        assert "Rules 2026-02-23 to 2026-03-01, and change against 2026-02-16 to 2026-02-22" in shown
+        assert "Orders orders 3 +2 33.3 % -66.7 points" in shown
+        assert "Top statements 2026-02-23 to 2026-03-01" in shown
+        assert "SELECT <b> orders 3 1" in shown
+        longer = text_of(staff.get(f"{to('tenant', tenant)}?days=28&part=range").content.decode())
+        assert "Orders orders 4 new 50.0 %" in longer
+        # The number of a statement leads to SQL that counts the same requests.
+        href = unescape(re.findall(rf'href="({to("tenant-sql", tenant)}\?sql=[^"]+)"', part)[0])
+        sql = re.findall(r"<textarea[^>]*>(.*?)</textarea>", access.get(href).content.decode(), re.DOTALL)[0]
+        answer = access.post(to("tenant-sql", tenant), {"statement": unescape(sql).strip()})
+        assert "HIT null 1 1 0" in text_of(answer.content.decode())
+        assert "MISS null 2 0 2" in text_of(answer.content.decode())
+
+    def test_a_range_that_cannot_be_read(self, staff: Client, tenant: Tenant, object_store: Path) -> None:
+        put_log(tenant, ENTRY)
+        for files in DayRollup.objects.values_list("files", flat=True):
+            for key in files.values():
+                default_store().delete(key)
+        shown = text_of(staff.get(to("tenant", tenant), {"part": "range"}).content.decode())
+        assert "The rules and statements of 2026-02-02 to 2026-03-01 cannot be read now." in shown
+
+    def test_a_range_without_log(self, staff: Client, tenant: Tenant) -> None:
+        shown = text_of(staff.get(to("tenant", tenant), {"part": "range"}).content.decode())
+        assert "No rule decided a request of these days." in shown
+        assert "No day of these is built." in shown
+
+    def test_a_tenant_that_never_was(self, staff: Client, db: None) -> None:
+        answer = staff.get(reverse("admin:tenant", args=[uuid4()]))
+        assert answer.status_code == 404
+        assert "There is nothing here" in answer.content.decode()
+
+    def test_it_costs_a_constant_number_of_queries(self, staff: Client, tenant: Tenant) -> None:
+        for name, limit in {
+            "tenant": 16,
+            "tenant-history": 12,
+            "tenant-markers": 12,
+            "tenant-builds": 14,
+            "tenant-rules": 12,
+            "tenant-insights": 12,
+            "tenant-digests": 12,
+            "tenant-reports": 12,
+            "tenant-verify": 12,
+        }.items():
+            with CaptureQueriesContext(connection) as captured:
+                assert staff.get(to(name, tenant)).status_code == 200
+            assert len(captured) <= limit, name

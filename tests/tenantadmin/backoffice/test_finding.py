@@ -1,0 +1,59 @@
+"""Tenants, people and accounts are found in lists and by the search over everything."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from django.db import connection
+from django.urls import reverse
+
+from accounts.admin.finding import tenants_matching
+from accounts.models import Fqdn, Tenant
+from tests import factories
+from tests.admin.logs import to
+
+if TYPE_CHECKING:
+    from django.test import Client
+
+
+class TestFinding:
+    """What a customer says leads to the tenant, by the list and by the palette."""
+
+    @pytest.mark.parametrize("said", ["ware", "WAREHOUSE", "{id}", "db.acme.example", "Member@Example.org"])
+    def test_a_tenant_is_found(self, staff: Client, tenant: Tenant, said: str) -> None:
+        Fqdn.objects.create(name="db.acme.example", tenant_id=tenant.pk)
+        term = said.format(id=tenant.pk)
+        href = to("tenant", tenant)
+        listed = staff.get(reverse("admin:accounts_tenant_changelist"), {"q": term}).content.decode()
+        assert re.findall(r'field-name[^>]*><a href="([^"?]+)', listed) == [href]
+        found = staff.get("/admin/search/", {"s": term}).content.decode()
+        assert f'href="{href}"' in found
+
+    @pytest.mark.parametrize("said", ["house", "acme.example", "x@example.org", "a\0b", "%"])
+    def test_no_other_is(self, staff: Client, tenant: Tenant, said: str) -> None:
+        found = staff.get("/admin/search/", {"s": said})
+        assert found.status_code == 200
+        assert to("tenant", tenant) not in found.content.decode()
+
+    def test_people_and_accounts_are_found(self, support: Client, tenant: Tenant) -> None:
+        found = support.get("/admin/search/", {"s": "acme"}).content.decode()
+        assert reverse("admin:account", args=[tenant.account_id]) in found
+        found = support.get("/admin/search/", {"s": "member@"}).content.decode()
+        assert "member@example.org" in found
+
+    def test_the_search_uses_indexes(self, db: None) -> None:
+        account = factories.make_account()
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "INSERT INTO accounts_tenant (id, account_id, name, name_key, created_at, modified_at) "
+                "SELECT gen_random_uuid(), %s, 'Tenant ' || n, 'tenant ' || n, now(), now() "
+                "FROM generate_series(1, 20000) AS n",
+                [account.pk],
+            )
+            cursor.execute("ANALYZE accounts_tenant")
+        plan = Tenant.objects.filter(tenants_matching("tenant 1234")).explain()
+        assert "Seq Scan on accounts_tenant" not in plan, plan
+        assert "tenant_name_start" in plan
+        assert "Seq Scan" not in Tenant.objects.order_by("name", "id")[:100].explain()

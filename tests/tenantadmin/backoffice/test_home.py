@@ -1,0 +1,151 @@
+"""Home lists what needs attention."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from accounts.models import Domain, Membership, Revision, Tenant
+from analytics.models import Build, TenantHealth
+from tenantadmin.lib.core.timestamps import now
+from tests import factories
+from tests.admin.logs import to
+from tests.admin.reading import text_of
+from tests.admin.staff import page_text
+
+if TYPE_CHECKING:
+    from django.test import Client
+
+
+class TestHome:
+    def test_it_is_calm_without_trouble(self, staff: Client, db: None) -> None:
+        assert "All is calm" in page_text(staff, "/admin/")
+
+    def test_each_trouble_leads_to_its_cure(self, staff: Client, tenant: Tenant) -> None:
+        today = now().date()
+        TenantHealth.objects.create(
+            tenant_id=tenant.pk,
+            last_day=today - dt.timedelta(days=3),
+            rate_7=0.4,
+            rate_28=0.5,
+            drop=0.1,
+            requests_7=1000,
+            stale_days=2,
+            quarantined=5,
+        )
+        Build.objects.create(tenant_id=tenant.pk, period="2026", state="failed", error="no such file")
+        Domain.objects.create(account=tenant.account, name="waits.example", challenge="c")
+        html = staff.get("/admin/").content.decode()
+        shown = text_of(html)
+        assert "All is calm" not in shown
+        assert "Warehouse 40.0 % 50.0 % -10.0 points 1 000" in shown
+        assert f"Warehouse {today - dt.timedelta(days=3)}" in shown
+        assert "Warehouse 2026 failed no such file" in shown
+        assert "Warehouse stale 2 days" in shown
+        assert "waits.example Acme" in shown
+        for name in ("tenant", "tenant-builds", "tenant-history"):
+            assert f'href="{to(name, tenant)}' in html
+
+    def test_what_was_mended_is_left_out(self, staff: Client, tenant: Tenant) -> None:
+        at = now() - dt.timedelta(hours=1)
+        for number, (period, state) in enumerate(
+            [
+                ("2026-03-01", "failed"),
+                ("2026-03-01", "done"),
+                ("2026-03-02", "done"),
+                ("2026-03-02", "failed"),
+            ]
+        ):
+            Build.objects.create(
+                tenant_id=tenant.pk,
+                period=period,
+                state=state,
+                error=f"error {number}",
+                started_at=at + dt.timedelta(minutes=number),
+            )
+        # One that runs has not mended it yet.
+        Build.objects.create(tenant_id=tenant.pk, period="2026-03-02")
+        # That of another tenant mends nothing.
+        Build.objects.create(tenant_id=uuid4(), period="2026-03-02", state="done")
+        shown = page_text(staff, "/admin/")
+        assert "Warehouse 2026-03-02 failed error 3" in shown
+        assert "error 0" not in shown
+
+    def test_the_last_failure_of_a_period_is_enough(self, staff: Client, tenant: Tenant) -> None:
+        for minutes in (2, 1):
+            Build.objects.create(
+                tenant_id=tenant.pk,
+                period="2026",
+                state="failed",
+                started_at=now() - dt.timedelta(minutes=minutes),
+                error=f"{minutes} minutes ago",
+            )
+        shown = page_text(staff, "/admin/")
+        assert "1 minutes ago" in shown
+        assert "2 minutes ago" not in shown
+
+    def test_deleted_tenants_need_nobody(self, staff: Client, tenant: Tenant) -> None:
+        for tenant_id in (tenant.pk, uuid4()):
+            TenantHealth.objects.create(
+                tenant_id=tenant_id,
+                last_day=now().date() - dt.timedelta(days=3),
+                drop=0.1,
+                requests_7=1000,
+                stale_days=2,
+                quarantined=5,
+            )
+            Build.objects.create(tenant_id=tenant_id, period="2026", state="failed")
+        assert "All is calm" not in page_text(staff, "/admin/")
+        Tenant.objects.filter(pk=tenant.pk).update(deleted_at=now())
+        assert "All is calm" in page_text(staff, "/admin/")
+
+    def test_a_change_leads_to_its_difference(self, staff: Client, tenant: Tenant) -> None:
+        html = staff.get("/admin/").content.decode()
+        assert f'href="{to("tenant-history", tenant)}?kind=rules&amp;to=1"' in html
+
+    def test_changes_name_their_account(self, staff: Client, tenant: Tenant) -> None:
+        Revision.objects.create(
+            kind="account", account_id=tenant.account_id, seq=0, action="create", user="x", document={}
+        )
+        html = staff.get("/admin/").content.decode()
+        assert f'href="{reverse("admin:account", args=[tenant.account_id])}">Acme</a>' in html
+
+    def test_small_drops_and_few_requests_are_noise(self, staff: Client, world: factories.World) -> None:
+        common = {"rate_7": 0.1, "rate_28": 0.5, "last_day": now().date()}
+        other = factories.make_tenant(world.account, "Other")
+        TenantHealth.objects.create(tenant_id=world.tenant.pk, drop=0.4, requests_7=99, **common)
+        TenantHealth.objects.create(tenant_id=other.pk, drop=0.019, requests_7=1000, **common)
+        assert "No tenant's hit rate fell" in page_text(staff, "/admin/")
+
+    def test_what_nobody_owns_is_loaded_behind(self, staff: Client, world: factories.World) -> None:
+        assert "Every tenant and every account has an owner." in text_of(
+            staff.get("/admin/", {"part": "without-owner"}).content.decode()
+        )
+        Membership.objects.filter(tenant=world.tenant, role="owner").delete()
+        world.account.owners.clear()
+        shown = text_of(staff.get("/admin/", {"part": "without-owner"}).content.decode())
+        assert shown == "Warehouse tenant Acme account"
+
+    def test_queries_do_not_grow_with_the_rows(self, staff: Client, world: factories.World) -> None:
+        def fill() -> None:
+            name = str(uuid4())
+            tenant = Tenant.objects.create(account=world.account, name=name, name_key=name)
+            TenantHealth.objects.create(
+                tenant_id=tenant.pk, drop=0.3, requests_7=500, stale_days=1, quarantined=1
+            )
+            Build.objects.create(tenant_id=tenant.pk, period="2026", state="failed")
+            Domain.objects.create(account=world.account, name=f"d{uuid4()}.example", challenge="c")
+
+        fill()
+        with CaptureQueriesContext(connection) as few:
+            staff.get("/admin/")
+        for _ in range(4):
+            fill()
+        with CaptureQueriesContext(connection) as many:
+            staff.get("/admin/")
+        assert len(many) == len(few) <= 15
