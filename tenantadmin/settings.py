@@ -303,6 +303,7 @@ MIDDLEWARE = [
     "corsheaders.middleware.CorsMiddleware",
     "tenantadmin.lib.http.middleware.health",
     "tenantadmin.lib.http.middleware.security_headers",
+    "tenantadmin.lib.http.middleware.refuse_nul",
     "tenantadmin.lib.http.middleware.body_limit",
     "tenantadmin.lib.http.middleware.json_errors",
     "django.middleware.security.SecurityMiddleware",
@@ -523,6 +524,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 CELERY_WORKER_SOFT_SHUTDOWN_TIMEOUT = 3.0
 CELERY_TIMEZONE = "UTC"
 # Beat's own default is the working directory, which an image does not let it write.
+CELERY_BEAT_SCHEDULER = "tenantadmin.run.beat.SteadyScheduler"
 CELERY_BEAT_SCHEDULE_FILENAME = str(VAR_DIR / "beat-schedule")
 # A worker serves all queues unless it is told which: `celery worker --queues replays`.
 CELERY_TASK_QUEUES: dict[str, dict[str, str]] = {name: {} for name in queues.QUEUES}

@@ -139,6 +139,15 @@ def health(get_response: GetResponse) -> GetResponse:
     return middleware
 
 
+def refuse_nul(get_response: GetResponse) -> GetResponse:
+    """Answer 404 to a path with a NUL byte, which no name in the database can have: PostgreSQL refuses it."""
+
+    def middleware(request: HttpRequest) -> HttpResponseBase:
+        return error_response(NotFound()) if "\0" in request.path_info else get_response(request)
+
+    return middleware
+
+
 def security_headers(get_response: GetResponse) -> GetResponse:
     """Add ``Cross-Origin-Resource-Policy`` to every response, and the other headers to HTML pages.
 

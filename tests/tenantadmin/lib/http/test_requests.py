@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from tenantadmin.lib.http.negotiation import accepts_gzip
 from tests import factories
 from tests.conftest import ApiClient
+from tests.operations import routes
 
 
 @pytest.mark.parametrize(
@@ -108,3 +110,13 @@ def test_a_missing_analytics_scope_says_how_to_get_one(world: factories.World, p
         "on the tenant. Only personal access tokens have this scope: POST /users/me/tokens makes one, and "
         "POST /oauth/token exchanges it for an access token."
     )
+
+
+def test_a_path_with_a_nul_byte_names_nothing(world: factories.World) -> None:
+    client = ApiClient(factories.sign_in(world.platform_admin))
+    tenant = f"/tenants/{world.tenant.pk}"
+    paths = {re.sub(r"<[^>]*>", "a%00b", f"/{route.pattern}") for route in routes() if "<" in route.pattern}
+    assert len(paths) > 50
+    paths |= {f"{tenant}/invalidation-markers/%00", f"{tenant}/cachekeys/a%00", "/users/%00@example.org"}
+    for path in sorted(paths):
+        assert client.request("GET", path).status_code == 404, path
