@@ -131,14 +131,14 @@ def receive_object_events() -> None:
 @shared_task
 def refresh_day(tenant: str, day: str) -> None:
     """Rebuild a pending day if it is stale. If this fails or is killed, the day stays pending."""
-    which: Any = {"tenant": UUID(tenant), "day": date.fromisoformat(day)}
-    if read_mark(**which) is None:
+    tenant_id, date_ = UUID(tenant), date.fromisoformat(day)
+    if read_mark(tenant=tenant_id, day=date_) is None:
         return  # an earlier task has done it
     try:
-        if rebuild_day(default_store(), **which, send_parts=_send_parts):
+        if rebuild_day(default_store(), tenant=tenant_id, day=date_, send_parts=_send_parts):
             logger.info("Rebuilt %s of tenant %s", day, tenant)
     except Busy:
-        postpone(**which)
+        postpone(tenant=tenant_id, day=date_)
 
 
 def _send_parts(tenant: UUID, day: date, stage: str, parts: Mapping[int, str]) -> None:
@@ -151,9 +151,15 @@ def _send_parts(tenant: UUID, day: date, stage: str, parts: Mapping[int, str]) -
 @shared_task
 def build_day_part(tenant: str, day: str, stage: str, number: int, before: str) -> None:
     """Build a part of a large day. If this fails, the build of the day does it."""
-    which: Any = {"tenant": UUID(tenant), "day": date.fromisoformat(day)}
     with suppress(Busy):
-        build_part(default_store(), **which, stage=stage, number=number, before=before)
+        build_part(
+            default_store(),
+            tenant=UUID(tenant),
+            day=date.fromisoformat(day),
+            stage=stage,
+            number=number,
+            before=before,
+        )
 
 
 @shared_task

@@ -76,7 +76,7 @@ class Step:
 def seed_demo(
     store: ObjectStore, demo: Demo, *, today: date, days: int = PROFILE_DAYS, share: float = 1.0
 ) -> Iterator[Step]:
-    """Seed what is missing. Yield a `Step` after each day of logs; none if nothing was missing.
+    """Seed the missing data. Yield a `Step` after each day of logs; none if nothing was missing.
 
     Args:
         store: where the logs are written.

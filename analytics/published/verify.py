@@ -138,7 +138,7 @@ class Verification:
         return not self.comparison.unequal_count
 
     def as_json(self) -> dict[str, Any]:
-        """Return the contract's answer: what was compared, what differs, and the queries."""
+        """Return the contract's answer: the comparison, the differences and the queries."""
         return {
             "equal": self.is_equal,
             "fields": self.comparison.fields,

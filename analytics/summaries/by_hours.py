@@ -89,10 +89,11 @@ class HourlyDay:
         Raises:
             Busy: another worker has replaced some of them.
         """
-        which: Any = {"tenant": self.listing.tenant, "day": self.listing.day}
-        lock_files(**which)
-        if {number: part.build for number, part in read_parts(**which, stage=SPAN).items()} != self.spans:
-            raise Busy(f"parts of {self.listing.day} were built again")
+        tenant, day = self.listing.tenant, self.listing.day
+        lock_files(tenant=tenant, day=day)
+        spans = read_parts(tenant=tenant, day=day, stage=SPAN)
+        if {number: part.build for number, part in spans.items()} != self.spans:
+            raise Busy(f"parts of {day} were built again")
 
 
 def compact_by_hours(
@@ -162,9 +163,8 @@ def build_part(
         StoreError: the object store failed.
         UnusableFile: a file of another part is damaged.
     """
-    which: Any = {"tenant": tenant, "day": day, "stage": stage}
-    with lock_part(**which, number=number, wait=wait):
-        previous = read_parts(**which).get(number)
+    with lock_part(tenant=tenant, day=day, stage=stage, number=number, wait=wait):
+        previous = read_parts(tenant=tenant, day=day, stage=stage).get(number)
         if before != ("" if previous is None else previous.build):
             return
         part = DayPart(tenant_id=tenant, day=day, stage=stage, number=number, build=uuid.uuid4().hex)
@@ -182,8 +182,8 @@ def _build_stage(
     send_parts: SendParts | None,
 ) -> dict[int, DayPart]:
     """Build the parts whose source differs from ``sources``. Return all parts, in order."""
-    which: Any = {"tenant": listing.tenant, "day": listing.day, "stage": stage}
-    parts = read_parts(**which)
+    tenant, day = listing.tenant, listing.day
+    parts = read_parts(tenant=tenant, day=day, stage=stage)
     drop_parts({number: part for number, part in parts.items() if number not in sources})
     stale = {
         number: parts[number].build if number in parts else ""
@@ -191,20 +191,20 @@ def _build_stage(
         if number not in parts or parts[number].source != source
     }
     if send_parts is not None and len(stale) > 1:
-        send_parts(listing.tenant, listing.day, stage, stale)
+        send_parts(tenant, day, stage, stale)
     busy = []
     # Other workers begin with the first parts.
     for number in reversed(stale):
         try:
-            build_part(store, **which, number=number, before=stale[number])
+            build_part(store, tenant=tenant, day=day, stage=stage, number=number, before=stale[number])
         except Busy:
             busy.append(number)
     for number in busy:
         # If the other worker has died, this one builds the part.
-        build_part(store, **which, number=number, before=stale[number], wait=True)
-    parts = read_parts(**which)
+        build_part(store, tenant=tenant, day=day, stage=stage, number=number, before=stale[number], wait=True)
+    parts = read_parts(tenant=tenant, day=day, stage=stage)
     if parts.keys() != sources.keys() or any(parts[number].build == stale[number] for number in stale):
-        raise Busy(f"the objects of {listing.day} changed while they were listed")
+        raise Busy(f"the objects of {day} changed while they were listed")
     return parts
 
 
@@ -233,9 +233,8 @@ def _build_hour(store: ObjectStore, part: DayPart, *, previous: str, directory: 
 
 
 def _build_span(store: ObjectStore, part: DayPart, *, previous: str, directory: Path) -> None:
-    which: Any = {"tenant": part.tenant_id, "day": part.day}
-    hours = read_parts(**which, stage=HOUR)
-    repeats = read_parts(**which, stage=REPEATS).get(0)
+    hours = read_parts(tenant=part.tenant_id, day=part.day, stage=HOUR)
+    repeats = read_parts(tenant=part.tenant_id, day=part.day, stage=REPEATS).get(0)
     part.source = _span_source(part.number, hours, repeats)
     if part.source == previous:
         return
@@ -296,8 +295,7 @@ def _span_source(number: int, hours: Mapping[int, DayPart], repeats: DayPart | N
 
 def _find_repeats(store: ObjectStore, listing: DayListing, hours: Mapping[int, DayPart]) -> DayPart | None:
     """Find entries that an earlier hour has too. Only changed hours are compared with all others."""
-    which: Any = {"tenant": listing.tenant, "day": listing.day, "stage": REPEATS}
-    previous = read_parts(**which).get(0)
+    previous = read_parts(tenant=listing.tenant, day=listing.day, stage=REPEATS).get(0)
     if previous is not None and not previous.source:
         previous = None
     filled = {hour: part for hour, part in hours.items() if part.files}

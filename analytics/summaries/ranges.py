@@ -62,26 +62,28 @@ def find_range(*, tenant: UUID, first: date, last: date) -> RangeFiles:
     return RangeFiles([*merged.values(), *single], days)
 
 
-def rules_of(connection: DuckDBPyConnection, store: ObjectStore, found: RangeFiles) -> list[dict[str, Any]]:
+def rules_of(
+    connection: DuckDBPyConnection, store: ObjectStore, range_files: RangeFiles
+) -> list[dict[str, Any]]:
     """Return the counts of `count_rules`. Ignore ``queriesMatched``: it is wrong for several parts."""
-    return count_rules(_rollups(connection, store, found)) if found.parts else []
+    return count_rules(_rollups(connection, store, range_files)) if range_files.parts else []
 
 
 def statements_of(
-    connection: DuckDBPyConnection, store: ObjectStore, found: RangeFiles, *, most: int
+    connection: DuckDBPyConnection, store: ObjectStore, range_files: RangeFiles, *, most: int
 ) -> list[dict[str, Any]]:
     """Return the statements with most requests: ``{sql, requests, hits, warehouse_ms, rule, day}``.
 
     ``rule`` and ``day`` describe the latest request.
     """
-    if not found.parts:
+    if not range_files.parts:
         return []
-    rollups = _rollups(connection, store, found)
+    rollups = _rollups(connection, store, range_files)
     rows = rollups.rows(_MOST_REQUESTS.format(most=most))
-    files = [store.uri(found.days[day][STATEMENTS]) for day in sorted({row["day"] for row in rows})]
+    files = [store.uri(range_files.days[day][STATEMENTS]) for day in sorted({row["day"] for row in rows})]
     texts = rollups.statement_texts(files, [row["hash"] for row in rows])
     return [{**row, "sql": texts[row["hash"]]} for row in rows]
 
 
-def _rollups(connection: DuckDBPyConnection, store: ObjectStore, found: RangeFiles) -> Rollups:
-    return Rollups(connection, [table_uris(store, files) for files in found.parts])
+def _rollups(connection: DuckDBPyConnection, store: ObjectStore, range_files: RangeFiles) -> Rollups:
+    return Rollups(connection, [table_uris(store, files) for files in range_files.parts])

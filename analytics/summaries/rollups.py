@@ -77,10 +77,10 @@ class Rollups:
         """
         if not statements:
             return {}
-        wanted = ", ".join(f"{quote_text(statement)}::UUID" for statement in statements)
+        uuids = ", ".join(f"{quote_text(statement)}::UUID" for statement in statements)
         result = self._connection.execute(
             f"SELECT replace(statement::VARCHAR, '-', ''), sql FROM {_read_parquet(files)} "
-            f"WHERE statement IN ({wanted})"
+            f"WHERE statement IN ({uuids})"
         )
         return dict(result.fetchall())
 

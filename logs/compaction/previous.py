@@ -1,8 +1,8 @@
-"""Reuse rows of the previous build: those of hours whose objects have not changed.
+"""Reuse rows of a day's previous build, for the hours whose objects have not changed.
 
-The file of a build holds no duplicates (entries whose ``logId`` an earlier entry has). So each hour records
-the other hours whose entries were kept instead of its own. If one of those hours changes, this hour is read
-again too.
+A build drops duplicates: if several entries have the same ``logId``, its file has only the first. So an hour
+may lack entries because another hour has them. Each hour records these other hours. If one of them changes,
+the hour must be read again too, because its own entry may now be the first.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-#: If a larger share of the day's bytes must be read, read the whole day: reusing the rest saves nothing.
+#: If a larger share of the day's bytes must be read, the whole day is read. Reusing the rest would save
+#: nothing.
 _MAX_SHARE_TO_READ: Final = 0.75
 _BATCH_ROWS: Final = 8_192
 
@@ -42,9 +43,9 @@ class HourState:
     """One hour of a build. `logs.models.Partition` stores it as JSON.
 
     Attributes:
-        digest: over the names, sizes and etags of the objects under the hour's prefix.
-        duplicates: how many of their entries were dropped because an earlier entry has the same ``logId``.
-        superseded_by: the other hours that hold those earlier entries.
+        digest: a hash of the names, sizes and etags of the objects under the hour's prefix.
+        duplicates: the number of entries that were dropped as duplicates.
+        superseded_by: the other hours that have the first entry in place of a dropped one.
     """
 
     digest: str
@@ -54,7 +55,7 @@ class HourState:
 
 @dataclass(frozen=True, slots=True)
 class PreviousBuild:
-    """The day's previous build: the key and row count of its file, its hours and its quarantine list."""
+    """The previous build of a day: key and row count of its file, its hours and its quarantined entries."""
 
     file: str
     rows: int
@@ -63,7 +64,7 @@ class PreviousBuild:
 
 
 def hours_to_read(listing: DayListing, previous: PreviousBuild) -> AbstractSet[int]:
-    """Return the hours whose rows cannot be reused; all hours if reuse would save too little."""
+    """Return the hours that must be read again; all hours if reuse would save too little."""
     before = {hour: state.digest for hour, state in previous.hours.items()}
     present = {hour: objects.digest for hour, objects in listing.hours.items()}
     all_hours = present.keys() | before.keys()
@@ -76,7 +77,7 @@ def hours_to_read(listing: DayListing, previous: PreviousBuild) -> AbstractSet[i
 def write_reused_rows(
     store: ObjectStore, previous: PreviousBuild, *, except_hours: AbstractSet[int], directory: Path
 ) -> Path | None:
-    """Write the previous build's rows, without those of ``except_hours``, to an Arrow file.
+    """Write the rows of the previous build to an Arrow file, except the rows of ``except_hours``.
 
     Returns None if the previous file is missing, damaged or has other columns.
 
@@ -115,7 +116,7 @@ def refusing_damage() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        # Arrow also raises OSError, without errno, for most data that it cannot decode.
+        # Arrow raises OSError without errno for most data that it cannot decode.
         if error.errno is not None:
             raise
         raise UnusableFile(str(error)) from error
@@ -124,11 +125,11 @@ def refusing_damage() -> Iterator[None]:
 
 
 def read_batches(path: Path, *, rows: int, groups: list[int] | None = None) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a day's or an hour's file, and check the checksums of its pages.
+    """Yield the rows of the file of a day or an hour, and verify the checksums of its pages.
 
     Args:
         rows: the number of rows of the file.
-        groups: read these row groups only; default: all.
+        groups: the row groups to read; None for all.
 
     Raises:
         UnusableFile: the file is damaged, or has other columns or another number of rows.

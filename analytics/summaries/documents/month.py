@@ -17,10 +17,10 @@ def month_document(rollups: Rollups, *, month: int) -> dict[str, Any] | None:
     Each hour of the day counts the distinct users and statements of the whole month. An hour without entries
     has null for its split averages.
     """
-    found = read_totals(rollups)
-    if found is None:
+    stored = read_totals(rollups)
+    if stored is None:
         return None
-    totals, queries = found
+    totals, queries = stored
     whole = totals.whole
     return {
         "month": month,

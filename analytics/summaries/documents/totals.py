@@ -62,8 +62,8 @@ def read_totals(rollups: Rollups) -> tuple[Totals, int] | None:
     if not by_hour:
         return None
     users = rollups.row(_USERS)["users"] if rollups.is_tenant else 1
-    found = {row["hour"]: row["queries"] for row in rollups.rows(_STATEMENTS)}
-    *queries_by_hour, queries = (found.get(hour, 0) for hour in range(25))
+    queries_of_hour = {row["hour"]: row["queries"] for row in rollups.rows(_STATEMENTS)}
+    *queries_by_hour, queries = (queries_of_hour.get(hour, 0) for hour in range(25))
     return sum_hours(by_hour, users=users, queries_by_hour=queries_by_hour), queries
 
 
