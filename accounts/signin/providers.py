@@ -1,20 +1,24 @@
 """The redirect flow at an identity provider, with the providers of django-allauth.
 
 allauth builds the addresses, exchanges the code and reads each provider's answer. Its sessions, views and
-tables are not used. This module adds two checks: the OpenID nonce, and the signature of the ID token, which
-allauth does not verify if the token came directly from the provider.
+tables are not used. This module checks the ID token itself: its nonce, its signature, which allauth does not
+verify if the token came directly from the provider, and its times with a leeway for clocks.
 """
 
 from __future__ import annotations
 
 import logging
 import secrets
+from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
 import jwt
 import requests
 from allauth.socialaccount.adapter import get_adapter
+from allauth.socialaccount.internal import jwtkit
 from allauth.socialaccount.providers.base import ProviderException
+from allauth.socialaccount.providers.google import views as google
 from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured, PermissionDenied
@@ -31,6 +35,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 #: Providers that use OpenID Connect and return the nonce in an ID token.
 _OPENID: Final = frozenset({"openid_connect", "google"})
+#: How much the provider's clock may differ, in either direction.
+_CLOCK_LEEWAY: Final = timedelta(seconds=120)
 #: What allauth raises if a provider's answer is invalid or missing.
 _PROVIDER_ERRORS: Final = (
     OAuth2Error,
@@ -139,8 +145,6 @@ def fetch_identity(request: HttpRequest, pending: PendingSignIn) -> Identity:
         answer = adapter.get_access_token_data(
             request, provider.app, client, pkce_code_verifier=pending.verifier
         )
-        # With this flag allauth would trust the connection and not verify the ID token's signature.
-        adapter.did_fetch_access_token = False
         login = adapter.complete_login(request, provider.app, adapter.parse_token(answer), response=answer)
         if provider.id in _OPENID:
             _check_id_token(answer, login, nonce=pending.nonce)
@@ -158,7 +162,35 @@ def _adapter(request: HttpRequest, provider: Any) -> Any:
     adapter = provider.get_oauth2_adapter(request)
     # One address for every provider, instead of allauth's own views.
     adapter.get_callback_url = lambda request, app: f"{settings.PUBLIC_BASE_URL}/auth/callback"  # noqa: ARG005
+    adapter._decode_id_token = partial(_decode_id_token, adapter)
     return adapter
+
+
+def _decode_id_token(adapter: Any, app: Any, id_token: str) -> dict[str, Any]:
+    """Return the claims of an ID token after checking signature, issuer, audience and times.
+
+    allauth's own check has no leeway for clocks, and trusts the connection instead of the signature.
+
+    Raises:
+        PyJWTError, OAuth2Error: the token is not valid.
+    """
+    if isinstance(adapter, google.GoogleOAuth2Adapter):
+        keys, issuer = google.CERTS_URL, google.ID_TOKEN_ISSUER
+        lookup = jwtkit.lookup_kid_pem_x509_certificate
+    else:
+        keys, issuer = adapter.openid_config["jwks_uri"], adapter.openid_config["issuer"]
+        lookup = jwtkit.lookup_kid_jwk
+    algorithm, key = jwtkit.fetch_key(id_token, keys, lookup)
+    claims: dict[str, Any] = jwt.decode(
+        id_token,
+        key=key,
+        algorithms=[algorithm],
+        issuer=issuer,
+        audience=app.client_id,
+        leeway=_CLOCK_LEEWAY,
+    )
+    jwtkit.verify_jti(claims)
+    return claims
 
 
 def _check_id_token(answer: Any, login: Any, *, nonce: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -367,6 +368,20 @@ class TestLies:
         issuer.claims = claims
         assert Browser().sign_in(issuer).status_code == 401
         assert not User.objects.exists()
+
+    @pytest.mark.parametrize("seconds", [-90, 1, 90])
+    def test_the_clock_of_the_provider_may_differ_by_two_minutes(
+        self, issuer: Issuer, seconds: int, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        now = int(time.time())
+        issuer.claims = {"iat": now + seconds, "nbf": now + seconds, "exp": now + seconds + 60}
+        assert Browser().sign_in(issuer).status_code == 302
+        issuer.claims = {"iat": now + 200, "exp": now + 300}
+        assert Browser().sign_in(issuer).status_code == 401
+        assert "The token is not yet valid (iat)" in caplog.text
+        issuer.claims = {"iat": now - 300, "exp": now - 200}
+        assert Browser().sign_in(issuer).status_code == 401
+        assert "Signature has expired" in caplog.text
 
     def test_an_id_token_of_another_key_is_a_401(self, issuer: Issuer) -> None:
         issuer.signing_key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
