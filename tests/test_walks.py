@@ -121,7 +121,7 @@ def built(world: factories.World, client: ApiClient) -> factories.World:
 
 
 @pytest.mark.parametrize("title", WALKS)
-def test_the_number_of_a_walk_is_that_of_its_list(title: str) -> None:
+def test_the_number_of_a_walk_counts_its_list(title: str) -> None:
     number, text = WALKS[title]
     text, _, _ = text.partition("\nSometimes also")
     files = named(text)

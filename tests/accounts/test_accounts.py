@@ -87,7 +87,7 @@ def test_only_platform_admins_create_and_delete(
         ({"owner": "x"}, "/owner"),
     ],
 )
-def test_what_does_not_hold_is_a_400_that_names_the_place(
+def test_an_invalid_body_is_a_400_that_names_the_place(
     admin: ApiClient, address: str, change: dict[str, Any], path: str
 ) -> None:
     body = {"name": "New", "owners": ["owner@example.org"], **change}
@@ -141,7 +141,7 @@ def test_a_grant_writes_everything_but_the_owners(
     assert (renamed.status_code, renamed.json()["name"]) == (200, "Renamed")
 
 
-def test_a_guest_who_owns_the_account_changes_no_owners_by_a_grant(
+def test_a_guest_owner_cannot_change_owners_by_a_grant(
     world: factories.World, owner: ApiClient, address: str, account: AccountState
 ) -> None:
     User.objects.filter(pk=world.owner.pk).update(role="guest")
@@ -181,7 +181,7 @@ def test_a_stale_copy_is_a_409(owner: ApiClient, address: str) -> None:
     assert owner.get(address, **{"If-None-Match": second["ETag"]}).status_code == 304
 
 
-def test_what_cannot_be_changed(owner: ApiClient, address: str) -> None:
+def test_read_only_fields_cannot_be_changed(owner: ApiClient, address: str) -> None:
     stored = owner.get(address).json()
     for change in (
         {"accountId": "00000000-0000-4000-8000-000000000000"},
@@ -191,7 +191,7 @@ def test_what_cannot_be_changed(owner: ApiClient, address: str) -> None:
         assert (answer.status_code, answer.json()["details"][0]["path"]) == (400, f"/{next(iter(change))}")
 
 
-def test_owners_and_grants_decide_who_reads(world: factories.World, owner: ApiClient, address: str) -> None:
+def test_owners_and_grantees_may_read(world: factories.World, owner: ApiClient, address: str) -> None:
     for user, status in ((world.member, 403), (world.stranger, 403), (world.platform_admin, 200)):
         client = ApiClient(factories.sign_in(user))
         assert client.get(address).status_code == status
@@ -205,7 +205,7 @@ def test_owners_and_grants_decide_who_reads(world: factories.World, owner: ApiCl
     assert ApiClient(elsewhere).get(address).status_code == 403
 
 
-def test_the_list_holds_what_the_caller_may_read(
+def test_the_list_has_readable_accounts_only(
     world: factories.World, admin: ApiClient, owner: ApiClient, account: AccountState
 ) -> None:
     def listed(client: ApiClient) -> set[str]:

@@ -29,7 +29,7 @@ def run(*arguments: str) -> str:
 
 
 class TestCreateAdmin:
-    def test_generates_a_password_where_nobody_can_be_asked(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_generates_a_password_without_a_terminal(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("sys.stdin", io.StringIO())
         first, second = run("create_admin", " Ada@Example.org").splitlines()
         assert first == "ada@example.org is a new platform admin."
@@ -45,9 +45,7 @@ class TestCreateAdmin:
         assert User.objects.get().password == before
 
     @pytest.mark.parametrize("stored", [None, ""])
-    def test_makes_a_password_for_who_signed_in_without_one(
-        self, monkeypatch: pytest.MonkeyPatch, stored: str | None
-    ) -> None:
+    def test_sets_a_first_password(self, monkeypatch: pytest.MonkeyPatch, stored: str | None) -> None:
         complete_sign_in(Identity(email="ada@example.org", email_verified=True), Device())
         assert not User.objects.get().has_usable_password()
         if stored is not None:
@@ -111,7 +109,7 @@ class TestCreatePat:
             run(*arguments)
 
     @pytest.mark.parametrize("reach", ["--tenant", "--account"])
-    def test_says_what_a_token_without_tenants_and_accounts_reaches(
+    def test_prints_the_reach_of_a_token_without_tenants_and_accounts(
         self, reach: str, world: factories.World, capsys: pytest.CaptureFixture[str]
     ) -> None:
         call_command("create_pat", "--owner", "admin@example.org", "--scope", "config:read", "users:read")

@@ -84,7 +84,7 @@ def test_a_write_answers_the_whole_document_with_its_defaults(
     assert revision.document["tenantName"] == "Lager"
 
 
-def test_what_was_read_may_be_sent_back_whole(
+def test_a_config_may_be_sent_back_as_it_was_read(
     client: ApiClient, address: str, stored: dict[str, Any]
 ) -> None:
     answer = client.put(address, {**stored, "plan": "enterprise", "modifiedAt": "whenever"})
@@ -108,7 +108,7 @@ def test_what_was_read_may_be_sent_back_whole(
         ({"nested": {}}, "/nested"),
     ],
 )
-def test_what_does_not_hold_is_a_400_that_names_the_place(
+def test_an_invalid_body_is_a_400_that_names_the_place(
     client: ApiClient, address: str, stored: dict[str, Any], change: dict[str, Any], path: str
 ) -> None:
     answer = client.put(address, {**stored, **change})
@@ -117,7 +117,7 @@ def test_what_does_not_hold_is_a_400_that_names_the_place(
     assert client.get(address).json() == stored
 
 
-def test_what_is_no_fqdn_is_refused_at_its_place(
+def test_an_invalid_fqdn_is_refused_at_its_place(
     client: ApiClient, address: str, stored: dict[str, Any], world: factories.World
 ) -> None:
     bad = [
@@ -194,7 +194,7 @@ def test_a_name_of_another_tenant_is_a_409_and_nothing_is_written(
     assert client.get(address).json() == stored
 
 
-def test_a_released_name_is_held_for_whoever_had_it(
+def test_a_released_name_is_held_for_its_last_owner(
     client: ApiClient, address: str, stored: dict[str, Any], world: factories.World, settings: Any
 ) -> None:
     other = ApiClient(factories.sign_in(world.stranger))

@@ -148,7 +148,7 @@ def test_a_domain_is_verified_for_one_account_only(
 @pytest.mark.parametrize(
     "name", ["", "x", "a b.org", "*.example.org", "127.0.0.1", "gateway.localhost", "x.gateway.localhost", 7]
 )
-def test_what_is_no_domain_of_ones_own_is_a_400(owner: ApiClient, address: str, name: object) -> None:
+def test_a_shared_or_invalid_domain_is_a_400(owner: ApiClient, address: str, name: object) -> None:
     answer = owner.post(address, {"domain": name})
     assert (answer.status_code, answer.json()["details"][0]["path"]) == (400, "/domain")
 

@@ -88,7 +88,7 @@ class TestSignIn:
         assert found is not None
         return found.group(1)
 
-    def test_by_a_link_of_somebody_new(self, mailoutbox: list[EmailMessage]) -> None:
+    def test_by_a_link_of_a_new_user(self, mailoutbox: list[EmailMessage]) -> None:
         token = self.mail_token(mailoutbox)
         assert ApiClient().post(VERIFY, {"token": token}).status_code == 200
         assert traces() == [
@@ -115,7 +115,7 @@ class TestSignIn:
         assert failed.reason == "The link is invalid, expired or already used. Ask for a new one."
 
     @pytest.mark.django_db(transaction=True)
-    def test_somebody_deactivated_leaves_a_failure(self, mailoutbox: list[EmailMessage]) -> None:
+    def test_a_deactivated_user_leaves_a_failure(self, mailoutbox: list[EmailMessage]) -> None:
         factories.make_user(ADA, is_active=False)
         assert ApiClient().post(VERIFY, {"token": self.mail_token(mailoutbox)}).status_code == 403
         (failed,) = events("sign-in.failed")
@@ -245,7 +245,7 @@ class TestTokens:
         assert events() == []
         assert "The credential is unknown, expired or revoked." in caplog.text
 
-    def test_what_ends_is_recorded_once(self, world: factories.World) -> None:
+    def test_each_end_is_recorded_once(self, world: factories.World) -> None:
         pat, text = member_pat(world)
         session, refresh = create_refresh_token(user=world.member)
         for token in (refresh, refresh, text, text, "unknown"):
@@ -329,7 +329,9 @@ class TestUsers:
         assert admin.put(f"/users/{ADA}", body).status_code == 400
         assert events() == []
 
-    def test_a_deletion_says_what_went_with_the_user(self, admin: ApiClient, world: factories.World) -> None:
+    def test_a_deletion_records_the_rights_removed_with_the_user(
+        self, admin: ApiClient, world: factories.World
+    ) -> None:
         grant = PermissionGrant.objects.create(
             grantee=world.member,
             resource="account",
@@ -426,7 +428,7 @@ class TestRights:
             ("grant.revoked", "admin@example.org", ADA, account.pk),
         ]
 
-    def test_the_job_that_removes_a_tombstone_says_whose_rights_end(
+    def test_removing_a_tombstone_records_the_ended_rights(
         self, world: factories.World, settings: Any
     ) -> None:
         PermissionGrant.objects.create(
@@ -538,7 +540,7 @@ def test_an_event_costs_one_query(world: factories.World) -> None:
     assert [sql.split("(")[0].strip() for sql in inserts] == ['INSERT INTO "accounts_event"']
 
 
-def test_an_event_goes_with_the_transaction_of_what_it_records(world: factories.World) -> None:
+def test_an_event_rolls_back_with_its_transaction(world: factories.World) -> None:
     with transaction.atomic():
         member_pat(world)
         transaction.set_rollback(True)

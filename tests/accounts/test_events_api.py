@@ -44,7 +44,7 @@ def admin(world: factories.World) -> ApiClient:
     return signed_in(world.platform_admin)
 
 
-def test_an_event_says_who_did_what_to_whom(admin: ApiClient, world: factories.World) -> None:
+def test_an_event_has_actor_kind_and_subject(admin: ApiClient, world: factories.World) -> None:
     address = f"/users/{world.stranger.email}/tenants"
     headers = {"X-Request-Id": "r-1"}
     body = [{"tenantId": str(world.tenant.pk), "role": "member"}]
@@ -79,19 +79,19 @@ class TestWhoSeesWhat:
     def test_platform_admins_see_all(self, admin: ApiClient) -> None:
         assert seen(admin) == ["by-member", "member@example.org", "nowhere", "account", "there", "here"]
 
-    def test_owners_see_those_of_their_tenants_and_accounts(self, world: factories.World) -> None:
+    def test_owners_see_events_of_their_tenants_and_accounts(self, world: factories.World) -> None:
         assert seen(signed_in(world.owner)) == ["account", "here"]
 
     def test_members_and_admins_of_a_tenant_see_their_own(self, world: factories.World) -> None:
         assert seen(signed_in(world.member)) == ["by-member", "member@example.org"]
         assert seen(signed_in(world.tenant_admin)) == []
 
-    def test_an_owner_who_is_a_guest_sees_its_tenant(self, world: factories.World) -> None:
+    def test_a_guest_owner_sees_its_tenant(self, world: factories.World) -> None:
         User.objects.filter(pk=world.owner.pk).update(role="guest")
         world.owner.refresh_from_db()
         assert seen(signed_in(world.owner)) == ["account", "here"]
 
-    def test_a_new_user_does_not_see_what_an_earlier_one_with_its_address_did(
+    def test_a_new_user_does_not_see_events_of_an_earlier_user_of_its_address(
         self, world: factories.World
     ) -> None:
         email = world.member.email
@@ -139,9 +139,7 @@ class TestWhoSeesWhat:
         assert seen(signed_in(world.stranger), f"tenant={world.tenant.pk}") == []
 
 
-def test_a_platform_admin_who_joins_a_tenant_is_seen_by_its_owners(
-    admin: ApiClient, world: factories.World
-) -> None:
+def test_owners_see_a_platform_admin_join_their_tenant(admin: ApiClient, world: factories.World) -> None:
     me = f"/users/{world.platform_admin.email}/tenants"
     assert admin.patch(me, [{"tenantId": str(world.tenant.pk), "role": "member"}]).status_code == 200
     (event,) = signed_in(world.owner).get(EVENTS).json()["events"]

@@ -86,7 +86,7 @@ def test_an_expired_grant_gives_nothing(world: factories.World) -> None:
         ({"until": "x"}, "/until"),
     ],
 )
-def test_what_does_not_hold_is_a_400_that_names_the_place(
+def test_an_invalid_body_is_a_400_that_names_the_place(
     world: factories.World, change: dict[str, Any], path: str
 ) -> None:
     answer = client_of(world.owner).post("/config/grants", grant_of(world, **change))
@@ -99,7 +99,7 @@ def test_the_resources_that_there_are_are_listed(world: factories.World) -> None
     assert answer.json()["details"][0]["message"] == "Give one of: tenant, account."
 
 
-def test_nobody_delegates_more_than_they_hold(world: factories.World) -> None:
+def test_callers_grant_only_their_own_permissions(world: factories.World) -> None:
     everything = ["config:write", "analytics:users", "users:write"]
     attempts = [
         (world.owner, grant_of(world, permissions=everything), 201),
@@ -147,7 +147,7 @@ def test_a_grant_from_before_gives_no_raw_logs(world: factories.World) -> None:
 
 
 @pytest.mark.parametrize("resource", ["tenant", "account"])
-def test_what_was_granted_is_not_granted_on(world: factories.World, resource: str) -> None:
+def test_granted_permissions_cannot_be_granted_on(world: factories.World, resource: str) -> None:
     resource_id = {"tenant": world.tenant, "account": world.account}[resource].pk
     PermissionGrant.objects.create(
         grantee=world.owner,

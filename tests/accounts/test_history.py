@@ -158,7 +158,7 @@ def test_filters_narrow_the_whole_history(client: ApiClient, address: str, world
     assert found(f"to={exact}&kind=config") == [("config", 1), ("config", 0)]
 
 
-def test_everyone_sees_only_what_they_may_read(world: factories.World) -> None:
+def test_callers_see_only_readable_documents(world: factories.World) -> None:
     account = create_account(name="Third", owners=[world.stranger.email], actor="admin@example.org")
     mine, other = str(world.tenant.pk), str(world.stranger_tenant.pk)
 
@@ -258,7 +258,7 @@ def test_a_restore_takes_no_body_and_honours_if_match(client: ApiClient, address
     assert stale.status_code == 409
 
 
-def test_a_deleted_tenants_history_stays_with_those_who_had_it(
+def test_the_history_of_a_deleted_tenant_stays_readable(
     client: ApiClient, address: str, world: factories.World
 ) -> None:
     delete_tenant(tenant_id=world.tenant.pk, actor="owner@example.org")

@@ -83,7 +83,7 @@ class TestFlow:
         assert (User.objects.count(), Account.objects.count(), Tenant.objects.count()) == (1, 1, 1)
 
     @pytest.mark.usefixtures("world")
-    def test_somebody_invited_finds_the_tenant_that_invited(self, anonymous: ApiClient, inbox: Inbox) -> None:
+    def test_an_invited_user_gets_no_other_tenant(self, anonymous: ApiClient, inbox: Inbox) -> None:
         before = Tenant.objects.count()
         token = link_for(anonymous, inbox, "member@example.org")
         assert anonymous.post(VERIFY, {"token": token}).status_code == 200
@@ -219,13 +219,13 @@ class TestPage:
         assert (answer.status_code, answer["Location"]) == (303, f"{VERIFY}?problem=unauthorized")
         assert "already used" in anonymous.get(answer["Location"]).content.decode()
 
-    def test_a_form_of_another_site_signs_nobody_in(self, anonymous: ApiClient, inbox: Inbox) -> None:
+    def test_a_form_of_another_site_is_refused(self, anonymous: ApiClient, inbox: Inbox) -> None:
         token = link_for(anonymous, inbox, "ada@example.org")
         for origin in ("https://evil.example", "null", "http://testserver.evil.example"):
             assert self.form(token, Origin=origin)["Location"] == f"{VERIFY}?problem=forbidden"
         assert not User.objects.exists()
 
-    def test_what_stands_in_the_address_is_text(self, anonymous: ApiClient) -> None:
+    def test_the_token_in_the_address_is_escaped(self, anonymous: ApiClient) -> None:
         page = anonymous.get(f'{VERIFY}?t="><script>alert(1)</script>').content.decode()
         assert "<script>" not in page
         assert "Ask for a new one" in anonymous.get(VERIFY).content.decode()
@@ -345,7 +345,7 @@ class TestRefusals:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_who_verify_at_once_exactly_one_signs_in(anonymous: ApiClient, inbox: Inbox) -> None:
+def test_of_two_verifications_at_once_exactly_one_signs_in(anonymous: ApiClient, inbox: Inbox) -> None:
     for number in range(3):
         token = link_for(anonymous, inbox, f"u{number}@example.org")
         answers = at_once([partial(anonymous.post, VERIFY, {"token": token})] * 4)

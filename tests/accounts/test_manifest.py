@@ -74,7 +74,7 @@ class TestManifest:
             "generatedAt": format_timestamp(tenants["Warehouse"].modified_at),
         }
 
-    def test_since_gives_only_what_changed_after(self, gateway: ApiClient, world: factories.World) -> None:
+    def test_since_returns_only_later_changes(self, gateway: ApiClient, world: factories.World) -> None:
         first = poll(gateway)
         assert names(poll(gateway, since=first["generatedAt"])) == []
         rename(world.stranger_tenant.pk, "Renamed")
@@ -215,7 +215,7 @@ class TestLateCommits:
             creating.finish(commit=True)
         assert sorted(names(poll(gateway, since=before))) == ["Early", "New"]
 
-    def test_a_change_that_is_taken_back_holds_nobody_up(
+    def test_a_rolled_back_change_does_not_delay_polls(
         self, gateway: ApiClient, world: factories.World
     ) -> None:
         with uncommitted(partial(rename, world.tenant.pk, "Never")) as never:

@@ -72,7 +72,7 @@ def test_no_user_is_created_as_me(world: factories.World) -> None:
     assert User.objects.count() == before
 
 
-def test_rights_are_those_on_the_caller(world: factories.World) -> None:
+def test_rights_are_the_rights_on_the_caller(world: factories.World) -> None:
     client = signed_in(world.member)
     assert client.put("/users/me/roles", {"primary": "admin"}).status_code == 403
     assert client.delete("/users/me").status_code == 403

@@ -36,7 +36,7 @@ class TestPlatformAdmin:
         assert admin.put(MEMBER, []).json() == []
         assert admin.get(MEMBER).json() == []
 
-    def test_patch_appends_and_keeps_what_is_there(self, world: factories.World) -> None:
+    def test_patch_appends_and_keeps_the_others(self, world: factories.World) -> None:
         body = [entry(world.tenant, "owner"), entry(world.stranger_tenant, "admin")]
         answer = signed_in(world.platform_admin).patch(MEMBER, body)
         assert answer.json() == [entry(world.tenant, "member"), entry(world.stranger_tenant, "admin")]
@@ -60,7 +60,7 @@ class TestPlatformAdmin:
             ([7], "/0", "invalid"),
         ],
     )
-    def test_what_is_wrong_is_named(self, world: factories.World, body: object, path: str, code: str) -> None:
+    def test_errors_are_named(self, world: factories.World, body: object, path: str, code: str) -> None:
         for method in ("PUT", "PATCH"):
             answer = signed_in(world.platform_admin).request(method, MEMBER, body)
             assert answer.status_code == 400
@@ -157,7 +157,9 @@ class TestOthers:
         assert stored(world.member) == {}
 
     @pytest.mark.parametrize("method", ["PUT", "PATCH"])
-    def test_what_a_grant_brings_becomes_no_membership(self, world: factories.World, method: str) -> None:
+    def test_permissions_of_a_grant_cannot_become_a_membership(
+        self, world: factories.World, method: str
+    ) -> None:
         for grantee in (world.stranger, world.tenant_admin):
             PermissionGrant.objects.create(
                 grantee=grantee,
@@ -179,7 +181,7 @@ class TestOthers:
             assert answer.status_code == (200 if unchanged else 403)
         assert set(Membership.objects.values_list("user", "tenant", "role")) == before
 
-    def test_an_admin_with_a_grant_hands_on_what_the_membership_brings(self, world: factories.World) -> None:
+    def test_an_admin_with_a_grant_hands_on_only_the_membership(self, world: factories.World) -> None:
         PermissionGrant.objects.create(
             grantee=world.tenant_admin,
             resource="tenant",
@@ -200,7 +202,7 @@ class TestOthers:
             )
         assert signed_in(world.stranger).get(MEMBER).status_code == 403
 
-    def test_a_pat_of_a_platform_admin_writes_those_of_the_tenants_that_it_names(
+    def test_a_pat_of_a_platform_admin_writes_memberships_of_its_tenants(
         self, world: factories.World
     ) -> None:
         token = factories.pat_token(
@@ -212,7 +214,7 @@ class TestOthers:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_owners_who_remove_each_other_at_once_one_remains() -> None:
+def test_of_two_owners_removing_each_other_at_once_one_remains() -> None:
     for _ in range(5):
         User.objects.all().delete()
         Tenant.objects.all().delete()

@@ -99,7 +99,7 @@ def test_an_unknown_token_is_a_404(world: factories.World, identifier: str) -> N
         ("stranger", ["config:read"], 403),
     ],
 )
-def test_what_one_may_put_into_a_token_comes_from_the_role(
+def test_the_role_limits_the_scopes_of_a_token(
     world: factories.World, person: str, scopes: list[str], status: int
 ) -> None:
     user: User = getattr(world, person)
@@ -203,7 +203,7 @@ def test_wildcards_are_for_platform_admins(world: factories.World) -> None:
         assert admin.post(OWN, body(world, **wildcard)).status_code == 403
 
 
-def test_accounts_are_those_that_the_owner_owns(world: factories.World) -> None:
+def test_accounts_must_be_owned_by_the_owner(world: factories.World) -> None:
     accounts = [str(world.account.pk)]
     assert signed_in(world.owner).post(OWN, body(world, tenants=[], accounts=accounts)).status_code == 201
     answer = signed_in(world.member).post(
@@ -267,7 +267,7 @@ def test_a_token_makes_none_that_may_do_more_than_itself(world: factories.World)
         ({"owner": "me"}, "/owner"),
     ],
 )
-def test_what_is_wrong_is_named(world: factories.World, changes: dict[str, Any], path: str) -> None:
+def test_errors_are_named(world: factories.World, changes: dict[str, Any], path: str) -> None:
     answer = signed_in(world.platform_admin).post("/users/admin@example.org/tokens", body(world, **changes))
     assert answer.status_code == 400, answer.content
     assert answer.json()["details"][0]["path"] == path

@@ -82,7 +82,7 @@ def test_an_owner_of_an_account_has_its_scopes_on_the_account_alone(
     assert held.own_on_tenants == Reach(everywhere=everywhere)
 
 
-def test_grants_are_added_to_what_role_and_memberships_give() -> None:
+def test_grants_add_to_role_and_memberships() -> None:
     granted = Reach(tenants={SIBLING: of("users:read")}, accounts={ACCOUNT: of("users:write")})
     held = rights(granted=granted, memberships={HERE: "member"}, owned_accounts=frozenset({ACCOUNT}))
     assert held.on_tenants == Reach(
@@ -93,7 +93,7 @@ def test_grants_are_added_to_what_role_and_memberships_give() -> None:
     )
 
 
-def test_a_sign_in_has_what_the_database_allows_but_for_the_scopes_of_pats() -> None:
+def test_a_sign_in_has_all_rights_except_pat_scopes() -> None:
     held = rights(
         granted=Reach(tenants={SIBLING: of("analytics:users", "users:read")}),
         memberships={HERE: "owner"},
@@ -114,9 +114,7 @@ def test_a_signed_in_platform_admin_lists_only_the_tenants_of_its_memberships() 
 
 
 @pytest.mark.parametrize(("then", "today"), [("user", "admin"), ("admin", "user")])
-def test_who_was_promoted_or_demoted_since_the_sign_in_has_no_rights_everywhere(
-    then: str, today: str
-) -> None:
+def test_a_changed_role_since_the_sign_in_gives_no_rights_everywhere(then: str, today: str) -> None:
     caller = Principal(claims(role=then), rights(today, memberships={HERE: "member"}))
     assert on_tenants(caller.on_tenants) == (MEMBER - PAT_ONLY, NONE, NONE)
     assert on_accounts(caller.on_accounts) == (NONE, NONE)
@@ -175,6 +173,6 @@ def test_a_platform_admin_is_one_by_token_and_database(
     assert (caller.is_platform_admin, caller.is_platform_wide) == (is_admin, is_wide)
 
 
-def test_who_has_a_token_is_authenticated_by_the_address_of_the_user_now() -> None:
+def test_a_token_is_authenticated_by_the_present_address_of_its_user() -> None:
     caller = Principal(claims(subject="then@example.org"), rights(email="now@example.org"))
     assert (caller.is_authenticated, caller.email) == (True, "now@example.org")

@@ -55,7 +55,7 @@ def test_the_filter_names_the_tenants_and_accounts_with_the_scope() -> None:
     assert SOME.as_q(Scope.USERS_READ, tenant="t", account="a") == Q()
 
 
-def test_a_caller_has_what_is_both_claimed_and_allowed() -> None:
+def test_a_caller_has_the_claimed_and_allowed_scopes() -> None:
     access = Access(
         Reach(everywhere=READ | USERS, tenants={T1: WRITE}, accounts={A1: WRITE}),
         Reach(everywhere=USERS | WRITE, tenants={T2: READ}, accounts={A2: READ}),

@@ -141,7 +141,7 @@ def test_a_trick_leads_to_the_dashboard(target: str) -> None:
         ("https://other.example.org:8443/", "https://other.example.org:8443/"),
     ],
 )
-def test_what_is_allowed(target: str, address: str) -> None:
+def test_allowed_redirects(target: str, address: str) -> None:
     assert resolve(target) == address
 
 

@@ -67,7 +67,7 @@ def test_a_guest_reads_its_account_and_an_owner_writes_it() -> None:
             require_account_scope(caller, account_id=account, scope=Scope.CONFIG_WRITE)
 
 
-def test_which_accounts_a_pat_names_limits_what_it_writes_but_not_what_its_owner_owns() -> None:
+def test_pat_accounts_limit_writes_not_ownership() -> None:
     caller = Principal(pat(accounts=frozenset({ELSEWHERE})), owner())
     assert owns_account(caller, ACCOUNT)
     with pytest.raises(Forbidden):

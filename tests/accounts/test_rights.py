@@ -206,7 +206,7 @@ class TestTheCache:
         with django_assert_num_queries(0):
             authenticate_token(of_pat)
 
-    def test_a_write_of_a_person_sees_what_changed_and_later_reads_do_too(
+    def test_a_write_reads_changed_rights_and_later_reads_keep_them(
         self, signed_in: str, world: factories.World
     ) -> None:
         assert authenticate_token(signed_in).rights.role == "user"
@@ -224,7 +224,7 @@ class TestTheCache:
             with django_assert_num_queries(queries):
                 authenticate_token(signed_in)
 
-    def test_the_latest_rights_are_those_of_a_person_now(
+    def test_the_latest_rights_of_a_person_are_read_again(
         self, signed_in: str, of_pat: str, world: factories.World
     ) -> None:
         person, pat = authenticate_token(signed_in), authenticate_token(of_pat)

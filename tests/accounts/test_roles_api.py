@@ -41,7 +41,7 @@ def test_put_replaces_and_patch_merges_key_by_key(world: factories.World) -> Non
         ("PATCH", ["user"], ""),
     ],
 )
-def test_what_is_wrong_is_named(world: factories.World, method: str, body: object, path: str) -> None:
+def test_errors_are_named(world: factories.World, method: str, body: object, path: str) -> None:
     answer = signed_in(world.platform_admin).request(method, ROLES, body)
     assert (answer.status_code, answer.json()["details"][0]["path"]) == (400, path)
 

@@ -61,7 +61,7 @@ def test_a_host_name_has_one_spelling(text: str, stored: str) -> None:
         "a\n.example.org",
     ],
 )
-def test_what_is_no_host_name_is_refused(text: str) -> None:
+def test_an_invalid_host_name_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         normalize_fqdn(text)
 

@@ -131,7 +131,7 @@ def test_a_write_that_meets_a_deletion_finds_nothing(world: factories.World, com
     assert [row.action for row in history] == ["create", "delete" if commits else "update"]
 
 
-def test_many_who_want_one_new_name(world: factories.World) -> None:
+def test_many_requests_for_one_new_name(world: factories.World) -> None:
     account = factories.make_account("Big", plan="enterprise")
 
     def attempt(work: Callable[[], object]) -> bool:

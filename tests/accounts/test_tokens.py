@@ -107,7 +107,7 @@ def test_a_key_that_is_none_is_a_fault_of_the_configuration() -> None:
     assert str(caught.value) == f"A key of {variables} is not a private key in PEM."
 
 
-def test_a_token_says_who_signed_in_and_for_whom_it_is() -> None:
+def test_a_token_has_its_subject_and_audience() -> None:
     text = mint(
         role="admin",
         scopes=[Scope.USERS_READ, Scope.CONFIG_READ],
@@ -136,7 +136,7 @@ def test_a_token_says_who_signed_in_and_for_whom_it_is() -> None:
     }
 
 
-def test_what_is_minted_is_verified() -> None:
+def test_a_minted_token_is_verified() -> None:
     text = mint(
         role="guest",
         scopes=[Scope.USERS_READ, Scope.CONFIG_READ],

@@ -189,7 +189,7 @@ def test_a_previous_key_is_good_until_it_is_taken_out(world: factories.World, se
 @pytest.mark.parametrize(
     "token", ["", " ", "a.b", "a.b.c", "....", "é", "\x00", "x" * 10_000, "e30.e30.e30", "bnVsbA.e30.AA"]
 )
-def test_what_is_no_token_is_a_401(db: None, token: str) -> None:
+def test_an_invalid_token_is_a_401(db: None, token: str) -> None:
     answer = ApiClient().get(PATH, Authorization=f"Bearer {token}")
     assert answer.status_code == 401
 

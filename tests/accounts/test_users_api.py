@@ -138,7 +138,7 @@ class TestRead:
             "modifiedAt": format_timestamp(user.modified_at),
         }
 
-    def test_one_who_never_signed_in(self, world: factories.World) -> None:
+    def test_a_user_without_sign_in(self, world: factories.World) -> None:
         document = signed_in(world.member).get("/users/member@example.org").json()
         assert document["identity"] == {
             "provider": None,
@@ -148,7 +148,7 @@ class TestRead:
         }
         assert document["tos"] is None
 
-    def test_only_a_platform_admin_learns_who_does_not_exist(self, world: factories.World) -> None:
+    def test_only_a_platform_admin_gets_a_404(self, world: factories.World) -> None:
         assert signed_in(world.platform_admin).get("/users/nobody@example.org").status_code == 404
         for user in (world.member, world.owner):
             for email in ("nobody@example.org", "stranger@example.org"):
@@ -231,7 +231,7 @@ class TestWrite:
         assert after["modifiedAt"] >= before["modifiedAt"]
         assert after == {**before, "displayName": "Olga", "modifiedAt": after["modifiedAt"]}
 
-    def test_what_was_read_may_be_sent_back(self, world: factories.World) -> None:
+    def test_a_document_may_be_sent_back_as_it_was_read(self, world: factories.World) -> None:
         for user in (world.member, world.owner, world.platform_admin):
             client = signed_in(user)
             document = client.get(f"/users/{user.email}").json()
@@ -278,7 +278,7 @@ class TestWrite:
             (None, "", "not-an-object"),
         ],
     )
-    def test_what_is_wrong_is_named_with_its_place(
+    def test_errors_name_their_place(
         self, world: factories.World, body: object, path: str, code: str
     ) -> None:
         answer = signed_in(world.platform_admin).put("/users/member@example.org", body)
@@ -300,7 +300,7 @@ logs:notify, logs:query, logs:read, tos:publish, users:read, users:write.""",
             ({"roles": "user"}, "Send a JSON object."),
         ],
     )
-    def test_what_may_stand_there_is_listed(self, world: factories.World, body: object, message: str) -> None:
+    def test_errors_list_the_allowed_values(self, world: factories.World, body: object, message: str) -> None:
         answer = signed_in(world.platform_admin).put("/users/member@example.org", body)
         assert [row["message"] for row in answer.json()["details"]] == [message]
 
@@ -314,7 +314,7 @@ logs:notify, logs:query, logs:read, tos:publish, users:read, users:write.""",
         "email",
         ["nonsense", "a@b@example.org", "a b@example.org", "ädä@example.org", "x@y", "x\ny@example.org"],
     )
-    def test_no_user_is_made_under_what_is_no_address(self, world: factories.World, email: str) -> None:
+    def test_no_user_is_created_under_an_invalid_address(self, world: factories.World, email: str) -> None:
         answer = signed_in(world.platform_admin).put(f"/users/{quote(email)}", {})
         assert (answer.status_code, answer.json()["details"][0]["code"]) == (400, "invalid-email")
         assert User.objects.count() == 5
@@ -327,7 +327,7 @@ logs:notify, logs:query, logs:read, tos:publish, users:read, users:write.""",
             {"roles": {"primary": "user", "scopes": ["users:read"]}},
         ],
     )
-    def test_nobody_but_a_platform_admin_changes_roles_or_activity(
+    def test_only_platform_admins_change_roles_or_activity(
         self, world: factories.World, body: object
     ) -> None:
         for user in (world.member, world.owner):
@@ -335,7 +335,7 @@ logs:notify, logs:query, logs:read, tos:publish, users:read, users:write.""",
             user.refresh_from_db()
             assert (user.role, user.is_active, user.scopes) == ("user", True, [])
 
-    def test_nobody_but_a_platform_admin_creates_or_changes_others(self, world: factories.World) -> None:
+    def test_only_platform_admins_create_or_change_others(self, world: factories.World) -> None:
         for user in (world.member, world.tenant_admin, world.owner):
             client = signed_in(user)
             assert client.put("/users/new@example.org", {}).status_code == 403
@@ -361,7 +361,7 @@ class TestAnswerToAWrite:
         """A wildcard PAT that may write users and not read them."""
         return ApiClient(factories.pat_token(world.platform_admin, "users:write", tenants=["*"]))
 
-    def test_who_may_not_read_a_new_user_gets_back_what_it_sent(self, writer: ApiClient) -> None:
+    def test_a_writer_without_read_access_gets_its_own_body_back(self, writer: ApiClient) -> None:
         body = {"displayName": "New", "roles": {"primary": "admin", "scopes": []}, "active": True}
         answer = writer.put("/users/new@example.org", body)
         assert (answer.status_code, answer.json()) == (
@@ -417,18 +417,18 @@ class TestAnswerToAWrite:
             "tenants"
         ] == [entry]
 
-    def test_an_owner_who_removes_a_member_gets_back_what_it_sent(self, world: factories.World) -> None:
+    def test_an_owner_removing_a_member_gets_its_own_body_back(self, world: factories.World) -> None:
         answer = signed_in(world.owner).put("/users/member@example.org", {"tenants": []})
         assert (answer.status_code, answer.json()["tenants"]) == (200, [])
         assert not Membership.objects.filter(user=world.member).exists()
         assert signed_in(world.owner).get("/users/member@example.org").status_code == 403
 
-    def test_an_owner_who_appends_to_a_stranger_sees_its_own_tenant(self, world: factories.World) -> None:
+    def test_an_owner_appending_to_a_stranger_sees_its_own_tenant(self, world: factories.World) -> None:
         entry = {"tenantId": str(world.tenant.pk), "role": "member"}
         answer = signed_in(world.owner).patch("/users/stranger@example.org/tenants", [entry])
         assert (answer.status_code, answer.json()) == (200, [entry])
 
-    def test_an_owner_who_leaves_its_account_gets_the_account(self, world: factories.World) -> None:
+    def test_an_owner_leaving_its_account_gets_the_account(self, world: factories.World) -> None:
         path, body = (
             f"/config/accounts/{world.account.pk}",
             {"name": "Acme", "owners": ["member@example.org"]},
@@ -472,7 +472,7 @@ class TestPrivacy:
         for client in (signed_in(world.owner), signed_in(world.tenant_admin), ApiClient(narrow)):
             assert client.get(path).json() == {**own, "identity": None, "tos": None}
 
-    def test_what_was_read_may_be_sent_back(self, world: factories.World) -> None:
+    def test_a_document_may_be_sent_back_as_it_was_read(self, world: factories.World) -> None:
         owner = signed_in(world.owner)
         document = owner.get("/users/member@example.org").json()
         answer = owner.put("/users/member@example.org", document)
@@ -528,7 +528,7 @@ class TestDelete:
         assert (after.status_code, after.json()["error"]) == (401, "invalid_token")
         assert signed_in(world.platform_admin).delete("/users/member@example.org").status_code == 404
 
-    def test_names_what_is_left_without_an_owner(self, world: factories.World) -> None:
+    def test_names_tenants_and_accounts_left_without_an_owner(self, world: factories.World) -> None:
         account, tenant = world.account, world.tenant
         shared = factories.make_tenant(account, "Shared", owner=world.owner)
         Membership.objects.create(user=world.stranger, tenant=shared, role="owner")
@@ -562,14 +562,14 @@ class TestDelete:
         answer = signed_in(world.platform_admin).delete("/users/owner@example.org")
         assert answer.json()["message"] == "The user owner@example.org is deleted."
 
-    def test_nobody_but_a_platform_admin_deletes(self, world: factories.World) -> None:
+    def test_only_platform_admins_delete(self, world: factories.World) -> None:
         for user in (world.member, world.tenant_admin, world.owner):
             assert signed_in(user).delete("/users/member@example.org").status_code == 403
         assert User.objects.filter(email="member@example.org").exists()
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_admins_who_demote_each_other_at_once_one_remains() -> None:
+def test_of_two_admins_demoting_each_other_at_once_one_remains() -> None:
     for _ in range(5):
         User.objects.all().delete()
         first, second = (factories.make_user(f"{name}@example.org", role="admin") for name in "ab")

@@ -121,7 +121,7 @@ def test_tokens_of_an_admin_end_with_the_office(
     assert traces() == [("admin@example.org", "second@example.org", f"{done}.")]
 
 
-def test_who_is_demoted_is_out_of_the_site_at_once(staff: Client, second_admin: User, client: Client) -> None:
+def test_a_demoted_admin_is_signed_out_at_once(staff: Client, second_admin: User, client: Client) -> None:
     other = type(client)()
     other.force_login(second_admin)
     assert other.get("/admin/").status_code == 200
@@ -171,7 +171,9 @@ def test_a_deactivated_user_is_active_again(staff: Client, world: factories.Worl
     assert [message for *_, message in traces()] == ["Deactivated.", "Activated."]
 
 
-def test_a_deletion_warns_of_what_is_left_without_an_owner(staff: Client, world: factories.World) -> None:
+def test_a_deletion_warns_of_tenants_and_accounts_left_without_an_owner(
+    staff: Client, world: factories.World
+) -> None:
     factories.pat_token(world.member, "config:read", tenants=[str(world.tenant.pk)])
     shown = act(staff, "delete", world.member, world.owner, confirmed=False)
     assert "Memberships: 1, tokens: 1, grants: 0 are deleted too." in shown
@@ -187,7 +189,7 @@ def test_a_deletion_warns_of_what_is_left_without_an_owner(staff: Client, world:
     ]
 
 
-def test_nobody_deletes_themselves(staff: Client, second_admin: User, world: factories.World) -> None:
+def test_users_cannot_delete_themselves(staff: Client, second_admin: User, world: factories.World) -> None:
     assert "This is you: will be refused." in act(staff, "delete", world.platform_admin, confirmed=False)
     assert "You cannot delete yourself" in act(staff, "delete", world.platform_admin)
     assert User.objects.filter(pk=world.platform_admin.pk).exists()
@@ -212,7 +214,7 @@ def test_a_domain_is_verified_by_hand_for_one_account(staff: Client, world: fact
     assert traces() == [("admin@example.org", "example.com", "Verified by hand.")]
 
 
-def test_what_is_revoked_is_recorded_once(staff: Client, world: factories.World) -> None:
+def test_a_revocation_is_recorded_once(staff: Client, world: factories.World) -> None:
     pat, text = create_pat(
         owner=world.member,
         name="ci",
@@ -236,9 +238,7 @@ def test_what_is_revoked_is_recorded_once(staff: Client, world: factories.World)
     assert [message for *_, message in traces()] == ["Revoked."] * 3
 
 
-def test_a_revocation_says_whose_grant_ends_and_what_will_be_refused(
-    staff: Client, world: factories.World
-) -> None:
+def test_a_revocation_names_the_grantee_and_the_refused_calls(staff: Client, world: factories.World) -> None:
     standing, ended = (
         PermissionGrant.objects.create(
             grantee=grantee,
@@ -265,7 +265,7 @@ def offered(html: str) -> list[str]:
     return re.findall('<button class="act" name="action" value="(\\w+)">', html)
 
 
-def test_a_page_offers_only_what_would_be_done(
+def test_a_page_offers_only_possible_actions(
     staff: Client, second_admin: User, world: factories.World
 ) -> None:
     def of(user: User) -> list[str]:
@@ -279,7 +279,7 @@ def test_a_page_offers_only_what_would_be_done(
     assert of(world.platform_admin) == ["make_support"]
 
 
-def test_who_acts_on_a_page_comes_back_to_it(staff: Client, world: factories.World) -> None:
+def test_an_action_on_a_page_returns_to_it(staff: Client, world: factories.World) -> None:
     page = reverse("admin:accounts_user_change", args=[world.member.pk])
     assert '<input type="hidden" name="from_record" value="yes">' in staff.get(page).content.decode()
     listed = reverse("admin:accounts_user_changelist")
@@ -298,9 +298,7 @@ def test_who_acts_on_a_page_comes_back_to_it(staff: Client, world: factories.Wor
     assert post("delete", **done)["Location"] == listed
 
 
-def test_a_page_offers_what_its_list_does_and_shows_what_was_done(
-    staff: Client, world: factories.World
-) -> None:
+def test_a_page_offers_the_actions_of_its_list_and_a_history(staff: Client, world: factories.World) -> None:
     address = reverse("admin:accounts_user_change", args=[world.member.pk])
     shown = staff.get(address).content.decode()
     assert offered(shown) == ["make_support", "deactivate", "delete"]
@@ -313,9 +311,7 @@ def test_a_page_offers_what_its_list_does_and_shows_what_was_done(
 
 @pytest.mark.parametrize("model", [User, PermissionGrant], ids=lambda model: model.__name__)
 @pytest.mark.parametrize("key", ["zz", "\0", "1\0", "", "1.5", "9" * 5000])
-def test_what_is_no_key_is_refused_with_all_that_was_chosen(
-    staff: Client, model: type[Model], key: str
-) -> None:
+def test_an_invalid_key_refuses_the_whole_selection(staff: Client, model: type[Model], key: str) -> None:
     row = make_row(model)
     name = "delete" if model is User else "revoke"
     address = reverse(f"admin:accounts_{model._meta.model_name}_changelist")

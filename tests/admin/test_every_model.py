@@ -71,7 +71,7 @@ def test_every_field_is_on_its_page_or_left_out_on_purpose(staff: Client, model:
 
 
 @pytest.mark.parametrize("model", our_models(), ids=lambda model: model.__name__)
-def test_an_address_filters_by_what_the_list_offers_alone(staff: Client, model: type[Model]) -> None:
+def test_an_address_filters_only_by_fields_of_the_list(staff: Client, model: type[Model]) -> None:
     """An address could otherwise ask for the hash of a password, one letter at a time."""
     make_row(model)
     address = address_of(model, "changelist")
@@ -90,13 +90,13 @@ def test_a_value_that_no_row_can_have_is_no_filter(staff: Client, query: dict[st
     assert (answer.status_code, answer["Location"]) == (302, f"{address}?e=1")
 
 
-def test_a_list_is_filtered_by_what_it_offers(staff: Client, world: factories.World) -> None:
+def test_each_filter_of_a_list_works(staff: Client, world: factories.World) -> None:
     address = reverse("admin:accounts_user_changelist")
     listed = staff.get(address, {"role__exact": "admin", "is_active__exact": "1"})
     assert [row.email for row in listed.context["cl"].result_list] == [world.platform_admin.email]
 
 
-def test_nobody_but_a_platform_admin_gets_in(client: Client, world: factories.World) -> None:
+def test_only_platform_admins_get_in(client: Client, world: factories.World) -> None:
     for user in (world.owner, world.member, world.stranger):
         client.force_login(user)
         assert client.get("/admin/").status_code == 302

@@ -68,7 +68,7 @@ def test_a_list_is_filtered_by_time(staff: Client, tenant: Tenant) -> None:
 
 
 @pytest.mark.parametrize("moment", ["x", "9999-99-99"])
-def test_what_is_no_time_is_not_a_filter(staff: Client, tenant: Tenant, moment: str) -> None:
+def test_an_invalid_time_is_not_a_filter(staff: Client, tenant: Tenant, moment: str) -> None:
     address = reverse("admin:logs_queryrun_changelist")
     answer = staff.get(address, {"at__gte": moment})
     assert (answer.status_code, answer["Location"]) == (302, f"{address}?e=1")

@@ -118,7 +118,7 @@ def test_an_address_gets_twenty_tries_whomever_it_tries(db: None) -> None:
     assert try_password("right", address="192.0.2.2").status_code == 302
 
 
-def test_somebody_who_is_no_admin_learns_nothing_and_clears_nothing(db: None) -> None:
+def test_a_right_password_of_a_non_admin_counts_as_wrong(db: None) -> None:
     make_admin("eve@example.org", role="user")
     answers = [try_password("right", email="eve@example.org") for _ in range(6)]
     assert [answer.status_code for answer in answers] == [200] * 5 + [429]
@@ -131,7 +131,7 @@ def test_tries_at_the_same_moment_are_counted_too() -> None:
     assert sorted(answer.status_code for answer in answers) == [200] * 5 + [429] * 7
 
 
-def test_without_redis_nobody_gets_in(db: None, settings: Any, tmp_path: Any) -> None:
+def test_sign_in_fails_without_redis(db: None, settings: Any, tmp_path: Any) -> None:
     make_admin()
     settings.REDIS_URL = f"unix://{tmp_path}/nobody.sock"
     refused = try_password("right")

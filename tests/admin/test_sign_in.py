@@ -103,7 +103,7 @@ def is_in(client: Client) -> bool:
 
 
 class TestWaysIn:
-    def test_the_page_offers_what_is_configured(self, client: Client, issuer: Issuer, db: None) -> None:
+    def test_the_page_offers_the_configured_ways(self, client: Client, issuer: Issuer, db: None) -> None:
         page = client.get("/admin/login/?next=/admin/accounts/user/").content.decode()
         assert "/admin/login/provider/corp/?next=/admin/accounts/user/" in page
         assert "Sign in with other" in page
@@ -126,7 +126,7 @@ class TestWaysIn:
     ) -> None:
         assert by_provider(client, issuer, target=target)["Location"] == "/admin/"
 
-    def test_a_provider_makes_nobody_and_lets_only_staff_in(
+    def test_a_provider_creates_no_user_and_lets_only_staff_in(
         self, client: Client, issuer: Issuer, db: None
     ) -> None:
         assert by_provider(client, issuer)["Location"] == "/admin/login/"
@@ -142,7 +142,7 @@ class TestWaysIn:
         assert said(client) == ["The identity provider has not verified this email address."]
         assert not is_in(client)
 
-    def test_a_user_who_refuses_at_the_provider_is_told_so(
+    def test_a_refusal_at_the_provider_shows_a_message(
         self, client: Client, issuer: Issuer, ada: User
     ) -> None:
         begun = client.get("/admin/login/provider/corp/")
@@ -169,9 +169,7 @@ class TestWaysIn:
         assert not is_in(other)
         assert said(other) == ["The link is invalid, expired or already used. Ask for a new one."]
 
-    def test_a_link_answers_the_same_for_strangers_and_lets_nobody_in(
-        self, client: Client, world: factories.World
-    ) -> None:
+    def test_a_link_request_answers_alike_for_strangers(self, client: Client, world: factories.World) -> None:
         for email in ("member@example.org", "nobody@example.org"):
             client.post("/admin/login/link/ask/", {"email": email})
             assert said(client) == [f"A link is on its way to {email}. It works once, for 15 minutes."]
@@ -180,7 +178,7 @@ class TestWaysIn:
             assert not is_in(client)
             assert said(client) == ["Only active staff may sign in here."]
 
-    def test_what_is_no_address_is_refused(self, client: Client, db: None) -> None:
+    def test_an_invalid_address_is_refused(self, client: Client, db: None) -> None:
         client.post("/admin/login/link/ask/", {"email": "a@b\r\nBcc: c@d"})
         assert mail.outbox == []
         assert len(said(client)) == 1
@@ -192,7 +190,9 @@ class TestWaysIn:
 
 
 class TestIdentities:
-    def test_a_second_provider_takes_nobody_over(self, client: Client, issuer: Issuer, ada: User) -> None:
+    def test_a_second_provider_cannot_take_over_a_user(
+        self, client: Client, issuer: Issuer, ada: User
+    ) -> None:
         by_provider(client, issuer, "corp")
         stranger = Client()
         by_provider(stranger, issuer, "other")
@@ -206,7 +206,7 @@ class TestIdentities:
         ada.refresh_from_db()
         assert ada.identity_provider == "corp"
 
-    def test_somebody_who_got_the_address_later_takes_nobody_over(
+    def test_a_new_holder_of_the_address_cannot_take_over_the_user(
         self, client: Client, issuer: Issuer, ada: User
     ) -> None:
         by_provider(client, issuer)
@@ -226,7 +226,9 @@ class TestIdentities:
         ada.refresh_from_db()
         assert (ada.identity_provider, ada.identity_subject) == ("other", "of-other")
 
-    def test_nobody_links_for_somebody_else(self, client: Client, issuer: Issuer, ada: User) -> None:
+    def test_an_identity_is_linked_only_by_its_own_session(
+        self, client: Client, issuer: Issuer, ada: User
+    ) -> None:
         by_password(client)
         begun = client.post("/admin/account/provider/other/")
         proof = issuer.authorize(begun["Location"])
@@ -237,7 +239,7 @@ class TestIdentities:
         ada.refresh_from_db()
         assert (bob.identity_subject, ada.identity_subject) == ("", "")
 
-    def test_an_identity_of_somebody_else_is_not_linked(
+    def test_an_identity_of_another_user_is_not_linked(
         self, client: Client, issuer: Issuer, ada: User
     ) -> None:
         factories.make_user("bob@example.org", identity_provider="other", identity_subject="117")
@@ -272,7 +274,7 @@ class TestSecondFactor:
     def _required(self, settings: Any) -> None:
         settings.STAFF_SECOND_FACTOR = True
 
-    def test_nobody_gets_further_without_one(self, client: Client, ada: User) -> None:
+    def test_every_page_needs_a_second_factor(self, client: Client, ada: User) -> None:
         by_password(client)
         answer = client.get("/admin/", follow=True)
         assert answer.redirect_chain[-1][0] == reverse("mfa_index")
@@ -280,7 +282,7 @@ class TestSecondFactor:
         for path in ("/admin/accounts/user/", "/admin/accounts/tenant/", "/admin/password_change/"):
             assert client.get(path).status_code == 302
 
-    def test_who_gets_no_further_can_sign_out(self, client: Client, ada: User) -> None:
+    def test_signing_out_needs_no_second_factor(self, client: Client, ada: User) -> None:
         by_password(client)
         page = client.get(reverse("mfa_index")).content.decode()
         assert f'href="{reverse("account_logout")}"' in page
@@ -391,7 +393,9 @@ class TestSecondFactor:
         # A session that had proven it is asked for a new one.
         assert not is_in(client)
 
-    def test_nobody_resets_their_own(self, world: factories.World, staff: Client, settings: Any) -> None:
+    def test_admins_cannot_reset_their_own(
+        self, world: factories.World, staff: Client, settings: Any
+    ) -> None:
         settings.STAFF_SECOND_FACTOR = False
         add_totp(world.platform_admin)
         # Within a session that has just proven it.
@@ -493,7 +497,7 @@ class TestSessions:
         assert "sessionid" not in polled.cookies
         assert "sessionid" in client.post("/admin/?part=x").cookies
 
-    def test_a_part_of_a_page_whose_session_has_ended_loads_the_page_again(self, client: Client) -> None:
+    def test_a_polled_part_reloads_the_page_after_the_session_ended(self, client: Client) -> None:
         part = "/admin/?part=without-owner"
         answer = client.get(part, headers={"HX-Request": "true"}, follow=True)
         assert (answer["HX-Refresh"], answer.content) == ("true", b"")

@@ -247,7 +247,9 @@ class TestManyStatements:
         again = reader.get(address, **{"If-None-Match": answer["ETag"]})
         assert (again.status_code, again.content, again["ETag"]) == (304, b"", answer["ETag"])
 
-    def test_a_users_is_too(self, world: World, reader: ApiClient, rows: list[oracle.Row]) -> None:
+    def test_user_documents_have_an_etag_too(
+        self, world: World, reader: ApiClient, rows: list[oracle.Row]
+    ) -> None:
         address = f"/tenants/{world.tenant.pk}/users/Ana/2026/04/01"
         answer = reader.get(address)
         chunks = list(chunks_of(answer))

@@ -157,7 +157,7 @@ def changes() -> st.SearchStrategy[list[dict[str, bytes | None]]]:
     return st.lists(gone | changed, max_size=2)
 
 
-def test_rows_rollups_and_document_are_those_of_one_file(store: LocalStore) -> None:
+def test_rows_rollups_and_document_equal_a_build_in_one_file(store: LocalStore) -> None:
     @hypothesis_settings(
         max_examples=5,
         deadline=None,
@@ -208,7 +208,7 @@ def assert_as_one_file(store: LocalStore) -> None:
     assert_no_orphans(store, TENANT)
 
 
-def test_a_new_object_builds_its_hour_and_what_follows_from_it(store: LocalStore) -> None:
+def test_a_new_object_builds_its_hour_and_dependent_spans(store: LocalStore) -> None:
     put_hours(store)
     rebuild(store)
     before = builds()
@@ -370,7 +370,7 @@ def test_after_a_restore_all_parts_are_made_again(store: LocalStore, object_stor
 
 
 @pytest.mark.parametrize("by_hours", [True, False])
-def test_what_a_killed_worker_left_is_removed(store: LocalStore, settings: Any, by_hours: bool) -> None:
+def test_files_of_a_killed_worker_are_removed(store: LocalStore, settings: Any, by_hours: bool) -> None:
     put_hours(store)
     if not by_hours:
         # It was lower when the worker was killed.
@@ -437,7 +437,7 @@ def test_queries_and_documents_read_all_files(store: LocalStore, world: World) -
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_build_killed_at_any_write_goes_on(store: LocalStore, object_store: Path, tmp_path: Path) -> None:
+def test_a_build_killed_at_any_write_resumes(store: LocalStore, object_store: Path, tmp_path: Path) -> None:
     put_hours(store)
     rebuild(store)
     old = as_one_file(store, TENANT)

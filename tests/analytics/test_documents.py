@@ -185,7 +185,7 @@ def test_suggested_actions_name_the_warehouse_time_that_they_save(tmp_path: Path
     }
 
 
-def test_of_statements_that_cost_the_same_those_of_the_lowest_hashes_are_listed(tmp_path: Path) -> None:
+def test_statements_of_equal_cost_are_listed_by_hash(tmp_path: Path) -> None:
     day = date(2026, 3, 1)
     entries = [
         {

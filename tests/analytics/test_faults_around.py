@@ -58,7 +58,7 @@ class WatchedStore(LocalStore):
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("last", [2, 8, 13], ids=["day", "month", "year"])
-def test_a_build_whose_database_session_ended_publishes_nothing(object_store: Path, last: int) -> None:
+def test_a_build_without_its_database_session_publishes_nothing(object_store: Path, last: int) -> None:
     """The session and its locks end, as when PostgreSQL restarts."""
     put_days()
     rebuild_all()

@@ -48,7 +48,7 @@ def without_statements(rules: list[Any]) -> list[Any]:
     ("first", "last"),
     [(DAYS[0], DAYS[-1]), (DAYS[1], DAYS[3]), (DAYS[3], DAYS[3]), (date(2026, 2, 1), date(2026, 2, 28))],
 )
-def test_they_are_those_of_the_oracle(first: date, last: date) -> None:
+def test_they_match_the_oracle(first: date, last: date) -> None:
     rules, statements = read(first, last)
     rows = rows_of(*(day for day in DAYS if first <= day <= last))
     assert without_statements(rules) == without_statements(oracle.rules_document(rows)["rules"])

@@ -187,7 +187,7 @@ class TestLeaks:
             **fields,
         }
 
-    def test_what_depends_on_the_user_and_is_shared_is_a_leak(self, world: World) -> None:
+    def test_a_shared_result_that_depends_on_the_user_is_a_leak(self, world: World) -> None:
         own = "SELECT * FROM t WHERE u = CURRENT_USER()"
         random = "SELECT random()"
         put(
@@ -370,7 +370,7 @@ class TestPreview:
         assert (target.entries, target.bytes, target.refill_ms) == (3, 107, 21)
         assert target.last_store_at == format_timestamp(moment(eleven + 2000))
 
-    def test_a_marker_ended_what_was_born_before_it(self, world: World, log: LogReader) -> None:
+    def test_a_marker_ends_earlier_results(self, world: World, log: LogReader) -> None:
         eleven = 11 * HOUR
         put(world, self.miss("before", eleven), self.miss("at", eleven + 90), self.miss("after", eleven + 91))
         Marker.objects.create(

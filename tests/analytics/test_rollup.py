@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pytest
 
 
-def test_rollups_of_a_day_read_in_parts_equal_those_of_a_day_read_at_once(
+def test_rollups_are_equal_whether_a_day_is_read_in_parts_or_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     day = DAYS[0]

@@ -58,7 +58,7 @@ def settle() -> None:
         tasks.queue_builds.delay()
 
 
-def test_a_listing_of_all_days_builds_them_and_what_shows_them() -> None:
+def test_a_listing_of_all_days_builds_them_and_their_documents() -> None:
     for day in (date(2025, 12, 31), date(2026, 1, 1)):
         put("00/a.json", entry(day), day=day)
 

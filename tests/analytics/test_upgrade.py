@@ -219,7 +219,7 @@ def test_an_upgrade_adds_no_days_while_many_are_pending(monkeypatch: pytest.Monk
     assert [pending.day for pending in PendingBuild.objects.all()] == [LATER]
 
 
-def test_another_version_of_merges_makes_months_and_years_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_version_of_merges_rebuilds_months_and_years(monkeypatch: pytest.MonkeyPatch) -> None:
     put("00/a.json", entry(DAY))
     rebuild_all()
     monkeypatch.setattr("analytics.summaries.periods.MERGE_VERSION", MERGE_VERSION + 1)
@@ -227,7 +227,7 @@ def test_another_version_of_merges_makes_months_and_years_anew(monkeypatch: pyte
     assert rebuild_all() == ([], [])
 
 
-def test_another_layout_makes_everything_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_layout_rebuilds_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     put("00/a.json", entry(DAY))
     rebuild_all()
     monkeypatch.setattr("logs.listing.LAYOUT_VERSION", LAYOUT_VERSION + 1)

@@ -266,7 +266,7 @@ class TestOperation:
         token = factories.pat_token(world.owner, *scopes, tenants=[str(world.tenant.pk)])
         return ApiClient(token).post(f"/tenants/{world.tenant.pk}/verifications", body)
 
-    def test_it_answers_what_it_compared(self, world: World, tenant: UUID) -> None:
+    def test_it_answers_with_the_comparison(self, world: World, tenant: UUID) -> None:
         answer = self.post(world, {"document": "rules", "period": "2026"})
         body = answer.json()
         assert answer.status_code == 200
@@ -325,9 +325,7 @@ class TestOperation:
         assert self.post(world, body, *scopes).status_code == 403
 
     @pytest.mark.usefixtures("tenant")
-    def test_a_document_that_is_too_large_is_a_400(
-        self, world: World, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_too_large_document_is_a_400(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
         everything = ("analytics:read", "logs:query", "analytics:users")
         assert self.post(world, {"document": "users"}, *everything).status_code == 200
         monkeypatch.setattr(verify, "MAX_DOCUMENT_BYTES", 10)

@@ -56,7 +56,7 @@ PUBLIC = [operation for operation in OPERATIONS if POLICIES[operation.name].leve
 
 
 @pytest.mark.parametrize("operation", PROTECTED, ids=lambda operation: operation.label)
-def test_lets_through_whom_the_table_names_and_nobody_else(operation: Operation, stage: Stage) -> None:
+def test_lets_exactly_the_callers_of_the_table_through(operation: Operation, stage: Stage) -> None:
     statuses = {caller: ask(operation, stage, caller) for caller in stage.callers}
     allowed = {caller for caller, status in statuses.items() if status not in REFUSED}
     assert allowed == EXPECTED[operation.label]

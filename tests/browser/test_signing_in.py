@@ -57,7 +57,7 @@ def test_through_an_identity_provider(chromium: str, service: str, provider: str
     assert RefreshToken.objects.count() == 2
 
 
-def test_a_user_who_refuses_is_not_signed_in(chromium: str, service: str, provider: str) -> None:
+def test_a_refusing_user_is_not_signed_in(chromium: str, service: str, provider: str) -> None:
     with browsing(chromium) as page:
         page.goto(f"{service}/auth/login")
         assert page.url.startswith(provider)

@@ -367,7 +367,7 @@ def test_a_request_is_traced(chromium: str, service: str, world: factories.World
         assert clicks.count <= 5
 
 
-def test_who_may_do_what_and_who_left_is_offboarded(
+def test_rights_are_reviewed_and_a_person_is_offboarded(
     chromium: str, service: str, world: factories.World, tenant: Tenant
 ) -> None:
     with signed_in(chromium, service, world) as (page, clicks):
@@ -462,7 +462,7 @@ def test_by_keyboard_alone(chromium: str, service: str, world: factories.World, 
         assert clicks.count == 0
 
 
-def test_what_could_not_be_loaded_says_so(
+def test_a_failed_part_shows_an_error(
     chromium: str, service: str, world: factories.World, tenant: Tenant
 ) -> None:
     with signed_in(chromium, service, world) as (page, clicks):

@@ -50,7 +50,7 @@ def test_the_generated_client_works(generated: Path, service: Service) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_generated_models_read_what_is_answered(tmp_path: Path, service: Service) -> None:
+def test_generated_models_read_the_answers(tmp_path: Path, service: Service) -> None:
     run(
         *(sys.executable, "-m", "datamodel_code_generator", "--input", str(CONTRACT_FILE)),
         *("--input-file-type", "openapi", "--output", str(tmp_path / "contract_models.py")),

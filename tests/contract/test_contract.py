@@ -36,7 +36,7 @@ def operations(contract: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, A
             yield path, method, operation
 
 
-def test_the_committed_file_is_what_the_code_generates(tmp_path: Path) -> None:
+def test_the_committed_file_is_generated_from_the_code(tmp_path: Path) -> None:
     generated = tmp_path / "openapi.json"
     call_command("spectacular", "--format", "openapi-json", "--file", str(generated), "--fail-on-warn")
     assert json.loads(generated.read_text()) == json.loads(CONTRACT_FILE.read_text()), "run 'make contract'"
@@ -55,7 +55,9 @@ def test_it_is_served_at_the_root_to_anyone(anonymous: ApiClient, contract: dict
     assert anonymous.get("/", **{"If-None-Match": answer["ETag"]}).status_code == 304
 
 
-def test_it_is_sent_compressed_to_who_takes_gzip(anonymous: ApiClient, contract: dict[str, Any]) -> None:
+def test_it_is_compressed_for_clients_that_accept_gzip(
+    anonymous: ApiClient, contract: dict[str, Any]
+) -> None:
     plain = anonymous.get("/")
     answer = anonymous.get("/", **{"Accept-Encoding": "br, gzip;q=0.5"})
     assert (answer["Content-Encoding"], answer["Vary"]) == ("gzip", "Accept-Encoding, origin")
@@ -74,7 +76,7 @@ def test_its_human_page_loads_nothing_from_elsewhere(anonymous: ApiClient) -> No
     assert 'href="http' not in text
 
 
-def test_every_operation_says_who_it_is_and_what_it_may_answer(contract: dict[str, Any]) -> None:
+def test_every_operation_has_an_id_and_its_answers(contract: dict[str, Any]) -> None:
     seen: set[str] = set()
     for path, method, operation in operations(contract):
         place = f"{method.upper()} {path}"
@@ -108,7 +110,7 @@ def test_the_contract_the_routes_and_the_permissions_name_the_same_operations(
     assert published.keys() == set(POLICIES)
 
 
-def test_its_names_are_those_of_things(contract: dict[str, Any]) -> None:
+def test_its_schemas_and_tags_have_plain_names(contract: dict[str, Any]) -> None:
     for name, schema in contract["components"]["schemas"].items():
         assert not name.endswith(("Body", "BodyRequest", "Document", "RequestRequest", "Serializer")), name
         assert "serializer" not in schema.get("description", "").lower(), name
@@ -162,7 +164,7 @@ def test_every_body_is_declared_as_json_alone(contract: dict[str, Any]) -> None:
             assert list(operation["requestBody"]["content"]) == ["application/json"], f"{method} {path}"
 
 
-def test_what_is_read_and_what_is_written_are_one_type_where_they_are_equal(contract: dict[str, Any]) -> None:
+def test_equal_read_and_write_types_are_one_type(contract: dict[str, Any]) -> None:
     schemas = contract["components"]["schemas"]
     assert not {"MembershipRequest", "RolesRequest", "WarehouseRequest", "EndpointRequest"} & schemas.keys()
     replace = contract["paths"]["/config/tenants/{tenant}/rules"]["put"]
@@ -185,7 +187,9 @@ def test_what_is_read_and_what_is_written_are_one_type_where_they_are_equal(cont
         ("User", "UserRequest"),
     ],
 )
-def test_what_was_read_may_be_sent_back(contract: dict[str, Any], answer: str, request_body: str) -> None:
+def test_a_document_may_be_sent_back_as_it_was_read(
+    contract: dict[str, Any], answer: str, request_body: str
+) -> None:
     schemas = contract["components"]["schemas"]
     assert schemas[request_body]["additionalProperties"] is False
     assert schemas[answer]["properties"].keys() <= schemas[request_body]["properties"].keys()

@@ -42,7 +42,7 @@ NAMED: Final = {"markerId": "m", "targetRuleId": "orders"}
         ("replaceTenantRules", TENANT, {}, {"rules": [], "seq": 1.5}, ["body"]),
     ],
 )
-def test_what_is_forbidden_is_found_and_nothing_else(
+def test_exactly_the_forbidden_parts_are_found(
     name: str, path: dict[str, str], query: dict[str, str], body: Any, found: list[str]
 ) -> None:
     sent = {} if body is None else {"body": body, "media_type": "application/json"}

@@ -136,7 +136,7 @@ def test_a_killed_process_is_named_and_stops_the_rest(service: Service, name: st
     assert service.left_behind() == []
 
 
-def test_a_killed_web_worker_ends_the_web_server_which_is_said(service: Service) -> None:
+def test_a_killed_web_worker_ends_the_web_server_with_a_message(service: Service) -> None:
     service.wait_until_ready()
     worker = psutil.Process(service.pid_of("web")).children()[-1]
     worker.kill()
@@ -154,7 +154,7 @@ def test_told_to_stop_it_leaves_nothing_behind(service: Service) -> None:
     assert service.left_behind() == []
 
 
-def test_told_to_stop_when_nobody_reads_any_more_it_leaves_nothing_behind(service: Service) -> None:
+def test_a_stop_after_the_output_was_closed_leaves_nothing_behind(service: Service) -> None:
     assert service.process.stdout is not None
     service.read_until(r"Redis runs \(pid=")
     service.process.stdout.close()
@@ -224,13 +224,13 @@ def test_a_process_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     assert left_behind(tmp_path) == []
 
 
-def test_what_a_process_started_ends_with_it(tmp_path: Path) -> None:
+def test_children_of_a_process_end_with_it(tmp_path: Path) -> None:
     ended = supervise({"one": ["sh", "-c", "sleep 600 & exit 3"]}, var_dir=tmp_path)
     assert ended.stdout.endswith("\none ended with exit code 3\n")
     assert left_behind(tmp_path) == []
 
 
-def test_what_a_process_says_does_not_drive_the_terminal(tmp_path: Path) -> None:
+def test_control_characters_of_a_process_do_not_reach_the_terminal(tmp_path: Path) -> None:
     command = ["printf", r"a\tb \033]0;pwned\007 \303\274 \377\n\n"]
     ended = supervise({"one": command}, var_dir=tmp_path)
     said = re.findall(r" one +\| (.*)\n", ended.stdout)

@@ -28,7 +28,7 @@ def server() -> Iterator[Server]:
     server.kill()
 
 
-def test_a_thousand_slow_bodies_keep_nobody_waiting(server: Server) -> None:
+def test_a_thousand_slow_bodies_do_not_delay_other_clients(server: Server) -> None:
     with contextlib.ExitStack() as stack:
         slow = [
             stack.enter_context(server.connect(CHUNKED if number % 2 else DECLARED)) for number in range(1000)

@@ -97,7 +97,9 @@ def test_the_tree_leads_from_the_year_to_the_stored_bytes(world: World, member: 
 
 
 @pytest.mark.parametrize("body", [b"{}\n{}\n", b"", b"not json", b"\xff"])
-def test_what_is_not_one_json_value_is_sent_as_lines(world: World, member: ApiClient, body: bytes) -> None:
+def test_an_object_of_several_json_values_is_sent_as_lines(
+    world: World, member: ApiClient, body: bytes
+) -> None:
     put(world, "2026/03/01/07/a.json", body)
 
     answer = member.get(f"/tenants/{world.tenant.pk}/logs/2026/03/01/07/a.json")
@@ -156,7 +158,7 @@ def test_without_logs_there_are_no_years(member: ApiClient, world: World) -> Non
     assert member.get(f"/tenants/{world.tenant.pk}/logs").status_code == 404
 
 
-def test_a_listing_shows_only_what_leads_to_a_log(world: World, member: ApiClient) -> None:
+def test_a_listing_hides_folders_without_logs(world: World, member: ApiClient) -> None:
     for key in (
         "2026/03/01/05/readme.txt",
         "2026/03/02/05/readme.txt",
@@ -216,7 +218,7 @@ def test_on_s3_a_listing_costs_one_request_and_one_for_each_child(
     assert asked == ["ListObjectsV2"] * requests
 
 
-def test_an_object_is_sent_as_octets_to_who_asks_for_them(world: World, member: ApiClient) -> None:
+def test_an_object_is_sent_as_octets_on_request(world: World, member: ApiClient) -> None:
     put(world, "2026/03/01/07/a.json", b"{}\n{}\n")
     address = f"/tenants/{world.tenant.pk}/logs/2026/03/01/07/a.json"
     octets = member.get(address, Accept="application/octet-stream")
@@ -291,7 +293,7 @@ class _Failing(io.RawIOBase):
         return b"1" * part
 
 
-def test_what_fails_before_the_first_byte_is_an_error_answer(
+def test_a_failure_before_the_first_byte_is_an_error_answer(
     world: World, member: ApiClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(world, "2026/03/01/07/a.json", LINES)
@@ -313,7 +315,7 @@ def test_what_fails_before_the_first_byte_is_an_error_answer(
         pytest.param(_Failing(300_000), EOFError, id="longer"),
     ],
 )
-def test_what_fails_later_ends_the_answer_and_closes_the_file(file: _Failing, error: type[Exception]) -> None:
+def test_a_later_failure_ends_the_answer_and_closes_the_file(file: _Failing, error: type[Exception]) -> None:
     chunks = FileChunks(cast("IO[bytes]", file), size=200_000)
     with pytest.raises(error):
         list(chunks)
@@ -321,13 +323,13 @@ def test_what_fails_later_ends_the_answer_and_closes_the_file(file: _Failing, er
     assert file.closed
 
 
-def test_a_file_that_nobody_reads_is_closed() -> None:
+def test_an_unread_file_is_closed() -> None:
     file = _Failing(200_000)
     FileChunks(cast("IO[bytes]", file), size=200_000).close()
     assert file.closed
 
 
-def test_every_read_is_audited_with_who_and_what(world: World, member: ApiClient) -> None:
+def test_every_read_is_audited_with_reader_and_object(world: World, member: ApiClient) -> None:
     put(world, "2026/03/01/07/a.json")
 
     member.get(f"/tenants/{world.tenant.pk}/logs/2026/03/01/07/a.json", **{"X-Request-Id": "read-1"})

@@ -206,7 +206,7 @@ def test_a_reused_row_is_dropped_if_an_earlier_hour_gets_the_same_log_id(day: Da
     assert rows_of(day.rebuild()) == rows_of(day.build())
 
 
-def test_a_reused_hour_keeps_what_is_known_of_its_duplicates(day: Day) -> None:
+def test_a_reused_hour_keeps_its_known_duplicates(day: Day) -> None:
     day.put({f"{hour:02}/a.json": lines(entry(hour, logId=f"{hour}")) for hour in range(24)})
     day.put({"05/x.json": lines(entry(5, logId="2"), entry(5, logId="3"), entry(5, logId="5"))})
     day.rebuild()

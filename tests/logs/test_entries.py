@@ -206,7 +206,7 @@ def test_texts_of_later_blocks_must_be_one_value_each(monkeypatch: pytest.Monkey
         assert find_invalid(b"\n".join(bodies), starts_of(map(len, bodies))) == [1, 2]
 
 
-def test_a_file_whose_lines_are_entries_is_not_copied() -> None:
+def test_a_file_of_entry_lines_is_not_copied() -> None:
     for body in (b"{}", b"{}\n", b'{}\n{"timestamp": 1}', b"{}\r\n{}\n"):
         assert isinstance(split(body).values, Lines)
     lines = split(b"{}\n{}").values

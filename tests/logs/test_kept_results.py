@@ -145,7 +145,7 @@ def test_a_build_ends_the_results_that_read_its_day(built: World, member: ApiCli
     assert rows(ask(member, tenant, COUNT_SECOND)) == ("miss", [{"n": 2}])
 
 
-def test_a_day_whose_logs_are_gone_is_in_no_kept_result(built: World, member: ApiClient) -> None:
+def test_a_day_without_logs_is_in_no_kept_result(built: World, member: ApiClient) -> None:
     assert rows(ask(member, built.tenant.pk, COUNT_SINCE)) == ("miss", [{"n": 1}])
     default_store().delete(f"{built.tenant.pk}/logs/2026/03/02/00/a.json")
     call_command("rebuild", tenant=built.tenant.pk)
@@ -165,7 +165,9 @@ def test_a_result_is_its_tenants_alone(built: World, member: ApiClient) -> None:
 
 
 @pytest.mark.parametrize("statement", ["SELECT random() AS n", "SELECT current_timestamp::VARCHAR AS n"])
-def test_the_time_and_chance_are_asked_anew(world: World, member: ApiClient, statement: str) -> None:
+def test_statements_with_time_or_chance_are_run_again(
+    world: World, member: ApiClient, statement: str
+) -> None:
     answers = [ask(member, world.tenant.pk, statement) for _ in range(2)]
     assert [kept for kept, _ in answers] == ["miss", "miss"]
     assert answers[0] != answers[1]

@@ -104,12 +104,12 @@ def test_the_keys_of_a_notification() -> None:
 
 
 @pytest.mark.parametrize("body", ["", "{", "[]", "7", "null", "{}", '{"Records": [{}]}', '{"Records": 1}'])
-def test_what_is_no_notification(body: str) -> None:
+def test_invalid_notifications(body: str) -> None:
     with pytest.raises(ValueError, match=r"not a notification of S3|Expect"):
         read_event_message(body, bucket="b", location="")
 
 
-def test_a_queue_is_read_until_it_is_empty_and_keeps_what_is_no_notification(
+def test_a_queue_is_read_until_it_is_empty_and_keeps_invalid_messages(
     s3_url: str,  # noqa: F811
     settings: Any,
     caplog: pytest.LogCaptureFixture,

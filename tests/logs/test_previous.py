@@ -56,7 +56,7 @@ def test_hours_are_read_that_changed_appeared_or_are_gone() -> None:
     assert to_read(before, {}) == set(before)
 
 
-def test_hours_are_read_whose_entries_were_duplicates_of_a_changed_hour() -> None:
+def test_hours_with_duplicates_of_a_changed_hour_are_read() -> None:
     before = dict.fromkeys(range(10), 100)
     changed = {**before, 3: 101}
     assert to_read(before, changed, hour5=(1, 3), hour6=(1,), hour7=(5,)) == {3, 5}

@@ -81,7 +81,7 @@ def test_another_engine_for_the_tenant_is_seen_at_once(world: World) -> None:
     assert log_source(default_store(), tenant=tenant).engine == "spark"
 
 
-def test_a_history_that_is_too_long_is_read_each_time(
+def test_a_long_history_is_read_each_time(
     world: World, django_assert_num_queries: Assertion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sources, "_REMEMBERED_DAYS", 1)

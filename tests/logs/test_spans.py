@@ -264,7 +264,7 @@ def test_hours_that_share_no_log_id_are_not_written(tmp_path: Path) -> None:
     assert hours.dropped() == []
 
 
-def test_after_a_change_the_other_hours_keep_what_they_share(tmp_path: Path) -> None:
+def test_after_a_change_the_other_hours_keep_their_shared_entries(tmp_path: Path) -> None:
     hours = Hours(tmp_path)
     hours.change({3: ["a", "x"], 5: ["a", "b"], 9: ["a", "b", "x", "y"]})
     # Hour 3 has "a" no longer, and now shares "y".

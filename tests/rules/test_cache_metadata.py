@@ -79,7 +79,7 @@ def test_numbers_of_tags_are_kept_in_full(client: ApiClient, address: str) -> No
         ({"ruleId": "r", "hits": 1}, "/hits"),
     ],
 )
-def test_what_does_not_hold_is_a_400_that_names_the_place(
+def test_an_invalid_body_is_a_400_that_names_the_place(
     client: ApiClient, address: str, body: dict[str, Any], path: str
 ) -> None:
     answer = client.put(address, body)
@@ -89,7 +89,7 @@ def test_what_does_not_hold_is_a_400_that_names_the_place(
 
 
 @pytest.mark.parametrize("key", ["a b", "a%2Fb", "ä", "x" * 257])
-def test_what_is_no_cache_key_leads_nowhere(client: ApiClient, world: factories.World, key: str) -> None:
+def test_an_invalid_cache_key_is_a_404(client: ApiClient, world: factories.World, key: str) -> None:
     where = f"/tenants/{world.tenant.pk}/cachekeys/{key}"
     assert client.get(where).status_code == 404
     assert client.put(where, {"ruleId": "r"}).status_code == 404
@@ -100,7 +100,7 @@ def test_the_longest_cache_key_is_accepted(client: ApiClient, world: factories.W
     assert client.put(where, {"ruleId": "r"}).status_code == 200
 
 
-def test_keys_of_one_tenant_are_not_those_of_another(address: str, world: factories.World) -> None:
+def test_keys_of_tenants_are_separate(address: str, world: factories.World) -> None:
     wildcard = ApiClient(factories.pat_token(world.platform_admin, "cache-admin", tenants=["*"]))
     assert wildcard.put(address, {"ruleId": "r"}).status_code == 200
     other = address.replace(str(world.tenant.pk), str(world.stranger_tenant.pk))
@@ -180,7 +180,7 @@ class TestMany:
     def test_a_cursor_of_another_list_is_refused(self, client: ApiClient, keys: str) -> None:
         assert client.get(f"{keys}?cursor=WzFd").status_code == 400
 
-    def test_nobody_sees_the_keys_of_another_tenant(
+    def test_keys_of_another_tenant_are_hidden(
         self, client: ApiClient, keys: str, world: factories.World
     ) -> None:
         client.put(f"{keys}/k1", {"ruleId": "a"})

@@ -75,7 +75,7 @@ class TestTenant:
         assert body["_links"]["self"] == {"href": address}
         assert body["_links"]["parent"] == {"href": f"/config/tenants/{world.tenant.pk}"}
 
-    def test_since_gives_what_changed(self, gateway: ApiClient, world: factories.World) -> None:
+    def test_since_returns_changed_markers(self, gateway: ApiClient, world: factories.World) -> None:
         address = f"/tenants/{world.tenant.pk}/invalidation-markers"
         make(world.tenant.pk, "m1")
         first = poll(gateway, address=address)
@@ -127,7 +127,7 @@ class TestFeed:
         single = gateway.get(body["_links"]["items"][1]["href"]).json()
         assert body["markers"][1] == {"tenantId": str(world.tenant.pk), **single, "deleted": False}
 
-    def test_since_gives_what_was_made_changed_and_deleted(
+    def test_since_returns_new_changed_and_deleted_markers(
         self, gateway: ApiClient, world: factories.World
     ) -> None:
         make(world.tenant.pk, "m1")

@@ -102,9 +102,7 @@ def test_a_marker_inherits_its_life_from_the_target_rule(client: ApiClient, addr
     assert make(client, address, "m-2", "items")["ttlSeconds"] == 86400
 
 
-def test_the_ttl_is_that_of_the_moment_of_creation(
-    client: ApiClient, address: str, world: factories.World
-) -> None:
+def test_the_ttl_is_fixed_at_creation(client: ApiClient, address: str, world: factories.World) -> None:
     made = make(client, address, "m-1")
     changed = [{**RULES[0], "ttlSeconds": 7200}, *RULES[1:]]
     write_ruleset(tenant_id=world.tenant.pk, document={"rules": changed}, actor="owner@example.org")
@@ -129,7 +127,7 @@ def test_the_ttl_is_that_of_the_moment_of_creation(
         ({"invalidatedBy": {"user": "x"}}, "/invalidatedBy/user"),
     ],
 )
-def test_what_does_not_hold_is_a_400_that_names_the_place(
+def test_an_invalid_body_is_a_400_that_names_the_place(
     client: ApiClient, address: str, change: dict[str, Any], path: str
 ) -> None:
     make(client, address, "taken")
@@ -219,7 +217,7 @@ def test_a_newer_marker_supersedes_and_its_removal_or_expiry_undoes_that(
     assert superseded() == {"a": False, "b": False, "x": False}
 
 
-def test_of_two_markers_of_one_moment_the_later_made_supersedes(client: ApiClient, address: str) -> None:
+def test_at_equal_times_the_newer_marker_supersedes(client: ApiClient, address: str) -> None:
     for name in ("first", "second", "other"):
         make(client, address, name, "items" if name == "other" else "orders")
     Marker.objects.update(invalidated_at=now())
@@ -250,7 +248,7 @@ def test_an_empty_object_in_a_put_changes_nothing(client: ApiClient, address: st
     assert client.get(f"{address}/a").json() == changed
 
 
-def test_a_put_changes_only_what_it_names(client: ApiClient, address: str) -> None:
+def test_a_put_changes_only_named_fields(client: ApiClient, address: str) -> None:
     made = make(client, address, "a")
     answer = client.put(f"{address}/a", {**made, "metadata": {"reason": "why"}})
     assert answer.status_code == 200, answer.content
@@ -328,7 +326,7 @@ def test_invalidations_need_a_rule_that_invalidates(client: ApiClient, world: fa
         assert client.post(f"{rules}/written/invalidations", body).status_code == 400
 
 
-def test_a_rule_with_an_active_marker_goes_only_when_that_is_confirmed(
+def test_removing_a_rule_with_an_active_marker_needs_confirmation(
     client: ApiClient, address: str, world: factories.World
 ) -> None:
     make(client, address, "a", "items")

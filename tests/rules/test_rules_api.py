@@ -168,7 +168,7 @@ def test_lint_errors_refuse_the_write_with_error_and_lint_result_in_one(
 
 
 @pytest.mark.parametrize(("body", "path"), [([], ""), ({"rules": {}}, "/rules"), ({}, "/rules")])
-def test_what_is_no_ruleset_at_all_is_a_plain_error(
+def test_a_body_without_rules_is_a_plain_error(
     client: ApiClient, address: str, body: object, path: str
 ) -> None:
     for method, where in (("PUT", address), ("POST", "/config/rules/validate")):

@@ -103,7 +103,7 @@ def test_another_process_adopts_a_publication_within_the_interval(object_store: 
     assert other.get(fresh=True) == SECOND
 
 
-def test_another_process_adopts_at_once_what_was_announced(object_store: Path) -> None:
+def test_another_process_adopts_announced_terms_at_once(object_store: Path) -> None:
     announced: list[str | None] = [None]
     store = LocalStore(object_store)
     other = ActiveTerms(

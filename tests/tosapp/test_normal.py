@@ -40,7 +40,7 @@ def test_the_hash_is_the_md5_of_the_normal_form() -> None:
 
 
 @given(TEXTS)
-def test_it_is_idempotent_and_holds_what_it_promises(text: str) -> None:
+def test_it_is_idempotent_and_normal(text: str) -> None:
     normal = normalize(text)
     assert normalize(normal) == normal
     lines = normal.split("\n")
@@ -50,7 +50,7 @@ def test_it_is_idempotent_and_holds_what_it_promises(text: str) -> None:
 
 
 @given(TEXTS, st.sampled_from(["", "\n", " \n", "\r\n\r\n"]), st.sampled_from(["", "\n", "\r\n \t\n"]))
-def test_what_stands_around_a_document_does_not_change_it(text: str, before: str, after: str) -> None:
+def test_whitespace_around_a_document_does_not_change_it(text: str, before: str, after: str) -> None:
     if text.startswith(("\n", "\r")) or text.endswith("\r"):
         return
     assert normalize(before + text + after) == normalize(text)

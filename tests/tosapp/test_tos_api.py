@@ -74,7 +74,7 @@ class TestPublish:
             publisher.post("/tos", {"markdown": text})
             assert other_worker.get() == terms_of(text)
 
-    def test_then_this_process_reads_what_another_announced(
+    def test_then_this_process_reads_terms_of_another(
         self, publisher: ApiClient, anonymous: ApiClient, object_store: Path
     ) -> None:
         publisher.post("/tos", {"markdown": "# One"})
@@ -231,7 +231,7 @@ class TestRead:
 
 
 class TestAcknowledge:
-    def test_records_what_was_shown(self, publisher: ApiClient, world: factories.World) -> None:
+    def test_records_the_shown_text(self, publisher: ApiClient, world: factories.World) -> None:
         publisher.post("/tos", {"markdown": "# One"})
         member = signed_in(world.member)
         assert member.get(OWN).json()["upToDate"] is False
@@ -269,7 +269,7 @@ class TestAcknowledge:
         assert answer.json()["currentHash"] == md5("# One")
         assert not Acknowledgement.objects.exists()
 
-    def test_what_another_process_has_just_published_may_be_acknowledged(
+    def test_terms_just_published_by_another_process_may_be_acknowledged(
         self, publisher: ApiClient, world: factories.World, object_store: Path
     ) -> None:
         publisher.post("/tos", {"markdown": "# One"})
@@ -384,7 +384,7 @@ def test_an_acknowledgement_that_is_sent_twice_at_once_is_recorded_once(world: f
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_user_who_acknowledges_can_sign_in_meanwhile(world: factories.World) -> None:
+def test_a_user_can_sign_in_while_acknowledging(world: factories.World) -> None:
     publish("# One", actor="admin@example.org")
     principal = authenticate_token(factories.sign_in(world.member))
     with uncommitted(partial(acknowledge, principal, markdown="# One")):

@@ -48,7 +48,7 @@ def verified(account: Account, name: str) -> Domain:
     return Domain.objects.create(account=account, name=name, challenge="c", verified_at=now())
 
 
-def test_who_gets_which_page(staff: Client, world: factories.World, waiting: Domain) -> None:
+def test_access_to_each_page(staff: Client, world: factories.World, waiting: Domain) -> None:
     looks = {
         "account": page_of(world.account),
         "fqdns": reverse("admin:fqdns"),
@@ -92,7 +92,7 @@ class TestAccount:
         assert "the first by name" in text
         assert text.index("Warehouse 0 of 10") < text.index("Zebra 1 of 10")
 
-    def test_empty_lists_say_what_they_mean(self, staff: Client, db: None) -> None:
+    def test_empty_lists_have_a_message(self, staff: Client, db: None) -> None:
         text = page_text(staff, page_of(factories.make_account("Empty", plan="enterprise")))
         assert "Nobody owns this account. Name an owner" in text
         assert "The account has registered no domain." in text
@@ -184,7 +184,7 @@ class TestChange:
             ({"etag": '"old"'}, 409, "The document changed in the meantime."),
         ],
     )
-    def test_what_is_wrong_is_said_and_nothing_is_written(
+    def test_errors_are_shown_and_nothing_is_written(
         self, staff: Client, world: factories.World, changes: dict[str, str], status: int, said: str
     ) -> None:
         answer = staff.post(change_of(world.account), self.form(staff, world.account, **changes))
@@ -194,7 +194,7 @@ class TestChange:
         assert (world.account.plan, world.account.seq) == ("team", 0)
         assert not Event.objects.filter(kind="staff.acted").exists()
 
-    def test_it_says_what_another_plan_would_not_allow(
+    def test_it_lists_limits_that_another_plan_exceeds(
         self, staff: Client, world: factories.World, settings: Any
     ) -> None:
         settings.PLAN_LIMITS = {
@@ -285,7 +285,7 @@ class TestFqdn:
         assert "a tenant that is gone" in self.ask(staff, "db.acme.example")
 
     @pytest.mark.parametrize("name", ["nope", "a b.example", "*.example.org", "\0", "1.2.3.4"])
-    def test_what_is_no_host_name_is_said(self, staff: Client, db: None, name: str) -> None:
+    def test_an_invalid_host_name_is_reported(self, staff: Client, db: None, name: str) -> None:
         answer = staff.get(reverse("admin:fqdns"), {"q": name})
         assert answer.status_code == 200
         assert ('role="alert"' in answer.content.decode()) == (name != "\0")
@@ -303,7 +303,7 @@ class TestFqdn:
         settings.PLAN_LIMITS = {**settings.PLAN_LIMITS, "team": {"tenants": 1, "fqdns": 0, "rules": 1}}
         assert "400 plan_limit_exceeded" in self.ask(staff, "db.acme.example", tenant="Other")
 
-    def test_the_answer_is_that_of_a_write(self, staff: Client, world: factories.World) -> None:
+    def test_the_answer_matches_a_write(self, staff: Client, world: factories.World) -> None:
         name = "new.gateway.localhost"
         assert "A claim by Warehouse 200 It would succeed." in self.ask(staff, name, tenant="warehouse")
         document = read_config(world.tenant.pk).document
@@ -357,7 +357,7 @@ class TestConfig:
             ('{"tenantName": "W", "fqdns": ["a.elsewhere.example"]}', "in no verified domain of the account"),
         ],
     )
-    def test_what_is_wrong_is_said(
+    def test_errors_are_shown(
         self, staff: Client, world: factories.World, address: str, config: str, said: str
     ) -> None:
         answer = staff.post(address, self.form(world.tenant, config=config))
@@ -365,9 +365,7 @@ class TestConfig:
         assert said in text_of(answer.content.decode())
         assert read_config(world.tenant.pk).seq == 0
 
-    def test_both_sides_are_shown_if_somebody_saved_first(
-        self, staff: Client, world: factories.World, address: str
-    ) -> None:
+    def test_a_conflict_shows_both_sides(self, staff: Client, world: factories.World, address: str) -> None:
         mine = self.form(world.tenant)
         theirs = self.form(world.tenant)
         theirs["config"] = theirs["config"].replace("blue", "green")

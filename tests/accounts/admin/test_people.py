@@ -73,7 +73,7 @@ def acts() -> list[dict[str, Any] | None]:
     return [event.after for event in Event.objects.filter(kind="staff.acted").order_by("pk")]
 
 
-def test_who_gets_which_page(staff: Client, world: factories.World) -> None:
+def test_access_to_each_page(staff: Client, world: factories.World) -> None:
     looks = {
         "review": PEOPLE,
         "people": people_of(world.tenant),
@@ -114,7 +114,7 @@ class TestTables:
         assert "stranger@example.org grant config:read Warehouse lasts never" in text
         assert f"admin@example.org token ci ({wildcard}): config:read everything no end never" in text
 
-    def test_the_last_use_of_a_membership_is_that_of_its_person(self, world: factories.World) -> None:
+    def test_the_last_use_of_a_membership_is_the_last_use_of_a_session(self, world: factories.World) -> None:
         session, _ = create_refresh_token(user=world.member)
         moment = now()
         RefreshToken.objects.filter(pk=session.pk).update(last_used_at=moment)
@@ -122,7 +122,7 @@ class TestTables:
         assert by_person["member@example.org"] == moment
         assert by_person["owner@example.org"] is None
 
-    def test_access_whose_time_is_over_is_not_there(self, staff: Client, world: factories.World) -> None:
+    def test_expired_access_is_not_listed(self, staff: Client, world: factories.World) -> None:
         over = Membership.objects.create(
             user=world.stranger, tenant=world.tenant, role="member", ends_at=now() - dt.timedelta(minutes=1)
         )
@@ -136,7 +136,7 @@ class TestTables:
         assert "stranger@example.org" in {it.person.email for it in rights_on(world.tenant).rows}
         assert [it.kind for it in far_reaching_rights().rows] == ["role", "membership"]
 
-    def test_what_has_ended_is_not_there(self, world: factories.World) -> None:
+    def test_ended_rights_are_not_listed(self, world: factories.World) -> None:
         pat = make_pat(world.member, tenants=[str(world.tenant.pk)])
         grant = make_grant(world.member, world.tenant, world.owner)
         session, _ = create_refresh_token(user=world.member)
@@ -146,9 +146,7 @@ class TestTables:
             row.save()
         assert [it.kind for it in rights_of(world.member).rows] == ["membership"]
 
-    def test_the_review_has_what_reaches_beyond_a_customer(
-        self, staff: Client, world: factories.World
-    ) -> None:
+    def test_the_review_lists_far_reaching_rights(self, staff: Client, world: factories.World) -> None:
         make_pat(world.platform_admin, accounts=["*"])
         support = factories.make_user("support@example.org", is_support=True)
         Membership.objects.create(
@@ -331,7 +329,7 @@ class TestRevoking:
         assert not Event.objects.filter(kind="membership.removed").exists()
 
     @pytest.mark.parametrize("keys", [(), ("membership:1",), ("x",), ("role:1",), ("token:\0",)])
-    def test_what_is_not_on_the_page_is_not_revoked(
+    def test_rights_of_other_pages_are_not_revoked(
         self, staff: Client, world: factories.World, keys: tuple[str, ...]
     ) -> None:
         elsewhere = Membership.objects.get(user=world.stranger)
@@ -379,7 +377,7 @@ class TestMember:
             "hand-over",
         )
 
-    def test_who_does_not_exist_is_said(self, staff: Client, world: factories.World) -> None:
+    def test_an_unknown_user_is_reported(self, staff: Client, world: factories.World) -> None:
         address = reverse("admin:tenant-member", args=[world.tenant.pk])
         form = {"email": "nobody@example.org", "role": "owner", "reason": "x"}
         refused = staff.post(address, form)
@@ -444,7 +442,7 @@ class TestOffboarding:
             "user.deactivated",
         } <= kinds
 
-    def test_who_is_at_hand_is_suggested(self, staff: Client, world: factories.World) -> None:
+    def test_an_admin_or_owner_is_suggested_as_heir(self, staff: Client, world: factories.World) -> None:
         html = staff.get(of(world.owner, "person-offboard")).content.decode()
         assert html.count('value="tenant-admin@example.org"') == 2
         Membership.objects.filter(user=world.tenant_admin).delete()
@@ -501,7 +499,9 @@ class TestOffboarding:
             "This is the last active platform admin."
         )
 
-    def test_who_is_offboarded_is_not_offered_it_again(self, staff: Client, world: factories.World) -> None:
+    def test_an_offboarded_person_is_not_offered_it_again(
+        self, staff: Client, world: factories.World
+    ) -> None:
         address = of(world.member, "person-offboard")
         User.objects.filter(pk=world.member.pk).update(is_active=False)
         # Who is only deactivated still has rights to end.
@@ -514,7 +514,9 @@ class TestOffboarding:
         assert staff.post(address, {"reason": "left"}).status_code == 400
         assert len(acts()) == 1
 
-    def test_who_came_meanwhile_needs_an_heir_too(self, staff: Client, world: factories.World) -> None:
+    def test_a_tenant_gained_after_the_page_was_shown_needs_an_heir_too(
+        self, staff: Client, world: factories.World
+    ) -> None:
         """A tenant that the person got after the page was shown is not left without owner."""
         form = self.form(world)
         tenant = factories.make_tenant(world.account, "New")

@@ -90,7 +90,7 @@ class TestKeeping:
         assert "[{&quot;id&quot;: &quot;half" in answer.content.decode()
         assert "The text is not JSON" in answer.content.decode()
 
-    def test_it_begins_from_what_the_reader_saw(self, staff: Client, tenant: Tenant) -> None:
+    def test_it_begins_from_the_shown_revision(self, staff: Client, tenant: Tenant) -> None:
         fields = {**fields_of(staff, to("tenant-rules", tenant)), "draft": "yes", "reason": "x"}
         write(tenant, RULE, ADS)
         staff.post(to("tenant-rules", tenant), fields)
@@ -127,7 +127,7 @@ class TestEditing:
         assert read_ruleset(tenant.pk).seq == 1
 
     @pytest.mark.parametrize("changes", [{"reason": ""}, {"rules": "["}, {"rules": "{}"}])
-    def test_what_is_wrong_is_said_and_the_text_stays(
+    def test_errors_are_shown_and_the_text_stays(
         self, staff: Client, tenant: Tenant, changes: dict[str, str]
     ) -> None:
         draft = draft_of(tenant, RULE)
@@ -137,7 +137,7 @@ class TestEditing:
         assert f"{text}</textarea>" in answer.content.decode().replace("\n", "")
         assert acts() == []
 
-    def test_both_texts_if_somebody_saved_first(self, staff: Client, tenant: Tenant) -> None:
+    def test_a_conflict_shows_both_texts(self, staff: Client, tenant: Tenant) -> None:
         draft = draft_of(tenant, RULE)
         fields = {**fields_of(staff, page_of(draft)), "reason": "x", "rules": json.dumps([LONGER])}
         send(staff, page_of(draft), rules=json.dumps([ADS]))
@@ -226,7 +226,7 @@ class TestRebasing:
             ("ads", 60),
         ]
 
-    def test_what_both_sides_changed_is_named(self, staff: Client, tenant: Tenant) -> None:
+    def test_rules_changed_on_both_sides_are_named(self, staff: Client, tenant: Tenant) -> None:
         draft = draft_of(tenant, LONGER)
         write(tenant, {**RULE, "ttlSeconds": 10})
         text = page_text(staff, page_of(draft), rebase="yes")
@@ -274,7 +274,7 @@ class TestPublishing:
             ("ticket 4", {"act": "draft.published", "seq": 2, "draftId": str(draft.pk)}),
         ]
 
-    def test_a_draft_that_changed_meanwhile_is_not_published(self, staff: Client, tenant: Tenant) -> None:
+    def test_a_draft_changed_after_it_was_shown_is_not_published(self, staff: Client, tenant: Tenant) -> None:
         draft = draft_of(tenant, RULE, ADS)
         fields = {**fields_of(staff, page_of(draft, "-publish")), "reason": "x"}
         send(staff, page_of(draft), rules=json.dumps([]))
@@ -352,7 +352,7 @@ class TestReplays:
         send(staff, page_of(draft), rules=json.dumps([LONGER]))
         assert note in page_text(access, page_of(draft))
 
-    def test_a_replay_of_the_same_rules_is_shown_whoever_asked(
+    def test_a_replay_of_the_same_rules_by_another_user_is_shown(
         self, access: Client, draft: RuleDraft
     ) -> None:
         replay(access, draft)

@@ -82,7 +82,7 @@ class TestTrace:
         row = {"request": '{"isReadOnly": true, "cacheStatus": "HIT"}'}
         assert support.post(address, row).status_code == 200
 
-    def test_what_is_not_in_the_log(self, access: Client, tenant: Tenant) -> None:
+    def test_a_request_that_is_not_in_the_log(self, access: Client, tenant: Tenant) -> None:
         put_log(tenant, ENTRY)
         address = to("tenant-rules-trace", tenant)
         for sent, status in (
@@ -155,7 +155,7 @@ class TestFacets:
         assert '<option value="orders">' in html
 
     @pytest.mark.parametrize("show", list(Grouping))
-    def test_what_they_write_runs(self, access: Client, tenant: Tenant, show: Grouping) -> None:
+    def test_every_facet_writes_sql_that_runs(self, access: Client, tenant: Tenant, show: Grouping) -> None:
         if show is Grouping.ENTRIES:
             put_log(tenant, {**ENTRY, "matchedRule": "orders"}, {**ENTRY, "userName": "bea"})
         chosen = {"user": "ana", "status": "HIT", "rule": "orders", "table": "sales.orders"}

@@ -64,7 +64,7 @@ def decide(staff: Client, tenant: Tenant) -> Callable[..., Any]:
 
 
 class TestRecommendations:
-    def test_why_evidence_prediction_and_what_can_be_done(self, staff: Client, tenant: Tenant) -> None:
+    def test_it_shows_reasons_evidence_prediction_and_actions(self, staff: Client, tenant: Tenant) -> None:
         found = recommend(tenant)
         html = staff.get(to("tenant-insights", tenant)).content.decode()
         page = text_of(html)
@@ -111,7 +111,7 @@ class TestRecommendations:
         found.refresh_from_db()
         assert found.state == "open"
 
-    def test_the_search_is_polled_and_then_shows_what_it_found(self, support: Client, tenant: Tenant) -> None:
+    def test_the_search_is_polled_and_then_shows_its_result(self, support: Client, tenant: Tenant) -> None:
         Mining.objects.create(tenant_id=tenant.pk, state="running", progress=0.25, requested_by="system")
         address = to("tenant-insights", tenant)
         part = support.get(address, {"part": "search"})
@@ -174,7 +174,7 @@ class TestRecommendations:
         assert decide("accept", found, etag='"old"').status_code == 409
         assert Ruleset.objects.get(pk=tenant.pk).seq == 2
 
-    def test_what_changed_since_it_was_read_is_refused(
+    def test_a_decision_on_an_outdated_page_is_refused(
         self, staff: Client, tenant: Tenant, decide: Callable[..., Any]
     ) -> None:
         found = recommend(tenant)
@@ -247,7 +247,7 @@ class TestRecommendations:
             assert staff.get(address).status_code == 404
             assert staff.post(address, {"etag": "x", "reason": "x"}).status_code == 404
 
-    def test_a_deleted_tenant_shows_what_was_recommended(self, staff: Client, tenant: Tenant) -> None:
+    def test_a_deleted_tenant_shows_its_recommendations(self, staff: Client, tenant: Tenant) -> None:
         recommend(tenant)
         delete_tenant(tenant_id=tenant.pk, actor="owner@example.org")
         page = page_text(staff, to("tenant-insights", tenant))
@@ -337,9 +337,7 @@ class TestReports:
         assert f'value="{DAY - dt.timedelta(days=6)}"' in html
         assert not QueryRun.objects.exists()
 
-    def test_leaks_name_users_for_those_with_access_alone(
-        self, support: Client, access: Client, tenant: Tenant
-    ) -> None:
+    def test_leaks_name_users_only_with_access(self, support: Client, access: Client, tenant: Tenant) -> None:
         per_user = {"standardizedSql": "SELECT current_user()", "cacheKey": "k", "cacheStatus": "HIT"}
         put_log(tenant, *({**per_user, "userName": name} for name in ("ana", "bea")))
         query: dict[str, Any] = {"first": DAY.isoformat(), "last": DAY.isoformat()}
@@ -382,14 +380,14 @@ class TestVerify:
             ({"document": "day", "period": "2026-03-09", "user": ""}, 404, "There is no log entry"),
         ],
     )
-    def test_what_cannot_be_verified(
+    def test_documents_that_cannot_be_verified(
         self, access: Client, tenant: Tenant, sent: dict[str, str], status: int, text: str
     ) -> None:
         answer = access.post(to("tenant-verify", tenant), sent)
         assert answer.status_code == status
         assert text in text_of(answer.content.decode())
 
-    def test_it_is_for_those_with_access(self, support: Client, tenant: Tenant) -> None:
+    def test_verification_needs_access(self, support: Client, tenant: Tenant) -> None:
         address = to("tenant-verify", tenant)
         assert "Take access for a limited time" in page_text(support, address)
         refused = support.post(address, {"document": "day", "period": DAY.isoformat(), "user": ""})

@@ -77,7 +77,7 @@ class TestQuarantine:
             assert f'href="{to("tenant-access", tenant)}?back={listed.replace("/", "%2F")}"' in html
         assert not LogRead.objects.exists()
 
-    def test_whoever_has_access_sees_them_after_the_audit_row(
+    def test_with_access_bytes_are_shown_after_the_audit_row(
         self, access: Client, tenant: Tenant, object_store: Path
     ) -> None:
         entry = self.quarantine(tenant, b'{"logId": "1"}\n\n{"logId": <b>}\n', 1, reason="<i>")

@@ -48,7 +48,7 @@ class TestRules:
     @pytest.mark.parametrize(
         "changes", [{"reason": ""}, {"rules": "["}, {"rules": "{}"}, {"rules": '[{"id": 1}]'}]
     )
-    def test_what_is_wrong_is_said_and_nothing_is_written(
+    def test_errors_are_shown_and_nothing_is_written(
         self, staff: Client, tenant: Tenant, changes: dict[str, str]
     ) -> None:
         answer = staff.post(to("tenant-rules", tenant), self.form(tenant, **changes))
@@ -56,7 +56,7 @@ class TestRules:
         assert Ruleset.objects.get(pk=tenant.pk).seq == 1
         assert not Event.objects.filter(kind="staff.acted").exists()
 
-    def test_both_sides_are_shown_if_somebody_saved_first(self, staff: Client, tenant: Tenant) -> None:
+    def test_a_conflict_shows_both_sides(self, staff: Client, tenant: Tenant) -> None:
         form = self.form(
             tenant, rules='[{"id": "orders", "conditions": {"isReadOnly": true}, "ttlSeconds": 60}]'
         )

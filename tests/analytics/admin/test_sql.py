@@ -80,7 +80,7 @@ class TestAccess:
         Membership.objects.filter(user=user).update(ends_at=now())
         assert access.post(to("tenant-sql", tenant), {"statement": "SELECT 1"}).status_code == 403
 
-    def test_neither_strangers_nor_members_who_are_no_staff_get_in(
+    def test_strangers_and_members_without_a_staff_role_stay_out(
         self, tenant: Tenant, world: factories.World
     ) -> None:
         for user in (None, world.stranger, world.member, world.owner):
@@ -139,7 +139,7 @@ class TestRun:
             ("SELECT {{ day }}, {{user}}, {{day}}", "Give a value for day, user."),
         ],
     )
-    def test_what_is_wrong_is_said_beside_the_statement(
+    def test_errors_are_shown_beside_the_statement(
         self, access: Client, tenant: Tenant, statement: str, text: str
     ) -> None:
         for action in ("run", "csv"):
@@ -223,7 +223,9 @@ class TestSaved:
     @pytest.mark.parametrize(
         "sent", [{"name": ""}, {"name": "x" * 101}, {"statement": " "}, {"statement": "x" * 70_000}]
     )
-    def test_what_cannot_be_saved(self, access: Client, tenant: Tenant, sent: dict[str, str]) -> None:
+    def test_invalid_names_cannot_be_saved(
+        self, access: Client, tenant: Tenant, sent: dict[str, str]
+    ) -> None:
         form = {"statement": "SELECT 1", "name": "a", "save": "yes", **sent}
         assert access.post(to("tenant-sql", tenant), form).status_code == 400
         assert not SavedQuery.objects.exists()
@@ -238,7 +240,7 @@ class TestSaved:
         assert access.post(to("tenant-sql", tenant), {**form, "name": "q7"}).status_code == 302
 
     @pytest.mark.parametrize("query_id", ["0", "x", "9" * 40])
-    def test_those_of_others_are_not_there(
+    def test_saved_queries_of_other_users_are_hidden(
         self, access: Client, tenant: Tenant, world: factories.World, query_id: str
     ) -> None:
         other = SavedQuery.objects.create(user=world.owner, name="own", statement="SELECT 'secret'")
@@ -293,7 +295,7 @@ class TestRunning:
         )
         assert event.tenant_id == tenant.pk
 
-    def test_what_does_not_run_is_not_cancelled(
+    def test_only_running_queries_are_cancelled(
         self, access: Client, tenant: Tenant, world: factories.World
     ) -> None:
         common = {"email": "a@b.example", "statement": "SELECT 1"}

@@ -178,7 +178,7 @@ def test_a_longer_lifetime_and_a_stale_window(tmp_path: Path) -> None:
     check_promises(files, rules, advice)
 
 
-def test_results_that_nobody_asks_for_again_are_not_stored(tmp_path: Path) -> None:
+def test_results_without_later_requests_are_not_stored(tmp_path: Path) -> None:
     once = [read("SELECT a FROM s.log WHERE id = ?", "s.log", at=at, value=at) for at in times(3, 5)]
     often = [read("SELECT a FROM s.orders WHERE x = ?", "s.orders", at=at) for at in times(3, 20)]
     files, rules, advice = run_log(tmp_path, once + often, [cached("all", "s.*")])
@@ -224,7 +224,7 @@ def test_a_rule_that_never_decides_is_moved_or_removed(tmp_path: Path, ttl: int,
     check_promises(files, rules, advice)
 
 
-def test_what_is_not_proposed_has_its_reason(tmp_path: Path) -> None:
+def test_each_refusal_has_its_reason(tmp_path: Path) -> None:
     arrivals = office_traffic(random.Random(1), days=3)  # noqa: S311
     arrivals += [read("SELECT a FROM live.x", "live.x", at=at) for at in times(3, 60)]
     arrivals += [Arrival(at, "SELECT 1", (), "[]") for at in times(3, 60)]
@@ -265,7 +265,7 @@ def log_of(name: str, directory: Path) -> tuple[list[DayFile], Rules]:
 
 
 @pytest.mark.parametrize("name", ["office", "retail", "product"])
-def test_the_proposals_save_what_an_exhaustive_search_saves(tmp_path: Path, name: str) -> None:
+def test_the_proposals_save_as_much_as_an_exhaustive_search(tmp_path: Path, name: str) -> None:
     """Of few candidates, no two together save more than 1 / 0.95 of what is proposed."""
     files, rules = log_of(name, tmp_path)
     advice = run(files, rules)
@@ -345,7 +345,7 @@ def _current(connection: duckdb.DuckDBPyConnection, files: Sequence[DayFile], ru
 
 
 @pytest.mark.parametrize("name", ["office", "retail", "product"])
-def test_estimates_are_what_a_replay_counts(tmp_path: Path, name: str) -> None:
+def test_estimates_match_a_replay(tmp_path: Path, name: str) -> None:
     """The estimate of each cache rule as it is, with its markers, has the hits and the risk of the replay."""
     files, rules = log_of(name, tmp_path)
     if not rules:

@@ -114,7 +114,7 @@ def accept(found: Recommendation) -> Any:
     )
 
 
-def test_a_search_recommends_what_saves_and_says_what_it_does_not_propose(tenant: UUID) -> None:
+def test_a_search_recommends_savings_and_explains_refusals(tenant: UUID) -> None:
     (found,) = search(tenant)
     assert (found.kind, found.title, found.seq) == ("cache", "Cache m.ads for 12 hours", 0)
     assert (found.first_day, found.last_day) == (DAYS[0], DAYS[2])
@@ -156,7 +156,7 @@ def test_a_tenant_without_logs_gets_an_empty_list(world: factories.World) -> Non
     assert mining.report == {"basedOn": {"seq": 0, "window": None}, "notProposed": []}
 
 
-def test_replay_of_the_accepted_ruleset_is_what_was_predicted(tenant: UUID) -> None:
+def test_a_replay_of_the_accepted_ruleset_gives_the_prediction(tenant: UUID) -> None:
     (found,) = search(tenant)
     predicted = found.predicted
     accepted = accept(found)
@@ -234,7 +234,7 @@ def test_accepting_writes_the_ruleset_and_its_history_names_the_recommendation(t
         accept(found)
 
 
-def test_of_two_who_accept_at_once_one_wins(tenant: UUID, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_two_acceptances_at_once_one_wins(tenant: UUID, monkeypatch: pytest.MonkeyPatch) -> None:
     (found,) = search(tenant)
 
     both = Barrier(2)
@@ -270,7 +270,7 @@ def test_a_ruleset_that_moved_is_a_conflict_and_changes_nothing(tenant: UUID) ->
     accept(again)
 
 
-def test_what_is_not_found_again_is_superseded(tenant: UUID) -> None:
+def test_a_recommendation_not_found_again_is_superseded(tenant: UUID) -> None:
     (found,) = search(tenant)
     accept(found)
     assert search(tenant) == []
@@ -410,7 +410,9 @@ def test_rest(tenant: UUID, client: ApiClient, monkeypatch: pytest.MonkeyPatch) 
     assert client.get(unknown).status_code == 404
 
 
-def test_one_who_may_not_write_rules_reads_but_does_not_decide(tenant: UUID, world: factories.World) -> None:
+def test_a_caller_without_write_access_reads_but_does_not_decide(
+    tenant: UUID, world: factories.World
+) -> None:
     (found,) = search(tenant)
     reader = ApiClient(factories.pat_token(world.owner, Scope.ANALYTICS_READ, tenants=[str(world.tenant.pk)]))
     address = f"/tenants/{tenant}/recommendations/{found.pk}"
@@ -429,7 +431,7 @@ def test_searches_are_limited(tenant: UUID, client: ApiClient, settings: Any) ->
     assert client.post(f"/tenants/{tenant}/recommendations").status_code == 429
 
 
-def test_a_search_whose_worker_is_killed_leaves_nothing_half_done_and_starts_again(
+def test_a_search_of_a_killed_worker_leaves_nothing_half_done_and_starts_again(
     tenant: UUID, object_store: Path
 ) -> None:
     (found,) = search(tenant)

@@ -343,7 +343,7 @@ def test_a_hit_rate_fell_and_its_cause_can_be_restored(store: ObjectStore) -> No
     assert rates == [0] * 5
 
 
-def test_the_admin_publishes_terms_which_the_pat_need_not_accept(store: ObjectStore) -> None:
+def test_the_pat_need_not_accept_the_published_terms(store: ObjectStore) -> None:
     seed(store)
     terms = terms_of(DEMO.terms)
     assert terms is not None
@@ -374,7 +374,7 @@ def test_the_history_of_an_account_starts_with_its_creation(store: ObjectStore) 
     }
 
 
-def test_logs_are_those_of_the_days_before_today(store: ObjectStore) -> None:
+def test_logs_cover_the_days_before_today(store: ObjectStore) -> None:
     written = seed(store)
     logs = raw_logs(store)
     assert logs == expected_logs(first_day=date(2026, 11, 19))

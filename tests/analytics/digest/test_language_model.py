@@ -117,7 +117,7 @@ def test_an_honest_rewrite_is_shown_beside_the_template(opted_in: World, model: 
     assert [section["template"] for section in body["sections"]] == digest.templates
 
 
-def test_what_is_sent(opted_in: World, model: Model) -> None:
+def test_the_sent_request(opted_in: World, model: Model) -> None:
     digest = make(opted_in)
     body = model.requests[0]["body"]
     assert list(body) == ["model", "temperature", "messages"]

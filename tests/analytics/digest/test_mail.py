@@ -133,7 +133,7 @@ class TestPreference:
 
 
 class TestMail:
-    def test_what_is_in_it(self, world: World, inbox: Inbox) -> None:
+    def test_the_content_of_a_mail(self, world: World, inbox: Inbox) -> None:
         choose(world, world.member, "daily")
         make(world)
         tasks.mail_digests.run()
@@ -182,7 +182,7 @@ class TestMail:
         make(world, days_after=days)
         assert send_mails() == mails
 
-    def test_not_to_who_has_lost_the_tenant_or_the_wish(self, world: World, inbox: Inbox) -> None:
+    def test_not_to_users_without_membership_or_subscription(self, world: World, inbox: Inbox) -> None:
         for user in (world.owner, world.tenant_admin, world.member):
             choose(world, user, "daily")
         make(world)
@@ -331,7 +331,7 @@ class TestUnsubscribe:
             assert client.post(forged).status_code == 400
         assert self.frequency() == "daily"
 
-    def test_a_user_who_is_gone_is_told_the_same(self, world: World, link: str) -> None:
+    def test_a_removed_user_gets_the_same_answer(self, world: World, link: str) -> None:
         world.member.delete()
         assert Client().post(link).status_code == 200
 

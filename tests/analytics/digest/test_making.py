@@ -173,7 +173,7 @@ class TestTurns:
             assert turn() == []
         assert turn() == ["2026-03-31", "2026-03-30"]
 
-    def test_it_costs_by_what_changed(
+    def test_its_cost_depends_on_the_changes(
         self, world: World, turn: Callable[[], list[str] | None], django_assert_num_queries: Any
     ) -> None:
         fill(world, DAY)
@@ -243,7 +243,7 @@ class TestCommand:
             ([], "one of the arguments --day --week is required"),
         ],
     )
-    def test_it_refuses_what_there_is_not(self, world: World, arguments: list[str], message: str) -> None:
+    def test_it_refuses_unknown_arguments(self, world: World, arguments: list[str], message: str) -> None:
         with pytest.raises(CommandError, match=message):
             self.run(world, *arguments)
 
@@ -297,7 +297,7 @@ class TestRest:
         "path",
         ["2026/03/29", "2026/02/30", "2026/weeks/15", "2026/weeks/53", "2025/weeks/53", "2026/weeks/00"],
     )
-    def test_what_there_is_not_is_a_404(self, world: World, path: str) -> None:
+    def test_a_missing_digest_is_a_404(self, world: World, path: str) -> None:
         fill(world, MONDAY)
         make(world, MONDAY)
         assert self.client(world).get(f"/tenants/{world.tenant.pk}/digests/{path}").status_code == 404

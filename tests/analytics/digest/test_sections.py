@@ -58,7 +58,7 @@ class TestTotals:
         rebuild(world)
         assert make(world).document["quiet"] is is_quiet
 
-    def test_the_median_is_that_of_the_same_weekdays(self, world: World) -> None:
+    def test_the_median_is_of_the_same_weekdays(self, world: World) -> None:
         for day, requests in zip(earlier(), (50, 60, 80, 1_000), strict=True):
             put(world, day, served(day, hits=requests, misses=0, warehouseExecutionTimeMs=100))
             # Another weekday, which does not count.
@@ -129,7 +129,9 @@ class TestMovedRules:
             ((300_00, 100_00), (777_0, 222_9)),  # 2.7 points
         ],
     )
-    def test_what_is_no_move(self, world: World, before: tuple[int, int], now: tuple[int, int]) -> None:
+    def test_small_changes_are_no_move(
+        self, world: World, before: tuple[int, int], now: tuple[int, int]
+    ) -> None:
         if max(before) > 1_000:
             assert abs(z_score(now[0], sum(now), before[0], sum(before))) > 4
             before = (before[0] // 10, before[1] // 10)
@@ -316,7 +318,7 @@ def test_a_leak_names_no_user(world: World) -> None:
 
 
 class TestPublishes:
-    def test_what_a_write_cost(self, world: World) -> None:
+    def test_the_cost_of_a_write(self, world: World) -> None:
         written = at(DAY, hour=12)
         seq = TestMovedRules().write(world, "r", at=written)
         stored = {"cacheStatus": "MISS", "matchedRule": "r", "cacheKey": "k"}

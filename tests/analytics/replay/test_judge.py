@@ -118,7 +118,7 @@ def test_invalidation_errors_stay_where_a_rule_that_would_fire_requires_its_mark
     assert statuses(run(rows, deny, required, CACHE)) == ["MISS", "BLOCKED", "HIT"]
 
 
-def test_means_are_those_of_executed_rows_with_a_time_rounded_down() -> None:
+def test_means_are_of_executed_rows_with_a_time_rounded_down() -> None:
     rows = [
         read(0, warehouseExecutionTimeMs=4),
         read(20_000, warehouseExecutionTimeMs=7, cacheStatus="BYPASS"),
@@ -292,7 +292,7 @@ def test_risk_is_high_if_the_change_was_during_the_execution_and_low_if_later() 
         ({"standardizedSql": "CALL b()"}, 1),
     ],
 )
-def test_what_changes_a_table(fields: dict[str, Any], risk: int) -> None:
+def test_statements_that_change_a_table(fields: dict[str, Any], risk: int) -> None:
     change = write(200, **{"standardizedSql": "DELETE FROM `B` WHERE x", "tables": '["b"]'} | fields)
     rows = [read(0, tables='["b"]'), change, read(300, tables='["b"]')]
     assert run(rows, CACHE).counts["c"]["riskLow"] == risk
@@ -305,7 +305,7 @@ def test_refused_rows_change_nothing() -> None:
     assert run(rows, CACHE, deny).counts["c"]["riskLow"] == 0
 
 
-def test_bounds_subtract_what_must_miss() -> None:
+def test_bounds_subtract_certain_misses() -> None:
     hidden = {"standardizedSql": "SELECT ?"}
     known = [read(t, **hidden, cacheKey="k", queryHash=f"h{t}") for t in (0, 1000, 2000)]
     opened = [read(t, **hidden) for t in (500, 11_000)]

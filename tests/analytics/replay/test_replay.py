@@ -321,7 +321,7 @@ def test_a_replay_without_any_data_counts_nothing(connection: duckdb.DuckDBPyCon
     assert (result["calibration"]["share"], result["calibration"]["grade"]) == (None, "poor")
 
 
-def test_the_cost_of_publishing_is_what_a_cold_cache_misses(
+def test_the_cost_of_publishing_is_the_misses_of_a_cold_cache(
     connection: duckdb.DuckDBPyConnection, tmp_path: Path
 ) -> None:
     hour = DAY_MS // 24

@@ -229,7 +229,7 @@ def test_a_cancelled_run_does_not_start(tenant: UUID) -> None:
     assert {event.tenant_id for event in events} == {tenant}
 
 
-def test_a_run_whose_worker_is_gone_is_failed(tenant: UUID) -> None:
+def test_a_run_without_its_worker_has_failed(tenant: UUID) -> None:
     run = queue(tenant)
     ReplayRun.objects.update(state=ReplayRun.State.RUNNING)
     with lock_of_another_worker(tenant):
@@ -239,7 +239,7 @@ def test_a_run_whose_worker_is_gone_is_failed(tenant: UUID) -> None:
     assert state(run) == ("failed", "The worker ended before the replay did. Request it again.")
 
 
-def test_a_run_whose_worker_is_killed_is_failed_and_can_be_requested_again(
+def test_a_run_of_a_killed_worker_has_failed_and_can_be_requested_again(
     tenant: UUID, object_store: Path
 ) -> None:
     run = queue(tenant)
@@ -308,7 +308,7 @@ def test_a_day_that_is_rebuilt_while_it_is_read_is_read_as_it_was(tenant: UUID, 
     assert queue(tenant).pk != run.pk
 
 
-def test_two_runs_whose_input_became_the_same_are_one(tenant: UUID) -> None:
+def test_two_runs_with_the_same_input_are_one(tenant: UUID) -> None:
     first = queue(tenant)
     put_log(tenant, "b", (121, "HIT"))
     second = queue(tenant)
@@ -549,6 +549,6 @@ def test_the_command_says_where_the_log_differs(tenant: UUID) -> None:
         (("--rules", __file__), "Cannot read"),
     ],
 )
-def test_the_command_says_what_is_wrong(tenant: UUID, arguments: tuple[str, ...], message: str) -> None:
+def test_the_command_explains_errors(tenant: UUID, arguments: tuple[str, ...], message: str) -> None:
     with pytest.raises(CommandError, match=message):
         replay_command(tenant, *arguments)

@@ -222,7 +222,7 @@ def test_recommendations_are_drafted_accepted_and_dismissed(
     restore_ruleset(tenant_id=UUID(demo.tenant), seq=seq, actor=demo.owner.email)
 
 
-def test_a_number_of_a_digest_is_what_its_sql_gives(
+def test_a_number_of_a_digest_is_the_result_of_its_sql(
     demo: Demo, home: str, open_as: Callable[..., Any]
 ) -> None:
     call_command("digest", "--tenant", demo.tenant, "--day", demo.last_day.isoformat())

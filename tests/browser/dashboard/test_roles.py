@@ -41,7 +41,7 @@ OFFERED = {
 
 
 @pytest.mark.parametrize("role", OFFERED)
-def test_a_role_is_offered_what_it_may_do(
+def test_a_role_is_offered_only_its_actions(
     role: str, demo: Demo, home: str, open_as: Callable[..., Any]
 ) -> None:
     pages, changes = OFFERED[role]

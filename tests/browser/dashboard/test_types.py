@@ -44,7 +44,7 @@ def modules(tmp_path: Path) -> Path:
 
 
 @pytest.mark.typescript
-def test_every_module_fits_the_contract_and_what_does_not_is_found(modules: Path) -> None:
+def test_every_module_fits_the_contract_and_a_misfit_is_found(modules: Path) -> None:
     (modules / "wrong.js").write_text(
         'import { call } from "./api.js";\n'
         'call("GET /users/{email}/secrets", { email: "me" });\n'

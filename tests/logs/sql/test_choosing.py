@@ -114,7 +114,7 @@ def test_the_staffs_choice_and_the_bytes_decide(
     )
 
 
-def test_what_is_too_large_and_not_translated_is_refused_by_name(
+def test_a_large_untranslated_statement_is_refused_by_name(
     engine: LocalEngine, spark: Spark, log: LogSource
 ) -> None:
     source = replace(log, engine="auto")
@@ -131,7 +131,7 @@ def test_what_is_too_large_and_not_translated_is_refused_by_name(
         ("SELECT * FROM (SELECT day FROM proxy_logs) t(x, y)", "has 1 columns available but 2 columns"),
     ],
 )
-def test_a_wrong_statement_over_much_is_told_what_is_wrong(
+def test_a_wrong_statement_over_many_rows_names_its_error(
     engine: LocalEngine, spark: Spark, log: LogSource, statement: str, message: str
 ) -> None:
     with pytest.raises(QueryFailed, match=message):
@@ -151,9 +151,7 @@ def test_the_time_of_the_translation_counts(engine: LocalEngine, spark: Any, log
     assert chosen.execute(source=source, statement="SELECT 1", limits=LIMITS).elapsed_ms >= 1500
 
 
-def test_what_the_guard_refuses_never_reaches_spark(
-    engine: LocalEngine, spark: Spark, log: LogSource
-) -> None:
+def test_refused_statements_never_reach_spark(engine: LocalEngine, spark: Spark, log: LogSource) -> None:
     source = replace(log, engine="spark")
     for statement in REFUSED:
         with pytest.raises(QueryRejected):
@@ -162,14 +160,14 @@ def test_what_the_guard_refuses_never_reaches_spark(
 
 
 @pytest.mark.parametrize("statement", [*STATEMENTS, *OVERFLOWS])
-def test_what_is_known_is_translated(engine: LocalEngine, log: LogSource, statement: str) -> None:
+def test_known_constructs_are_translated(engine: LocalEngine, log: LogSource, statement: str) -> None:
     plan = engine.translate(source=log, statement=statement, limits=LIMITS)
     assert isinstance(plan, Translated), plan
     # No name of the statement is in the text.
     assert "proxy_logs p" not in plan.sql
 
 
-def test_what_is_generated_is_translated(engine: LocalEngine, log: LogSource) -> None:
+def test_generated_statements_are_translated(engine: LocalEngine, log: LogSource) -> None:
     for seed in range(60):
         statement = generate(random.Random(seed))  # noqa: S311 - repeatable
         assert isinstance(engine.translate(source=log, statement=statement, limits=LIMITS), Translated), (
@@ -208,7 +206,7 @@ def test_what_is_generated_is_translated(engine: LocalEngine, log: LogSource) ->
         ("SELECT statusCode + count(*) AS d FROM proxy_logs GROUP BY ALL", "GROUP BY ALL"),
     ],
 )
-def test_what_is_not_known_is_not_translated(
+def test_unknown_constructs_are_not_translated(
     engine: LocalEngine, log: LogSource, statement: str, what: str
 ) -> None:
     plan = engine.translate(source=log, statement=statement, limits=LIMITS)

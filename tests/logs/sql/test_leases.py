@@ -96,7 +96,7 @@ class TestLeases:
         ],
         ids=["tenant", "folder", "device", "inode", "limits", "no folder"],
     )
-    def test_nobody_else_gets_it(self, leases: Leases, other: LeaseKey | None) -> None:
+    def test_another_key_does_not_get_it(self, leases: Leases, other: LeaseKey | None) -> None:
         leases.give_back(_lease(_key())[0])
         assert leases.take(other) is None
 
@@ -260,7 +260,7 @@ class TestEngine:
         assert leasing.leased_pids() == []
         assert _run(leasing, log, COUNT) == [(6,)]
 
-    def test_a_process_whose_priority_was_lowered_ends(
+    def test_a_process_with_lowered_priority_ends(
         self, leasing: LocalEngine, log: LogSource, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("logs.sql.priority._LOW_PRIORITY_SECONDS", 0.0)
@@ -274,7 +274,7 @@ class TestEngine:
         assert _run(leasing, log, COUNT) == [(6,)]
         assert leasing.leased_pids() != [pid]
 
-    def test_a_replaced_folder_is_read_anew(
+    def test_a_replaced_folder_is_read_again(
         self, leasing: LocalEngine, log: LogSource, tmp_path: Path
     ) -> None:
         _run(leasing, log, COUNT)

@@ -31,7 +31,7 @@ def test_every_column_is_listed() -> None:
     assert all(f"| `{column.name}` | {column.type} |" in _text for column in COLUMNS)
 
 
-def test_the_limits_are_those_of_the_code() -> None:
+def test_the_limits_match_the_code() -> None:
     limits = Limits()
     assert f"| {limits.seconds:g} s | `query_timeout`" in _text
     assert f"| rows | {limits.max_rows:,} |" in _text

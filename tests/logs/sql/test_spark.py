@@ -111,9 +111,7 @@ def test_spark_answers_as_duckdb_does(both: ChoosingEngine, log: LogSource, stat
     assert answer(both, log, statement) == ("spark", *expected[1:])
 
 
-def test_what_the_guard_allows_answers_alike(
-    engine: LocalEngine, both: ChoosingEngine, log: LogSource
-) -> None:
+def test_allowed_statements_answer_alike(engine: LocalEngine, both: ChoosingEngine, log: LogSource) -> None:
     compared = 0
     for allowed in ALLOWED:
         # Which row is left is not said.
@@ -154,7 +152,7 @@ def test_queries_of_the_benchmark_answer_alike(both: ChoosingEngine, log: LogSou
 
 @pytest.mark.apache
 @pytest.mark.parametrize("statement", OVERFLOWS)
-def test_what_does_not_fit_is_an_error(both: ChoosingEngine, log: LogSource, statement: str) -> None:
+def test_a_value_out_of_range_is_an_error(both: ChoosingEngine, log: LogSource, statement: str) -> None:
     for engine in ("duckdb", "spark"):
         with pytest.raises(QueryFailed):
             answer(both, replace(log, engine=engine), statement)
@@ -197,7 +195,7 @@ def test_a_cancelled_query_ends(both: ChoosingEngine, log: LogSource) -> None:
         both.execute(source=log, statement=_BOMB, limits=LIMITS, cancellation=cancellation)
 
 
-def test_what_is_not_translated_runs_on_duckdb_unless_it_is_too_large(
+def test_untranslated_statements_run_on_duckdb_unless_they_are_too_large(
     engine: LocalEngine, spark: Any, log: LogSource
 ) -> None:
     statement = "SELECT hash(day) FROM proxy_logs WHERE day = '2025-01-20' LIMIT 1"

@@ -30,10 +30,12 @@ class TestHistory:
         assert "created it" in page_text(staff, to("tenant-history", tenant), kind="config")
 
     @pytest.mark.parametrize("query", [{"to": "9"}, {"cursor": "x"}])
-    def test_what_there_is_not(self, staff: Client, tenant: Tenant, query: dict[str, str]) -> None:
+    def test_a_missing_revision_or_cursor_is_an_error(
+        self, staff: Client, tenant: Tenant, query: dict[str, str]
+    ) -> None:
         assert staff.get(to("tenant-history", tenant), query).status_code in {400, 404}
 
-    def test_restoring_shows_what_it_does_and_does_it(self, staff: Client, tenant: Tenant) -> None:
+    def test_a_restore_shows_its_effect_first(self, staff: Client, tenant: Tenant) -> None:
         address = to("tenant-restore", tenant, kind="rules", seq=0)
         html = staff.get(address).content.decode()
         shown = text_of(html)

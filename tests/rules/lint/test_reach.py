@@ -94,7 +94,7 @@ def test_a_candidate_is_compared_once_if_it_has_the_rarest_terms(
     assert set(found) & {1} == incomplete
 
 
-def test_the_search_goes_on_behind_a_candidate_that_it_knows() -> None:
+def test_the_search_continues_after_a_known_candidate() -> None:
     first: dict[str, Any] = {"host": "x", "tables": {"containsAny": ["a", "b"]}}
     wide: dict[str, Any] = {"tables": {"containsAll": ["b", "c"]}}
     narrow: dict[str, Any] = {"host": "y", "tables": {"containsAll": ["a", "b", "c"]}}

@@ -253,7 +253,7 @@ def test_one_finding_more_than_allowed_is_counted() -> None:
     assert more.message == "Only the first 1,000 of 1,001 errors are listed."
 
 
-def test_the_meaning_of_a_rule_whose_conditions_are_not_an_object_is_not_looked_at() -> None:
+def test_a_rule_with_conditions_of_a_wrong_type_has_no_meaning_checks() -> None:
     assert find_codes(rule_with([])) == ["wrong-type"]
 
 

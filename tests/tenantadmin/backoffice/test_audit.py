@@ -79,7 +79,7 @@ def keys(*rows: Any) -> list[tuple[str, int]]:
     return [(names[type(row)], row.pk) for row in rows]
 
 
-def test_who_gets_it(staff: Client, world: factories.World) -> None:
+def test_access_to_the_page(staff: Client, world: factories.World) -> None:
     require_roles({"audit": AUDIT}, {}, world, staff)
     assert not Event.objects.filter(kind="staff.acted").exists()
 
@@ -94,7 +94,7 @@ class TestTimeline:
         ]
         assert found() == keys(*reversed(rows))
 
-    def test_of_one_moment_the_order_is_fixed(self, db: None) -> None:
+    def test_equal_times_are_ordered_by_source(self, db: None) -> None:
         revision, read, query, event = make_revision(), make_read(), make_query(), make_event()
         assert found() == keys(event, query, read, revision)
 
@@ -202,7 +202,7 @@ class TestFilters:
             ({"account": "Acme"}, "Give the id of the account."),
         ],
     )
-    def test_what_is_wrong_is_said(
+    def test_errors_are_shown(
         self, staff: Client, world: factories.World, query: dict[str, str], said: str
     ) -> None:
         assert said in page_text(staff, AUDIT, status=400, **query)
@@ -234,7 +234,7 @@ class TestPage:
         assert "The function 'pg_sleep' is not allowed." in text
         assert len(text) < 4000
 
-    def test_each_row_leads_to_what_it_is_made_of(self, staff: Client, world: factories.World) -> None:
+    def test_each_row_links_to_its_source(self, staff: Client, world: factories.World) -> None:
         event = make_event(
             kind=EventKind.MEMBERSHIP_CHANGED, before={"role": "member"}, after={"role": "owner"}
         )
@@ -345,7 +345,9 @@ class TestViews:
 
 
 class TestFile:
-    def test_it_has_what_fits_and_leaves_an_event(self, staff: Client, world: factories.World) -> None:
+    def test_the_file_has_the_filtered_rows_and_leaves_an_event(
+        self, staff: Client, world: factories.World
+    ) -> None:
         make_query(tenant_id=world.tenant.pk, statement="=cmd()", message="-1", outcome="query_failed")
         make_event()
         answer = staff.get(AUDIT, {"format": "csv", "kind": "queries"})

@@ -51,7 +51,7 @@ class TestHome:
         for name in ("tenant", "tenant-builds", "tenant-history"):
             assert f'href="{to(name, tenant)}' in html
 
-    def test_what_was_mended_is_left_out(self, staff: Client, tenant: Tenant) -> None:
+    def test_repaired_failures_are_left_out(self, staff: Client, tenant: Tenant) -> None:
         at = now() - dt.timedelta(hours=1)
         for number, (period, state) in enumerate(
             [
@@ -89,7 +89,7 @@ class TestHome:
         assert "1 minutes ago" in shown
         assert "2 minutes ago" not in shown
 
-    def test_deleted_tenants_need_nobody(self, staff: Client, tenant: Tenant) -> None:
+    def test_deleted_tenants_are_left_out(self, staff: Client, tenant: Tenant) -> None:
         for tenant_id in (tenant.pk, uuid4()):
             TenantHealth.objects.create(
                 tenant_id=tenant_id,
@@ -122,7 +122,7 @@ class TestHome:
         TenantHealth.objects.create(tenant_id=other.pk, drop=0.019, requests_7=1000, **common)
         assert "No tenant's hit rate fell" in page_text(staff, "/admin/")
 
-    def test_what_nobody_owns_is_loaded_behind(self, staff: Client, world: factories.World) -> None:
+    def test_rows_without_owner_load_in_a_second_request(self, staff: Client, world: factories.World) -> None:
         assert "Every tenant and every account has an owner." in text_of(
             staff.get("/admin/", {"part": "without-owner"}).content.decode()
         )

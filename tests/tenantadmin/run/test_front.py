@@ -162,7 +162,7 @@ class TestBodies:
 
 
 class TestEnvironment:
-    def test_it_says_what_the_request_says(self) -> None:
+    def test_the_environ_has_the_fields_of_the_request(self) -> None:
         environ = make_environ(
             scope(
                 (b"host", b"example.com"),
@@ -214,7 +214,7 @@ class TestThreads:
 
         assert asyncio.run(run()) == (1, 2)
 
-    def test_an_error_is_raised_where_the_result_is_awaited_and_the_thread_goes_on(self) -> None:
+    def test_an_error_is_raised_to_the_awaiter_and_the_thread_keeps_working(self) -> None:
         async def run() -> int:
             threads = Threads(1)
             with pytest.raises(SystemExit):

@@ -93,7 +93,7 @@ def test_the_state_of_the_service() -> None:
 
 
 @pytest.mark.django_db
-def test_the_age_of_beat_is_that_of_its_last_job() -> None:
+def test_the_age_of_beat_is_the_age_of_its_last_job() -> None:
     app.conf.task_always_eager = True
     queue_builds()
     app.conf.task_always_eager = False

@@ -199,7 +199,7 @@ def test_an_address_of_another_machine_is_refused() -> None:
         check_is_free(Address("192.0.2.1", 8000))
 
 
-def test_the_tour_uses_what_is_printed_for_it(tmp_path: Path) -> None:
+def test_the_tour_uses_the_printed_variables(tmp_path: Path) -> None:
     """And names no day of its own: on any other the demo would have no data there."""
     tour = (Path(__file__).parents[3] / "docs/tour.md").read_text()
     commands = re.findall(r"^\$ (.*(?:\n    .*)*)", tour, re.MULTILINE)

@@ -112,7 +112,7 @@ class TestPublishing:
             ({"replacing": "0" * 32}, 409, "Other terms were published in the meantime."),
         ],
     )
-    def test_what_is_refused_changes_nothing(
+    def test_a_refused_form_changes_nothing(
         self, staff: Client, changes: dict[str, str], status: int, said: str
     ) -> None:
         publish(FIRST, actor="x@example.org")
@@ -161,7 +161,7 @@ class TestPreview:
         assert answer.status_code == 200
         return text_of(answer.content.decode())
 
-    def test_it_counts_who_is_asked_again(self, staff: Client) -> None:
+    def test_it_counts_users_asked_again(self, staff: Client) -> None:
         publish(FIRST, actor="x@example.org")
         User.objects.update(is_active=False)
         User.objects.filter(email="admin@example.org").update(is_active=True)
@@ -199,7 +199,7 @@ class TestPreview:
 
 
 class TestWhoAcknowledged:
-    def test_users_are_grouped_by_what_they_acknowledged_last(self, staff: Client) -> None:
+    def test_users_are_grouped_by_their_last_acknowledged_text(self, staff: Client) -> None:
         publish(FIRST, actor="x@example.org")
         publish(SECOND, actor="y@example.org")
         acknowledged("new@example.org", SECOND)
@@ -213,7 +213,7 @@ class TestWhoAcknowledged:
         assert "old@example.org 2026" not in listed
         assert "admin@example.org -" in show(staff, text="never")
 
-    def test_the_list_goes_on_behind_the_last_row(
+    def test_the_next_page_starts_after_the_last_row(
         self, staff: Client, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(terms_page, "PAGE", 2)

@@ -208,7 +208,7 @@ def test_json_text() -> None:
     ]
 
 
-def test_what_is_not_json_is_an_error() -> None:
+def test_a_value_that_is_not_json_is_an_error() -> None:
     with pytest.raises(TypeError, match="JSON has no type for object"):
         dump_json({"a": object()})
     with pytest.raises(UnicodeEncodeError):

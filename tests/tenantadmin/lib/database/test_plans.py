@@ -62,7 +62,7 @@ def test_the_history_of_all_documents_is_planned_for_its_reader(
 
 
 @pytest.mark.parametrize("model", our_models(), ids=lambda model: model._meta.label)
-def test_lists_of_staff_are_planned_for_what_is_searched(
+def test_lists_of_staff_are_planned_for_the_searched_value(
     client: Client, world: factories.World, model: type[Model]
 ) -> None:
     client.force_login(world.platform_admin)

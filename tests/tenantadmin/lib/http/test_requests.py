@@ -28,7 +28,7 @@ from tests.operations import routes
         ("", False),
     ],
 )
-def test_gzip_is_used_for_who_takes_it(accepted: str, *, takes: bool) -> None:
+def test_gzip_is_used_if_the_client_accepts_it(accepted: str, *, takes: bool) -> None:
     request: Any = SimpleNamespace(headers={"Accept-Encoding": accepted})
     assert accepts_gzip(request) is takes
 
@@ -95,7 +95,7 @@ def test_query_answers_are_compressed_but_for_parquet(world: factories.World, ac
         assert gzip.decompress(sent) == whole
 
 
-def test_what_has_a_strong_tag_is_not_compressed(world: factories.World) -> None:
+def test_an_answer_with_a_strong_etag_is_not_compressed(world: factories.World) -> None:
     client = ApiClient(factories.sign_in(world.owner))
     answer = client.get(f"/config/tenants/{world.tenant.pk}/rules", **{"Accept-Encoding": "gzip"})
     assert "Content-Encoding" not in answer

@@ -54,9 +54,7 @@ def test_servers_that_answer_are_not_reported(settings: Any) -> None:
     assert found() == {}
 
 
-def test_a_deployment_check_names_what_cannot_be_reached(
-    settings: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_deployment_check_names_unreachable_servers(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION"):
         monkeypatch.setenv(name, "x")
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")

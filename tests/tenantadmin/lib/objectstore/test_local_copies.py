@@ -161,7 +161,7 @@ def test_copies_of_half_a_minute_stay_on_a_full_disk(tmp_path: Path, monkeypatch
     assert sorted(path.name for path in (tmp_path / "cache").iterdir()) == ["a", "c", "e"]
 
 
-def test_a_full_disk_whose_copies_are_all_in_use_is_an_error_that_says_so(
+def test_a_full_disk_with_all_copies_in_use_is_a_clear_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copies = LocalCopies(tmp_path / "cache", max_bytes=1000)

@@ -340,7 +340,7 @@ def test_a_body_that_is_cut_off_raises_a_store_error(
         assert read_object(store, "a") == b"x" * 300_000
 
 
-def test_the_credentials_are_those_that_boto3_finds(
+def test_boto3_finds_the_credentials(
     s3_url: str,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

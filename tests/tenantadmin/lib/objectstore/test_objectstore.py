@@ -172,7 +172,7 @@ def test_read_all_reads_the_wanted_objects_sorted_by_key(store: ObjectStore) -> 
     assert list(store.read_all("none/", lambda _: True)) == []
 
 
-def test_read_all_skips_an_object_that_is_deleted_meanwhile(
+def test_read_all_skips_an_object_that_is_deleted_during_the_read(
     store: ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batch, "BATCH_OBJECTS", 50)
