@@ -47,7 +47,8 @@ changed AS (
 ),
 hits AS (
     SELECT
-        row_number() OVER () AS hit, timestamp AS servedAt, timestamp - 1000 * cacheAgeSeconds AS bornAt,
+        row_number() OVER () AS hit, timestamp AS servedAt,
+        timestamp - 1000 * cacheAgeSeconds::BIGINT AS bornAt,
         matchedRule, logId, list_distinct({tables_sql("tables")}) AS names
     FROM proxy_logs
     WHERE day BETWEEN '{{first}}' AND '{{last}}' AND cacheStatus = 'HIT' AND cacheAgeSeconds IS NOT NULL

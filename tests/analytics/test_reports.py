@@ -129,6 +129,16 @@ class TestStale:
         ]
         assert (body["from"], body["to"]) == (str(DAY), str(DAY))
 
+    @pytest.mark.parametrize("age", [2_147_484, 2_592_000, 2**31 - 1])
+    def test_an_age_may_be_as_large_as_its_column(self, world: World, age: int) -> None:
+        put(
+            world,
+            self.change(49_000, '["s.a"]', "UPDATE s.a SET x = ?"),
+            self.hit(60_000, age, '["s.a"]', logId="old"),
+        )
+        body = self.report(world)
+        assert (body["hits"], body["atRisk"]) == (1, 1)
+
     @pytest.mark.parametrize(
         ("sql", "tables", "stale"),
         [
