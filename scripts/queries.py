@@ -22,7 +22,7 @@ def render(page: str) -> str:
     Raises:
         KeyError: the page names a query that does not exist.
     """
-    return BLOCK.sub(lambda block: f"-- {block[1]}\n{QUERIES[block[1]].sql}\n", page)
+    return BLOCK.sub(lambda block: f"-- {block[1]}\n{QUERIES[block[1]].text}\n", page)
 
 
 if __name__ == "__main__":

@@ -16,8 +16,9 @@ from rest_framework.response import Response
 from accounts.access.resources import require_tenant_owner
 from accounts.api.oauth import NO_STORE
 from accounts.viewsets import AppViewSet
-from analytics.digest.model_text import list_exchanges
+from analytics.digest.model_text import ModelExchangeDocument, list_exchanges
 from analytics.digest.preferences import (
+    DigestPreferenceDocument,
     InvalidUnsubscribeLink,
     Subscription,
     list_preferences,
@@ -25,19 +26,20 @@ from analytics.digest.preferences import (
     set_preference,
     unsubscribe,
 )
-from analytics.digest.stored import FORMS, JSON, digest_as_json, etag_of, read_digest, render_digest
-from analytics.serializers.digests import (
+from analytics.digest.stored import (
+    FORMS,
+    JSON,
     DigestDocument,
-    DigestPreference,
-    DigestPreferenceBody,
-    DigestPreferences,
-    ModelExchanges,
-    UnsubscribeBody,
-    UnsubscribeParameters,
+    digest_document,
+    etag_of,
+    read_digest,
+    render_digest,
 )
+from analytics.serializers.digests import DigestPreferenceBody, UnsubscribeBody, UnsubscribeParameters
 from logs.parameters import DAY, MONTH, YEAR
+from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.http.etags import not_modified
-from tenantadmin.lib.http.hal import links
+from tenantadmin.lib.http.hal import ItemList, links
 from tenantadmin.lib.http.negotiation import preferred_media_type
 from tenantadmin.lib.http.parameters import ETAG, IF_NONE_MATCH
 from tenantadmin.lib.http.parsers import StrictFormParser, StrictJsonParser
@@ -68,6 +70,14 @@ _PAGE_HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; "
     "frame-ancestors 'none'; base-uri 'none'",
 }
+
+
+class DigestPreferences(ItemList):
+    digests: list[DigestPreferenceDocument]
+
+
+class ModelExchanges(JsonStruct):
+    exchanges: list[ModelExchangeDocument]
 
 
 class DigestViewSet(AppViewSet):
@@ -109,7 +119,7 @@ class DigestViewSet(AppViewSet):
     def list_model_exchanges(self, request: Request, tenant: UUID) -> Response:
         """The newest 100. A tenant opts in by the label `llm` = `on`."""
         require_tenant_owner(self.principal, tenant)
-        return Response({"exchanges": list_exchanges(tenant)})
+        return Response(ModelExchanges(exchanges=list_exchanges(tenant)))
 
     def _answer(self, tenant: UUID, period: str) -> Response | HttpResponse:
         media_type = preferred_media_type(self.request.headers.get("Accept", ""), (JSON, *FORMS))
@@ -120,7 +130,7 @@ class DigestViewSet(AppViewSet):
             unchanged["Vary"] = "Accept"
             return unchanged
         if media_type == JSON:
-            return Response(digest_as_json(digest), headers=headers)
+            return Response(digest_document(digest), headers=headers)
         return HttpResponse(
             render_digest(digest, media_type), content_type=f"{media_type}; charset=utf-8", headers=headers
         )
@@ -139,12 +149,12 @@ class DigestMailViewSet(AppViewSet):
             parent=reverse("user", kwargs={"email": email}),
             items=(),
         )
-        return Response({"_links": own_links, "digests": list_preferences(email)})
+        return Response(DigestPreferences(links=own_links, digests=list_preferences(email)))
 
     @operation(
         summary="Choose which digests of a tenant the user gets by mail",
         body=DigestPreferenceBody,
-        responses={200: DigestPreference},
+        responses={200: DigestPreferenceDocument},
     )
     def set_digest_preference(self, request: Request, email: str, tenant: UUID) -> Response:
         """`daily`, `weekly` or `off`. Each mail has a link that sets it to `off`."""

@@ -10,11 +10,12 @@ from rest_framework.response import Response
 from accounts.access.scopes import Scope
 from accounts.viewsets import AppViewSet, require_tenant_scope
 from analytics.models import Kind
-from analytics.published.queries import QUERIES
-from analytics.published.verify import DocumentKey, verify_document
-from analytics.serializers.published import PublishedQueries, VerificationAnswer, VerificationBody
+from analytics.published.queries import QUERIES, PublishedQuery
+from analytics.published.verify import DocumentKey, Verification, verify_document
+from analytics.serializers.published import VerificationBody
 from logs.audit import Reader
 from tenantadmin.lib.core.addresses import client_address
+from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.http.schema import refusal
 from tenantadmin.lib.http.viewsets import operation
 from tenantadmin.lib.objectstore import default_store
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from rest_framework.request import Request
+
+
+class PublishedQueries(JsonStruct):
+    queries: list[PublishedQuery]
 
 
 class PublishedQueryViewSet(AppViewSet):
@@ -36,7 +41,7 @@ class PublishedQueryViewSet(AppViewSet):
     )
     def list_published_queries(self, request: Request) -> Response:
         """Each query gives fields of a document, or the elements of one of its arrays."""
-        return Response({"queries": [query.as_json() for query in QUERIES.values()]})
+        return Response(PublishedQueries(queries=list(QUERIES.values())))
 
 
 class VerificationViewSet(AppViewSet):
@@ -48,7 +53,7 @@ class VerificationViewSet(AppViewSet):
         summary="Compare a document with the published queries",
         body=VerificationBody,
         responses={
-            200: VerificationAnswer,
+            200: Verification,
             409: refusal(409, "The document was built again during both attempts: retry in a minute."),
         },
         examples=[
@@ -65,4 +70,4 @@ class VerificationViewSet(AppViewSet):
         if key.is_about_users:
             require_tenant_scope(self.principal, tenant_id=tenant, scope=Scope.ANALYTICS_USERS)
         reader = Reader(self.principal.email, client_address(request))
-        return Response(verify_document(default_store(), key=key, reader=reader).as_json())
+        return Response(verify_document(default_store(), key=key, reader=reader))

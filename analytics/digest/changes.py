@@ -27,7 +27,7 @@ class RulesWrite:
 
     def as_name(self, name_id: str) -> Name:
         text = f"revision {self.seq} of {format_minute(self.at)}"
-        return Name(name_id, NameKind.REVISION, text, self.href)
+        return Name(id=name_id, kind=NameKind.REVISION, value=text, href=self.href)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def find_coincidence(
         ]
     )
     if marker is not None and (write is None or marker.at > write.at):
-        name = Name(f"{prefix}-marker", NameKind.TIME, format_minute(marker.at))
+        name = Name(id=f"{prefix}-marker", kind=NameKind.TIME, value=format_minute(marker.at), href=None)
         mechanism = "a marker ends all older results of its rule"
         return (
             f"Coincides with an invalidation marker made by hand at {{{name.id}}}: {mechanism}.",

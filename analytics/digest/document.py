@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+import datetime as dt
+from typing import TYPE_CHECKING, Annotated, Final
 
+from msgspec import Meta
+
+from analytics.digest.facts import Fact, Name
+from analytics.digest.periods import DigestKind
 from analytics.digest.sections.errors import errors_section
 from analytics.digest.sections.leaks import leaks_section
 from analytics.digest.sections.moved import moved_section
@@ -12,6 +17,7 @@ from analytics.digest.sections.recommendations import recommendations_section
 from analytics.digest.sections.stale import stale_section
 from analytics.digest.sections.statements import statements_section
 from analytics.digest.sections.totals import quiet_section, totals_section
+from tenantadmin.lib.core.structs import JsonStruct
 
 if TYPE_CHECKING:
     from analytics.digest.changes import Changes
@@ -23,12 +29,32 @@ if TYPE_CHECKING:
 DIGEST_VERSION: Final = 2
 
 
-def digest_document(log: DigestLog, period: DigestPeriod, changes: Changes) -> dict[str, Any]:
-    """Return ``{kind, period, from, to, quiet, facts, names, sections}`` of a period that has entries.
+class SectionText(JsonStruct):
+    id: str
+    heading: str
+    text: Annotated[str, Meta(description="Sentences, one per line, with `{id}` for each fact and name.")]
 
-    Each section is ``{id, heading, text}``. Its text has ``{id}`` in place of each fact and name. A quiet
-    period has one section with one sentence.
-    """
+
+class DigestHead(JsonStruct):
+    """A digest without its texts."""
+
+    kind: DigestKind
+    period: Annotated[str, Meta(description="`2026-03-01`, or `2026-W09`.")]
+    from_: dt.date
+    to: dt.date
+    quiet: Annotated[bool, Meta(description="Nothing was unusual: one section of one sentence.")]
+    facts: list[Fact]
+    names: list[Name]
+
+
+class StoredDigest(DigestHead):
+    """A digest as it is stored. The texts of its sections are templates."""
+
+    sections: list[SectionText]
+
+
+def make_document(log: DigestLog, period: DigestPeriod, changes: Changes) -> StoredDigest:
+    """Return the digest of a period that has entries. A quiet period has one section with one sentence."""
     candidates = (
         moved_section(log, period, changes),
         statements_section(log, period),
@@ -43,15 +69,15 @@ def digest_document(log: DigestLog, period: DigestPeriod, changes: Changes) -> d
     # A recommendation may stay open for weeks, so it does not make a period remarkable.
     if not quiet and (recommended := recommendations_section(changes)):
         sections.append(recommended)
-    return {
-        "kind": period.kind,
-        "period": period.name,
-        "from": period.first.isoformat(),
-        "to": period.last.isoformat(),
-        "quiet": quiet is not None,
-        "facts": [fact.as_json() for section in sections for fact in section.facts],
-        "names": [name.as_json() for section in sections for name in section.names],
-        "sections": [
-            {"id": section.id, "heading": section.heading, "text": section.text} for section in sections
+    return StoredDigest(
+        kind=period.kind,
+        period=period.name,
+        from_=period.first,
+        to=period.last,
+        quiet=quiet is not None,
+        facts=[fact for section in sections for fact in section.facts],
+        names=[name for section in sections for name in section.names],
+        sections=[
+            SectionText(id=section.id, heading=section.heading, text=section.text) for section in sections
         ],
-    }
+    )

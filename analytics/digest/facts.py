@@ -5,7 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+from msgspec import Meta
+
+from tenantadmin.lib.core.structs import JsonStruct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -42,30 +46,26 @@ class FactQuery:
     sql: str
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """A number, and the SQL that returned it."""
+class Fact(JsonStruct):
+    """A number of a digest."""
 
-    id: str
-    value: int | float | None
+    component = "DigestFact"
+
+    id: Annotated[str, Meta(description="Texts refer to it as `{id}`.")]
+    value: float | None
     unit: Unit
-    sql: str
-
-    def as_json(self) -> dict[str, Any]:
-        return {"id": self.id, "value": self.value, "unit": self.unit.value, "sql": self.sql}
+    sql: Annotated[str, Meta(description="The statement over `proxy_logs` that gives the value.")]
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
-    """Something in a text that is not a number from the log, such as a rule or a time."""
+class Name(JsonStruct):
+    """Something that a text refers to and that is not measured."""
 
-    id: str
+    component = "DigestName"
+
+    id: Annotated[str, Meta(description="Texts refer to it as `{id}`.")]
     kind: NameKind
     value: str
-    href: str | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        return {"id": self.id, "kind": self.kind.value, "value": self.value, "href": self.href}
+    href: Annotated[str | None, Meta(description="Where to read more.")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import logging
 from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 from django.db import transaction
 from django.db.models import Q
 from django.urls import reverse
@@ -17,7 +18,7 @@ from django.urls import reverse
 from accounts.models import Revision
 from accounts.models.history import RevisionAction, RevisionKind
 from analytics.digest.changes import Changes, HandMarker, OpenRecommendation, RulesWrite
-from analytics.digest.document import DIGEST_VERSION, digest_document
+from analytics.digest.document import DIGEST_VERSION, make_document
 from analytics.digest.mailing import queue_mails
 from analytics.digest.model_text import rewrite_texts
 from analytics.digest.periods import LOOK_BACK_DAYS, DigestPeriod, days_before
@@ -120,7 +121,7 @@ def make_digest(
         if stored is not None and stored.source == source:
             return stored
         with open_log(store, days) as log:
-            document = digest_document(log, period, _read_changes(tenant, period))
+            document = msgspec.to_builtins(make_document(log, period, _read_changes(tenant, period)))
         rewritten = rewrite_texts(tenant, document)
         return _save(stored, tenant=tenant, period=period, source=source, document=document, texts=rewritten)
 

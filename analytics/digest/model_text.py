@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from django.conf import settings
+from msgspec import Meta
 
 from accounts.models import TenantConfig
 from analytics.digest.language_model import (
@@ -17,7 +18,8 @@ from analytics.digest.language_model import (
 )
 from analytics.digest.rewriting import RewriteRefused, check_rewrite
 from analytics.models import ModelExchange
-from tenantadmin.lib.core.timestamps import format_timestamp, now
+from tenantadmin.lib.core.structs import JsonStruct, one_of
+from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,6 +32,19 @@ LABEL: Final = "llm"
 ON: Final = "on"
 #: The most exchanges in one list of the API.
 _LISTED: Final = 100
+
+
+class ModelExchangeDocument(JsonStruct):
+    """One request to the language model, and its answer."""
+
+    id: int
+    period: Annotated[str, Meta(description="Of the digest.")]
+    sent_at: Timestamp
+    address: Annotated[str, Meta(description="Where it was sent.")]
+    request: Annotated[Any, Meta(description="The whole body that was sent.")]
+    answer: str
+    outcome: Annotated[str, one_of(ModelExchange.Outcome.values)]
+    reason: Annotated[str | None, Meta(description="Why it was refused, or what failed.")]
 
 
 def rewrite_texts(tenant: UUID, document: Mapping[str, Any]) -> list[str] | None:
@@ -73,19 +88,19 @@ def rewrite_texts(tenant: UUID, document: Mapping[str, Any]) -> list[str] | None
     return texts
 
 
-def list_exchanges(tenant: UUID) -> list[dict[str, Any]]:
+def list_exchanges(tenant: UUID) -> list[ModelExchangeDocument]:
     """Return the newest exchanges with the language model for a tenant."""
     return [
-        {
-            "id": row.pk,
-            "period": row.period,
-            "sentAt": format_timestamp(row.sent_at),
-            "address": row.address,
-            "request": row.request,
-            "answer": row.answer,
-            "outcome": row.outcome,
-            "reason": row.reason or None,
-        }
+        ModelExchangeDocument(
+            id=row.pk,
+            period=row.period,
+            sent_at=format_timestamp(row.sent_at),
+            address=row.address,
+            request=row.request,
+            answer=row.answer,
+            outcome=row.outcome,
+            reason=row.reason or None,
+        )
         for row in ModelExchange.objects.filter(tenant_id=tenant)[:_LISTED]
     ]
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Final
+from typing import Final, Literal, TypeAlias
+
+DigestKind: TypeAlias = Literal["day", "week"]
 
 #: A day is compared with this many same weekdays before it, a week with this many weeks before it.
 EARLIER: Final = 4
@@ -58,8 +60,7 @@ class DigestPeriod:
         return self.first != self.last
 
     @property
-    def kind(self) -> str:
-        """``day`` or ``week``."""
+    def kind(self) -> DigestKind:
         return "week" if self.is_week else "day"
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 from uuid import UUID
 
 from django.core import signing
@@ -17,11 +17,20 @@ from accounts.models import Tenant, User
 from accounts.models.events import EventKind
 from analytics.models import DigestFrequency, DigestPreference
 from tenantadmin.lib.core.errors import BadRequest, NotFound
+from tenantadmin.lib.core.structs import JsonStruct, one_of
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
 
 _SALT: Final = "analytics.digest.unsubscribe"
+
+
+class DigestPreferenceDocument(JsonStruct):
+    """Which digests of a tenant a user gets by mail."""
+
+    tenant_id: UUID
+    tenant_name: str
+    frequency: Annotated[str, one_of(DigestFrequency.values)]
 
 
 class InvalidUnsubscribeLink(BadRequest):
@@ -39,7 +48,7 @@ class Subscription:
     tenant_name: str
 
 
-def list_preferences(email: str) -> list[dict[str, Any]]:
+def list_preferences(email: str) -> list[DigestPreferenceDocument]:
     """Return the tenants whose digests a user may get by mail, by name, with the user's choice.
 
     Raises:
@@ -48,12 +57,12 @@ def list_preferences(email: str) -> list[dict[str, Any]]:
     user = _read_user(email)
     chosen = dict(DigestPreference.objects.filter(user=user).values_list("tenant_id", "frequency"))
     return [
-        _as_json(tenant, chosen.get(tenant.pk, DigestFrequency.OFF))
+        _document(tenant, chosen.get(tenant.pk, DigestFrequency.OFF))
         for tenant in readable_tenants(user).order_by("name", "pk")
     ]
 
 
-def set_preference(*, email: str, tenant_id: UUID, frequency: str, actor: str) -> dict[str, Any]:
+def set_preference(*, email: str, tenant_id: UUID, frequency: str, actor: str) -> DigestPreferenceDocument:
     """Store the user's choice of digests of a tenant.
 
     Raises:
@@ -65,7 +74,7 @@ def set_preference(*, email: str, tenant_id: UUID, frequency: str, actor: str) -
         if tenant is None:
             raise NotFound("There is no such tenant, or you are not a member of it.")
         _write(user, tenant_id, DigestFrequency(frequency), actor=actor)
-    return _as_json(tenant, frequency)
+    return _document(tenant, frequency)
 
 
 def readable_tenants(user: User) -> QuerySet[Tenant]:
@@ -138,5 +147,5 @@ def _read_user(email: str, *, is_locked: bool = False) -> User:
     return user
 
 
-def _as_json(tenant: Tenant, frequency: str) -> dict[str, Any]:
-    return {"tenantId": str(tenant.pk), "tenantName": tenant.name, "frequency": str(frequency)}
+def _document(tenant: Tenant, frequency: str) -> DigestPreferenceDocument:
+    return DigestPreferenceDocument(tenant_id=tenant.pk, tenant_name=tenant.name, frequency=frequency)

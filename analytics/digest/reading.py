@@ -53,7 +53,7 @@ class DigestLog:
             columns = ", ".join(f"({query.sql})" for query in batch)
             values = self.connection.execute(f"SELECT {columns}").fetchone() or ()
             facts += [
-                Fact(query.id, value, query.unit, query.sql)
+                Fact(id=query.id, value=value, unit=query.unit, sql=query.sql)
                 for query, value in zip(batch, values, strict=True)
             ]
         return facts

@@ -2,25 +2,53 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final
+from uuid import UUID  # noqa: TC003  # of a struct
 
+import msgspec
 from django.urls import reverse
+from msgspec import Meta
 
 from accounts.models import Tenant
+from analytics.digest.document import DigestHead, SectionText
 from analytics.digest.rendering import as_markdown, as_text
 from analytics.models import Digest
 from tenantadmin.lib.core.errors import NotFound
 from tenantadmin.lib.core.rendering import strong_etag
-from tenantadmin.lib.core.timestamps import format_timestamp
-from tenantadmin.lib.http.hal import link
+from tenantadmin.lib.core.structs import JsonStruct
+from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp
+from tenantadmin.lib.http.hal import Link, link
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from uuid import UUID
 
 JSON: Final = "application/json"
 #: The forms of a digest besides JSON, by media type.
 FORMS: Final[Mapping[str, Callable[..., str]]] = {"text/markdown": as_markdown, "text/plain": as_text}
+
+
+class DigestLinks(JsonStruct):
+    self_: Link
+    parent: Link
+
+
+class DigestSection(SectionText):
+    template: Annotated[
+        str,
+        Meta(
+            description="The text of this service; it differs from `text` where a language model wrote that."
+        ),
+    ]
+
+
+class DigestDocument(DigestHead):
+    """What happened in a day or a week, each number with its SQL."""
+
+    links: DigestLinks = msgspec.field(name="_links")
+    tenant_id: UUID
+    rewritten: Annotated[bool, Meta(description="A language model wrote the texts.")]
+    made_at: Timestamp
+    sections: list[DigestSection]
 
 
 class DigestNotFound(NotFound):
@@ -53,7 +81,7 @@ def etag_of(digest: Digest, media_type: str) -> str:
     return digest.etag if media_type == JSON else strong_etag(digest.etag, media_type, _tenant_name(digest))
 
 
-def digest_as_json(digest: Digest) -> dict[str, Any]:
+def digest_document(digest: Digest) -> DigestDocument:
     """Return the digest as the API shows it."""
     own = {"tenant": digest.tenant_id}
     year, *rest = digest.period.split("-")
@@ -61,17 +89,18 @@ def digest_as_json(digest: Digest) -> dict[str, Any]:
         href = reverse("digest-day", kwargs={**own, "year": year, "month": rest[0], "day": rest[1]})
     else:
         href = reverse("digest-week", kwargs={**own, "year": year, "week": rest[0][1:]})
-    return {
-        "_links": {"self": link(href), "parent": link(reverse("tenant", kwargs=own))},
-        "tenantId": str(digest.tenant_id),
-        **digest.document,
-        "sections": [
-            {"id": section["id"], "heading": section["heading"], "text": text, "template": section["text"]}
+    head = msgspec.convert(digest.document, DigestHead)
+    return DigestDocument(
+        **msgspec.structs.asdict(head),
+        links=DigestLinks(self_=link(href), parent=link(reverse("tenant", kwargs=own))),
+        tenant_id=digest.tenant_id,
+        rewritten=digest.rewritten is not None,
+        made_at=format_timestamp(digest.made_at),
+        sections=[
+            DigestSection(id=section["id"], heading=section["heading"], text=text, template=section["text"])
             for section, text in zip(digest.document["sections"], digest.texts, strict=True)
         ],
-        "rewritten": digest.rewritten is not None,
-        "madeAt": format_timestamp(digest.made_at),
-    }
+    )
 
 
 def render_digest(digest: Digest, media_type: str) -> str:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+from msgspec import Meta
 
 from analytics.published.queries import QUERIES
 from rules.json_text import join_pointer
+from tenantadmin.lib.core.structs import JsonStruct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -19,13 +22,12 @@ if TYPE_CHECKING:
 MAX_DIFFERENCES: Final = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """A value that differs between document and SQL. ``path`` is a JSON Pointer; None is an absent value."""
+class UnequalValue(JsonStruct):
+    """A value of the document that is not what the query gives. Null can also mean absent."""
 
-    path: str
-    document: object
-    query: object
+    path: Annotated[str, Meta(description="JSON Pointer into the document.")]
+    document: Any
+    query: Any
 
 
 @dataclass(slots=True)
@@ -34,7 +36,7 @@ class Comparison:
 
     fields: int = 0
     unequal_count: int = 0
-    unequal: list[Difference] = field(default_factory=list)
+    unequal: list[UnequalValue] = field(default_factory=list)
 
 
 def queries_of(document: str) -> list[PublishedQuery]:
@@ -95,4 +97,4 @@ def _compare(document: object, expected: object, path: Path, comparison: Compari
 def _note(document: object, expected: object, path: Path, comparison: Comparison) -> None:
     comparison.unequal_count += 1
     if len(comparison.unequal) < MAX_DIFFERENCES:
-        comparison.unequal.append(Difference(join_pointer(path), document, expected))
+        comparison.unequal.append(UnequalValue(path=join_pointer(path), document=document, query=expected))

@@ -9,8 +9,9 @@ of documents and the tests read it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
+
+from msgspec import Meta
 
 from analytics.published.pieces import (
     COUNTED,
@@ -43,29 +44,25 @@ from analytics.published.pieces import (
 )
 from analytics.summaries.documents.year import ACTIVITY_DAYS
 from logs.quoting import quote_value
+from tenantadmin.lib.core.structs import JsonStruct
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from datetime import date
-    from typing import Any
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedQuery:
-    """One query.
+class PublishedQuery(JsonStruct):
+    """A query over `proxy_logs`, and the fields that it gives."""
 
-    Attributes:
-        name: ``<document>`` if its one row has fields of the document, or ``<document>.<field>`` if its rows
-            are the elements of an array.
-        about: a note for readers of the SQL.
-        sql: the text, with ``$first`` and ``$last`` for the first and the last day.
-        columns: the fields of the document or of an array element that the query returns.
-    """
-
-    name: str
+    name: Annotated[
+        str, Meta(description="The document, with the array in it if the rows are the elements of an array.")
+    ]
     about: str
-    sql: str
-    columns: tuple[str, ...]
+    text: Annotated[str, Meta(description="SQL. The parameters are written as `$first` and `$last`.")]
+    parameters: Annotated[
+        list[str], Meta(description="`first` and `last`: days (`YYYY-MM-DD`), both included.")
+    ]
+    fields: list[str]
 
     def over(self, first: date, last: date, *, user: str | None = None, exact: bool = False) -> str:
         """Return the statement for a period (both days included), for a tenant or for one of its users.
@@ -76,7 +73,7 @@ class PublishedQuery:
             of
         several entries without a ``logId``.
         """
-        sql = self.sql
+        sql = self.text
         if exact:
             sql = sql.replace(HOUR, EXACT_HOUR).replace(LATEST, EXACT_LATEST)
         sql = sql.replace("$first", f"'{first}'").replace("$last", f"'{last}'")
@@ -84,16 +81,6 @@ class PublishedQuery:
         return (
             sql if user is None else sql.replace("WHERE day", f"WHERE userName = {quote_value(user)} AND day")
         )
-
-    def as_json(self) -> dict[str, Any]:
-        """Return ``{name, text, parameters, fields}`` of the contract."""
-        return {
-            "name": self.name,
-            "about": self.about,
-            "text": self.sql,
-            "parameters": [name for name in ("first", "last") if f"${name}" in self.sql],
-            "fields": list(self.columns),
-        }
 
 
 _TIMES: Final = (
@@ -133,8 +120,19 @@ _OPPORTUNITY_FIELDS: Final = (
 )  # fmt: skip
 
 
+def _query(name: str, about: str, sql: str, fields: Iterable[str]) -> PublishedQuery:
+    text = sql.strip()
+    return PublishedQuery(
+        name=name,
+        about=about,
+        text=text,
+        parameters=[parameter for parameter in ("first", "last") if f"${parameter}" in text],
+        fields=list(fields),
+    )
+
+
 def _queries() -> Iterator[PublishedQuery]:
-    yield PublishedQuery(
+    yield _query(
         "day",
         "The totals of a day.",
         totals(
@@ -148,7 +146,7 @@ def _queries() -> Iterator[PublishedQuery]:
         ),
         _DAY_FIELDS,
     )
-    yield PublishedQuery(
+    yield _query(
         "day.queries",
         "One record per distinct statement. Entries without a statement count only in the totals. A time "
         "outside of the years 0001 to 9999 is null.",
@@ -173,13 +171,13 @@ GROUP BY standardizedSql
 ORDER BY count DESC, queryHash""",
         _STATEMENT_FIELDS,
     )
-    yield PublishedQuery(
+    yield _query(
         "day.hourlyActivity",
         "24 entries by hour (UTC). In an hour without log entries all numbers are 0.",
         hours(hit_mean=f"coalesce({MEAN_HIT_TIME}, 0)", miss_mean=f"coalesce({MEAN_MISS_TIME}, 0)"),
         _HOUR_FIELDS,
     )
-    yield PublishedQuery(
+    yield _query(
         "month",
         "The totals of a month. Users and statements are distinct over the whole month.",
         totals(
@@ -193,13 +191,13 @@ ORDER BY count DESC, queryHash""",
         ),
         _MONTH_FIELDS,
     )
-    yield PublishedQuery(
+    yield _query(
         "month.hourlyActivity",
         "24 entries by hour of day (UTC) over all days. A mean without data is null, not 0.",
         hours(hit_mean=MEAN_HIT_TIME, miss_mean=MEAN_MISS_TIME),
         _HOUR_FIELDS,
     )
-    yield PublishedQuery(
+    yield _query(
         "year",
         "totalQueries counts statements that were stored in the cache or served from it. cacheElements "
         "counts each cacheKey with a MISS once per day; cacheSize adds the size of its last MISS of the day.",
@@ -217,7 +215,7 @@ SELECT
 FROM proxy_logs {IN_PERIOD}""",
         ("totalUsers", "totalQueries", "totalCacheHits", "totalHits", "cacheSize", "cacheElements"),
     )
-    yield PublishedQuery(
+    yield _query(
         "year.last365daysQueryActivity",
         "The days with data among the 365 that end on the year's last day with data, the oldest first. "
         "$first is the second of January of the year before.",
@@ -243,7 +241,7 @@ QUALIFY day::DATE > max(day::DATE) OVER () - {ACTIVITY_DAYS}
 ORDER BY day""",
         _DATE_FIELDS,
     )
-    yield PublishedQuery(
+    yield _query(
         "rules",
         "Distinct statements of a year.",
         f"""
@@ -254,7 +252,7 @@ SELECT
 FROM proxy_logs {IN_PERIOD}""",
         ("totalQueries", "uncachedQueries", "bypassedQueries"),
     )
-    yield PublishedQuery(
+    yield _query(
         "rules.rules",
         "hitRate has four decimals, rounded half up. warehouseTimeSavedMs is the number of hits times the "
         "mean warehouse time of the rule's own MISS entries; only the product is rounded, half up. It is "
@@ -283,7 +281,7 @@ GROUP BY matchedRule)
 ORDER BY totalExecutions DESC, ruleId""",
         _RULE_FIELDS,
     )
-    yield PublishedQuery(
+    yield _query(
         "opportunities.repeatMisses",
         "Three or more MISS, and more MISS than hits.",
         opportunities(
@@ -295,7 +293,7 @@ ORDER BY totalExecutions DESC, ruleId""",
         ),
         _OPPORTUNITY_FIELDS,
     )
-    yield PublishedQuery(
+    yield _query(
         "opportunities.highCostUncached",
         "Two or more PASSTHROUGH or BYPASS. Counts and times are of these entries only.",
         opportunities(
@@ -307,7 +305,7 @@ ORDER BY totalExecutions DESC, ruleId""",
         ),
         _OPPORTUNITY_FIELDS,
     )
-    yield PublishedQuery(
+    yield _query(
         "opportunities.lowHitRate",
         "20 or more executions, at least one HIT or MISS, and less than 20 percent hits.",
         opportunities(
@@ -319,13 +317,13 @@ ORDER BY totalExecutions DESC, ruleId""",
         ),
         _OPPORTUNITY_FIELDS,
     )
-    yield PublishedQuery(
+    yield _query(
         "users",
         "The whole history: $first and $last are its first and its last day.",
         f"SELECT count(DISTINCT userName) AS totalUsers FROM proxy_logs {IN_PERIOD}",
         ("totalUsers",),
     )
-    yield PublishedQuery(
+    yield _query(
         "users.users",
         "One record per user of the whole history.",
         f"""
@@ -344,7 +342,4 @@ GROUP BY userName ORDER BY totalHits DESC, userId""",
 
 
 #: Every published query by name, in the order of the documentation.
-QUERIES: Final[Mapping[str, PublishedQuery]] = {
-    query.name: PublishedQuery(query.name, query.about, query.sql.strip(), query.columns)
-    for query in _queries()
-}
+QUERIES: Final[Mapping[str, PublishedQuery]] = {query.name: query for query in _queries()}

@@ -10,12 +10,13 @@ import json
 import re
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import duckdb
+from msgspec import Meta
 
 from analytics.models import Kind, SummaryDocument
-from analytics.published.documents import Comparison, assemble, compare, queries_of
+from analytics.published.documents import MAX_DIFFERENCES, UnequalValue, assemble, compare, queries_of
 from analytics.summaries.periods import HISTORY, merged_digest, period_bounds, source_digest
 from analytics.summaries.store import day_builds, read_document, read_merged_rollups
 from analytics.summaries.userdocs import find_user_source, user_document
@@ -26,6 +27,7 @@ from logs.sources import local_copies
 from logs.sql.errors import EngineUnavailable
 from logs.sql.source import make_source
 from tenantadmin.lib.core.errors import BadRequest, Conflict, NotFound
+from tenantadmin.lib.core.structs import Count, JsonStruct
 from tenantadmin.lib.core.timestamps import format_timestamp, parse_timestamp
 from tenantadmin.lib.objectstore import StoreError
 
@@ -116,39 +118,24 @@ class DocumentKey:
         return (date(last.year - 1, 1, 2) if last.year > 1 else date.min), last
 
 
-@dataclass(frozen=True, slots=True)
-class RunQuery:
-    """A query that ran: its name, the statement (any reader of the log can run it), and its time."""
-
+class RunQuery(JsonStruct):
     name: str
-    sql: str
-    ms: int
+    sql: Annotated[str, Meta(description="The statement to run yourself.")]
+    ms: Count
 
 
-@dataclass(frozen=True, slots=True)
-class Verification:
-    """The result of a verification: the comparison, and the queries that ran."""
+class Verification(JsonStruct):
+    """Whether a document says what SQL over the log says."""
 
-    key: DocumentKey
-    comparison: Comparison
-    queries: tuple[RunQuery, ...]
+    component = "VerificationAnswer"
 
-    @property
-    def is_equal(self) -> bool:
-        return not self.comparison.unequal_count
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the contract's answer: the comparison, the differences and the queries."""
-        return {
-            "equal": self.is_equal,
-            "fields": self.comparison.fields,
-            "unequalCount": self.comparison.unequal_count,
-            "unequal": [
-                {"path": item.path, "document": item.document, "query": item.query}
-                for item in self.comparison.unequal
-            ],
-            "queries": [{"name": run.name, "sql": run.sql, "ms": run.ms} for run in self.queries],
-        }
+    equal: bool
+    fields: Annotated[Count, Meta(description="How many values were compared.")]
+    unequal_count: Count
+    unequal: Annotated[
+        list[UnequalValue], Meta(description=f"The first {MAX_DIFFERENCES} values that differ.")
+    ]
+    queries: list[RunQuery]
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +177,14 @@ def verify_document(store: ObjectStore, *, key: DocumentKey, reader: Reader) -> 
                 raise
             continue
         if _read_builds(key) == builds:
-            constants = _constants(key, builds, document)
-            return Verification(key, compare(document, assemble(rows, constants=constants)), queries)
+            comparison = compare(document, assemble(rows, constants=_constants(key, builds, document)))
+            return Verification(
+                equal=not comparison.unequal_count,
+                fields=comparison.fields,
+                unequal_count=comparison.unequal_count,
+                unequal=comparison.unequal,
+                queries=queries,
+            )
     raise BuildMoved
 
 
@@ -274,7 +267,7 @@ def _require_size(size: int) -> None:
 
 def _run_queries(
     store: ObjectStore, key: DocumentKey, builds: _Builds, *, reader: Reader
-) -> tuple[dict[str, list[dict[str, Any]]], tuple[RunQuery, ...]]:
+) -> tuple[dict[str, list[dict[str, Any]]], list[RunQuery]]:
     """Run the queries of the document. Return their rows by name, and the queries that ran."""
     source = make_source(
         store,
@@ -299,8 +292,9 @@ def _run_queries(
         if result.truncated:
             raise BadRequest(f"The query {query.name} has too many rows to compare. Verify a shorter period.")
         rows[query.name] = rows_of(result)
-        ran.append(RunQuery(query.name, query.over(first, last, user=key.user), result.elapsed_ms))
-    return rows, tuple(ran)
+        sql = query.over(first, last, user=key.user)
+        ran.append(RunQuery(name=query.name, sql=sql, ms=result.elapsed_ms))
+    return rows, ran
 
 
 def _days_of(query: PublishedQuery, key: DocumentKey, builds: _Builds) -> tuple[date, date]:

@@ -428,7 +428,7 @@ def test_queries_and_documents_read_all_files(store: LocalStore, world: World) -
     assert day == DayFiles(DAY.isoformat(), tuple(map(store.uri, partition.files)))
     assert [log.files for log in _read_days(tenant)] == [partition.files]
     for key in (DocumentKey(tenant, Kind.DAY, DAY.isoformat()), DocumentKey(tenant, Kind.YEAR, "2026")):
-        assert verify_document(store, key=key, reader=Reader("reader@example.org", "")).is_equal
+        assert verify_document(store, key=key, reader=Reader("reader@example.org", "")).equal
     mark_missing_objects(store, tenant=tenant)
     assert find_stale_days(store, tenant=tenant) == []
     store.delete(partition.files[2])

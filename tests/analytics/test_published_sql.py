@@ -62,7 +62,7 @@ class Log:
         guard.check(statement, self._connection)
         result = self._connection.execute(statement)
         names = [column[0] for column in result.description]
-        assert names == list(QUERIES[name].columns)
+        assert names == QUERIES[name].fields
         return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
 
 

@@ -56,8 +56,8 @@ def errors_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Se
         )
         facts += log.read_facts([FactQuery(f"{prefix}-errors", Unit.COUNT, statement)])
         names += [
-            Name(f"{prefix}-start", NameKind.TIME, format_minute(start)),
-            Name(f"{prefix}-end", NameKind.TIME, format_minute(end)),
+            Name(id=f"{prefix}-start", kind=NameKind.TIME, value=format_minute(start), href=None),
+            Name(id=f"{prefix}-end", kind=NameKind.TIME, value=format_minute(end), href=None),
         ]
         sentences.append(
             f"Requests that failed between {{{prefix}-start}} and {{{prefix}-end}}: {{{prefix}-errors}}."

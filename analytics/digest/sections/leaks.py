@@ -48,10 +48,12 @@ def leaks_section(log: DigestLog, period: DigestPeriod) -> Section | None:
                 FactQuery(f"{prefix}-users", Unit.COUNT, f"SELECT len(users) {own}"),
             ]
         )
-        names.append(Name(f"{prefix}-statement", NameKind.STATEMENT, row["statement"]))
+        names.append(
+            Name(id=f"{prefix}-statement", kind=NameKind.STATEMENT, value=row["statement"], href=None)
+        )
         rule = "without a rule"
         if row["ruleId"] is not None:
-            names.append(Name(f"{prefix}-rule", NameKind.RULE, row["ruleId"]))
+            names.append(Name(id=f"{prefix}-rule", kind=NameKind.RULE, value=row["ruleId"], href=None))
             rule = f"by {{{prefix}-rule}}"
         sentences.append(
             f"Several users shared results of a statement that {_REASONS[row['grade']]}, {rule}; results: "

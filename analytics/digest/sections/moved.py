@@ -46,7 +46,7 @@ def moved_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Sec
     for number, rule in enumerate(moved, start=1):
         prefix = f"moved-{number}"
         facts += log.read_facts(_queries(prefix, period, rule["ruleId"]))
-        names.append(Name(f"{prefix}-rule", NameKind.RULE, rule["ruleId"]))
+        names.append(Name(id=f"{prefix}-rule", kind=NameKind.RULE, value=rule["ruleId"], href=None))
         has_risen = rule["now"] > rule["before"]
         direction = "rose" if has_risen else "fell"
         sentences.append(

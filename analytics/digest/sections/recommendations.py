@@ -15,7 +15,12 @@ _MOST: Final = 3
 def recommendations_section(changes: Changes) -> Section | None:
     """Return the first open recommendations at the time when the digest is made."""
     names = [
-        Name(f"recommendation-{number}", NameKind.RECOMMENDATION, recommendation.title, recommendation.href)
+        Name(
+            id=f"recommendation-{number}",
+            kind=NameKind.RECOMMENDATION,
+            value=recommendation.title,
+            href=recommendation.href,
+        )
         for number, recommendation in enumerate(changes.recommendations[:_MOST], start=1)
     ]
     if not names:

@@ -40,7 +40,7 @@ def stale_section(log: DigestLog, period: DigestPeriod) -> Section | None:
                 FactQuery(f"{prefix}-hits", Unit.COUNT, f"SELECT hits {own}"),
             ]
         )
-        names.append(Name(f"{prefix}-rule", NameKind.RULE, row["ruleId"]))
+        names.append(Name(id=f"{prefix}-rule", kind=NameKind.RULE, value=row["ruleId"], href=None))
         sentences.append(
             f"Hits of {{{prefix}-rule}} that were older than a change of a table that they read: "
             f"{{{prefix}-risk}} of {{{prefix}-hits}} with a known age."

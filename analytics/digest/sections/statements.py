@@ -56,7 +56,9 @@ def statements_section(log: DigestLog, period: DigestPeriod) -> Section | None:
                 ),
             ]
         )
-        names.append(Name(f"{prefix}-statement", NameKind.STATEMENT, row["statement"]))
+        names.append(
+            Name(id=f"{prefix}-statement", kind=NameKind.STATEMENT, value=row["statement"], href=None)
+        )
         sentences.append(
             f"A statement that is new in the log took {{{prefix}-time}} of the warehouse, "
             f"{{{prefix}-share}} of its time; requests: {{{prefix}-runs}}. {{{prefix}-statement}}"

@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from accounts.management.arguments import day_argument, tenant_id
 from analytics.digest.making import make_digest
 from analytics.digest.periods import DigestPeriod
-from analytics.digest.stored import digest_as_json, render_digest
+from analytics.digest.stored import digest_document, render_digest
 from logs.locks import Busy
 from tenantadmin.lib.core.rendering import dump_json
 from tenantadmin.lib.objectstore import StoreError, default_store
@@ -56,7 +56,7 @@ class Command(BaseCommand):
         if digest is None:
             raise CommandError(f"There is no log entry in {period.name}.")
         if format == "json":
-            self.stdout.write(dump_json(digest_as_json(digest)).decode())
+            self.stdout.write(dump_json(digest_document(digest)).decode())
         else:
             text = render_digest(digest, _FORMATS[format])
             self.stdout.write("\n".join(visible(line) for line in text.splitlines()))

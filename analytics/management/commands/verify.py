@@ -61,13 +61,12 @@ class Command(BaseCommand):
         """Print the result for one document. Return True if it agrees with the log."""
         name = visible(" ".join(filter(None, (key.kind, key.period, key.user))))
         try:
-            verification = verify_document(default_store(), key=key, reader=_OPERATOR)
+            found = verify_document(default_store(), key=key, reader=_OPERATOR)
         except ApiError as error:
             self.stdout.write(f"{name}: {visible(error.text)}")
             return False
-        comparison = verification.comparison
-        verdict = f"{comparison.unequal_count} differ" if comparison.unequal_count else "equal"
-        self.stdout.write(f"{name}: {comparison.fields} values, {verdict}")
-        for item in comparison.unequal[:_SHOWN]:
+        verdict = "equal" if found.equal else f"{found.unequal_count} differ"
+        self.stdout.write(f"{name}: {found.fields} values, {verdict}")
+        for item in found.unequal[:_SHOWN]:
             self.stdout.write(visible(f"  {item.path}: {item.document!r}, and the log says {item.query!r}"))
-        return verification.is_equal
+        return found.equal
