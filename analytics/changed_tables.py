@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
-import orjson
 import re2
 
 from logs.quoting import quote_text
+from rules.conditions.request import read_table_names
 
 _QUOTES: Final = '"`[]'
 
@@ -38,15 +38,8 @@ _AROUND_DOTS: Final = r"\s*\.\s*"
 
 def read_tables(text: str | None) -> frozenset[str]:
     """Return the table names in the JSON text of the column ``tables``."""
-    if text is None:
-        return frozenset()
-    try:
-        names = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return frozenset()
-    if not isinstance(names, list):
-        return frozenset()
-    return frozenset(_plain(name) for name in names if isinstance(name, str))
+    names = None if text is None else read_table_names(text)
+    return frozenset(map(_plain, names or ()))
 
 
 def find_changed_tables(statement: str, tables: frozenset[str]) -> frozenset[str]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import orjson
 from django.urls import path
 from rest_framework.permissions import AllowAny
 from rest_framework.response import Response
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @cache
 def stored_json(name: str) -> Any:
     """Return the JSON value that the benchmark stored as ``name``."""
-    return orjson.loads((Path(os.environ["BENCH_BARE_DIR"]) / f"{name}.json").read_bytes())
+    return json.loads((Path(os.environ["BENCH_BARE_DIR"]) / f"{name}.json").read_bytes())
 
 
 class BareView(APIView):

@@ -80,7 +80,7 @@ def read_object(
             if stored.size <= _MAX_BYTES_IN_MEMORY:
                 body = stored.read()
                 return RawLog(body, len(body), _media_type(io.BytesIO(body)))
-            # This reads the first lines of NDJSON, or all of an object that is one JSON value.
+            # This reads 2 MiB at most.
             media_type = _media_type(stored)
         again = store.open(key)
         return RawLog(FileChunks(again, size=again.size), again.size, media_type)

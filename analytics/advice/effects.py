@@ -9,7 +9,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
+import msgspec
 from django.conf import settings
 
 from accounts.models.history import RevisionKind
@@ -148,7 +148,7 @@ def _find_period(tenant_id: UUID, new: Revision, following: Revision | None) -> 
 
 
 def _digest(collected: Input, after: Sequence[Any]) -> str:
-    return hashlib.sha256(collected.digest().encode() + orjson.dumps(after)).hexdigest()
+    return hashlib.sha256(collected.digest().encode() + msgspec.json.encode(after)).hexdigest()
 
 
 def _compute(

@@ -8,7 +8,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-import orjson
+import msgspec
 from django.conf import settings
 from django.db import transaction
 
@@ -204,7 +204,7 @@ def _find_dismissed(tenant_id: UUID) -> list[tuple[str, str, int]]:
 
 def _digest(collected: Input, seq: int, dismissed: Sequence[tuple[str, str, int]]) -> str:
     parts = (_VERSION, collected.digest(), seq, dismissed)
-    return hashlib.sha256(orjson.dumps(parts)).hexdigest()
+    return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
 
 
 def read_mining(*, tenant_id: UUID) -> Mining | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 
-import orjson
+import msgspec
 
 from accounts.models.history import RevisionKind
 from accounts.revisions import DocumentHistory
@@ -61,7 +61,7 @@ class Input:
             [(day, build) for day, build, *_ in self.partitions],
             (self.current, self.in_force, self.changes, self.markers),
         )
-        return hashlib.sha256(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)).hexdigest()
+        return hashlib.sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()
 
     def as_job(self, store: ObjectStore) -> Job:
         request = self.request

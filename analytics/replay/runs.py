@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
+import msgspec
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, OuterRef
@@ -70,7 +70,7 @@ def _read_subject(tenant_id: UUID, *, rules: object, seq: int | None, draft_id: 
 
 def subject_of_rules(rules: Sequence[Mapping[str, Any]]) -> Subject:
     """Return the subject for complete rules without a revision or draft."""
-    digest = hashlib.sha256(orjson.dumps(rules, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    digest = hashlib.sha256(msgspec.json.encode(rules, order="deterministic")).hexdigest()
     return Subject(rules, {"digest": digest})
 
 

@@ -10,7 +10,7 @@ import csv
 import io
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -25,25 +25,26 @@ if TYPE_CHECKING:
 
 #: Rows that are converted to Python values at a time, to limit memory.
 _PIECE_ROWS: Final = 1_000
+_encoder: Final = msgspec.json.Encoder()
 
 
 def json_pieces(result: QueryResult, *, head: Mapping[str, Any]) -> Iterator[bytes]:
     """Yield the answer of ``POST /tenants/{tenant}/query``; ``head`` (``tenantId``) comes first."""
     columns = [{"name": column.name, "type": column.type} for column in result.columns]
-    opening = orjson.dumps({**head, "columns": columns})
+    opening = msgspec.json.encode({**head, "columns": columns})
     yield opening[:-1] + b',"rows":['
     separator = b""
     for rows in _row_pieces(result):
-        yield separator + orjson.dumps(rows)[1:-1]
+        yield separator + _encoder.encode(rows)[1:-1]
         separator = b","
-    closing = orjson.dumps({"rowCount": result.row_count, "truncated": result.truncated})
+    closing = msgspec.json.encode({"rowCount": result.row_count, "truncated": result.truncated})
     yield b"]," + closing[1:]
 
 
 def ndjson_pieces(result: QueryResult) -> Iterator[bytes]:
     """Yield one line of JSON per row."""
     for rows in _row_pieces(result):
-        yield b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows)
+        yield _encoder.encode_lines(rows)
 
 
 def csv_pieces(result: QueryResult, *, for_people: bool = False) -> Iterator[bytes]:

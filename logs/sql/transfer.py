@@ -7,10 +7,10 @@ Django.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
+import msgspec
 import pyarrow as pa
 
 from logs.sql.errors import QueryFailed, QueryRejected, QueryTimeout
@@ -60,24 +60,14 @@ class Query:
 
 
 def encode_query(query: Query) -> bytes:
-    return orjson.dumps(asdict(query))
+    return msgspec.json.encode(query)
 
 
 def decode_query(body: bytes) -> Query:
     """Raises `InvalidMessage`."""
     try:
-        document = orjson.loads(body)
-        files = tuple((str(day), str(key)) for day, key in document["files"])
-        return Query(
-            str(document["tenant"]),
-            files,
-            str(document["statement"]),
-            Limits(**document["limits"]),
-            document.get("has_positions") is True,
-            tuple(map(int, document.get("sizes", ()))),
-            str(document.get("engine", "duckdb")),
-        )
-    except (ValueError, KeyError, TypeError) as error:
+        return msgspec.json.decode(body, type=Query)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise InvalidMessage(f"not a query: {error}") from None
 
 
@@ -121,13 +111,13 @@ def decode_result(body: bytes) -> QueryResult:
 
 
 def encode_error(error: ApiError) -> bytes:
-    return orjson.dumps({"error": error.code, "message": error.text})
+    return msgspec.json.encode({"error": error.code, "message": error.text})
 
 
 def decode_error(body: bytes) -> ApiError:
     """Return the error to raise. Raises `InvalidMessage` if it is not one that a query's author is shown."""
     try:
-        document: dict[str, Any] = orjson.loads(body)
+        document: dict[str, Any] = json.loads(body)
         return _QUERY_ERRORS[document["error"]](str(document["message"]))
     except (ValueError, KeyError, TypeError) as error:
         raise InvalidMessage(f"not an error of a query: {error!r}") from None

@@ -14,16 +14,14 @@ import itertools
 import math
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
+import msgspec
 import pyarrow as pa
 
 from logs.sql.arrays import as_integers, elements, map_as_list, member_codes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-#: A number that orjson has no type for, as the text to write.
-Number = orjson.Fragment
+    from decimal import Decimal
 
 _MICROS_PER_SECOND: Final = 1_000_000
 _SECONDS_PER_DAY: Final = 86_400
@@ -31,14 +29,12 @@ _UNITS_PER_SECOND: Final = {"s": 1, "ms": 1_000, "us": _MICROS_PER_SECOND, "ns":
 _DIGITS: Final = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 _INFINITE_DAYS: Final = 2**31 - 1
 _INFINITE_MICROS: Final = 2**63 - 1
-_ORJSON_MIN: Final = -(2**63)
-_ORJSON_MAX: Final = 2**64 - 1
 #: DuckDB stores a zone's offset as its distance from this number, in seconds.
 _MAX_ZONE_OFFSET: Final = 16 * 3600 - 1
 
 
 def json_values(array: pa.Array[Any]) -> list[Any]:
-    """Return the values of an array, ready for orjson; null is None."""
+    """Return the values of an array, ready for msgspec; null is None."""
     convert = _converter(array.type)
     return array.to_pylist() if convert is None else convert(array)
 
@@ -67,11 +63,6 @@ def _converter(type_: pa.DataType) -> Callable[[Any], list[Any]] | None:
     return _extensions if isinstance(type_, pa.BaseExtensionType) else None
 
 
-def number(value: int) -> int | Number:
-    """Return an integer of any size as a value that orjson can write."""
-    return value if _ORJSON_MIN <= value <= _ORJSON_MAX else Number(str(value))
-
-
 # Numbers ---------------------------------------------------------------------------------------
 
 
@@ -80,7 +71,12 @@ def _floats(array: pa.Array[Any]) -> list[Any]:
 
 
 def _decimals(array: pa.Array[Any]) -> list[Any]:
-    return [None if value is None else Number(format(value, "f")) for value in array.to_pylist()]
+    return [None if value is None else _decimal(value) for value in array.to_pylist()]
+
+
+def _decimal(value: Decimal) -> msgspec.Raw:
+    """Return the number in full. msgspec itself would write ``1E+2``."""
+    return msgspec.Raw(format(value, "f").encode())
 
 
 # Times -----------------------------------------------------------------------------------------
@@ -182,19 +178,19 @@ def _extensions(array: Any) -> list[Any]:
     return json_values(array.storage)
 
 
-def _hugeint(data: bytes) -> int | Number:
-    return number(int.from_bytes(data, "little", signed=True))
+def _hugeint(data: bytes) -> int:
+    return int.from_bytes(data, "little", signed=True)
 
 
-def _uhugeint(data: bytes) -> int | Number:
-    return number(int.from_bytes(data, "little"))
+def _uhugeint(data: bytes) -> int:
+    return int.from_bytes(data, "little")
 
 
-def _bignum(data: bytes) -> int | Number:
+def _bignum(data: bytes) -> int:
     """Decode three bytes of sign and length, then the magnitude. All bits are inverted if it is negative."""
     if data[0] & 0x80:
-        return number(int.from_bytes(data[3:], "big"))
-    return number(-int.from_bytes(bytes(byte ^ 0xFF for byte in data[3:]), "big"))
+        return int.from_bytes(data[3:], "big")
+    return -int.from_bytes(bytes(byte ^ 0xFF for byte in data[3:]), "big")
 
 
 def _bits(data: bytes) -> str:
@@ -279,4 +275,4 @@ def _dictionaries(array: Any) -> list[Any]:
 
 def as_text(value: Any) -> str:
     """Return a JSON value as text: text unchanged, anything else as JSON."""
-    return value if isinstance(value, str) else orjson.dumps(value).decode()
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-import orjson
+import msgspec
 
 from rules.conditions.keys import CONDITION_KEYS, ConditionKey, Kind
 from rules.json_text import is_array, name_type, read_integer
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 #: The value of a condition key. Table names are a set.
 Value: TypeAlias = str | int | bool | frozenset[str] | None
 Request: TypeAlias = dict[str, Value]
+
+_decode_array: Final = msgspec.json.Decoder(list[Any]).decode
 
 
 class InvalidRequest(ValueError):
@@ -57,7 +59,7 @@ def _read_value(key: ConditionKey, value: object) -> Value:
         case Kind.NUMBER if (number := read_integer(value)) is not None:
             return number
         case Kind.TABLES if isinstance(value, str):
-            return _read_table_names(value)
+            return read_table_names(value)
         case Kind.TABLES if is_array(value):
             return frozenset(name for name in value if isinstance(name, str))
     raise InvalidRequest(
@@ -65,9 +67,10 @@ def _read_value(key: ConditionKey, value: object) -> Value:
     )
 
 
-def _read_table_names(text: str) -> frozenset[str] | None:
+def read_table_names(text: str) -> frozenset[str] | None:
+    """Return the texts in a JSON array, or None if ``text`` is not a JSON array."""
     try:
-        names = orjson.loads(text)
-    except orjson.JSONDecodeError:
+        names = _decode_array(text)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return None
-    return frozenset(name for name in names if isinstance(name, str)) if isinstance(names, list) else None
+    return frozenset(name for name in names if isinstance(name, str))

@@ -8,7 +8,7 @@ from html import unescape
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-import orjson
+import msgspec
 import pytest
 from django.core.management import call_command
 from django.db import connection
@@ -110,7 +110,7 @@ class TestTenant:
         put_log(tenant, decided, {**decided, "cacheStatus": "MISS"}, {**decided, "cacheStatus": "MISS"})
         earlier = {**decided, "timestamp": day_start_ms(DAY - dt.timedelta(days=7)), "logId": "earlier"}
         key = f"{tenant.pk}/logs/{DAY - dt.timedelta(days=7):%Y/%m/%d}/00/a.json"
-        save_object(default_store(), key, orjson.dumps(earlier))
+        save_object(default_store(), key, msgspec.json.encode(earlier))
         call_command("rebuild", tenant=tenant.pk)
         html = staff.get(to("tenant", tenant), {"days": 7}).content.decode()
         assert 'hx-get="?part=range&amp;days=7"' in html

@@ -7,7 +7,7 @@ import json
 from decimal import Decimal
 
 import duckdb
-import orjson
+import msgspec
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -29,8 +29,8 @@ def _json(expression: str) -> str:
     values = json_values(batch.slice(1).column(0))
     first, second, null = values
     assert null is None
-    assert orjson.dumps(first) == orjson.dumps(second)
-    return orjson.dumps(first).decode()
+    assert msgspec.json.encode(first) == msgspec.json.encode(second)
+    return msgspec.json.encode(first).decode()
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_timestamps_are_iso(moment: dt.datetime) -> None:
 @given(st.lists(st.none() | st.decimals(-(10**20), 10**20, places=4)))
 def test_decimals_are_exact(numbers: list[Decimal | None]) -> None:
     array = pa.array(numbers, pa.decimal128(38, 4))
-    text = orjson.dumps(json_values(array)).decode()
+    text = msgspec.json.encode(json_values(array)).decode()
     assert json.loads(text, parse_float=Decimal, parse_int=Decimal) == numbers
 
 
