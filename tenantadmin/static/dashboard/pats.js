@@ -1,6 +1,6 @@
 // Personal access tokens for what signing in alone does not allow: the summaries and reports of a tenant.
 
-import { ApiError, call } from "./api.js";
+import { ApiError, requestJson } from "./request.js";
 import { expiry, session, store } from "./session.js";
 
 const NAME = "Dashboard, until sign-out";
@@ -16,10 +16,17 @@ export function setScopeRule(rule) {
 }
 
 /**
- * An access token of a personal access token for the tenant, which lasts a day and is revoked at sign-out.
+ * A personal access token for the tenant, which lasts a day and is revoked at sign-out.
+ * @param {string} tenant
+ * @returns {import("./request.js").Credential}
+ */
+export const patOf = (tenant) => ({ token: () => accessToken(tenant), replace: () => expirePat(tenant) });
+
+/**
+ * The access token of the tenant's personal access token.
  * @param {string} tenant
  */
-export function patBearer(tenant) {
+function accessToken(tenant) {
   const pat = session()?.pats[tenant];
   if (pat && pat.expiresAt > Date.now() + 30_000) return Promise.resolve(pat.access);
   let promise = minting.get(tenant);
@@ -46,20 +53,20 @@ async function mintPat(tenant) {
   const body = { name: NAME, scopes, tenants: [tenant], expiresAt };
   let made;
   try {
-    made = await call("POST /users/{email}/tokens", { email: "me", body });
+    made = await requestJson("POST /users/{email}/tokens", { email: "me", body });
   } catch (error) {
     const isFull = error instanceof ApiError && error.body?.details?.[0]?.code === "too-many-tokens";
     if (!isFull || !(await revokeOldest())) throw error;
-    made = await call("POST /users/{email}/tokens", { email: "me", body });
+    made = await requestJson("POST /users/{email}/tokens", { email: "me", body });
   }
   return exchangePat(tenant, { id: made.id, token: made.token, access: "", expiresAt: 0 });
 }
 
 /** Revoke the oldest token that a dashboard made: its tab was closed without signing out, or makes another. */
 async function revokeOldest() {
-  const { tokens } = await call("GET /users/{email}/tokens", { email: "me" });
+  const { tokens } = await requestJson("GET /users/{email}/tokens", { email: "me" });
   const oldest = tokens.filter((one) => one.name === NAME).pop();
-  if (oldest) await call("DELETE /users/{email}/tokens/{pat_id}", { email: "me", pat_id: oldest.id });
+  if (oldest) await requestJson("DELETE /users/{email}/tokens/{pat_id}", { email: "me", pat_id: oldest.id });
   return oldest !== undefined;
 }
 
@@ -70,7 +77,7 @@ async function revokeOldest() {
 async function exchangePat(tenant, pat) {
   keepPat(tenant, pat);
   const body = { grant_type: /** @type {const} */ ("pat_exchange"), pat: pat.token };
-  const answer = await call("POST /oauth/token", { body }, { anonymous: true });
+  const answer = await requestJson("POST /oauth/token", { body }, { anonymous: true });
   keepPat(tenant, { ...pat, access: answer.access_token, expiresAt: expiry(answer) });
   return answer.access_token;
 }
@@ -85,7 +92,7 @@ function keepPat(tenant, pat) {
 }
 
 /** @param {string} tenant */
-export function expirePat(tenant) {
+function expirePat(tenant) {
   const pat = session()?.pats[tenant];
   if (pat) keepPat(tenant, { ...pat, expiresAt: 0 });
 }

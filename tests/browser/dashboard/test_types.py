@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import subprocess
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,15 @@ def test_modules_stay_small(modules: Path) -> None:
     lines = {path.name: len(path.read_text().splitlines()) for path in modules.rglob("*.js")}
     assert {name: count for name, count in lines.items() if count > 250} == {}
     assert sum(lines.values()) < 5000
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    imports = re.compile(r'^(?:import|export) .*? from "(.+)";$', re.MULTILINE)
+    graph = {
+        path: {(path.parent / name).resolve() for name in imports.findall(path.read_text())}
+        for path in MODULES.resolve().rglob("*.js")
+    }
+    TopologicalSorter(graph).prepare()  # raises CycleError
 
 
 def test_the_page_names_the_modules_that_it_needs_at_once() -> None:

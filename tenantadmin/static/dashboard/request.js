@@ -1,0 +1,153 @@
+// One request to the service: with a new token after a 401, and again soon after a 429 or 503.
+
+import { API } from "./config.js";
+import { expiry, session, store } from "./session.js";
+
+/** What the service refused, or that it did not answer (status 0). */
+export class ApiError extends Error {
+  /**
+   * @param {number} status
+   * @param {any} body
+   * @param {string} requestId
+   * @param {number} [retryAfter] seconds
+   */
+  constructor(status, body, requestId, retryAfter) {
+    super(body?.message ?? (status ? `The service answered ${status}.` : "The service does not answer."));
+    this.status = status;
+    this.body = body;
+    this.code = body?.error ?? "";
+    this.requestId = body?.requestId ?? requestId;
+    this.retryAfter = retryAfter;
+  }
+}
+
+/** The session has ended: sign in again. */
+export class SignedOut extends Error {}
+
+/** @typedef {{ifMatch?: string, accept?: string, signal?: AbortSignal, anonymous?: boolean}} Options */
+/**
+ * Where a request gets its token: `replace` makes another one after `refused` was answered with 401.
+ * @typedef {{token: () => Promise<string>, replace: (refused: string) => void | Promise<void>}} Credential
+ */
+
+const ATTEMPTS = 3;
+const LONGEST_WAIT_SECONDS = 15;
+
+/** @type {Credential} the signed-in user's access token */
+export const USER = {
+  async token() {
+    if ((session()?.expiresAt ?? 0) < Date.now() + 30_000) await renew();
+    const held = session();
+    if (!held) throw new SignedOut();
+    return held.access;
+  },
+  async replace(refused) {
+    // Of requests that were refused together, the first has renewed it for all.
+    if (session()?.access === refused) await renew();
+  },
+};
+
+/**
+ * @template {keyof Contract.Operations} K
+ * @param {K} operation
+ * @param {Contract.Input<K>} input
+ * @param {Options} [options]
+ * @param {Credential} [credential]
+ * @returns {Promise<Response>} one that succeeded
+ */
+export async function request(operation, input, options = {}, credential = USER) {
+  let replaced = options.anonymous;
+  for (let attempt = 1; ; attempt += 1) {
+    const token = options.anonymous ? "" : await credential.token();
+    const response = await fetchOnce(operation, input, options, token);
+    if (response.ok) return response;
+    const error = await asError(response);
+    if (response.status === 401 && !replaced) {
+      replaced = true;
+      await credential.replace(token);
+    } else if (error.code === "tos_required") {
+      location.hash = "#/terms";
+      throw error;
+    } else if (attempt < ATTEMPTS && [429, 503].includes(response.status)
+      && (error.retryAfter ?? LONGEST_WAIT_SECONDS + 1) <= LONGEST_WAIT_SECONDS) {
+      await new Promise((resolve) => setTimeout(resolve, 1000 * Math.max(1, error.retryAfter ?? 1)));
+    } else throw error;
+  }
+}
+
+/**
+ * @template {keyof Contract.Operations} K
+ * @param {K} operation
+ * @param {Contract.Input<K>} input
+ * @param {Options} [options]
+ * @param {Credential} [credential]
+ * @returns {Promise<Contract.Operations[K]["answer"]>}
+ */
+export async function requestJson(operation, input, options, credential) {
+  const response = await request(operation, input, options, credential);
+  return response.status === 204 ? null : response.json();
+}
+
+/**
+ * @param {string} operation
+ * @param {Record<string, any>} input path and query parameters, and `body`
+ * @param {Options} options
+ * @param {string} bearer
+ */
+async function fetchOnce(operation, input, options, bearer) {
+  const [method, template] = operation.split(" ");
+  const { body, ...rest } = input;
+  const path = template.replace(/\{(\w+)\}/g, (_, name) => {
+    const value = rest[name];
+    delete rest[name];
+    return encodeURIComponent(value);
+  });
+  const query = new URLSearchParams(Object.entries(rest).filter(([, value]) => value !== undefined && value !== ""));
+  /** @type {Record<string, string>} */
+  const headers = { Accept: options.accept ?? "application/json" };
+  if (bearer) headers.Authorization = `Bearer ${bearer}`;
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  if (options.ifMatch) headers["If-Match"] = options.ifMatch;
+  const text = query.toString();
+  try {
+    return await fetch(`${API}${path}${text ? `?${text}` : ""}`, {
+      method, headers, body: body === undefined ? undefined : JSON.stringify(body),
+      signal: options.signal, credentials: "omit", cache: "no-cache",
+    });
+  } catch (error) {
+    if (options.signal?.aborted) throw error;
+    throw new ApiError(0, null, "");
+  }
+}
+
+/** @param {Response} response */
+async function asError(response) {
+  const after = Number(response.headers.get("Retry-After"));
+  const body = await response.json().catch(() => null);
+  return new ApiError(response.status, body, response.headers.get("X-Request-Id") ?? "", after || undefined);
+}
+
+/** @type {Promise<void> | null} */
+let renewing = null;
+
+/** Get a new access token by the refresh token; once for all callers. */
+export function renew() {
+  renewing ??= renewOnce().finally(() => { renewing = null; });
+  return renewing;
+}
+
+async function renewOnce() {
+  const held = session();
+  if (!held) throw new SignedOut();
+  try {
+    const body = { grant_type: /** @type {const} */ ("refresh_token"), refresh_token: held.refresh };
+    const answer = await requestJson("POST /oauth/token", { body }, { anonymous: true });
+    store({ ...held, access: answer.access_token, expiresAt: expiry(answer) });
+  } catch (error) {
+    if (error instanceof ApiError && [400, 401, 403].includes(error.status)) {
+      store(null);
+      throw new SignedOut();
+    }
+    throw error;
+  }
+}
