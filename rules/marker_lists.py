@@ -11,7 +11,7 @@ from uuid import UUID
 
 import msgspec
 from django.db.models import Count, F, Q, Sum
-from django.db.models.functions import Extract
+from django.db.models.functions import Extract, Now
 from msgspec import Meta
 
 from accounts.access.scopes import Scope
@@ -20,7 +20,6 @@ from accounts.tenants.stamps import newest_settled, settled_before
 from rules.markers import MarkerDocument, describe_marker, with_superseded
 from rules.models import Marker
 from tenantadmin.lib.core.rendering import strong_etag
-from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -74,7 +73,7 @@ def list_markers(tenant_id: UUID, asked: MarkerFilter) -> MarkerList:
     scope = Marker.objects.filter(tenant=tenant_id)
     wanted = Q(removed_at__isnull=True)
     if asked.status is not None:
-        is_active = Q(expires_at__gt=now())
+        is_active = Q(expires_at__gt=Now())
         wanted &= is_active if asked.status == "active" else ~is_active
     if asked.target_rule_id is not None:
         wanted &= Q(target_rule_id=asked.target_rule_id)
@@ -91,7 +90,7 @@ def read_feed(principal: Principal, *, since: dt.datetime | None) -> MarkerList:
         principal.on_tenants.as_q(Scope.CACHE_ADMIN, tenant="tenant", account="tenant__account"),
         tenant__deleted_at__isnull=True,
     )
-    wanted = Q() if since is not None else Q(removed_at__isnull=True, expires_at__gt=now())
+    wanted = Q() if since is not None else Q(removed_at__isnull=True, expires_at__gt=Now())
     return _read(scope, wanted, MarkerFilter(since=since), _describe_in_feed)
 
 
@@ -104,7 +103,7 @@ def _read(scope: QuerySet[Marker], wanted: Q, asked: MarkerFilter, describe: Any
     # Every change increases a row's changed_at. Expiry changes which markers are active and superseded.
     state = rows.order_by().aggregate(
         count=Count("pk"),
-        active=Count("pk", filter=Q(expires_at__gt=now())),
+        active=Count("pk", filter=Q(expires_at__gt=Now())),
         sum=Sum(Extract(F("changed_at"), "epoch")),
     )
     newest_first = with_superseded(rows).order_by("-invalidated_at", "-pk")

@@ -1,7 +1,10 @@
 """Invalidation markers. Contract: Invalidation marker, States and transitions.
 
-Creating a marker locks the row of the tenant's ruleset: numbers do not collide, and nobody can remove the
-target rule in between.
+Creating a marker locks the row of the tenant's ruleset: numbers do not collide, and the target rule cannot be
+removed in between.
+
+Markers are created and expire by the database's clock, so that several servers agree. ``changed_at`` is not a
+time of that clock but a stamp (`accounts.tenants.stamps`): it only orders the feed, and may be later.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 from django.db import connection, transaction
 from django.db.models import Exists, Max, OuterRef, Q
+from django.db.models.functions import Now
 from msgspec import Meta
 
 from accounts.tenants.errors import TenantNotFound
@@ -23,7 +27,7 @@ from rules.language import read_rule
 from rules.models import Marker, Ruleset
 from tenantadmin.lib.core.errors import BadRequest, Detail, NotFound, ValidationFailed
 from tenantadmin.lib.core.structs import JsonStruct, sent_as
-from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
+from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -90,7 +94,7 @@ def active_marker_targets(tenant_id: UUID) -> set[str]:
     """Return the ids of the rules that have an unexpired marker."""
     return set(
         remaining_markers(tenant_id)
-        .filter(expires_at__gt=now())
+        .filter(expires_at__gt=Now())
         .order_by()
         .values_list("target_rule_id", flat=True)
         .distinct()
@@ -237,7 +241,7 @@ def with_superseded(markers: QuerySet[Marker]) -> Any:
         tenant=OuterRef("tenant"),
         target_rule_id=OuterRef("target_rule_id"),
         removed_at__isnull=True,
-        expires_at__gt=now(),
+        expires_at__gt=Now(),
     )
     return markers.annotate(superseded=Exists(newer))
 
@@ -252,7 +256,7 @@ def _lock_rules(tenant_id: UUID) -> dict[str, Rule]:
 
 
 def _database_now() -> dt.datetime:
-    """Return the time of the database's clock, so that markers made by several servers are ordered."""
+    """Return the time of the database's clock, in whole milliseconds."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT date_trunc('milliseconds', clock_timestamp())")
         row = cursor.fetchone()
