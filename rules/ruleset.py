@@ -14,7 +14,6 @@ from msgspec import Meta
 
 from accounts.history import append_revision
 from accounts.models.history import RevisionAction, RevisionKind
-from accounts.tenants.documents import read_row, remove_row
 from accounts.tenants.errors import TenantNotFound
 from rules.diff import StoredRule, summarize_rules
 from rules.models import RuleDraft, Ruleset
@@ -129,7 +128,10 @@ def read_ruleset(tenant_id: UUID) -> RulesetState:
     Raises:
         TenantNotFound: there is no such live tenant.
     """
-    ruleset = read_row(Ruleset, tenant_id)
+    # Deleting a tenant deletes this row, so every row belongs to a live tenant.
+    ruleset = Ruleset.objects.select_related("tenant__account").filter(pk=tenant_id).first()
+    if ruleset is None:
+        raise TenantNotFound
     return RulesetState(
         tenant_id=tenant_id,
         account_id=ruleset.tenant.account_id,
@@ -159,14 +161,19 @@ class RulesetDocument:
             document={"rules": []},
         )
 
-    def delete(self, *, tenant: Tenant, actor: str, at: dt.datetime) -> int:
-        """Remove the ruleset and its drafts, append its last revision; return 1, or 0 if it was gone."""
+    def delete(self, *, tenant: Tenant, actor: str, at: dt.datetime) -> None:
+        """Remove the ruleset and its drafts, and append its last revision."""
         RuleDraft.objects.filter(tenant=tenant).delete()
-        return remove_row(
-            Ruleset,
+        ruleset = Ruleset.objects.get(pk=tenant.pk)
+        ruleset.delete()
+        append_revision(
             kind=RevisionKind.RULES,
-            tenant=tenant,
+            account_id=tenant.account_id,
+            tenant_id=tenant.pk,
+            seq=ruleset.seq + 1,
+            action=RevisionAction.DELETE,
             actor=actor,
-            at=at,
-            summarize=lambda ruleset: summarize_rules(before=ruleset.rules, after=()),
+            changed_at=at,
+            summary=summarize_rules(before=ruleset.rules, after=()),
+            document=None,
         )

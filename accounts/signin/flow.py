@@ -7,24 +7,28 @@ and one tenant, only once even if several sign-ins run at the same time.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from django.db import transaction
 
 from accounts.access.credentials import create_refresh_token, end_links, lock_sign_in, mint_for_sign_in
+from accounts.billing.accounts import create_account
 from accounts.emails import check_email
 from accounts.events import record_event
 from accounts.models import User
 from accounts.models.events import EventKind
 from accounts.models.users import PrimaryRole
-from accounts.provisioning import provision_first_tenant
 from accounts.signin.settings import is_domain_permitted
+from accounts.tenants.lifecycle import create_tenant
 from tenantadmin.lib.core.errors import Forbidden, Unauthorized
 from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     import datetime as dt
+
+_FIRST_TENANT: Final = "Default"
+_MAX_NAME: Final = 100
 
 
 class SignInFailed(Unauthorized):
@@ -89,7 +93,7 @@ def complete_sign_in(identity: Identity, device: Device) -> SignIn:
         is_first = user.last_login is None
         _update_user(user, identity, moment)
         if is_first and user.role != PrimaryRole.GUEST:
-            provision_first_tenant(user)
+            create_first_tenant(user)
         end_links(email)
         session, refresh_token = create_refresh_token(
             user=user, provider=identity.provider, address=device.address, user_agent=device.user_agent
@@ -159,6 +163,24 @@ def _create_user(email: str) -> User:
     if is_new:
         record_event(EventKind.USER_CREATED, actor=email, subject=email)
     return user
+
+
+def create_first_tenant(user: User) -> None:
+    """Create a free account and one tenant for ``user``, unless the user has a tenant or account.
+
+    The caller has locked the user's row in the current transaction.
+    """
+    if user.memberships.exists() or user.owned_accounts.exists():
+        return
+    account = create_account(
+        name=user.email[:_MAX_NAME], owners=[user.email], actor=user.email, billing_email=user.email
+    )
+    create_tenant(
+        account_id=account.account_id,
+        document={"tenantName": _FIRST_TENANT},
+        actor=user.email,
+        owner=user,
+    )
 
 
 def link_identity(user: User, identity: Identity) -> None:

@@ -21,7 +21,7 @@ from accounts.models.history import RevisionAction, RevisionKind
 from accounts.models.tenants import tenant_name_key
 from accounts.models.users import MembershipRole
 from accounts.tenants.config import ConfigState, complete_config
-from accounts.tenants.documents import remove_row, tenant_documents
+from accounts.tenants.documents import tenant_documents
 from accounts.tenants.errors import AccountNotFound, TenantNotFound, database_refusals
 from accounts.tenants.fqdns import FqdnChange, apply_fqdns, release_fqdns, require_domains
 from accounts.tenants.plans import limits_of, require_within
@@ -139,20 +139,25 @@ def delete_tenant(*, tenant_id: UUID, actor: str) -> int:
         if deleted_at is None:
             raise TenantNotFound
         tenant = Tenant.objects.get(pk=tenant_id)
-        removed = remove_row(
-            TenantConfig,
+        config = TenantConfig.objects.get(pk=tenant_id)
+        config.delete()
+        append_revision(
             kind=RevisionKind.CONFIG,
-            tenant=tenant,
+            account_id=tenant.account_id,
+            tenant_id=tenant_id,
+            seq=config.seq + 1,
+            action=RevisionAction.DELETE,
             actor=actor,
-            at=deleted_at,
-            summarize=lambda _: summarize_fields(()),
+            changed_at=deleted_at,
+            summary=summarize_fields(()),
+            document=None,
         )
-        removed += sum(
-            stored.delete(tenant=tenant, actor=actor, at=deleted_at) for stored in tenant_documents()
-        )
+        documents = tenant_documents()
+        for stored in documents:
+            stored.delete(tenant=tenant, actor=actor, at=deleted_at)
         release_fqdns(tenant_id=tenant_id, names=None, at=deleted_at)
         Tenant.objects.filter(pk=tenant_id).update(deleted_at=deleted_at)
-    return removed
+    return 1 + len(documents)
 
 
 def remove_old_tombstones() -> int:
