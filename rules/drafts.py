@@ -27,12 +27,12 @@ from rules.models import RuleDraft, Ruleset
 from rules.ruleset import RulesetState, read_ruleset
 from rules.write import write_ruleset
 from tenantadmin.lib.core.errors import BadRequest, Conflict, NotFound, ValidationFailed
-from tenantadmin.lib.core.rendering import strong_etag
+from tenantadmin.lib.core.rendering import require_etag, strong_etag
 from tenantadmin.lib.core.structs import Count, JsonStruct, free_form, schema_ref
 from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
 
 class DraftNotFound(NotFound):
@@ -178,11 +178,11 @@ def replace_draft(
     draft_id: UUID,
     document: Mapping[str, Any],
     actor: str,
-    check_etag: Callable[[str], None],
+    expected_etag: str | None = None,
 ) -> RuleDraft:
     """Replace a draft's rules, and its name and base if they are given.
 
-    ``check_etag`` gets the entity tag of what is stored, and raises if the caller expected another.
+    ``expected_etag`` is a value of ``If-Match``, or None.
 
     Raises:
         TenantNotFound, DraftNotFound: there is no such live tenant or draft.
@@ -190,7 +190,7 @@ def replace_draft(
         ValidationFailed: there is no revision ``baseSeq``.
     """
     draft = find_draft(tenant_id, draft_id)
-    check_etag(draft_etag(draft))
+    require_etag(draft_etag(draft), expected=expected_etag)
     current = read_ruleset(tenant_id)
     changes = {
         "name": document.get("name", draft.name),
@@ -210,7 +210,7 @@ def replace_draft(
     return draft
 
 
-def delete_draft(*, tenant_id: UUID, draft_id: UUID, actor: str, check_etag: Callable[[str], None]) -> None:
+def delete_draft(*, tenant_id: UUID, draft_id: UUID, actor: str, expected_etag: str | None = None) -> None:
     """Delete a draft.
 
     Raises:
@@ -218,7 +218,7 @@ def delete_draft(*, tenant_id: UUID, draft_id: UUID, actor: str, check_etag: Cal
         Conflict: the draft changed since it was read.
     """
     draft = find_draft(tenant_id, draft_id)
-    check_etag(draft_etag(draft))
+    require_etag(draft_etag(draft), expected=expected_etag)
     with transaction.atomic():
         _delete(draft)
         _record(EventKind.DRAFT_DELETED, draft, actor)
@@ -259,7 +259,7 @@ def publish_draft(
     draft_id: UUID,
     actor: str,
     confirm_deletes: Collection[str] = (),
-    check_etag: Callable[[str], None],
+    expected_etag: str | None = None,
 ) -> RulesetState:
     """Write a draft's rules as the tenant's ruleset, and delete the draft.
 
@@ -272,7 +272,7 @@ def publish_draft(
         Conflict: ruleset or draft changed meanwhile.
     """
     draft = find_draft(tenant_id, draft_id)
-    check_etag(draft_etag(draft))
+    require_etag(draft_etag(draft), expected=expected_etag)
     current = read_ruleset(tenant_id)
     if current.seq != draft.base_seq:
         raise BaseMoved(base=draft.base_seq, current=current.seq)

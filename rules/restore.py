@@ -10,7 +10,7 @@ from accounts.tenants.restore import revision_document
 from rules.write import write_ruleset
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Collection
     from uuid import UUID
 
     from rules.ruleset import RulesetState
@@ -22,7 +22,7 @@ def restore_ruleset(
     seq: int,
     actor: str,
     confirm_deletes: Collection[str] = (),
-    check_etag: Callable[[str], None] | None = None,
+    expected_etag: str | None = None,
 ) -> RulesetState:
     """Write an earlier ruleset again as a new revision, with a new cache-bust token.
 
@@ -37,5 +37,5 @@ def restore_ruleset(
         actor=actor,
         restored_from=seq,
         confirm_deletes=confirm_deletes,
-        check_etag=check_etag,
+        expected_etag=expected_etag,
     )

@@ -19,10 +19,11 @@ from rules.markers import active_marker_targets
 from rules.models import Ruleset
 from rules.ruleset import RulesetState, cache_bust, read_ruleset
 from tenantadmin.lib.core.errors import Conflict, Detail, ValidationFailed
+from tenantadmin.lib.core.rendering import require_etag
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Collection, Mapping
     from uuid import UUID
 
 
@@ -45,18 +46,21 @@ def write_ruleset(
     actor: str,
     restored_from: int | None = None,
     confirm_deletes: Collection[str] = (),
-    check_etag: Callable[[str], None] | None = None,
+    expected_etag: str | None = None,
     summary: Mapping[str, Any] | None = None,
     changed_at: dt.datetime | None = None,
 ) -> RulesetState:
     """Replace a live tenant's ruleset. PUT, restore and every other writer call this function.
 
-    ``document`` is the body as sent. ``check_etag`` gets the stored entity tag and raises an error if the
-    caller expected another one. ``confirm_deletes`` are ids of rules that may be removed although they have
-    active markers. Lint runs before the transaction; the conditional update then fails if the ruleset has
-    changed since it was read. ``summary`` has more members for the summary of the new revision.
-    ``changed_at`` is for a ruleset that comes with its past: the time of the revision, later than the last
-    one. Pollers of the manifest still see the change as new.
+    Lint runs before the transaction. The conditional update then fails if the ruleset changed in between.
+
+    Args:
+        document: the body as sent.
+        confirm_deletes: ids of rules that may be removed although they have active markers.
+        expected_etag: a value of ``If-Match``, or None.
+        summary: more members for the summary of the new revision.
+        changed_at: the time of the revision, for a ruleset that is imported with its history; later than the
+            last one. Pollers of the manifest still see the change as new.
 
     Raises:
         TenantNotFound: there is no such live tenant.
@@ -66,8 +70,7 @@ def write_ruleset(
         Conflict: the ruleset changed since it was read, or ``seq`` or ``cacheBust`` is stale.
     """
     stored = read_ruleset(tenant_id)
-    if check_etag is not None:
-        check_etag(stored.etag)
+    require_etag(stored.etag, expected=expected_etag)
     if changed_at is not None and changed_at <= stored.modified_at:
         raise ValueError("changed_at must be later than the last change of the ruleset")
     rules = _validate(document, stored, confirm_deletes=confirm_deletes)

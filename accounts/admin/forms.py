@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django_ace import AceWidget
-
-from tenantadmin.lib.core.errors import Conflict
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def rules_editor() -> AceWidget:
@@ -42,16 +37,6 @@ def _editor(*, label: str, **options: Any) -> AceWidget:
         attrs={"aria-label": label},
         **options,
     )
-
-
-def require_etag(etag: str) -> Callable[[str], None]:
-    """Return a check that raises `Conflict` for any entity tag but ``etag``."""
-
-    def require(stored: str) -> None:
-        if stored != etag:
-            raise Conflict
-
-    return require
 
 
 def split_ids(text: str) -> frozenset[str]:

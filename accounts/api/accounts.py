@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from django.urls import reverse
@@ -23,7 +22,7 @@ from accounts.models.billing import Plan
 from accounts.serializers.billing import AccountBody, AccountCreate, parse_account
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.structs import Success
-from tenantadmin.lib.http.etags import not_modified, require_match
+from tenantadmin.lib.http.etags import not_modified
 from tenantadmin.lib.http.hal import ANY_ID, ItemList, hrefs, item, links
 from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION
 from tenantadmin.lib.http.schema import NOT_MODIFIED, STALE, refusal
@@ -104,7 +103,7 @@ class AccountViewSet(AppViewSet):
             actor=self.principal.email,
             may_change_plan=self.principal.is_platform_admin,
             may_change_owners=owns_account(self.principal, account),
-            check_etag=partial(require_match, request),
+            expected_etag=request.headers.get("If-Match"),
         )
         return _account_response(written)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from rest_framework.response import Response
@@ -16,7 +15,7 @@ from accounts.tenants.config import (
     write_config,
 )
 from accounts.viewsets import AppViewSet
-from tenantadmin.lib.http.etags import not_modified, require_match
+from tenantadmin.lib.http.etags import not_modified
 from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH
 from tenantadmin.lib.http.schema import NOT_MODIFIED, refusal
 from tenantadmin.lib.http.viewsets import operation
@@ -63,7 +62,7 @@ class ConfigViewSet(AppViewSet):
             document=request.data,
             parse=parse_config,
             actor=self.principal.email,
-            check_etag=partial(require_match, request),
+            expected_etag=request.headers.get("If-Match"),
         )
         return config_response(written)
 

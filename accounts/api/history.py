@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
@@ -33,7 +32,6 @@ from accounts.tenants.restore import restore_config
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.errors import BadRequest, Detail
 from tenantadmin.lib.core.structs import Count, JsonStruct
-from tenantadmin.lib.http.etags import require_match
 from tenantadmin.lib.http.hal import Link, PageLinks, item, link, page_links
 from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, SEQ
 from tenantadmin.lib.http.schema import STALE
@@ -188,7 +186,7 @@ class ConfigHistoryViewSet(DocumentHistoryViewSet):
             seq=seq,
             parse=parse_config,
             actor=self.principal.email,
-            check_etag=partial(require_match, request),
+            expected_etag=request.headers.get("If-Match"),
         )
         return config_response(restored)
 

@@ -27,7 +27,7 @@ from accounts.models.billing import GrantResource, Plan
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.tenants.errors import AccountNotFound
 from tenantadmin.lib.core.errors import Conflict, Detail, Forbidden, ValidationFailed
-from tenantadmin.lib.core.rendering import strong_etag
+from tenantadmin.lib.core.rendering import require_etag, strong_etag
 from tenantadmin.lib.core.structs import Count, Email, JsonStruct, one_of
 from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, later_than, now
 
@@ -171,12 +171,12 @@ def write_account(
     actor: str,
     may_change_plan: bool,
     may_change_owners: bool,
-    check_etag: Callable[[str], None] | None = None,
+    expected_etag: str | None = None,
 ) -> AccountState:
     """Replace an account's document; an absent ``plan`` stays. Appends the revision.
 
-    ``document`` is the body as sent; ``parse`` checks its shape. ``check_etag`` gets the stored entity tag,
-    and raises if the caller expected another.
+    ``document`` is the body as sent; ``parse`` checks its shape. ``expected_etag`` is a value of
+    ``If-Match``, or None.
 
     Raises:
         AccountNotFound: there is no such account.
@@ -186,8 +186,7 @@ def write_account(
         Conflict: the account changed since it was read, or ``seq`` is stale.
     """
     stored = read_account(account_id)
-    if check_etag is not None:
-        check_etag(stored.etag)
+    require_etag(stored.etag, expected=expected_etag)
     sent = parse(document)
     require_unchanged(
         {

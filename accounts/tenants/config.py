@@ -15,13 +15,12 @@ from accounts.models import Tenant, TenantConfig
 from accounts.models.billing import Plan
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.models.tenants import tenant_name_key
-from accounts.tenants.documents import read_row
 from accounts.tenants.errors import TenantNotFound, database_refusals
 from accounts.tenants.fqdns import FqdnChange, apply_fqdns, require_domains
 from accounts.tenants.plans import limits_of, require_within
 from accounts.tenants.stamps import stamp_tenant
 from tenantadmin.lib.core.errors import Conflict
-from tenantadmin.lib.core.rendering import strong_etag
+from tenantadmin.lib.core.rendering import require_etag, strong_etag
 from tenantadmin.lib.core.structs import Count, JsonStruct, one_of, sent_as
 from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp
 
@@ -136,7 +135,10 @@ def read_config(tenant_id: UUID) -> ConfigState:
     Raises:
         TenantNotFound: there is no such live tenant.
     """
-    config = read_row(TenantConfig, tenant_id)
+    # Deleting a tenant deletes this row, so every row belongs to a live tenant.
+    config = TenantConfig.objects.select_related("tenant__account").filter(pk=tenant_id).first()
+    if config is None:
+        raise TenantNotFound
     return ConfigState(
         tenant_id=tenant_id,
         account_id=config.tenant.account_id,
@@ -155,12 +157,12 @@ def write_config(
     parse: Callable[[Any], SentConfig],
     actor: str,
     restored_from: int | None = None,
-    check_etag: Callable[[str], None] | None = None,
+    expected_etag: str | None = None,
 ) -> ConfigState:
     """Replace a live tenant's configuration. PUT, restore and every other writer use this function.
 
-    ``document`` is the body as sent; ``parse`` checks its shape. ``check_etag`` gets the stored entity tag,
-    and raises if the caller expected another. Checks the FQDNs, the immutable ``accountId``, the plan's
+    ``document`` is the body as sent; ``parse`` checks its shape. ``expected_etag`` is a value of
+    ``If-Match``, or None. Checks the FQDNs, the immutable ``accountId``, the plan's
     limits and the unique name. Appends the revision and updates the tenant's ``modifiedAt``.
 
     Raises:
@@ -171,8 +173,7 @@ def write_config(
         Conflict: the document changed since it was read, or ``seq`` is stale.
     """
     stored = read_config(tenant_id)
-    if check_etag is not None:
-        check_etag(stored.etag)
+    require_etag(stored.etag, expected=expected_etag)
     sent = parse(document)
     require_unchanged(
         {

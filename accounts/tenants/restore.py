@@ -35,7 +35,7 @@ def restore_config(
     seq: int,
     parse: Callable[[Any], SentConfig],
     actor: str,
-    check_etag: Callable[[str], None] | None = None,
+    expected_etag: str | None = None,
 ) -> ConfigState:
     """Write an earlier configuration again, with the checks of a new write. Arguments: see `write_config`.
 
@@ -54,7 +54,7 @@ def restore_config(
             parse=parse,
             actor=actor,
             restored_from=seq,
-            check_etag=check_etag,
+            expected_etag=expected_etag,
         )
     except (FqdnConflict, TenantNameConflict) as error:
         raise ValidationFailed(

@@ -18,11 +18,10 @@ from rules.models import RuleDraft
 from rules.ruleset import read_ruleset
 from rules.write import write_ruleset
 from tenantadmin.lib.core.errors import Conflict, ValidationFailed
-from tenantadmin.lib.core.rendering import strong_etag
+from tenantadmin.lib.core.rendering import require_etag, strong_etag
 from tenantadmin.lib.core.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from datetime import date
     from uuid import UUID
 
@@ -57,11 +56,11 @@ def read_recommendation(*, tenant_id: UUID, recommendation_id: UUID) -> Recommen
 
 
 def draft_recommendation(
-    *, tenant_id: UUID, recommendation_id: UUID, actor: str, check_etag: Callable[[str], None]
+    *, tenant_id: UUID, recommendation_id: UUID, actor: str, expected_etag: str | None = None
 ) -> RuleDraft:
     """Make a draft of the ruleset with the recommendation.
 
-    ``check_etag`` gets the entity tag of the recommendation, and raises if the caller expected another.
+    ``expected_etag`` is a value of ``If-Match``, or None.
 
     Raises:
         RecommendationNotFound, TenantNotFound: there is no such recommendation or live tenant.
@@ -71,7 +70,7 @@ def draft_recommendation(
         Conflict: another caller changed the recommendation first.
     """
     recommendation = read_recommendation(tenant_id=tenant_id, recommendation_id=recommendation_id)
-    check_etag(recommendation_etag(recommendation))
+    require_etag(recommendation_etag(recommendation), expected=expected_etag)
     _require_state(recommendation, State.OPEN)
     rules = _rules_with(recommendation)
     with transaction.atomic():
@@ -85,7 +84,7 @@ def draft_recommendation(
 
 
 def accept_recommendation(
-    *, tenant_id: UUID, recommendation_id: UUID, actor: str, check_etag: Callable[[str], None]
+    *, tenant_id: UUID, recommendation_id: UUID, actor: str, expected_etag: str | None = None
 ) -> RulesetState:
     """Write the ruleset with the recommendation. The summary of the new revision names it.
 
@@ -97,7 +96,7 @@ def accept_recommendation(
         Conflict: another caller changed the recommendation or the ruleset first.
     """
     recommendation = read_recommendation(tenant_id=tenant_id, recommendation_id=recommendation_id)
-    check_etag(recommendation_etag(recommendation))
+    require_etag(recommendation_etag(recommendation), expected=expected_etag)
     _require_state(recommendation, *Recommendation.UNDECIDED)
     rules = _rules_with(recommendation)
     with transaction.atomic():
@@ -129,7 +128,7 @@ def dismiss_recommendation(
     actor: str,
     reason: str,
     until: date | None,
-    check_etag: Callable[[str], None],
+    expected_etag: str | None = None,
 ) -> Recommendation:
     """Dismiss a recommendation, for ever or until the day ``until``.
 
@@ -144,7 +143,7 @@ def dismiss_recommendation(
     if until is not None and until <= now().date():
         raise ValidationFailed.at("/until", "out-of-range", "'until' must be a day in the future.")
     recommendation = read_recommendation(tenant_id=tenant_id, recommendation_id=recommendation_id)
-    check_etag(recommendation_etag(recommendation))
+    require_etag(recommendation_etag(recommendation), expected=expected_etag)
     _require_state(recommendation, *Recommendation.UNDECIDED)
     with transaction.atomic():
         _change(
@@ -160,7 +159,7 @@ def dismiss_recommendation(
 
 
 def reopen_recommendation(
-    *, tenant_id: UUID, recommendation_id: UUID, actor: str, check_etag: Callable[[str], None]
+    *, tenant_id: UUID, recommendation_id: UUID, actor: str, expected_etag: str | None = None
 ) -> Recommendation:
     """Open a dismissed recommendation again.
 
@@ -171,7 +170,7 @@ def reopen_recommendation(
         Conflict: another caller changed the recommendation first.
     """
     recommendation = read_recommendation(tenant_id=tenant_id, recommendation_id=recommendation_id)
-    check_etag(recommendation_etag(recommendation))
+    require_etag(recommendation_etag(recommendation), expected=expected_etag)
     _require_state(recommendation, State.DISMISSED)
     try:
         with transaction.atomic():

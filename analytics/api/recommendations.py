@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from django.db import transaction
@@ -37,7 +36,7 @@ from rules.api.rules import ruleset_response
 from rules.drafts import DraftDocument
 from rules.errors import RulesetRefusal
 from rules.ruleset import TenantRules
-from tenantadmin.lib.http.etags import not_modified, require_match
+from tenantadmin.lib.http.etags import not_modified
 from tenantadmin.lib.http.hal import hrefs, item, links
 from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH
 from tenantadmin.lib.http.schema import NOT_MODIFIED, refusal
@@ -115,7 +114,7 @@ class RecommendationViewSet(AppViewSet):
             tenant_id=tenant,
             recommendation_id=recommendationId,
             actor=self.principal.email,
-            check_etag=partial(require_match, request),
+            expected_etag=request.headers.get("If-Match"),
         )
         return draft_response(draft, status=201, Location=_draft_href(tenant, draft.pk))
 
@@ -133,7 +132,7 @@ class RecommendationViewSet(AppViewSet):
             tenant_id=tenant,
             recommendation_id=recommendationId,
             actor=self.principal.email,
-            check_etag=partial(require_match, request),
+            expected_etag=request.headers.get("If-Match"),
         )
         transaction.on_commit(lambda: mine_again.delay(str(tenant)), robust=True)
         return ruleset_response(written)
@@ -152,7 +151,7 @@ class RecommendationViewSet(AppViewSet):
             actor=self.principal.email,
             reason=self.body["reason"],
             until=self.body.get("until"),
-            check_etag=partial(require_match, request),
+            expected_etag=request.headers.get("If-Match"),
         )
         return _response(recommendation)
 
@@ -167,7 +166,7 @@ class RecommendationViewSet(AppViewSet):
             tenant_id=tenant,
             recommendation_id=recommendationId,
             actor=self.principal.email,
-            check_etag=partial(require_match, request),
+            expected_etag=request.headers.get("If-Match"),
         )
         return _response(recommendation)
 

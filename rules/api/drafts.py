@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from uuid import UUID
 
@@ -33,7 +32,7 @@ from rules.ruleset import TenantRules
 from rules.serializers.drafts import DraftBody, NewDraft
 from rules.serializers.rulesets import ConfirmParameters
 from tenantadmin.lib.core.structs import Count, JsonStruct
-from tenantadmin.lib.http.etags import not_modified, require_match
+from tenantadmin.lib.http.etags import not_modified
 from tenantadmin.lib.http.hal import ItemList, Link, item, link, links
 from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION
 from tenantadmin.lib.http.schema import NOT_MODIFIED, STALE, refusal
@@ -128,7 +127,7 @@ class DraftViewSet(AppViewSet):
             draft_id=draft,
             document=self.body,
             actor=self.principal.email,
-            check_etag=partial(require_match, request),
+            expected_etag=request.headers.get("If-Match"),
         )
         return draft_response(replaced)
 
@@ -139,7 +138,7 @@ class DraftViewSet(AppViewSet):
             tenant_id=tenant,
             draft_id=draft,
             actor=self.principal.email,
-            check_etag=partial(require_match, request),
+            expected_etag=request.headers.get("If-Match"),
         )
         return Response(status=204)
 
@@ -179,7 +178,7 @@ class DraftViewSet(AppViewSet):
             draft_id=draft,
             actor=self.principal.email,
             confirm_deletes=self.query.get("confirmDeletes", frozenset()),
-            check_etag=partial(require_match, request),
+            expected_etag=request.headers.get("If-Match"),
         )
         return ruleset_response(written)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -19,7 +18,6 @@ from rules.restore import restore_ruleset
 from rules.ruleset import TenantRules
 from rules.serializers.blame import BlameParameters
 from rules.serializers.rulesets import ConfirmParameters
-from tenantadmin.lib.http.etags import require_match
 from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, SEQ
 from tenantadmin.lib.http.schema import STALE
 from tenantadmin.lib.http.viewsets import operation
@@ -82,6 +80,6 @@ class RulesHistoryViewSet(DocumentHistoryViewSet):
             seq=seq,
             actor=self.principal.email,
             confirm_deletes=self.query.get("confirmDeletes", frozenset()),
-            check_etag=partial(require_match, request),
+            expected_etag=request.headers.get("If-Match"),
         )
         return ruleset_response(restored)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from django.http import HttpResponse
@@ -16,7 +15,7 @@ from rules.ruleset import RulesetState, TenantRules, render_ruleset, ruleset_eta
 from rules.serializers.rulesets import ConfirmParameters, TenantRulesBody
 from rules.write import lint_document, write_ruleset
 from tenantadmin.lib.http.budgets import LINT
-from tenantadmin.lib.http.etags import not_modified, require_match
+from tenantadmin.lib.http.etags import not_modified
 from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH
 from tenantadmin.lib.http.schema import ERROR_REF, NOT_MODIFIED, STALE
 from tenantadmin.lib.http.viewsets import operation
@@ -81,7 +80,7 @@ class RulesetViewSet(AppViewSet):
             document=request.data,
             actor=self.principal.email,
             confirm_deletes=self.query.get("confirmDeletes", frozenset()),
-            check_etag=partial(require_match, request),
+            expected_etag=request.headers.get("If-Match"),
         )
         return ruleset_response(written)
 

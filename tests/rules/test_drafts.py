@@ -298,9 +298,7 @@ class TestRaces:
 
         def publish(draft: RuleDraft) -> bool:
             try:
-                publish_draft(
-                    tenant_id=tenant_id, draft_id=draft.pk, actor="a@example.org", check_etag=lambda _: None
-                )
+                publish_draft(tenant_id=tenant_id, draft_id=draft.pk, actor="a@example.org")
             except Conflict:
                 return False
             return True
@@ -318,9 +316,7 @@ class TestRaces:
 
         def publish() -> str:
             try:
-                publish_draft(
-                    tenant_id=tenant_id, draft_id=draft.pk, actor="a@example.org", check_etag=lambda _: None
-                )
+                publish_draft(tenant_id=tenant_id, draft_id=draft.pk, actor="a@example.org")
             except (Conflict, DraftNotFound) as error:
                 return error.code
             return "published"

@@ -8,7 +8,7 @@ from django import forms
 from django.urls import reverse
 
 from accounts.admin.accounts import compare_plans, read_account_view
-from accounts.admin.forms import require_etag, split_ids
+from accounts.admin.forms import split_ids
 from accounts.admin.fqdns import find_fqdn, try_claim
 from accounts.admin.pages.base import ActPage, ReasonForm, StaffPage
 from accounts.billing.accounts import read_account, write_account
@@ -137,7 +137,7 @@ class ChangeAccountPage(AccountActPage):
             actor=self.actor,
             may_change_plan=True,
             may_change_owners=True,
-            check_etag=require_etag(values["etag"]),
+            expected_etag=values["etag"],
         )
         return f"Saved as revision {written.seq}.", {"seq": written.seq, "plan": written.plan}
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django import forms
 
-from accounts.admin.forms import config_editor, require_etag
+from accounts.admin.forms import config_editor
 from accounts.admin.pages.base import ReasonForm, TenantActPage, may
 from accounts.models.history import RevisionKind
 from accounts.models.users import StaffRole
@@ -81,7 +81,7 @@ class ConfigPage(TenantActPage):
             document=parse_json(values["config"].encode()),
             parse=parse_config,
             actor=self.actor,
-            check_etag=require_etag(values["etag"]),
+            expected_etag=values["etag"],
         )
         return f"Saved as revision {written.seq}.", {"seq": written.seq}
 

@@ -10,7 +10,7 @@ from django import forms
 from django.db import transaction
 from django.http import HttpResponseRedirect
 
-from accounts.admin.forms import require_etag, split_ids
+from accounts.admin.forms import split_ids
 from accounts.admin.pages.base import PART, ReasonForm, TenantActPage
 from accounts.models.users import StaffRole
 from analytics.admin.completion import rule_words
@@ -201,7 +201,7 @@ class DraftPage(OneDraftPage, RulesEditor):
                 "name": values["draft_name"],
                 "baseSeq": values["base_seq"],
             },
-            check_etag=require_etag(values["etag"]),
+            expected_etag=values["etag"],
         )
         return "Saved the draft. The live rules do not change.", self.after
 
@@ -259,7 +259,7 @@ class PublishPage(OneDraftPage):
         written = publish_draft(
             **self.which,
             confirm_deletes=split_ids(values.get("confirm_deletes", "")),
-            check_etag=require_etag(values["etag"]),
+            expected_etag=values["etag"],
         )
         self.is_gone = True
         return f"Published as revision {written.seq}.", {"seq": written.seq, **self.after}
@@ -278,6 +278,6 @@ class DeletePage(OneDraftPage):
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         title = self.draft.title
-        delete_draft(**self.which, check_etag=require_etag(values["etag"]))
+        delete_draft(**self.which, expected_etag=values["etag"])
         self.is_gone = True
         return f"Deleted: {title}.", self.after

@@ -10,7 +10,6 @@ from django import forms
 from django.db import transaction
 from django.http import HttpResponse, HttpResponseRedirect
 
-from accounts.admin.forms import require_etag
 from accounts.admin.pages.base import PART, ReasonForm, TenantActPage, TenantPage
 from accounts.models.users import StaffRole
 from analytics.admin.insights import diff_recommendation, is_searching, read_advice, read_digest_page
@@ -122,7 +121,7 @@ class DecisionPage(BelowInsights, TenantActPage):
             "tenant_id": self.tenant.pk,
             "recommendation_id": self.kwargs["recommendation"],
             "actor": self.actor,
-            "check_etag": require_etag(values["etag"]),
+            "expected_etag": values["etag"],
         }
 
     @property

@@ -8,7 +8,7 @@ from django import forms
 from django.http import JsonResponse
 from django.template.loader import render_to_string
 
-from accounts.admin.forms import require_etag, rules_editor, split_ids
+from accounts.admin.forms import rules_editor, split_ids
 from accounts.admin.pages.base import PART, ReasonForm, TenantActPage, may
 from accounts.models.users import StaffRole
 from analytics.admin.completion import log_words, rule_words
@@ -123,7 +123,7 @@ class RulesPage(RulesEditor):
             document={"rules": rules},
             actor=self.actor,
             confirm_deletes=split_ids(values["confirm_deletes"]),
-            check_etag=require_etag(values["etag"]),
+            expected_etag=values["etag"],
         )
         return f"Saved as revision {written.seq}.", {"seq": written.seq}
 
@@ -201,7 +201,7 @@ class SimpleRulePage(TenantActPage):
             tenant_id=self.tenant.pk,
             document={"rules": [*stored.rules, rule]},
             actor=self.actor,
-            check_etag=require_etag(stored.etag),
+            expected_etag=stored.etag,
         )
         return f"Added as revision {written.seq}.", {"seq": written.seq, "ruleId": rule["id"]}
 

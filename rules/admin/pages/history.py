@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
 
-from accounts.admin.forms import require_etag, split_ids
+from accounts.admin.forms import split_ids
 from accounts.admin.pages.base import ReasonForm, TenantActPage, TenantPage
 from accounts.models.history import RevisionKind
 from accounts.models.users import StaffRole
@@ -124,7 +124,7 @@ class RestorePage(TenantActPage):
                 seq=seq,
                 actor=self.actor,
                 confirm_deletes=split_ids(values["confirm_deletes"]),
-                check_etag=require_etag(values["etag"]),
+                expected_etag=values["etag"],
             ).seq
         else:
             restored = restore_config(

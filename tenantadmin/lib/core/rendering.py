@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from tenantadmin.lib.core.errors import Conflict
+
 
 def dump_json(data: Any) -> bytes:
     """Return ``data``, which may hold structs, as compact UTF-8 JSON. Integers may have any size.
@@ -25,6 +27,20 @@ def _as_text(value: object) -> str:
 
 
 _encode = msgspec.json.Encoder(enc_hook=_as_text).encode
+
+
+def require_etag(etag: str, *, expected: str | None) -> None:
+    """Refuse a write if ``expected`` does not name ``etag``, the entity tag of the stored document.
+
+    ``expected`` is a value of ``If-Match``: entity tags, ``*``, or None if the caller expects nothing.
+
+    Raises:
+        Conflict: the caller's copy is stale.
+    """
+    if expected is None or expected.strip() == "*":
+        return
+    if etag not in {tag.strip() for tag in expected.split(",")}:
+        raise Conflict
 
 
 def strong_etag(*parts: object) -> str:

@@ -21,7 +21,7 @@ from accounts.access.scopes import Scope
 from accounts.models import Event, Revision
 from accounts.tenants.lifecycle import delete_tenant
 from analytics import tasks
-from analytics.advice import mining
+from analytics.advice import mining, recommendations
 from analytics.advice.mining import find_waiting_tenants, queue_mining, run_mining
 from analytics.advice.recommendations import accept_recommendation
 from analytics.models import Mining, Recommendation, ReplayRun
@@ -110,7 +110,6 @@ def accept(found: Recommendation) -> Any:
         tenant_id=found.tenant_id,
         recommendation_id=found.pk,
         actor="ada@example.org",
-        check_etag=lambda _: None,
     )
 
 
@@ -238,15 +237,11 @@ def test_of_two_acceptances_at_once_one_wins(tenant: UUID, monkeypatch: pytest.M
     (found,) = search(tenant)
 
     both = Barrier(2)
-
-    def wait(_etag: str) -> None:
-        both.wait(20)
+    monkeypatch.setattr(recommendations, "require_etag", lambda *_, **__: both.wait(20))
 
     def work(_: int) -> str:
         try:
-            accept_recommendation(
-                tenant_id=tenant, recommendation_id=found.pk, actor="a@example.org", check_etag=wait
-            )
+            accept_recommendation(tenant_id=tenant, recommendation_id=found.pk, actor="a@example.org")
         except Conflict as error:
             return error.code
         finally:
@@ -351,7 +346,7 @@ def test_a_draft_is_made_and_publishing_it_accepts(tenant: UUID, client: ApiClie
     assert client.get(address).json()["state"] == "drafted"
     assert client.post(f"{address}/draft").status_code == 409
     draft = RuleDraft.objects.get()
-    publish_draft(tenant_id=tenant, draft_id=draft.pk, actor="b@example.org", check_etag=lambda _: None)
+    publish_draft(tenant_id=tenant, draft_id=draft.pk, actor="b@example.org")
     search(tenant)
     found.refresh_from_db()
     assert (found.state, found.accepted_seq, found.decided_by) == ("accepted", 1, "b@example.org")
