@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @admin.display(description="key", ordering="key")
 def key_in_tenant(row: Any) -> str:
-    """Return the key of an object without the tenant's id, which has a column of its own."""
+    """Return the key of an object without the tenant's id, which has its own column."""
     key: str = row.key
     return key.removeprefix(f"{row.tenant_id}/")
 
@@ -36,7 +36,7 @@ BY_TENANT_OR_DAY: Final = "The start of a tenant's name, its id or FQDN, or a da
 
 
 class OutcomeFilter(admin.SimpleListFilter):
-    """Queries that ended well, that did not, or that run."""
+    """Filter queries by outcome: ok, failed or running."""
 
     title = "outcome"
     parameter_name = "ended"
@@ -90,7 +90,7 @@ class SupersededFileAdmin(ReadOnlyAdmin):
 
 
 class FailingFilter(admin.SimpleListFilter):
-    """Pending builds that failed several times."""
+    """Filter pending builds that failed several times."""
 
     title = "attempts"
     parameter_name = "failing"

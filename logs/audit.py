@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from logs.sql.protocol import QueryResult
 
-#: Its commit does not wait for the disk: if the database crashes, the row is there and lacks how the query
-#: ended. The condition on the time lets PostgreSQL look into one partition.
+#: The commit does not wait for the disk. If the database crashes, the row remains but may lack how the query
+#: ended. The condition on ``at`` lets PostgreSQL look into one partition only.
 _END_QUERY: Final = """
     WITH commits AS (SELECT set_config('synchronous_commit', 'off', true))
   UPDATE logs_queryrun
@@ -29,7 +29,7 @@ _END_QUERY: Final = """
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """The email and the client address of a caller, for the audit."""
+    """A caller in the audit: email and client address."""
 
     email: str
     address: str

@@ -1,6 +1,7 @@
-"""Cancel a running query from any process: a mark in the shared cache, which the query's process looks for.
+"""Cancel a running query from any process.
 
-Redis carries the marks. Without it nothing is cancelled, and queries run on.
+The canceller sets a mark in Redis, and the process that runs the query polls for it. Without Redis, queries
+cannot be cancelled.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: How often a process looks for marks while it runs queries. A cancelled query ends that much later.
+#: How often a process polls for marks while it runs queries, and so the longest delay of a cancellation.
 POLL_SECONDS: Final = 1.0
-#: Longer than any query may take. Rows that are still running after it are of processes that were killed.
+#: Longer than any query may take. An older row that is still "running" belongs to a process that was killed.
 _LONGEST: Final = timedelta(minutes=5)
 
 
@@ -45,7 +46,7 @@ def list_running(tenant_id: UUID) -> list[QueryRun]:
 
 
 def cancel_query(tenant_id: UUID, run_id: int) -> QueryRun:
-    """Ask the process that runs a query to end it. It does within `POLL_SECONDS`.
+    """Mark a query to be cancelled. Its process ends it within `POLL_SECONDS`.
 
     Raises:
         QueryNotRunning: the tenant has no such running query.
@@ -66,7 +67,7 @@ def _mark(run_id: int) -> str:
 
 
 class CancelWatch:
-    """Looks for the marks of the queries that this process runs, in one thread."""
+    """Polls for the marks of the queries that this process runs, in one thread."""
 
     def __init__(self) -> None:
         self._running: dict[int, Cancellation] = {}
@@ -77,10 +78,10 @@ class CancelWatch:
 
     @contextmanager
     def watching(self, run_id: int, cancellation: Cancellation) -> Iterator[None]:
-        """Cancel the query if it is marked during the block.
+        """Cancel the query if it is marked while the block runs.
 
         Raises:
-            CancelledByStaff: instead of the `QueryCancelled` that this brings about.
+            CancelledByStaff: raised in place of `QueryCancelled`.
         """
         with self._changed:
             self._running[run_id] = cancellation
@@ -103,7 +104,7 @@ class CancelWatch:
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._running)
-            # Most queries end before this, and nobody is asked about them.
+            # Most queries finish before the first poll and cost no Redis call.
             time.sleep(POLL_SECONDS)
             self.look()
 
@@ -124,5 +125,5 @@ class CancelWatch:
                 self._running[run_id].cancel()
 
 
-#: Of this process.
+#: The watch of this process.
 WATCH: Final = CancelWatch()

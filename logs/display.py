@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from logs.sql.protocol import QueryResult
 
 _NULL: Final = ("NULL", "dim")
-#: Width that a table needs for each column besides its text: a line, and a space on either side.
+#: Width of a table's column besides its text: a line, and a space on either side.
 _COLUMN_BORDER: Final = 3
 
 

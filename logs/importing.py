@@ -28,7 +28,7 @@ _MAX_NAMED: Final = 5
 
 
 class BadTree(Exception):
-    """The directory is not a tree of raw logs; the message names the place and the cure."""
+    """The directory is not a tree of raw logs; the message names the place and how to correct it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def _walk(folder: Path) -> Iterator[tuple[Path, bool]]:
 
 
 def import_files(store: ObjectStore, files: list[LogFile]) -> Iterator[bool]:
-    """Copy files into the store. Yield for each, in order, True if it had to be written.
+    """Copy files into the store. For each file, in order, yield True if it was written.
 
     An object that already has the same bytes is not written again, so its day stays current.
 
@@ -121,5 +121,5 @@ def _import_file(store: ObjectStore, file: LogFile) -> bool:
 
 
 def _open_unless_link(path: str, flags: int) -> int:
-    # Since the listing, somebody may have replaced the file by a link.
+    # The file may have been replaced by a link since it was listed.
     return os.open(path, flags | os.O_NOFOLLOW)

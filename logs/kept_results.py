@@ -1,8 +1,8 @@
-"""Keep results of queries for some minutes, so that a query that is sent again needs no engine.
+"""Keep the results of queries in Redis for some minutes, so that a repeated query needs no engine.
 
-Redis keeps them, for all processes. A result is kept if the statement depends neither on the time nor on
-chance. It is found while the days that it read have the same files; a build gives its file a new name.
-Without Redis, each query runs.
+All processes share them. A result is kept if the statement depends neither on the time nor on random numbers,
+and it is used while the days that it read have the same files: each build gives its file a new name. Without
+Redis, every query runs.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ MAX_BYTES: Final = 256 << 10
 
 @dataclass(slots=True)
 class KeptResult:
-    """The place of one statement's result, under the limits in force, for one tenant."""
+    """Finds and keeps the result of one tenant's statement under certain limits."""
 
     tenant: UUID
     statement: str
     limits: Limits
-    #: Redis did not answer, so that it is not asked twice.
+    #: Redis did not answer, so the result is not sent to it.
     _is_away: bool = field(default=False, init=False)
 
     def find(self, source: LogSource) -> QueryResult | None:
@@ -54,28 +54,28 @@ class KeptResult:
             return None
         started = time.monotonic()
         try:
-            found = cache.get(self._key)
+            entry = cache.get(self._key)
         except RedisError as error:
             logger.warning("Kept results of queries cannot be read: %s", error)
             self._is_away = True
             return None
-        if found is None:
+        if entry is None:
             return None
-        builds, other_days, body = found
+        builds, other_days, body = entry
         if builds != _builds(source, without=other_days):
             return None
         elapsed_ms = round((time.monotonic() - started) * 1000)
         return replace(transfer.decode_result(body), elapsed_ms=elapsed_ms, is_kept=True)
 
     def keep(self, source: LogSource, result: QueryResult) -> None:
-        """Keep the result over ``source``, if it is small and right until one of its days is built again."""
+        """Keep a result over ``source`` if it is small and only a new build can change it."""
         options = settings.SQL_OPTIONS
         if not options.kept_seconds or self._is_away or result.days is None or result.nbytes > MAX_BYTES:
             return
         body = transfer.encode_result(result)
         if len(body) > MAX_BYTES:
             return
-        # A day that is in neither list came later, and the statement may read it.
+        # A later day is in neither list, and the statement may read it.
         other_days = {day.day for day in source.days}.difference(result.days)
         entry = _builds(source, without=other_days), other_days, body
         quota = rates.RateLimitItemPerSecond(options.kept_bytes, options.kept_seconds)
@@ -93,7 +93,7 @@ class KeptResult:
 
 
 def _builds(source: LogSource, *, without: Collection[str]) -> str:
-    """Return a digest of the files of all days but some."""
+    """Return a digest of the files of all days except ``without``."""
     days = (day.day for day in source.days for _ in day.files)
     files = [key for day, key in zip(days, source.keys, strict=True) if day not in without]
     return hashlib.sha256("\n".join(files).encode()).hexdigest()
@@ -101,7 +101,7 @@ def _builds(source: LogSource, *, without: Collection[str]) -> str:
 
 @call_once
 def _version() -> str:
-    """Return a digest of the code that makes results, which names the engine's version too."""
+    """Return a digest of the code that makes results. A file of it names the engine's version."""
     folder = Path(__file__).parent
     digest = hashlib.sha256()
     for path in sorted([Path(__file__), folder / "columns.py", *(folder / "sql").glob("*.py")]):

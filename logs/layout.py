@@ -61,7 +61,7 @@ _HOUR_END: Final = _HOUR_START + 2
 
 
 def hour_of(key: str) -> int:
-    """Return the hour (0 to 23, UTC) of a raw log object's prefix. ``key`` must be such an object's."""
+    """Return the hour (0 to 23, UTC) of a raw log object's prefix. ``key`` must be one."""
     return int(key[_HOUR_START:_HOUR_END])
 
 
@@ -71,7 +71,7 @@ def compacted_prefix(tenant: UUID, day: date) -> str:
 
 
 def parts_prefix(tenant: UUID, day: date) -> str:
-    """Return the prefix of the files of a day that is built by hours. Queries read those of its spans."""
+    """Return the prefix of the files of a day that is built by hours. Queries read its spans' files."""
     return f"{tenant}/compacted/hours/day={day.isoformat()}/"
 
 
@@ -81,7 +81,7 @@ def rollup_prefix(tenant: UUID, day: date) -> str:
 
 
 def partition_key(tenant: UUID, day: date, *, build: str) -> str:
-    """Return the key of a day's Parquet file. Each build has its own, so an open file never changes."""
+    """Return the key of a day's Parquet file. Each build has a new key, so an open file never changes."""
     return f"{compacted_prefix(tenant, day)}{build}.parquet"
 
 

@@ -28,7 +28,7 @@ _DIGITS = re.compile(r"\d+", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class HourObjects:
-    """The raw objects under one hour's prefix in key order, a digest over them, and their total bytes."""
+    """The raw objects under one hour's prefix in key order, their digest, and their total bytes."""
 
     entries: tuple[Entry, ...]
     digest: str
@@ -62,7 +62,7 @@ class DayListing:
 
 @dataclass(frozen=True, slots=True)
 class UnlistedDay:
-    """A day whose objects must all be read. Reading lists them too, so no listing is made before."""
+    """A day whose objects must all be read. Reading lists them, so they are not listed before."""
 
     tenant: UUID
     day: date
@@ -106,7 +106,7 @@ def describe_day(objects: Sequence[Entry], *, tenant: UUID, day: date) -> DayLis
 
 
 def mark_as_changed(listing: DayListing, hours: Collection[int]) -> DayListing:
-    """Return ``listing`` with digests for ``hours``, and so for the day, that no real listing has."""
+    """Return ``listing`` with digests of ``hours`` and of the day that match no real listing."""
     if not hours:
         return listing
     marked = {
@@ -118,7 +118,7 @@ def mark_as_changed(listing: DayListing, hours: Collection[int]) -> DayListing:
 
 
 def day_digest(hours: Mapping[int, str]) -> str:
-    """Return the digest of a day from those of its hours."""
+    """Return the digest of a day from the digests of its hours."""
     described = "".join(f"{hour} {digest}\n" for hour, digest in hours.items())
     return hashlib.sha256(f"layout {LAYOUT_VERSION}\n{described}".encode()).hexdigest()
 

@@ -23,12 +23,12 @@ class Partition(models.Model):
 
     tenant_id = models.UUIDField()
     day = models.DateField()
-    #: Digest over the names, sizes and etags of the raw objects that the build was made of.
+    #: Digest over the names, sizes and etags of the raw objects of the build.
     listing_digest = models.CharField(max_length=64)
     build = models.CharField(max_length=32)
     #: Key of the Parquet file; empty if the day has no valid entry.
     file = models.CharField(max_length=1024, blank=True)
-    #: The keys of the files that follow it, in the order of the rows, of a day that is built by hours.
+    #: If the day is built by hours: the keys of its further files, in the order of the rows.
     more_files = models.JSONField(default=list, db_default=[])
     rows = models.PositiveBigIntegerField()
     bytes = models.PositiveBigIntegerField()
@@ -71,13 +71,13 @@ class DayPart(models.Model):
     #: The hour (0 to 23), or the span (0 to 25); 0 for the repeats.
     number = models.PositiveSmallIntegerField()
     build = models.CharField(max_length=32)
-    #: Digest over what it was made of.
+    #: Digest over the input of this part.
     source = models.CharField(max_length=64)
     #: Name to object key. A span may name the file of its hour.
     files = models.JSONField()
     #: Of all its files.
     bytes = models.PositiveBigIntegerField()
-    #: What the next stage needs to know.
+    #: What the next stage needs.
     facts = models.JSONField()
     built_at = models.DateTimeField(default=now)
 
@@ -93,7 +93,7 @@ class DayPart(models.Model):
 
 
 class QuarantinedEntry(models.Model):
-    """An entry that no row was made of, and why. If ``position`` is null, the whole file."""
+    """An entry without a row, and the reason. If ``position`` is null, the whole file."""
 
     tenant_id = models.UUIDField()
     day = models.DateField()
@@ -137,9 +137,9 @@ class PendingBuild(models.Model):
     day = models.DateField(null=True)
     #: Changes each time the day is marked. A build deletes the row only if the mark is still the same.
     mark = models.UUIDField(default=uuid4)
-    #: When it was marked first since the last build.
+    #: The first mark since the last build.
     marked_at = models.DateTimeField(default=now)
-    #: When a task is sent, or sent again.
+    #: When the next task is sent.
     due_at = models.DateTimeField(default=now, db_index=True)
     #: How many tasks were sent since the row was created.
     attempts = models.PositiveSmallIntegerField(default=0, db_default=0)
@@ -157,7 +157,7 @@ class PendingBuild(models.Model):
 
 
 class LogSweep(models.Model):
-    """When the raw logs of a tenant were last listed. The row without a tenant is the list of tenants."""
+    """When the raw logs of a tenant were last listed; without a tenant: when tenants were last listed."""
 
     tenant_id = models.UUIDField(null=True)
     #: 1970 if they were never listed.
@@ -209,12 +209,12 @@ class QueryRun(MonthlyModel):
     client_address = models.CharField(max_length=45, blank=True)
     #: ``running`` until it ends; then ``ok`` or the error's code.
     outcome = models.CharField(max_length=40, default="running")
-    #: What the caller was told if the query was refused or failed.
+    #: The message to the caller if the query was refused or failed.
     message = models.TextField(blank=True, default="", db_default="")
     duration_ms = models.PositiveBigIntegerField(null=True)
     rows = models.PositiveBigIntegerField(null=True)
     bytes = models.PositiveBigIntegerField(null=True)
-    #: The rows are those of an earlier run. See `logs.kept_results`.
+    #: The rows come from an earlier run. See `logs.kept_results`.
     from_kept_result = models.BooleanField(default=False, db_default=False)
     #: The engine that made the rows; empty if there are none.
     engine = models.CharField(max_length=10, blank=True, default="", db_default="")

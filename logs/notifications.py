@@ -1,6 +1,7 @@
-"""Notifications that raw log objects came: from the Gateway, or from S3 through a queue of SQS.
+"""Notifications about new raw log objects: from the Gateway, or from S3 through an SQS queue.
 
-They only mark days as stale. A false one costs a listing of its day; a lost one is found by `logs.sweep`.
+They only mark days as stale. A false notification costs one listing of the day. `logs.sweep` makes up for
+lost ones.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _HOUR_PREFIX: Final = re.compile(r"logs/([0-9]{4})/([0-9]{2})/([0-9]{2})/([01][0-9]|2[0-3])")
-#: The most messages that SQS returns at once.
+#: The maximum number of messages that SQS returns at once.
 _MESSAGES: Final = 10
 
 
@@ -48,7 +49,7 @@ def day_of_prefix(prefix: str) -> date:
 
 
 def notify(*, tenant: UUID, days: Iterable[date]) -> None:
-    """Mark ``days`` as stale, because objects came. Contract: Raw logs."""
+    """Mark ``days`` as stale because they have new objects. Contract: Raw logs."""
     add_tenants([tenant])
     mark_days(tenant=tenant, days=days)
 
@@ -70,7 +71,7 @@ def read_event_message(body: str, *, bucket: str, location: str) -> list[str]:
 
     Args:
         body: an S3 event notification, alone or in an SNS message.
-        bucket, location: those of the object store. Objects elsewhere are skipped.
+        bucket, location: the object store's. Objects elsewhere are skipped.
 
     Raises:
         ValueError: the message is not a notification of S3.

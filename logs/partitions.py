@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from logs.listing import DayListing
     from tenantadmin.lib.objectstore import ObjectStore
 
-#: How long superseded files are kept. No query or summary that may still read one runs longer.
+#: How long superseded files are kept: longer than a query or summary that still reads one can run.
 GRACE: Final = timedelta(minutes=10)
 
 _QUARANTINE_BATCH: Final = 1_000
-#: What S3 deletes in one request.
+#: The number of objects that S3 deletes in one request.
 _DELETE_BATCH: Final = 1_000
 
 
@@ -49,7 +49,7 @@ class BuiltPartition:
 def publish_partition(listing: DayListing, built: BuiltPartition) -> None:
     """Replace the day's partition and its quarantine list by ``built``, in one transaction.
 
-    The caller may open that transaction and change more in it.
+    The caller may open the transaction and make more changes in it.
     """
     tenant, day = listing.tenant, listing.day
     with transaction.atomic():
@@ -121,7 +121,7 @@ def withdraw_partition(*, tenant: UUID, day: date) -> None:
 
 
 def supersede_replaced(keys: Collection[str], *, tenant: UUID, day: date) -> None:
-    """Supersede those of ``keys`` that the day and its parts do not name any more."""
+    """Supersede the ``keys`` that the day and its parts no longer name."""
     if any(key.startswith(parts_prefix(tenant, day)) for key in keys):
         parts = DayPart.objects.filter(tenant_id=tenant, day=day).values_list("files", flat=True)
         partitions = Partition.objects.filter(tenant_id=tenant, day=day)
@@ -132,12 +132,12 @@ def supersede_replaced(keys: Collection[str], *, tenant: UUID, day: date) -> Non
 
 
 def supersede(keys: Iterable[str]) -> None:
-    """Record files that no row names any more. They are deleted after the grace period."""
+    """Record files that no row names any more, to be deleted after the grace period."""
     SupersededFile.objects.bulk_create([SupersededFile(key=key) for key in keys], ignore_conflicts=True)
 
 
 def delete_superseded(store: ObjectStore) -> int:
-    """Delete the superseded files whose grace period is over, all of them. Return how many."""
+    """Delete all superseded files whose grace period is over. Return how many."""
     deleted = 0
     while due := list(SupersededFile.objects.filter(superseded_at__lt=now() - GRACE)[:_DELETE_BATCH]):
         store.delete_many([row.key for row in due])

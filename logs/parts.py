@@ -33,7 +33,7 @@ def lock_part(
 
 
 def lock_files(*, tenant: UUID, day: date) -> None:
-    """Until the transaction ends, let nobody else change which files the day and its parts name."""
+    """Lock the file names of a day and its parts until the transaction ends."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"files {tenant} {day}"])
 
@@ -62,7 +62,7 @@ def save_part(part: DayPart) -> None:
 
 
 def drop_parts(parts: Mapping[Any, DayPart]) -> None:
-    """Remove parts that have no rows any more, or whose day is not built by hours any more."""
+    """Remove parts without rows, or of a day that is no longer built by hours."""
     for part in parts.values():
         with transaction.atomic():
             lock_files(tenant=part.tenant_id, day=part.day)
@@ -71,7 +71,7 @@ def drop_parts(parts: Mapping[Any, DayPart]) -> None:
 
 
 def mark_damaged(store: ObjectStore, *, tenant: UUID, day: date) -> None:
-    """Make the parts stale whose files are missing or have another size. The caller holds the day's lock."""
+    """Mark parts as stale if a file is missing or has another size. The caller holds the day's lock."""
     stored = {entry.key: entry.size for entry in store.list(parts_prefix(tenant, day))}
     for part in DayPart.objects.filter(tenant_id=tenant, day=day):
         if part.bytes != sum(stored.get(key, 0) for key in part.files.values()):
@@ -80,14 +80,14 @@ def mark_damaged(store: ObjectStore, *, tenant: UUID, day: date) -> None:
 
 
 def remove_unnamed(store: ObjectStore, *, tenant: UUID, day: date) -> None:
-    """Delete the files that no row names, which killed builds left. The caller holds the day's lock."""
+    """Delete the files that killed builds left and no row names. The caller holds the day's lock."""
     stored = {entry.key for entry in store.list(parts_prefix(tenant, day))}
     if not stored:
         return
     for key in stored - _named(tenant, day):
         stage_and_number = key.rpartition("/")[2].partition("-")[0]
         stage, number = stage_and_number[:-2], int(stage_and_number[-2:])
-        # A worker may be about to name it.
+        # A worker may be about to save a row with this name.
         with suppress(Busy), lock_part(tenant=tenant, day=day, stage=stage, number=number, wait=False):
             if key not in _named(tenant, day):
                 store.delete(key)

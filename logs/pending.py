@@ -1,7 +1,7 @@
-"""The builds that must be done, kept in the database until they are done.
+"""The queue of builds in the database. A row stays until its build is done.
 
-Celery's queues may lose a task, and a worker may be killed. Each row here is sent as a task, and sent again
-while it exists.
+Celery's queues may lose a task, and a worker may be killed. Each row is therefore sent as a task again and
+again while it exists.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-#: A task that has not ended its build after this time is sent again.
+#: After this time, the task of a build that is not done is sent again.
 RETRY: Final = timedelta(seconds=60)
-#: After each attempt the time doubles, up to this.
+#: The time doubles with each attempt, up to this.
 LONGEST_RETRY: Final = timedelta(minutes=10)
-#: Months and years wait for a day without a build until this many attempts have failed: about six minutes.
+#: Months and years wait for a day without a build until it has failed this often: about six minutes.
 ATTEMPTS_TO_WAIT_FOR: Final = 3
 
-#: Months and years wait so long for more days, which then share one rebuild.
+#: How long months and years wait for more days, so that one rebuild serves several.
 GATHER: Final = timedelta(seconds=5)
 
 _AT_ONCE: Final = timedelta()
@@ -49,7 +49,7 @@ class DueBuild:
 def mark_days(*, tenant: UUID, days: Iterable[date], delay: timedelta = _AT_ONCE) -> None:
     """Record that the raw objects of ``days`` may have changed. Their builds start after ``delay``.
 
-    A day that is pending already keeps its time. So one that changes all the time is built once per `RETRY`.
+    A day that is already pending keeps its time, so a day that changes constantly is built once per `RETRY`.
     """
     # In order, so that two callers do not wait for each other's rows.
     _mark(tenant, sorted(set(days)), delay)
@@ -79,7 +79,7 @@ def _mark(tenant: UUID, days: Sequence[date | None], delay: timedelta) -> dateti
 
 
 def take_due(*, limit: int) -> list[DueBuild]:
-    """Return builds whose tasks must be sent now, the ones that wait longest first.
+    """Return builds whose tasks must be sent now, the longest waiting first.
 
     Each counts as an attempt, and is due again after `RETRY` or, after failures, later.
     """
@@ -101,7 +101,7 @@ def read_mark(*, tenant: UUID, day: date | None) -> UUID | None:
 
 
 def finish_day(*, tenant: UUID, day: date, mark: UUID | None) -> None:
-    """Delete the pending build of a day that is done, and record that its periods may be stale.
+    """Delete the pending build of a finished day, and record that its periods may be stale.
 
     If the day was marked again after ``mark`` was read, its row stays. Without a mark, do nothing.
     """
@@ -124,7 +124,7 @@ def _finish(*, tenant: UUID, day: date | None, mark: UUID) -> None:
 
 
 def postpone(*, tenant: UUID, day: date | None) -> None:
-    """Try a pending build again after `RETRY`: another worker is doing it. This attempt does not count."""
+    """Postpone a pending build by `RETRY` because another worker is doing it. The attempt does not count."""
     rows = PendingBuild.objects.filter(tenant_id=tenant, day=day)
     rows.update(attempts=0, due_at=now() + RETRY)
 

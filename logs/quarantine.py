@@ -1,4 +1,4 @@
-"""Read what is in quarantine, for members of a tenant."""
+"""Read quarantined entries, for members of a tenant."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_SHOWN_BYTES: Final = 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class RawEntry:
-    """The beginning of an entry, or of a whole file, as text; and its size in bytes."""
+    """The first bytes of an entry or of a whole file as text, and its size in bytes."""
 
     text: str
     size: int
@@ -33,7 +33,7 @@ class RawEntry:
 
 
 def read_quarantined(store: ObjectStore, entry: QuarantinedEntry, *, reader: Reader) -> RawEntry:
-    """Return an entry in quarantine. The audit has a row of it before the object is read.
+    """Write an audit row, then return a quarantined entry.
 
     Raises:
         NotFound: the object is gone, or has changed so that there is no such entry.

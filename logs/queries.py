@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tenantadmin.lib.objectstore import ObjectStore
 
 
-#: How often a query is executed while days are built again.
+#: How often a query is tried while its days are being built again.
 _ATTEMPTS: Final = 2
 
 _engine_lock = threading.Lock()
@@ -50,11 +50,11 @@ def run_query(
 ) -> QueryResult:
     """Run ``statement`` over the tenant's log, or return its kept result. Record in the audit how it ended.
 
-    If a file is gone because its day was built again meanwhile, the new files are read.
+    If a file is gone because its day was built again, the query reads the new files.
 
     Args:
         source: the files to read, for which no result is kept; default: the current partitions.
-        limits: default: those of the settings.
+        limits: default: the settings.
         disconnection: ends the query when the caller is gone.
 
     Raises:

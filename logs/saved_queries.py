@@ -1,4 +1,4 @@
-"""SQL that a user keeps under a name, with parameters: ``{{name}}`` where a value belongs."""
+"""SQL statements that users save under a name. ``{{name}}`` in a statement is a parameter."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from accounts.models import User
 
-#: Saved queries of one user.
+#: Maximum number of saved queries of one user.
 MAX_SAVED: Final = 100
 _PARAMETER: Final = re.compile(r"\{\{\s*([A-Za-z]\w{0,39})\s*\}\}", re.ASCII)
 
@@ -44,7 +44,7 @@ def parameters_of(statement: str) -> list[str]:
 def fill_parameters(statement: str, values: Mapping[str, str]) -> str:
     """Return a statement with its parameters replaced by their values, as SQL text.
 
-    A value is never SQL: DuckDB reads text as a number or a day where one belongs.
+    A value is always a text literal, never SQL. DuckDB converts it where a number or a day is needed.
 
     Raises:
         ValueMissing: a parameter has no value.
@@ -65,14 +65,14 @@ def find_saved_query(user: User, query_id: int) -> SavedQuery:
     Raises:
         SavedQueryNotFound: the user has no such query.
     """
-    found = SavedQuery.objects.filter(user=user, pk=query_id).first()
-    if found is None:
+    query = SavedQuery.objects.filter(user=user, pk=query_id).first()
+    if query is None:
         raise SavedQueryNotFound
-    return found
+    return query
 
 
 def save_query(user: User, *, name: str, statement: str) -> SavedQuery:
-    """Keep a statement under a name, in place of an earlier one with this name.
+    """Save a statement under a name. It replaces an earlier one with the same name.
 
     Raises:
         BadRequest: name or statement is empty or too long, or the user has too many saved queries.
@@ -100,14 +100,14 @@ def delete_saved_query(user: User, query_id: int) -> SavedQuery:
         SavedQueryNotFound: the user has no such query.
     """
     with transaction.atomic():
-        found = SavedQuery.objects.select_for_update().filter(user=user, pk=query_id).first()
-        if found is None:
+        query = SavedQuery.objects.select_for_update().filter(user=user, pk=query_id).first()
+        if query is None:
             raise SavedQueryNotFound
-        found.delete()
+        query.delete()
         record_event(
             EventKind.QUERY_DELETED,
             actor=user.email,
-            subject=found.name,
-            before={"statement": found.statement},
+            subject=query.name,
+            before={"statement": query.statement},
         )
-    return found
+    return query

@@ -1,4 +1,4 @@
-"""What a query over a tenant's ``proxy_logs`` reads: the current files of every day."""
+"""Find the files that a query over a tenant's ``proxy_logs`` reads: the current files of every day."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from logs.sql.protocol import LogSource
     from tenantadmin.lib.objectstore import ObjectStore
 
-# Not through the ORM: every query reads these, and a tenant has hundreds of days.
-#: Changes with each file, because a build gives its files new names.
+# Plain SQL is faster: every query runs these statements, and a tenant has hundreds of days.
+#: The digest changes with each build, because a build gives its files new names.
 _STATE: Final = (
     "SELECT md5(string_agg(file || more_files::text, ',' ORDER BY day)),"  # noqa: S608  # the tables' names are not input
     f" (SELECT sql_engine FROM {TenantConfig._meta.db_table} WHERE tenant_id = %(tenant)s)"
@@ -36,7 +36,7 @@ _FILES: Final = (
     " WHERE tenant_id = %(tenant)s AND more_files <> '[]') AS files ORDER BY day, place"
 )
 
-#: The days of all sources that a process remembers, about 1 KB each.
+#: How many days a process remembers in all sources, about 1 KB each.
 _REMEMBERED_DAYS: Final = 20_000
 
 _sources: LRUCache[tuple[ObjectStore, UUID], tuple[object, LogSource]] = LRUCache(
@@ -46,7 +46,7 @@ _sources_lock: Final = threading.Lock()
 
 
 def log_source(store: ObjectStore, *, tenant: UUID) -> LogSource:
-    """Return the current files of all days, oldest first. A query reads these to its end."""
+    """Return the current files of all days, oldest first. They stay readable while a query runs."""
     with connection.cursor() as cursor:
         cursor.execute(_STATE, {"tenant": tenant})
         state = cursor.fetchone()
@@ -71,5 +71,5 @@ def log_source(store: ObjectStore, *, tenant: UUID) -> LogSource:
 
 
 def local_copies() -> LocalCopies:
-    """The copies of a remote store's files that this machine keeps."""
+    """Return this machine's copies of a remote store's files."""
     return LocalCopies(settings.VAR_DIR / "cache", max_bytes=settings.SQL_OPTIONS.cache_bytes)

@@ -1,4 +1,4 @@
-"""List the raw logs of every tenant in turn, within `LOG_SWEEP_SECONDS`, in case a notification was lost."""
+"""List the raw logs of every tenant once per `LOG_SWEEP_SECONDS`, in case a notification was lost."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BATCH: Final = 5_000
 
 
 def add_tenants(tenants: Iterable[UUID | None]) -> None:
-    """Add tenants to the sweep. Those that are in it already keep their turn."""
+    """Add tenants to the sweep. Tenants that are already in it keep their turn."""
     rows = [LogSweep(tenant_id=tenant) for tenant in tenants]
     LogSweep.objects.bulk_create(rows, batch_size=_BATCH, ignore_conflicts=True)
 
@@ -31,9 +31,8 @@ def add_tenants(tenants: Iterable[UUID | None]) -> None:
 def take_next(store: ObjectStore, *, interval_seconds: float) -> list[UUID]:
     """Return the tenants whose logs must be listed now, the longest unlisted first.
 
-    A run takes its share of all tenants, so that the work is spread over `LOG_SWEEP_SECONDS`. When it is the
-    turn of the list of tenants, the tenants that are new in the store join and are returned too if the share
-    allows it.
+    Each run takes a share of all tenants, so that the work is spread over `LOG_SWEEP_SECONDS`. The list of
+    tenants has a turn too: then new tenants of the store join, and are returned if the share allows it.
 
     Args:
         interval_seconds: the time from one run to the next.
@@ -50,7 +49,7 @@ def take_next(store: ObjectStore, *, interval_seconds: float) -> list[UUID]:
 
 def _take(interval_seconds: float) -> list[UUID | None]:
     moment = now()
-    # A tenth more than the share, so that the sweep does not fall behind.
+    # A tenth more, so that the sweep does not fall behind.
     limit = ceil(1.1 * LogSweep.objects.count() * interval_seconds / settings.LOG_SWEEP_SECONDS)
     due = LogSweep.objects.filter(listed_at__lte=moment - timedelta(seconds=settings.LOG_SWEEP_SECONDS))
     with transaction.atomic():

@@ -1,6 +1,6 @@
 """The raw log tree: years down to one object. Contract: "Raw logs".
 
-A listing looks into each child of its level once, so its cost does not grow with the number of objects.
+A listing looks into each child of its level once. Its cost does not depend on the number of objects.
 Every read writes its audit row first.
 """
 
@@ -50,7 +50,7 @@ class RawLog:
 
 
 def list_names(store: ObjectStore, *, tenant: UUID, path: tuple[str, ...], reader: Reader) -> list[str]:
-    """Return the sorted names of the children of ``path``: nothing, or a year, month, day and hour.
+    """Return the sorted names of the children of ``path``: up to four levels, year, month, day and hour.
 
     Raises:
         NotFound: the level has no data.
@@ -103,8 +103,7 @@ def _names(store: ObjectStore, prefix: str, *, depth: int) -> list[str]:
 
 def _has_logs(store: ObjectStore, prefix: str) -> bool:
     for searched, entry in enumerate(store.list(prefix), start=1):
-        # A log may still follow after so many other objects: showing an empty level is better than hiding
-        # a log.
+        # A log may follow after all these other objects: better to show an empty level than to hide a log.
         if parse_raw_key(entry.key) is not None or searched == _MAX_SEARCHED:
             return True
     return False

@@ -110,7 +110,7 @@ class LogTreeViewSet(AppViewSet):
             default_store(), tenant=tenant, path=tuple(level.values()), file=file, reader=self._reader
         )
         answer = HttpResponse if isinstance(raw.body, bytes) else StreamingHttpResponse
-        # Another `Accept` changes nothing: the bytes are what they are.
+        # `Accept` does not change the bytes.
         wants_octets = request.headers.get("Accept", "").strip() == OCTETS
         return answer(
             raw.body,
@@ -129,14 +129,14 @@ class LogTreeViewSet(AppViewSet):
         tenant, *path = self.kwargs.values()
         names = list_names(default_store(), tenant=tenant, path=tuple(path), reader=self._reader)
         href = hrefs(child, **self.kwargs, **sample)
-        found = links(
+        links_ = links(
             self_href=self.request.path,
             parent=reverse(parent, kwargs=above or dict(list(self.kwargs.items())[:-1])),
             items=[item(name, href(name)) for name in names],
         )
-        return Response(LogListing(tenant_id=tenant, links=found))
+        return Response(LogListing(tenant_id=tenant, links=links_))
 
     @property
     def _reader(self) -> Reader:
-        """The caller, as the audit names it."""
+        """Return the caller for the audit."""
         return Reader(self.principal.email, client_address(self.request))

@@ -42,7 +42,7 @@ class CompactedDay:
 
     Attributes:
         file: its Parquet file; None if it has no rows.
-        listing: the objects that it was made of.
+        listing: its objects.
         hours: the state of each hour, for the next build.
         read_count: how many of the objects were read.
     """
@@ -101,7 +101,7 @@ def _compact_unlisted(
     batches = _limited(read_day(store, tenant=day.tenant, day=day.day, objects=objects), max_bytes)
     rows = collect_rows(read_rows(batches, day=day.day, quarantined=quarantined), directory)
     with ThreadPoolExecutor(1) as pool:
-        # Writing leaves the interpreter lock to this Python code most of the time.
+        # The writer releases the interpreter lock most of the time.
         describing = pool.submit(describe_day, objects, tenant=day.tenant, day=day.day)
         written = _write(rows, reused=None, directory=directory)
     listing = describing.result()
@@ -133,9 +133,9 @@ def _compact_listed(
             reused = write_reused_rows(store, previous, except_hours=read_hours, directory=directory)
     if reused is None:
         previous, read_hours = None, listing.hours.keys()
-    wanted = [item for hour, own in listing.hours.items() if hour in read_hours for item in own.entries]
+    entries = [item for hour, own in listing.hours.items() if hour in read_hours for item in own.entries]
     differing_hours: set[int] = set()
-    batches = _find_differences(wanted, store.read_many(wanted), hours=differing_hours)
+    batches = _find_differences(entries, store.read_many(entries), hours=differing_hours)
     quarantined: list[Quarantined] = []
     rows = collect_rows(read_rows(batches, day=listing.day, quarantined=quarantined), directory)
     written = _write(rows, reused=reused, directory=directory, bounds=bounds)
@@ -144,14 +144,14 @@ def _compact_listed(
 
 
 def _find_differences(
-    wanted: Iterable[Entry], batches: Iterable[Batch], *, hours: set[int]
+    entries: Iterable[Entry], batches: Iterable[Batch], *, hours: set[int]
 ) -> Iterator[Batch]:
-    """Yield the batches. At the end, add to ``hours`` those of objects that were not read as listed.
+    """Yield the batches. At the end, add the hours of objects that were not read as listed to ``hours``.
 
-    Such an object may later be again as it was listed. The digest of that listing would then hide that this
-    build did not read it.
+    Such an object may later become what was listed. The digest of the listing would then hide that this build
+    did not read it.
     """
-    missing = {item.key: item.size for item in wanted}
+    missing = {item.key: item.size for item in entries}
     for batch in batches:
         for item, (start, following) in zip(batch.entries, pairwise(batch.starts), strict=True):
             if missing.get(item.key) == following - start - 1:
@@ -200,7 +200,7 @@ def _compacted_day(
 ) -> CompactedDay:
     if previous is not None:
         quarantined += [item for item in previous.quarantined if hour_of(item.key) not in read_hours]
-    # Those of one object are in the order of their positions.
+    # Entries of one object are in the order of their positions.
     quarantined.sort(key=attrgetter("key"))
     return CompactedDay(
         None if written is None else written.path,

@@ -24,7 +24,7 @@ _ARROW_TYPES: Final[dict[SqlType, pa.DataType]] = {
     SqlType.INTEGER: pa.int32(),
     SqlType.BOOLEAN: pa.bool_(),
 }
-#: The columns of a day's file, in order: those of the contract, and two of our own.
+#: The columns of a day's file, in order: the contract's columns and two internal ones.
 SCHEMA: Final = pa.schema(
     [
         *((column.name, _ARROW_TYPES[column.type]) for column in COLUMNS),
@@ -37,7 +37,7 @@ _INPUT_SCHEMA: Final = pa.schema([("entry_json", pa.large_string())])
 
 
 def connect() -> duckdb.DuckDBPyConnection:
-    """Open a DuckDB for converters. Each converter uses a cursor of its own."""
+    """Open a DuckDB for converters. Each converter uses its own cursor."""
     return duckdb.connect(
         config={
             "threads": 1,

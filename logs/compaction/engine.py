@@ -1,4 +1,4 @@
-"""DuckDB connections, and what a day's Parquet file has besides the contract's columns."""
+"""DuckDB connections, and the internal columns of a day's Parquet file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Split a raw object into log entries, and find what is wrong with them.
+"""Split a raw object into log entries, and find invalid ones.
 
 Contract: "Query log entry and ``proxy_logs``". A file holds one JSON object, or several as lines or as an
 array. If any line is not JSON, the whole file is quarantined. A single value is quarantined if it is not an
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 #: The largest entry, in bytes. DuckDB holds it in memory as a whole.
 MAX_ENTRY_BYTES: Final = 16 * 1024 * 1024
 
-#: From this number of values on, a decoder made for the order of their fields is worth its cost.
+#: The number of values from which a decoder for the order of their fields is worth its cost.
 _MIN_VALUES_FOR_OWN_DECODER: Final = 200
 #: Bytes of values that are decoded in one call. They stay in the processor's cache.
 _BLOCK_BYTES: Final = 128 << 10
@@ -42,7 +42,7 @@ _BLOCK_BYTES: Final = 128 << 10
 _DECODED_AT_ONCE: Final = 500
 
 _WHITESPACE: Final = b" \t\r\n"
-#: msgspec's message for JSON that ends too early, and where its messages name the offset of an error.
+#: msgspec's message for JSON that ends too early, and the pattern of an error's offset in its messages.
 _TRUNCATED: Final = "Input data was truncated"
 _ERROR_OFFSET: Final = re.compile(r" \(byte (\d+)\)$")
 _ENDS_BEFORE_BREAK: Final = frozenset({b"}\n", b"}\r"})
@@ -237,7 +237,7 @@ def _entry_decoder(field_order: tuple[str, ...]) -> _Decoder:
 
 
 def _decoder_for(value: JsonBytes) -> _Decoder:
-    """Return the decoder for entries whose fields have the same order as those of ``value``."""
+    """Return the decoder for entries whose fields are in the same order as in ``value``."""
     try:
         return _entry_decoder(tuple(name for name in _decode_members(value) if name in _FIELDS))
     except _DECODE_ERRORS:

@@ -35,7 +35,7 @@ _ENTRIES_PER_ARRAY: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """An entry that no row is made of: its object's key, its position and the reason.
+    """An invalid entry: its object's key, its position and the reason.
 
     A position of None means the whole file.
     """

@@ -35,15 +35,15 @@ if TYPE_CHECKING:
 
 #: The number of spans. Span 0 is before the day, span 25 after it.
 SPANS: Final = 26
-#: Rows of an hour in one other span whose digest is computed. Of more rows, every build counts as a change.
+#: The maximum rows of an hour in another span that get a digest. With more, every build counts as a change.
 _MAX_DIGESTED: Final = 50_000
-#: So many ``logId``s are looked for one by one.
+#: Up to this many ``logId``s are looked up one by one.
 _MAX_LITERALS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The rows of an hour's file in one span: how many, and a digest over them; empty for the hour's own."""
+    """The rows of an hour's file in one span: their number, and their digest (empty for the own span)."""
 
     rows: int
     digest: str
@@ -83,7 +83,7 @@ def find_spans(path: Path, *, day: date, hour: int) -> dict[int, Span]:
 def write_span(hours: Sequence[HourFile], *, span: int, day: date, directory: Path) -> WrittenFile | None:
     """Write the rows of one span to a Parquet file in ``directory``. Return None if there are none.
 
-    The rows and their order are those that the file of the whole day would have.
+    The rows and their order are the same as in a file of the whole day.
 
     Args:
         hours: the files with rows in the span, in the order of hours.
@@ -103,7 +103,7 @@ def write_span(hours: Sequence[HourFile], *, span: int, day: date, directory: Pa
 def _read_span(hour: HourFile, *, span: int, day: date) -> Iterator[pa.RecordBatch]:
     with refusing_damage():
         metadata = pq.read_metadata(hour.path)
-    groups = [number for found, number in _spans_of_groups(metadata, day) if found == span]
+    groups = [number for other, number in _spans_of_groups(metadata, day) if other == span]
     for batch in read_batches(hour.path, rows=hour.rows, groups=groups):
         if hour.dropped is None:
             yield batch
@@ -141,9 +141,9 @@ def write_repeats(
 
     Args:
         changed: the addresses of the files of the hours that changed.
-        replaced: those of the files that they replace, as far as these are there: what they have is not
-            looked for again.
-        unchanged: those of the other hours.
+        replaced: the addresses of the files that these replace, if they exist. Their ids are not looked up
+            again.
+        unchanged: the addresses of the other hours' files.
         before: the address of the file that this function wrote for ``replaced`` and ``unchanged``.
     """
     # All parts are quoted or numbers.
@@ -189,6 +189,6 @@ def _added(connection: DuckDBPyConnection) -> str:
 
 
 def read_dropped(path: Path) -> pa.Table:
-    """Return ``logId``, ``hour`` and ``kept`` of the rows that the day does not have, by hour."""
+    """Return ``logId``, ``hour`` and ``kept`` of the rows that the day leaves out, by hour."""
     table = pq.read_table(path)
     return table.filter(pc.greater(table["hour"], table["kept"]))

@@ -1,4 +1,4 @@
-"""Write a day's rows, new ones and those of the previous build, to one sorted Parquet file.
+"""Write a day's new and reused rows to one sorted Parquet file.
 
 Contract: "Query log entry and ``proxy_logs``". The sort keys of the whole day are in memory, about 100 bytes
 an entry. All other columns pass through memory a row group at a time.
@@ -94,7 +94,7 @@ def write_day(
         use_dictionary=[name for name in SCHEMA.names if name not in _COLUMNS_WITHOUT_DICTIONARY],  # type: ignore[arg-type]
         bloom_filter_options={_LOOK_UP_COLUMN: {"ndv": max(size for _, size in groups)}},
         store_schema=False,
-        # A rebuild checks them before it reuses rows.
+        # A rebuild checks the checksums before it reuses rows.
         write_page_checksum=True,
     ) as writer:
         for start, size in groups:

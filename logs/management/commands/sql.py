@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from uuid import UUID
 
-#: The reader that the audit records: it is not known who runs the command.
+#: The reader in the audit: the command does not know its user.
 _OPERATOR = Reader(email="manage.py sql", address="")
 _WRITERS: Final = {"csv": csv_pieces, "ndjson": ndjson_pieces}
 
@@ -66,5 +66,5 @@ def _write(console: Console, pieces: Iterator[bytes]) -> None:
             console.file.write(text)
         console.file.flush()
     except BrokenPipeError:
-        # The reader, such as `head`, has closed the pipe. Do what rich does then for a table.
+        # The reader, such as `head`, has closed the pipe. Exit as rich does when it prints a table.
         console.on_broken_pipe()
